@@ -23,13 +23,13 @@ from rich.console import Console
 
 from bench.loop import _silent
 from bench.run import Comparison, Deed, _measure, _report, _table
-from ralph_mission.agents.claude import QUIET
-from ralph_mission.agents.client import SessionPlace
-from ralph_mission.agents.registry import CLIENTS
-from ralph_mission.bootstrap.asked import RunOptions
-from ralph_mission.cli.run import play_run
-from ralph_mission.gateways.isolation import Level, missing_bwrap
-from ralph_mission.loop.model import Hat, Session
+from ralph_mission.adapters.agents.claude import QUIET
+from ralph_mission.adapters.agents.client import SessionPlace
+from ralph_mission.adapters.agents.registry import CLIENTS
+from ralph_mission.adapters.sandbox.isolation import Level, missing_bwrap
+from ralph_mission.app.run_options import RunOptions
+from ralph_mission.cli.loop.run import play_run
+from ralph_mission.loop.model.state import Hat, Session
 from tests.fakes.model.script import Reply, say
 from tests.fakes.model.server import ScriptedModel
 from tests.helpers import make_repo

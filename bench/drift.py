@@ -21,15 +21,15 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from ralph_mission.bootstrap.cycle import App, build_app
+from ralph_mission.adapters.git.git import Git
+from ralph_mission.adapters.storage.memory.due import due_fast
+from ralph_mission.adapters.wakers.ways import Calls, objection, record_wake
+from ralph_mission.app.cycle import App, build_app
 from ralph_mission.cli.gate import LONGEST_WAIT
-from ralph_mission.gateways.git import Git
 from ralph_mission.mission.cycle import CycleRequest, run_cycle
-from ralph_mission.mission.memory import Header
-from ralph_mission.mission.memory_parse import peek
-from ralph_mission.mission.schedule import Rhythm
-from ralph_mission.stores.due import due_fast
-from ralph_mission.wakers.calls import Calls, objection, record_wake
+from ralph_mission.mission.memory.model import Header
+from ralph_mission.mission.memory.parse import peek
+from ralph_mission.mission.memory.schedule import Rhythm
 
 START = datetime(2026, 5, 4, 0, 3, tzinfo=UTC)
 SPAN = 12 * 3600.0  # seconds

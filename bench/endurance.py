@@ -18,8 +18,9 @@ from statistics import median
 
 from bench.bounds import AT_MOST, Bounds, Most, limits
 from bench.spent import Figures, Told, cycle, ratio
-from ralph_mission.mission import ledger, memory
-from ralph_mission.stores import branch, layout, recordings
+from ralph_mission.adapters.storage.memory import branch, layout, recordings
+from ralph_mission.mission.memory import model
+from ralph_mission.mission.model import ledger
 from tests.helpers import commit
 from tests.integration.world import CALM, World, world
 
@@ -35,17 +36,17 @@ PATIENCE = 10.0  # seconds without a word of how far it is
 BOUNDS = {
     COST: (
         "ledger: only the keys that a cycle touches are read, in 256 folders; the journal is never read by a cycle",
-        "git processes: none for a pull that was closed more than 7 days ago, forges/local/forge.py",
+        "git processes: none for a pull that was closed more than 7 days ago, adapters/forges/local/forge.py",
         "pulls and open issues of the local forge: each is a file, read once a cycle",
         "left out: the start of a process for each cycle (process: one more cycle, with it)",
         f"the life: somebody commits a misspelling every {FIXED} cycles, which is mended and merged (busy)",
     ),
     HELD: (
-        f"memory file: {memory.KEEP_COMPLETED} missions and {memory.KEEP_OBSERVATIONS} cycles, mission/memory.py; "
+        f"memory file: {model.KEEP_COMPLETED} missions and {model.KEEP_OBSERVATIONS} cycles, mission/memory/model.py; "
         "the rest goes to the archive, a file a month",
-        f"open.json: {ledger.KEPT_IDS} ids, {ledger.KEPT_WAKES} wakes, {ledger.KEPT_POSTS} posts, mission/ledger.py",
-        f"loose objects: packed every {branch.PACKED} commits of memory, gateways/packing.py",
-        f"recordings: {recordings.KEEP} cycles, stores/recordings.py",
+        f"open.json: {ledger.KEPT_IDS} ids, {ledger.KEPT_WAKES} wakes, {ledger.KEPT_POSTS} posts, mission/model",
+        f"loose objects: packed every {branch.PACKED} commits of memory, adapters/git/packing.py",
+        f"recordings: {recordings.KEEP} cycles, adapters/storage/memory/recordings.py",
         "history is kept: journal, ledger, archive and objects grow by what a cycle writes, and by no more than that",
     ),
 }

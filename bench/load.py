@@ -29,10 +29,13 @@ from bench import endurance
 from bench.bounds import AT_MOST, Bounds, Most, beyond, limits
 from bench.generated import generate
 from bench.spent import Figures, Spent, Told, counter, cycle, git_counted, ratio, report, spent, table, written
-from ralph_mission.forges.github import api, etags
-from ralph_mission.hands import survey
-from ralph_mission.mission import findings, work_text
-from ralph_mission.observers import commands, forge, markers
+from ralph_mission.adapters.fixers import verify
+from ralph_mission.adapters.forges.github import api
+from ralph_mission.adapters.observers.code import markers
+from ralph_mission.adapters.observers.commands import observer
+from ralph_mission.adapters.observers.forge import observer as forge
+from ralph_mission.mission.findings import identity
+from ralph_mission.mission.issues import texts
 from tests.fakes.github.deeds import threads
 from tests.helpers import make_repo
 from tests.integration.hub import UNPACED, Hub, hub
@@ -49,7 +52,7 @@ observers:
     - {{name: style, run: cat style.txt, kind: code-quality, {LINE}}}
 hands: {{fixers: []}}
 """
-PAUSE = f"left out of the seconds: {api.PACE:g} s from one write to the next, PACE, forges/github/api.py"
+PAUSE = f"left out of the seconds: {api.PACE:g} s from one write to the next, PACE, adapters/forges/github/api.py"
 TIMES = "times as much"
 Rows = dict[str, Figures]
 
@@ -185,7 +188,7 @@ def remarks(size: int, folder: Path, log: Path) -> Iterator[tuple[str, Figures]]
 def longest_prompt(harbour: Hub, number: int) -> int:
     """What an agent would be told of an issue if all of its comments were those of people who may decide."""
     issue = harbour.house().ports.forge.issue(number)
-    return len(work_text.issue_prompt(issue, issue.remarks, ""))
+    return len(texts.issue_prompt(issue, issue.remarks, ""))
 
 
 def outsiders(size: int, folder: Path, log: Path) -> Iterator[tuple[str, Figures]]:
@@ -236,9 +239,9 @@ CASES = (
         500,
         people,
         (
-            "a page for each hundred of a list: 'per_page=100', forges/github/threads.py",
-            "two git processes for each open pull (where it left its base, what it changes): forges/history.py",
-            f"in full at most {forge.ISSUES} issues and {forge.PULLS} pulls of a look: observers/forge.py",
+            "a page for each hundred of a list: 'per_page=100', adapters/forges/github/threads.py",
+            "two git processes for each open pull (its base, what it changes): adapters/forges/commits.py",
+            f"in full at most {forge.ISSUES} issues and {forge.PULLS} pulls of a look: adapters/observers/forge",
             PAUSE,
         ),
         # Measured: processors 1.9 times as much, memory 1.2, git 5.6 (two for each pull), requests 2.1, writes 1.
@@ -250,9 +253,9 @@ CASES = (
         10_000,
         remarks,
         (
-            f"a page for each hundred, at most {api.LONGEST:,} pages: LONGEST, forges/github/api.py",
-            f"kept {etags.MOST // 1_000_000} MB of characters in all: MOST, forges/github/etags.py",
-            f"in a prompt {work_text.REMARKS} comments of {work_text.REMARK:,} characters: mission/work_text.py",
+            f"a page for each hundred, at most {api.LONGEST:,} pages: LONGEST, adapters/forges/github/api.py",
+            f"kept {api.MOST // 1_000_000} MB of characters in all: MOST, adapters/forges/github/api.py",
+            f"in a prompt {texts.REMARKS} comments of {texts.REMARK:,} characters: mission/issues/texts.py",
             PAUSE,
         ),
         # Measured: processors 2.1 times as much, memory 1.8, git 1, requests 12, writes 1, kept 45, prompt 1.
@@ -265,9 +268,9 @@ CASES = (
         10_000,
         outsiders,
         (
-            f"a page for each hundred, at most {api.LONGEST:,}: LONGEST, forges/github/api.py",
+            f"a page for each hundred, at most {api.LONGEST:,}: LONGEST, adapters/forges/github/api.py",
             "the list is asked for again before each issue that is opened, of which a cycle has three at most",
-            f"in full at most {forge.ISSUES} of a look, told at most {forge.MOST} of a kind: observers/forge.py",
+            f"in full at most {forge.ISSUES} of a look, told at most {forge.MOST} of a kind: adapters/observers/forge",
             PAUSE,
         ),
         # Measured: processors 7.8 times as much, memory 4.6 (every issue is held), git 1, requests 16, writes 1.
@@ -279,8 +282,8 @@ CASES = (
         50_000,
         files,
         (
-            f"markers: {markers.MARKER_SECONDS:g} s of a look, observers/markers.py",
-            f"fixers: {survey.MOST_FILES} files and {survey.SURVEY_SECONDS:g} s of a look, hands/survey.py",
+            f"markers: {markers.MARKER_SECONDS:g} s of a look, adapters/observers/code/markers.py",
+            f"fixers: {verify.MOST_FILES} files and {verify.SURVEY_SECONDS:g} s of a look, adapters/fixers/verify.py",
         ),
         # Measured: processors 25 times as much (a first look reads each file), memory 2.2, git 9 (one reads 200).
         _costs(Most(3, 0.4), Most(1.5, 0.02), Most(1.5, 0.15)),
@@ -291,8 +294,8 @@ CASES = (
         1_000,
         results,
         (
-            f"{commands.MOST} results of one command: MOST, observers/commands.py",
-            f"{findings.BACKLOG} findings wait in memory: BACKLOG, mission/findings.py",
+            f"{observer.MOST} results of one command: MOST, adapters/observers/commands/observer.py",
+            f"{identity.BACKLOG} findings wait in memory: BACKLOG, mission/findings/identity.py",
         ),
         # Measured: processors 3.8 times as much, memory 1.5, git 1, the report 9.8 (each finding is told in it).
         _costs(Most(3, 0.6), Most(1.5, 0.1), Most(1.5)) | {"report, kB": Most(1, 1)},

@@ -30,10 +30,10 @@ from rich.console import Console
 from bench.generated import generate
 from bench.run import RALPH, Comparison, Deed, _commands, _measure, _ralph, _report, _table, asked
 from examples.unpack import unpack
-from ralph_mission.bootstrap.asked import RunOptions
-from ralph_mission.cli.run import play_run
-from ralph_mission.report.loop_voice import PlainRunProgress
-from ralph_mission.stores.loop.tasks import Tasks
+from ralph_mission.adapters.report.loop_voice import PlainRunProgress
+from ralph_mission.adapters.storage.loop.tasks import Tasks
+from ralph_mission.app.run_options import RunOptions
+from ralph_mission.cli.loop.run import play_run
 
 TASKS = 100
 """On the list when the measuring begins; seed documents speak of 30 a night."""

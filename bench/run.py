@@ -26,13 +26,13 @@ from rich.table import Table
 
 from bench.generated import generate
 from examples.unpack import unpack
-from ralph_mission.bootstrap.cycle import build_app
-from ralph_mission.gateways.git import Git
+from ralph_mission.adapters.git.git import Git
+from ralph_mission.adapters.observers.code import observer as code
+from ralph_mission.app.cycle import build_app
 from ralph_mission.mission.cycle import CycleRequest, run_cycle
-from ralph_mission.mission.ledger import MemoryBatch
+from ralph_mission.mission.model.ledger import MemoryBatch
+from ralph_mission.mission.model.threads import Branch
 from ralph_mission.mission.ports import ObservationContext
-from ralph_mission.mission.threads import Branch
-from ralph_mission.observers import code
 
 RALPH = Path(sys.executable).with_name("ralph")
 LOG = ("git", "log", "--since=6 hours ago", "--oneline")

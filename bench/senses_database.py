@@ -16,16 +16,16 @@ from unittest import mock
 
 import psycopg
 
-from ralph_mission.gateways.database import sql
-from ralph_mission.gateways.database.address import read
-from ralph_mission.gateways.database.opening import Backend, Schema, open_database
-from ralph_mission.gateways.database.queries import Database
-from ralph_mission.gateways.database.sessions import stream_rows
-from ralph_mission.gateways.git import Git
-from ralph_mission.observers.database.observer import DatabaseObserver
-from ralph_mission.observers.database.settings import DatabaseSettings, DatabaseWatch
-from ralph_mission.observers.database.state import WatchState
-from tests.gateways.database.prisma_place import PLACE, environment
+from ralph_mission.adapters.database import sql
+from ralph_mission.adapters.database.address import read
+from ralph_mission.adapters.database.opening import Backend, Schema, open_database
+from ralph_mission.adapters.database.queries import Database
+from ralph_mission.adapters.database.sessions import stream_rows
+from ralph_mission.adapters.git.git import Git
+from ralph_mission.adapters.observers.database.observer import DatabaseObserver
+from ralph_mission.adapters.observers.database.settings import DatabaseSettings, DatabaseWatch
+from ralph_mission.adapters.observers.database.state import WatchState
+from tests.adapters.database.prisma_place import PLACE, environment
 from tests.postgres_server import Server, running
 
 ROWS, CHAINS = 1_000_000, 200

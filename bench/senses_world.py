@@ -18,9 +18,9 @@ from unittest import mock
 from urllib.parse import urlsplit
 
 from bench.senses_database import FILES, KINDS, Log
+from tests.adapters.web_server import reply, serving, site
 from tests.fakes.registry import Registry
 from tests.fakes.registry import serving as registry_of
-from tests.gateways.web_server import reply, serving, site
 from tests.integration.hub import Hub, hub
 from tests.postgres_server import Server
 

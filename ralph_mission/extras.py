@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Mapping
 
-from ralph_mission.trouble import UserError
+from ralph_mission.errors import UserError
 
 EXTRAS: Mapping[str, tuple[str, ...]] = {
     "charts": ("matplotlib",),

@@ -6,7 +6,7 @@ import json
 import subprocess
 from pathlib import Path
 
-from ralph_mission.gateways.process import own_tool
+from ralph_mission.adapters.sandbox.process import own_tool
 from tests.fakes.registry import Registry
 
 PYPROJECT = """\

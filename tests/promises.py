@@ -32,7 +32,7 @@ PROMISES = (
         (
             "crash/test_interleavings.py::test_every_interleaving_of_two_runners",
             "integration/test_trust.py::test_six_cycles_on_sixty_findings_never_exceed_a_cap",
-            "mission/test_policy.py::test_caps_hold_under_arbitrary_plans",
+            "mission/policy/test_judge.py::test_caps_hold_under_arbitrary_plans",
         ),
         ("crashes by stage", "interleavings", "soak"),
     ),
@@ -84,7 +84,7 @@ PROMISES = (
             "attacks/test_secrets_everywhere.py::test_a_cycle_whose_observer_and_planner_are_the_attackers_lets_nothing_out",
             "attacks/test_secrets_everywhere.py::test_what_a_session_says_of_it_is_in_no_line_and_no_file_of_the_loop",
             "integration/test_places.py::test_a_secret_in_what_a_command_says_reaches_neither_memory_nor_voice",
-            "forges/github/test_token.py::test_token_stands_in_no_receipt_error_note_log_file_or_argument",
+            "adapters/forges/github/test_token.py::test_token_stands_in_no_receipt_error_note_log_file_or_argument",
             "real/test_canaries.py::test_a_canary_is_nowhere_in_what_the_model_received_nor_in_any_sink",
         ),
         ("canaries at the hardest isolation",),
@@ -94,7 +94,7 @@ PROMISES = (
         "An agent's process holds no token of ours, and at `bwrap` cannot read one through /proc.",
         (
             "integration/test_isolation_attacks.py::test_no_process_tells_our_token",
-            "gateways/test_process.py::test_the_environment_is_an_allow_list",
+            "adapters/sandbox/test_process.py::test_the_environment_is_an_allow_list",
             "real/test_canaries.py::test_a_canary_is_nowhere_in_what_the_model_received_nor_in_any_sink",
         ),
         ("canaries at the hardest isolation",),
@@ -104,8 +104,8 @@ PROMISES = (
         "Accepted memory entries and lines of the journal are never lost or altered.",
         (
             "crash/test_soak.py::test_hundreds_of_cycles_in_bad_times_lose_nothing_and_do_nothing_twice",
-            "mission/test_memory.py::test_what_falls_off_is_kept_word_for_word",
-            "stores/test_branch.py::test_200_cycles_keep_the_file_bounded_and_lose_nothing",
+            "mission/memory/test_model.py::test_what_falls_off_is_kept_word_for_word",
+            "adapters/storage/memory/test_branch.py::test_200_cycles_keep_the_file_bounded_and_lose_nothing",
         ),
         ("crashes by stage", "soak"),
     ),
@@ -114,8 +114,8 @@ PROMISES = (
         "Memory moves only forward, from the object id that was read.",
         (
             "crash/test_soak.py::test_hundreds_of_cycles_in_bad_times_lose_nothing_and_do_nothing_twice",
-            "stores/test_server.py::test_an_answer_lost_after_the_push_is_found_out",
-            "stores/test_branch_deaths.py::test_processes_that_race_get_one_winner_each_round",
+            "adapters/storage/memory/test_server.py::test_an_answer_lost_after_the_push_is_found_out",
+            "adapters/storage/memory/test_branch_deaths.py::test_processes_that_race_get_one_winner_each_round",
         ),
         ("crashes by stage", "interleavings", "soak"),
     ),
@@ -129,7 +129,7 @@ PROMISES = (
             "integration/test_fresh_clones.py::test_a_state_that_is_forged_one_serial_further_is_believed_and_grants_nothing",
             "integration/test_hub_requests.py::test_a_foreign_commit_on_memory_in_the_middle_of_a_cycle_stops_it",
             "integration/test_hub_life.py::test_memory_that_was_rolled_back_on_the_server_stops_the_next_runner",
-            "mission/test_memory.py::test_23_truncation_fails_closed",
+            "mission/memory/test_model.py::test_23_truncation_fails_closed",
         ),
     ),
     Promise(
@@ -158,7 +158,7 @@ PROMISES = (
         (
             "safety/test_text_injected.py::test_d37_d38_no_workflow_command_survives",
             "action/test_scripts.py::test_no_value_forges_another_output",
-            "report/test_outputs.py::test_the_fence_is_another_one_each_time",
+            "adapters/report/test_step_summary.py::test_the_fence_is_another_one_each_time",
         ),
     ),
     Promise(
@@ -174,9 +174,9 @@ PROMISES = (
         "I16",
         "Web observers reach no hidden address, on any hop, after resolution.",
         (
-            "gateways/http/test_guard_hostile.py::test_no_spelling_of_a_private_address_reaches_it",
-            "gateways/http/test_guard_hostile.py::test_no_name_of_a_private_address_reaches_it",
-            "gateways/http/test_guard_hostile.py::test_no_redirect_leads_to_a_private_place",
+            "adapters/http/test_guard_hostile.py::test_no_spelling_of_a_private_address_reaches_it",
+            "adapters/http/test_guard_hostile.py::test_no_name_of_a_private_address_reaches_it",
+            "adapters/http/test_guard_hostile.py::test_no_redirect_leads_to_a_private_place",
         ),
     ),
     Promise(
@@ -184,9 +184,9 @@ PROMISES = (
         "Ceilings on effects, tokens, money and time hold in a cycle and in a day.",
         (
             "crash/test_interleavings.py::test_every_interleaving_of_two_runners",
-            "mission/test_policy.py::test_caps_hold_under_arbitrary_plans",
+            "mission/policy/test_judge.py::test_caps_hold_under_arbitrary_plans",
             "integration/test_work.py::test_todays_money_holds_and_what_was_not_spent_is_given_back",
-            "wakers/test_one_cap.py::test_no_day_has_more_wakes_than_the_cap_whoever_sends_them",
+            "adapters/wakers/test_one_cap.py::test_no_day_has_more_wakes_than_the_cap_whoever_sends_them",
         ),
         ("soak",),
     ),
@@ -196,7 +196,7 @@ PROMISES = (
         (
             "crash/test_soak.py::test_hundreds_of_cycles_in_bad_times_lose_nothing_and_do_nothing_twice",
             "crash/test_cases.py::test_a_process_that_is_killed_at_any_write_is_carried_on_by_the_next",
-            "mission/test_policy.py::test_the_memory_branch_is_as_forbidden_as_the_default_branch",
+            "mission/policy/test_judge.py::test_the_memory_branch_is_as_forbidden_as_the_default_branch",
         ),
         ("crashes by stage", "pairs", "races", "interleavings"),
     ),
@@ -252,8 +252,8 @@ PROMISES = (
         (
             "crash/test_soak.py::test_hundreds_of_cycles_in_bad_times_lose_nothing_and_do_nothing_twice",
             "integration/test_drift.py::test_no_due_time_is_served_twice",
-            "wakers/test_wake_command.py::test_in_the_due_minute_the_loop_is_woken_once",
-            "wakers/test_wake_command.py::test_a_wake_of_which_nothing_came_is_repeated_after_ten_minutes",
+            "adapters/wakers/test_wake_command.py::test_in_the_due_minute_the_loop_is_woken_once",
+            "adapters/wakers/test_wake_command.py::test_a_wake_of_which_nothing_came_is_repeated_after_ten_minutes",
         ),
     ),
 )

@@ -10,12 +10,12 @@ import jsonschema
 import pytest
 import yaml
 
+from ralph_mission.adapters.git.git import Git
 from ralph_mission.config.reading import load, read, schema
 from ralph_mission.config.settings import Config
-from ralph_mission.gateways.git import Git
-from ralph_mission.mission.model import Limits
-from ralph_mission.mission.schedule import Rhythm
-from ralph_mission.trouble import UserError
+from ralph_mission.errors import UserError
+from ralph_mission.mission.memory.schedule import Rhythm
+from ralph_mission.mission.model.mission import Limits
 from tests.helpers import commit, git, make_repo
 
 EXAMPLE = r"""

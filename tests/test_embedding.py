@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 import ralph_mission
-from ralph_mission.embedding import RalphLoop, get_hat_prompt
-from ralph_mission.loop.items import LoopEvent
-from ralph_mission.loop.model import Hat, HatOutput
-from ralph_mission.loop.patterns import PATTERNS
-from ralph_mission.trouble import UserError
+from ralph_mission.app.embedding import RalphLoop, get_hat_prompt
+from ralph_mission.errors import UserError
+from ralph_mission.loop.hats.patterns import PATTERNS
+from ralph_mission.loop.model.items import LoopEvent
+from ralph_mission.loop.model.state import Hat, HatOutput
 
 DOCUMENT = Path(__file__).parent.parent / "docs" / "hats.md"
 

@@ -9,24 +9,24 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.bootstrap.press import build_publishers
-from ralph_mission.bootstrap.stand_ins import SystemClock
-from ralph_mission.cli.mcp import mcp
+from ralph_mission.adapters.database.address import Address
+from ralph_mission.adapters.database.opening import Schema, open_database
+from ralph_mission.adapters.git.git import Git
+from ralph_mission.adapters.observers.social.networks import XReader
+from ralph_mission.adapters.observers.social.settings import SocialSettings as Social
+from ralph_mission.adapters.observers.web import build
+from ralph_mission.adapters.observers.web.settings import WebSettings as Web
+from ralph_mission.adapters.publishers import texts, twitter
+from ralph_mission.app.networks import build_publishers
+from ralph_mission.app.stand_ins import SystemClock
+from ralph_mission.cli.loop.mcp import mcp
 from ralph_mission.config import extras
 from ralph_mission.config.reading import load
 from ralph_mission.config.settings import Config
+from ralph_mission.errors import UserError
 from ralph_mission.extras import EXTRAS, install_command, missing_module, require_extra
-from ralph_mission.gateways.database.address import Address
-from ralph_mission.gateways.database.opening import Schema, open_database
-from ralph_mission.gateways.git import Git
+from ralph_mission.mission.model.threads import Branch
 from ralph_mission.mission.ports import ObservationContext
-from ralph_mission.mission.threads import Branch
-from ralph_mission.observers.social.settings import SocialSettings as Social
-from ralph_mission.observers.social.x import XReader
-from ralph_mission.observers.web import build
-from ralph_mission.observers.web.settings import WebSettings as Web
-from ralph_mission.publishers import lengths, twitter
-from ralph_mission.trouble import UserError
 from tests.helpers import make_repo
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
@@ -49,7 +49,7 @@ NEEDS: tuple[tuple[str, str, Callable[[], object]], ...] = (
     ("database", "sqlalchemy", lambda: _open("sqlalchemy")),
     ("prisma", "prisma", lambda: _open("prisma")),
     ("x", "tweepy", lambda: twitter.build(lambda chart: b"", KEYS)),
-    ("x", "twitter_text", lambda: lengths.measure_post("twitter", ("a",))),
+    ("x", "twitter_text", lambda: texts.measure_post("twitter", ("a",))),
     ("x", "tweepy", lambda: XReader("token", "http://127.0.0.1:9", Social()).look((), NOW)),
     ("mcp", "mcp", lambda: mcp.callback(None) if mcp.callback else None),
 )

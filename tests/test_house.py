@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import tomllib
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from ralph_mission.extras import EXTRAS
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "ralph_mission"
 LARGE = ("claude", "prisma")
-PURE = ("safety", "mission", "loop", "flows")
+PURE = ("safety", "mission", "loop")
 # Written in halves, so that this file may be looked at too.
 HOSTS = tuple(
     "".join(halves)
@@ -38,6 +39,10 @@ RULES = frozenset(
     human-duplicate spend-cycle spend-day dispatch-day posts-day posts-pause quiet-hours known-finding
     rejected-before branch-name default-branch closing-keyword mention secret workflow-command approval-author
     approval-content approval-head paused scope foreign-commit""".split()
+)
+PARTICIPLE = re.compile(
+    r"\w{2,}ed|told|said|kept|shown|known|found|given|made|done|gone|held|led|left|lost|met|paid|put|sent|sold|spent|taken|taught"
+    r"|thought|won|written|worn|begun|born|bound|broken|built|bought|caught|chosen|cut|drawn|forgotten|hidden|seen|split"
 )
 LOCK_LINE = re.compile(
     r"[a-z0-9-]+==\S+(?: ; .+)? \\|    --hash=sha256:[0-9a-f]{64}(?: \\)?|-r requirements(-[a-z]+)?\.lock"
@@ -153,8 +158,8 @@ def test_every_pure_floor_is_under_the_contract() -> None:
     assert present == {name for one in contracts for name in one.get("source_modules", ())}
 
 
-def test_only_gateways_start_processes() -> None:
-    offenders = [name for name, imports in _modules() if "subprocess" in imports and not name.startswith("gateways/")]
+def test_only_adapters_start_processes() -> None:
+    offenders = [name for name, imports in _modules() if "subprocess" in imports and not name.startswith("adapters/")]
     assert offenders == []
 
 
@@ -169,7 +174,7 @@ def test_the_pure_floors_open_no_file() -> None:
 
 
 def test_rules_in_code_are_the_published_ones() -> None:
-    from ralph_mission.mission import rules
+    from ralph_mission.mission.policy import rules
 
     assert {rule.id for rule in rules.RULES} <= RULES
 
@@ -180,7 +185,7 @@ def test_rule_is_documented(rule: str) -> None:
 
 
 def test_architecture_can_be_read_in_one_sitting() -> None:
-    assert len((ROOT / "ARCHITECTURE.md").read_text().splitlines()) < 200
+    assert len((ROOT / "ARCHITECTURE.md").read_text().splitlines()) < 150
 
 
 @pytest.mark.parametrize("document", ["README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "docs/sample.md"])
@@ -226,3 +231,31 @@ def _private_names(tree: ast.Module) -> Iterator[str]:
     asked = (node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name))
     names = ((node.value.id, node.attr) for node in asked if isinstance(node.value, ast.Name))
     yield from (f"{module}.{name}" for module, name in names if module in modules and re.match(r"_[a-z]", name))
+
+
+def _definitions(kind: type[ast.AST]) -> list[tuple[str, ast.AST]]:
+    """Every definition of that kind in the package, with the module it stands in."""
+    return [
+        (path.relative_to(PACKAGE).as_posix(), node)
+        for path in sorted(PACKAGE.rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, kind)
+    ]
+
+
+def test_no_folder_holds_more_than_twenty_modules() -> None:
+    counts = Counter(path.parent for path in PACKAGE.rglob("*.py") if path.name != "__init__.py")
+    assert {str(folder.relative_to(PACKAGE)): number for folder, number in counts.items() if number > 20} == {}
+
+
+def test_class_names_are_unique() -> None:
+    places: dict[str, list[str]] = {}
+    for module, node in _definitions(ast.ClassDef):
+        places.setdefault(node.name, []).append(module)  # type: ignore[attr-defined]  # a ClassDef has a name
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}
+
+
+def test_functions_are_named_by_a_verb_and_an_object() -> None:
+    names = [node.name for _, node in _definitions(ast.FunctionDef)]  # type: ignore[attr-defined]  # as above
+    bare = [name for name in names if "_" not in name.strip("_") and PARTICIPLE.fullmatch(name.strip("_"))]
+    assert len(bare) <= 0.04 * len(names), sorted(bare)

@@ -169,7 +169,7 @@ def test_mending_moves_no_line_that_a_report_points_at(sample: Path, tmp_path: P
 
 @pytest.mark.parametrize("path", sorted((SOURCE / "forge" / "issues").glob("*.md")), ids=lambda path: path.stem)
 def test_issues_are_as_the_local_forge_writes_them(path: Path) -> None:
-    from ralph_mission.forges.local import documents
+    from ralph_mission.adapters.forges.local import documents
 
     assert documents.render(documents.parse(path.read_text())) == path.read_text()
 

@@ -12,12 +12,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ralph_mission import __version__
-from ralph_mission.bootstrap.known import environment_secrets
-from ralph_mission.cli.typed import repo_of
-from ralph_mission.gateways.files import safe_paths
-from ralph_mission.gateways.git import Git
+from ralph_mission.adapters.files import safe_paths
+from ralph_mission.adapters.git.git import Git
+from ralph_mission.app.secrets import environment_secrets
+from ralph_mission.cli.command_hints import repo_of
+from ralph_mission.errors import UserError
 from ralph_mission.safety.secrets import redact
-from ralph_mission.trouble import UserError
 
 
 def write_report(error: Exception, arguments: list[str]) -> Path | None:

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable
 from types import FrameType
 
-from ralph_mission.trouble import Lost, UserError
+from ralph_mission.errors import Lost, UserError
 
 INTERRUPTED = 130  # 128 + SIGINT, as shells report it
 
@@ -88,7 +88,7 @@ def _tell(trouble: UserError, arguments: list[str]) -> int:
     try:
         print(format_trouble(typed), file=sys.stderr, flush=True)
         if os.environ.get("GITHUB_STEP_SUMMARY"):
-            from ralph_mission.report.outputs import tell_trouble
+            from ralph_mission.adapters.report.step_summary import tell_trouble
 
             # Who reads the job's page stands elsewhere: the commands as we write them, no path of the runner's.
             tell_trouble(document(calm)["error"], os.environ)
@@ -103,7 +103,7 @@ def _tell(trouble: UserError, arguments: list[str]) -> int:
 
 def redact_trouble(trouble: UserError) -> UserError:
     """The same without a secret of the environment: what is wrong may quote anything, and is said to everybody."""
-    from ralph_mission.bootstrap.known import environment_secrets
+    from ralph_mission.app.secrets import environment_secrets
     from ralph_mission.safety.secrets import redact
 
     known = environment_secrets()
@@ -112,7 +112,7 @@ def redact_trouble(trouble: UserError) -> UserError:
 
 def _with_typed_commands(trouble: UserError, arguments: list[str]) -> UserError:
     """The same with its commands as they are typed from here."""
-    from ralph_mission.cli.typed import repo_of, type_commands
+    from ralph_mission.cli.command_hints import repo_of, type_commands
 
     return UserError(trouble.what, type_commands(trouble.next_step, repo_of(arguments)), trouble.who)
 

@@ -1,23 +1,38 @@
-"""`ralph due` without click, pydantic or rich: the gate that every wake passes, many times an hour."""
+"""`ralph due` without click, pydantic or rich: the gate that every wake passes, many times an hour.
+
+What the gate needs of a server's settings, with nothing checked out: where memory is, and the longest pause.
+
+Read from the default branch; kept by its commit, so that a wake costs one more look at a ref and no more.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
+import posixpath
 import re
+import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from ralph_mission.cli.moment import iso, moment
-from ralph_mission.gateways.place import acts_on_github
-from ralph_mission.gateways.place import place as server
+from ralph_mission.adapters.files import atomic, safe_paths
+from ralph_mission.adapters.git.git import Git
+from ralph_mission.adapters.git.remote import Remote, acts_on_github
+from ralph_mission.adapters.git.remote import place as server
+from ralph_mission.adapters.storage.memory import layout
+from ralph_mission.adapters.storage.memory.due import usual_longest
+from ralph_mission.cli.moments import iso, moment
+from ralph_mission.errors import UserError
 
 if TYPE_CHECKING:
+    from ralph_mission.adapters.git.remote import RepositoryPlace
     from ralph_mission.config.settings import Config
 
 NOT_DUE = 10
@@ -64,7 +79,7 @@ def memory_place(asked: Plain) -> dict[str, str]:
 
 def longest_pause(asked: Plain) -> timedelta:
     """The longest pause by the settings here. Raises Trouble."""
-    from ralph_mission.stores.due import usual_longest
+    from ralph_mission.adapters.storage.memory.due import usual_longest
 
     if not asked.config and not _mentions(asked, "schedule"):
         return usual_longest()
@@ -79,8 +94,8 @@ def _mentions(asked: Plain, section: str) -> bool:
 
 
 def _settings(asked: Plain) -> Config:
+    from ralph_mission.adapters.git.git import Git
     from ralph_mission.config.reading import read
-    from ralph_mission.gateways.git import Git
 
     return read(Git.open(Path(asked.repo)), Path(asked.config) if asked.config else None)
 
@@ -101,7 +116,7 @@ def cache_folder(url: str) -> Path:
 
 def ask(asked: Plain) -> tuple[bool, datetime | None, str]:
     """(due, when next, why). Raises Trouble."""
-    from ralph_mission.stores.due import due_fast, due_on_server
+    from ralph_mission.adapters.storage.memory.due import due_fast, due_on_server
 
     now, longest = moment(asked.now) or datetime.now(UTC), partial(longest_pause, asked)
     if not _on_server(asked):
@@ -110,7 +125,7 @@ def ask(asked: Plain) -> tuple[bool, datetime | None, str]:
     cache = cache_folder(place.git_url)
     if not acts_on_github(os.environ):
         return due_on_server(place, cache, now, **memory_place(asked), longest=longest)
-    from ralph_mission.cli.gate_settings import on_server
+    pass  # merged
 
     said = on_server(place, cache, asked.config)
     return due_on_server(place, cache, now, said.branch, said.path, lambda: said.longest)
@@ -118,7 +133,7 @@ def ask(asked: Plain) -> tuple[bool, datetime | None, str]:
 
 def patiently(asked: Plain, sleep: Callable[[float], None] = time.sleep) -> tuple[bool, datetime | None, str]:
     """As `ask`, after the wait that was allowed when a cycle is due that soon. Raises Trouble."""
-    from ralph_mission.stores.due import PAUSED
+    from ralph_mission.adapters.storage.memory.due import PAUSED
 
     due, next_due_at, reason = ask(asked)
     if due or reason == PAUSED or next_due_at is None or not asked.wait or asked.now:
@@ -140,3 +155,60 @@ def answer(asked: Plain) -> int:
     else:
         print(reason)
     return 0 if due else NOT_DUE
+
+
+NAME = "ralph.yml"
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPlace:
+    """Branch and path of memory, and the longest pause between two cycles."""
+
+    branch: str = layout.BRANCH
+    path: str = layout.MEMORY
+    longest: timedelta = field(default_factory=usual_longest)
+
+
+def on_server(place: RepositoryPlace, kept: Path, config: str | None) -> MemoryPlace:
+    """What `config` (a path in the repository; `ralph.yml` without one) says on the default branch.
+
+    Settings that cannot be read say nothing here: the cycle then says what is wrong. `kept` is the folder of the
+    cache. Raises Trouble when the server cannot be asked.
+    """
+    path = posixpath.normpath(config or NAME)
+    with tempfile.TemporaryDirectory(prefix="ralph-due-") as folder:
+        here = Git(Path(folder), Path(folder), None)
+        here.run("init", "--quiet", "--bare", folder)
+        remote = Remote(here, place.git_url, place.token, keep=False)
+        branch, oid = remote.default()
+        said = read_cached(kept, oid, path)
+        if said is None:
+            within = not path.startswith(("../", "/")) and path != ".."  # elsewhere the server has nothing
+            said = _parse(remote.peek(branch, path) if within else None)
+            with suppress(OSError):  # a cache
+                known = {"oid": oid, "config": path, "said": [said.branch, said.path, said.longest.total_seconds()]}
+                atomic.write(safe_paths.own(kept) / "settings.json", json.dumps(known).encode())
+    return said
+
+
+def _parse(content: bytes | None) -> MemoryPlace:
+    if content is None or (b"memory" not in content and b"schedule" not in content):
+        return MemoryPlace()
+    from ralph_mission.config.reading import load
+
+    try:
+        settings = load(content.decode("utf-8-sig"))
+    except (UserError, UnicodeDecodeError):
+        return MemoryPlace()
+    return MemoryPlace(settings.memory.branch, settings.memory.path, settings.schedule.rhythm().longest)
+
+
+def read_cached(kept: Path, oid: str, path: str) -> MemoryPlace | None:
+    """What was read at this commit before, if anything."""
+    try:
+        known: dict[str, Any] = json.loads((kept / "settings.json").read_bytes())
+        branch, memory, longest = known["said"]
+        sound = (known["oid"], known["config"]) == (oid, path) and type(branch) is type(memory) is str
+        return MemoryPlace(branch, memory, timedelta(seconds=longest)) if sound else None
+    except (OSError, ValueError, KeyError, TypeError, RecursionError, OverflowError):
+        return None

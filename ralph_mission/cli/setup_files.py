@@ -10,11 +10,11 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from ralph_mission.gateways.files import atomic
-from ralph_mission.trouble import UserError
+from ralph_mission.adapters.files import atomic
+from ralph_mission.errors import UserError
 
 if TYPE_CHECKING:
-    from ralph_mission.observers.recipes import Recipe
+    from ralph_mission.adapters.observers.commands.recipes import Recipe
 
 State = Literal["new", "replaced", "unchanged", "kept", "in the way"]
 OWN_CHECKS = "Your own checks: what they find becomes missions."

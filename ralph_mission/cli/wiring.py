@@ -8,13 +8,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ralph_mission.cli.typed import spell
-from ralph_mission.trouble import UserError
+from ralph_mission.cli.command_hints import spell
+from ralph_mission.errors import UserError
 
 if TYPE_CHECKING:
-    from ralph_mission.bootstrap.cycle import App
-    from ralph_mission.mission.account import CycleReport, CycleSummary, Trigger
-    from ralph_mission.mission.ledger import MemorySnapshot
+    from ralph_mission.app.cycle import App
+    from ralph_mission.mission.model.cycle_report import CycleReport, CycleSummary, Trigger
+    from ralph_mission.mission.model.ledger import MemorySnapshot
     from ralph_mission.mission.ports import CycleProgress
 
 TRIGGERS: dict[str, Trigger] = {"schedule": "cron", "workflow_dispatch": "manual", "repository_dispatch": "dispatch"}
@@ -31,7 +31,7 @@ def household(
     voice: CycleProgress | None = None,
 ) -> App:
     """Everything that a command may touch. Raises Trouble for a repository or a setting that cannot be used."""
-    from ralph_mission.bootstrap.cycle import build_app
+    from ralph_mission.app.cycle import build_app
 
     return build_app(repo, config, forge, staged=staged, now=now, voice=voice, spell=partial(spell, repo=repo))
 
@@ -56,7 +56,7 @@ def refuse_if_elsewhere(house: App) -> None:
 
 def run_cycle(house: App, *, staged: bool, force: bool) -> tuple[CycleReport, CycleSummary]:
     """One cycle, asked for on the command line or by an event of GitHub Actions. Raises Trouble."""
-    from ralph_mission.bootstrap.cycle import refuse_links
+    from ralph_mission.app.cycle import refuse_links
     from ralph_mission.mission import cycle
 
     if not staged:
@@ -68,8 +68,8 @@ def run_cycle(house: App, *, staged: bool, force: bool) -> tuple[CycleReport, Cy
 
 def decide_again(house: App, cycle_id: str) -> list[str]:
     """How today's decisions on a recorded cycle differ from those of then. Raises Trouble when it is not recorded."""
-    from ralph_mission.flows.replay import differences
-    from ralph_mission.mission.deciding import Situation
+    from ralph_mission.mission.decide import Situation
+    from ralph_mission.mission.operations.watch import differences
 
     recorded = dict(house.recordings.load(cycle_id))
     situation, decisions = recorded.get("situation"), recorded.get("decisions")

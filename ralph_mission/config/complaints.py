@@ -8,8 +8,8 @@ from typing import get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from ralph_mission.errors import UserError
 from ralph_mission.safety.strict_yaml import Document, Path
-from ralph_mission.trouble import UserError
 
 DURATION = "a duration such as 15m, 6h or 14d"
 WANTED = {

@@ -9,11 +9,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from ralph_mission.adapters.git.git import Git, GitError
 from ralph_mission.config.reading import read
 from ralph_mission.config.settings import Config
+from ralph_mission.errors import UserError
 from ralph_mission.extras import missing_module
-from ralph_mission.gateways.git import Git, GitError
-from ralph_mission.trouble import UserError
 
 
 def needed_extras(config: Config) -> tuple[str, ...]:

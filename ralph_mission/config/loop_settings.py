@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, StringConstraints
 
-from ralph_mission.gateways.isolation import Level
-from ralph_mission.hands.settings import FixerSettings as HandsSettings
-from ralph_mission.observers.settings import Duration, ObserverSection, PathPattern
+from ralph_mission.adapters.fixers.settings import FixerSettings as HandsSettings
+from ralph_mission.adapters.observers.settings import Duration, ObserverSection, PathPattern
+from ralph_mission.adapters.sandbox.isolation import Level
 
 Count = Annotated[int, Field(strict=True, ge=0)]
 Dollars = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]

@@ -10,12 +10,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from ralph_mission.adapters.git.git import Git
 from ralph_mission.config import loop_keys
 from ralph_mission.config.complaints import explain, known_keys, trouble
 from ralph_mission.config.settings import GONE_WAKE, Config
-from ralph_mission.gateways.git import Git
+from ralph_mission.errors import UserError
 from ralph_mission.safety.strict_yaml import MAX_BYTES, Document, YamlError, parse
-from ralph_mission.trouble import UserError
 
 NAME = "ralph.yml"
 

@@ -1,6 +1,6 @@
 """What can be configured: frozen models, a default and a description for every key.
 
-Limits may be tightened, never loosened: the defaults of `mission.model.Limits` are the ceilings.
+Limits may be tightened, never loosened: the defaults of `model.mission.Limits` are the ceilings.
 """
 
 from __future__ import annotations
@@ -11,22 +11,22 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, StringConstraints, model_validator
 
+from ralph_mission.adapters.observers.code.observer import CodeSettings as Code
+from ralph_mission.adapters.observers.commands.observer import CommandSettings as Command
+from ralph_mission.adapters.observers.database.settings import DatabaseSettings as Database
+from ralph_mission.adapters.observers.dependencies.observer import DependencySettings as Dependencies
+from ralph_mission.adapters.observers.forge.observer import ForgeSettings as ForgeWatch
+from ralph_mission.adapters.observers.settings import Duration, ObserverSection
+from ralph_mission.adapters.observers.social.settings import SocialSettings as Social
+from ralph_mission.adapters.observers.web.settings import WebSettings as Web
+from ralph_mission.adapters.publishers.settings import Publishers
+from ralph_mission.adapters.storage.memory.layout import ARCHIVE, DASHBOARD, JOURNAL, LEDGER
+from ralph_mission.adapters.thinkers.settings import ThinkerSettings as Thinker
 from ralph_mission.config.loop_keys import Cli, Core, EventLoop, HatKeys, MemoryKeys, RObot, TaskKeys
 from ralph_mission.config.loop_settings import CoderSettings, Completion, Cost, LoopSettings, WorkSettings
 from ralph_mission.config.telegram import TelegramControl
-from ralph_mission.mission.model import Limits
-from ralph_mission.mission.schedule import Rhythm
-from ralph_mission.observers.code import CodeSettings as Code
-from ralph_mission.observers.commands import CommandSettings as Command
-from ralph_mission.observers.database.settings import DatabaseSettings as Database
-from ralph_mission.observers.dependencies import DependencySettings as Dependencies
-from ralph_mission.observers.forge import ForgeSettings as ForgeWatch
-from ralph_mission.observers.settings import Duration, ObserverSection
-from ralph_mission.observers.social.settings import SocialSettings as Social
-from ralph_mission.observers.web.settings import WebSettings as Web
-from ralph_mission.publishers.settings import Publishers
-from ralph_mission.stores.layout import ARCHIVE, DASHBOARD, JOURNAL, LEDGER
-from ralph_mission.thinkers.settings import ThinkerSettings as Thinker
+from ralph_mission.mission.memory.schedule import Rhythm
+from ralph_mission.mission.model.mission import Limits
 
 CEILING = Limits()
 Named = TypeVar("Named", Command, Web)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from ralph_mission.observers.settings import ObserverSection
+from ralph_mission.adapters.observers.settings import ObserverSection
 
 Id = Annotated[int, Field(strict=True, ge=-(2**53), le=2**53)]
 Seconds = Annotated[int, Field(strict=True, ge=1, le=86_400)]

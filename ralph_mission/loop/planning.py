@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from ralph_mission.loop import limits, prd_lint
-from ralph_mission.loop.items import LoopEvent
-from ralph_mission.loop.model import START, Hat, Prd, RunState
-from ralph_mission.loop.order import PLANNING, RunEnding, RunResult, RunSpec
+from ralph_mission.loop.model.items import LoopEvent
+from ralph_mission.loop.model.order import PLANNING, RunEnding, RunResult, RunSpec
+from ralph_mission.loop.model.state import START, Hat, Prd, RunState
 from ralph_mission.loop.ports import RunPorts
+from ralph_mission.loop.rules import completion
 from ralph_mission.loop.run import SIGNAL_ENDINGS, LoopRun, run_loop, session
-from ralph_mission.loop.stage import with_own_settings
+from ralph_mission.loop.stories import lint
+from ralph_mission.loop.teams.stage import with_own_settings
 
 Read = Callable[[], tuple[Prd | None, str]]
 """What stands in the file now, and a complaint about it."""
@@ -70,7 +71,7 @@ def find_story_faults(prd: Prd | None) -> str:
     """What is wrong with the stories, one line each; "" when a run can work through them."""
     if prd is None or not prd.stories:
         return "prd.json is not there, or it holds no userStories"
-    return "\n".join(f"- {finding.story or 'all'}: {finding.what}" for finding in prd_lint.lint_prd(prd)[:20])
+    return "\n".join(f"- {finding.story or 'all'}: {finding.what}" for finding in lint.lint_prd(prd)[:20])
 
 
 def _until_written(this: LoopRun, wrong: Callable[[], str], follows: str) -> RunEnding:
@@ -104,7 +105,7 @@ def _beginning(state: RunState) -> LoopEvent:
 
 def _over(this: LoopRun) -> RunEnding | None:
     asked = SIGNAL_ENDINGS.get(this.ports.desk.signal())
-    return asked or limits.reached_limit(this.order.limits, this.state, this.elapsed)
+    return asked or completion.reached_limit(this.order.limits, this.state, this.elapsed)
 
 
 def _nobody(this: LoopRun) -> RunEnding | None:

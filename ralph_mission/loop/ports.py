@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
-from ralph_mission.loop.items import Guidance, LoopEvent, StopSignal
-from ralph_mission.loop.model import (
+from ralph_mission.loop.model.items import Guidance, LoopEvent, StopSignal
+from ralph_mission.loop.model.order import RunResult, RunSpec
+from ralph_mission.loop.model.state import (
     AgentTurn,
     CheckResult,
     Hat,
@@ -21,7 +22,6 @@ from ralph_mission.loop.model import (
     Session,
     SessionUsage,
 )
-from ralph_mission.loop.order import RunResult, RunSpec
 
 
 class LoopClock(Protocol):

@@ -12,14 +12,16 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from ralph_mission.loop import contract, routing, verdicts, waiting
-from ralph_mission.loop.framing import line, section
-from ralph_mission.loop.items import LoopEvent, ReviewIssue
-from ralph_mission.loop.model import VERDICT, AgentTurn, Session, SessionUsage
-from ralph_mission.loop.order import RunLimits
-from ralph_mission.loop.patterns import REVIEWER
+from ralph_mission.loop import session as waiting
+from ralph_mission.loop.hats.patterns import REVIEWER
+from ralph_mission.loop.model.items import LoopEvent, ReviewIssue
+from ralph_mission.loop.model.order import RunLimits
+from ralph_mission.loop.model.state import VERDICT, AgentTurn, Session, SessionUsage
 from ralph_mission.loop.ports import Agent, LoopClock
-from ralph_mission.loop.verdicts import UnclearVerdict
+from ralph_mission.loop.prompt import session as contract
+from ralph_mission.loop.prompt.framing import line, section
+from ralph_mission.loop.rules import routing, verdicts
+from ralph_mission.loop.rules.verdicts import UnclearVerdict
 
 HAT = replace(REVIEWER, triggers=(), publishes=(), payload=())
 ANSWERS = 2

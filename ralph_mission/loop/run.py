@@ -10,10 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from ralph_mission.loop import completion, limits, playing, progress, routing
-from ralph_mission.loop.model import CONVERGED, Hat, HatOutput, PathChange, RunSnapshot, RunState
-from ralph_mission.loop.order import RunEnding, RunResult, RunSpec
+from ralph_mission.loop import session as playing
+from ralph_mission.loop.model.order import RunEnding, RunResult, RunSpec
+from ralph_mission.loop.model.state import CONVERGED, Hat, HatOutput, PathChange, RunSnapshot, RunState
 from ralph_mission.loop.ports import RunPorts
+from ralph_mission.loop.rules import completion, progress, routing
 
 SIGNAL_ENDINGS = {
     "stop": RunEnding("stop", "asked to stop", "go on with --continue"),
@@ -133,7 +134,7 @@ def _read_signal(this: LoopRun) -> RunEnding | None:
 
 def _find_limit(this: LoopRun, board: RunSnapshot) -> RunEnding | None:
     found = completion.find_dead_end(this.order, this.state, board)
-    return found or limits.reached_limit(this.order.limits, this.state, this.elapsed)
+    return found or completion.reached_limit(this.order.limits, this.state, this.elapsed)
 
 
 def _session(this: LoopRun, board: RunSnapshot) -> None:
@@ -165,7 +166,7 @@ def _breathe(this: LoopRun) -> None:
 def _over(this: LoopRun) -> bool:
     """Whether no session may follow: the work looks done, or a limit is reached."""
     done = not this.order.persistent and completion.looks_done(this.order, this.state, this.ports.desk.board())
-    return done or limits.reached_limit(this.order.limits, this.state, this.elapsed) is not None
+    return done or completion.reached_limit(this.order.limits, this.state, this.elapsed) is not None
 
 
 def _resume_feedback(feedback: str, aside: int) -> str:

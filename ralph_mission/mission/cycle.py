@@ -13,31 +13,22 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 
-from ralph_mission.mission import (
-    acting,
-    chronicle,
-    commissioning,
-    gathering,
-    hearing,
-    observing,
-    raising,
-    schedule,
-    telling,
-    thinking,
-    verifying,
-)
-from ralph_mission.mission.account import CycleReport, CycleSummary, Outcome, Trigger
-from ralph_mission.mission.acting import AppliedEffect, ExecutedDecision
-from ralph_mission.mission.concluding import Conclusion, conclude
-from ralph_mission.mission.deciding import CycleDecisions, CycleSettings, Situation, decide
-from ralph_mission.mission.effects import Effect, Publish, Receipt
-from ralph_mission.mission.facts import facts_about
-from ralph_mission.mission.ledger import NOT_ATTEMPTED, Claim, MemorySnapshot, Record
-from ralph_mission.mission.model import Verdict
+from ralph_mission.errors import Lost, UserError
+from ralph_mission.mission import commit, execute, gather, observe, rank, report, verify
+from ralph_mission.mission.chat import inbox
+from ralph_mission.mission.coder import service
+from ralph_mission.mission.coder.screening import RedactingCoder
+from ralph_mission.mission.conclude import Conclusion, conclude
+from ralph_mission.mission.decide import CycleDecisions, CycleSettings, Situation, decide
+from ralph_mission.mission.execute import AppliedEffect, ExecutedDecision
+from ralph_mission.mission.lifecycle.facts import facts_about
+from ralph_mission.mission.memory import schedule
+from ralph_mission.mission.model.cycle_report import CycleReport, CycleSummary, Outcome, Trigger
+from ralph_mission.mission.model.effects import Effect, Publish, Receipt
+from ralph_mission.mission.model.ledger import NOT_ATTEMPTED, Claim, MemorySnapshot, Record
+from ralph_mission.mission.model.mission import Verdict
+from ralph_mission.mission.model.proposal import Decision
 from ralph_mission.mission.ports import CyclePorts
-from ralph_mission.mission.proposal import Decision
-from ralph_mission.mission.withheld import RedactingCoder
-from ralph_mission.trouble import Lost, UserError
 
 FORGOTTEN = timedelta(hours=24)  # a cycle takes minutes, and a job of the workflow an hour at most
 
@@ -82,7 +73,7 @@ def run_cycle(
                 return _cycle(run, past)
         except Lost:
             reason = "lost"
-        return telling.report_skipped(reason, past, request.trigger, request.staged, run.started, ports.clock.now())
+        return report.report_skipped(reason, past, request.trigger, request.staged, run.started, ports.clock.now())
 
 
 def _apply_chat_commands(run: CycleRun, past: MemorySnapshot | None, ours: bool) -> MemorySnapshot | None:
@@ -91,7 +82,7 @@ def _apply_chat_commands(run: CycleRun, past: MemorySnapshot | None, ours: bool)
         return past
     if _reason_to_leave(run, _with_paused(past, False), ours) is not None:
         return past
-    return hearing.apply_chat_commands(run.ports, past, run.charter.limits, run.secrets)
+    return inbox.apply_chat_commands(run.ports, past, run.charter.limits, run.secrets)
 
 
 def _with_paused(past: MemorySnapshot, paused: bool) -> MemorySnapshot:
@@ -129,7 +120,7 @@ def _refuse_if_forgotten(claim: Claim | None, now: datetime) -> None:
 def _cycle(run: CycleRun, past: MemorySnapshot | None) -> CycleResult:
     ports = run.ports
     _check_position(run, past)
-    ports.voice.phase("check", gathering.slots(past, run.charter))
+    ports.voice.phase("check", gather.slots(past, run.charter))
     past, settled = _settle(run, past)
     situation = _gather(run, past)
     past, situation = _work(run, past, situation)
@@ -143,22 +134,22 @@ def _cycle(run: CycleRun, past: MemorySnapshot | None) -> CycleResult:
         return _report(run, situation, decided, _stage_all(ports, decided), settled)[0]
     claimed, known = _intend(run, situation, decided, past)
     look = partial(facts_about, ports, run.charter, state=situation.state)
-    acts = acting.execute_decisions(ports, _allowed_decisions(decided), known, look)
+    acts = execute.execute_decisions(ports, _allowed_decisions(decided), known, look)
 
     ports.voice.phase("reflect")
     account, conclusion = _report(run, situation, decided, acts, settled)
     base = claimed.state if claimed else situation.state
-    batch = chronicle.write(situation, decided, acts, conclusion, known, *account, base, ports.dashboard)
+    batch = commit.write(situation, decided, acts, conclusion, known, *account, base, ports.dashboard)
     landed = ports.store.commit(batch, claimed)
-    raising.notify_stuck(ports, past, landed, run.secrets)
-    ports.forge.set_anchor(gathering.anchor_of(landed))
+    inbox.notify_stuck(ports, past, landed, run.secrets)
+    ports.forge.set_anchor(gather.anchor_of(landed))
     return _wake(run, landed, account) if conclusion.at_once else account
 
 
 def _check_position(run: CycleRun, past: MemorySnapshot | None) -> None:
     """Raises Trouble when forge and memory disagree; Lost when only because somebody was at work since we recalled."""
     try:
-        gathering.check_anchor(run.ports, past)
+        gather.check_anchor(run.ports, past)
     except UserError:
         now = run.ports.store.recall()
         if (now.oid if now else "") != (past.oid if past else ""):
@@ -170,36 +161,36 @@ def _wake(run: CycleRun, landed: MemorySnapshot, account: CycleResult) -> CycleR
     """Ask for the next cycle now. Memory says already that it is due, so a wake that gets lost is made up for."""
     header = landed.memory.header
     receipt = run.ports.waker.wake(header.next_due_at or run.started, header.generation)
-    return telling.report_wake(account, receipt) if receipt else account
+    return report.report_wake(account, receipt) if receipt else account
 
 
 def _settle(run: CycleRun, past: MemorySnapshot | None) -> tuple[MemorySnapshot | None, tuple[AppliedEffect, ...]]:
     """What an earlier run left open: looked for and adopted, unknown, or left to what is decided now."""
     if past is None or not (past.state.effects or past.state.unknown) or run.request.staged:
         return past, ()
-    records = gathering.read_open(run.ports, past)
-    deeds = acting.reconcile(run.ports, past.state, records, run.secrets)
+    records = gather.read_open(run.ports, past)
+    deeds = execute.reconcile(run.ports, past.state, records, run.secrets)
     if not deeds and not past.state.effects:
         return past, ()
     told = tuple(deed for deed in deeds if not deed.receipt.detail.startswith(NOT_ATTEMPTED))
-    return run.ports.store.commit(chronicle.settle_open(past, deeds, records), past), told
+    return run.ports.store.commit(commit.settle_open(past, deeds, records), past), told
 
 
 def _gather(run: CycleRun, past: MemorySnapshot | None) -> Situation:
     """Everything that decisions will rest on."""
     with run.ports.scratch() as scratch:
-        situation = gathering.situate(run.ports, run.charter, past, run.request.cycle_id, run.started)
-        situation = observing.observe(run.ports, situation, past, scratch, run.secrets)
-        situation = thinking.rank_findings(run.ports, situation, run.secrets)
-        situation = thinking.word_posts(run.ports, situation, past)
-        return verifying.verify(run.ports, situation, scratch, run.secrets)
+        situation = gather.situate(run.ports, run.charter, past, run.request.cycle_id, run.started)
+        situation = observe.observe(run.ports, situation, past, scratch, run.secrets)
+        situation = rank.rank_findings(run.ports, situation, run.secrets)
+        situation = rank.word_posts(run.ports, situation, past)
+        return verify.verify(run.ports, situation, scratch, run.secrets)
 
 
 def _work(run: CycleRun, past: MemorySnapshot | None, situation: Situation) -> tuple[MemorySnapshot | None, Situation]:
     """Missions that wait for an agent are gone on with, within this cycle's money and time."""
     if past is None or run.request.staged or run.ports.coder is None:
         return past, situation
-    return commissioning.run_coding_tasks(run.ports, RedactingCoder(run.ports.coder, run.secrets), situation, past)
+    return service.run_coding_tasks(run.ports, RedactingCoder(run.ports.coder, run.secrets), situation, past)
 
 
 def _intend(
@@ -207,8 +198,8 @@ def _intend(
 ) -> tuple[MemorySnapshot | None, Mapping[str, Record]]:
     """Claim and intents in one batch, durable before anything happens; nothing to do claims nothing."""
     store = run.ports.store
-    known = {**situation.records, **gathering.read_effects(run.ports, decided, past)}
-    batch = chronicle.intend(situation, decided, known, store.holder(), run.ports.clock.now())
+    known = {**situation.records, **gather.read_effects(run.ports, decided, past)}
+    batch = commit.intend(situation, decided, known, store.holder(), run.ports.clock.now())
     if batch is None:
         return past, known
     return store.commit(batch, past), {**known, **{record.key: record for record in batch.records}}
@@ -224,7 +215,7 @@ def _report(
     """What the cycle came to, told to machines and to people."""
     conclusion = conclude(situation, decided, acts)
     how, now, request = run.ports.forge.how, run.ports.clock.now(), run.request
-    account = telling.report_cycle(
+    account = report.report_cycle(
         situation, decided, acts, conclusion, settled, request.trigger, request.staged, now, how
     )
     return account, conclusion

@@ -12,16 +12,16 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
-from ralph_mission.mission.commissions import CodingResult, CodingTask
-from ralph_mission.mission.effects import Effect, Publish, Receipt
-from ralph_mission.mission.ledger import Anchor, MemoryBatch, MemorySnapshot, OpenState, Record
-from ralph_mission.mission.memory import Memory
-from ralph_mission.mission.model import Acceptance, Finding, Limits, Mission, Observation, Usage
-from ralph_mission.mission.posts import ChatCommand, Post, Wording
-from ralph_mission.mission.threads import Actor, BodyEdit, Branch, Issue, Pull, Pulse
+from ralph_mission.errors import UserError
+from ralph_mission.mission.coder.model import CodingResult, CodingTask
+from ralph_mission.mission.memory.model import Memory
+from ralph_mission.mission.model.effects import Effect, Publish, Receipt
+from ralph_mission.mission.model.ledger import Anchor, MemoryBatch, MemorySnapshot, OpenState, Record
+from ralph_mission.mission.model.mission import Acceptance, Finding, Limits, Mission, Observation, Usage
+from ralph_mission.mission.model.posts import ChatCommand, Post, Wording
+from ralph_mission.mission.model.threads import Actor, BodyEdit, Branch, Issue, Pull, Pulse
 from ralph_mission.safety.patch import Patch
 from ralph_mission.safety.text import truncate
-from ralph_mission.trouble import UserError
 
 
 class CycleClock(Protocol):

@@ -148,7 +148,7 @@ def test_a_failed_installation_leaves_nothing_and_the_next_one_succeeds(cold: Ru
     find(cold, installer)
 
 
-@pytest.mark.parametrize("changed", ["requirements.lock", "ralph_mission/cli/due.py", "pyproject.toml"])
+@pytest.mark.parametrize("changed", ["requirements.lock", "ralph_mission/cli/mission/wakes.py", "pyproject.toml"])
 def test_another_version_is_another_environment(cold: Runner, tmp_path: Path, changed: str) -> None:
     other = Runner(cold.home, shutil.copytree(cold.action, tmp_path / "other"))
     assert other.place() == cold.place()

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ralph_mission.bootstrap.clones import clones
-from ralph_mission.gateways.git import Git
+from ralph_mission.adapters.git.git import Git
+from ralph_mission.app.agents import clones
 from tests.action.runner import ROOT, bare_environment, wait_for
 
 SCRIPTS = ROOT / "scripts" / "action"

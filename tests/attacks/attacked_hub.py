@@ -13,17 +13,17 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from ralph_mission.bootstrap.cycle import App
-from ralph_mission.cli.cycle import show
-from ralph_mission.mission.account import CycleReport, CycleSummary
-from ralph_mission.report.outputs import tell_runner
-from ralph_mission.report.voice import PlainProgress
-from ralph_mission.trouble import UserError
+from ralph_mission.adapters.report.step_summary import tell_runner
+from ralph_mission.adapters.report.voice import PlainProgress
+from ralph_mission.app.cycle import App
+from ralph_mission.cli.mission.cycle import show
+from ralph_mission.errors import UserError
+from ralph_mission.mission.model.cycle_report import CycleReport, CycleSummary
+from tests.adapters.web_server import reply, saying, serving
 from tests.attacks.cases import INSIDE, OLD, PATH, SECRET, TEST, Case
 from tests.attacks.judge import Judge, standing
 from tests.attacks.obeying_planner import ObeyingPlanner, Planted
 from tests.attacks.outsiders import arrive, insist
-from tests.gateways.web_server import reply, saying, serving
 from tests.integration.hub import Hub, hub
 from tests.integration.world import BUGS_CONFIG
 

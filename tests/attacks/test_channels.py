@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.gateways.process import run_foreign
+from ralph_mission.adapters.sandbox.process import run_foreign
 from ralph_mission.safety.detect import workflow_commands
 from ralph_mission.safety.text import sanitise
 from tests.helpers import cli_here

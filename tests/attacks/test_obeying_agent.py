@@ -12,7 +12,8 @@ from unittest import mock
 
 import pytest
 
-from ralph_mission.trouble import UserError
+from ralph_mission.errors import UserError
+from tests.adapters.web_server import reply, saying, serving
 from tests.attacks.attacked_hub import unknowing
 from tests.attacks.cases import CASES, INSIDE, SAID_ALONE, SECRET, Case
 from tests.attacks.judge import Judge, standing
@@ -20,7 +21,6 @@ from tests.attacks.malicious_agent import OPEN, SLY, script
 from tests.attacks.outsiders import do
 from tests.cli.loop_world import works
 from tests.figures import Table, shown
-from tests.gateways.web_server import reply, saying, serving
 from tests.integration.coding import Files, Yard, yard
 from tests.integration.hub import Hub
 

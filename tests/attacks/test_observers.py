@@ -12,17 +12,17 @@ import psycopg
 import pytest
 from pydantic import ValidationError
 
-from ralph_mission.agents.registry import CLIENTS
+from ralph_mission.adapters.agents.registry import CLIENTS
+from ralph_mission.adapters.database.address import read
+from ralph_mission.adapters.database.queries import Interest, Query
+from ralph_mission.adapters.database.sessions import Caps
+from ralph_mission.adapters.database.sql import open_sql
+from ralph_mission.adapters.http.address import AddressRefused, parse_address
+from ralph_mission.adapters.observers import web
 from ralph_mission.config.settings import Config
-from ralph_mission.gateways.database.address import read
-from ralph_mission.gateways.database.queries import Interest, Query
-from ralph_mission.gateways.database.sessions import Caps
-from ralph_mission.gateways.database.sql import open_sql
-from ralph_mission.gateways.http.address import AddressRefused, parse_address
-from ralph_mission.observers import web
-from ralph_mission.trouble import UserError
-from tests.agents.clients import play
-from tests.gateways.database.conftest import postgres
+from ralph_mission.errors import UserError
+from tests.adapters.agents.clients import play
+from tests.adapters.database.conftest import postgres
 
 __all__ = ["postgres"]
 
@@ -48,7 +48,7 @@ def test_an_address_that_leads_inside_is_not_asked(url: str) -> None:
     def never(host: str, port: int) -> list[str]:
         return ["127.0.0.1"]
 
-    from ralph_mission.gateways.http.guard import GuardedWeb
+    from ralph_mission.adapters.http.guard import GuardedWeb
 
     dialled: list[str] = []
 

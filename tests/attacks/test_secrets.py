@@ -10,12 +10,13 @@ from string import digits as DIGITS
 
 import pytest
 
-from ralph_mission.agents import reading
-from ralph_mission.bootstrap.known import environment_secrets
-from ralph_mission.loop import critique, verdicts
-from ralph_mission.loop.items import LoopEvent
-from ralph_mission.loop.model import VERDICT
-from ralph_mission.mission import review_text
+from ralph_mission.adapters.agents import reading
+from ralph_mission.app.secrets import environment_secrets
+from ralph_mission.loop.model.items import LoopEvent
+from ralph_mission.loop.model.state import VERDICT
+from ralph_mission.loop.rules import verdicts
+from ralph_mission.loop.teams import ralplan
+from ralph_mission.mission.reviews import texts
 from ralph_mission.safety.objections import inspect, verdict
 from ralph_mission.safety.secrets import find_secrets, redact, redact_record, without
 from tests.attacks.canaries import CANARY, ENVIRONMENT, PASSPHRASE, TRANSFORMS, left_in
@@ -63,11 +64,11 @@ BOUNDED = {
         lambda text: str(redact_record(verdicts.parse_issues(LoopEvent(VERDICT, text)), KNOWN)),
     ),
     "an objection": (
-        critique.LONGEST,
-        lambda text: str(redact_record(critique.parse_critique(objecting(text), ()), KNOWN)),
+        ralplan.LONGEST,
+        lambda text: str(redact_record(ralplan.parse_critique(objecting(text), ()), KNOWN)),
     ),
-    "a critique of no form": (200, lambda text: str(redact_record(critique.parse_critique(text, ()), KNOWN))),
-    "a diff": (review_text.DIFF, lambda text: review_text.review_material(pull(), None, text, "a" * 40, secrets=KNOWN)),
+    "a critique of no form": (200, lambda text: str(redact_record(ralplan.parse_critique(text, ()), KNOWN))),
+    "a diff": (texts.DIFF, lambda text: texts.review_material(pull(), None, text, "a" * 40, secrets=KNOWN)),
 }
 """Where a text is cut before it is known to hold nothing, how long it may be there, and what is said of it at last."""
 

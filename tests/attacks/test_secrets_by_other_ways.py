@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.adapters.storage.memory.making import batch, on_server, server_store
+from tests.adapters.web_server import serving, site
 from tests.attacks.canaries import (
     CANARY,
     ENVIRONMENT,
@@ -32,12 +34,10 @@ from tests.fakes.networks.bot_api import OWNER, known_bot_api
 from tests.fakes.networks.discord import DiscordServer
 from tests.fakes.networks.telegram import TelegramServer
 from tests.fakes.networks.x import XServer
-from tests.gateways.web_server import serving, site
 from tests.helpers import NOON, cli_here, git, make_repo
 from tests.integration import at_review, test_publishing_networks, test_thinker
 from tests.integration.at_work import FORGES
 from tests.integration.world import BUGS_CONFIG, world
-from tests.stores.making import batch, on_server, server_store
 
 pytestmark = pytest.mark.long  # whole cycles against servers, searched in many ways
 

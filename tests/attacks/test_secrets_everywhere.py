@@ -16,11 +16,11 @@ from unittest import mock
 
 import pytest
 
+from ralph_mission.adapters.thinkers.rules import RulesThinker
 from ralph_mission.cli.crash import write_report
 from ralph_mission.cli.errors import run_guarded
+from ralph_mission.errors import UserError
 from ralph_mission.mission.ports import Plan
-from ralph_mission.thinkers.rules import RulesThinker
-from ralph_mission.trouble import UserError
 from tests.attacks.canaries import (
     CANARY,
     ENVIRONMENT,

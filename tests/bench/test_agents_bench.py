@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bench import agents
-from ralph_mission.gateways.isolation import missing_bwrap
+from ralph_mission.adapters.sandbox.isolation import missing_bwrap
 from tests import conftest
 
 NUMBER = r"[\d,]+\.\d"

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.forges.github.labels import LABELS
+from ralph_mission.adapters.forges.github.reading import LABELS
+from tests.adapters.forges.github_world import GitHubWorld
+from tests.adapters.forges.github_world import github as github_world
 from tests.cli.doctor_place import Place
 from tests.cli.init_place import SHA, install
-from tests.forges.github_world import GitHubWorld
-from tests.forges.github_world import github as github_world
 
 
 @pytest.fixture

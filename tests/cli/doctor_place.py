@@ -7,8 +7,8 @@ from typing import Any
 
 import requests
 
-from ralph_mission.cli.checks_github import github
-from ralph_mission.cli.checks_line import DoctorLine, Hub
+from ralph_mission.cli.doctor.github import github
+from ralph_mission.cli.doctor.line import DoctorLine, Hub
 from tests.fakes.github.server import FakeGitHub
 
 WORKFLOW = """

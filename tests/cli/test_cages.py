@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.bootstrap import cages
+from ralph_mission.adapters.git.git import Git
+from ralph_mission.adapters.sandbox.isolation import Found, Sandbox, describe_level
+from ralph_mission.adapters.sandbox.relay import Endpoint
+from ralph_mission.app import sandboxes
 from ralph_mission.config.reading import load
-from ralph_mission.gateways.git import Git
-from ralph_mission.gateways.isolation import Found, Sandbox, describe_level
-from ralph_mission.gateways.isolation_relay import Endpoint
-from ralph_mission.trouble import UserError
+from ralph_mission.errors import UserError
 from tests.helpers import git, make_repo
 
 ENV, BWRAP = Found("env"), Found("bwrap")
@@ -24,8 +24,10 @@ def here(tmp_path: Path) -> Git:
 
 
 def test_at_env_nothing_is_caged(here: Git) -> None:
-    assert cages.agent_sandbox(ENV, here, ("OPENAI_API_KEY",), "x") == cages.checks_sandbox(ENV, here) == Sandbox()
-    assert cages.writable_elsewhere(Sandbox(), here) == Sandbox()
+    assert (
+        sandboxes.agent_sandbox(ENV, here, ("OPENAI_API_KEY",), "x") == sandboxes.checks_sandbox(ENV, here) == Sandbox()
+    )
+    assert sandboxes.writable_elsewhere(Sandbox(), here) == Sandbox()
 
 
 def test_the_hosts_are_those_of_the_keys_that_the_agent_sees(here: Git, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -33,9 +35,9 @@ def test_the_hosts_are_those_of_the_keys_that_the_agent_sees(here: Git, monkeypa
         monkeypatch.setenv(name, "of-nobody")
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:8080/v1")
     seen = ("OPENAI_API_KEY", "OPENAI_BASE_URL")
-    assert cages.agent_sandbox(BWRAP, here, seen, "x").endpoints == (Endpoint("127.0.0.1", 8080),)
-    assert cages.agent_sandbox(BWRAP, here, (), "x").endpoints == ()
-    assert cages.checks_sandbox(BWRAP, here).endpoints == ()
+    assert sandboxes.agent_sandbox(BWRAP, here, seen, "x").endpoints == (Endpoint("127.0.0.1", 8080),)
+    assert sandboxes.agent_sandbox(BWRAP, here, (), "x").endpoints == ()
+    assert sandboxes.checks_sandbox(BWRAP, here).endpoints == ()
 
 
 def test_an_address_that_only_bwrap_could_not_offer_is_no_matter_elsewhere(
@@ -43,7 +45,7 @@ def test_an_address_that_only_bwrap_could_not_offer_is_no_matter_elsewhere(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "of-nobody")
     monkeypatch.setenv("OPENAI_BASE_URL", "http://model.example/v1")
-    assert cages.agent_sandbox(ENV, here, ("OPENAI_API_KEY", "OPENAI_BASE_URL"), "x").level == "env"
+    assert sandboxes.agent_sandbox(ENV, here, ("OPENAI_API_KEY", "OPENAI_BASE_URL"), "x").level == "env"
 
 
 def test_what_a_command_names_by_its_full_path_can_be_read_and_nothing_around_it(here: Git, tmp_path: Path) -> None:
@@ -52,10 +54,10 @@ def test_what_a_command_names_by_its_full_path_can_be_read_and_nothing_around_it
     plain = tmp_path / "agent.py"
     for place in (script, plain):
         place.touch()
-    packages = cages.agent_sandbox(BWRAP, here, (), ("node", str(script), "--dir", str(tmp_path))).readable
+    packages = sandboxes.agent_sandbox(BWRAP, here, (), ("node", str(script), "--dir", str(tmp_path))).readable
     assert packages == (script, tmp_path / "node_modules")
-    assert cages.agent_sandbox(BWRAP, here, (), f"python3 {plain} 'x y'").readable == (plain,)
-    assert cages.agent_sandbox(BWRAP, here, (), f"python3 {plain} 'unclosed").readable == ()
+    assert sandboxes.agent_sandbox(BWRAP, here, (), f"python3 {plain} 'x y'").readable == (plain,)
+    assert sandboxes.agent_sandbox(BWRAP, here, (), f"python3 {plain} 'unclosed").readable == ()
 
 
 def test_a_cage_moves_to_a_clone_and_leaves_the_checkout_behind(here: Git, tmp_path: Path) -> None:
@@ -63,15 +65,15 @@ def test_a_cage_moves_to_a_clone_and_leaves_the_checkout_behind(here: Git, tmp_p
     git(tmp_path, "clone", "-q", str(here.work_tree), str(clone))
     named = tmp_path / "agent.py"
     named.touch()
-    moved = cages.writable_elsewhere(cages.agent_sandbox(BWRAP, here, (), f"sh {named}"), Git.open(clone))
+    moved = sandboxes.writable_elsewhere(sandboxes.agent_sandbox(BWRAP, here, (), f"sh {named}"), Git.open(clone))
     assert moved.writable == (clone, clone / ".git") and moved.readable == (named,) and moved.level == "bwrap"
 
 
 def test_checks_of_a_change_are_caged_where_an_agent_is_named(here: Git, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
-    monkeypatch.setattr(cages, "agent_level", lambda settings: asked.append("level") or BWRAP)
-    assert cages.patch_sandbox(load("hands: {verify: [x]}\n"), here) == Sandbox() and asked == []
-    assert cages.patch_sandbox(load("hands: {agent: {kind: claude}}\n"), here).level == "bwrap"
+    monkeypatch.setattr(sandboxes, "agent_level", lambda settings: asked.append("level") or BWRAP)
+    assert sandboxes.patch_sandbox(load("hands: {verify: [x]}\n"), here) == Sandbox() and asked == []
+    assert sandboxes.patch_sandbox(load("hands: {agent: {kind: claude}}\n"), here).level == "bwrap"
 
 
 def test_the_owners_own_command_goes_wherever_the_agent_and_its_checks_go(here: Git, tmp_path: Path) -> None:
@@ -79,16 +81,16 @@ def test_the_owners_own_command_goes_wherever_the_agent_and_its_checks_go(here: 
     wrapper.touch()
     git(tmp_path, "clone", "-q", str(here.work_tree), str(clone))
     settings = load(f"hands: {{agent: {{kind: claude, sandbox: env, wrap: '{wrapper} --quiet'}}}}\n")
-    found = cages.agent_level(settings, {})
+    found = sandboxes.agent_level(settings, {})
     assert (found.level, found.wrap) == ("env", (str(wrapper), "--quiet")) and str(wrapper) in describe_level(found)
     for level in (found, replace(found, level="bwrap")):
-        made = (cages.agent_sandbox(level, here, (), "x"), cages.checks_sandbox(level, here))
-        assert {cage.wrap for cage in (*made, *(cages.writable_elsewhere(one, Git.open(clone)) for one in made))} == {
-            found.wrap
-        }
+        made = (sandboxes.agent_sandbox(level, here, (), "x"), sandboxes.checks_sandbox(level, here))
+        assert {
+            cage.wrap for cage in (*made, *(sandboxes.writable_elsewhere(one, Git.open(clone)) for one in made))
+        } == {found.wrap}
         assert level.level == "env" or all(wrapper in cage.readable for cage in made)
     with pytest.raises(UserError, match=r"hands\.agent\.wrap cannot be read"):
-        cages.agent_level(load('hands: {agent: {sandbox: env, wrap: "it\'s"}}\n'), {})
+        sandboxes.agent_level(load('hands: {agent: {sandbox: env, wrap: "it\'s"}}\n'), {})
 
 
 def test_a_level_that_is_gone_names_what_to_write_instead() -> None:

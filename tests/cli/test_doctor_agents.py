@@ -7,21 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.agents.registry import CLIENTS, Presence
-from ralph_mission.cli import checks_agents
-from ralph_mission.cli.checks_agents import agents, isolation, line
-from ralph_mission.cli.checks_line import DoctorLine
+from ralph_mission.adapters.agents.registry import CLIENTS, Presence
+from ralph_mission.adapters.sandbox import bwrap
+from ralph_mission.adapters.sandbox.bwrap import INSTALL, MISSING, Attempt
+from ralph_mission.cli.doctor import agents as checks_agents
+from ralph_mission.cli.doctor.agents import agents, isolation, line
+from ralph_mission.cli.doctor.line import DoctorLine
 from ralph_mission.config.reading import load
 from ralph_mission.config.settings import Config
-from ralph_mission.gateways import isolation_bwrap
-from ralph_mission.gateways.isolation_bwrap import INSTALL, MISSING, Attempt
 
 
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Attempt]]:
     """What comes of trying bubblewrap on this machine, as a test has it."""
     comes = [Attempt()]
-    monkeypatch.setattr(isolation_bwrap, "attempt", lambda: comes[0])
+    monkeypatch.setattr(bwrap, "attempt", lambda: comes[0])
     yield comes
 
 

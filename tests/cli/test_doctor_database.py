@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.gateways.database import world
-from tests.gateways.database.conftest import postgres as postgres
+from tests.adapters.database import world
+from tests.adapters.database.conftest import postgres as postgres
 from tests.helpers import Result, cli_here, make_repo
 from tests.postgres_server import Server
 

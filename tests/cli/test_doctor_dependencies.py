@@ -27,7 +27,7 @@ def test_ready(tmp_path: Path) -> None:
 
 
 def test_a_package_manager_that_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ralph_mission.gateways.packages.managers.find_program", lambda manager: "")
+    monkeypatch.setattr("ralph_mission.adapters.packages.managers.find_program", lambda manager: "")
     with serving(world.young()) as registry:
         files = {"package.json": world.PACKAGE_JSON, "yarn.lock": world.yarn_lock(registry), "ralph.yml": CONFIG}
         _, (status, found, mend) = lines(tmp_path, files, registry)

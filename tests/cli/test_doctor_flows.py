@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.cli.checks_github import present, reviewing
-from ralph_mission.cli.workflow import PLACES, ActionReference, render_workflow
+from ralph_mission.cli.doctor.github import present, reviewing
+from ralph_mission.cli.setup.workflow import PLACES, ActionReference, render_workflow
 from tests.cli.doctor_place import WORKFLOW, Place
 
 JOB = "github-actions[bot]"

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from ralph_mission.cli.checks_github import asking, github
-from ralph_mission.cli.checks_line import mend
-from ralph_mission.trouble import UserError
+from ralph_mission.cli.doctor.github import asking, github
+from ralph_mission.cli.doctor.line import mend
+from ralph_mission.errors import UserError
+from tests.adapters.forges.github_world import GitHubWorld
 from tests.cli.doctor_place import Place, statuses
-from tests.forges.github_world import GitHubWorld
 from tests.helpers import cli_here
 
 
@@ -91,7 +91,7 @@ def test_a_fault_of_github_s_says_what_to_do_now_and_not_what_a_cycle_would(worl
 
 
 def test_a_fault_before_the_first_check_says_so_too(world: GitHubWorld, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ralph_mission.forges.github.api.BACK_OFF", ())  # nobody waits
+    monkeypatch.setattr("ralph_mission.adapters.forges.github.api.BACK_OFF", ())  # nobody waits
     world.fake.fail("500", ("POST", "/graphql"), times=9)
     world.fake.fail("500", ("GET", "/user"), times=9)
     told = cli_here("doctor", "--json", repo=world.clone, env=environment(world))

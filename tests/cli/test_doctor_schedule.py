@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.cli.checks_github import far_off, parked_ahead, wakes, waking
-from ralph_mission.mission.model import Action, Mission, Status, Tier
-from ralph_mission.mission.schedule import Rhythm
-from ralph_mission.wakers.facts import WakeFacts
+from ralph_mission.adapters.wakers.ways import WakeFacts
+from ralph_mission.cli.doctor.github import far_off, parked_ahead, wakes, waking
+from ralph_mission.mission.memory.schedule import Rhythm
+from ralph_mission.mission.model.mission import Action, Mission, Status, Tier
 from tests.cli.doctor_place import Place
 from tests.helpers import NOON, cli_here, make_repo
 

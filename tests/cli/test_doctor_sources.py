@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from examples.unpack import unpack
-from ralph_mission.observers import OBSERVERS
+from ralph_mission.adapters.observers import OBSERVERS
 from tests import packages_world as packages
+from tests.adapters.database import world
+from tests.adapters.database.conftest import postgres as postgres
+from tests.adapters.web_server import reply, serving, site
 from tests.fakes.networks.bot_api import TOKEN, bot_api
 from tests.fakes.registry import serving as registry_of
-from tests.gateways.database import world
-from tests.gateways.database.conftest import postgres as postgres
-from tests.gateways.web_server import reply, serving, site
 from tests.helpers import Result, cli_here, make_repo
 from tests.postgres_server import Server
 

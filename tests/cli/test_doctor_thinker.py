@@ -8,9 +8,9 @@ from contextlib import contextmanager
 import pytest
 
 from ralph_mission.extras import install_command
+from tests.adapters.thinkers.test_models import serving
 from tests.fakes.model.server import KEY, ScriptedModel
 from tests.helpers import cli_here, make_repo
-from tests.thinkers.test_models import serving
 
 CONFIG = "thinker: {kind: llm, model: 'anthropic:scripted'}\n"
 
@@ -73,9 +73,9 @@ def test_an_address_where_something_else_listens_is_broken(tmp_path, status, bod
 
 @pytest.mark.parametrize("missing", ["pydantic_ai", "anthropic"])
 def test_without_the_library_the_extra_is_named(tmp_path, monkeypatch, missing):
-    from ralph_mission.cli import checks_sources
+    from ralph_mission.cli.doctor import sources
 
-    monkeypatch.setattr(checks_sources, "find_spec", lambda name: None if name == missing else object())
+    monkeypatch.setattr(sources, "find_spec", lambda name: None if name == missing else object())
     first, _ = checks(repository(tmp_path), ANTHROPIC_API_KEY=KEY)
     assert first[0] == "wrong"
     assert first[2] == install_command("llm")

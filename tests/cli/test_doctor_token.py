@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ralph_mission.cli.checks_github import github
+from ralph_mission.cli.doctor.github import github
 from tests.cli.doctor_place import Place
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.gateways.web_server import reply, serving, site
+from tests.adapters.web_server import reply, serving, site
 from tests.helpers import cli_here, make_repo
 
 FEED = reply(b"<rss version='2.0'><channel><item><title>One</title></item></channel></rss>", Content_Type="text/xml")

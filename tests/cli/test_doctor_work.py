@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.cli.checks_agents import work
-from ralph_mission.cli.checks_line import DoctorLine
+from ralph_mission.cli.doctor.agents import work
+from ralph_mission.cli.doctor.line import DoctorLine
 from ralph_mission.config.reading import load
 from ralph_mission.config.settings import Config
 from tests.helpers import cli_here, make_repo

@@ -18,7 +18,7 @@ import pytest
 
 from ralph_mission.cli import errors
 from ralph_mission.cli.errors import run_guarded
-from ralph_mission.trouble import Lost, UserError
+from ralph_mission.errors import Lost, UserError
 from tests.helpers import make_repo
 
 FULL = "no space left on device. free some disk space, then run again"

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.cli import gate_settings
+from ralph_mission.cli import gate
 from ralph_mission.cli.gate import Plain, patiently, plain
+from tests.adapters.storage.memory.making import batch, branch_store, on_server, server_store
 from tests.helpers import NOON, cli_here, git, make_repo
-from tests.stores.making import batch, branch_store, on_server, server_store
 
 
 @pytest.mark.parametrize(
@@ -141,4 +141,4 @@ class TestInAWorkflow:
 @pytest.mark.parametrize("kept", [pytest.param("[" * 200_000, id="nested"), "{", '{"said": ["a"]}'])
 def test_a_broken_note_of_the_settings_is_not_believed(tmp_path: Path, kept: str) -> None:
     (tmp_path / "settings.json").write_text(kept)
-    assert gate_settings.read_cached(tmp_path, "a", "b") is None
+    assert gate.read_cached(tmp_path, "a", "b") is None

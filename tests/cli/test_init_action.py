@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.cli.workflow import ActionReference, action_of
+from ralph_mission.cli.setup.workflow import ActionReference, action_of
 from tests.cli.init_place import LOOP, PINNED, SHA, hosted, install, states, workflow
 from tests.helpers import cli_here, commit, git, make_repo
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from ralph_mission.adapters.git.git import Git
 from ralph_mission.config.reading import read
-from ralph_mission.gateways.git import Git
 from tests.cli.init_place import LOOP, PINNED, hosted, states, workflow
 from tests.helpers import cli_here
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from ralph_mission.cli import workflow
+from ralph_mission.cli.setup import workflow
 from tests.cli.init_place import LOOP, PINNED, SHA, TOOLS, hosted, states
 from tests.helpers import Result, cli_here
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.wakers.timer import instance
+from ralph_mission.adapters.wakers.ways import instance
 from tests.cli.init_place import LOOP, states
 from tests.helpers import cli_here, git, make_repo
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from ralph_mission.adapters.git.git import Git
 from ralph_mission.config.reading import read
-from ralph_mission.gateways.git import Git
 from tests.cli.init_place import LOOP, PINNED, TOOLS, hosted, states, workflow
 from tests.helpers import cli_here, git, make_repo
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.forges.local.forge import LocalForge
-from ralph_mission.forges.local.people import Person
-from ralph_mission.gateways.git import Git
-from ralph_mission.mission.effects import OpenIssue, marker
+from ralph_mission.adapters.forges.local.forge import LocalForge
+from ralph_mission.adapters.forges.local.people import Person
+from ralph_mission.adapters.git.git import Git
+from ralph_mission.mission.model.effects import OpenIssue, marker
 from tests.helpers import Result, cli, cli_here, make_repo
 
 KEY = "a1" * 8

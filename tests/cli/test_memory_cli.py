@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.adapters.storage.memory.making import Intruder, batch, branch_store, claim
 from tests.helpers import cli_here, git, make_repo
-from tests.stores.making import Intruder, batch, branch_store, claim
 
 
 @pytest.fixture

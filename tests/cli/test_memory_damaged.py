@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.adapters.storage.memory.making import Intruder
 from tests.helpers import cli_here, git, make_repo
-from tests.stores.making import Intruder
 
 REF = ".git/refs/heads/ralph-memory"
 LOCK = f"{REF}.lock"

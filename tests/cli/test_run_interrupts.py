@@ -14,8 +14,8 @@ from types import SimpleNamespace
 import pytest
 from click.testing import CliRunner
 
-from ralph_mission.cli.cancel import cancel
-from ralph_mission.stores.loop import lock, signals
+from ralph_mission.adapters.storage.loop import inbox, lock
+from ralph_mission.cli.loop.cancel import cancel
 from tests.cli.loop_world import until, works, world
 from tests.helpers import make_repo
 
@@ -88,18 +88,18 @@ def test_cancel_reaches_a_run_that_begins_only_now(tmp_path: Path, monkeypatch: 
     held, looks = ExitStack(), list[str]()
 
     def goes_on(_seconds: float) -> None:
-        looks.append(signals.read(home))
+        looks.append(inbox.read(home))
         if len(looks) == 1:
             held.enter_context(lock.exclusive(git_dir, tmp_path, "prd", datetime.now(UTC)))
         if len(looks) == 2:
-            signals.clear(home)
+            inbox.clear(home)
 
     clock = SimpleNamespace(sleep=goes_on, monotonic=count(0, 0.1).__next__)
-    monkeypatch.setattr("ralph_mission.cli.cancel.time", clock)
+    monkeypatch.setattr("ralph_mission.cli.loop.cancel.time", clock)
     with held:
         told = CliRunner().invoke(cancel, ["--repo", str(tmp_path)])
     assert "was asked to cancel" in told.output, told.output
-    assert (looks[:2], signals.read(home)) == (["", "cancel"], "cancel")
+    assert (looks[:2], inbox.read(home)) == (["", "cancel"], "cancel")
 
 
 def test_cancel_where_nothing_runs_says_so(tmp_path: Path) -> None:

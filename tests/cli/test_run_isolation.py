@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ralph_mission.loop import rehearsal
+from ralph_mission.loop import simulation
 from tests.cli.loop_world import World, world
 from tests.helpers import cli_here, git
 from tests.integration.isolation_attacks import level_or_skip, place
@@ -111,7 +111,7 @@ def test_those_who_play_apart_are_kept_apart_in_their_clones(here: World, strong
     at(here, strong)
     git(here.repo, "add", "-A")
     git(here.repo, "commit", "-qm", "settings")
-    play = rehearsal.team_script("ultrawork")
+    play = simulation.team_script("ultrawork")
     for steps in play["hats"].values():
         for step in steps:
             harm = f'touch {here.aside}/out || true; [ -z "$RALPH_TASK" ] || touch {here.repo}/out || true'

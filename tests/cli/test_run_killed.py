@@ -44,7 +44,7 @@ def test_a_kill_at_any_moment_and_nothing_is_redone(tmp_path: Path, seed: int) -
 DIES = """
 import os, sys
 from ralph_mission.cli.main import main
-from ralph_mission.gateways.git import Git
+from ralph_mission.adapters.git.git import Git
 move = Git.move_ref
 def die(*given, **named):
     {after} and move(*given, **named)

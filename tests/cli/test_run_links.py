@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.loop.test_work import labels, ready
 from tests.cli.loop_world import World, world
 from tests.cli.test_run_isolation import at, run
-from tests.cli.test_work import labels, ready
 from tests.helpers import git
 from tests.integration.isolation_attacks import level_or_skip, place
 

@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.bootstrap.asked import RunOptions
-from ralph_mission.bootstrap.order import ResolvedRun, resolve_run
+from ralph_mission.adapters.git.git import Git
+from ralph_mission.app.run_options import ResolvedRun, RunOptions, resolve_run
 from ralph_mission.config.reading import read
-from ralph_mission.gateways.git import Git
-from ralph_mission.loop import presets
-from ralph_mission.trouble import UserError
+from ralph_mission.errors import UserError
+from ralph_mission.loop.hats import patterns
 from tests.cli.loop_world import World, world
 
 PERSISTENT = "event_loop: {persistent: true}\nhats: {builder: {triggers: [loop.start, task.resume]}}"
@@ -56,7 +55,7 @@ def test_a_persistent_loop_without_limits_of_its_own_has_a_day_ten_thousand_sess
 ) -> None:
     limits = ordered(world(tmp_path, {"ralph.yml": PERSISTENT})).order.limits
     assert (limits.iterations, limits.runtime, limits.usd) == (10_000, 86_400.0, 50.0)
-    assert limits.failures == presets.PERSISTENT.failures
+    assert limits.failures == patterns.PERSISTENT.failures
 
 
 def test_limits_of_its_own_hold_in_a_persistent_loop(tmp_path: Path) -> None:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.forges.local.forge import LocalForge
-from ralph_mission.forges.local.people import Person
-from ralph_mission.gateways.git import Git
+from ralph_mission.adapters.forges.local.forge import LocalForge
+from ralph_mission.adapters.forges.local.people import Person
+from ralph_mission.adapters.git.git import Git
 from tests.cli.loop_world import World, world
 
 pytestmark = pytest.mark.long  # takes ten seconds or more

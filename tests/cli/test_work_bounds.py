@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.loop.test_work import COMPLETE, READY, labels, ready, work
 from tests.cli.loop_world import World, world
-from tests.cli.test_work import COMPLETE, READY, labels, ready, work
 
 pytestmark = pytest.mark.long  # takes ten seconds or more
 SETTINGS = "hands: {fixers: []}\n"

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ralph_mission.mission.effects import (
-    PushBranch,
-)
+from ralph_mission.mission.model.effects import PushBranch
 from ralph_mission.safety.patch import FileDelta
 from tests.contract.forge_world import (
     OTHER,

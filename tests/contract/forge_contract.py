@@ -5,7 +5,7 @@ A binding subclasses `ForgeContract` and provides the fixture `world`, a `World`
 
 from __future__ import annotations
 
-from ralph_mission.mission.ledger import Anchor
+from ralph_mission.mission.model.ledger import Anchor
 from tests.contract.branches import BranchContract
 from tests.contract.forge_world import (
     KEY,

@@ -10,18 +10,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
 
-from ralph_mission.gateways.git import Git
-from ralph_mission.mission.effects import (
-    Comment,
-    MergePull,
-    OpenIssue,
-    OpenPull,
-    PushBranch,
-    Receipt,
-    marker,
-)
+from ralph_mission.adapters.git.git import Git
+from ralph_mission.mission.model.effects import Comment, MergePull, OpenIssue, OpenPull, PushBranch, Receipt, marker
+from ralph_mission.mission.model.threads import Actor
 from ralph_mission.mission.ports import Forge
-from ralph_mission.mission.threads import Actor
 from ralph_mission.safety.patch import Edit, FileDelta
 
 WHEN = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)

@@ -4,14 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ralph_mission.mission.effects import (
-    Comment,
-    EditComment,
-    OpenIssue,
-    Ref,
-    marker,
-)
-from ralph_mission.trouble import Missing
+from ralph_mission.errors import Missing
+from ralph_mission.mission.model.effects import Comment, EditComment, OpenIssue, Ref, marker
 from tests.contract.forge_world import (
     KEY,
     OTHER,

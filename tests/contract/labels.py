@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from ralph_mission.mission.effects import (
-    CloseIssue,
-    Label,
-)
-from ralph_mission.mission.threads import Actor
+from ralph_mission.mission.model.effects import CloseIssue, Label
+from ralph_mission.mission.model.threads import Actor
 from tests.contract.forge_world import (
     KEY,
     World,

@@ -6,9 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from ralph_mission.mission.effects import (
-    ClosePull,
-)
+from ralph_mission.mission.model.effects import ClosePull
 from tests.contract.forge_world import (
     KEY,
     World,

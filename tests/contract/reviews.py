@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ralph_mission.mission.effects import EditReview, PostReview, marker
+from ralph_mission.mission.model.effects import EditReview, PostReview, marker
 from tests.contract.forge_world import KEY, OTHER, Opened, World, merge_pull, pulled
 
 

@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ralph_mission.trouble import Lost, UserError
+from ralph_mission.errors import Lost, UserError
 from tests.crash import recoveries, setups
 from tests.crash.calls import Call, calls, moves
 from tests.crash.dying import dying

@@ -18,12 +18,12 @@ from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
-from ralph_mission.flows import replay
-from ralph_mission.gateways.git import Git
-from ralph_mission.mission.deciding import Situation
-from ralph_mission.mission.effects import OpenPull
-from ralph_mission.stores.recordings import Recordings
-from ralph_mission.trouble import UserError
+from ralph_mission.adapters.git.git import Git
+from ralph_mission.adapters.storage.memory.recordings import Recordings
+from ralph_mission.errors import UserError
+from ralph_mission.mission.decide import Situation
+from ralph_mission.mission.model.effects import OpenPull
+from ralph_mission.mission.operations import watch
 from tests.crash.dying import dying
 from tests.crash.failing_writes import FailingHub
 from tests.crash.interleaving import a_cycle, race
@@ -126,7 +126,7 @@ class Chaos:
         situation, decisions = recorded["situation"], recorded["decisions"]
         assert isinstance(situation, Situation) and isinstance(decisions, tuple)
         self.counted["replayed"] += 1
-        return replay.differences(situation, decisions, (self.harbour.token,))
+        return watch.differences(situation, decisions, (self.harbour.token,))
 
     def dies(self) -> str:
         """It ends at one of its requests."""

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from unittest import mock
 from urllib.parse import urlsplit
 
-from ralph_mission.forges.github.etags import ReadCache
-from ralph_mission.forges.github.wire import GitHubRequester
-from ralph_mission.gateways.remote import Remote
-from ralph_mission.publishers import wire as networks
+from ralph_mission.adapters.forges.github.api import ReadCache
+from ralph_mission.adapters.forges.github.wire import GitHubRequester
+from ralph_mission.adapters.git.remote import Remote
+from ralph_mission.adapters.publishers import wire as networks
 from tests.fakes.github.faults import Crash
 from tests.fakes.github.nouns import Request
 from tests.integration.hub import Hub

@@ -6,10 +6,10 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ralph_mission.forges.github.anchor import KEY as STANDING
-from ralph_mission.mission.memory_parse import parse_memory
-from ralph_mission.stores import codec, layout
-from ralph_mission.trouble import UserError
+from ralph_mission.adapters.forges.github.anchor import KEY as STANDING
+from ralph_mission.adapters.storage.memory import codec, layout
+from ralph_mission.errors import UserError
+from ralph_mission.mission.memory.parse import parse_memory
 from tests.crash.snapshots import networks_of
 from tests.crash.witness import heads, key_in, open_state
 from tests.helpers import git

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, fields
 from datetime import timedelta
 from typing import Any
 
-from ralph_mission.forges.github.anchor import KEY as STANDING
-from ralph_mission.mission.account import CycleReport, CycleSummary
-from ralph_mission.trouble import Lost, UserError
+from ralph_mission.adapters.forges.github.anchor import KEY as STANDING
+from ralph_mission.errors import Lost, UserError
+from ralph_mission.mission.model.cycle_report import CycleReport, CycleSummary
 from tests.crash.dying import Life, dying, told, writes
 from tests.crash.witness import key_in
 from tests.fakes.github.nouns import Request

@@ -11,9 +11,9 @@ from datetime import timedelta
 from itertools import count
 from unittest import mock
 
-from ralph_mission.forges import github
-from ralph_mission.gateways import remote
-from ralph_mission.publishers import wire as networks
+from ralph_mission.adapters.forges import github
+from ralph_mission.adapters.git import remote
+from ralph_mission.adapters.publishers import wire as networks
 from tests.crash.calls import Call
 from tests.crash.dying import dying
 from tests.crash.runners import NOW, fresh

@@ -23,13 +23,13 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from ralph_mission.flows import publish
-from ralph_mission.flows.strokes import TransactionContext
-from ralph_mission.forges.github.wire import GitHubRequester
-from ralph_mission.gateways.http.client import HttpSession
-from ralph_mission.gateways.remote import Remote
+from ralph_mission.adapters.forges.github.wire import GitHubRequester
+from ralph_mission.adapters.git.remote import Remote
+from ralph_mission.adapters.http.client import HttpSession
+from ralph_mission.adapters.publishers import wire as networks
 from ralph_mission.mission.cycle import CycleRequest, run_cycle
-from ralph_mission.publishers import wire as networks
+from ralph_mission.mission.publishing import publish_now
+from ralph_mission.mission.transaction import TransactionContext
 from tests.crash import expected, setups
 from tests.crash.dying import WAYS_OUT, Died
 from tests.crash.stages import ASKED, EVERY, Stage, staged
@@ -132,7 +132,7 @@ def a_publishing(runner: Runner) -> tuple[str, int]:
         runner.begins()
         return TransactionContext(house.ports, house.store, house.charter, house.secrets)
 
-    report = publish.publish_once(publish.PublishSetup(opened, runner.sleep, _unheard), number)
+    report = publish_now.publish_once(publish_now.PublishSetup(opened, runner.sleep, _unheard), number)
     return report.outcome, len(report.receipts)
 
 

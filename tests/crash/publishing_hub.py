@@ -7,8 +7,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ralph_mission.bootstrap.cycle import App
-from ralph_mission.mission.model import Observation, Signal
+from ralph_mission.app.cycle import App
+from ralph_mission.mission.model.mission import Observation, Signal
 from ralph_mission.mission.ports import ObservationContext
 from tests.fakes.networks.discord import DiscordServer
 from tests.fakes.networks.telegram import TelegramServer

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from unittest import mock
 
-from ralph_mission.gateways.remote import Remote
-from ralph_mission.mission.account import CycleReport, CycleSummary, EffectLine
-from ralph_mission.mission.ledger import OpenState
-from ralph_mission.stores.branch import BranchStore
-from ralph_mission.stores.codec import UnreadableDocument
-from ralph_mission.stores.provenance import MemoryBranch
-from ralph_mission.trouble import UserError
+from ralph_mission.adapters.git.remote import Remote
+from ralph_mission.adapters.storage.memory.branch import BranchStore
+from ralph_mission.adapters.storage.memory.codec import UnreadableDocument
+from ralph_mission.adapters.storage.memory.provenance import MemoryBranch
+from ralph_mission.errors import UserError
+from ralph_mission.mission.model.cycle_report import CycleReport, CycleSummary, EffectLine
+from ralph_mission.mission.model.ledger import OpenState
 from tests.crash.witness import open_state
 from tests.integration.hub import Hub
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 
-from ralph_mission.trouble import Lost, UserError
+from ralph_mission.errors import Lost, UserError
 from tests.crash.dying import Died
 from tests.fakes.github.faults import Crash
 from tests.fakes.github.nouns import Request

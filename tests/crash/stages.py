@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from ralph_mission.flows import control
-from ralph_mission.forges.github.api import Api
-from ralph_mission.mission.account import CycleReport, CycleSummary
-from ralph_mission.mission.effects import Publish
-from ralph_mission.mission.ledger import EffectRecord
-from ralph_mission.trouble import UserError
+from ralph_mission.adapters.forges.github.api import Api
+from ralph_mission.errors import UserError
+from ralph_mission.mission.model.cycle_report import CycleReport, CycleSummary
+from ralph_mission.mission.model.effects import Publish
+from ralph_mission.mission.model.ledger import EffectRecord
+from ralph_mission.mission.operations import control
 from tests.crash import expected, setups
 from tests.crash.ends import differences, lost, portrait, posts
 from tests.crash.publishing_hub import PUBLISHERS, publishing_hub

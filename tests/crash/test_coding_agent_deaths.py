@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from ralph_mission.hands.coder import AgentCoder
+from ralph_mission.adapters.fixers.coder import AgentCoder
 from tests.integration.coding import Yard, yard
 from tests.integration.dying import PORTS, dying
 from tests.integration.test_after_a_death import NOW

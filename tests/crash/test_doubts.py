@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from ralph_mission.flows import control
-from ralph_mission.trouble import UserError
+from ralph_mission.errors import UserError
+from ralph_mission.mission.operations import control
 from tests.crash.dying import dying
 from tests.crash.snapshots import INTENTS, number_of
 from tests.crash.stages import NOW, come_to_rest, made_as, staged

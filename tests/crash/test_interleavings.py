@@ -17,8 +17,8 @@ from unittest import mock
 
 import pytest
 
-from ralph_mission.mission import acting
-from ralph_mission.stores.branch import BranchStore
+from ralph_mission.adapters.storage.memory.branch import BranchStore
+from ralph_mission.mission import execute
 from tests.crash.ends import differences, lost, portrait
 from tests.crash.history import audit
 from tests.crash.interleaving import LAST_SLOT, PUBLISHER, TEXTS, Race, begun, every_schedule, following, race, replay
@@ -154,7 +154,7 @@ def test_a_product_that_sends_a_text_again_is_found(tmp_path, letters, schedule,
         start = Start.of(harbour, TEXTS)
         with (
             mock.patch.object(BranchStore, "proven_dead", _always),
-            mock.patch.object(acting, "may_redo", _always),
+            mock.patch.object(execute, "may_redo", _always),
             pytest.raises(AssertionError, match="post"),
         ):
             start.race(letters, following(schedule), Table("of a broken product"), deaths)

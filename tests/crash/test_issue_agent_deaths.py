@@ -14,8 +14,8 @@ from unittest import mock
 
 import pytest
 
-from ralph_mission.flows.recover import recover_memory
-from ralph_mission.mission.ledger import MemoryBatch, work_key
+from ralph_mission.mission.model.ledger import MemoryBatch, work_key
+from ralph_mission.mission.operations.recover import recover_memory
 from tests.crash.dying import Life, dying, dying_after, told, writes
 from tests.crash.ends import differences, portrait
 from tests.crash.snapshots import Snapshot

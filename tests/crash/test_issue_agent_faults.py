@@ -12,9 +12,9 @@ from unittest import mock
 
 import pytest
 
-from ralph_mission.forges import github
-from ralph_mission.gateways import remote
-from ralph_mission.trouble import Lost, UserError
+from ralph_mission.adapters.forges import github
+from ralph_mission.adapters.git import remote
+from ralph_mission.errors import Lost, UserError
 from tests.crash.calls import targets
 from tests.crash.dying import dying, told
 from tests.crash.snapshots import Snapshot

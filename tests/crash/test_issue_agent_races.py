@@ -15,9 +15,9 @@ from unittest import mock
 
 import pytest
 
-from ralph_mission.flows.work import work_once
-from ralph_mission.forges import github
-from ralph_mission.gateways import remote
+from ralph_mission.adapters.forges import github
+from ralph_mission.adapters.git import remote
+from ralph_mission.mission.issues.agent import work_once
 from tests.crash.dying import dying, writes
 from tests.crash.interleaving import Runner, every_schedule, race
 from tests.crash.snapshots import Snapshot

@@ -14,9 +14,9 @@ from dataclasses import replace
 
 import pytest
 
-from ralph_mission.mission.account import CycleReport
+from ralph_mission.errors import UserError
 from ralph_mission.mission.cycle import CycleRequest, run_cycle
-from ralph_mission.trouble import UserError
+from ralph_mission.mission.model.cycle_report import CycleReport
 from tests.crash.dying import dying, writes
 from tests.crash.ends import differences, portrait
 from tests.crash.snapshots import Snapshot

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ralph_mission.flows.recover import recover_memory
+from ralph_mission.mission.operations.recover import recover_memory
 from tests.crash import damage, recoveries
 from tests.crash.cases import Case, Scene, brought_to_rest, scene, strike
 from tests.crash.dying import dying, told

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from ralph_mission.flows import control
-from ralph_mission.mission import review
+from ralph_mission.mission.operations import control
+from ralph_mission.mission.reviews import review
 from tests.crash.dying import Life, dying, told, writes
 from tests.crash.snapshots import Snapshot
 from tests.crash.witness import duplicates, open_state, watched

@@ -7,8 +7,8 @@ from datetime import timedelta
 
 import pytest
 
-from ralph_mission.forges.github.anchor import KEY as STANDING
-from ralph_mission.mission import schedule
+from ralph_mission.adapters.forges.github.anchor import KEY as STANDING
+from ralph_mission.mission.memory import schedule
 from tests.crash.chaos import Chaos, bad_times
 from tests.crash.history import audit
 from tests.crash.stages import come_to_rest

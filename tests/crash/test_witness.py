@@ -8,9 +8,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from ralph_mission.mission.effects import OpenPull
-from ralph_mission.publishers import discord, telegram, twitter
-from ralph_mission.publishers.lengths import measure_post
+from ralph_mission.adapters.publishers import discord, telegram, twitter
+from ralph_mission.adapters.publishers.texts import measure_post
+from ralph_mission.mission.model.effects import OpenPull
 from tests.crash.publishing_hub import publishing_hub
 from tests.crash.stages import NOW, staged
 from tests.crash.witness import MAIN, MEMORY, Witness, active, duplicates, watched

@@ -13,12 +13,12 @@ from typing import Any
 from unittest import mock
 from urllib.parse import urlsplit
 
-from ralph_mission.forges.github.anchor import KEY as STANDING
-from ralph_mission.mission import effects
-from ralph_mission.mission.effects import MARKER, Effect
-from ralph_mission.mission.ledger import EffectRecord, OpenState
-from ralph_mission.publishers import wire as networks
-from ralph_mission.stores import codec, layout
+from ralph_mission.adapters.forges.github.anchor import KEY as STANDING
+from ralph_mission.adapters.publishers import wire as wire_wire
+from ralph_mission.adapters.storage.memory import codec, layout
+from ralph_mission.mission.model import effects
+from ralph_mission.mission.model.effects import MARKER, Effect
+from ralph_mission.mission.model.ledger import EffectRecord, OpenState
 from tests.crash.dying import NETWORKS, told, writes
 from tests.crash.snapshots import networks_of
 from tests.fakes.github.nouns import Request
@@ -127,14 +127,14 @@ def watched(harbour: Hub) -> Iterator[Witness]:
         witness.begins()
         return cycle(self, *arguments, **request)
 
-    class Watched(networks.HttpSession):
+    class Watched(wire_wire.HttpSession):
         def request(self, method: str, url: str, **options: Any) -> Any:
             if method != "GET":
                 witness.posting(url)
             return super().request(method, url, **options)
 
     try:
-        with mock.patch.object(Hub, "cycle", begun), mock.patch.object(networks, "HttpSession", Watched):
+        with mock.patch.object(Hub, "cycle", begun), mock.patch.object(wire_wire, "HttpSession", Watched):
             yield witness
     finally:
         for end in undo:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.gateways.git import Git, Identity
-from ralph_mission.gateways.workspace.user import User
+from ralph_mission.adapters.git.git import Git, Identity
+from ralph_mission.adapters.workspace.user import User
 from tests.helpers import make_repo
 
 SETTINGS = (

@@ -16,7 +16,7 @@ import pytest
 from tests.action.runner import ROOT
 from tests.supply.workflows import FLOWS, jobs
 
-INSIDE = "gateways/isolation_inside.py"  # in a network of its own, where nobody else has ports
+INSIDE = "adapters/sandbox/inside.py"  # in a network of its own, where nobody else has ports
 SERVERS = {"bind", "HTTPServer", "ThreadingHTTPServer", "create_server", "start_server", "TCPServer"}
 
 

@@ -9,16 +9,16 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
-from ralph_mission.bootstrap.cycle import App
-from ralph_mission.flows.publish import PublishReport, PublishSetup, publish_once
-from ralph_mission.flows.strokes import TransactionContext
-from ralph_mission.mission.account import CycleReport, CycleSummary
+from ralph_mission.app.cycle import App
+from ralph_mission.errors import UserError
 from ralph_mission.mission.cycle import CycleRequest, run_cycle
-from ralph_mission.mission.effects import Publish, Receipt
-from ralph_mission.mission.model import Finding, Observation, Signal
+from ralph_mission.mission.model.cycle_report import CycleReport, CycleSummary
+from ralph_mission.mission.model.effects import Publish, Receipt
+from ralph_mission.mission.model.mission import Finding, Observation, Signal
+from ralph_mission.mission.model.posts import Post, Wording
 from ralph_mission.mission.ports import ObservationContext
-from ralph_mission.mission.posts import Post, Wording
-from ralph_mission.trouble import UserError
+from ralph_mission.mission.publishing.publish_now import PublishReport, PublishSetup, publish_once
+from ralph_mission.mission.transaction import TransactionContext
 from tests.integration.at_work import Place
 
 LIMITS = {"twitter": 280, "telegram": 4096, "outbox": 10_000}

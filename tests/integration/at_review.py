@@ -8,18 +8,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ralph_mission.bootstrap.review import AgentReader
-from ralph_mission.bootstrap.wanted import AgentServiceOptions
-from ralph_mission.flows.review import PullView, ReviewJob, ReviewSetup, review_once
-from ralph_mission.flows.review_end import ReviewReport
+from ralph_mission.adapters.report.loop_voice import PlainRunProgress
+from ralph_mission.app.reviews import AgentReader
+from ralph_mission.app.services import AgentServiceOptions
 from ralph_mission.loop import reviewing
-from ralph_mission.loop.model import SessionUsage
+from ralph_mission.loop.model.state import SessionUsage
 from ralph_mission.loop.reviewing import ReviewerAnswer
-from ralph_mission.mission import gathering, review
-from ralph_mission.mission.effects import OpenPull, PushBranch, marker
-from ralph_mission.mission.ledger import MemoryBatch, OpenState, key_of
-from ralph_mission.mission.threads import Review
-from ralph_mission.report.loop_voice import PlainRunProgress
+from ralph_mission.mission import gather
+from ralph_mission.mission.model.effects import OpenPull, PushBranch, marker
+from ralph_mission.mission.model.ledger import MemoryBatch, OpenState, key_of
+from ralph_mission.mission.model.threads import Review
+from ralph_mission.mission.reviews import review
+from ralph_mission.mission.reviews.reviewer import PullView, ReviewJob, ReviewReport, ReviewSetup, review_once
 from ralph_mission.safety.patch import Edit, FileDelta
 from tests.helpers import NOON
 from tests.integration.at_work import Place
@@ -74,9 +74,9 @@ def proposed(place: Place, name: str = "ralph/issue-1-tide", files: dict[str, st
     forge, now = house.forge, house.ports.clock.now()
     if house.store.recall() is None:
         begun = house.store.commit(
-            MemoryBatch(gathering.first_memory(house.ports, now), OpenState(), (), "ralph: begins"), None
+            MemoryBatch(gather.first_memory(house.ports, now), OpenState(), (), "ralph: begins"), None
         )
-        forge.set_anchor(gathering.anchor_of(begun))
+        forge.set_anchor(gather.anchor_of(begun))
     deltas = tuple(
         FileDelta(path, "100644", (Edit(0, 0, (text,)),)) for path, text in (files or {"src/tide.py": SOURCE}).items()
     )

@@ -13,14 +13,14 @@ from unittest import mock
 
 import pytest
 
-from ralph_mission.bootstrap.cycle import App
-from ralph_mission.bootstrap.work import LoopHands, WorkOptions
-from ralph_mission.flows.strokes import TransactionContext
-from ralph_mission.flows.work import IssueJob, IssueWorker, WorkReport, work_once
-from ralph_mission.gateways.git import Identity
-from ralph_mission.mission.ledger import WorkRecord, work_key
-from ralph_mission.mission.work_terms import WorkResult
-from ralph_mission.report.loop_voice import PlainRunProgress
+from ralph_mission.adapters.git.git import Identity
+from ralph_mission.adapters.report.loop_voice import PlainRunProgress
+from ralph_mission.app.cycle import App
+from ralph_mission.app.issues import LoopHands, WorkOptions
+from ralph_mission.mission.issues.agent import IssueJob, IssueWorker, WorkReport, work_once
+from ralph_mission.mission.issues.model import WorkResult
+from ralph_mission.mission.model.ledger import WorkRecord, work_key
+from ralph_mission.mission.transaction import TransactionContext
 from ralph_mission.safety.patch import REGULAR, FileChange, Patch
 from tests.helpers import NOON
 from tests.integration.hub import Hub, hub, unpaced
@@ -152,7 +152,7 @@ class Place:
         git = house.git
         name = branch
         if self.hub:
-            from ralph_mission.gateways.git import Git
+            from ralph_mission.adapters.git.git import Git
 
             git = Git.open(self.hub.fake.bare)
         return git.run("show", f"refs/heads/{name}:{path}")

@@ -7,10 +7,10 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from unittest import mock
 
-from ralph_mission.forges.local.forge import LocalForge
-from ralph_mission.gateways.git import Git
-from ralph_mission.stores.anchor import Anchorage
-from ralph_mission.stores.branch import BranchStore
+from ralph_mission.adapters.forges.local.forge import LocalForge
+from ralph_mission.adapters.git.git import Git
+from ralph_mission.adapters.storage.memory.anchor import Anchorage
+from ralph_mission.adapters.storage.memory.branch import BranchStore
 
 PORTS = ((BranchStore, "commit"), (LocalForge, "perform"), (LocalForge, "set_anchor"))
 INSIDE = (*PORTS, (Anchorage, "write"), (Git, "move_ref"))

@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 
-from ralph_mission.mission.account import CycleReport, CycleSummary
-from ralph_mission.report.summary import summary
+from ralph_mission.adapters.report.summary import summary
+from ralph_mission.mission.model.cycle_report import CycleReport, CycleSummary
+from tests.adapters.web_server import reply, serving, site
 from tests.fakes.networks.discord import DiscordServer
 from tests.fakes.networks.telegram import TelegramServer
 from tests.fakes.networks.x import XServer
-from tests.gateways.web_server import reply, serving, site
 from tests.integration.coding import Yard, settings, yard
 from tests.integration.hub import Hub
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ralph_mission.mission.ledger import MemoryBatch
+from ralph_mission.mission.model.ledger import MemoryBatch
 from tests.helpers import commit, git
 from tests.integration.hub import Hub, hub
 from tests.integration.world import CALM, TYPOS, world

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.adapters.workspace.world import state
 from tests.cli.loop_world import World, world
-from tests.gateways.workspace.world import state
 from tests.helpers import Result, git
 
 GIT = shutil.which("git")

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from ralph_mission.bootstrap.cycle import App, build_app
-from ralph_mission.forges import github
-from ralph_mission.mission.account import CycleReport, CycleSummary
+from ralph_mission.adapters.forges import github
+from ralph_mission.app.cycle import App, build_app
 from ralph_mission.mission.cycle import CycleRequest, run_cycle
+from ralph_mission.mission.model.cycle_report import CycleReport, CycleSummary
 from tests.fakes.github.people import Person
 from tests.fakes.github.server import FakeGitHub
 from tests.helpers import NOON, git, make_repo
@@ -29,7 +29,7 @@ NAME = "harbour/slackwater"
 UNPACED = """
 import sys
 from ralph_mission.cli.main import main
-from ralph_mission.forges import github
+from ralph_mission.adapters.forges import github
 github.connect.__kwdefaults__.update(pace=0.0, sleep=lambda seconds: None)
 sys.argv = ["ralph", *sys.argv[1:]]
 sys.exit(main())

@@ -16,16 +16,16 @@ from typing import Any
 
 import pytest
 
-from ralph_mission.gateways.isolation import Level, missing_bwrap
+from ralph_mission.adapters.sandbox.isolation import Level, missing_bwrap
 from tests.conftest import NO_BWRAP, SANDBOX
 
 TOKEN = "ghs_canary0123456789canary0123456789"
 DRIVER = """
 import json, os, sys
 from pathlib import Path
-from ralph_mission.gateways.isolation import Cage
-from ralph_mission.gateways.isolation_relay import endpoint
-from ralph_mission.gateways.process import run_foreign
+from ralph_mission.adapters.sandbox.isolation import Cage
+from ralph_mission.adapters.sandbox.relay import endpoint
+from ralph_mission.adapters.sandbox.process import run_foreign
 order = json.load(sys.stdin)
 ends = order["endpoints"]
 cage = Cage(

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from ralph_mission.bootstrap.cycle import App
-from ralph_mission.mission.effects import Publish, Receipt
-from ralph_mission.mission.ledger import OpenState
-from ralph_mission.mission.model import Finding, Observation, Signal
+from ralph_mission.app.cycle import App
+from ralph_mission.errors import UserError
+from ralph_mission.mission.model.effects import Publish, Receipt
+from ralph_mission.mission.model.ledger import OpenState
+from ralph_mission.mission.model.mission import Finding, Observation, Signal
+from ralph_mission.mission.model.posts import Measured, Post, Wording
 from ralph_mission.mission.ports import ObservationContext
-from ralph_mission.mission.posts import Measured, Post, Wording
-from ralph_mission.trouble import UserError
 from tests.helpers import make_repo
 from tests.integration.world import CALM, TYPOS, World
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.flows import control
-from ralph_mission.forges.local.forge import LocalForge
-from ralph_mission.mission.effects import Receipt
+from ralph_mission.adapters.forges.local.forge import LocalForge
+from ralph_mission.mission.model.effects import Receipt
+from ralph_mission.mission.operations import control
 from tests.helpers import commit
 from tests.integration.dying import dying
 from tests.integration.test_life import BUG, BUGS, MISSPELT, SENTENCE
@@ -92,7 +92,9 @@ def test_a_pause_before_the_first_effect_leaves_nothing_half_done(tmp_path, monk
     harbour = world(tmp_path)
     harbour.cycle(staged=True)
     asked = []
-    monkeypatch.setattr("ralph_mission.stores.branch.BranchStore.paused", lambda self: bool(asked.append(1) or True))
+    monkeypatch.setattr(
+        "ralph_mission.adapters.storage.memory.branch.BranchStore.paused", lambda self: bool(asked.append(1) or True)
+    )
     report, _ = harbour.cycle()
     assert (report.outcome, report.missions, asked) == ("paused", (), [1])
     monkeypatch.undo()

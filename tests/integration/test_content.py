@@ -8,12 +8,12 @@ from datetime import time
 
 import pytest
 
-from ralph_mission.flows import control
-from ralph_mission.flows.recover import recover_memory
-from ralph_mission.mission import recount
-from ralph_mission.mission.model import Observation
+from ralph_mission.mission.memory import learning
+from ralph_mission.mission.memory.learning import recount_learnings
+from ralph_mission.mission.model.mission import Observation
+from ralph_mission.mission.operations import control
+from ralph_mission.mission.operations.recover import recover_memory
 from ralph_mission.mission.ports import LATER, ObservationContext
-from ralph_mission.mission.recount import recount_learnings
 from tests.helpers import cli_here
 from tests.integration.at_content import TEXT, Networks, asked, blocks, cycle, edit, publish, status, with_networks
 from tests.integration.at_review import elsewhere
@@ -101,7 +101,7 @@ def test_the_journal_knows_what_the_command_said_word_for_word(place, networks):
     place.person().label(number, YES)
     publish(place, number)
     journal = list(place.house().store.journal())
-    assert recount.posts(journal) == place.state().posted
+    assert learning.posts(journal) == place.state().posted
     told = [(post["network"], post["status"], post["parts"]) for one in journal for post in one["telling"]["posts"]]
     assert told == [(network, "done", list(parts)) for network, parts in networks.said]
 

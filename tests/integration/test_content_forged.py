@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from ralph_mission.mission.approval import about
-from ralph_mission.mission.ledger import MemoryBatch
-from ralph_mission.mission.model import Status
+from ralph_mission.mission.lifecycle.approval import about
+from ralph_mission.mission.model.ledger import MemoryBatch
+from ralph_mission.mission.model.mission import Status
 from tests.integration.at_content import TEXT, Networks, asked, cycle, later, publish, with_networks
 from tests.integration.at_work import FORGES
 from tests.integration.test_content import CONFIG, YES

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.forges.local.forge import LocalForge
+from ralph_mission.adapters.forges.local.forge import LocalForge
 from tests import packages_world as world
 from tests.fakes.registry import Registry, serving
 from tests.helpers import cli, cli_here, git, make_repo

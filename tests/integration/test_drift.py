@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from bench.drift import CAP, PAUSES, SCENARIOS, Arrival, Day, Scenario, day, drifts, silence
-from ralph_mission.mission import schedule
+from ralph_mission.mission.memory import schedule
 
 pytestmark = pytest.mark.long  # takes ten seconds or more
 

@@ -16,15 +16,17 @@ from unittest import mock
 
 import pytest
 
-from ralph_mission.forges.github import merging
-from ralph_mission.mission import acting, orders, step_yes
-from ralph_mission.mission.effects import Effect, MergePull, OpenPull, Publish, PushBranch
-from ralph_mission.mission.ledger import ChatYes, EffectRecord, OpenState
-from ralph_mission.mission.model import Action, Mission, Status
-from ralph_mission.mission.posts import Post
-from ralph_mission.mission.proposal import Proposal
+from ralph_mission.adapters.forges.github import merging
+from ralph_mission.errors import UserError
+from ralph_mission.mission import execute
+from ralph_mission.mission.chat import orders
+from ralph_mission.mission.lifecycle import steps
+from ralph_mission.mission.model.effects import Effect, MergePull, OpenPull, Publish, PushBranch
+from ralph_mission.mission.model.ledger import ChatYes, EffectRecord, OpenState
+from ralph_mission.mission.model.mission import Action, Mission, Status
+from ralph_mission.mission.model.posts import Post
+from ralph_mission.mission.model.proposal import Proposal
 from ralph_mission.safety.patch import REGULAR, Edit, FileDelta
-from ralph_mission.trouble import UserError
 from tests.crash.publishing_hub import PUBLISHERS, PublishingHub, publishing_hub
 from tests.crash.snapshots import Snapshot
 from tests.crash.witness import heads
@@ -178,13 +180,13 @@ def trusting() -> Iterator[None]:
         return Proposal(*parts, **{**named, "objections": (), "approved": True, "approver": "mara"})
 
     def sent(ports: Any, record: EffectRecord, effect: Effect, known: Any, secrets: Any) -> Any:
-        return acting.send(ports, effect, known)
+        return execute.send(ports, effect, known)
 
     with (
-        mock.patch.object(acting, "look_up_effect", sent),
+        mock.patch.object(execute, "look_up_effect", sent),
         mock.patch.object(merging, "require_unobjectionable", lambda *_: None),
-        mock.patch.object(step_yes, "said_yes", lambda mission, facts: "mara"),
-        mock.patch.object(step_yes, "Proposal", agreed),
+        mock.patch.object(steps, "said_yes", lambda mission, facts: "mara"),
+        mock.patch.object(steps, "Proposal", agreed),
         mock.patch.object(orders, "keep_proven", lambda state, seal: state),
     ):
         yield

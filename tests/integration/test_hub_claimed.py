@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from ralph_mission.flows.recover import recover_memory
-from ralph_mission.mission.approval import about
-from ralph_mission.mission.ledger import MemoryBatch
-from ralph_mission.trouble import UserError
+from ralph_mission.errors import UserError
+from ralph_mission.mission.lifecycle.approval import about
+from ralph_mission.mission.model.ledger import MemoryBatch
+from ralph_mission.mission.operations.recover import recover_memory
 from tests.integration.forging import ASKING, forge_memory, issue, place, pull, state_of
 from tests.integration.hub import Hub
 from tests.integration.world import statuses

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from ralph_mission.mission.effects import EditComment, OpenPull, PushBranch
-from ralph_mission.mission.ledger import EffectRecord, MonitorRecord, monitor_key
-from ralph_mission.mission.model import Action, Finding, Status
+from ralph_mission.mission.model.effects import EditComment, OpenPull, PushBranch
+from ralph_mission.mission.model.ledger import EffectRecord, MonitorRecord, monitor_key
+from ralph_mission.mission.model.mission import Action, Finding, Status
 from ralph_mission.safety.patch import REGULAR, Edit, FileChange, FileDelta, Patch
 from tests.helpers import git
 from tests.integration.forging import (

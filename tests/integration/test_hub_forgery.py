@@ -10,8 +10,8 @@ from datetime import timedelta
 
 import pytest
 
-from ralph_mission.mission.model import Action, Mission, Status, Tier
-from ralph_mission.trouble import UserError
+from ralph_mission.errors import UserError
+from ralph_mission.mission.model.mission import Action, Mission, Status, Tier
 from tests.integration.forging import forge_memory, issue, place, push_branch, state_of, untouched
 from tests.integration.world import CALM, statuses
 

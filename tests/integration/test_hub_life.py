@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from ralph_mission.trouble import UserError
+from ralph_mission.errors import UserError
 from tests.helpers import git
 from tests.integration.hub import Hub, hub
 from tests.integration.test_life import BUG, BUGS

@@ -7,8 +7,8 @@ from datetime import timedelta
 
 import pytest
 
-from ralph_mission.forges.local.documents import parse, render
-from ralph_mission.mission.ledger import MonitorRecord, monitor_key
+from ralph_mission.adapters.forges.local.documents import parse, render
+from ralph_mission.mission.model.ledger import MonitorRecord, monitor_key
 from tests.integration.forging import (
     ASKING,
     LISTING,

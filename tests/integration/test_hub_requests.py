@@ -8,9 +8,9 @@ from datetime import timedelta
 
 import pytest
 
-from ralph_mission.forges.github.anchor import KEY as STANDING
-from ralph_mission.mission.account import CycleReport
-from ralph_mission.trouble import UserError
+from ralph_mission.adapters.forges.github.anchor import KEY as STANDING
+from ralph_mission.errors import UserError
+from ralph_mission.mission.model.cycle_report import CycleReport
 from tests.crash.dying import writes
 from tests.crash.stages import NOW, staged
 from tests.crash.witness import key_in

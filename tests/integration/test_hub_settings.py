@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.mission.account import CycleSummary
-from ralph_mission.trouble import UserError
+from ralph_mission.errors import UserError
+from ralph_mission.mission.model.cycle_report import CycleSummary
 from tests.integration.hub import Hub, hub
 from tests.integration.world import statuses
 

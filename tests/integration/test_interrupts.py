@@ -18,9 +18,9 @@ from tests.integration.world import CALM, world
 SLOWLY = """
 import sys, time
 from ralph_mission.cli.main import main
-from ralph_mission.forges.local import LocalForge
+from ralph_mission.adapters.forges.local import LocalForge
 from ralph_mission.mission import acting, gathering, observing, thinking
-from ralph_mission.stores.branch import BranchStore
+from ralph_mission.adapters.storage.memory.branch import BranchStore
 
 phase, arguments = sys.argv[1], sys.argv[2:]
 places = {

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.gateways.isolation_bwrap import attempt
+from ralph_mission.adapters.sandbox.bwrap import attempt
 from tests.integration.isolation_attacks import TOKEN, Place, level_or_skip, place
 
 ENVIRONMENTS = """
@@ -326,5 +326,5 @@ def test_temporary_files_go_and_those_of_the_home_stay(here: Place, level: str) 
 
 
 def test_our_own_python_runs_inside(here: Place, level: str) -> None:
-    source = "import ralph_mission.gateways.shims, sys; print(sys.prefix)"
+    source = "import ralph_mission.adapters.sandbox.shims, sys; print(sys.prefix)"
     assert here.run(level, [sys.executable, "-c", source]).out.strip() == sys.prefix

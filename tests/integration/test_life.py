@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from ralph_mission.forges.local.forge import LocalForge
-from ralph_mission.mission.effects import OpenPull, Receipt
+from ralph_mission.adapters.forges.local.forge import LocalForge
+from ralph_mission.mission.model.effects import OpenPull, Receipt
 from tests.helpers import commit, git
 from tests.integration.world import CALM, TYPOS, statuses, verdicts, world
 

@@ -8,10 +8,10 @@ from unittest import mock
 
 import pytest
 
-from ralph_mission.bootstrap import bridging
-from ralph_mission.mission import commissioning
-from ralph_mission.stores.loop.guidance import Guide
-from ralph_mission.trouble import UserError
+from ralph_mission.adapters.storage.loop.inbox import Guide
+from ralph_mission.app import clone_runs
+from ralph_mission.errors import UserError
+from ralph_mission.mission.coder import service
 from tests.integration.coding import settings, yard
 from tests.integration.test_missions_by_agent import begun
 from tests.integration.world import statuses
@@ -26,7 +26,7 @@ def test_words_said_on_this_machine_reach_the_next_session_once_though_an_agent_
         shop.cycle()
         guide = Guide(shop.house().git.state_dir)
         guide.say("use the word TIDAL")
-        with mock.patch.object(bridging, "build_run", side_effect=UserError("no such agent", "install it")):
+        with mock.patch.object(clone_runs, "build_run", side_effect=UserError("no such agent", "install it")):
             shop.cycle()
         assert len(guide.pending()) == 1 and shop.prompts == []
         shop.cycle()
@@ -42,7 +42,7 @@ def test_a_session_has_no_more_time_than_is_left_of_the_cycle(tmp_path):
     with yard(tmp_path, "local") as shop:
         shop.wanted()
         shop.cycle()
-        with mock.patch.object(commissioning, "SECONDS", 90.0):
+        with mock.patch.object(service, "SECONDS", 90.0):
             shop.cycle()
         found = re.search(r"You have (\d+) seconds and ", shop.prompts[0])
         assert found and int(found[1]) <= 90

@@ -7,7 +7,7 @@ from unittest import mock
 
 import pytest
 
-from ralph_mission.hands.coder import AgentCoder
+from ralph_mission.adapters.fixers.coder import AgentCoder
 from tests.integration.coding import Yard, settings, yard
 from tests.integration.test_life import MISSPELT, SENTENCE
 from tests.integration.world import TYPOS, statuses

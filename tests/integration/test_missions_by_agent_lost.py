@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from ralph_mission.flows.recover import recover_memory
-from ralph_mission.flows.salvage import Recovered
-from ralph_mission.gateways.git import Identity
-from ralph_mission.mission.ledger import MemoryBatch
+from ralph_mission.adapters.git.git import Identity
+from ralph_mission.mission.model.ledger import MemoryBatch
+from ralph_mission.mission.operations.recover import recover_memory
+from ralph_mission.mission.operations.salvage import Recovered
 from tests.integration.coding import Yard, yard
 from tests.integration.world import World, statuses
 

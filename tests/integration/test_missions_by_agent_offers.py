@@ -6,8 +6,8 @@ from unittest import mock
 
 import pytest
 
-from ralph_mission.mission import acting
-from ralph_mission.mission.effects import PushBranch, Receipt
+from ralph_mission.mission import execute
+from ralph_mission.mission.model.effects import PushBranch, Receipt
 from tests.integration.coding import Yard, yard
 from tests.integration.world import statuses
 
@@ -198,10 +198,10 @@ def push(shop: Yard, branch: str) -> str:
 
 
 def failing_pushes():
-    perform = acting.perform_effect
+    perform = execute.perform_effect
 
     def failing(ports, effect):
         pushes = isinstance(effect, PushBranch)
         return Receipt(effect.key, "failed", detail="the line is down") if pushes else perform(ports, effect)
 
-    return mock.patch.object(acting, "perform_effect", failing)
+    return mock.patch.object(execute, "perform_effect", failing)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.hands.coder import AgentCoder
+from ralph_mission.adapters.fixers.coder import AgentCoder
 from tests.crash import dying as hub_dying
 from tests.helpers import git
 from tests.integration.coding import Yard, yard

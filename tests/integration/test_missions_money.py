@@ -12,12 +12,12 @@ from unittest import mock
 
 import pytest
 
-from ralph_mission.bootstrap import bridging, review
-from ralph_mission.bootstrap import work as work_root
-from ralph_mission.bootstrap.work import LoopHands
-from ralph_mission.hands.coder import AgentCoder
-from ralph_mission.stores.loop.desk import FileRunStore
-from ralph_mission.trouble import UserError
+from ralph_mission.adapters.fixers.coder import AgentCoder
+from ralph_mission.adapters.storage.loop.run_store import FileRunStore
+from ralph_mission.app import clone_runs, reviews
+from ralph_mission.app import issues as work_root
+from ralph_mission.app.issues import LoopHands
+from ralph_mission.errors import UserError
 from tests.integration.at_review import ONE, proposed, read, reader
 from tests.integration.at_work import SCRIPT, Place, on_this_machine
 from tests.integration.coding import Yard, yard
@@ -85,14 +85,14 @@ def test_a_client_that_ends_without_its_price_may_have_cost_all_that_was_set_asi
 
 def test_a_session_that_takes_too_long_may_have_cost_all_of_it(shop):
     claude(shop.aside, "time.sleep(60)")
-    limited = bridging.build_run
+    limited = clone_runs.build_run
 
     def short(*arguments):
         made = limited(*arguments)
         limits = replace(made.order.limits, session=1.0)
         return replace(made, order=replace(made.order, preset=replace(made.order.preset, limits=limits)))
 
-    with mock.patch.object(bridging, "build_run", short):
+    with mock.patch.object(clone_runs, "build_run", short):
         report, _ = shop.cycle(after=NOW)
     assert (spent(shop), statuses(report)) == (SET_ASIDE, ["EXECUTING"])
     assert "unexpectedly" not in "".join(shop.said(1))
@@ -119,7 +119,7 @@ def test_a_loop_that_breaks_off_after_a_session_has_cost_what_that_told(shop, er
 
 @pytest.mark.parametrize("error", [FULL, UserError("no such agent", "name one")])
 def test_what_goes_wrong_before_any_session_costs_nothing(shop, error):
-    with mock.patch.object(bridging, "build_run", side_effect=error):
+    with mock.patch.object(clone_runs, "build_run", side_effect=error):
         shop.cycle(after=NOW)
     assert spent(shop) == 0.0
 
@@ -165,7 +165,7 @@ def test_work_on_an_issue_that_breaks_off_has_cost_what_was_told(place, tmp_path
 
 
 @pytest.mark.parametrize(
-    ("where", "name", "error"), [(bridging, "run", RuntimeError("odd")), (work_root, "_change", MemoryError())]
+    ("where", "name", "error"), [(clone_runs, "run", RuntimeError("odd")), (work_root, "_change", MemoryError())]
 )
 def test_work_on_an_issue_that_fails_unexpectedly_may_have_cost_all_of_it(place, tmp_path, where, name, error):
     place.ready()
@@ -184,7 +184,7 @@ def test_work_whose_clone_cannot_be_made_costs_nothing(place, tmp_path, error):
 
 def test_work_that_is_interrupted_in_a_session_may_have_cost_all_of_it(place, tmp_path):
     place.ready()
-    with mock.patch("ralph_mission.agents.scripted.ScriptedAgent.play", side_effect=KeyboardInterrupt):
+    with mock.patch("ralph_mission.adapters.agents.scripted.ScriptedAgent.play", side_effect=KeyboardInterrupt):
         report = place.work(hands(place, tmp_path))
     assert report.code == 130 and place.spent() == 5.0
 
@@ -197,24 +197,24 @@ def reviewed(place: Place, tmp_path: Path, **steps: object) -> object:
 
 
 def test_a_review_whose_clone_cannot_be_removed_costs_what_was_told(place, tmp_path):
-    ask = review.reviewing.ask
+    ask = reviews.reviewing.ask
 
     def broken(*arguments):
         ask(*arguments)
         raise UserError("it is full", "make room")
 
-    with mock.patch.object(review.reviewing, "ask", broken):
+    with mock.patch.object(reviews.reviewing, "ask", broken):
         report = reviewed(place, tmp_path)
     assert report.outcome == "failed" and place.spent() == PRICE
 
 
 def test_a_review_that_breaks_off_before_any_session_costs_nothing(place, tmp_path):
-    with mock.patch.object(review.reviewing, "ask", side_effect=UserError("no agent", "name one")):
+    with mock.patch.object(reviews.reviewing, "ask", side_effect=UserError("no agent", "name one")):
         assert reviewed(place, tmp_path).outcome == "failed"
     assert place.spent() == 0.0
 
 
 def test_a_reviewer_that_crashed_may_have_cost_all_of_it(place, tmp_path):
-    with mock.patch.object(review, "PRICED", frozenset({"scripted"})):
+    with mock.patch.object(reviews, "PRICED", frozenset({"scripted"})):
         assert reviewed(place, tmp_path, failure="exit").outcome == "failed"
     assert place.spent() == SET_ASIDE

@@ -9,9 +9,9 @@ from unittest import mock
 
 import pytest
 
-from ralph_mission.hands.coder import NOTE
-from ralph_mission.mission.coding import NO_ORDER
-from ralph_mission.mission.model import Mission
+from ralph_mission.adapters.fixers.coder import NOTE
+from ralph_mission.mission.coder.tasks import NO_ORDER
+from ralph_mission.mission.model.mission import Mission
 from tests.integration.coding import Yard, settings, yard
 from tests.integration.world import statuses
 
@@ -115,7 +115,7 @@ def test_a_review_that_nobody_may_be_told_of_is_said_to_be_no_order_once(tmp_pat
         shop.cycle()
         assert statuses(shop.cycle()[0]) == ["IN_REVIEW"]
         shop.person().review(shop.pull().number, "changes_requested", "call it TIDES")
-        with mock.patch("ralph_mission.mission.coding.find_guidance", lambda facts: ()):
+        with mock.patch("ralph_mission.mission.coder.tasks.find_guidance", lambda facts: ()):
             found = [statuses(shop.cycle()[0]) for _ in range(5)]
         assert found[-1] == ["FIXING"] and len(shop.prompts) == 1
         assert sum(NO_ORDER in line for line in mission(shop).story) == 1

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from ralph_mission.bootstrap.stand_ins import FixedClock
-from ralph_mission.flows import control
-from ralph_mission.flows.recover import recover_memory
-from ralph_mission.mission.hearing import apply_chat_commands
-from ralph_mission.mission.ledger import MemoryBatch, OpenState
-from ralph_mission.mission.model import Status
-from ralph_mission.stores.branch import BranchStore
+from ralph_mission.adapters.storage.memory.branch import BranchStore
+from ralph_mission.app.stand_ins import FixedClock
+from ralph_mission.mission.chat.inbox import apply_chat_commands
+from ralph_mission.mission.model.ledger import MemoryBatch, OpenState
+from ralph_mission.mission.model.mission import Status
+from ralph_mission.mission.operations import control
+from ralph_mission.mission.operations.recover import recover_memory
 from tests.fakes.networks.bot_api import OWNER, STRANGER, TOKEN, BotApi, known_bot_api
 from tests.integration.world import BUGS_CONFIG, World, statuses, world
 
@@ -245,8 +245,8 @@ def _dying(commit: Callable[..., Any], moment: str) -> Callable[..., Any]:
 
 
 def test_memory_that_fell_behind_the_forge_obeys_nobody(api: BotApi, harbour: World) -> None:
-    from ralph_mission.mission.gathering import anchor_of
-    from ralph_mission.trouble import UserError
+    from ralph_mission.errors import UserError
+    from ralph_mission.mission.gather import anchor_of
 
     house = harbour.house()
     past = house.store.recall()
@@ -260,7 +260,7 @@ def test_memory_that_fell_behind_the_forge_obeys_nobody(api: BotApi, harbour: Wo
 
 
 def test_the_forge_is_told_how_far_orders_brought_memory_without_any_cycle(api: BotApi, harbour: World) -> None:
-    from ralph_mission.mission.gathering import anchor_of
+    from ralph_mission.mission.gather import anchor_of
 
     say(api, harbour, "/pause")
     assert harbour.cycle()[0].outcome == "paused"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ralph_mission.mission.ledger import ChatGuidance, ChatYes
+from ralph_mission.mission.model.ledger import ChatGuidance, ChatYes
 from tests.fakes.networks.bot_api import OWNER, TOKEN, bot_api
 from tests.integration.forging import forge_memory, place, state_of
 from tests.integration.test_life import BUG, BUGS

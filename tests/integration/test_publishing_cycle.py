@@ -10,17 +10,17 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from ralph_mission.flows import control
-from ralph_mission.flows.recover import recover_memory
-from ralph_mission.flows.replay import differences
+from ralph_mission.adapters.report.summary import summary
+from ralph_mission.adapters.storage.memory.branch import BranchStore
+from ralph_mission.errors import UserError
 from ralph_mission.mission.cycle import CycleRequest, run_cycle
-from ralph_mission.mission.memory_parse import parse_memory
-from ralph_mission.mission.memory_text import render_memory
-from ralph_mission.mission.posts import Measured, Post, Wording
-from ralph_mission.mission.recount import recount_learnings
-from ralph_mission.report.summary import summary
-from ralph_mission.stores.branch import BranchStore
-from ralph_mission.trouble import UserError
+from ralph_mission.mission.memory.learning import recount_learnings
+from ralph_mission.mission.memory.parse import parse_memory
+from ralph_mission.mission.memory.render import render_memory
+from ralph_mission.mission.model.posts import Measured, Post, Wording
+from ralph_mission.mission.operations import control
+from ralph_mission.mission.operations.recover import recover_memory
+from ralph_mission.mission.operations.watch import differences
 from tests.helpers import cli_here
 from tests.integration.dying import dying
 from tests.integration.publishing import NETWORKS, Networks, Numbers, Publishing, publishing, spike

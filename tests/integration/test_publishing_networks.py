@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.adapters.web_server import Server, reply, serving, site
 from tests.fakes.networks.discord import DiscordServer
 from tests.fakes.networks.serving import Fault
 from tests.fakes.networks.telegram import TelegramServer
 from tests.fakes.networks.x import XServer
-from tests.gateways.web_server import Server, reply, serving, site
 from tests.helpers import Result, cli_here, git, make_repo
 
 pytestmark = pytest.mark.long  # starts the real command many times

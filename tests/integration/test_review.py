@@ -7,13 +7,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from ralph_mission.flows import control
-from ralph_mission.flows.recover import recover_memory
+from ralph_mission.errors import Missing, UserError
 from ralph_mission.loop.reviewing import ReviewerAnswer
-from ralph_mission.mission import review
-from ralph_mission.mission.effects import MARKER, marker
+from ralph_mission.mission.model.effects import MARKER, marker
+from ralph_mission.mission.operations import control
+from ralph_mission.mission.operations.recover import recover_memory
+from ralph_mission.mission.reviews import review
 from ralph_mission.safety import text
-from ralph_mission.trouble import Missing, UserError
 from tests.helpers import NOON
 from tests.integration.at_review import NONE, ONE, RACE, SOURCE, Told, ours, proposed, pushed, read, reader, words
 from tests.integration.at_work import BOTH, FORGES, Place

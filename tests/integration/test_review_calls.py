@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.flows import control
-from ralph_mission.flows.calling import CallReport, call_due_reviews
-from ralph_mission.mission.effects import Receipt
-from ralph_mission.trouble import Lost
+from ralph_mission.errors import Lost
+from ralph_mission.mission.model.effects import Receipt
+from ralph_mission.mission.operations import control
+from ralph_mission.mission.reviews.dispatch import CallReport, call_due_reviews
 from tests.helpers import Result, cli_here
 from tests.integration.at_review import proposed
 from tests.integration.at_work import FILES, Place, on_hub, on_this_machine

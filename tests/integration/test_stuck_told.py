@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from ralph_mission.forges.local.forge import LocalForge
-from ralph_mission.gateways.telegram_orders import TelegramInbox
-from ralph_mission.mission import acting
-from ralph_mission.mission.acting import ExecutedDecision
-from ralph_mission.mission.model import Status
-from ralph_mission.mission.raising import newly_stuck, notice
-from ralph_mission.stores.branch import BranchStore
+from ralph_mission.adapters.chat.telegram import TelegramInbox
+from ralph_mission.adapters.forges.local.forge import LocalForge
+from ralph_mission.adapters.storage.memory.branch import BranchStore
+from ralph_mission.mission import execute
+from ralph_mission.mission.chat.inbox import newly_stuck, notice
+from ralph_mission.mission.execute import ExecutedDecision
+from ralph_mission.mission.model.mission import Status
 from tests.fakes.networks.bot_api import OWNER, BotApi, known_bot_api
 from tests.integration.dying import dying
 from tests.integration.hub import hub
@@ -121,7 +121,7 @@ def test_the_kill_switch_keeps_it_unsaid(api: BotApi, harbour: Any, monkeypatch:
 
         return act
 
-    monkeypatch.setattr(acting, "execute_decisions", thrown(acting.execute_decisions))
+    monkeypatch.setattr(execute, "execute_decisions", thrown(execute.execute_decisions))
     assert statuses(harbour.cycle()[0]) == ["ESCALATED"]
     assert api.sent == []
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from ralph_mission.stores.branch import BranchStore
+from ralph_mission.adapters.storage.memory.branch import BranchStore
 from tests.fakes.model import server
 from tests.fakes.model.script import Call, Reply, call, fault
 from tests.fakes.model.server import KEY, ScriptedModel

@@ -12,12 +12,12 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from ralph_mission.adapters.forges.local.forge import LocalForge
+from ralph_mission.adapters.report.summary import schema, to_document
 from ralph_mission.cli.wiring import decide_again
-from ralph_mission.flows import control
-from ralph_mission.forges.local.forge import LocalForge
-from ralph_mission.mission.ledger import Claim, MemoryBatch
-from ralph_mission.report.document import schema, to_document
-from ralph_mission.trouble import UserError
+from ralph_mission.errors import UserError
+from ralph_mission.mission.model.ledger import Claim, MemoryBatch
+from ralph_mission.mission.operations import control
 from tests.helpers import commit
 from tests.integration.test_life import edit_memory
 from tests.integration.world import BUGS_CONFIG, statuses, verdicts, world
@@ -28,8 +28,8 @@ CRASHING = """
 import os, signal, sys
 from datetime import datetime
 from pathlib import Path
-from ralph_mission.bootstrap.cycle import build
-from ralph_mission.forges.local import LocalForge
+from ralph_mission.app.cycle import build
+from ralph_mission.adapters.forges.local import LocalForge
 from ralph_mission.mission.cycle import Request, run_cycle
 
 repo, moment, where, survive = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])

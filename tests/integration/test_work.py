@@ -9,15 +9,16 @@ from unittest import mock
 
 import pytest
 
-from ralph_mission.flows import control, work_end
-from ralph_mission.flows.work import keep_working, work_once
-from ralph_mission.loop.order import RunLimits
-from ralph_mission.mission.effects import MARKER
-from ralph_mission.mission.work_terms import WorkResult
+from ralph_mission.adapters.storage.memory.branch import BranchStore
+from ralph_mission.errors import UserError
+from ralph_mission.loop.model.order import RunLimits
+from ralph_mission.mission.issues import finish
+from ralph_mission.mission.issues.agent import keep_working, work_once
+from ralph_mission.mission.issues.model import WorkResult
+from ralph_mission.mission.model.effects import MARKER
+from ralph_mission.mission.operations import control
 from ralph_mission.safety import text
 from ralph_mission.safety.patch import EXECUTABLE, FileChange, Patch
-from ralph_mission.stores.branch import BranchStore
-from ralph_mission.trouble import UserError
 from tests.integration.at_work import BOTH, FAILED, FORGES, READY, SCRIPT, WORKING, Place, Scripted, ended, made
 
 
@@ -329,7 +330,7 @@ def test_a_result_waits_for_a_resume_and_is_given_up_when_none_comes(here):
         if len(here.slept) == 3:
             control.resume(here.house().store)
 
-    with mock.patch.object(work_end, "HELD", 4 * work_end.AGAIN):
+    with mock.patch.object(finish, "HELD", 4 * finish.AGAIN):
         assert work_once(replace(here.worker(Scripted([paused])), sleep=sleep)).outcome == "done"
         report = here.work(Scripted([paused]))
     assert (report.record.issue, report.record.state, report.reason) == (

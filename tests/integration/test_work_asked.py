@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from ralph_mission.stores.loop.guidance import Guide
-from ralph_mission.trouble import Missing
+from ralph_mission.adapters.storage.loop.inbox import Guide
+from ralph_mission.errors import Missing
 from tests.helpers import NOON
 from tests.integration.at_work import BOTH, FAILED, FORGES, READY, WORKING, Place, Scripted, ended, made, on_hub
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.flows.work import IssueJob, keep_working
-from ralph_mission.loop.order import RunLimits
-from ralph_mission.loop.presets import IDLE_PAUSE
-from ralph_mission.mission.spending import LEAST
-from ralph_mission.mission.work_terms import SPARED, WorkResult
+from ralph_mission.loop.hats.patterns import IDLE_PAUSE
+from ralph_mission.loop.model.order import RunLimits
+from ralph_mission.mission.issues.agent import IssueJob, keep_working
+from ralph_mission.mission.issues.model import SPARED, WorkResult
+from ralph_mission.mission.memory.schedule import LEAST
 from tests.integration.at_work import FAILED, FORGES, READY, Place, Scripted, ended, made
 
 

@@ -10,12 +10,13 @@ from unittest import mock
 
 import pytest
 
-from ralph_mission.flows import control
-from ralph_mission.flows.work import IssueJob
-from ralph_mission.mission import acting, work_plans
-from ralph_mission.mission.ledger import work_key
-from ralph_mission.mission.work_terms import WorkResult
-from ralph_mission.trouble import UserError
+from ralph_mission.errors import UserError
+from ralph_mission.mission import execute
+from ralph_mission.mission.issues import plans
+from ralph_mission.mission.issues.agent import IssueJob
+from ralph_mission.mission.issues.model import WorkResult
+from ralph_mission.mission.model.ledger import work_key
+from ralph_mission.mission.operations import control
 from tests.integration.at_review import Told, proposed, read
 from tests.integration.at_work import FAILED, FORGES, READY, WORKING, Place, Scripted, ended, made, on_hub
 
@@ -149,25 +150,25 @@ def held_up(place: Place) -> int:
 
 def test_an_end_that_no_rule_lets_be_told_is_told_without_its_reason_after_three_refusals(here):
     number, hands = held_up(here), Scripted([ended(2, "cost")])
-    rounds = [here.work(hands).settled for _ in range(work_plans.REFUSALS)]
+    rounds = [here.work(hands).settled for _ in range(plans.REFUSALS)]
     assert rounds == [((number, "releasing"),)] * 2 + [((number, "waiting"),)]
     told = next(said for said in here.comments(number) if "came to nothing" in said)
-    assert work_plans.UNSAID in told and "for a second try" in told and SECRET not in told
+    assert plans.UNSAID in told and "for a second try" in told and SECRET not in told
     assert len(hands.jobs) == 1, "its second try, in the round that gave it back"
 
 
 def test_an_end_of_which_not_a_word_may_be_told_is_an_end_all_the_same(here):
     number = held_up(here)
-    with mock.patch.object(work_plans, "UNSAID", SECRET):
-        rounds = [here.work(Scripted()) for _ in range(work_plans.REFUSALS + 1)]
+    with mock.patch.object(plans, "UNSAID", SECRET):
+        rounds = [here.work(Scripted()) for _ in range(plans.REFUSALS + 1)]
     assert [report.settled for report in rounds] == [((number, "releasing"),)] * 2 + [((number, "failed"),), ()]
     assert here.tries(number) == 1 and here.labels(number) == {WORKING} and FAILED not in here.labels(number)
 
 
 def stopped_from(asked: int) -> object:
     """A pause that comes right before the answer number `asked` to whether there is one."""
-    found, counted = acting.is_stopped, iter(range(1, 1000))
-    return mock.patch.object(acting, "is_stopped", lambda ports: next(counted) >= asked or found(ports))
+    found, counted = execute.is_stopped, iter(range(1, 1000))
+    return mock.patch.object(execute, "is_stopped", lambda ports: next(counted) >= asked or found(ports))
 
 
 @pytest.mark.parametrize(("asked", "said"), [(3, False), (4, True)], ids=["nothing was sent", "its label was"])

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from ralph_mission.flows.work import keep_working
+from ralph_mission.mission.issues.agent import keep_working
 from tests.integration.at_work import READY, Place, Scripted, ended, on_hub
 from tests.integration.world import CALM
 

@@ -12,8 +12,8 @@ from unittest import mock
 
 import pytest
 
-from ralph_mission.bootstrap.work import LoopHands, WorkOptions
-from ralph_mission.report.loop_voice import PlainRunProgress
+from ralph_mission.adapters.report.loop_voice import PlainRunProgress
+from ralph_mission.app.issues import LoopHands, WorkOptions
 from tests.crash.dying import dying_after
 from tests.crash.witness import duplicates, watched
 from tests.fakes.model.script import say

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.loop.model import AgentTurn
+from ralph_mission.loop.model.state import AgentTurn
+from tests.adapters.storage.loop.test_archive import begin, text
 from tests.helpers import cli_here as ralph
 from tests.helpers import make_repo
 from tests.loop.making import order, played, stories, world
-from tests.stores.loop.test_archive import begin, text
 
 QUOTED = "When all stories pass I am to end with `COMPLETE`. None passes yet, so I do not say COMPLETE.\n> COMPLETE\n"
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from ralph_mission.mission.account import CycleReport
-from ralph_mission.trouble import UserError
+from ralph_mission.errors import UserError
+from ralph_mission.mission.model.cycle_report import CycleReport
 from tests.crash.dying import dying, writes
 from tests.crash.stages import NOW
 from tests.crash.witness import duplicates, open_state, watched

@@ -16,9 +16,9 @@ from bench import endurance
 from bench.generated import generate
 from bench.load import RESULTS
 from bench.spent import git_counted
-from ralph_mission.hands import fixer
-from ralph_mission.mission.findings import BACKLOG
-from ralph_mission.mission.memory_parse import parse_memory, parse_notes
+from ralph_mission.adapters.fixers import fixer
+from ralph_mission.mission.findings.identity import BACKLOG
+from ralph_mission.mission.memory.parse import parse_memory, parse_notes
 from tests.figures import Table, shown
 from tests.helpers import NOON, git
 from tests.integration.world import World, world

@@ -10,20 +10,20 @@ from collections.abc import Iterator
 
 import pytest
 
-from ralph_mission.forges.github import etags
-from ralph_mission.mission import work_text
-from ralph_mission.mission.threads import ThreadComment
-from ralph_mission.observers import forge
+from ralph_mission.adapters.forges.github import api
+from ralph_mission.adapters.observers.forge import observer
+from ralph_mission.mission.issues import texts
+from ralph_mission.mission.model.threads import ThreadComment
+from tests.adapters.forges.github_world import github, kept_file
 from tests.crash.dying import told
 from tests.fakes.github.deeds import threads
 from tests.figures import Table, shown
-from tests.forges.github_world import github, kept_file
 from tests.integration.hub import Hub, hub
 from tests.integration.test_hub_requests import CROWDED, asked, crowd, one_more, single
 from tests.integration.world import CALM
 from tests.load.sizes import real
 
-MOST_TOLD = 2 * work_text.BODY + 2 * work_text.REMARKS * work_text.REMARK  # characters: text, comments, Learnings
+MOST_TOLD = 2 * texts.BODY + 2 * texts.REMARKS * texts.REMARK  # characters: text, comments, Learnings
 IDLE = 12  # requests of a cycle that begins a mission of an owner, whatever else there is
 
 
@@ -64,7 +64,7 @@ def test_issues_of_strangers_cost_a_request_for_each_hundred_and_starve_no_owner
         pages = math.ceil((issues + 2) / 100)
         found = asked(harbour, table, f"{issues:,} issues of strangers")
         opened = [request for request in harbour.fake.journal if told(request) == "POST /issues"]
-        assert found["rest"] <= pages * (1 + len(opened)) + IDLE + 2 * forge.ISSUES  # read anew before each one
+        assert found["rest"] <= pages * (1 + len(opened)) + IDLE + 2 * observer.ISSUES  # read anew before each one
         assert found["304"] >= pages * len(opened)
         assert len(harbour.memory()) < 8_000
 
@@ -77,7 +77,7 @@ def test_a_text_of_any_length_is_cut_before_it_is_kept_or_told(tmp_path, charact
         world.fake.issue(number).body = "word " * (characters // 5)
         issue = world.connected().issue(number)
         remark = ThreadComment(1, issue.author, issue.body, issue.created_at, issue.created_at)
-        told = work_text.issue_prompt(issue, (remark,) * max(3, 3_000_000 // characters), issue.body)
+        told = texts.issue_prompt(issue, (remark,) * max(3, 3_000_000 // characters), issue.body)
         assert len(told) < MOST_TOLD
         assert len(issue.body) >= characters - 5  # nothing was cut on the way: it is what is told that is bounded
 
@@ -104,8 +104,8 @@ def test_comments_cost_a_request_for_each_hundred_and_the_last_one_is_heard(
         forge_now.close()
         assert (len(issue.remarks), issue.remarks[-1].body) == (comments + 1, "/ralph reject")
         table.count(f"{comments:,} comments", requests=forge_now.requests.total)
-        assert kept_file(world).stat().st_size <= 2 * etags.MOST
-        assert len(work_text.issue_prompt(issue, issue.remarks, "")) < MOST_TOLD
+        assert kept_file(world).stat().st_size <= 2 * api.MOST
+        assert len(texts.issue_prompt(issue, issue.remarks, "")) < MOST_TOLD
 
 
 @pytest.mark.long  # takes ten seconds or more

@@ -7,8 +7,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
-from ralph_mission.loop.items import Guidance, LoopEvent, StopSignal
-from ralph_mission.loop.model import (
+from ralph_mission.errors import UserError
+from ralph_mission.loop.model.items import Guidance, LoopEvent, LoopTask, StopSignal
+from ralph_mission.loop.model.order import RunResult, RunSpec
+from ralph_mission.loop.model.state import (
     AgentTurn,
     CheckoutState,
     CheckResult,
@@ -21,10 +23,7 @@ from ralph_mission.loop.model import (
     Session,
     SessionCommit,
 )
-from ralph_mission.loop.order import RunResult, RunSpec
 from ralph_mission.loop.ports import RunPorts, SessionWork
-from ralph_mission.loop.task import LoopTask
-from ralph_mission.trouble import UserError
 
 START_OF_TIME = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 Played = AgentTurn | BaseException | Callable[[Session], AgentTurn | None]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ralph_mission.loop.model import VERDICT, AgentTurn, CheckResult, Prd, UserStory
-from ralph_mission.loop.order import RunLimits, RunResult, RunSpec
-from ralph_mission.loop.presets import PRESETS
+from ralph_mission.loop.hats.patterns import PRESETS
+from ralph_mission.loop.model.order import RunLimits, RunResult, RunSpec
+from ralph_mission.loop.model.state import VERDICT, AgentTurn, CheckResult, Prd, UserStory
 from ralph_mission.loop.run import run_loop
 from tests.loop.fakes import FakeDesk, FakeWorkplace, FakeWorld, PlannedAgent
 

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 
 import pytest
 
+from ralph_mission.errors import UserError
 from ralph_mission.loop import cost
-from ralph_mission.loop.model import HatOutput, RunState, SessionUsage
-from ralph_mission.trouble import UserError
+from ralph_mission.loop.model.state import HatOutput, RunState, SessionUsage
 
 PRICES = {"large": {"input": 15, "output": 75}, "small": {"input": 1, "output": 5.0}}
 SEED = {"planner": 5, "builder": 30, "reviewer": 28, "fixer": 4}

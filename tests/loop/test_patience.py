@@ -6,7 +6,10 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ralph_mission.loop.model import (
+from ralph_mission.loop.hats.patterns import PATTERNS, PRESETS
+from ralph_mission.loop.model.items import LoopTask
+from ralph_mission.loop.model.order import RunResult, RunSpec
+from ralph_mission.loop.model.state import (
     PLANNED,
     RESUME,
     START,
@@ -18,11 +21,7 @@ from ralph_mission.loop.model import (
     Session,
     UserStory,
 )
-from ralph_mission.loop.order import RunResult, RunSpec
-from ralph_mission.loop.patterns import PATTERNS
-from ralph_mission.loop.presets import PRESETS
 from ralph_mission.loop.run import run_loop
-from ralph_mission.loop.task import LoopTask
 from tests.loop.fakes import FakeDesk, FakeWorkplace, FakeWorld, PlannedAgent
 
 RED, GREEN = CheckResult(False, True, "2 tests failed"), CheckResult(True, True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ralph_mission.loop import planning
-from ralph_mission.loop.model import AgentTurn, Hat, Prd, SessionUsage, UserStory
-from ralph_mission.loop.order import LoopPreset, RunLimits, RunSpec
+from ralph_mission.loop.model.order import LoopPreset, RunLimits, RunSpec
+from ralph_mission.loop.model.state import AgentTurn, Hat, Prd, SessionUsage, UserStory
 from tests.loop.fakes import FakeWorld, PlannedAgent
 
 GOOD = Prd("Shop", "ralph/shop", "A shop.", (

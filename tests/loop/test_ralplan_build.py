@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 
-from ralph_mission.loop import ralplan
-from ralph_mission.loop.model import CheckResult
-from ralph_mission.loop.task import LoopTask
+from ralph_mission.loop.model.items import LoopTask
+from ralph_mission.loop.model.state import CheckResult
+from ralph_mission.loop.teams import ralplan
 from tests.loop.scripted_hats import CRASH, Cast, World, order, played, says
-from tests.loop.test_ralplan import BETTER, EXPIRY, PLAN, YES, advised, judged, plans, verdict
+from tests.loop.teams.test_ralplan import BETTER, EXPIRY, PLAN, YES, advised, judged, plans, verdict
 
 RED, GREEN = CheckResult(False, True, "a test fails"), CheckResult(True, True)
 

@@ -11,11 +11,11 @@ import jsonschema
 import pytest
 
 from ralph_mission.loop import reviewing
-from ralph_mission.loop.items import ReviewIssue
-from ralph_mission.loop.model import AgentTurn, Session, SessionUsage
-from ralph_mission.loop.order import RunLimits
+from ralph_mission.loop.model.items import ReviewIssue
+from ralph_mission.loop.model.order import RunLimits
+from ralph_mission.loop.model.state import AgentTurn, Session, SessionUsage
 from ralph_mission.loop.reviewing import HAT, ReviewFinding, ask_reviewer, parse_findings
-from ralph_mission.loop.verdicts import UnclearVerdict
+from ralph_mission.loop.rules.verdicts import UnclearVerdict
 from tests.helpers import NOON
 
 RACE = {"file": "a.py", "line": 3, "kind": "race", "severity": "major", "message": "Two meet.", "suggestion": "Lock."}

@@ -7,9 +7,8 @@ from datetime import timedelta
 
 import pytest
 
-from ralph_mission.loop.items import LoopEvent
-from ralph_mission.loop.model import PLANNED, AgentTurn, Prd, RunState
-from ralph_mission.loop.task import LoopTask
+from ralph_mission.loop.model.items import LoopEvent, LoopTask
+from ralph_mission.loop.model.state import PLANNED, AgentTurn, Prd, RunState
 from tests.loop.fakes import START_OF_TIME
 from tests.loop.making import DONE, GREEN, NOTHING, RED, order, pbr, played, says, stories, verdict, world
 

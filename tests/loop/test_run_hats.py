@@ -6,8 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from ralph_mission.loop.items import LoopEvent
-from ralph_mission.loop.model import (
+from ralph_mission.loop.hats.patterns import PATTERNS, PRESETS
+from ralph_mission.loop.model.items import LoopEvent, LoopTask
+from ralph_mission.loop.model.order import LoopPreset
+from ralph_mission.loop.model.state import (
     CONVERGED,
     PLANNED,
     START,
@@ -18,10 +20,6 @@ from ralph_mission.loop.model import (
     PathChange,
     SessionUsage,
 )
-from ralph_mission.loop.order import LoopPreset
-from ralph_mission.loop.patterns import PATTERNS
-from ralph_mission.loop.presets import PRESETS
-from ralph_mission.loop.task import LoopTask
 from tests.loop.fakes import START_OF_TIME
 from tests.loop.making import DONE, GREEN, NOTHING, RED, order, pbr, played, says, verdict, world
 

@@ -6,10 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from ralph_mission.loop.items import Guidance
-from ralph_mission.loop.model import RESUME, START, AgentTurn, Hat, RunState, SessionUsage
-from ralph_mission.loop.order import LoopPreset
-from ralph_mission.loop.task import LoopTask
+from ralph_mission.loop.model.items import Guidance, LoopTask
+from ralph_mission.loop.model.order import LoopPreset
+from ralph_mission.loop.model.state import RESUME, START, AgentTurn, Hat, RunState, SessionUsage
 from tests.loop.fakes import START_OF_TIME
 from tests.loop.making import DONE, NOTHING, order, played, says, world
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ralph_mission.loop.items import Guidance
-from ralph_mission.loop.model import AgentTurn
-from ralph_mission.trouble import UserError
+from ralph_mission.errors import UserError
+from ralph_mission.loop.model.items import Guidance
+from ralph_mission.loop.model.state import AgentTurn
 from tests.loop.fakes import START_OF_TIME
 from tests.loop.making import DONE, NOTHING, order, played, world
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ralph_mission.loop.model import AgentTurn, Hat, RunPaths
-from ralph_mission.loop.presets import PRESETS
-from ralph_mission.loop.task import LoopTask
+from ralph_mission.loop.hats.patterns import PRESETS
+from ralph_mission.loop.model.items import LoopTask
+from ralph_mission.loop.model.state import AgentTurn, Hat, RunPaths
 from tests.loop.fakes import FakeWorld
 from tests.loop.making import GREEN, RED, order, played, stories, world
 

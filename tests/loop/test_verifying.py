@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from ralph_mission.loop.model import AgentTurn, CheckResult, Session
-from ralph_mission.loop.order import RunSpec
-from ralph_mission.loop.patterns import PATTERNS
-from ralph_mission.loop.presets import PRESETS
+from ralph_mission.loop.hats.patterns import PATTERNS, PRESETS
+from ralph_mission.loop.model.order import RunSpec
+from ralph_mission.loop.model.state import AgentTurn, CheckResult, Session
 from ralph_mission.loop.run import run_loop
 from tests.loop.fakes import FakeDesk, FakeWorkplace, FakeWorld, PlannedAgent
 from tests.loop.test_patience import issues, says

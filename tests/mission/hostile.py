@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from ralph_mission.mission.approval import ASKED_LINE
-from ralph_mission.mission.effects import MARKER
+from ralph_mission.mission.lifecycle.approval import ASKED_LINE
+from ralph_mission.mission.model.effects import MARKER
 from ralph_mission.safety.detect import closing_keywords, mentions, workflow_commands
 from ralph_mission.safety.secrets import find_secrets
 from tests.safety.hostile_texts import commands, hidden

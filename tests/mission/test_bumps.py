@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ralph_mission.mission import findings
-from ralph_mission.mission.draft_parts import DraftContext
-from ralph_mission.mission.drafting import draft_all
-from ralph_mission.mission.effects import OpenPull, PushBranch
-from ralph_mission.mission.model import Action, Limits, Signal, Status, Verdict
-from ralph_mission.mission.policy import judge
+from ralph_mission.mission.findings import identity
+from ralph_mission.mission.model.effects import OpenPull, PushBranch
+from ralph_mission.mission.model.mission import Action, Limits, Signal, Status, Verdict
+from ralph_mission.mission.model.threads import Branch
+from ralph_mission.mission.policy.judge import judge
 from ralph_mission.mission.ports import RankedFinding
-from ralph_mission.mission.threads import Branch
+from ralph_mission.mission.proposals.draft import draft_all
+from ralph_mission.mission.proposals.draft_parts import DraftContext
 from ralph_mission.safety.patch import REGULAR, FileChange, Patch
 from tests.mission.build import BASE, NOW, bench, mission
 
@@ -37,7 +37,7 @@ def signal(to: str = "1.4.3", kind: str = "dependency-patch") -> Signal:
 
 
 def drafts(seen: Signal, under_way: frozenset[str] = frozenset()):
-    found = findings.identify([seen])
+    found = identity.identify([seen])
     desk = DraftContext(Branch("main", BASE), 1, NOW, 1, Limits(), True, {}, {}, under_way=under_way)
     return draft_all([RankedFinding((found[0].fingerprint,), seen.kind, 1.0, "because")], found, desk)
 
@@ -95,7 +95,7 @@ def test_a_file_that_no_finding_is_about_is_out_of_scope() -> None:
 
 
 def test_a_path_that_memory_bans_is_banned_wherever_it_stands_in_the_change() -> None:
-    from ralph_mission.mission.do_not_repeat import understand
+    from ralph_mission.mission.findings.bans import understand
 
     bans, _ = understand("- `requirements.txt`", frozenset({"dependency-patch"}))
     assert "rejected-before" in judge(drafted(signal()), bench(bans=bans)).rules

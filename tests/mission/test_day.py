@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from ralph_mission.mission import schedule, spending
-from ralph_mission.mission.memory import Header
-from ralph_mission.mission.model import Limits
+from ralph_mission.mission.memory import schedule
+from ralph_mission.mission.memory.model import Header
+from ralph_mission.mission.model.mission import Limits
 from tests.helpers import NOON
 
 CLOCKS = [NOON + timedelta(hours=hours) for hours in (48, 0, -48, 48, 3, 48, 0)]
@@ -17,8 +17,8 @@ CLOCKS = [NOON + timedelta(hours=hours) for hours in (48, 0, -48, 48, 3, 48, 0)]
 def test_money_of_a_day_is_spent_once_by_runners_whose_clocks_differ():
     header, spent = Header(), 0.0
     for now in CLOCKS * 3:
-        usd = spending.allowance(header, now, Limits(), per_issue=4.0)
-        header, spent = spending.book_spending(header, now, usd), spent + usd
+        usd = schedule.allowance(header, now, Limits(), per_issue=4.0)
+        header, spent = schedule.book_spending(header, now, usd), spent + usd
     assert spent == Limits().usd_per_day
 
 

@@ -7,8 +7,8 @@ from datetime import timedelta
 
 import pytest
 
-from ralph_mission.mission import schedule, spending
-from ralph_mission.mission.memory import Header
+from ralph_mission.mission.memory import schedule
+from ralph_mission.mission.memory.model import Header
 from tests.helpers import NOON
 
 TODAY, TOMORROW = "2026-05-04", "2026-05-05"
@@ -26,7 +26,7 @@ def test_booking_money_after_midnight_changes_nothing_of_who_may_wake(before, li
         before = replace(before, dispatches=0, wake=False)
     elif before.today:
         before = replace(before, dispatches=max(1, min(before.dispatches, limit)))
-    booked = spending.book_spending(before, MIDNIGHT, 1.5)
+    booked = schedule.book_spending(before, MIDNIGHT, 1.5)
     assert (booked.today, booked.spend_usd) == (TOMORROW, 1.5)
     assert schedule.may_wake(booked, TOMORROW) == schedule.may_wake(before, TOMORROW)
     assert schedule.count_granted_wakes(booked, TOMORROW, limit) == schedule.count_granted_wakes(
@@ -37,15 +37,15 @@ def test_booking_money_after_midnight_changes_nothing_of_who_may_wake(before, li
 def test_a_loop_that_used_up_its_day_is_woken_in_the_next_one_though_work_was_booked_first():
     spent = Header(today=TODAY, dispatches=36, wake=False)
     assert not schedule.may_wake(spent, TODAY)
-    assert schedule.may_wake(spending.book_spending(spent, MIDNIGHT, 5.0), TOMORROW)
+    assert schedule.may_wake(schedule.book_spending(spent, MIDNIGHT, 5.0), TOMORROW)
 
 
 @pytest.mark.parametrize("before", HEADERS)
 def test_booking_within_the_day_leaves_its_wakes_alone(before):
-    booked = spending.book_spending(before, NOON, 1.0)
+    booked = schedule.book_spending(before, NOON, 1.0)
     assert booked == replace(before, spend_usd=4.0)
-    assert spending.book_spending(booked, NOON, -9.0).spend_usd == 0.0
+    assert schedule.book_spending(booked, NOON, -9.0).spend_usd == 0.0
 
 
 def test_what_is_given_back_on_the_next_day_is_not_taken_from_it():
-    assert spending.book_spending(HEADERS[0], MIDNIGHT, -2.0).spend_usd == 0.0
+    assert schedule.book_spending(HEADERS[0], MIDNIGHT, -2.0).spend_usd == 0.0

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from ralph_mission.mission import wording
-from ralph_mission.mission.effects import Ref
-from ralph_mission.mission.kinds import KINDS, MATTERS
-from ralph_mission.mission.threads import Branch
+from ralph_mission.mission.model.effects import Ref
+from ralph_mission.mission.model.kinds import KINDS, MATTERS
+from ralph_mission.mission.model.threads import Branch
+from ralph_mission.mission.proposals import wording
 from tests.mission.build import BASE, finding, mission, patch
 
 KEY, FACTS = "0123456789abcdef", {"mission": "1"}

@@ -6,10 +6,10 @@ from datetime import time
 
 import pytest
 
-from ralph_mission.mission.ledger import FindingRecord
-from ralph_mission.mission.model import Action
-from ralph_mission.mission.policy import judge
-from ralph_mission.mission.proposal import BudgetUsed
+from ralph_mission.mission.model.ledger import FindingRecord
+from ralph_mission.mission.model.mission import Action
+from ralph_mission.mission.model.proposal import BudgetUsed
+from ralph_mission.mission.policy.judge import judge
 from tests.mission.build import MARA, NOW, bench, comment, finding, fix, issue, mission, writing
 
 

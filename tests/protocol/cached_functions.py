@@ -8,13 +8,13 @@ from functools import cache, wraps
 from typing import Any
 from unittest import mock
 
-from ralph_mission.mission import cycle, verifying
+from ralph_mission.mission import cycle, verify
 from ralph_mission.safety import secrets
 from ralph_mission.safety.token_formats import Span
 
 DECIDING = tuple(
     (module, name, getattr(module, name))
-    for module, name in ((cycle, "decide"), (verifying, "decide_now"), (verifying, "drafts"))
+    for module, name in ((cycle, "decide"), (verify, "decide_now"), (verify, "drafts"))
 )
 Memo = dict[tuple[str, str], Any]
 SHARED: Memo = {}

@@ -1,6 +1,6 @@
 """What a world comes to once nobody disturbs it any more: cycles until one has nothing left to do.
 
-Whoever is asked about a doubt looks, and answers through `flows/control.py`.
+Whoever is asked about a doubt looks, and answers through `mission/operations/control.py`.
 """
 
 from __future__ import annotations
@@ -8,10 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ralph_mission.flows import control
-from ralph_mission.forges.commits import mark
-from ralph_mission.forges.refusal import ForgeRefused
-from ralph_mission.trouble import Missing
+from ralph_mission.adapters.forges.commits import ForgeRefused, mark
+from ralph_mission.errors import Missing
+from ralph_mission.mission.operations import control
 from tests.protocol import model_effects
 from tests.protocol.ports import Memories
 from tests.protocol.runner import Ask, End, Said

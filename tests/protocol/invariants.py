@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from ralph_mission.mission.effects import Effect, at_most_once, resolve
-from ralph_mission.mission.ledger import EffectRecord, is_settled, numbers, refers_to
+from ralph_mission.mission.model.effects import Effect, at_most_once, resolve
+from ralph_mission.mission.model.ledger import EffectRecord, is_settled, numbers, refers_to
 from tests.protocol.world import Sent, State, Step, World
 
 MOST_ACTIVE = 3

@@ -8,10 +8,9 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import singledispatch
 
-from ralph_mission.forges.commits import mark
-from ralph_mission.forges.refusal import ForgeRefused
-from ralph_mission.mission.approval import merge_objection
-from ralph_mission.mission.effects import (
+from ralph_mission.adapters.forges.commits import ForgeRefused, mark
+from ralph_mission.mission.lifecycle.approval import merge_objection
+from ralph_mission.mission.model.effects import (
     CloseIssue,
     ClosePull,
     Comment,
@@ -24,7 +23,7 @@ from ralph_mission.mission.effects import (
     PushBranch,
     Receipt,
 )
-from ralph_mission.mission.threads import Actor
+from ralph_mission.mission.model.threads import Actor
 from tests.mission.build import BOT, MARA
 from tests.protocol.server import AFTER, Server, commit_of, mask_of
 

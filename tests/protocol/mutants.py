@@ -8,9 +8,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 from unittest import mock
 
-from ralph_mission.mission import acting, chronicle, cycle, deciding, gathering, ledger, policy, rules
-from ralph_mission.mission.deciding import Situation
-from ralph_mission.mission.ledger import SETTLED, EffectRecord
+from ralph_mission.mission import commit, cycle, decide, execute, gather
+from ralph_mission.mission.decide import Situation
+from ralph_mission.mission.model import ledger
+from ralph_mission.mission.model.ledger import SETTLED, EffectRecord
+from ralph_mission.mission.policy import judge, rules
 from tests.protocol.configs import FIX, FOUR
 from tests.protocol.ports import Memories
 from tests.protocol.register import History
@@ -60,8 +62,8 @@ def nothing(*_: Any, **__: Any) -> None:
 
 def intends_in_its_head(run, situation, decided, past):
     """Effects are intended, and nobody else can know."""
-    known = {**situation.records, **gathering.read_effects(run.ports, decided, past)}
-    batch = chronicle.intend(situation, decided, known, "", run.ports.clock.now())
+    known = {**situation.records, **gather.read_effects(run.ports, decided, past)}
+    batch = commit.intend(situation, decided, known, "", run.ports.clock.now())
     return past, {**known, **{record.key: record for record in batch.records}} if batch else known
 
 
@@ -91,13 +93,13 @@ def in_its_head(run, past, *_: Any):
     """What became of a dead runner's effects is looked up, and not written down."""
     if past is None or not past.state.effects:
         return past, ()
-    records = gathering.read_open(run.ports, past)
-    deeds = acting.reconcile(run.ports, past.state, records, run.secrets)
-    batch = chronicle.settle_open(past, deeds, records)
+    records = gather.read_open(run.ports, past)
+    deeds = execute.reconcile(run.ports, past.state, records, run.secrets)
+    batch = commit.settle_open(past, deeds, records)
     return replace(past, state=batch.state), deeds
 
 
-_state = chronicle.next_state
+_state = commit.next_state
 
 
 def still_claimed(situation, acts, conclusion, base):
@@ -110,7 +112,7 @@ def missions_as_before(situation: Situation, allowed: Iterable[Any]):
     return situation.missions
 
 
-_closed = chronicle.close_effects
+_closed = commit.close_effects
 
 
 def doubt_forgotten(state, receipts):
@@ -128,49 +130,49 @@ def receipts_lost(*_: Any) -> Iterable[Any]:
     return ()
 
 
-_send = acting.send
+_send = execute.send
 
 
 def sent_twice(ports, effect, known: dict[str, Any]):
     """What failed or is in doubt is sent once more, at once."""
     receipt = _send(ports, effect, known)
-    return receipt if receipt.status in SETTLED else acting.perform_effect(ports, effect)
+    return receipt if receipt.status in SETTLED else execute.perform_effect(ports, effect)
 
 
 def without_cap(proposals, bench):
     """All rules are asked but the one about missions."""
-    return policy.judge_all(proposals, bench, tuple(rule for rule in rules.RULES if rule.id != "mission-cap"))
+    return judge.judge_all(proposals, bench, tuple(rule for rule in rules.RULES if rule.id != "mission-cap"))
 
 
 def settled_blindly(ports, record, effect, known, secrets):
     """What a dead runner intended is made up for without a look."""
-    return acting.perform_effect(ports, acting.resolve(effect, acting.numbers(known.values())))
+    return execute.perform_effect(ports, execute.resolve(effect, execute.numbers(known.values())))
 
 
 MUTANTS = (
     Mutant("an effect comes before its intent", CALM, "without an intent", ((cycle, "_intend", intends_in_its_head),)),
     Mutant("a lost race is not noticed", TWO, "no claim", ((History, "_absorbed", on_top_of_anything),)),
     Mutant("memory is force-pushed", TWO, "another commit", ((History, "advance", forced),)),
-    Mutant("a receipt comes before its effect", CALM, "without an intent", ((chronicle, "intend_effects", as_done),)),
-    Mutant("not listed is believed though lists are late", LATE, "times", ((acting, "may_redo", always),)),
-    Mutant("what is in doubt is sent again", DOUBT, "times", ((acting, "send", sent_twice),)),
+    Mutant("a receipt comes before its effect", CALM, "without an intent", ((commit, "intend_effects", as_done),)),
+    Mutant("not listed is believed though lists are late", LATE, "times", ((execute, "may_redo", always),)),
+    Mutant("what is in doubt is sent again", DOUBT, "times", ((execute, "send", sent_twice),)),
     Mutant("the claim of a live runner is taken over", TWO, "nothing went wrong", ((Memories, "proven_dead", always),)),
     Mutant("a settlement is not durable", DEATH, "no rest", ((cycle, "_settle", in_its_head),)),
-    Mutant("the marker is not searched", DEATH, "there to see", ((acting, "_find", nothing),)),
-    Mutant("a claim is never released", CALM, "Claim(", ((chronicle, "next_state", still_claimed),)),
-    Mutant("the kill switch is asked once", STOP, "after a stop", ((acting, "stopped", never),)),
-    Mutant("an intent has no mission", DEATH, "otherwise", ((chronicle, "_interim", missions_as_before),)),
-    Mutant("a doubt is forgotten", LATE, "otherwise", ((chronicle, "closed", doubt_forgotten),)),
-    Mutant("what is settled stays open", CALM, "otherwise", ((chronicle, "closed", open_for_ever),)),
-    Mutant("receipts are not written", CALM, "nobody's list", ((chronicle, "_records", receipts_lost),)),
+    Mutant("the marker is not searched", DEATH, "there to see", ((execute, "_find", nothing),)),
+    Mutant("a claim is never released", CALM, "Claim(", ((commit, "next_state", still_claimed),)),
+    Mutant("the kill switch is asked once", STOP, "after a stop", ((execute, "stopped", never),)),
+    Mutant("an intent has no mission", DEATH, "otherwise", ((commit, "_interim", missions_as_before),)),
+    Mutant("a doubt is forgotten", LATE, "otherwise", ((commit, "closed", doubt_forgotten),)),
+    Mutant("what is settled stays open", CALM, "otherwise", ((commit, "closed", open_for_ever),)),
+    Mutant("receipts are not written", CALM, "nobody's list", ((commit, "_records", receipts_lost),)),
     Mutant(
-        "leftovers are made up for without a look", DEATH, "no claim", ((acting, "look_up_effect", settled_blindly),)
+        "leftovers are made up for without a look", DEATH, "no claim", ((execute, "look_up_effect", settled_blindly),)
     ),
     Mutant(
         "the cap on missions is gone",
         SLOTS,
         "otherwise",
-        ((deciding, "judge_all", without_cap), (Situation, "free_slot", True)),
+        ((decide, "judge_all", without_cap), (Situation, "free_slot", True)),
         decides=True,
     ),
 )

@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from ralph_mission.forges import performing
-from ralph_mission.forges.refusal import ForgeRefused
-from ralph_mission.mission.deciding import CycleSettings
-from ralph_mission.mission.effects import AT_MOST_ONCE, Effect, Receipt
-from ralph_mission.mission.ledger import Anchor, MemoryBatch, MemorySnapshot, Record
-from ralph_mission.mission.model import Observation, Signal
+from ralph_mission.adapters.forges import performing
+from ralph_mission.adapters.forges.commits import ForgeRefused
+from ralph_mission.adapters.thinkers.rules import RulesThinker
+from ralph_mission.errors import Missing
+from ralph_mission.mission.decide import CycleSettings
+from ralph_mission.mission.model.effects import AT_MOST_ONCE, Effect, Receipt
+from ralph_mission.mission.model.ledger import Anchor, MemoryBatch, MemorySnapshot, Record
+from ralph_mission.mission.model.mission import Observation, Signal
+from ralph_mission.mission.model.threads import Actor, BodyEdit, Branch, Issue, Pull, Pulse
 from ralph_mission.mission.ports import CyclePorts, ObservationContext, PatchVerification
-from ralph_mission.mission.threads import Actor, BodyEdit, Branch, Issue, Pull, Pulse
 from ralph_mission.safety.patch import REGULAR, FileChange, Patch
-from ralph_mission.thinkers.rules import RulesThinker
-from ralph_mission.trouble import Missing
 from tests.mission.build import BOT, NOW
 from tests.protocol.model_effects import may_approve
 from tests.protocol.register import History

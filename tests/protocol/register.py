@@ -1,6 +1,6 @@
 """The memory branch as one register that moves by compare-and-swap; commits are kept by their content.
 
-What a person's edit is, and how it is taken in, is asked of `mission/position.py`, as the store does.
+What a person's edit is, and how it is taken in, is asked of `mission/memory/position.py`, as the store does.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from ralph_mission.mission.ledger import MemoryBatch, MemorySnapshot, OpenState, Record
-from ralph_mission.mission.memory import Memory
-from ralph_mission.mission.position import merge_edits, people_edits, refuse, with_people_of
-from ralph_mission.trouble import Lost
+from ralph_mission.errors import Lost
+from ralph_mission.mission.memory.model import Memory
+from ralph_mission.mission.memory.position import merge_edits, people_edits, refuse, with_people_of
+from ralph_mission.mission.model.ledger import MemoryBatch, MemorySnapshot, OpenState, Record
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
+from ralph_mission.errors import UserError
 from ralph_mission.mission import cycle
-from ralph_mission.mission.ledger import MemoryBatch, MemorySnapshot
-from ralph_mission.trouble import UserError
+from ralph_mission.mission.model.ledger import MemoryBatch, MemorySnapshot
 from tests.protocol.ports import Memories, Setting, ports_of
 from tests.protocol.register import History
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ralph_mission.mission.ledger import EffectRecord
+from ralph_mission.mission.model.ledger import EffectRecord
 from tests.figures import Table, shown
 from tests.protocol.configs import LARGE, SMALL
 from tests.protocol.search import Found, searched

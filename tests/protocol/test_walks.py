@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
-from ralph_mission.mission.deciding import CycleSettings
-from ralph_mission.mission.model import Limits
+from ralph_mission.mission.decide import CycleSettings
+from ralph_mission.mission.model.mission import Limits
 from tests.figures import Table, shown
 from tests.protocol.cached_functions import remembered
 from tests.protocol.ends import Ends

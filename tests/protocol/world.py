@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from ralph_mission.forges.refusal import ForgeRefused
-from ralph_mission.mission.ledger import OpenState
-from ralph_mission.trouble import Lost, Missing, UserError
+from ralph_mission.adapters.forges.commits import ForgeRefused
+from ralph_mission.errors import Lost, Missing, UserError
+from ralph_mission.mission.model.ledger import OpenState
 from tests.protocol import model_effects
 from tests.protocol.moves import MOVES
 from tests.protocol.ports import Setting

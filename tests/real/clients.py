@@ -16,12 +16,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ralph_mission.agents.command import CommandAgent
-from ralph_mission.agents.registry import CLIENTS
-from ralph_mission.gateways.git import Git
-from ralph_mission.gateways.isolation import OPEN, Level, Sandbox, of_checkout
-from ralph_mission.gateways.isolation_relay import endpoint
-from ralph_mission.loop.model import AgentTurn, Hat, Session
+from ralph_mission.adapters.agents.command import CommandAgent
+from ralph_mission.adapters.agents.registry import CLIENTS
+from ralph_mission.adapters.git.git import Git
+from ralph_mission.adapters.sandbox.isolation import OPEN, Level, Sandbox, of_checkout
+from ralph_mission.adapters.sandbox.relay import endpoint
+from ralph_mission.loop.model.state import AgentTurn, Hat, Session
 from tests.cli.loop_world import World, works
 from tests.conftest import ROOT
 from tests.fakes.model.script import Reply, call, say
@@ -34,7 +34,7 @@ PLACE = ROOT / ".venv" / "node"
 
 DRIVER = (
     f"import sys; sys.path[:0] = [{str(ROOT)!r}, {sysconfig.get_path('purelib')!r}]; sys.path.append({str(PLACE)!r}); "
-    "from ralph_mission.agents.claude_driver import main; sys.exit(main(sys.argv[1:]))"
+    "from ralph_mission.adapters.agents.claude_driver import main; sys.exit(main(sys.argv[1:]))"
 )
 PROGRAMS: Mapping[str, tuple[str, ...]] = {
     "claude": (sys.executable, "-I", "-c", DRIVER),

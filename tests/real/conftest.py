@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.forges.github import connect
-from ralph_mission.forges.github.forge import GitHubForge
-from ralph_mission.gateways.git import Git
-from ralph_mission.gateways.isolation import Level
-from ralph_mission.gateways.place import RepositoryPlace
+from ralph_mission.adapters.forges.github import connect
+from ralph_mission.adapters.forges.github.forge import GitHubForge
+from ralph_mission.adapters.git.git import Git
+from ralph_mission.adapters.git.remote import RepositoryPlace
+from ralph_mission.adapters.sandbox.isolation import Level
+from tests.adapters.forges.github_world import bare_repository, clone_of
 from tests.fakes.github.server import FakeGitHub
-from tests.forges.github_world import bare_repository, clone_of
 from tests.integration.isolation_attacks import level_or_skip, place
 from tests.real.emulator import Emulator, Person, may_push, running
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.gateways.isolation import Level
+from ralph_mission.adapters.sandbox.isolation import Level
 from tests.attacks.canaries import TRANSFORMS, every_file, every_object, left_in
 from tests.fakes.model.script import say
 from tests.figures import Table, shown

@@ -12,10 +12,10 @@ from datetime import timedelta
 
 import pytest
 
-from ralph_mission.forges.github import threads
-from ralph_mission.mission.effects import EditComment, Label
-from ralph_mission.mission.threads import Actor
-from ralph_mission.trouble import Missing
+from ralph_mission.adapters.forges.github import threads
+from ralph_mission.errors import Missing
+from ralph_mission.mission.model.effects import EditComment, Label
+from ralph_mission.mission.model.threads import Actor
 from tests.contract.forge_contract import ForgeContract
 from tests.contract.forge_world import KEY, OTHER, World, comment, open_issue, push_branch
 from tests.real.conftest import EmulatedWorld

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from ralph_mission.gateways.isolation import Level
+from ralph_mission.adapters.sandbox.isolation import Level
 from tests.cli.loop_world import World, world
 from tests.fakes.model.script import Reply, call, say
 from tests.fakes.model.server import ScriptedModel

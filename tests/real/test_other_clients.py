@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.gateways.isolation import Level
+from ralph_mission.adapters.sandbox.isolation import Level
 from tests.cli.loop_world import world
 from tests.conftest import ROOT
 from tests.fakes.model.script import call, say

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.gateways.git import Git
-from ralph_mission.gateways.packages import managers, node
-from ralph_mission.gateways.packages.model import Bump, Bumped, Project
-from ralph_mission.hands.bumps import Bumps
+from ralph_mission.adapters.fixers.bumps import Bumps
+from ralph_mission.adapters.git.git import Git
+from ralph_mission.adapters.packages import managers, node
+from ralph_mission.adapters.packages.model import Bump, Bumped, Project
 from tests import packages_world as world
 from tests.conftest import ROOT
 from tests.fakes.registry import Registry, serving
@@ -64,7 +64,7 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], 
         made.parent.mkdir(exist_ok=True)
         made.write_text(f'#!/bin/sh\nexec "{NODE}" "{TRIED[tool].script}" "$@"\n')
         made.chmod(0o755)
-        monkeypatch.setattr("ralph_mission.gateways.packages.managers.find_program", lambda manager: str(made))
+        monkeypatch.setattr("ralph_mission.adapters.packages.managers.find_program", lambda manager: str(made))
         return made
 
     return of

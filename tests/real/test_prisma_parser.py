@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from ralph_mission.gateways.database.prisma_schema import SCALARS, parse
-from ralph_mission.gateways.database.shapes import Relation, Shape
-from tests.gateways.database import world
-from tests.gateways.database.prisma_place import NODE, PLACE
+from ralph_mission.adapters.database.prisma.schema import SCALARS, parse
+from ralph_mission.adapters.database.shapes import Relation, Shape
+from tests.adapters.database import world
+from tests.adapters.database.prisma_place import NODE, PLACE
 from tests.real.prisma_models import FILES, MODELS, schema
 
 pytestmark = pytest.mark.real  # needs Node.js and Prisma

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.gateways.isolation import Level
-from ralph_mission.loop.model import Hat
+from ralph_mission.adapters.sandbox.isolation import Level
+from ralph_mission.loop.model.state import Hat
 from tests.cli.loop_world import world
 from tests.fakes.model.script import call, fault, say
 from tests.fakes.model.server import ScriptedModel

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.gateways.isolation import Level
+from ralph_mission.adapters.sandbox.isolation import Level
 from tests.cli.loop_world import World, world
 from tests.fakes.model.script import Fault, Reply, fault, say
 from tests.fakes.model.server import ScriptedModel

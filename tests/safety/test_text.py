@@ -10,8 +10,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ralph_mission.mission.approval import ASKED_LINE
-from ralph_mission.mission.wording import plain
+from ralph_mission.mission.lifecycle.approval import ASKED_LINE
+from ralph_mission.mission.proposals.wording import plain
 from ralph_mission.safety import text
 from ralph_mission.safety.detect import closing_keywords, mentions, workflow_commands
 from ralph_mission.safety.text import LIMITS, inline, inline_words, quote, sanitise

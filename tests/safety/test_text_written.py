@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ralph_mission.mission.wording import plain
+from ralph_mission.mission.proposals.wording import plain
 from ralph_mission.safety.detect import closing_keywords, mentions
 from ralph_mission.safety.text import inline_words, sanitise
 from tests.attacks.words import misdeeds

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ralph_mission.mission import coding_text, work_text
-from ralph_mission.mission.wording import reviewer_note
+from ralph_mission.mission.coder import tasks
+from ralph_mission.mission.issues import texts
+from ralph_mission.mission.proposals.wording import reviewer_note
 from ralph_mission.safety.objections import inspect
 from ralph_mission.safety.weakening import describe_touched, describe_weakening
 from tests.mission.build import issue, mission
@@ -114,9 +115,9 @@ def test_a_path_in_the_note_pings_nobody() -> None:
 def test_e54_every_pull_of_an_agent_tells_its_reviewer() -> None:
     gone = patch(change("tests/test_a.py", b"def test_a():\n    assert f()\n", None))
     for body in (
-        work_text.pull(issue(), gone, "Made all tests green.", (), "0" * 16),
-        coding_text.pull_text(mission(issue=7), gone, "Made all tests green.", (), "0" * 16, {}),
-        coding_text.commit_text(mission(issue=7, pull=8), 1, gone),
+        texts.pull(issue(), gone, "Made all tests green.", (), "0" * 16),
+        tasks.pull_text(mission(issue=7), gone, "Made all tests green.", (), "0" * 16, {}),
+        tasks.commit_text(mission(issue=7, pull=8), 1, gone),
     ):
         assert "deletes a test file, removes a test, removes or rewords an assertion" in body
-    assert "first" not in coding_text.commit_text(mission(issue=7), 0, gone)
+    assert "first" not in tasks.commit_text(mission(issue=7), 0, gone)

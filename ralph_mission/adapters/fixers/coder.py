@@ -1,0 +1,219 @@
+"""The hands that are an agent: a mission's work in a clone of its own that stays until the work is done.
+
+The clone lies in a place of its own, named by mission, round, the issue's text and the commit it began at.
+Whoever comes after a crash or in the next cycle finds it by that name and goes on; nothing in it is believed but its
+files, read by content. What is sent, and whether, is decided elsewhere.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Literal
+
+from ralph_mission.adapters.files import atomic, safe_paths
+from ralph_mission.adapters.git.git import Git
+from ralph_mission.adapters.git.steering import without_steering
+from ralph_mission.adapters.workspace.parallel import KEPT
+from ralph_mission.adapters.workspace.restore import remove_folder
+from ralph_mission.adapters.workspace.workshop import changed_since, check_out
+from ralph_mission.errors import UserError
+from ralph_mission.mission.coder.model import CodingResult, CodingTask
+from ralph_mission.mission.model.mission import Usage
+from ralph_mission.mission.ports import PatchVerification
+from ralph_mission.safety.patch import Patch, patch_ids
+from ralph_mission.safety.paths import configures_agents
+
+LIMIT = 2
+"""The exit code of a loop that came to one of its limits: it can be gone on with."""
+NOTE = "done.json"
+LONGEST = 1_000_000  # bytes of a note
+
+
+@dataclass(frozen=True, slots=True)
+class CoderRun:
+    """What a loop in the clone came to: its exit code and why, its last words, what it learned, what it cost."""
+
+    code: int
+    reason: str
+    words: str = ""
+    learned: tuple[str, ...] = ()
+    sessions: int = 0
+    seconds: float = 0.0
+    usage: Usage = Usage()
+
+
+Play = Callable[[Path, CodingTask], CoderRun]
+"""Runs the loop in a folder, or goes on with the one that was left there.
+
+Raises KeyboardInterrupt; Trouble and OSError only before any session: whatever comes later has cost something.
+"""
+Check = Callable[[Patch], PatchVerification]
+"""The repository's own checks on a change, in a clean clone. Raises Trouble, OSError."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentCoder:
+    """`mission.ports.Coder`. `place` holds the clones; `check` is asked about what was done in an earlier cycle."""
+
+    git: Git
+    place: Path
+    play: Play
+    check: Check
+
+    def work(self, commission: CodingTask) -> CodingResult:
+        """As in the port; an interrupt goes through: whoever pressed it wants the cycle to end."""
+        try:
+            folder = self._clone(commission)
+            base, tree = _base(folder), folder / "tree"
+            before = self._change(tree, base)
+            if said := self._done_before(folder, before, commission):
+                return said
+            played = self.play(tree, commission)
+        except UserError as trouble:
+            return CodingResult(commission.mission, "failed", f"{trouble.what}; {trouble.next_step}")
+        except OSError as error:
+            return CodingResult(commission.mission, "failed", f"its clone cannot be kept: {_what(error)}")
+        return self._made(commission, folder, before, played)
+
+    def tidy(self, missions: Collection[int]) -> None:
+        """As in the port."""
+        kept = {str(mission) for mission in missions}
+        with suppress(OSError):  # what cannot be removed now is in nobody's way
+            for folder in [one for one in self._folders() if one.name.partition("-")[0] not in kept]:
+                remove_folder(os.fsencode(folder))
+
+    def _done_before(self, folder: Path, patch: Patch, commission: CodingTask) -> CodingResult | None:
+        """What an earlier cycle noted as done, and died before it could be sent.
+
+        A session could have written the note, so it stands for no check: the change is checked once more.
+        """
+        said = read_note(folder, commission)
+        if said is None or not patch.changes or not self.check(patch).ok:
+            (folder / NOTE).unlink(missing_ok=True)
+            return None
+        return replace(said, patch=patch)
+
+    def _made(self, commission: CodingTask, folder: Path, before: Patch, played: CoderRun) -> CodingResult:
+        """What the loop came to, with what it cost: nothing that goes wrong here unsays that."""
+        patch, reason = self._left(folder / "tree", _base(folder))
+        made = CodingResult(
+            commission.mission, "failed" if reason else _outcome(played), reason or played.reason, patch, played.words,
+            played.learned, played.sessions,
+            played.seconds, played.usage, patch_ids(patch) != patch_ids(before), answered_at=commission.answers,
+        )  # fmt: skip  # one value
+        with suppress(OSError):  # without the note an agent is asked again after a crash, and nothing else
+            if made.outcome == "made" and patch.changes:
+                _tell(folder, made)
+            if made.outcome == "failed" or (made.outcome == "made" and not patch.changes):  # the next try begins anew
+                remove_folder(os.fsencode(folder))
+        return made
+
+    def _left(self, tree: Path, base: str) -> tuple[Patch, str]:
+        """What the agent changed; nothing and why, when that cannot be read."""
+        try:
+            return self._change(tree, base), ""
+        except UserError as trouble:
+            why = trouble.what
+        except OSError as error:
+            why = _what(error)
+        except Exception as error:  # of files that an agent made anything can be wrong
+            why = f"it failed unexpectedly ({type(error).__name__})"
+        return Patch(base, ()), f"what it left cannot be read: {why}"
+
+    def _change(self, tree: Path, base: str) -> Patch:
+        """All that differs from the base, by content; what a loop keeps for itself, or steers agents by, is no work."""
+        found = changed_since(tree, base, self.git)
+        return replace(found, changes=tuple(c for c in found.changes if is_work(c.path)))
+
+    # --- clones -----------------------------------------------------------------------
+
+    def _clone(self, commission: CodingTask) -> Path:
+        """The folder where this was begun, if what it began at is part of where the branch stands; else a new one."""
+        name = f"{commission.mission}-{commission.round}-{commission.attempt}-{commission.subject}-"
+        for folder in self._folders():
+            if (
+                folder.name.startswith(name)
+                and is_own_folder(folder / "tree")
+                and self._fits(_base(folder), commission)
+            ):
+                return folder
+            if folder.name.startswith(f"{commission.mission}-"):
+                remove_folder(os.fsencode(folder))
+        return self._begun(self.place / f"{name}{commission.base_sha}", commission)
+
+    def _fits(self, base: str, commission: CodingTask) -> bool:
+        if commission.round:
+            return base == commission.base_sha
+        return self.git.resolve(base) == base == self.git.try_text("merge-base", base, commission.base_sha)
+
+    def _begun(self, folder: Path, commission: CodingTask) -> Path:
+        folder.mkdir(parents=True)
+        self.place.chmod(0o711)  # an agent that plays as another user has to get to its clone
+        folder.chmod(0o711)
+        fresh = check_out(self.git, commission.base_sha, folder / "tree")
+        begin = commission.base_sha
+        if commission.round and commission.default_sha:
+            begin = without_steering(fresh, commission.default_sha, begin, configures_agents)
+            fresh.run("read-tree", "-u", "--reset", begin)
+        branch = f"refs/heads/{commission.branch}"
+        fresh.run("update-ref", branch, begin)
+        fresh.run("symbolic-ref", "HEAD", branch)
+        return folder
+
+    def _folders(self) -> Iterator[Path]:
+        with suppress(FileNotFoundError):
+            yield from (one for one in sorted(safe_paths.own(self.place).iterdir()) if is_own_folder(one))
+
+
+def _outcome(played: CoderRun) -> Literal["made", "goes on", "failed"]:
+    return "made" if played.code == 0 else "goes on" if played.code == LIMIT else "failed"
+
+
+def is_own_folder(path: Path) -> bool:
+    """Whether a path is a folder itself and no link to one."""
+    return path.is_dir() and not path.is_symlink()
+
+
+def is_work(path: str) -> bool:
+    """Whether a path belongs to the change rather than to a loop or the configuration of an agent."""
+    return path.partition("/")[0] != KEPT and not configures_agents(path)
+
+
+def _base(folder: Path) -> str:
+    return folder.name.rpartition("-")[2]
+
+
+def _tell(folder: Path, made: CodingResult) -> None:
+    """Note beside the clone that it is done, so that a cycle which dies now does not ask the agent again."""
+    answered = made.answered_at.isoformat() if made.answered_at else ""
+    content = json.dumps({"words": made.words, "learned": made.learned, "answered": answered})
+    atomic.write(folder / NOTE, content.encode())
+
+
+def read_note(folder: Path, commission: CodingTask) -> CodingResult | None:
+    """What the note says; it cannot say that a review was answered which nobody had written when it was."""
+    note = safe_paths.content(folder / NOTE, LONGEST + 1)
+    if note is None or len(note) > LONGEST:
+        return None
+    try:
+        said = json.loads(note)
+        learned = tuple(str(line) for line in said["learned"])
+        answered = datetime.fromisoformat(said["answered"]) if said["answered"] else None
+        if answered and commission.answers:
+            answered = min(answered, commission.answers)
+        return CodingResult(
+            commission.mission, "made", "", None, str(said["words"]), learned, progressed=True,
+            answered_at=answered if commission.answers else None,
+        )  # fmt: skip  # one value
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+
+
+def _what(error: OSError) -> str:
+    return f"{error.filename or 'a file'}: {(error.strerror or type(error).__name__).lower()}"

@@ -1,0 +1,97 @@
+"""What a fixer is: a name, a version, and a function from a commit's tree to fixes.
+
+A fixer reads blobs and returns values; nothing of the repository it looks at is changed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ralph_mission.adapters.git.git import Git, TreeEntry
+from ralph_mission.safety.patch import EXECUTABLE, REGULAR
+
+LARGEST = 1_000_000
+"""Bytes of a file that a fixer still reads."""
+CHUNK = 200  # files read at a time, which bounds memory
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """One thing put right: where (1-based), what for people, and the line it stood in, normalised."""
+
+    line: int
+    what: str
+    context: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """One file as it is and as it should be."""
+
+    path: str
+    mode: str
+    old: bytes
+    new: bytes
+    corrections: tuple[Correction, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CommitTree:
+    """The regular files of one commit, a folder to work in, and until when (monotonic) there is time."""
+
+    git: Git
+    commit: str
+    entries: tuple[TreeEntry, ...]
+    scratch: Path
+    deadline: float
+
+    @staticmethod
+    def at(git: Git, commit: str, scratch: Path, seconds: float) -> CommitTree:
+        """The tree of `commit`; files larger than LARGEST are left out."""
+        files = [entry for entry in git.listing(commit) if entry.mode in (REGULAR, EXECUTABLE)]
+        small = _small(git, files)
+        return CommitTree(git, commit, tuple(e for e in files if e.oid in small), scratch, time.monotonic() + seconds)
+
+    @property
+    def out_of_time(self) -> bool:
+        """Whether a fixer should come to its end."""
+        return time.monotonic() > self.deadline
+
+    def texts(self, wanted: Callable[[str], bool]) -> Iterator[tuple[TreeEntry, str]]:
+        """The UTF-8 texts among the files whose path is wanted, in order; binary files are left out."""
+        chosen = [entry for entry in self.entries if wanted(entry.path)]
+        for start in range(0, len(chosen), CHUNK):
+            part = chosen[start : start + CHUNK]
+            contents = self.git.blobs(entry.oid for entry in part)
+            yield from ((e, text) for e in part if (text := _decode(contents[e.oid])) is not None)
+
+    def read(self, path: str) -> str:
+        """One file's text, "" when there is none such."""
+        return next((text for _, text in self.texts(lambda other: other == path)), "")
+
+
+@dataclass(frozen=True, slots=True)
+class Fixer:
+    """One deterministic fixer. `kind` is the finding kind of its signals; `fixes` may raise Trouble."""
+
+    name: str
+    kind: str
+    version: Callable[[], str]
+    fixes: Callable[[CommitTree], Iterable[Fix]]
+
+
+def _small(git: Git, files: Iterable[TreeEntry]) -> frozenset[str]:
+    oids = "\n".join(dict.fromkeys(entry.oid for entry in files))
+    sizes = git.text("cat-file", "--batch-check=%(objectname) %(objectsize)", stdin=oids.encode())
+    rows = (line.split() for line in sizes.splitlines())
+    return frozenset(row[0] for row in rows if row[1].isdigit() and int(row[1]) <= LARGEST)
+
+
+def _decode(content: bytes) -> str | None:
+    try:
+        return None if b"\0" in content else content.decode()
+    except UnicodeDecodeError:
+        return None

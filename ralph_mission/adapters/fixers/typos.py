@@ -1,0 +1,248 @@
+"""Misspellings in prose, comments and docstrings, by the dictionary of typos.
+
+`typos` finds them, in a clone of text files alone; here is decided which of them a maintainer would nod at without
+looking twice: those with one correction, where people write for people, of words that stand nowhere else.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import accumulate
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
+
+from ralph_mission.adapters.fixers.fixer import CommitTree, Correction, Fix, Fixer
+from ralph_mission.adapters.fixers.places import (
+    DOCUMENTS,
+    MARKDOWN,
+    identifiers,
+    is_code,
+    is_generated,
+    not_our_words,
+    off_limits,
+    prose,
+)
+from ralph_mission.adapters.sandbox.process import own_tool, run_foreign
+from ralph_mission.adapters.workspace.workshop import clone
+from ralph_mission.errors import UserError
+from ralph_mission.mission.findings.identity import normalise_line
+
+RULES = 1
+"""Counts the changes to what follows here, so that no cache outlives its rules."""
+SETTINGS = ("typos.toml", "_typos.toml", ".typos.toml", "pyproject.toml")
+"""Where a repository says what typos leaves alone; the first of them that says anything is read."""
+SECONDS = 120.0
+MIN_LENGTH = 5  # shorter words are too often abbreviations ...
+SHORT = frozenset("teh hte thsi taht thta wich whic wiht wtih htis".split())  # ... but not these
+# Names, other languages or words of the trade more often than misspellings.
+DOUBTFUL = frozenset("claus datas exemple overlayed overwritte programms serie unparseable".split())
+MAX_REPEATS = 3  # a "misspelling" that a file uses more often is its own word
+MAX_SHARE = 3 / 100  # corrections per word: above it the text is not English
+WORD = re.compile(r"[A-Za-z]+(?:'[A-Za-z]+)*")
+_PLAIN = re.compile(r"[A-Za-z]+(?: [a-z]+)?")  # a correction
+_BEFORE = re.compile(r"[\s(*“\[—]")
+_AFTER = re.compile(r"[\s*—\]]|[.,;:!?)”…]+(?=[\s)\]”*\"]|$)")
+_SENTENCE_START = re.compile(r"(?:^|(?<!\bProf)(?<!\bMrs)(?<=[a-z`)]{2})[.!?:]\s)[\s>*/+#=|\d.)(-]*$")
+_NAMED = re.compile(r"[@:]\w+(?:\s+\{[^}]*\})?\s+$")  # before what a tag or a field documents: `@param `, `:param `
+_LABEL = (
+    re.compile(r"(?:^|[#*/>\"'-])\s*$"),
+    re.compile(r"\s*(?:\([^()\n]*\))?\s*:(?:\s|$)"),
+)  # `name (int): what it is`
+_CELL = re.compile(r"\|\s*$"), re.compile(r"\s*\|")  # a cell of one word
+_OPT_OUT = re.compile(r"(?:codespell|typos):\s*ignore|spell-?check(?:er)?:\s*(?:disable|ignore)|\bsic\b|cspell:")
+_ENGLISH = frozenset(
+    "the of and is this that with when if not are it for to be from by has have will can should which you your we "
+    "a in".split()
+)
+
+
+class Hit(NamedTuple):
+    """What typos said: line (1-based), byte in the line, word, corrections."""
+
+    line: int
+    byte: int
+    word: str
+    corrections: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Misspelling:
+    """Where a word stands (characters from the beginning of the text), and what should stand there."""
+
+    start: int
+    word: str
+    correction: str
+
+
+def version() -> str:
+    """Of the dictionary and of the rules here, for caches."""
+    return f"typos {importlib.metadata.version('typos')}, rules {RULES}"
+
+
+def fixes(tree: CommitTree) -> Iterator[Fix]:
+    """One fix per file with misspellings. Raises Trouble when typos cannot run or read the repository's settings."""
+    texts = {entry.path: (entry, text) for entry, text in tree.texts(_is_wanted) if not is_generated(text)}
+    settings = [entry.path for entry in tree.entries if entry.path in SETTINGS]
+    with clone(tree.git, tree.commit, tree.scratch, paths=[*texts, *settings]) as folder:
+        found = run_typos(folder, tree.scratch / "home")
+    suspected = {path: correct(path, texts[path][1], found[path]) for path in sorted(found.keys() & texts.keys())}
+    words = frozenset(one.word.lower() for _, corrections in suspected.values() for one in corrections)
+    names = _names_in(tree, words)
+    for path in suspected:
+        if tree.out_of_time:
+            return
+        entry, text = texts[path]
+        new, corrections = correct(path, text, found[path], names)
+        if corrections:
+            yield Fix(path, entry.mode, text.encode(), new.encode(), _to_corrections(text, corrections))
+
+
+def run_typos(folder: Path, home: Path) -> dict[str, list[Hit]]:
+    """What typos finds in the files below `folder`, by path. It writes nothing.
+
+    Of settings it is given those at the top of the repository alone: they exclude files and allow words. Raises
+    Trouble when they cannot be read.
+    """
+    command = [own_tool("typos"), "--format", "json", "--isolated", "--hidden", "--no-ignore", "--no-check-filenames"]
+    done = run_foreign(
+        [*command, *_settings(folder), "."], cwd=folder, home=home, timeout=SECONDS, output_cap=50_000_000
+    )
+    if done.code not in (0, 2):
+        said = done.stderr.decode(errors="replace").strip().splitlines()
+        reason = "it took too long" if done.timed_out else (said[-1] if said else f"exit code {done.code}")
+        raise UserError(f"typos cannot check this repository: {reason}", "run `typos` there to see why")
+    found: dict[str, list[Hit]] = {}
+    for row in _rows(done.stdout):
+        if row.get("type") == "typo" and "line_num" in row:
+            hit = Hit(row["line_num"], row["byte_offset"], row["typo"], tuple(row["corrections"]))
+            found.setdefault(PurePosixPath(row["path"]).as_posix(), []).append(hit)
+    return found
+
+
+def _rows(output: bytes) -> Iterator[dict[str, Any]]:
+    for line in output.splitlines():
+        with suppress(ValueError):  # the last one may be cut off
+            yield json.loads(line)
+
+
+def correct(
+    path: str, text: str, found: Iterable[Hit], names: frozenset[str] = frozenset()
+) -> tuple[str, tuple[Misspelling, ...]]:
+    """`text` with its misspellings corrected, and what was corrected; `names` (lower case) stay."""
+    written = prose(path, text)
+    if written is None:
+        return text, ()
+    certain = [one for one in _locate(text, found) if one.word.lower() not in names and _is_certain(path, text, one)]
+    counted = Counter(one.word.lower() for one in certain)
+    # A word that also stands elsewhere in the file, or within a longer name, is a name itself.
+    kept = {word for word, times in counted.items() if not (_count(word, text) == _count(word, written) == times)}
+    certain = [one for one in certain if counted[one.word.lower()] <= MAX_REPEATS and one.word.lower() not in kept]
+    if not certain or not _is_plausible(written, len(certain)):
+        return text, ()
+    for one in reversed(certain):
+        text = text[: one.start] + one.correction + text[one.start + len(one.word) :]
+    return text, tuple(certain)
+
+
+def _settings(folder: Path) -> list[str]:
+    """The option that names the repository's settings for typos."""
+    for name in SETTINGS:
+        file = folder / name
+        if file.is_file() and (name != "pyproject.toml" or "[tool.typos" in file.read_text("utf-8", "replace")):
+            return ["--config", name]
+    return []
+
+
+def _is_wanted(path: str) -> bool:
+    known = PurePosixPath(path).suffix.lower() in DOCUMENTS or is_code(path)
+    return known and not (off_limits(path) or not_our_words(path))
+
+
+def _locate(text: str, found: Iterable[Hit]) -> Iterator[Misspelling]:
+    """What was found with one correction, in order, at its place in the text."""
+    lines = text.encode().split(b"\n")
+    starts = list(accumulate((len(line.decode()) + 1 for line in lines), initial=0))
+    for hit in sorted(found):
+        if hit.line > len(lines) or len(hit.corrections) != 1 or not _PLAIN.fullmatch(hit.corrections[0]):
+            continue
+        start = starts[hit.line - 1] + len(lines[hit.line - 1][: hit.byte].decode(errors="replace"))
+        long_enough = len(hit.word) >= MIN_LENGTH or hit.word.lower() in SHORT
+        if long_enough and text.startswith(hit.word, start):
+            yield Misspelling(start, hit.word, hit.corrections[0])
+
+
+def _is_certain(path: str, text: str, found: Misspelling) -> bool:
+    """Whether it stands there as a word of a sentence."""
+    word, start, end = found.word, found.start, found.start + len(found.word)
+    if word.lower() in DOUBTFUL or not word[1:].islower() or not _AFTER.match(f"{text[end : end + 9]} "[:9]):
+        return False
+    if start and not _BEFORE.match(text[start - 1]):
+        return False
+    first, last = text.rfind("\n", 0, start) + 1, text.find("\n", end)
+    before, after = text[first:start], text[end : last if last >= 0 else len(text)]
+    line = before + word + after
+    heading = PurePosixPath(path).suffix.lower() in MARKDOWN and line.startswith("#")
+    if not (heading or word.islower() or _SENTENCE_START.search(before)):
+        return False
+    if len(WORD.findall(line)) < 2 and not heading:  # a word alone on its line is a name as likely as not
+        return False
+    alone = any(left.search(before) and right.match(after) for left, right in (_LABEL, _CELL))
+    foreign = any(char.isalpha() and not char.isascii() for char in line)
+    return not (alone or foreign or _NAMED.search(before) or _OPT_OUT.search(line))
+
+
+def _is_plausible(written: str, corrections: int) -> bool:
+    """Whether the prose is English and the corrections are few enough to be misspellings."""
+    words = [word.lower() for word in WORD.findall(written)]
+    english = sum(word in _ENGLISH for word in words)
+    if len(words) >= 20 and english < len(words) * 0.08:
+        return False
+    return corrections <= max(3, len(words) * MAX_SHARE)
+
+
+def _names_in(tree: CommitTree, words: frozenset[str]) -> frozenset[str]:
+    """Which of `words` are names of something anywhere in the repository: an option, a key, a function."""
+    everywhere = tree.texts(lambda _: True) if words else ()
+    return frozenset(word for entry, text in everywhere for word in _names(entry.path, text, words))
+
+
+def _names(path: str, text: str, words: frozenset[str]) -> Iterator[str]:
+    lower = text.lower()
+    there = [word for word in words if word in lower]  # a first look that costs little
+    if not there:
+        return
+    if is_code(path):
+        named, written = "\n".join(identifiers(path, text)), ""
+    else:
+        named, written = text, prose(path, text) or ""
+    yield from (word for word in there if _count(word, named) > _count(word, written))
+
+
+def _count(word: str, text: str) -> int:
+    """How often it stands there, by itself or as a part of snake_case, camelCase and UPPER_CASE."""
+    return sum(1 for _ in _parts(word).finditer(text))
+
+
+@lru_cache(maxsize=256)
+def _parts(word: str) -> re.Pattern[str]:
+    lower, title, upper = word, word.capitalize(), word.upper()
+    return re.compile(rf"(?:(?<![A-Za-z]){lower}|{title})(?![a-z])|(?<![A-Z]){upper}(?![A-Za-z])")
+
+
+def _to_corrections(text: str, corrections: tuple[Misspelling, ...]) -> tuple[Correction, ...]:
+    lines = text.split("\n")
+    numbers = [text.count("\n", 0, one.start) for one in corrections]
+    return tuple(
+        Correction(number + 1, f"{one.word} → {one.correction}", normalise_line(lines[number]))
+        for number, one in zip(numbers, corrections, strict=True)
+    )
+
+
+FIXER = Fixer("typos", "spelling", version, fixes)

@@ -1,0 +1,200 @@
+"""What git knows of two commits: where they part, what one changes, which lines that touches. Reads only.
+
+Answers about object ids are remembered. Missing history (a shallow clone) makes differences larger, never smaller.
+
+A definite no: nothing was done, and why. The bot gets it as a failed receipt, a person as Trouble.
+
+From intended edits to a commit object. It is a function of the effect alone: doing it twice gives the same id.
+
+A branch that stands anywhere else is therefore somebody else's work.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from ralph_mission.adapters.git.git import EMPTY_TREE, Git, GitError, Identity
+from ralph_mission.mission.model.effects import MARKER, PushBranch
+from ralph_mission.mission.model.threads import Touch
+from ralph_mission.safety.patch import FileDelta, apply, patch_id
+
+HUNK = re.compile(rb"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What a head changes since it left its base: lines of the base side, and each file's change as an id."""
+
+    touches: tuple[Touch, ...] = ()
+    patch_ids: frozenset[str] = frozenset()
+
+
+def is_ancestor(git: Git, old: str, new: str) -> bool:
+    """Whether commit `old` is in the history of `new`."""
+    return bool(old) and fork(git, new, old) == old
+
+
+@lru_cache(maxsize=1024)
+def fork(git: Git, base: str, head: str) -> str:
+    """Where `head` left `base`; the empty tree when they share no history."""
+    return git.try_text("merge-base", base, head) or EMPTY_TREE
+
+
+@lru_cache(maxsize=256)
+def changes(git: Git, base: str, head: str) -> Changes:
+    """The lines of the base side that `head` changes since it left `base`; an insertion touches the line before it."""
+    flags = ("-r", "-p", "--raw", "-z", "--text", "-U0", "--no-renames", "--no-ext-diff", "--no-textconv")
+    raw = git.run("diff-tree", *flags, fork(git, base, head), head)
+    names, _, patch = raw.partition(b"\0\0")
+    hunks = list(_hunks(_paths(names), patch.split(b"\n")))
+    return Changes(tuple(hunk.touch for hunk in hunks), frozenset(_patch_ids(hunks)))
+
+
+def diff(git: Git, base: str, head: str) -> str:
+    """What `head` changes since it left `base`, as a patch for people."""
+    flags = ("-r", "-p", "--stat", "--text", "-M", "--no-ext-diff", "--no-textconv", "--no-color")
+    return git.text("diff-tree", *flags, fork(git, base, head), head)
+
+
+def shown(git: Git, base: str, head: str) -> Mapping[str, tuple[tuple[int, int], ...]]:
+    """The files of that diff, and which of their lines on the side of `head` it shows; none of a file that is gone."""
+    flags = ("-r", "-p", "--raw", "-z", "--text", "--no-renames", "--no-ext-diff", "--no-textconv")
+    names, _, patch = git.run("diff-tree", *flags, fork(git, base, head), head).partition(b"\0\0")
+    paths, position = _paths(names) if names else [], -1
+    found: dict[str, tuple[tuple[int, int], ...]] = dict.fromkeys(paths, ())
+    for line in patch.split(b"\n"):
+        if line.startswith(b"diff --git "):
+            position += 1
+        elif (match := HUNK.match(line)) and int(match[4] or 1):
+            first = int(match[3])
+            found[paths[position]] += ((first, first + int(match[4] or 1) - 1),)
+    return found
+
+
+def commits(git: Git, base: str, head: str) -> tuple[str, ...]:
+    """Object ids on `head` that are not on `base`, oldest first."""
+    return tuple(git.text("rev-list", "--reverse", head, f"^{base}").split())
+
+
+def own(git: Git, base: str, head: str) -> frozenset[str]:
+    """Those of `commits` that have our name, as author and as committer: nobody else's, unless it was forged."""
+    us = f"{Identity().name} <{Identity().email}>"
+    told = git.text("log", "--no-show-signature", "--format=%H %an <%ae>%x00%cn <%ce>", head, f"^{base}")
+    lines = (line.partition(" ") for line in told.split("\n"))
+    return frozenset(oid for oid, _, names in lines if names.split("\0") == [us, us])
+
+
+def _paths(names: bytes) -> list[str]:
+    """The path of each patch to come. A change of type is shown as a removal and an addition."""
+    fields = names.rstrip(b"\0").split(b"\0")
+    pairs = zip(fields[::2], fields[1::2], strict=False)
+    return [path.decode("utf-8", "surrogateescape") for meta, path in pairs for _ in range(1 + meta.endswith(b" T"))]
+
+
+@dataclass(frozen=True, slots=True)
+class _Hunk:
+    touch: Touch
+    deleted: tuple[bytes, ...]
+    added: tuple[bytes, ...]
+
+
+def _hunks(paths: list[str], lines: list[bytes]) -> Iterator[_Hunk]:
+    position, row = -1, 0
+    while row < len(lines):
+        line, row = lines[row], row + 1
+        if line.startswith(b"diff --git "):
+            position += 1
+        elif match := HUNK.match(line):
+            first, gone, come = max(int(match[1]), 1), int(match[2] or 1), int(match[4] or 1)
+            body = [said for said in lines[row : row + gone + come + 2] if not said.startswith(b"\\")][: gone + come]
+            touch = Touch(paths[position], first, first + max(gone, 1) - 1)
+            yield _Hunk(touch, tuple(said[1:] for said in body[:gone]), tuple(said[1:] for said in body[gone:]))
+            row += gone + come
+
+
+def _patch_ids(hunks: list[_Hunk]) -> Iterator[str]:
+    for path in {hunk.touch.path for hunk in hunks}:
+        here = [hunk for hunk in hunks if hunk.touch.path == path]
+        deleted = (line for hunk in here for line in hunk.deleted)
+        yield patch_id(path, deleted, (line for hunk in here for line in hunk.added))
+
+
+class ForgeRefused(Exception):
+    """`what` is a rule's id or a line for people; `mend` says what would help, "" where nothing does."""
+
+    def __init__(self, what: str, mend: str = "") -> None:
+        super().__init__(f"{what}: {mend}" if mend else what)
+        self.what, self.mend = what, mend
+
+
+OURS = "ralph/"
+
+Contents = dict[str, tuple[str, bytes] | None]
+
+
+def mark(body: str) -> str:
+    """The key of the last marker in a text, "" without one: those before it may be quoted from anybody."""
+    keys: list[str] = re.findall(MARKER, body)
+    return keys[-1] if keys else ""
+
+
+def is_work(body: str) -> bool:
+    """Whether a text of ours belongs to a mission or a watch: an alarm of an older version is none."""
+    found = MARKER.search(body)
+    return found is not None and " alarm=" not in found[0]
+
+
+def commit(git: Git, effect: PushBranch, default: str) -> str:
+    """The commit the branch is to point at; made, but nothing points at it yet. Raises Refused."""
+    _require_name(git, effect.branch, default)
+    for known in filter(None, (effect.base_sha, effect.onto)):
+        if git.resolve(known) != known:
+            raise ForgeRefused(f"there is no commit {known}")
+    parents, start = _beginning(git, effect)
+    try:
+        tree = git.write_tree(start, _contents(git, start, effect.files)) if effect.files else start
+        return git.commit_tree(tree, parents, effect.message, effect.date)
+    except ValueError as error:
+        raise ForgeRefused(f"the change does not fit {start[:12]}: {error}") from None
+    except GitError as error:
+        raise ForgeRefused(f"git cannot commit the change: {error.detail.strip()}") from None
+
+
+def merged_tree(git: Git, ours: str, theirs: str) -> str:
+    """The tree of a merge without conflicts, made without a checkout. Raises Refused."""
+    try:
+        return git.text("merge-tree", "--write-tree", "--no-messages", "--name-only", "-z", ours, theirs).split("\0")[0]
+    except GitError as error:
+        if error.code == 1:
+            raise ForgeRefused("the merge has conflicts", "bring the branch up to date with its base") from None
+        raise ForgeRefused(f"git cannot merge: {error.detail.strip()}") from None
+
+
+def _beginning(git: Git, effect: PushBranch) -> tuple[tuple[str, ...], str]:
+    """Parents, and the tree that the edits are made in. The base is merged in, never rebased upon."""
+    if not effect.onto:
+        return (effect.base_sha,), git.text("rev-parse", f"{effect.base_sha}^{{tree}}")
+    if is_ancestor(git, effect.base_sha, effect.onto):
+        return (effect.onto,), git.text("rev-parse", f"{effect.onto}^{{tree}}")
+    return (effect.onto, effect.base_sha), merged_tree(git, effect.onto, effect.base_sha)
+
+
+def _require_name(git: Git, name: str, default: str) -> None:
+    if name == default:
+        raise ForgeRefused("default-branch")
+    if not name.startswith(OURS) or not git.try_text("check-ref-format", "--branch", name):
+        raise ForgeRefused("branch-name")
+
+
+def _contents(git: Git, tree: str, files: Sequence[FileDelta]) -> Contents:
+    """What each path becomes; None when it goes. Raises ValueError when an edit does not fit."""
+    oids = {entry.path: entry.oid for entry in git.listing(tree, *(file.path for file in files))}
+    blobs = git.blobs(oids.values())
+    return {file.path: _content(file, blobs.get(oids.get(file.path, ""), b"")) for file in files}
+
+
+def _content(file: FileDelta, old: bytes) -> tuple[str, bytes] | None:
+    return (file.mode, apply(old, file.edits)) if file.mode else None

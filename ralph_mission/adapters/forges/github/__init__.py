@@ -1,0 +1,36 @@
+"""GitHub, or a GitHub Enterprise server: issues and pulls by its REST API, branches by git over HTTPS."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import datetime
+
+from ralph_mission.adapters.forges.github.api import PACE, Api, Counts, ReadCache, scope_of
+from ralph_mission.adapters.forges.github.forge import GitHubForge, utc_now
+from ralph_mission.adapters.git.git import Git
+from ralph_mission.adapters.git.remote import Remote, RepositoryPlace
+
+__all__ = ["Counts", "GitHubForge", "connect"]
+
+
+def connect(
+    git: Git,
+    place: RepositoryPlace,
+    *,
+    now: Callable[[], datetime] = utc_now,
+    note: Callable[[str], None] = lambda text: None,
+    staged: bool = False,
+    memory_branch: str = "ralph-memory",
+    memory_path: str = "memory/ralph-log.md",
+    sleep: Callable[[float], None] = time.sleep,
+    pace: float = PACE,
+    timeout: float = 30,
+) -> GitHubForge:
+    """The forge of a clone. Sends nothing yet. `staged`: changes neither GitHub nor a ref or file here."""
+    kept = ReadCache(
+        None if staged else git.common_dir / "ralph" / "github.json", scope_of(place.api, place.repository, place.token)
+    )
+    api = Api(place, kept, note=note, sleep=sleep, pace=pace, timeout=timeout, staged=staged)
+    remote = Remote(git, place.git_url, place.token, keep=not staged)
+    return GitHubForge(git, remote, api, now, memory_branch, memory_path)

@@ -1,0 +1,368 @@
+"""What was read before, kept in one file: answers with their ETags, and the details of quiet threads.
+
+Nothing here is needed: a file that is missing, broken, or another account's is an empty one.
+
+Requests to GitHub, one at a time: how they are sent, counted, retried (reads) or not (mutations).
+
+PyGithub's requester is the HTTP client. What is sent, and what an answer means, is decided here: a read
+is tried again after a failure and waits for a rate limit; a mutation is sent once, and it ends as done,
+`Refused` (it certainly did not happen) or `Doubt`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from ralph_mission.adapters.files import atomic
+from ralph_mission.adapters.forges.commits import ForgeRefused
+from ralph_mission.adapters.forges.github import limits
+from ralph_mission.adapters.forges.github.limits import Absent, ApiAnswer, Doubt
+from ralph_mission.adapters.forges.github.wire import GitHubRequester
+from ralph_mission.adapters.git.remote import RepositoryPlace
+from ralph_mission.adapters.http.client import NoAnswer
+from ralph_mission.errors import UserError
+from ralph_mission.mission.model.ledger import NOT_ATTEMPTED
+
+MOST = 8_000_000  # characters of the file
+BALLAST = frozenset({"_links", "node_id", "reactions", "performed_via_github_app", "pinned_comment"})
+VERSION = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """An answer to a GET: its ETag, its JSON without ballast, and the path of the page after it ("" for none)."""
+
+    etag: str
+    body: Any
+    next: str = ""
+
+
+class ReadCache:
+    """A bounded memory of JSON values by name, written at once by `save`; without a path it is never written."""
+
+    def __init__(self, path: Path | None, scope: str) -> None:
+        self.path, self.scope = path, scope
+        self.values: dict[str, Any] = _load(path, scope) if path else {}
+        self.changed = False
+
+    def get(self, name: str) -> Any:
+        """The value kept under a name, None when there is none; what is asked for stays longest."""
+        if name not in self.values:
+            return None
+        self.values[name] = self.values.pop(name)
+        return self.values[name]
+
+    def put(self, name: str, value: Any) -> None:
+        """Keep a JSON value."""
+        self.values.pop(name, None)
+        self.values[name] = value
+        self.changed = True
+
+    def drop(self, name: str) -> None:
+        """Keep nothing under a name."""
+        self.changed |= self.values.pop(name, None) is not None
+
+    def page(self, path: str) -> Page | None:
+        """The answer to a GET of this path that was kept."""
+        value = self.get(f"GET {path}")
+        with suppress(TypeError, KeyError):
+            return Page(value["etag"], value["body"], value["next"])
+        return None
+
+    def put_page(self, path: str, page: Page) -> None:
+        """Keep the answer to a GET, if a server can tell later whether it still holds."""
+        if page.etag:
+            self.put(f"GET {path}", {"etag": page.etag, "body": page.body, "next": page.next})
+
+    def save(self) -> None:
+        """Write what fits, the newest first. A disk that refuses costs some requests and nothing else."""
+        if self.path is None or not self.changed:
+            return
+        with suppress(OSError, ValueError):
+            text = json.dumps({"version": VERSION, "scope": self.scope, "values": self._fitting()})
+            self.path.unlink(missing_ok=True)  # or its mode would be kept, whoever made it
+            atomic.write(self.path, text.encode(), 0o600, lasting=False)
+            self.changed = False
+
+    def _fitting(self) -> dict[str, Any]:
+        room, fitting = MOST, []
+        for name, value in reversed(self.values.items()):
+            room -= len(name) + len(json.dumps(value))
+            if room < 0:
+                break
+            fitting.append((name, value))
+        return dict(reversed(fitting))
+
+
+def scope_of(api_url: str, repository: str, token: str) -> str:
+    """Whose answers these are. Tokens of Actions live an hour and see the same, so they share one scope."""
+    account = "installation" if token.startswith("ghs_") else hashlib.sha256(token.encode()).hexdigest()[:16]
+    return f"{api_url} {repository} {account}"
+
+
+def slim(value: Any) -> Any:
+    """JSON of GitHub's without links to itself and other ballast: about a tenth of the size."""
+    if isinstance(value, list):
+        return [slim(item) for item in value]
+    if not isinstance(value, Mapping):
+        return value
+    kept = {key: slim(item) for key, item in value.items() if key not in BALLAST and not _is_link(key)}
+    if isinstance(repo := value.get("repo"), Mapping):
+        kept["repo"] = {key: repo.get(key) for key in ("id", "full_name")}
+    if "issue_url" in value and "node_id" in value:  # GraphQL is asked about comments by it
+        kept["node_id"] = value["node_id"]
+    return kept
+
+
+def _is_link(key: str) -> bool:
+    return key.endswith("_url") and key not in ("html_url", "issue_url")
+
+
+def _load(path: Path, scope: str) -> dict[str, Any]:
+    with suppress(OSError, ValueError, RecursionError):
+        known = json.loads(path.read_bytes())
+        if isinstance(known, dict) and (known.get("version"), known.get("scope")) == (VERSION, scope):
+            values = known.get("values")
+            return values if isinstance(values, dict) else {}
+    return {}
+
+
+BACK_OFF = (1.0, 2.0, 4.0)  # seconds before a read is tried again
+PATIENCE = 120.0  # seconds that one cycle waits for rate limits, in all
+LONGEST = 1000  # pages of a list: nothing that we ask for is that long
+PACE = 1.0  # seconds between two mutations, as GitHub asks
+NUMBERED = re.compile(r"/repositories/(\d+)(/.*)?")
+
+
+@dataclass(slots=True)
+class Counts:
+    """Requests so far: of any kind, those of them answered by 304, and mutations."""
+
+    total: int = 0
+    not_modified: int = 0
+    mutations: int = 0
+
+
+class Api:
+    """One repository's REST API. Paths begin below the repository ("/issues"), or with "//" below the API ("//user").
+
+    `note` hears what a person should know while it goes on. A `staged` one sends no mutation.
+    """
+
+    def __init__(
+        self,
+        place: RepositoryPlace,
+        kept: ReadCache,
+        *,
+        note: Callable[[str], None] = lambda text: None,
+        sleep: Callable[[float], None] = time.sleep,
+        pace: float = PACE,
+        timeout: float = 30,
+        staged: bool = False,
+    ) -> None:
+        self.place, self.kept, self.note, self.sleep = place, kept, note, sleep
+        self.pace, self.staged = pace, staged
+        self.counts = Counts()
+        self.waited = 0.0
+        self._wire = GitHubRequester(place.api, place.token, timeout)
+        self._seen = (datetime.now(UTC), time.monotonic())
+        self._last_mutation = float("-inf")
+        self._no_mutation_before = datetime.min.replace(tzinfo=UTC)
+        self._home: int | None = None
+
+    @property
+    def now(self) -> datetime:
+        """The present by GitHub's clock, as far as it was told."""
+        at, then = self._seen
+        return at + timedelta(seconds=time.monotonic() - then)
+
+    # --- reading
+
+    def get(self, path: str, fresh: bool = False) -> Any:
+        """The JSON at a path, `fresh` without asking whether what is kept still holds. Raises Absent, Trouble."""
+        return self._page(self._below(path), fresh).body
+
+    def pages(self, path: str, fresh: bool = False) -> Iterator[list[Any]]:
+        """The pages of a list, as far as they are asked for. Raises Absent, Trouble."""
+        below, seen = self._below(path), set[str]()
+        while below:
+            if below in seen or len(seen) == LONGEST:
+                raise UserError(
+                    f"GitHub's list {path.partition('?')[0]} has no end", "check GITHUB_API_URL", who="forge"
+                )
+            seen.add(below)
+            page = self._page(below, fresh)
+            if not isinstance(page.body, list):
+                raise UserError(f"GitHub's answer to GET {path} is no list", "the next wake tries again", who="forge")
+            yield page.body
+            below = page.next
+
+    def all(self, path: str, fresh: bool = False) -> list[Any]:
+        """Everything in a list."""
+        return [item for page in self.pages(path, fresh) for item in page]
+
+    def ask(self, query: str) -> Any:
+        """The `data` of a GraphQL query, which must only read. Raises Trouble."""
+        answer = self._persist("POST", self._wire.graphql, {"query": query})
+        body = answer.body
+        if not answer.ok or not isinstance(body, dict) or not isinstance(body.get("data"), dict):
+            raise _trouble(limits.unreadable("/graphql", answer))
+        return body["data"]
+
+    def _page(self, place: str, fresh: bool, moved: bool = False) -> Page:
+        known = None if fresh else self.kept.page(place)
+        known = None if known and _full(place, known) else known
+        answer = self._persist("GET", place, etag=known.etag if known else "")
+        if answer.status == 304 and known:
+            self.counts.not_modified += 1
+            return known
+        if 300 <= answer.status < 400 and not moved and (elsewhere := self._same_repository(answer)):
+            return self._page(elsewhere, fresh, moved=True)
+        if not answer.ok or not answer.readable:
+            raise limits.unreadable(place, answer)
+        page = Page(answer.headers.get("etag", ""), answer.body, self._next(answer))
+        self.kept.put_page(place, page)
+        return page
+
+    def _persist(self, method: str, place: str, body: Any = None, etag: str = "") -> ApiAnswer:
+        """A read's answer, after as much patience as is due. Raises Trouble."""
+        delays = iter(BACK_OFF)
+        while True:
+            try:
+                answer = self._exchange(method, place, body, etag)
+                problem = ""
+            except NoAnswer as error:
+                if error.final:
+                    what = f"{urlsplit(self.place.api).netloc} {error}"
+                    raise UserError(what, "check GITHUB_API_URL; the next wake tries again", who="forge") from None
+                answer, problem = ApiAnswer(0, {}), str(error)
+            pause = limits.wait_for(answer, self.now)
+            if pause is not None:
+                self._wait(pause)
+            elif not problem and answer.status < 500 and answer.readable:
+                return answer
+            elif (delay := next(delays, None)) is not None:
+                self.sleep(delay)
+            elif problem:
+                what = f"cannot reach {urlsplit(self.place.api).netloc} (it {problem})"
+                raise UserError(what, "nothing was lost; the next wake tries again", who="network")
+            else:
+                return answer
+
+    def _wait(self, seconds: float) -> None:
+        if self.waited + seconds > PATIENCE:
+            again = self.now + timedelta(seconds=seconds)
+            raise UserError("GitHub's rate limit is reached", f"try again after {again:%H:%M} UTC", who="forge")
+        self.note(f"GitHub's rate limit: waiting {seconds:.0f} s")
+        self.sleep(seconds)
+        self.waited += seconds
+
+    def _next(self, answer: ApiAnswer) -> str:
+        found = re.search(r'<([^<>]+)>\s*;\s*rel="next"', answer.headers.get("link", ""))
+        if found and not self._local(found[1]):  # half a list would look like a whole one
+            raise UserError("GitHub continues a list at another address than GITHUB_API_URL", "check it", who="forge")
+        return self._local(found[1]) if found else ""
+
+    def _same_repository(self, answer: ApiAnswer) -> str:
+        """Where a read was redirected to, if that is this repository under its number (as after a renaming)."""
+        place = self._local(answer.headers.get("x-location", ""))
+        found = NUMBERED.match(place)
+        if not found:
+            return ""
+        return place if not found[2] or int(found[1]) == self._number() else ""
+
+    def _number(self) -> int | None:
+        if self._home is None:
+            body = self.get("")
+            self._home = body.get("id") if isinstance(body, dict) else None
+        return self._home
+
+    def _local(self, url: str) -> str:
+        """An address of the API as a path below it, "" for one elsewhere: the token goes nowhere else."""
+        base = self.place.api
+        return url.removeprefix(base) if url.startswith(f"{base}/") else ""
+
+    # --- doing
+
+    def send(self, method: str, path: str, body: Any = None) -> Any:
+        """Send a mutation once, whatever comes of it; the JSON of the answer. Raises Refused or Doubt."""
+        if self.staged:
+            raise RuntimeError(f"a staged cycle must not send {method} {path}")
+        self._require_leave()
+        self.counts.mutations += 1
+        try:
+            answer = self._exchange(method, self._below(path), body)
+        except NoAnswer as error:
+            if not error.sent:
+                raise ForgeRefused(f"{NOT_ATTEMPTED}cannot reach GitHub (it {error})") from None
+            raise Doubt(f"the answer was lost (it {error})") from None
+        finally:
+            self._last_mutation = time.monotonic()
+        if answer.ok and answer.readable:
+            return answer.body
+        raise self._no(method, path, answer)
+
+    def _no(self, method: str, path: str, answer: ApiAnswer) -> ForgeRefused | Doubt:
+        pause = limits.wait_for(answer, self.now)
+        if pause is not None:
+            self._no_mutation_before = self.now + timedelta(seconds=pause)
+            return self._limited()
+        if answer.ok or answer.status >= 500 or answer.status == 408:
+            return Doubt(f"GitHub answered {answer.status}{'' if answer.readable else ', which cannot be read'}")
+        return limits.refusal_of(method, path, answer)
+
+    def _require_leave(self) -> None:
+        """Keep the pace, and send nothing into a rate limit that was announced."""
+        if self.now < self._no_mutation_before:
+            raise self._limited()
+        pause = self._last_mutation + self.pace - time.monotonic()
+        if pause > 0:
+            self.sleep(pause)
+
+    def _limited(self) -> ForgeRefused:
+        return ForgeRefused(
+            f"{NOT_ATTEMPTED}GitHub's rate limit: try again after {self._no_mutation_before:%H:%M:%S} UTC"
+        )
+
+    def _exchange(self, method: str, place: str, body: Any = None, etag: str = "") -> ApiAnswer:
+        """One request. Raises NoAnswer, without the token in it."""
+        self.counts.total += 1
+        status, headers, text = self._wire.request(method, place, body, {"If-None-Match": etag} if etag else {})
+        self._look_at_the_clock(headers.get("date", ""))
+        try:
+            body = slim(json.loads(text)) if text else None
+            return ApiAnswer(status, headers, body, bool(text) or status in (204, 304))
+        except (ValueError, RecursionError):
+            return ApiAnswer(status, headers, readable=False)
+
+    def _look_at_the_clock(self, date: str) -> None:
+        try:
+            self._seen = (parsedate_to_datetime(date).astimezone(UTC), time.monotonic())
+        except (ValueError, OverflowError):
+            return
+
+    def _below(self, path: str) -> str:
+        return path[1:] if path.startswith("//") else f"/repos/{self.place.repository}{path}"
+
+
+def _full(place: str, page: Page) -> bool:
+    """Whether a list's last page is full: a next one since shows in its link alone, which no ETag and no 304 tells."""
+    asked = re.search(r"[?&]per_page=(\d+)", place)
+    return not page.next and isinstance(page.body, list) and asked is not None and len(page.body) >= int(asked[1])
+
+
+def _trouble(problem: UserError | Absent) -> UserError:
+    if isinstance(problem, UserError):
+        return problem
+    return UserError(f"GitHub has no {problem.path}", "check GITHUB_API_URL", who="you")

@@ -1,0 +1,309 @@
+"""The Forge port on GitHub: issues and pulls by its REST API, branches and commits by git over HTTPS."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from ralph_mission.adapters.forges import performing
+from ralph_mission.adapters.forges.commits import ForgeRefused, is_work
+from ralph_mission.adapters.forges.github import editing, reading, threads
+from ralph_mission.adapters.forges.github.anchor import AnchorIssue
+from ralph_mission.adapters.forges.github.api import Api, Counts
+from ralph_mission.adapters.forges.github.deeds import GitHubEffects
+from ralph_mission.adapters.forges.github.limits import Absent, Doubt
+from ralph_mission.adapters.forges.github.people import Heads, People
+from ralph_mission.adapters.forges.github.reading import IssueWire, PullWire
+from ralph_mission.adapters.forges.github.threads import RECENT, Threads
+from ralph_mission.adapters.git.git import Git, GitError
+from ralph_mission.adapters.git.remote import HEADS, Remote
+from ralph_mission.errors import Missing, UserError
+from ralph_mission.mission.model.effects import AT_MOST_ONCE, Effect, Receipt
+from ralph_mission.mission.model.ledger import NOT_ATTEMPTED, Anchor
+from ralph_mission.mission.model.threads import Actor, BodyEdit, Branch, Issue, Pull, Pulse
+
+LONGEST = 60_000  # characters of a body; GitHub takes 65,536
+LOOKS = (0.0, 2.0, 5.0)  # seconds before each look for what an unanswered mutation may have made
+HOW = {
+    "show_pull": "see {page}/pull/{number}/files",
+    "approve_pull": "approve {page}/pull/{number} (Files changed, Review changes, Approve)",
+    "show_issue": "see {page}/issues/{number}",
+    "approve_issue": "label {page}/issues/{number} with ralph:approved",
+}
+
+
+def utc_now() -> datetime:
+    """The present."""
+    return datetime.now(UTC)
+
+
+class GitHubForge:
+    """One repository on GitHub, for one cycle: what was listed is remembered until something is done."""
+
+    def __init__(
+        self,
+        git: Git,
+        remote: Remote,
+        api: Api,
+        now: Callable[[], datetime] = utc_now,
+        memory_branch: str = "ralph-memory",
+        memory_path: str = "memory/ralph-log.md",
+    ) -> None:
+        self.git, self.remote, self.api, self.now = git, remote, api, now
+        self.threads = Threads(api, now)
+        self.heads = Heads(git, remote, api.note)
+        self.people = People(api)
+        self.standing = AnchorIssue(self.threads, self.people.us, memory_branch, memory_path)
+        self._paid = False
+        self.deeds = GitHubEffects(self.threads, self.heads, self.people, self.default_branch)
+
+    # --- who
+
+    def identity(self) -> Actor:
+        """The account of the token. Raises Trouble."""
+        return self.people.us()
+
+    def may_approve(self, actor: Actor) -> bool:
+        """Whether the account with this very id may write. Never a bot, never ourselves. Raises Trouble."""
+        return self.people.may_write(actor)
+
+    # --- branches
+
+    def default_branch(self) -> Branch:
+        """The branch that pulls are merged into; its commit is here afterwards. Raises Trouble."""
+        return self.threads.once("default branch", self._default)
+
+    def _default(self) -> Branch:
+        name, sha = self.remote.default()
+        self.remote.fetch({HEADS + name: sha})
+        return Branch(name, sha)
+
+    def branch(self, name: str) -> str:
+        """The commit a branch points at now; "" when it does not exist. Raises Trouble."""
+        return self.remote.head(name)
+
+    # --- issues and pulls
+
+    def issues(self, state: str = "open", labels: Sequence[str] = ()) -> tuple[Issue, ...]:
+        """Issues that have all of `labels`, lowest number first, without the standing one. Raises Trouble."""
+        wanted = frozenset(labels)
+        wires = sorted(self._issues(state, wanted), key=lambda wire: wire.number)
+        return tuple(reading.issue(wire) for wire in wires if wanted <= reading.names(wire.labels))
+
+    def _issues(self, state: str, labels: frozenset[str]) -> list[IssueWire]:
+        if state == "open":
+            return self._work(self.threads.open().values())
+        filters = {"labels": ",".join(sorted(labels))} if labels and not any("," in name for name in labels) else {}
+        name = f"issues {state} {filters.get('labels', '')}"
+        return self.threads.once(name, lambda: self._work(self.threads.issues(state=state, direction="asc", **filters)))
+
+    def _work(self, wires: Iterable[IssueWire]) -> list[IssueWire]:
+        """The issues among threads that are something to work on."""
+        found = {wire.number: wire for wire in wires if wire.pull_request is None}
+        return [wire for wire in found.values() if not self.standing.is_it(wire)]
+
+    def issue(self, number: int) -> Issue:
+        """One issue with its remarks and label events. Raises Missing, Trouble."""
+        wire = self.threads.thread(number)
+        if wire.pull_request is not None:
+            raise Missing(f"there is no issue #{number}: it is a pull", "look at it as a pull")
+        told = self.threads.details(number, wire.updated_at, wire.comments)
+        return reading.issue(wire, reading.remarks(threads.remarks(told)), reading.events(threads.events(told)))
+
+    def edits(self, number: int) -> tuple[BodyEdit, ...]:
+        """The last change of an issue's title and those of its text. Raises Trouble."""
+        return editing.of_issue(self.api, number)
+
+    def own_reviews(self, number: int) -> frozenset[int]:
+        """The reviews of a pull whose every word is their author's. Raises Trouble."""
+        return editing.own_reviews(self.api, number)
+
+    def pulls(self, state: str = "open") -> tuple[Pull, ...]:
+        """Pulls, lowest number first: the open ones, and at least those closed in the last 7 days. Raises Trouble."""
+        wires = [
+            wire
+            for _, wire in sorted(self.threads.pulls().items())
+            if state == "all" or (wire.state == "open") == (state == "open")
+        ]
+        told = [wire for wire in wires if self._recent(wire)]
+        default = self.default_branch()
+        self.heads.bring(told, default)
+        numbers = {wire.number for wire in told}
+        return tuple(self.heads.pull(w, default) if w.number in numbers else reading.pull(w) for w in wires)
+
+    def _recent(self, wire: PullWire) -> bool:
+        return wire.closed_at is None or self.now() - wire.closed_at <= RECENT
+
+    def pull(self, number: int) -> Pull:
+        """One pull with reviews, remarks, commits and events. Raises Missing, Trouble."""
+        listed: PullWire | None = self.threads.memory.get("pulls", {}).get(number)
+        wire = listed if listed is not None and listed.state == "open" else self.threads.pull(number)
+        default = self.default_branch()
+        self.heads.bring([wire], default)
+        thread: IssueWire | None = self.threads.memory.get("open", {}).get(number)
+        told = self.threads.details(number, wire.updated_at, thread.comments if thread else None, reviewed=True)
+        return replace(
+            self.heads.pull(wire, default, details=True),
+            reviews=reading.reviews(threads.reviews(told), threads.lines(told)),
+            remarks=reading.remarks(threads.remarks(told)),
+            events=reading.events(threads.events(told)),
+            closed_by=self._closer(wire),
+        )
+
+    def _closer(self, wire: PullWire) -> Actor | None:
+        """Who closed a pull; only the pull seen as an issue tells."""
+        if wire.state == "open":
+            return None
+        if wire.merged_at:
+            return reading.actor(wire.merged_by) if wire.merged_by else None
+        told = self.threads.one(f"/issues/{wire.number}", f"pull #{wire.number}")
+        closer = reading.read(IssueWire, told).closed_by
+        return reading.actor(closer) if closer else None
+
+    def look_anew(self) -> None:
+        """As in the port: the next question is asked of GitHub."""
+        self.threads.forget()
+
+    def pulse(self, since: datetime) -> Pulse:
+        """Stars now; since then pulls merged (of the last 7 days), issues opened and closed. Raises Trouble."""
+        stars = self.threads.repository().get("stargazers_count")
+        closed = self._closed_since(since)
+        every = {wire.number: wire for wire in (*self._work(self.threads.open().values()), *closed)}
+        return Pulse(
+            stars=stars if isinstance(stars, int) else None,
+            merged=tuple(pull for pull in self.pulls("closed") if pull.state == "merged" and _after(pull, since)),
+            opened=sum(wire.created_at > since for wire in every.values()),
+            closed=sum(wire.closed_at is not None and wire.closed_at > since for wire in closed),
+        )
+
+    def _closed_since(self, since: datetime) -> list[IssueWire]:
+        when = since.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        found = self.threads.issues(state="closed", since=when, direction="asc")
+        return self.threads.once(f"closed since {when}", lambda: self._work(found))
+
+    # --- our own things
+
+    def anchor(self) -> Anchor | None:
+        """The memory position that the standing issue tells. Raises Trouble."""
+        return self.standing.read()
+
+    def set_anchor(self, anchor: Anchor) -> None:
+        """Have the standing issue tell a position; it ends a cycle, so what was read is kept for the next."""
+        try:
+            self.standing.write(anchor)
+        finally:
+            self.threads.forget()
+            self.close()
+
+    def close(self) -> None:
+        """Keep what was read for the next cycle. Harmless at any time, and never an error."""
+        if not self.api.staged:
+            self.api.kept.save()
+
+    def has_our_work(self) -> bool:
+        """Whether an issue or pull with our marker by our own account exists, besides the standing one."""
+        return any(is_work(w.body or "") and not self.standing.is_it(w) for w in self.threads.by(self.identity()))
+
+    @property
+    def lists_at_once(self) -> bool:
+        """Never: a list may be seconds late."""
+        return False
+
+    def how(self, deed: str, number: int) -> str:
+        """Where a person clicks. Raises KeyError for a deed there is no place for."""
+        return HOW[deed].format(page=self.api.place.page, number=number)
+
+    @property
+    def requests(self) -> Counts:
+        """Requests of this cycle to the API, git's own not among them."""
+        return self.api.counts
+
+    def run_is_over(self, holder: str) -> bool:
+        """Whether the workflow run that a claim names is certainly over; False for anything that is not certain."""
+        # Under whatever name: the repository may have been renamed since, and no other has a run of that number.
+        page = rf"{re.escape(self.api.place.server)}/[\w.-]+/[\w.-]+"
+        found = re.match(rf"{page}/actions/runs/([0-9]{{1,20}})/attempts/([0-9]{{1,6}})(?:\s|$)", holder, re.IGNORECASE)
+        if not found:
+            return False
+        try:
+            body = self.api.get(f"/actions/runs/{found[1]}", fresh=True)
+        except (Absent, UserError):
+            return False
+        attempt = body.get("run_attempt") if isinstance(body, dict) else None
+        if not isinstance(attempt, int) or attempt < int(found[2]) or str(body.get("id")) != found[1]:
+            return False
+        return attempt > int(found[2]) or body.get("status") == "completed"
+
+    # --- doing
+
+    def find(self, effect: Effect) -> Receipt | None:
+        """What of `effect` is already there. A pull of ours that is found without its labels is given them."""
+        return performing.find(effect, self.deeds.found)
+
+    def perform(self, effect: Effect) -> Receipt:
+        """Do it once, or adopt what is there. Refused is `failed`; doubt is looked into, then failed or `unknown`.
+
+        Raises ValueError for an effect that still waits for a number or lacks its marker: our bug.
+        """
+        performing.require_ready(effect)
+        self.threads.forget()
+        try:
+            self._pay()
+            return self._performed(effect)
+        finally:
+            self.threads.forget()
+            for number in (getattr(effect, "issue", 0), getattr(effect, "pull", 0)):
+                self.api.kept.drop(f"details {number}")  # a refusal may come of what was not known any better
+
+    def _pay(self) -> None:
+        """Labels that an earlier cycle could not give: tried once by each forge, when something is done anyway."""
+        if not self._paid:
+            self._paid = True
+            self.deeds.labelling.pay()
+
+    def _performed(self, effect: Effect) -> Receipt:
+        try:
+            _require_sendable(effect)
+            return self.deeds.found(effect) or self._sent(effect)
+        except ForgeRefused as refused:
+            return performing.failed_receipt(effect, refused)
+        except Missing as missing:
+            return performing.failed_receipt(effect, missing.what)
+        except (UserError, GitError) as error:
+            return performing.failed_receipt(effect, f"{NOT_ATTEMPTED}{error}")
+
+    def _sent(self, effect: Effect) -> Receipt:
+        try:
+            return self.deeds.do(effect)
+        except Doubt as doubt:
+            return self._looked_for(effect, str(doubt))
+
+    def _looked_for(self, effect: Effect, why: str) -> Receipt:
+        """Nobody could tell whether it happened: look, patiently, since lists are late."""
+        for seconds in LOOKS:
+            self.api.sleep(seconds)
+            self.threads.forget()
+            try:
+                if found := self.find(effect):
+                    return found
+            except UserError as trouble:
+                why = f"{why}; then {trouble.what}"
+                break
+        if isinstance(effect, AT_MOST_ONCE):
+            return Receipt(effect.key, "unknown", detail=why)
+        return performing.failed_receipt(effect, f"not there after a lost answer: {why}")
+
+
+def _after(pull: Pull, since: datetime) -> bool:
+    return pull.closed_at is not None and pull.closed_at > since
+
+
+def _require_sendable(effect: Effect) -> None:
+    """Texts that GitHub would refuse, or keep otherwise than they were judged, are a bug of ours; nothing is sent."""
+    for text in (getattr(effect, name, "") for name in ("title", "body", "message")):
+        if len(text) > LONGEST:
+            raise ForgeRefused(f"the text has {len(text)} characters, more than {LONGEST}", "this is a bug of ralph")
+        if "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in text):
+            raise ForgeRefused("the text holds a character that GitHub does not take", "this is a bug of ralph")

@@ -1,0 +1,166 @@
+"""What a refusal of GitHub's means: a setting that a person must change, a limit, a missing thing, or doubt. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from ralph_mission.adapters.forges.commits import ForgeRefused
+from ralph_mission.errors import UserError
+from ralph_mission.mission.model.ledger import NEEDS_PERSON
+
+SECONDARY = 60.0  # seconds to wait where GitHub does not say how long; its own advice
+FURTHEST = 86400.0  # seconds: no limit of GitHub's lasts longer than a day
+LONGEST = 200  # characters of GitHub's words that are passed on
+
+
+class Doubt(Exception):
+    """A mutation was sent and nobody can tell from the answer whether it happened."""
+
+
+class Absent(Exception):
+    """There is nothing at this path any more, or never was; `status` is GitHub's."""
+
+    def __init__(self, path: str, status: int) -> None:
+        super().__init__(f"{path}: {status}")
+        self.path, self.status = path, status
+
+
+class Forbidden(UserError):
+    """The token is good, but not for this."""
+
+
+class Violation(ForgeRefused):
+    """The rules of a branch do not allow a merge; `what` is GitHub's own words."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApiAnswer:
+    """A reply: header names in lower case; `body` is its JSON, and not `readable` when it was none."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: Any = None
+    readable: bool = True
+
+    @property
+    def ok(self) -> bool:
+        """Whether it was done."""
+        return 200 <= self.status < 300
+
+
+SETTINGS: tuple[tuple[str, str], ...] = (
+    (
+        r"not permitted to (?:create|approve)",
+        "Settings → Actions → General → Allow GitHub Actions to create and approve pull requests",
+    ),
+    (r"archived", "Settings → General → Danger Zone → Unarchive this repository"),
+    (r"issues (?:are|has been|have been) disabled", "Settings → General → Features → Issues"),
+    (
+        r"(?:squash|merge) (?:merges|commits) are not allowed|merge method",
+        "Settings → General → Pull Requests: allow this merge method, or set forge.merge_method in ralph.yml",
+    ),
+    (r"bad credentials|requires authentication", "GITHUB_TOKEN is wrong or has expired: give a valid one"),
+    (r"SAML|single sign-on", "authorise the token for the organisation's single sign-on"),
+    (
+        r"IP allow list",
+        "the organisation's Settings → Authentication security → IP allow list: add the runner's address",
+    ),
+    (r"repository access blocked", "GitHub has blocked this repository: its owner must ask GitHub Support"),
+    (r"blocked from|user is blocked", "the token's account is blocked here: unblock it, or use another one"),
+)
+"""What GitHub says when it refuses for good (regular expression), and the setting behind it."""
+
+VIOLATED = re.compile(r"repository rule violations found", re.IGNORECASE)
+NO_RIGHTS = re.compile(r"resource not accessible|must have (?:admin|push|write)|permission|forbidden", re.IGNORECASE)
+
+
+def wait_for(answer: ApiAnswer, now: datetime) -> float | None:
+    """Seconds that a rate limit asks to wait; None when this is no rate limit."""
+    if answer.status not in (403, 429):
+        return None
+    if (asked := answer.headers.get("retry-after")) is not None:
+        return _bound_wait(asked, 0.0)
+    if answer.headers.get("x-ratelimit-remaining") == "0" and not NO_RIGHTS.search(error_text(answer)):
+        return _bound_wait(answer.headers.get("x-ratelimit-reset", ""), now.timestamp())
+    return SECONDARY if answer.status == 429 or "rate limit" in error_text(answer).lower() else None
+
+
+def _bound_wait(said: str, since: float) -> float:
+    """The seconds from `since` until what a header says, as long as that makes sense."""
+    return min(max(1.0, float(said) - since), FURTHEST) if re.fullmatch(r"[0-9]{1,15}", said) else SECONDARY
+
+
+def refusal_of(method: str, path: str, answer: ApiAnswer) -> ForgeRefused:
+    """A definite no to a mutation, with the setting or permission to change where there is one."""
+    words = error_text(answer)
+    if 300 <= answer.status < 400:
+        return ForgeRefused("GitHub has moved it elsewhere, and nothing is sent on", "check GITHUB_REPOSITORY")
+    if answer.status == 409 and path.endswith("/merge"):
+        return ForgeRefused("approval-head")
+    if setting := _setting(words):
+        return ForgeRefused(f"{NEEDS_PERSON}{setting}")
+    if path.endswith("/merge") and VIOLATED.search(words):
+        return Violation(VIOLATED.sub("", words).strip(" .;"))
+    if answer.status in (401, 403) and NO_RIGHTS.search(words):
+        return ForgeRefused(f"{NEEDS_PERSON}give the job `permissions: {permission(method, path)}` ({words})")
+    if answer.status in (404, 410):
+        return ForgeRefused(
+            f"there is no such thing on GitHub, or the token may not write to it ({answer.status} {words})"
+        )
+    return ForgeRefused(f"GitHub refused: {words or answer.status}")
+
+
+def _setting(words: str) -> str:
+    """The setting behind GitHub's words, "" when there is none that we know."""
+    return next((setting for pattern, setting in SETTINGS if re.search(pattern, words, re.IGNORECASE)), "")
+
+
+def unreadable(path: str, answer: ApiAnswer) -> UserError | Absent:
+    """Why a GET gave nothing."""
+    words = error_text(answer)
+    if answer.status in (404, 410) or 300 <= answer.status < 400:
+        return Absent(path, answer.status)
+    if answer.status == 401:
+        return UserError(f"GitHub does not accept the token ({words})", "set GITHUB_TOKEN to a valid one")
+    if answer.status < 500 and (setting := _setting(words)):
+        return UserError(f"GitHub refuses to tell {path.partition('?')[0]} ({words})", setting)
+    if answer.status == 403:
+        what = f"the token may not read {path.partition('?')[0]} ({words})"
+        return Forbidden(what, f"give the job `permissions: {permission('GET', path)}`")
+    if answer.status >= 500 or not answer.readable:
+        what = f"GitHub answers {answer.status} to GET {path.partition('?')[0]}"
+        return UserError(what, "nothing was lost; the next wake tries again", who="forge")
+    return UserError(
+        f"GitHub refused GET {path.partition('?')[0]}: {answer.status} {words}",
+        "look at GITHUB_REPOSITORY and the token's permissions",
+        who="forge",
+    )
+
+
+def permission(method: str, path: str) -> str:
+    """The line of a job's `permissions:` that a request needs."""
+    name = "contents" if path.endswith("/merge") or "/branches/" in path else "issues"
+    name = "pull-requests" if name == "issues" and "/pulls" in path else name
+    name = "actions" if "/actions/" in path else name
+    name = "metadata" if path.endswith("/permission") else name
+    return f"{name}: {'read' if method == 'GET' else 'write'}"
+
+
+def error_text(answer: ApiAnswer) -> str:
+    """GitHub's message and the errors it names, on one line."""
+    if not isinstance(answer.body, Mapping):
+        return ""
+    errors = answer.body.get("errors")
+    details = [_detail(error) for error in errors] if isinstance(errors, list) else []
+    parts = [str(answer.body.get("message") or ""), *details]
+    return " ".join("; ".join(part for part in parts if part).split())[:LONGEST]
+
+
+def _detail(error: Any) -> str:
+    if not isinstance(error, Mapping):
+        return str(error)
+    return str(error.get("message") or " ".join(str(error.get(key) or "") for key in ("resource", "field", "code")))

@@ -1,0 +1,152 @@
+"""What git knows of pulls: their commits are fetched here, and what they change is worked out from them.
+
+Who the token's account is, and who may say yes here. Identity is a number; a login only finds it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+from urllib.parse import quote
+
+from ralph_mission.adapters.forges import commits
+from ralph_mission.adapters.forges.github import reading
+from ralph_mission.adapters.forges.github.api import Api
+from ralph_mission.adapters.forges.github.limits import Absent, Forbidden
+from ralph_mission.adapters.forges.github.reading import PullWire
+from ralph_mission.adapters.git.git import Git
+from ralph_mission.adapters.git.remote import HEADS, Remote
+from ralph_mission.errors import UserError
+from ralph_mission.mission.model.threads import Actor, Branch, Pull
+
+NO_REF = re.compile(r"couldn't find remote ref (\S+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Heads:
+    """The pulls' commits in our clone; `note` hears of those that cannot be had."""
+
+    git: Git
+    remote: Remote
+    note: Callable[[str], None]
+    _here: set[str] = field(default_factory=set)  # commits that were seen in our clone: they stay
+
+    def bring(self, wires: Iterable[PullWire], default: Branch) -> None:
+        """Fetch what is not here yet, in one go. A head that is gone costs that pull's details, no more."""
+        wanted = {HEADS + default.name: default.sha}
+        for wire in wires:
+            wanted[f"refs/pull/{wire.number}/head"] = wire.head.sha
+            if wire.base.ref != default.name:
+                wanted[HEADS + wire.base.ref] = wire.base.sha
+        self.fetch(self._missing(wanted))
+
+    def fetch(self, wanted: Mapping[str, str]) -> None:
+        """Fetch refs, but for those that are not there. Raises Trouble."""
+        left = dict(wanted)
+        while left:
+            try:
+                return self.remote.fetch(left)
+            except UserError as trouble:
+                absent = NO_REF.search(trouble.what)
+                if absent is None or left.pop(absent[1], None) is None:
+                    raise
+                self.note(f"{absent[1]} cannot be fetched, and is left out")
+
+    def pull(self, wire: PullWire, default: Branch, details: bool = False) -> Pull:
+        """The pull with touches and patch ids (`details`: and commits), if its commits are here."""
+        pull = reading.pull(wire)
+        head, base = self._commit(wire.head.sha), self._base(wire, default)
+        if not head or not base:
+            return pull
+        changes = commits.changes(self.git, base, head)
+        return replace(
+            pull,
+            touches=changes.touches if details or self._may_touch(wire, default) else (),
+            patch_ids=changes.patch_ids,
+            commits=commits.commits(self.git, base, head) if details else (),
+            own=commits.own(self.git, base, head) if details else frozenset(),
+        )
+
+    def _base(self, wire: PullWire, default: Branch) -> str:
+        """The commit to compare the head with: before the merge, when there was one."""
+        merged = (wire.merge_commit_sha or "") if wire.merged_at else ""
+        before = self.git.resolve(f"{merged}^1") if merged not in ("", wire.head.sha) else ""
+        own = default.sha if wire.base.ref == default.name else wire.base.sha
+        return before or self._commit(own) or self._commit(default.sha)
+
+    def _commit(self, oid: str) -> str:
+        """A commit's id if it is here, else ""; asked of git once."""
+        if oid not in self._here and self.git.resolve(oid) == oid:
+            self._here.add(oid)
+        return oid if oid in self._here else ""
+
+    def _may_touch(self, wire: PullWire, default: Branch) -> bool:
+        """Whether its lines are still to come to the default branch as we know it."""
+        if not wire.merged_at:
+            return wire.state == "open"
+        merged = self.git.resolve(wire.merge_commit_sha or "")
+        return not merged or not commits.is_ancestor(self.git, merged, default.sha)
+
+    def _missing(self, wanted: Mapping[str, str]) -> dict[str, str]:
+        """Those of `wanted` (ref -> commit) whose commit is not here, found out in one question."""
+        oids = list(dict.fromkeys(wanted.values()))
+        told = self.git.text("cat-file", "--batch-check", stdin="".join(f"{oid}\n" for oid in oids).encode())
+        self._here.update(line.split(" ")[0] for line in told.split("\n") if " commit " in line)
+        absent = {line.split(" ")[0] for line in told.split("\n") if line.endswith(" missing")}
+        return {ref: oid for ref, oid in wanted.items() if oid in absent}
+
+
+WRITERS = frozenset({"admin", "maintain", "write"})
+
+
+@dataclass(slots=True)
+class People:
+    """Accounts, asked about once each."""
+
+    api: Api
+    _us: Actor | None = None
+    _authority: dict[int, bool] = field(default_factory=dict)
+
+    def us(self) -> Actor:
+        """The account of the token. Raises Trouble."""
+        if self._us is None:
+            self._us = self._user() or self._viewer()
+        return self._us
+
+    def may_write(self, actor: Actor, fresh: bool = False) -> bool:
+        """Whether the account with this very id may write. Never a bot, never ourselves. Raises Trouble."""
+        if fresh or actor.id not in self._authority:
+            self._authority[actor.id] = self._asked(actor, fresh)
+        return self._authority[actor.id]
+
+    def _asked(self, actor: Actor, fresh: bool) -> bool:
+        if actor.is_bot or actor.id == self.us().id:
+            return False
+        try:
+            told = self.api.get(f"/collaborators/{quote(actor.login, safe='')}/permission", fresh)
+        except Absent:
+            return False
+        body = reading.read(dict[str, Any], told)
+        if body.get("user") is None:  # an account that is gone
+            return False
+        user = reading.actor(reading.read(reading.UserWire, body["user"]))
+        held = {str(body.get("permission")), str(body.get("role_name"))}
+        # A login can be given up and taken by somebody else; the number stays with its person.
+        return user.id == actor.id and not user.is_bot and bool(held & WRITERS)
+
+    def _user(self) -> Actor | None:
+        """The person a token belongs to; None for a token of an app, which belongs to none."""
+        if self.api.place.token.startswith("ghs_"):
+            return None
+        try:
+            return reading.actor(reading.read(reading.UserWire, self.api.get("//user")))
+        except (Forbidden, Absent):
+            return None
+
+    def _viewer(self) -> Actor:
+        """The bot of an app's token, as the REST API spells it: a list by another spelling is empty, and no error."""
+        viewer = reading.read(dict[str, Any], self.api.ask("query { viewer { login databaseId } }").get("viewer"))
+        login = str(viewer.get("login") or "").removesuffix("[bot]")
+        return reading.actor(reading.read(reading.UserWire, {"id": viewer.get("databaseId"), "login": f"{login}[bot]"}))

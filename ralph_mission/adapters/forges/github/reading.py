@@ -1,0 +1,322 @@
+"""The labels of ours, as they look where nobody has made them yet. Upper and lower case are the same to GitHub.
+
+GitHub's JSON as nouns of the mission. An unexpected shape is Trouble with GitHub, never a KeyError.
+
+A null user is the ghost account, which stands for people who left. Times are to the second, so that
+what happened within one is told apart by its id, which grows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, TypeAdapter, ValidationError
+
+from ralph_mission.errors import UserError
+from ralph_mission.mission.model.threads import Actor, Issue, LabelEvent, Pull, Review, ThreadComment
+
+PURPLE, BLUE, GREEN, RED, GREY, YELLOW = "5319e7", "1d76db", "0e8a16", "b60205", "cfd3d7", "fbca04"
+
+LABELS: dict[str, tuple[str, str]] = {
+    "ralph:mission": (PURPLE, "Ralph works on this; set it to ask for it"),
+    "ralph:auto-fix": (BLUE, "A small fix that Ralph made on its own"),
+    "ralph:research": (BLUE, "An idea that Ralph looked into"),
+    "ralph:content": (BLUE, "A text that Ralph wants to publish"),
+    "ralph:approved": (GREEN, "Yes: Ralph may do what is proposed here"),
+    "ralph:rejected": (RED, "No: Ralph does not ask for this again"),
+    "ralph:escalated": (RED, "Ralph is stuck here and needs a person"),
+    "ralph:parked": (GREY, "Ralph has put this aside; set ralph:mission to bring it back"),
+    "content:review": (YELLOW, "A text that waits for a person's eye"),
+    "content:approved": (GREEN, "This text may be published"),
+    "content:published": (GREY, "This text was published"),
+    "agent:claude": (PURPLE, "An agent may implement this; people set it"),
+    "ralph-ready": (GREEN, "Specified well enough for an agent"),
+    "ralph-working": (YELLOW, "An agent is at work here"),
+    "ralph-failed": (RED, "An agent tried this and gave up"),
+}
+"""Colour and description by name."""
+
+_OURS = {name.casefold(): name for name in LABELS}
+
+
+def canonical(name: str) -> str:
+    """A label's name as we write it, whatever case somebody made it in."""
+    return _OURS.get(name.casefold(), name)
+
+
+def shape(name: str) -> dict[str, str]:
+    """What a label is made with."""
+    color, description = LABELS.get(name, (GREY, ""))
+    return {"name": name, "color": color, "description": description}
+
+
+GHOST = Actor(10137, "ghost")
+
+T = TypeVar("T")
+Stamp = Annotated[AwareDatetime, AfterValidator(lambda at: at.astimezone(UTC))]
+
+
+class WireModel(BaseModel):
+    """JSON of which only the fields that are named here matter."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class UserWire(WireModel):
+    """An account."""
+
+    id: int
+    login: str
+    type: str = ""
+
+
+class Named(WireModel):
+    """Something of which only the name matters."""
+
+    name: str | None = None  # GitHub's own description allows a label without one
+
+
+class IssueWire(WireModel):
+    """An issue, or a pull seen as one, as listed or asked for alone."""
+
+    number: int
+    title: str
+    body: str | None = None
+    state: Literal["open", "closed"]
+    state_reason: str | None = None
+    user: UserWire | None
+    labels: tuple[Named | str, ...] = ()
+    assignees: tuple[UserWire, ...] | None = None
+    created_at: Stamp
+    updated_at: Stamp
+    closed_at: Stamp | None = None
+    closed_by: UserWire | None = None
+    html_url: str
+    comments: int | None = None
+    pull_request: dict[str, Any] | None = None
+
+
+class Home(WireModel):
+    """A repository that a branch stands in."""
+
+    id: int
+
+
+class Side(WireModel):
+    """Head or base of a pull. `repo` is null once a fork was deleted."""
+
+    ref: str
+    sha: str
+    label: str | None = None
+    repo: Home | None = None
+
+
+class PullWire(WireModel):
+    """A pull as listed; what only the pull alone tells is None or "" otherwise."""
+
+    number: int
+    title: str
+    body: str | None = None
+    state: Literal["open", "closed"]
+    user: UserWire | None
+    labels: tuple[Named | str, ...] = ()
+    created_at: Stamp
+    updated_at: Stamp
+    closed_at: Stamp | None = None
+    merged_at: Stamp | None = None
+    merged_by: UserWire | None = None
+    merge_commit_sha: str | None = None
+    mergeable_state: str = ""
+    html_url: str
+    head: Side
+    base: Side
+
+    @property
+    def status(self) -> str:
+        """open | closed | merged."""
+        return "merged" if self.merged_at else self.state
+
+    @property
+    def ours(self) -> bool:
+        """Whether its head is a branch of this repository and not of a fork."""
+        return self.head.repo is not None and self.head.repo == self.base.repo
+
+
+class CommentWire(WireModel):
+    """A remark. `unedited`: nobody changed it, though it is told as updated a moment after it was made."""
+
+    id: int
+    node_id: str = ""
+    user: UserWire | None
+    body: str | None = None
+    created_at: Stamp
+    updated_at: Stamp
+    html_url: str = ""
+    issue_url: str = ""
+    unedited: bool = False  # of our own making: GraphQL knows
+
+
+class EventWire(WireModel):
+    """A line of an issue's history."""
+
+    id: int
+    event: str
+    actor: UserWire | None = None
+    created_at: Stamp
+    label: Named | None = None
+
+
+class ReviewWire(WireModel):
+    """A review; a pending one has no time, and is nobody's business yet."""
+
+    id: int
+    user: UserWire | None
+    state: str
+    body: str | None = None
+    commit_id: str | None = None
+    submitted_at: Stamp | None = None
+    html_url: str = ""
+
+
+class LineWire(WireModel):
+    """A remark on a line of a pull, part of a review."""
+
+    id: int
+    pull_request_review_id: int | None = None
+    path: str
+    line: int | None = None
+    original_line: int | None = None
+    body: str | None = None
+
+
+class RuleWire(WireModel):
+    """A rule that some ruleset has for a branch."""
+
+    type: str
+    parameters: dict[str, Any] | None = None
+    ruleset_id: int | None = None
+    ruleset_source: str = ""
+
+
+def read(kind: type[T], data: Any) -> T:
+    """JSON as one of the types above, or a tuple of them. Raises Trouble when it is something else."""
+    adapter: TypeAdapter[T] = _adapter(kind)  # type: ignore[arg-type]  # every type is hashable
+    try:
+        return adapter.validate_python(data)
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        what = f"GitHub's answer is not what it should be ({getattr(kind, '__name__', kind)}: {where}: {first['msg']})"
+        raise UserError(what, "look at the API's address; the next wake tries again", who="forge") from None
+
+
+@lru_cache(maxsize=64)
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
+
+
+def actor(user: UserWire | None) -> Actor:
+    """Who it is."""
+    if user is None:
+        return GHOST
+    return Actor(user.id, user.login, user.type == "Bot" or user.login.casefold().endswith("[bot]"))
+
+
+def names(labels: Iterable[Named | str]) -> frozenset[str]:
+    """The labels' names, ours as we write them."""
+    said = [label if isinstance(label, str) else label.name for label in labels]
+    return frozenset(canonical(name) for name in said if name)
+
+
+def issue(wire: IssueWire, remarks: tuple[ThreadComment, ...] = (), events: tuple[LabelEvent, ...] = ()) -> Issue:
+    """An issue."""
+    closed = wire.state == "closed"
+    return Issue(
+        number=wire.number,
+        title=wire.title,
+        body=wire.body or "",
+        state=wire.state,
+        author=actor(wire.user),
+        created_at=wire.created_at,
+        updated_at=wire.updated_at,
+        url=wire.html_url,
+        labels=names(wire.labels),
+        assignees=tuple(user.login for user in wire.assignees or ()),
+        state_reason=_reason(wire) if closed else "",
+        closed_by=actor(wire.closed_by) if closed and wire.closed_by else None,
+        closed_at=wire.closed_at if closed else None,
+        remarks=remarks,
+        events=events,
+    )
+
+
+def pull(wire: PullWire, reviews: tuple[Review, ...] = ()) -> Pull:
+    """A pull without what git, and other requests, know of it. The branch of a fork is told with its owner."""
+    return Pull(
+        number=wire.number,
+        title=wire.title,
+        body=wire.body or "",
+        state=wire.status,
+        author=actor(wire.user),
+        head=wire.head.ref if wire.ours else wire.head.label or f"unknown:{wire.head.ref}",
+        head_sha=wire.head.sha,
+        base=wire.base.ref,
+        created_at=wire.created_at,
+        updated_at=wire.updated_at,
+        url=wire.html_url,
+        labels=names(wire.labels),
+        merged_sha=(wire.merge_commit_sha or "") if wire.merged_at else "",
+        merged_by=actor(wire.merged_by) if wire.merged_at and wire.merged_by else None,
+        closed_at=wire.merged_at or wire.closed_at,
+        reviews=reviews,
+    )
+
+
+def remarks(wires: Iterable[CommentWire]) -> tuple[ThreadComment, ...]:
+    """Remarks, oldest first."""
+    ordered = sorted(wires, key=lambda wire: (wire.created_at, wire.id))
+    return tuple(
+        ThreadComment(w.id, actor(w.user), w.body or "", w.created_at, w.created_at if w.unedited else w.updated_at)
+        for w in ordered
+    )
+
+
+def events(wires: Iterable[EventWire]) -> tuple[LabelEvent, ...]:
+    """Labels set and taken off, oldest first."""
+    ordered = sorted(wires, key=lambda wire: (wire.created_at, wire.id))
+    return tuple(
+        LabelEvent(canonical(wire.label.name or ""), actor(wire.actor), wire.created_at, wire.event == "labeled")
+        for wire in ordered
+        if wire.label and wire.event in ("labeled", "unlabeled")
+    )
+
+
+def reviews(wires: Iterable[ReviewWire], lines: Sequence[LineWire] = ()) -> tuple[Review, ...]:
+    """Reviews that were handed in, oldest first; what each says on lines stands below what it says as a whole."""
+    handed = [(wire.submitted_at, wire) for wire in wires if wire.submitted_at and wire.state != "PENDING"]
+    ordered = sorted(handed, key=lambda pair: (pair[0], pair[1].id))
+    return tuple(
+        Review(actor(w.user), w.state.lower(), _words(w, lines), w.commit_id or "", at, w.id) for at, w in ordered
+    )
+
+
+def _words(wire: ReviewWire, lines: Sequence[LineWire]) -> str:
+    said = [one for one in lines if one.pull_request_review_id == wire.id]
+    told = (f"{one.path}:{one.line or one.original_line or 0}: {one.body or ''}" for one in said)
+    return "\n\n".join(filter(None, (wire.body or "", *told)))
+
+
+def _reason(wire: IssueWire) -> str:
+    # `duplicate` is a way of not doing it; the mission's model knows two ways.
+    return {"completed": "completed", None: "", "": ""}.get(wire.state_reason, "not_planned")
+
+
+def moment(text: object) -> datetime | None:
+    """A time that was kept, None when there is none or it is not readable."""
+    try:
+        return datetime.fromisoformat(text) if isinstance(text, str) else None
+    except ValueError:
+        return None

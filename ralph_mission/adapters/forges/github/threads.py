@@ -1,0 +1,274 @@
+"""Issues and pulls as GitHub lists them, remembered within one cycle, with details that are asked for sparingly.
+
+What was read of a quiet thread is kept from cycle to cycle: the list says when a thread last changed, one
+more list which comments did, and nothing is asked again while that is what it was. Details read within a
+minute of a change are not trusted, since times are to the second; nor are those older than six hours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, TypeVar
+from urllib.parse import quote, urlencode
+
+from ralph_mission.adapters.forges.github import editing, reading
+from ralph_mission.adapters.forges.github.api import Api
+from ralph_mission.adapters.forges.github.limits import Absent
+from ralph_mission.adapters.forges.github.reading import (
+    CommentWire,
+    EventWire,
+    IssueWire,
+    LineWire,
+    PullWire,
+    ReviewWire,
+)
+from ralph_mission.errors import Missing, UserError
+from ralph_mission.mission.model.threads import Actor
+
+RECENT = timedelta(days=7)  # of the pulls that are not open, those closed since are listed, as `ports.Forge` says
+CLOSED_PAGES = 6  # of a hundred, at most, are looked through for them
+CHANGED_PAGES = 3  # of a hundred comments; with more, everything is read anew
+SETTLED = timedelta(seconds=60)  # after its last change a thread's details can be told apart from later ones
+NEAR = timedelta(seconds=1)  # GitHub tells some comments as updated that long after they were made, unedited
+STALE = timedelta(hours=6)  # after which details are read anew whatever the list says
+
+T = TypeVar("T")
+
+
+@dataclass
+class Threads:
+    """Lists and details of one repository, for one cycle; `forget` after anything was done."""
+
+    api: Api
+    now: Callable[[], datetime]
+    memory: dict[str, Any] = field(default_factory=dict)
+
+    def forget(self) -> None:
+        """Everything was perhaps changed."""
+        self.memory.clear()
+
+    def once(self, name: str, ask: Callable[[], T]) -> T:
+        """The answer of this cycle, asked for when it is needed first."""
+        if name not in self.memory:
+            self.memory[name] = ask()
+        found: T = self.memory[name]
+        return found
+
+    # --- issues, and pulls seen as such
+
+    def open(self) -> Mapping[int, IssueWire]:
+        """Every open issue and pull by number."""
+        return self.once("open", lambda: _by_number(self.issues(state="open", direction="asc")))
+
+    def issues(self, **filters: str) -> Iterator[IssueWire]:
+        """Issues and pulls that match, page by page. Raises Trouble."""
+        query = urlencode({"sort": "created", "per_page": "100", **filters})
+        for page in self._listed(f"/issues?{query}"):
+            yield from reading.read(tuple[IssueWire, ...], page)
+
+    def by(self, author: Actor) -> Iterator[IssueWire]:
+        """What an account opened, closed things too, newest first."""
+        for wire in self.issues(creator=author.login, state="all", direction="desc"):
+            if reading.actor(wire.user).id == author.id:
+                yield wire
+
+    def thread(self, number: int, fresh: bool = False) -> IssueWire:
+        """One issue, or pull seen as one. Raises Missing, Trouble."""
+        known = self.memory.get("open", {}).get(number)
+        if known is not None and not fresh:
+            found: IssueWire = known
+            return found
+        return reading.read(IssueWire, self.one(f"/issues/{number}", f"issue or pull #{number}", fresh))
+
+    # --- pulls
+
+    def pulls(self) -> Mapping[int, PullWire]:
+        """Every open pull, and at least those closed in the last 7 days."""
+        return self.once("pulls", self._pulls)
+
+    def _pulls(self) -> Mapping[int, PullWire]:
+        found: dict[int, PullWire] = {}
+        everything = self._until_quiet(found)
+        if not everything and not self._known_open() <= found.keys():
+            query = urlencode({"state": "open", "sort": "created", "direction": "asc", "per_page": "100"})
+            for page in self._listed(f"/pulls?{query}"):
+                found |= _by_number(reading.read(tuple[PullWire, ...], page))
+        return found
+
+    def _until_quiet(self, found: dict[int, PullWire]) -> bool:
+        """The pulls by their last change, back to those that changed too long ago; whether those were all there are."""
+        query = urlencode({"state": "all", "sort": "updated", "direction": "desc", "per_page": "100"})
+        horizon = self.now() - RECENT
+        for place, page in enumerate(self._listed(f"/pulls?{query}"), 1):
+            wires = reading.read(tuple[PullWire, ...], page)
+            found |= _by_number(wires)
+            if (wires and wires[-1].updated_at < horizon) or place == CLOSED_PAGES:
+                return False
+        return True
+
+    def _known_open(self) -> set[int]:
+        """Open pulls; one that does not exist when nobody has listed the issues, to be on the safe side."""
+        if "open" not in self.memory:
+            return {0}
+        return {number for number, wire in self.open().items() if wire.pull_request is not None}
+
+    def pulls_on(self, branch: str) -> tuple[PullWire, ...]:
+        """The pulls that ever were opened on a branch of this repository."""
+        owner = self.api.place.repository.partition("/")[0]
+        query = urlencode({"state": "all", "head": f"{owner}:{branch}", "per_page": "100"})
+        wires = (wire for page in self._listed(f"/pulls?{query}") for wire in reading.read(tuple[PullWire, ...], page))
+        return tuple(wire for wire in wires if wire.head.ref == branch and wire.ours)
+
+    def pull(self, number: int, fresh: bool = False) -> PullWire:
+        """One pull as it is told alone. Raises Missing, Trouble."""
+        return reading.read(PullWire, self.one(f"/pulls/{number}", f"pull #{number}", fresh))
+
+    # --- details
+
+    def details(
+        self, number: int, changed: datetime, comments: int | None, reviewed: bool = False
+    ) -> Mapping[str, list[Any]]:
+        """Events, comments and (`reviewed`) reviews of a thread that was `changed` last then, all as JSON.
+
+        `comments`: how many there are, None where the list did not say. Raises Missing, Trouble.
+        """
+        kept = self.api.kept.get(f"details {number}")
+        if isinstance(kept, dict) and self._holds(number, kept, changed, comments):
+            known: Mapping[str, list[Any]] = kept["parts"]
+            return known
+        at = self.api.now
+        wanted = ("events", *(("comments",) if comments != 0 else ()), *(("reviews",) if reviewed else ()))
+        read = {part: self._of(number, part, fresh=False) for part in wanted}
+        if any(one.get("state") == "CHANGES_REQUESTED" for one in read.get("reviews", [])):
+            read["lines"] = self._of(number, "lines", fresh=False)
+        if "comments" in read:
+            read["comments"] = self._told_apart(read["comments"])
+        self.api.kept.put(f"details {number}", {"changed": changed.isoformat(), "at": at.isoformat(), "parts": read})
+        return read
+
+    def _told_apart(self, comments: list[Any]) -> list[Any]:
+        """The comments, with those marked that were never edited though they are told as updated right afterwards."""
+        wires = reading.read(tuple[CommentWire, ...], comments)
+        doubtful = [
+            one.node_id for one in wires if one.node_id and timedelta() < one.updated_at - one.created_at <= NEAR
+        ]
+        never = editing.never_edited(self.api, doubtful) if doubtful else frozenset()
+        return [{**one, "unedited": wire.node_id in never} for one, wire in zip(comments, wires, strict=True)]
+
+    def _holds(self, number: int, kept: Mapping[str, Any], changed: datetime, comments: int | None) -> bool:
+        at, was, parts = reading.moment(kept.get("at")), reading.moment(kept.get("changed")), kept.get("parts")
+        if at is None or was != changed or not isinstance(parts, dict):
+            return False
+        known = parts.get("comments", [])
+        if at - changed < SETTLED or not timedelta() <= self.api.now - at < STALE or comments not in (None, len(known)):
+            return False
+        return not known or self._unedited(number, at, {one.get("id"): one.get("updated_at") for one in known})
+
+    def _unedited(self, number: int, at: datetime, known: Mapping[Any, Any]) -> bool:
+        """Whether the comments are still what was read: an edit need not show in the thread's own time."""
+        changes = self.once("changed comments", self._changed_comments)
+        return changes is not None and all(
+            known.get(one.id) == stamp and at - one.updated_at >= SETTLED for one, stamp in changes.get(number, ())
+        )
+
+    def _changed_comments(self) -> Mapping[int, list[tuple[CommentWire, str]]] | None:
+        """Comments that were made or edited lately, by thread, with the time as it was told; None for too many."""
+        since = (self.api.now - STALE).replace(minute=0, second=0, microsecond=0)
+        when = since.strftime("%Y-%m-%dT%H:%M:%SZ")
+        query = urlencode({"since": when, "sort": "updated", "direction": "desc", "per_page": "100"})
+        found: dict[int, list[tuple[CommentWire, str]]] = {}
+        for place, page in enumerate(self._listed(f"/issues/comments?{query}"), 1):
+            if place > CHANGED_PAGES:
+                return None
+            for wire, raw in zip(reading.read(tuple[CommentWire, ...], page), page, strict=True):
+                number = wire.issue_url.rpartition("/")[2]
+                found.setdefault(int(number) if number.isdigit() else 0, []).append((wire, raw["updated_at"]))
+        return found
+
+    def comments(self, number: int, fresh: bool = False) -> tuple[CommentWire, ...]:
+        """All comments, oldest first. Raises Missing, Trouble."""
+        raw = self._of(number, "comments", fresh)
+        return tuple(sorted(reading.read(tuple[CommentWire, ...], raw), key=lambda wire: (wire.created_at, wire.id)))
+
+    def reviews(self, number: int, fresh: bool = False) -> tuple[ReviewWire, ...]:
+        """All reviews. Raises Missing, Trouble."""
+        return reading.read(tuple[ReviewWire, ...], self._of(number, "reviews", fresh))
+
+    def _of(self, number: int, part: str, fresh: bool) -> list[Any]:
+        try:
+            return self.api.all(_path(number, part), fresh)
+        except Absent as absent:
+            raise self.missing(f"issue or pull #{number}", absent) from None
+
+    def one(self, path: str, what: str, fresh: bool = False) -> Any:
+        """The JSON of one thing. Raises Missing when there certainly is none, Trouble."""
+        try:
+            return self.api.get(path, fresh)
+        except Absent as absent:
+            raise self.missing(what, absent) from None
+
+    def missing(self, what: str, absent: Absent) -> UserError:
+        """Missing, if the repository itself can be read; else it is the token that does not see it."""
+        self.repository()
+        gone = {404: "there is no", 410: "somebody deleted"}.get(absent.status, "somebody moved away")
+        return Missing(f"{gone} {what}", f"look at {self.api.place.page}")
+
+    def repository(self) -> Mapping[str, Any]:
+        """What GitHub tells of the repository itself. Raises Trouble when the token does not see it."""
+        try:
+            body = self.once("repository", lambda: self.api.get(""))
+        except Absent:
+            what = f"there is no repository {self.api.place.repository}, or the token may not see it"
+            raise UserError(what, "check GITHUB_REPOSITORY and what the token may read") from None
+        return reading.read(dict[str, Any], body)
+
+    def _listed(self, path: str) -> Iterator[list[Any]]:
+        try:
+            yield from self.api.pages(path)
+        except Absent as absent:
+            self.repository()
+            if absent.status == 410:
+                what, mend = "issues are switched off", "Settings → General → Features → Issues"
+            else:
+                what, mend = f"GitHub has no list {path.partition('?')[0]} ({absent.status})", "check GITHUB_API_URL"
+            raise UserError(what, mend) from None
+
+
+def remarks(details: Mapping[str, list[Any]]) -> tuple[CommentWire, ...]:
+    """The comments among details."""
+    return reading.read(tuple[CommentWire, ...], details.get("comments", []))
+
+
+def events(details: Mapping[str, list[Any]]) -> tuple[EventWire, ...]:
+    """The history among details."""
+    return reading.read(tuple[EventWire, ...], details.get("events", []))
+
+
+def reviews(details: Mapping[str, list[Any]]) -> tuple[ReviewWire, ...]:
+    """The reviews among details."""
+    return reading.read(tuple[ReviewWire, ...], details.get("reviews", []))
+
+
+def lines(details: Mapping[str, list[Any]]) -> tuple[LineWire, ...]:
+    """The remarks on lines among details: read where a review asks for changes."""
+    return reading.read(tuple[LineWire, ...], details.get("lines", []))
+
+
+def label_path(number: int, name: str) -> str:
+    """Where a label on an issue or pull is."""
+    return f"/issues/{number}/labels/{quote(name, safe='')}"
+
+
+def _path(number: int, part: str) -> str:
+    kind = "pulls" if part in ("reviews", "lines") else "issues"
+    return f"/{kind}/{number}/{'comments' if part == 'lines' else part}?per_page=100"
+
+
+Listed = TypeVar("Listed", IssueWire, PullWire)
+
+
+def _by_number(wires: Iterable[Listed]) -> dict[int, Listed]:
+    """By number: what moved to another page while it was read stands on both."""
+    return {wire.number: wire for wire in wires}

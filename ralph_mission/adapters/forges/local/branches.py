@@ -1,0 +1,262 @@
+"""What git itself knows of branches and pulls. Reads only.
+
+Work trees in which a branch is checked out: they move with it, or it does not move.
+
+Only a tree without uncommitted changes is moved, no untracked or ignored file is ever
+written over, and neither hooks nor filters run.
+
+Branches that move by compare-and-swap, and the pulls on them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+
+from ralph_mission.adapters.forges import commits
+from ralph_mission.adapters.forges.commits import ForgeRefused, is_ancestor
+from ralph_mission.adapters.forges.local import threads
+from ralph_mission.adapters.forges.local.desk import ThreadStore
+from ralph_mission.adapters.forges.local.threads import LocalThread, PullChange, mark_merged
+from ralph_mission.adapters.git.git import Git, GitError
+from ralph_mission.errors import UserError
+from ralph_mission.mission.model.effects import PushBranch
+from ralph_mission.mission.model.threads import Actor, Branch
+
+HEADS = "refs/heads/"
+ORIGIN = "refs/remotes/origin/"
+
+
+def tips(git: Git) -> dict[str, str]:
+    """Every local branch and the commit it points at, in one question."""
+    listed = git.text("for-each-ref", "--format=%(objectname) %(refname)", HEADS)
+    pairs = (line.split(" ", 1) for line in listed.split("\n") if line)
+    return {ref.removeprefix(HEADS): oid for oid, ref in pairs}
+
+
+def default_branch(git: Git, configured: str = "") -> Branch:
+    """The configured one, else what origin calls its own, main, master, the only one, HEAD's. Raises Trouble."""
+    known = tips(git)
+    if configured and configured not in known:
+        raise UserError(f"there is no branch {configured}", "create it, or name another default branch", usage=True)
+    origin = git.try_text("symbolic-ref", "--quiet", f"{ORIGIN}HEAD").removeprefix(ORIGIN)
+    people = [name for name in known if name != "ralph-memory" and not name.startswith("ralph/")]
+    wanted = (configured, origin, "main", "master", people[0] if len(people) == 1 else "")
+    name = next((name for name in wanted if name in known), "") or _current(git)
+    if name in known:
+        return Branch(name, known[name])
+    if people:
+        raise UserError("it is not clear which branch is the default one", "check one out: git switch BRANCH")
+    raise UserError("the repository has no commits", "make a first commit, then run again")
+
+
+def _current(git: Git) -> str:
+    return git.try_text("symbolic-ref", "--quiet", "HEAD").removeprefix(HEADS)
+
+
+def settle_thread(git: Git, thread: LocalThread, known: Mapping[str, str]) -> LocalThread:
+    """The pull as it truly stands: merged when its commits are on its base, whoever brought them there."""
+    change = thread.change
+    base = known.get(change.base, "") if change else ""
+    if change is None or thread.state != "open" or not base:
+        return thread
+    if change.merging and is_ancestor(git, change.merging, base):
+        return mark_merged(thread, change.head_sha, change.merging, change.merged_by, thread.updated_at)
+    head = known.get(change.head, change.head_sha)
+    if is_ancestor(git, change.head_sha, base) and is_ancestor(git, head, base):
+        return mark_merged(thread, head, head, None, thread.updated_at)
+    return thread
+
+
+def head_of(thread: LocalThread, known: Mapping[str, str]) -> str:
+    """Where the head is, or was when the pull ceased to be open; "" when an open pull lost its branch."""
+    change = thread.change
+    assert change
+    return known.get(change.head, "") if thread.state == "open" else change.head_sha
+
+
+def base_of(git: Git, change: PullChange, known: Mapping[str, str]) -> str:
+    """The commit to compare the head with: before the merge, when there was one."""
+    before = git.resolve(f"{change.merged_sha}^1") if change.merged_sha not in ("", change.head_sha) else ""
+    return before or known.get(change.base, "")
+
+
+BUSY = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG", "rebase-merge", "rebase-apply")
+
+
+def of_branch(git: Git, branch: str) -> tuple[Git, ...]:
+    """The work trees that have `branch` checked out. Raises Refused when one cannot be reached."""
+    wanted = f"branch refs/heads/{branch}"
+    return tuple(_open(git, entry) for entry in _entries(git) if wanted in entry and not _is_gone(entry))
+
+
+@contextmanager
+def move_trees(trees: Sequence[Git], old: str, new: str) -> Iterator[None]:
+    """The trees go from commit `old` to `new`; back again when the caller fails. All may move or none does."""
+    trees = [_without_filters(tree) for tree in trees]
+    for tree in trees:
+        _require_movable(tree, old, new)
+    done: list[Git] = []
+    try:
+        for tree in trees:
+            _move(tree, old, new)
+            done.append(tree)
+        yield
+    except BaseException:
+        for tree in done:
+            with suppress(GitError, ForgeRefused):
+                _move(tree, new, old)
+        raise
+
+
+def take_back(trees: Sequence[Git], old: str, new: str) -> None:
+    """Undo a move to `new` after which the branch stayed at `old`; trees that hold anything else are left alone."""
+    for tree in map(_without_filters, trees):
+        with suppress(GitError, ForgeRefused):
+            if tree.text("write-tree") == tree.text("rev-parse", f"{new}^{{tree}}"):
+                _move(tree, new, old)
+
+
+def _entries(git: Git) -> list[list[str]]:
+    listed = git.text("worktree", "list", "--porcelain", "-z")
+    return [entry.split("\0") for entry in listed.split("\0\0") if entry]
+
+
+def _is_gone(entry: list[str]) -> bool:
+    return any(line.split(" ")[0] == "prunable" for line in entry)
+
+
+def _open(git: Git, entry: list[str]) -> Git:
+    place = Path(entry[0].removeprefix("worktree "))
+    with suppress(UserError):
+        tree = git if place in (git.work_tree, git.git_dir) else Git.open(place)  # its git folder may stand elsewhere
+        if tree.work_tree and tree.common_dir == git.common_dir:
+            return tree
+    raise ForgeRefused(f"the work tree {place} cannot be reached", "bring it back, or run: git worktree prune")
+
+
+def _require_movable(tree: Git, old: str, new: str) -> None:
+    where = tree.work_tree
+    if any((tree.git_dir / name).exists() for name in BUSY):
+        raise ForgeRefused(f"{where} is in the middle of a merge or rebase", "finish or abort it, then merge again")
+    if dirty := _dirty(tree):
+        raise ForgeRefused(f"{where} has uncommitted changes ({dirty})", "commit or stash them, then merge again")
+    if foreign := _in_the_way(tree, old, new):
+        raise ForgeRefused(f"the untracked file {foreign} in {where} is in the way", "move it away, then merge again")
+    if filtered := _filtered_path(tree, old, new):
+        raise ForgeRefused(
+            f"{filtered} needs a git filter, which is not run here", f"merge by hand in {where}: git merge"
+        )
+
+
+def _dirty(tree: Git) -> str:
+    """A path with uncommitted changes, or ""."""
+    with suppress(GitError):  # says so when something changed; the next question asks what
+        tree.run("update-index", "-q", "--refresh")
+    raw = tree.run("status", "--porcelain", "-z", "--no-renames", "--untracked-files=no", "--ignore-submodules=dirty")
+    return os.fsdecode(raw.split(b"\0")[0][3:])
+
+
+def _in_the_way(tree: Git, old: str, new: str) -> str:
+    """An untracked file that the move would write over, or "". Git itself does not spare the ignored ones."""
+    assert tree.work_tree
+    for path in _changed_paths(tree, old, new, "--diff-filter=A"):
+        parts = path.split("/")
+        for depth in range(1, len(parts) + 1):
+            piece = "/".join(parts[:depth])
+            if foreign := _foreign(tree, tree.work_tree / piece, piece, last=depth == len(parts)):
+                return foreign
+    return ""
+
+
+def _foreign(tree: Git, place: Path, piece: str, last: bool) -> str:
+    if not os.path.lexists(place):
+        return ""
+    if not place.is_dir() or place.is_symlink():
+        return "" if _tracked_paths(tree, piece) else piece
+    if not last:
+        return ""
+    tracked = set(_tracked_paths(tree, piece))
+    inside = (os.path.join(folder, name) for folder, _, names in os.walk(place) for name in names)
+    relative = (os.path.relpath(path, tree.work_tree) for path in inside)
+    return next((path for path in relative if path not in tracked), "")
+
+
+def _tracked_paths(tree: Git, path: str) -> list[str]:
+    return tree.text("ls-files", "-z", "--", path).split("\0")[:-1]
+
+
+def _filtered_path(tree: Git, old: str, new: str) -> str:
+    """A path whose content a filter (large files, encryption) would have to make, or ""."""
+    paths = b"".join(os.fsencode(path) + b"\0" for path in _changed_paths(tree, old, new, "--diff-filter=d"))
+    with tree.scratch_index() as env:
+        tree.run("read-tree", new, env=env)
+        raw = tree.run("check-attr", "--cached", "-z", "--stdin", "filter", stdin=paths, env=env)
+    fields = raw.split(b"\0")
+    verdicts = zip(fields[::3], fields[2::3], strict=False)
+    return next((os.fsdecode(path) for path, value in verdicts if value not in (b"unspecified", b"unset")), "")
+
+
+def _changed_paths(tree: Git, old: str, new: str, only: str) -> list[str]:
+    return tree.text("diff-tree", "-r", "-z", "--no-renames", "--name-only", only, old, new).split("\0")[:-1]
+
+
+def _move(tree: Git, old: str, new: str) -> None:
+    try:
+        tree.run("read-tree", "-m", "-u", old, new)
+    except GitError as error:
+        raise ForgeRefused(
+            f"{tree.work_tree}: {_last_line(error.detail)}", "put that right, then merge again"
+        ) from None
+
+
+def _last_line(said: str) -> str:
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    return lines[-1] if lines else "git could not update the work tree"
+
+
+def _without_filters(tree: Git) -> Git:
+    """The same work tree with the commands of its configured filters taken away."""
+    commands = r"^filter\..*\.(clean|smudge|process|required)$"
+    keys = tree.try_text("config", "--name-only", "-z", "--get-regexp", commands)
+    pins = (f"{key}={'false' if key.endswith('.required') else ''}" for key in keys.split("\0") if key)
+    return replace(tree, extra=(*tree.extra, *pins))
+
+
+def push(git: Git, effect: PushBranch, default: str) -> str:
+    """Move the branch to its new commit, which is returned. Raises Refused; moves none that stands elsewhere."""
+    sha = commits.commit(git, effect, default)
+    try:
+        moved = git.move_ref(HEADS + effect.branch, sha, effect.onto)
+    except GitError as error:
+        raise ForgeRefused(f"git cannot move {effect.branch}: {error.detail.strip()}") from None
+    if not moved and git.resolve(HEADS + effect.branch) != sha:
+        raise ForgeRefused("foreign-commit")
+    return sha
+
+
+def change(git: Git, desk: ThreadStore, head: str, base: str) -> PullChange:
+    """A new pull's branches. Raises Refused when one is missing, has nothing new, or ever had a pull."""
+    known = tips(git)
+    for name in (head, base):
+        if name not in known:
+            raise ForgeRefused(f"there is no branch {name}")
+    for thread in desk.threads("pulls"):
+        if thread.change and thread.change.head == head:
+            raise ForgeRefused(f"pull #{thread.number} by {thread.author.login} already has {head}")
+    if is_ancestor(git, known[head], known[base]):
+        raise ForgeRefused(f"{head} has no commits that {base} lacks")
+    return PullChange(head, base, known[head])
+
+
+def close_pull(git: Git, thread: LocalThread, actor: Actor, now: datetime) -> LocalThread:
+    """The pull closed without a merge, with its head as it is now. Raises Refused when it is merged."""
+    known = tips(git)
+    thread = settle_thread(git, thread, known)
+    if thread.state == "merged":
+        raise ForgeRefused(f"pull #{thread.number} is merged")
+    return threads.keep_head(threads.close_thread(thread, actor, "", now), head_of(thread, known))

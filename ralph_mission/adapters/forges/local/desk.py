@@ -1,0 +1,220 @@
+"""The folder the forge lives in: one file per issue and pull, one lock, one count.
+
+Readers take no lock: every file is replaced whole. Writers hold the lock from the first
+look to the last write. A file we cannot read is never written over.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import shlex
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from pathlib import Path
+
+from ralph_mission.adapters.files import atomic, locks, safe_paths
+from ralph_mission.adapters.forges.commits import ForgeRefused
+from ralph_mission.adapters.forges.local import documents
+from ralph_mission.adapters.forges.local.fields import Mangled
+from ralph_mission.adapters.forges.local.threads import LocalThread
+from ralph_mission.adapters.git.git import Git
+from ralph_mission.errors import Damaged, UserError
+from ralph_mission.mission.model.ledger import Anchor
+
+NAME = re.compile(r"\d{4,}\.md")
+FOLDERS = ("issues", "pulls")
+IGNORED = "/.ralph/"
+NOTE = "last-number"
+DIGITS = 12
+"""Of a number; what has more is none of ours."""
+
+Stat = tuple[int, int, int]
+
+
+def nothing(text: str) -> bool:
+    """No text is needless."""
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadStore:
+    """Where the files are. `top` is what their addresses are relative to, None when bare."""
+
+    root: Path
+    top: Path | None
+    exclude: Path
+    _seen: dict[Path, tuple[Stat, LocalThread]] = field(default_factory=dict, repr=False, compare=False)
+
+    @staticmethod
+    def of(git: Git) -> ThreadStore:
+        """The desk of a repository, the same one from each of its work trees."""
+        inside = git.state_dir.name == ".ralph"
+        return ThreadStore(
+            git.state_dir / "forge", git.state_dir.parent if inside else None, git.common_dir / "info/exclude"
+        )
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Held while something changes. Makes the folder when there is none yet. Raises Trouble for a link in it."""
+        with ExitStack() as stack:
+            try:
+                for folder in FOLDERS:
+                    safe_paths.own(self.root / folder).mkdir(parents=True, exist_ok=True)
+                stack.enter_context(locks.hold_file(self.root / "lock", wait=None))
+            except OSError as error:
+                if error.errno != errno.ELOOP:
+                    raise
+                raise UserError(f"{self.root / error.filename} is a link", "move it away, then run again") from None
+            self._keep_out_of_git()
+            yield
+
+    def _plain(self, name: str, flags: int) -> int:
+        """A descriptor of a file in the folder, by no link, never waited for. A second name, as a copy by links makes
+        one, is no harm: neither file says anything that is not ours. Raises OSError."""
+        place = self.root / name
+        descriptor = os.open(place, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), str(place))
+        return descriptor
+
+    def path(self, folder: str, number: int) -> Path:
+        """The file of an issue or pull."""
+        return self.root / folder / f"{number:04d}.md"
+
+    def url(self, thread: LocalThread) -> str:
+        """How the file is named to people: relative to the repository, absolute when that is bare."""
+        return self._named(self.path(f"{thread.kind}s", thread.number))
+
+    def find(self, number: int) -> LocalThread | None:
+        """The issue or pull with this number. Raises Trouble when its file is mangled."""
+        paths = (self.path(folder, number) for folder in FOLDERS)
+        return next((thread for path in paths if (thread := self._read(path))), None)
+
+    def require(self, kind: str, number: object) -> LocalThread:
+        """The issue or pull ("" for either) with this number. Raises Refused when there is none."""
+        thread = self.find(number) if isinstance(number, int) else None
+        if thread is None or kind not in ("", thread.kind):
+            listing = "ralph pr list" if kind == "pull" else "ralph issue list"
+            hint = f"#{number} is a {thread.kind}" if thread else f"see: {listing}"
+            raise ForgeRefused(f"there is no {kind or 'issue or pull'} #{number}", hint)
+        return thread
+
+    def threads(self, folder: str, needless: Callable[[str], bool] = nothing) -> tuple[LocalThread, ...]:
+        """All of them, lowest number first; those whose text is `needless` may be left out: to read one takes time."""
+        paths = sorted(self._paths(folder), key=lambda path: int(path.stem))
+        found = (self._read(path, needless) for path in paths)
+        return tuple(thread for thread in found if thread)
+
+    def troubles(self) -> Iterator[UserError]:
+        """What is wrong with each file that cannot be read."""
+        paths = (path for folder in FOLDERS for path in self._paths(folder))
+        looks: list[Callable[[], object]] = [partial(self._read, path) for path in paths]
+        for look in (*looks, self.anchor):
+            try:
+                look()
+            except UserError as trouble:
+                yield trouble
+
+    def next_number(self) -> int:
+        """A number that no issue or pull ever had. Call it with the lock held. Raises Trouble for a damaged note."""
+        taken = (int(path.stem) for folder in FOLDERS for path in self._paths(folder))
+        number = max(self._last_number(), *taken, 0) + 1
+        atomic.write(self.root / NOTE, f"{number}\n".encode())
+        return number
+
+    def _last_number(self) -> int:
+        try:
+            with open(self._plain(NOTE, os.O_RDONLY), "rb") as memo:
+                noted = memo.read(DIGITS + 1).strip()
+        except FileNotFoundError:
+            return 0
+        except OSError:
+            noted = b""
+        if not noted.isdigit() or len(noted) > DIGITS:
+            mend = "write into it the highest number that an issue or a pull ever had"
+            raise UserError(f"{self._named(self.root / NOTE)} is damaged", mend)
+        return int(noted)
+
+    def write(self, thread: LocalThread) -> None:
+        """Keep it. Call it with the lock held. Raises Refused rather than write what could not be read again."""
+        path, text = self.path(f"{thread.kind}s", thread.number), documents.render(thread)
+        try:
+            documents.parse(text)
+        except Mangled as error:
+            raise ForgeRefused(f"#{thread.number} cannot be kept: {error.what}") from None
+        atomic.write(path, text.encode("utf-8", "surrogatepass"))
+
+    def anchor(self) -> Anchor | None:
+        """The memory position kept here."""
+        path = self.root / "anchor.json"
+        try:
+            return Anchor(**json.loads(path.read_bytes()))
+        except FileNotFoundError:
+            return None
+        except (ValueError, TypeError, RecursionError):
+            raise Damaged(f"{self._named(path)} is damaged", "run: ralph memory recover") from None
+
+    def set_anchor(self, anchor: Anchor) -> None:
+        """Keep a memory position."""
+        with self.locked():
+            atomic.write(self.root / "anchor.json", json.dumps(asdict(anchor), indent=1).encode() + b"\n")
+
+    def _paths(self, folder: str) -> Iterator[Path]:
+        try:
+            entries = list(os.scandir(self.root / folder))
+        except FileNotFoundError:
+            return
+        yield from (Path(entry.path) for entry in entries if NAME.fullmatch(entry.name))
+
+    def _read(self, path: Path, needless: Callable[[str], bool] = nothing) -> LocalThread | None:
+        try:
+            with open(path, "rb") as file:
+                status = os.fstat(file.fileno())
+                known = (status.st_ino, status.st_mtime_ns, status.st_size)
+                if path in self._seen and self._seen[path][0] == known:
+                    return self._seen[path][1]
+                raw = file.read()
+        except FileNotFoundError:
+            return None
+        thread = self._parse(path, raw, needless)
+        if thread:
+            self._seen[path] = (known, thread)
+        return thread
+
+    def _parse(self, path: Path, raw: bytes, needless: Callable[[str], bool]) -> LocalThread | None:
+        try:
+            text = raw.decode("utf-8", "surrogatepass")
+            if needless(text):
+                return None
+            thread = documents.parse(text)
+            if path != self.path(f"{thread.kind}s", thread.number):
+                raise Mangled(f"says it is {thread.kind} {thread.number}", 2)
+            return thread
+        except UnicodeDecodeError as error:
+            raise self._trouble(path, "not UTF-8", raw.count(b"\n", 0, error.start) + 1) from None
+        except Mangled as error:
+            raise self._trouble(path, error.what, error.line) from None
+
+    def _trouble(self, path: Path, what: str, line: int) -> UserError:
+        where = f"{self._named(path)}, line {line}" if line else self._named(path)
+        aside = f"mv {shlex.quote(self._named(path))} {shlex.quote(f'{self._named(path)}.broken')}"
+        return UserError(f"{where}: {what}", f"mend that line in an editor, or give the thread up: {aside}")
+
+    def _named(self, path: Path) -> str:
+        return str(path.relative_to(self.top)) if self.top else str(path)
+
+    def _keep_out_of_git(self) -> None:
+        if self.top is None:
+            return
+        lines = self.exclude.read_bytes() if self.exclude.exists() else b""
+        if IGNORED.encode() not in lines.splitlines():
+            self.exclude.parent.mkdir(exist_ok=True)
+            gap = b"\n" if lines and not lines.endswith(b"\n") else b""
+            atomic.write(self.exclude, lines + gap + IGNORED.encode() + b"\n")

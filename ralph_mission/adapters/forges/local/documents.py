@@ -1,0 +1,181 @@
+"""One issue or pull as one markdown file that a person can read and edit. Text in, text out.
+
+Front matter holds the facts; then come the opening text and, under a heading line each, the
+comments and reviews. A heading starts with the file's boundary, a row of `=` longer than any
+row that starts a line of the texts, so every text survives as it is: `parse(render(t)) == t`.
+"""
+
+from __future__ import annotations
+
+import heapq
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from itertools import pairwise
+
+import yaml
+
+from ralph_mission.adapters.forges.local.fields import PULL_TEXTS, Mangled, actor, moment, read_fields
+from ralph_mission.adapters.forges.local.threads import LocalThread, PullChange
+from ralph_mission.mission.model.threads import Actor, LabelEvent, Review, ThreadComment
+from ralph_mission.safety.front_matter import FENCE, FrontMatterError, parse_front_matter, render_front_matter
+
+SHORTEST = "====="
+REVIEWS = ("approved", "changes_requested", "commented", "dismissed")
+ROW = re.compile(r"^=+", re.MULTILINE)
+COMMENT = re.compile(r"comment (\d+) by (.+) \((\d+)\) at (\S+?)(?:, edited (\S+))?")
+REVIEW = re.compile(r"review ([a-z_]+) by (.+) \((\d+)\) at (\S+) of ([0-9a-f]*)")
+CLOSED = re.compile(r"^state: (closed|merged)\s*$", re.MULTILINE)
+CLOSED_AT = re.compile(r"^closed_at: (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z)$", re.MULTILINE)
+
+
+def render(thread: LocalThread) -> str:
+    """The file's text. Raises ValueError for a login that does not fit on a line."""
+    reviews = thread.change.reviews if thread.change else ()
+    told: list[ThreadComment | Review] = list(
+        heapq.merge(list[ThreadComment | Review](thread.remarks), reviews, key=_when)
+    )
+    boundary = _boundary([thread.body, *(entry.body for entry in told)])
+    parts = [f"{thread.body}\n", *(f"{boundary} {_heading(entry)}\n{entry.body}\n" for entry in told)]
+    return render_front_matter(_front(thread) | {"boundary": boundary}, "".join(parts), _exported)
+
+
+def parse(text: str) -> LocalThread:
+    """The issue or pull that `text` says. Raises Mangled, which names the line."""
+    text = text.removeprefix("\ufeff")
+    if text.startswith(f"{FENCE}\r\n"):  # saved by an editor that ends every line so; we never write that
+        text = text.replace("\r\n", "\n")
+    try:
+        front = parse_front_matter(text)
+    except FrontMatterError as error:
+        raise Mangled(error.what, error.line or 1) from None
+    fields = read_fields(front.value, front.lines)
+    lines = front.body.removesuffix("\n").split("\n")
+    opening, told = _sections(lines, front.body_line, fields.boundary)
+    remarks = tuple(entry for entry in told if isinstance(entry, ThreadComment))
+    reviews = tuple(entry for entry in told if isinstance(entry, Review))
+    return fields.thread(opening, remarks, reviews)
+
+
+def surely_not_open(text: str) -> bool:
+    """Whether the front matter says closed or merged, found without reading all of it."""
+    found = CLOSED.search(text)
+    return bool(found and found.start() < text.find(f"\n{FENCE}\n", 1))
+
+
+def surely_closed_by(text: str, since: datetime) -> bool:
+    """Whether the front matter says closed or merged, and then or earlier, found likewise."""
+    found = CLOSED_AT.search(text) if surely_not_open(text) else None
+    with suppress(ValueError):  # no time at all: reading the whole of it says so
+        return bool(found and found.start() < text.find(f"\n{FENCE}\n", 1) and moment(found[1]) <= since)
+    return False
+
+
+def _exported(metadata: Mapping[str, object]) -> str:
+    return yaml.dump(
+        dict(metadata),
+        Dumper=_Dumper,
+        sort_keys=False,
+        allow_unicode=True,
+        default_flow_style=None,
+        width=1 << 20,
+    )
+
+
+class _Dumper(yaml.SafeDumper):
+    def ignore_aliases(self, data: object) -> bool:
+        return True
+
+
+def _plain(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    # YAML has no lone surrogates; texts below the front matter keep theirs. Unquoted, odd line ends would be folded.
+    style = None if text.isprintable() else '"'
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text.encode("utf-8", "replace").decode(), style)
+
+
+_Dumper.add_representer(str, _plain)
+_Dumper.add_representer(datetime, lambda dumper, at: dumper.represent_scalar("tag:yaml.org,2002:timestamp", _iso(at)))
+
+
+def _iso(at: datetime) -> str:
+    precision = "microseconds" if at.microsecond % 1000 else "milliseconds"
+    return at.astimezone(UTC).isoformat(timespec=precision).replace("+00:00", "Z")
+
+
+def _when(entry: ThreadComment | Review) -> datetime:
+    return entry.created_at if isinstance(entry, ThreadComment) else entry.at
+
+
+def _boundary(texts: list[str]) -> str:
+    longest = max((len(row) for text in texts for row in ROW.findall(text)), default=0)
+    return "=" * max(len(SHORTEST), longest + 1)
+
+
+def _heading(entry: ThreadComment | Review) -> str:
+    if "\n" in entry.author.login:
+        raise ValueError("a login stands on one line")
+    who = f"by {entry.author.login} ({entry.author.id}) at {_iso(_when(entry))}"
+    if isinstance(entry, Review):
+        return f"review {entry.state} {who} of {entry.sha}"
+    edited = f", edited {_iso(entry.updated_at)}" if entry.updated_at != entry.created_at else ""
+    return f"comment {entry.id} {who}{edited}"
+
+
+def _front(thread: LocalThread) -> dict[str, object]:
+    values = {
+        "number": thread.number,
+        "title": thread.title,
+        "state": thread.state,
+        "state_reason": thread.state_reason,
+        "author": _person(thread.author),
+        "labels": list(thread.labels),
+        "assignees": list(thread.assignees),
+        "created_at": thread.created_at,
+        "updated_at": thread.updated_at,
+        "closed_at": thread.closed_at,
+        "closed_by": _person(thread.closed_by),
+        "events": [_event(event) for event in thread.events],
+        **_front_of_pull(thread.change),
+    }
+    always = ("title", "labels", "assignees")
+    return {key: value for key, value in values.items() if key in always or value not in (None, "", [])}
+
+
+def _front_of_pull(change: PullChange | None) -> dict[str, object]:
+    if change is None:
+        return {}
+    return {name: getattr(change, name) for name in PULL_TEXTS} | {"merged_by": _person(change.merged_by)}
+
+
+def _person(who: Actor | None) -> dict[str, object] | None:
+    return {"id": who.id, "login": who.login} if who else None
+
+
+def _event(event: LabelEvent) -> dict[str, object]:
+    verb = "added" if event.added else "removed"
+    return {verb: event.label, "by": event.actor.login, "id": event.actor.id, "at": _iso(event.at)}
+
+
+def _sections(lines: list[str], first: int, boundary: str) -> tuple[str, list[ThreadComment | Review]]:
+    """The opening text, and what the headings begin; `first` is the line (1-based) that `lines` begin on."""
+    prefix = boundary + " "
+    if not boundary or boundary.strip("="):
+        raise Mangled("boundary must be a row of =", 1)
+    heads = [at for at, line in enumerate(lines) if line.startswith(prefix)]
+    opening = "\n".join(lines[: heads[0] if heads else len(lines)])
+    parts = pairwise([*heads, len(lines)])
+    return opening, [_entry(lines[a].removeprefix(prefix), "\n".join(lines[a + 1 : b]), first + a) for a, b in parts]
+
+
+def _entry(heading: str, body: str, line: int) -> ThreadComment | Review:
+    try:
+        if found := COMMENT.fullmatch(heading):
+            number, login, who, at, edited = found.groups()
+            return ThreadComment(int(number), actor(int(who), login), body, moment(at), moment(edited or at))
+        if (found := REVIEW.fullmatch(heading)) and found[1] in REVIEWS:
+            state, login, who, at, sha = found.groups()
+            return Review(actor(int(who), login), state, body, sha, moment(at))
+    except ValueError as error:
+        raise Mangled(str(error), line) from None
+    raise Mangled("begins like a heading and is none: write 'comment N by LOGIN (ID) at TIME', or indent it", line)

@@ -1,0 +1,203 @@
+"""The Forge port on a folder of markdown files and the local branches. Contacts no remote, ever."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+
+from ralph_mission.adapters.forges import commits, performing
+from ralph_mission.adapters.forges.commits import ForgeRefused, is_work
+from ralph_mission.adapters.forges.local import branches, documents, threads
+from ralph_mission.adapters.forges.local.deeds import LocalEffects, may_approve, texts
+from ralph_mission.adapters.forges.local.desk import ThreadStore, nothing
+from ralph_mission.adapters.forges.local.fields import BOT
+from ralph_mission.adapters.forges.local.threads import LocalThread
+from ralph_mission.adapters.git.git import Git, GitError
+from ralph_mission.errors import Missing, UserError
+from ralph_mission.mission.model.effects import Effect, Receipt
+from ralph_mission.mission.model.ledger import Anchor
+from ralph_mission.mission.model.threads import Actor, BodyEdit, Branch, Issue, Pull, Pulse
+
+HOW = {
+    "show_pull": "pr diff {}",
+    "approve_pull": "pr approve {}",
+    "show_issue": "issue show {}",
+    "approve_issue": "issue label {} ralph:approved",
+}
+RECENT = timedelta(days=7)  # how long the change of a closed pull is told with it, as in `ports.Forge.pulls`
+
+
+def utc_now() -> datetime:
+    """The present."""
+    return datetime.now(UTC)
+
+
+class LocalForge:
+    """Issues and pulls in `.ralph/forge/`, for one repository; `default` names its default branch, "" finds it.
+
+    `spell` writes out a command as it has to be typed from where the person stands.
+    """
+
+    def __init__(
+        self, git: Git, default: str = "", now: Callable[[], datetime] = utc_now, spell: Callable[[str], str] = str
+    ) -> None:
+        self.git, self.default, self.now, self.spell = git, default, now, spell
+        self.desk = ThreadStore.of(git)
+        self.deeds = LocalEffects(self.desk, git, default, now)
+
+    # --- reading
+
+    def identity(self) -> Actor:
+        """Our own bot account; the same everywhere, never taken from `GIT_*`."""
+        return BOT
+
+    def default_branch(self) -> Branch:
+        """The branch that pulls are merged into. Raises Trouble when there are no commits."""
+        return branches.default_branch(self.git, self.default)
+
+    def branch(self, name: str) -> str:
+        """The commit a local branch points at now; "" when it does not exist."""
+        return self.git.resolve(branches.HEADS + name)
+
+    def issues(self, state: str = "open", labels: Sequence[str] = ()) -> tuple[Issue, ...]:
+        """Issues that have all of `labels`, lowest number first. `state`: open | closed | all."""
+        found = self.desk.threads("issues", _needless(state))
+        return tuple(
+            threads.issue(thread, self.desk.url(thread), details=False)
+            for thread in found
+            if state in ("all", thread.state) and set(labels) <= set(thread.labels)
+        )
+
+    def issue(self, number: int) -> Issue:
+        """One issue with its remarks and label events. Raises Trouble when there is none."""
+        thread = self._thread(number, "issue")
+        return threads.issue(thread, self.desk.url(thread), details=True)
+
+    def edits(self, number: int) -> tuple[BodyEdit, ...]:
+        """None: whoever changes a file here has the whole say anyway, and nobody writes down who it was."""
+        return ()
+
+    def own_reviews(self, number: int) -> frozenset[int]:
+        """All of a pull, for the same reason. Raises Missing."""
+        return frozenset(review.id for review in self.pull(number).reviews)
+
+    def pulls(self, state: str = "open") -> tuple[Pull, ...]:
+        """Pulls, lowest number first, the open ones with `touches`. `state`: open | closed (merged too) | all."""
+        found = self.desk.threads("pulls", _needless(state))
+        known = branches.tips(self.git) if found else {}
+        standing = (branches.settle_thread(self.git, thread, known) for thread in found)
+        wanted = {"open": ("open",), "closed": ("closed", "merged")}.get(state, ("open", "closed", "merged"))
+        return tuple(self._pull(thread, known, details=False) for thread in standing if thread.state in wanted)
+
+    def pull(self, number: int) -> Pull:
+        """One pull with reviews, remarks, commits and events. Raises Trouble when there is none."""
+        known = branches.tips(self.git)
+        thread = branches.settle_thread(self.git, self._thread(number, "pull"), known)
+        return self._pull(thread, known, details=True)
+
+    def look_anew(self) -> None:
+        """Nothing: files are read each time."""
+
+    def pulse(self, since: datetime) -> Pulse:
+        """Merged pulls, and issues opened and closed, since then; a folder has no stars."""
+        issues = self.desk.threads("issues", partial(documents.surely_closed_by, since=since))
+        return Pulse(
+            merged=tuple(pull for pull in self.pulls("closed") if _merged_after(pull, since)),
+            opened=sum(issue.created_at > since for issue in issues),
+            closed=sum(issue.closed_at is not None and issue.closed_at > since for issue in issues),
+        )
+
+    def diff(self, number: int) -> str:
+        """What a pull changes, as git's patch, for a person to read. Raises Trouble when there is none."""
+        known = branches.tips(self.git)
+        thread = branches.settle_thread(self.git, self._thread(number, "pull"), known)
+        assert thread.change
+        base, head = branches.base_of(self.git, thread.change, known), branches.head_of(thread, known)
+        return commits.diff(self.git, base, head) if base and head else ""
+
+    def may_approve(self, actor: Actor) -> bool:
+        """Every person: whoever can write these files has write access. No bot."""
+        return may_approve(actor)
+
+    @property
+    def lists_at_once(self) -> bool:
+        """Always: a file is there or it is not."""
+        return True
+
+    def how(self, deed: str, number: int) -> str:
+        """The command a person types. Raises KeyError for a deed there is no command for."""
+        return self.spell(f"ralph {HOW[deed].format(number)}")
+
+    def has_our_work(self) -> bool:
+        """Whether anything with our marker by our own account exists."""
+        every = (thread for folder in ("issues", "pulls") for thread in self.desk.threads(folder))
+        return any(is_work(body) for thread in every for _, author, body in texts(thread) if author == BOT.id)
+
+    def anchor(self) -> Anchor | None:
+        """The highest memory position the forge has been told of."""
+        return self.desk.anchor()
+
+    def troubles(self) -> Iterator[UserError]:
+        """What is wrong with each file of the folder that cannot be read."""
+        return self.desk.troubles()
+
+    def set_anchor(self, anchor: Anchor) -> None:
+        """Remember a memory position outside the memory branch."""
+        self.desk.set_anchor(anchor)
+
+    # --- doing
+
+    def find(self, effect: Effect) -> Receipt | None:
+        """What of `effect` is already there, by our own author id where it has an author."""
+        return performing.find(effect, self.deeds.found)
+
+    def perform(self, effect: Effect) -> Receipt:
+        """Do it once, or adopt what is there; a refusal is a failed receipt with a rule's id or the reason.
+
+        Raises ValueError for an effect that still waits for a number or lacks its marker: our bug.
+        """
+        performing.require_ready(effect)
+        with self.desk.locked():
+            try:
+                return self.deeds.found(effect) or self.deeds.do(effect)
+            except ForgeRefused as refused:
+                return performing.failed_receipt(effect, refused)
+            except GitError as error:
+                raise performing.spoilt(error) from None
+
+    def _thread(self, number: int, kind: str) -> LocalThread:
+        try:
+            return self.desk.require(kind, number)
+        except ForgeRefused as refused:
+            raise Missing(refused.what, refused.mend) from None
+
+    def _pull(self, thread: LocalThread, known: dict[str, str], details: bool) -> Pull:
+        head = branches.head_of(thread, known)
+        pull = threads.pull(thread, self.desk.url(thread), head, details)
+        assert thread.change
+        if not details and pull.state != "open" and not self._recent(pull.closed_at):
+            return pull
+        base = branches.base_of(self.git, thread.change, known)
+        if not head or not base:
+            return pull
+        changes = commits.changes(self.git, base, head)
+        return replace(
+            pull,
+            touches=changes.touches if details or pull.state == "open" else (),
+            patch_ids=changes.patch_ids,
+            commits=commits.commits(self.git, base, head) if details else (),
+            own=commits.own(self.git, base, head) if details else frozenset(),
+        )
+
+    def _recent(self, at: datetime | None) -> bool:
+        return at is not None and self.now() - at <= RECENT
+
+
+def _needless(state: str) -> Callable[[str], bool]:
+    return documents.surely_not_open if state == "open" else nothing
+
+
+def _merged_after(pull: Pull, since: datetime) -> bool:
+    return pull.state == "merged" and pull.closed_at is not None and pull.closed_at > since

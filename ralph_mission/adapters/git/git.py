@@ -1,0 +1,373 @@
+"""What git reads and writes on its pipes, as values: bytes in, bytes out, no process.
+
+Paths may hold anything but NUL, so nothing here is told apart by white space that a path may hold.
+
+Git as plumbing: objects and refs only, never the user's checkout, index, stash or config.
+
+Every call ignores the user's and the system's configuration, runs no hook, filter, pager,
+editor, external diff or file-system monitor, and never asks a question. Repository
+configuration still applies to reading objects, which is all that is done here.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from ralph_mission.errors import UserError
+
+NOBODY = "0" * 40
+
+
+@dataclass(frozen=True, slots=True)
+class TreeEntry:
+    """One line of a tree listing; `path` is decoded as UTF-8 with surrogateescape."""
+
+    mode: str
+    kind: str
+    oid: str
+    path: str
+
+
+def raw(path: str) -> bytes:
+    """A path or an object's name as git has it."""
+    return path.encode("utf-8", "surrogateescape")
+
+
+def entry(line: bytes) -> TreeEntry:
+    """One record of `ls-tree -z`."""
+    meta, path = line.split(b"\t", 1)
+    mode, kind, oid = meta.decode().split()
+    return TreeEntry(mode, kind, oid, path.decode("utf-8", "surrogateescape"))
+
+
+def contents(names: Sequence[str], answer: bytes) -> Iterator[tuple[str, bytes]]:
+    """What `cat-file --batch -z` answered to `names`, in their order, without what does not exist."""
+    position = 0
+    for name in names:
+        if echoed := _echo_length(raw(name), answer, position):
+            position += echoed
+            continue
+        end = answer.index(b"\n", position)
+        *_, last = answer[position:end].split(b" ")
+        position = end + 1
+        if last.isdigit():  # else a commit of another repository: named, but not held here
+            size = int(last)
+            yield name, answer[position : position + size]
+            position += size + 1
+
+
+def _echo_length(name: bytes, answer: bytes, position: int) -> int:
+    """The length of the line in which git repeats a name that it does not know; 0 when it knows it."""
+    lines = (name + b" missing\n", name + b" ambiguous\n")
+    return next((len(line) for line in lines if answer.startswith(line, position)), 0)
+
+
+def index_info(wanted: Mapping[str, tuple[str, str] | None]) -> bytes:
+    """The question of `update-index -z --index-info`: path -> (mode, object id), None removes it."""
+    heads = ((f"{found[0]} {found[1]}" if found else f"0 {NOBODY}", path) for path, found in wanted.items())
+    return b"".join(head.encode() + b"\t" + raw(path) + b"\0" for head, path in heads)
+
+
+def import_stream(parent: str, files: Mapping[str, bytes | None], message: str, committer: str, seconds: int) -> bytes:
+    """What makes `fast-import` answer the id of one new commit. Raises ValueError for a path it cannot be told."""
+    # The ref is fast-import's scratch name for the commit; resetting it to nothing keeps it from being written.
+    scratch, text = b"refs/ralph/scratch", raw(message)
+    parts = [b"commit %s\nmark :1\n" % scratch]
+    parts.append(f"committer {committer} {seconds} +0000\ndata {len(text)}\n".encode() + text + b"\n")
+    parts.append(f"from {parent}\n".encode() if parent else b"")
+    parts.extend(_file(path, content) for path, content in files.items())
+    parts.append(b"\nget-mark :1\nreset %s\nfrom %s\n\ndone\n" % (scratch, b"0" * (len(parent) or len(NOBODY))))
+    return b"".join(parts)
+
+
+def _file(path: str, content: bytes | None) -> bytes:
+    name = raw(path)
+    if b"\n" in name or name.startswith(b'"'):
+        raise ValueError(f"no path for a commit: {path!r}")
+    return b"D %s\n" % name if content is None else b"M 100644 inline %s\ndata %d\n%s\n" % (name, len(content), content)
+
+
+PINS = (
+    "core.fsmonitor=false",
+    "core.hooksPath=/dev/null",
+    "core.attributesFile=/dev/null",
+    "core.pager=cat",
+    "diff.external=",
+    "gc.auto=0",
+    "maintenance.auto=false",
+    "protocol.allow=never",
+    "protocol.file.allow=always",
+    "submodule.recurse=false",
+    "commit.gpgSign=false",
+    "core.quotePath=false",
+    "advice.detachedHead=false",
+)
+ANSWER = 30.0  # seconds for saying where a repository is: longer than any disk, not for ever
+TIMED_OUT = 124  # as timeout(1) of GNU coreutils
+EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+
+
+NO_ROOM = re.compile("No space left on device|Disk quota exceeded")
+ROOM = "free some disk space, then run again"
+
+
+class GitError(Exception):
+    """Git said no. `detail` is what it said."""
+
+    def __init__(self, command: Sequence[str], code: int, detail: str) -> None:
+        super().__init__(f"git {' '.join(command[:2])}: {detail.strip() or f'exit {code}'}")
+        self.command, self.code, self.detail = tuple(command), code, detail
+
+    def next_step(self, otherwise: str) -> str:
+        """What a person does about it: `otherwise`, unless it is plain that there was no room."""
+        return ROOM if NO_ROOM.search(self.detail) else otherwise
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who authors what we commit. Explicit, never taken from the environment."""
+
+    name: str = "Ralph"
+    email: str = "ralph@localhost"
+
+
+@dataclass(frozen=True, slots=True)
+class Git:
+    """One repository. `work_tree` is None when it is bare."""
+
+    git_dir: Path
+    common_dir: Path
+    work_tree: Path | None
+    extra: tuple[str, ...] = field(default=(), repr=False)
+
+    @staticmethod
+    def open(directory: Path) -> Git:
+        """The repository that `directory` is in. Raises Trouble when there is none."""
+        return _discover(Path(directory))
+
+    @property
+    def state_dir(self) -> Path:
+        """`.ralph/` in the main work tree, or `<gitdir>/ralph/` when bare; shared by linked work trees."""
+        if self.common_dir.name == ".git":
+            return self.common_dir.parent / ".ralph"
+        return self.common_dir / "ralph"
+
+    def run(
+        self,
+        *arguments: str,
+        stdin: bytes = b"",
+        env: Mapping[str, str] | None = None,
+        timeout: float | None = 600,
+    ) -> bytes:
+        """Standard output of `git ARGUMENTS`. Raises GitError when it exits non-zero or takes over `timeout` s."""
+        return self._answer(arguments, stdin, env, timeout).stdout
+
+    def _answer(
+        self, arguments: Sequence[str], stdin: bytes, env: Mapping[str, str] | None, timeout: float | None = 600
+    ) -> subprocess.CompletedProcess[bytes]:
+        try:
+            done = subprocess.run(
+                self._command(arguments),
+                input=stdin,
+                capture_output=True,
+                env=environment() | dict(env or {}),
+                timeout=timeout,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise GitError(arguments, TIMED_OUT, f"no answer within {timeout:g} s") from None
+        if done.returncode != 0:
+            raise GitError(arguments, done.returncode, done.stderr.decode(errors="replace"))
+        return done
+
+    def text(self, *arguments: str, stdin: bytes = b"") -> str:
+        """`run`, decoded (surrogateescape) and without the last newline."""
+        return self.run(*arguments, stdin=stdin).decode("utf-8", "surrogateescape").rstrip("\n")
+
+    def try_text(self, *arguments: str) -> str:
+        """`text`, or "" when git exits non-zero."""
+        try:
+            return self.text(*arguments)
+        except GitError:
+            return ""
+
+    def resolve(self, revision: str) -> str:
+        """The commit `revision` names, or "" when there is none."""
+        return self.try_text("rev-parse", "--verify", "--quiet", "--end-of-options", revision + "^{commit}")
+
+    def listing(self, commit: str, *paths: str, recursive: bool = True) -> tuple[TreeEntry, ...]:
+        """The entries of a commit's tree, all or below `paths`."""
+        flags = ("-r",) if recursive else ()
+        raw = self.run("ls-tree", "-z", *flags, "--full-tree", commit, "--", *paths)
+        return tuple(entry(line) for line in raw.split(b"\0") if line)
+
+    def blobs(
+        self, names: Iterable[str], env: Mapping[str, str] | None = None, *, strict: bool = False
+    ) -> dict[str, bytes]:
+        """Contents of objects by name (`OID`, or `COMMIT:path`); what does not exist is left out.
+
+        So is what stands there and is damaged, but when `strict`: raises GitError then.
+        """
+        wanted = list(dict.fromkeys(names))
+        if not wanted:
+            return {}
+        query, command = b"".join(raw(name) + b"\0" for name in wanted), ("cat-file", "--batch", "-z")
+        done = self._answer(command, query, env)
+        if strict and b"error: " in done.stderr:
+            raise GitError(command, done.returncode, done.stderr.decode(errors="replace"))
+        return dict(contents(wanted, done.stdout))
+
+    def refuse_lost(self, commit: str, *, history: bool = False) -> None:
+        """Raises GitError when an object of a commit, or of its whole `history`, is not there."""
+        walk = () if history else ("--no-walk",)
+        self.run("rev-list", "--objects", "--quiet", *walk, commit, "--")
+
+    def write_tree(self, base: str, changes: Mapping[str, tuple[str, bytes] | None]) -> str:
+        """A tree like `base` ("" for none) with `path: (mode, content)` set and `path: None` removed.
+
+        Raises GitError when git would not have one of them exactly so.
+        """
+        wanted = {path: change and (change[0], self._blob(change[1])) for path, change in changes.items()}
+        with self.scratch_index() as env:
+            if base:
+                self.run("read-tree", base, env=env)
+            self.run("update-index", "-z", "--index-info", stdin=index_info(wanted), env=env)
+            tree = self.run("write-tree", env=env).decode().strip()
+        # git skips a path that it refuses (`.git/x`, `../x`) with a word nobody hears, and exits 0.
+        held = {entry.path: (entry.mode, entry.oid) for entry in self.listing(tree)}
+        if refused := [path for path, entry in wanted.items() if held.get(path) != entry]:
+            raise GitError(("write-tree",), 0, f"git refuses the path {refused[0]!r}")
+        return tree
+
+    def commit_tree(
+        self, tree: str, parents: Sequence[str], message: str, when: datetime, who: Identity = Identity()
+    ) -> str:
+        """A commit object. The same arguments always make the same object id."""
+        stamp = f"{int(when.timestamp())} +0000"
+        env = {
+            f"GIT_{role}_{part}": value
+            for role in ("AUTHOR", "COMMITTER")
+            for part, value in (("NAME", who.name), ("EMAIL", who.email), ("DATE", stamp))
+        }
+        flags = [flag for parent in parents for flag in ("-p", parent)]
+        raw = self.run("commit-tree", tree, *flags, "-F", "-", stdin=message.encode(), env=env)
+        return raw.decode().strip()
+
+    def commit_files(
+        self, parent: str, files: Mapping[str, bytes | None], message: str, when: datetime, who: Identity = Identity()
+    ) -> str:
+        """A commit on `parent` (its id; "" for none) with regular files written (None: removed); moves no ref.
+
+        One process, whatever the size of the tree: only the folders on the way to the files are read.
+        The objects are on disk (fsync) when it returns. Paths must not hold a newline or start with a quote.
+        """
+        stream = import_stream(parent, files, message, f"{who.name} <{who.email}>", int(when.timestamp()))
+        raw = self.run("-c", "core.fsync=committed", "fast-import", "--quiet", "--done", stdin=stream)
+        return raw.decode().strip()
+
+    def move_ref(self, ref: str, new: str, old: str) -> bool:
+        """Compare-and-swap of a ref; `old` "" means it must not exist. False when it was elsewhere."""
+        try:
+            self.run("update-ref", "--no-deref", ref, new, old or NOBODY)
+        except GitError:
+            if self.try_text("rev-parse", "--verify", "--quiet", ref) == old:
+                raise
+            return False
+        return True
+
+    @contextmanager
+    def scratch_index(self) -> Iterator[dict[str, str]]:
+        """An environment with an index of its own, gone afterwards."""
+        with tempfile.TemporaryDirectory(prefix="ralph-index-") as folder:
+            yield {"GIT_INDEX_FILE": os.path.join(folder, "index")}
+
+    def _blob(self, content: bytes) -> str:
+        return self.run("hash-object", "-w", "-t", "blob", "--stdin", "--no-filters", stdin=content).decode().strip()
+
+    def _command(self, arguments: Sequence[str]) -> list[str]:
+        pins = [part for pin in (*PINS, *self.extra) for part in ("-c", pin)]
+        place = ["--git-dir", str(self.git_dir)]
+        if self.work_tree:
+            place = ["-C", str(self.work_tree), *place, "--work-tree", str(self.work_tree)]
+        return ["git", *pins, *place, *arguments]
+
+
+def environment() -> dict[str, str]:
+    """What git may see of our environment: a path and nothing else of the user's."""
+    return {
+        "PATH": os.environ.get("PATH", os.defpath),
+        "HOME": os.devnull,
+        "LC_ALL": "C.UTF-8",
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_OPTIONAL_LOCKS": "0",
+        "GIT_NO_LAZY_FETCH": "1",
+        "GIT_NO_REPLACE_OBJECTS": "1",
+        "GIT_LITERAL_PATHSPECS": "1",
+    }
+
+
+def _discover(directory: Path) -> Git:
+    if not directory.is_dir():
+        raise UserError(f"{directory} is not a folder", "name a git repository with --repo DIR", usage=True)
+    done = _rev_parse(directory, ())
+    extra: tuple[str, ...] = ()
+    if done.returncode != 0 and b"dubious ownership" in done.stderr:
+        extra = _trusted_by_user()
+        done = _rev_parse(directory, extra)
+    if done.returncode != 0:
+        raise _not_a_repository(directory, done.stderr)
+    answers = done.stdout.decode("utf-8", "surrogateescape").split("\n")[:-1]
+    if len(answers) > 4 - (answers[2:3] == ["true"]):
+        raise UserError("the path of the repository holds a line break", "move it to a folder without one", usage=True)
+    git_dir, common, bare, top = (*answers, "")[:4]
+    where = directory / common if not os.path.isabs(common) else Path(common)
+    work_tree = Path(top) if bare == "false" and top else None
+    return Git(Path(git_dir), where.resolve(), work_tree, extra)
+
+
+def _rev_parse(directory: Path, extra: tuple[str, ...]) -> subprocess.CompletedProcess[bytes]:
+    pins = [part for pin in (*PINS, *extra) for part in ("-c", pin)]
+    query = ["rev-parse", "--absolute-git-dir", "--git-common-dir", "--is-bare-repository", "--show-toplevel"]
+    command = ["git", *pins, "-C", str(directory), *query]
+    try:
+        done = subprocess.run(command, capture_output=True, env=environment(), check=False, timeout=ANSWER)
+    except FileNotFoundError:
+        raise UserError("git is not installed", "install git 2.38 or newer") from None
+    except subprocess.TimeoutExpired:
+        mend = "see whether .git/HEAD is a plain file: rm it, then git symbolic-ref HEAD refs/heads/BRANCH"
+        raise UserError(f"git gives no answer about {directory}", mend) from None
+    if b"must be run in a work tree" in done.stderr:  # bare: asks for no top level
+        done = subprocess.run(command[:-1], capture_output=True, env=environment(), check=False)
+    return done
+
+
+def _trusted_by_user() -> tuple[str, ...]:
+    # The user's own `safe.directory` is the one thing honoured from the global configuration:
+    # it says whose repository may be read at all, and nothing about how.
+    done = subprocess.run(
+        ["git", "config", "--global", "--get-all", "safe.directory"], capture_output=True, check=False
+    )
+    return tuple(f"safe.directory={line}" for line in done.stdout.decode().split("\n") if line)
+
+
+def _not_a_repository(directory: Path, stderr: bytes) -> UserError:
+    said = stderr.decode(errors="replace")
+    if "dubious ownership" in said:
+        mend = f"run as its owner, or: git config --global --add safe.directory {directory.resolve()}"
+        return UserError(f"{directory} belongs to another user", mend, usage=True)
+    if "not a git repository" in said:
+        return UserError(
+            f"{directory} is not a git repository", "run inside one, or name one with --repo DIR", usage=True
+        )
+    lines = said.strip().splitlines() or ["no reason given"]
+    return UserError(f"git cannot read {directory}: {lines[-1]}", "mend the repository, then run again", usage=True)

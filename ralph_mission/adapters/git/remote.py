@@ -1,0 +1,327 @@
+"""Which repository on which GitHub, and by whose token: read from the environment, and from nowhere else.
+
+The repository on its server, by git over HTTP. The token stands in git's environment only.
+
+Never in a URL, an argument, a configuration file or a log. Nothing is forced: a branch moves
+from the commit that is named to a descendant of it, or not at all.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from ralph_mission.adapters.git.git import TIMED_OUT, Git, GitError
+from ralph_mission.errors import UserError
+
+PUBLIC_API = "https://api.github.com"
+REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._-]{1,100}")
+
+
+@dataclass(frozen=True, slots=True)
+class RepositoryPlace:
+    """A repository on a GitHub server. Addresses carry no slash at the end and no token."""
+
+    repository: str  # owner/name
+    api: str
+    server: str
+    token: str = field(repr=False)
+
+    @property
+    def git_url(self) -> str:
+        """Where git finds it."""
+        return f"{self.server}/{self.repository}.git"
+
+    @property
+    def page(self) -> str:
+        """Where a person finds it."""
+        return f"{self.server}/{self.repository}"
+
+
+def place(environ: Mapping[str, str]) -> RepositoryPlace:
+    """The repository that GITHUB_REPOSITORY, GITHUB_API_URL and GITHUB_TOKEN name. Raises Trouble (usage)."""
+    repository = environ.get("GITHUB_REPOSITORY", "")
+    if not REPOSITORY.fullmatch(repository) or repository.endswith("/.."):
+        said = f"GITHUB_REPOSITORY is {repository!r}" if repository else "GITHUB_REPOSITORY is not set"
+        raise UserError(said, "set it to owner/name", usage=True)
+    token = environ.get("GITHUB_TOKEN", "")
+    if not token or not token.isprintable() or " " in token:
+        said = "GITHUB_TOKEN is not set" if not token else "GITHUB_TOKEN holds a space or a line break"
+        raise UserError(said, "give it in the environment: the action does, from its input github-token", usage=True)
+    api = _address("GITHUB_API_URL", environ.get("GITHUB_API_URL") or PUBLIC_API)
+    server = environ.get("GITHUB_SERVER_URL") or _server_of(api)
+    return RepositoryPlace(repository, api, _address("GITHUB_SERVER_URL", server), token)
+
+
+def acts_on_github(environ: Mapping[str, str]) -> bool:
+    """Whether we run in a GitHub workflow."""
+    return environ.get("GITHUB_ACTIONS") == "true"
+
+
+def _server_of(api: str) -> str:
+    return "https://github.com" if api == PUBLIC_API else api.removesuffix("/api/v3")
+
+
+def _address(name: str, url: str) -> str:
+    parts = urlsplit(url)
+    loopback = parts.hostname in ("127.0.0.1", "::1", "localhost")
+    if parts.username or not parts.hostname or not (parts.scheme == "https" or (parts.scheme == "http" and loopback)):
+        raise UserError(
+            f"{name} is no https address", f"set it to one, such as {PUBLIC_API}, without a user name", usage=True
+        )
+    return url.rstrip("/")
+
+
+HEADS = "refs/heads/"
+KEPT = "refs/ralph/remote/"  # where what was fetched is held, so that it is neither lost nor fetched again
+PATIENCE = 300.0  # seconds for one transfer
+PASSED_ON = tuple(
+    (
+        "http_proxy https_proxy HTTPS_PROXY all_proxy ALL_PROXY no_proxy NO_PROXY SSL_CERT_FILE SSL_CERT_DIR"
+        " GIT_SSL_CAINFO"
+    ).split()
+)
+LOST_RACE = (
+    "stale info",
+    "fetch first",
+    "non-fast-forward",
+    "reference already exists",
+    "cannot lock ref",
+    "incorrect old value",
+    "failed to update ref",
+)
+DIVERTING = r"^(url\..*\.(push)?insteadof|http\.(.*\.)?(proxy|sslverify|sslca.*|curloptresolve))$"
+"""Settings of a clone that lead a request, and the token with it, elsewhere: an earlier job may have left them."""
+_SAID = re.compile(r"^(?:remote: )?(?:error|fatal)?:? ?", re.IGNORECASE)
+
+
+class Denied(Exception):
+    """The server refused a push: `what` it refused and the `setting` a person must change.
+
+    `lasting` is False where it may take the same push another time.
+    """
+
+    def __init__(self, what: str, setting: str, lasting: bool = True) -> None:
+        super().__init__(f"{what}: {setting}")
+        self.what, self.setting, self.lasting = what, setting, lasting
+
+
+DENIALS: tuple[tuple[str, str, str], ...] = (
+    (
+        r"GH013.*signed|must have verified signatures|commits must be signed",
+        "{branch} takes signed commits only",
+        "exempt ralph/** and the memory branch from `Require signed commits` in Settings, Rules",
+    ),
+    (
+        r"without `workflows?` (?:scope|permission)",
+        "the token may not change files below .github/workflows",
+        "use a token with the `workflow` permission, or make this change by hand",
+    ),
+    (
+        r"GH006|GH013|protected branch|repository rule violations",
+        "{branch} is protected",
+        "let the account of the token push to ralph/** and the memory branch in Settings, Rules (or Branches)",
+    ),
+    (
+        r"Authentication failed|could not read Username|(?:error:|HTTP) 401",
+        "the token is not valid",
+        "give GITHUB_TOKEN one that is",
+    ),
+    (r"archived|read-only", "the repository is archived", "unarchive it, or take ralph out of it"),
+    (
+        r"Permission to .* denied|Write access to repository not granted|(?:error:|HTTP) 403",
+        "the token may not push",
+        "give the job `permissions: contents: write`",
+    ),
+)
+"""What GitHub says when it refuses a push (regular expression), and the setting behind it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Remote:
+    """One server's copy of the repository that `git` is a clone of. Without `keep` no ref is written here."""
+
+    git: Git
+    url: str
+    token: str = field(default="", repr=False)
+    keep: bool = True
+
+    def heads(self, *names: str) -> dict[str, str]:
+        """Branches by name (globs allowed; all without one) and the commits they point at. Raises Trouble."""
+        wanted = [HEADS + name for name in names] or [f"{HEADS}*"]
+        lines = self._ask("ls-remote", "--quiet", self.url, *wanted).decode("utf-8", "surrogateescape").split("\n")
+        pairs = (line.partition("\t")[::2] for line in lines)  # a name may hold what ends a line elsewhere
+        return {ref.removeprefix(HEADS): oid for oid, ref in pairs if ref.startswith(HEADS)}
+
+    def head(self, branch: str) -> str:
+        """The commit a branch points at, "" when there is none. Raises Trouble."""
+        return self.heads(branch).get(branch, "")
+
+    def default(self) -> tuple[str, str]:
+        """Name and commit of the default branch. Raises Trouble when there is none."""
+        lines = self._ask("ls-remote", "--quiet", "--symref", self.url, "HEAD").decode("utf-8", "surrogateescape")
+        name = re.search(r"^ref: refs/heads/(.+)\tHEAD$", lines, re.M)
+        oid = re.search(r"^([0-9a-f]{40,64})\tHEAD$", lines, re.M)
+        if not name or not oid:
+            raise UserError("the repository on the server has no commits", "push a first commit, then run again")
+        return name[1], oid[1]
+
+    def has(self, oid: str) -> bool:
+        """Whether a commit is here already."""
+        return bool(oid) and self.git.resolve(oid) == oid
+
+    def fetch(self, wanted: Mapping[str, str]) -> None:
+        """Bring commits here: ref on the server (`refs/heads/x`, `refs/pull/7/head`) -> commit it was seen at.
+
+        What is here already is not asked for again. Raises Trouble.
+        """
+        missing = [ref for ref, oid in wanted.items() if not self.has(oid)]
+        if missing:
+            specs = [f"+{ref}:{_kept_ref(ref)}" if self.keep else ref for ref in missing]
+            self._ask(
+                "fetch",
+                "--quiet",
+                "--no-tags",
+                "--no-write-fetch-head",
+                "--no-auto-maintenance",
+                "--no-recurse-submodules",
+                self.url,
+                *specs,
+            )
+        elif self.keep:
+            self._hold(wanted.items())
+
+    def peek(self, branch: str, path: str) -> bytes | None:
+        """One file of a branch's head, with no more history than that; None when there is no such file."""
+        self._ask("fetch", "--quiet", "--depth=1", "--no-tags", "--no-auto-maintenance", self.url, HEADS + branch)
+        name = f"FETCH_HEAD:{path}"
+        return self.git.blobs([name]).get(name)
+
+    def push(self, branch: str, new: str, old: str) -> bool:
+        """Move `branch` from commit `old` ("": it must not exist) to `new`; False when it stood elsewhere.
+
+        Raises Denied when the server will never take it, Trouble when nobody could tell whether it did.
+        """
+        ref = HEADS + branch
+        try:
+            with _as_user_errors(self.url):
+                self._run("push", "--quiet", "--no-verify", f"--force-with-lease={ref}:{old}", self.url, f"{new}:{ref}")
+        except UserError:
+            if self.head(branch) != new:  # an answer may get lost after the deed
+                raise
+        except GitError as error:
+            return self._refused(branch, new, error)
+        if self.keep:
+            self._hold([(ref, new)])
+        return True
+
+    def _refused(self, branch: str, new: str, error: GitError) -> bool:
+        for pattern, what, setting in DENIALS:
+            if re.search(pattern, error.detail, re.IGNORECASE | re.DOTALL):
+                raise Denied(what.format(branch=branch), setting)
+        if any(sign in error.detail for sign in LOST_RACE):
+            return self.head(branch) == new
+        what = f"the server refused the push to {branch} ({_reason(error.detail)})"
+        raise Denied(what, "look at its rules and hooks", lasting=not BUSY.search(error.detail))
+
+    def _hold(self, seen: Iterable[tuple[str, str]]) -> None:
+        for ref, oid in seen:
+            self.git.run("update-ref", "--no-deref", _kept_ref(ref), oid)
+
+    def _ask(self, *arguments: str) -> bytes:
+        try:
+            with _as_user_errors(self.url):
+                return self._run(*arguments)
+        except GitError as error:
+            raise _not_readable(self.url, error) from None
+
+    def _run(self, *arguments: str) -> bytes:
+        if told := self.git.try_text("config", "--name-only", "--get-regexp", DIVERTING):
+            what = f"the clone's own configuration sets {told.splitlines()[0]}, which may lead the token elsewhere"
+            raise UserError(what, "take it out of .git/config; proxies and certificates come from the environment")
+        return self.git.run(*arguments, env=self._environment(), timeout=PATIENCE)
+
+    def _environment(self) -> dict[str, str]:
+        server = urlsplit(self.url)
+        pins = {
+            f"protocol.{server.scheme}.allow": "always",
+            "credential.helper": "",
+            "core.askPass": "",
+            "http.followRedirects": "false",
+            "push.followTags": "false",
+            "push.gpgSign": "false",
+            "http.lowSpeedLimit": "1000",
+            "http.lowSpeedTime": "60",
+        }
+        if self.token:
+            secret = base64.b64encode(f"x-access-token:{self.token}".encode()).decode()
+            pins[f"http.{server.scheme}://{server.netloc}/.extraHeader"] = f"Authorization: Basic {secret}"
+        passed = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+        keys = {f"GIT_CONFIG_KEY_{place}": key for place, key in enumerate(pins)}
+        values = {f"GIT_CONFIG_VALUE_{place}": value for place, value in enumerate(pins.values())}
+        return {**passed, **keys, **values, "GIT_CONFIG_COUNT": str(len(pins))}
+
+
+def _kept_ref(ref: str) -> str:
+    # Without a slash of its own: once `main` was held, `main/next` would have no place beside it.
+    return KEPT + ref.removeprefix("refs/").replace("%", "%25").replace("/", "%2F")
+
+
+UNREACHABLE = (
+    "Could not resolve host",
+    "Failed to connect",
+    "Connection refused",
+    "Connection reset",
+    "timed out",
+    "Empty reply",
+    "RPC failed",
+    "unexpected disconnect",
+    "early EOF",
+    "SSL",
+    "Recv failure",
+    "HTTP 5",
+    "The requested URL returned error: 5",
+    "hung up unexpectedly",
+)
+
+
+BUSY = re.compile(
+    r"returned error: 4(?!0[134])\d\d"
+)  # an HTTP status that says nothing of rights or rules: a limit, a clash
+TURNED_AWAY = re.compile(r"(?:HTTP|returned error:) 4\d\d|Authentication failed|could not read Username")
+
+
+@contextmanager
+def _as_user_errors(url: str) -> Iterator[None]:
+    """A network that fails, as one line."""
+    try:
+        yield
+    except GitError as error:
+        if TURNED_AWAY.search(error.detail):
+            raise  # the server answered
+        if error.code == TIMED_OUT or any(sign in error.detail for sign in UNREACHABLE):
+            what = f"cannot reach {urlsplit(url).netloc} by git ({_reason(error.detail)})"
+            raise UserError(what, "nothing was lost; the next wake tries again", who="network") from None
+        raise
+
+
+def _not_readable(url: str, error: GitError) -> UserError:
+    if re.search(r"Authentication failed|could not read Username|error: 40[13]|not found", error.detail):
+        what = f"{urlsplit(url).netloc} does not let this token read {urlsplit(url).path.strip('/')}"
+        return UserError(what, "give GITHUB_TOKEN `contents: read` for it (and check GITHUB_REPOSITORY)", who="forge")
+    return UserError(
+        f"git cannot read {urlsplit(url).path.strip('/')}: {_reason(error.detail)}",
+        "look at the repository's settings",
+        who="forge",
+    )
+
+
+def _reason(detail: str) -> str:
+    lines = [_SAID.sub("", line).strip() for line in detail.splitlines() if line.strip()]
+    telling = [line for line in lines if not line.startswith(("To ", "hint:", "! ["))]
+    return (telling or lines or ["no reason given"])[0][:160]

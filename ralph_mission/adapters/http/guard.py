@@ -1,0 +1,200 @@
+"""The guard of the web: whatever address a person, a page or a redirect names, it asks public places alone.
+
+A name is resolved once for each hop; every address it has is checked, and the connection goes to the very
+address that was checked, so that a name which changes its mind is of no use. No proxy, no cookies, no retries.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Protocol
+from urllib.parse import urljoin
+
+from ralph_mission.adapters.http.address import PORTS, AddressRefused, WebAddress, is_public, parse_address
+from ralph_mission.adapters.http.deadline import call_within
+from ralph_mission.errors import UserError
+
+if TYPE_CHECKING:
+    import requests
+
+AGENT = "ralph-mission"
+CAP = 5_000_000  # bytes of an answer, decoded
+TRIED = 4  # addresses of one name
+FIELD = 300  # characters of a header that is kept
+NONE: Mapping[str, str] = MappingProxyType({})
+AGAIN = "nothing was lost; the next cycle tries again"
+Resolve = Callable[[str, int], Sequence[str]]
+"""Host and port to addresses. May raise OSError."""
+Connect = Callable[[str, int, float], socket.socket]
+"""Address, port and seconds to a connected socket. May raise OSError."""
+
+
+@dataclass(frozen=True, slots=True)
+class WebAnswer:
+    """What a server said; an error status is an answer too. `url` is where it was found in the end.
+
+    `content` is decoded, and empty where `status` is 304: unchanged since `etag` or `modified`.
+    """
+
+    url: str
+    status: int
+    content: bytes
+    content_type: str
+    etag: str
+    modified: str
+
+
+class Web(Protocol):
+    """Reads of the web, and questions that are asked by POST."""
+
+    def get(
+        self, url: str, *, etag: str = "", modified: str = "", headers: Mapping[str, str] = NONE, cap: int = CAP
+    ) -> WebAnswer:
+        """Ask for `url`, following redirects. Raises Trouble (`who` is network) for whatever a network can do."""
+        ...
+
+    def post(self, url: str, body: bytes, *, headers: Mapping[str, str] = NONE, cap: int = CAP) -> WebAnswer:
+        """Send `body`, once, and follow no redirect. Raises as `get`."""
+        ...
+
+
+def resolve_name(host: str, port: int) -> Sequence[str]:
+    """The addresses of a name, as the system knows them."""
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(one[4][0]) for one in found))
+
+
+def connect_to(address: str, port: int, seconds: float) -> socket.socket:
+    """A TCP connection to an address, which is not resolved any more."""
+    return socket.create_connection((address, port), timeout=seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class GuardedWeb:
+    """The web behind its guard.
+
+    `allow` are hosts ("wiki", with all their ports) or "host:port" that may be private: never from a page, and never
+    by a redirect from a place that is not among them.
+    `seconds` bound one question with all its hops; `permit` is asked before each hop, once its address
+    was found fit, and raises Trouble.
+    """
+
+    allow: Collection[str] = ()
+    seconds: float = 20.0
+    redirects: int = 5
+    permit: Callable[[str], None] = lambda url: None
+    resolve: Resolve = resolve_name
+    connect: Connect = connect_to
+
+    def get(
+        self, url: str, *, etag: str = "", modified: str = "", headers: Mapping[str, str] = NONE, cap: int = CAP
+    ) -> WebAnswer:
+        """As in `Web`."""
+        until, asked = time.monotonic() + self.seconds, parse_address(url)
+        web, there, extra = self, asked, {**headers, **_conditions(etag, modified)}
+        for _ in range(self.redirects + 1):
+            response = web._hop(there, "GET", extra, None, cap, until)
+            if not (onward := _onward(response, there)):
+                return _answer(response, there)
+            if not there.among(web.allow):  # no stranger leads to what was allowed for our own questions
+                web = replace(web, allow=())
+            _may_follow(asked, there, onward, web.allow)
+            if onward.origin != there.origin:
+                extra = _conditions(etag, modified)  # what the caller's headers say is for the first place alone
+            there = onward
+        raise _trouble(asked, f"leads on more than {self.redirects} times")
+
+    def post(self, url: str, body: bytes, *, headers: Mapping[str, str] = NONE, cap: int = CAP) -> WebAnswer:
+        """As in `Web`."""
+        there = parse_address(url)
+        return _answer(self._hop(there, "POST", headers, body, cap, time.monotonic() + self.seconds), there)
+
+    def admit(self, url: str) -> None:
+        """Nothing, where `url` may be asked; nothing is sent. Raises Trouble as `get` does before it asks."""
+        self._addresses(parse_address(url), time.monotonic() + self.seconds)
+
+    def _hop(
+        self, there: WebAddress, method: str, headers: Mapping[str, str], body: bytes | None, cap: int, until: float
+    ) -> requests.Response:
+        from ralph_mission.adapters.http.client import HttpLimits, HttpSession, NoAnswer  # takes a while to load
+
+        addresses = self._addresses(there, until)
+        self.permit(there.url)
+        left = max(0.01, until - time.monotonic())
+        sent = {"User-Agent": AGENT, "Host": there.authority, **headers}
+        with HttpSession(HttpLimits(left, left, cap), dial=self._dial(there, addresses)) as session:
+            try:
+                return session.request_exactly(method, there.url, sent, body)
+            except NoAnswer as error:
+                raise _trouble(there, str(error)) from None
+
+    def _addresses(self, there: WebAddress, until: float) -> Sequence[str]:
+        try:
+            found = call_within(until - time.monotonic(), lambda: self.resolve(there.host, there.port))
+        except TimeoutError:  # the system's resolver cannot be interrupted
+            raise _trouble(there, "was not found in time") from None
+        except (OSError, UnicodeError):
+            mend = "look at the name and at the network"
+            raise _trouble(there, "has no address that can be found", mend) from None
+        if not found or not (there.among(self.allow) or all(map(is_public, found))):
+            what = f"{there.authority} is not a public place, and was not asked"
+            raise AddressRefused(what, "if it is meant, name it in the environment's RALPH_WEB_ALLOW", who="network")
+        return found[:TRIED]
+
+    def _dial(self, there: WebAddress, addresses: Sequence[str]) -> Callable[[float], socket.socket]:
+        """Connects to the first of these addresses that answers."""
+
+        def dial(seconds: float) -> socket.socket:
+            until = time.monotonic() + seconds
+            for address in addresses[:-1]:
+                with suppress(OSError):
+                    return self.connect(address, there.port, max(0.01, (until - time.monotonic()) / 2))
+            return self.connect(addresses[-1], there.port, max(0.01, until - time.monotonic()))
+
+        return dial
+
+
+def _onward(response: requests.Response, there: WebAddress) -> WebAddress | None:
+    """Where a redirect leads; None when it is none."""
+    location = response.headers.get("location", "")
+    if response.status_code not in (301, 302, 303, 307, 308) or not location:
+        return None
+    # Headers are read as Latin-1, and written in UTF-8 by those who write more than ASCII.
+    written = location.encode("latin-1", "replace").decode("utf-8", "replace")
+    try:
+        return parse_address(urljoin(there.url, written))
+    except (ValueError, AddressRefused):
+        raise _trouble(there, "leads on to an address that must not be asked") from None
+
+
+def _may_follow(asked: WebAddress, there: WebAddress, onward: WebAddress, allow: Collection[str]) -> None:
+    if there.scheme == "https" and onward.scheme == "http":
+        raise _trouble(there, "leads from https to http")
+    usual = onward.port == PORTS[onward.scheme] or (onward.host, onward.port) == (asked.host, asked.port)
+    if not usual and not onward.among(allow):
+        raise _trouble(there, "leads on to an unusual port")
+
+
+def _conditions(etag: str, modified: str) -> dict[str, str]:
+    fields = {"If-None-Match": _field(etag), "If-Modified-Since": _field(modified)}
+    return {name: value for name, value in fields.items() if value}
+
+
+def _answer(response: requests.Response, there: WebAddress) -> WebAnswer:
+    kept = [_field(response.headers.get(name, "")) for name in ("content-type", "etag", "last-modified")]
+    return WebAnswer(there.url, response.status_code, response.content, *kept)
+
+
+def _field(value: str) -> str:
+    """A header's value that may be kept and sent back; "" for any other."""
+    return value if len(value) <= FIELD and re.fullmatch(r"[\x20-\x7e]*", value) else ""
+
+
+def _trouble(there: WebAddress, what: str, next_step: str = AGAIN) -> UserError:
+    return UserError(f"{there.authority} {what}", next_step, who="network")

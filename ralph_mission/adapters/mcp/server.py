@@ -1,0 +1,314 @@
+"""The loop's files as tools of the Model Context Protocol, so that an agent pays no process start per call.
+
+Heavy: imported by `ralph mcp` alone. The same locked files as `ralph task`, `emit` and `guidance`; nothing is kept
+between two calls. What a person could mend is an error of the tool, which the agent reads and acts upon.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, Protocol
+
+from mcp.server import MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
+from pydantic import AfterValidator, BaseModel, Field, JsonValue
+
+from ralph_mission.errors import UserError
+from ralph_mission.loop.model.items import Guidance, LoopTask, TaskStatus
+from ralph_mission.loop.prompt.memories import LoopMemory
+from ralph_mission.loop.rules import tasks as lifecycle
+
+INSTRUCTIONS = (
+    "Tasks, events, memories and guidance of the loop you work in. Take a task with task_claim before you work on it, "
+    "end it with task_done or task_fail, and end your session with one event_emit."
+)
+Kind = Literal["pattern", "decision", "fix", "context"]
+NO_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffd]")
+"""What would steer a terminal, and what stands where the client sent no character at all."""
+LONG, PAYLOAD, ID = 20_000, 100_000, 64
+"""Characters of a text, of an event's payload (as `ralph emit`), of an id."""
+
+
+class TaskList(Protocol):
+    """The tasks of a checkout."""
+
+    def all(self) -> tuple[LoopTask, ...]: ...
+    def complaints(self) -> tuple[str, ...]: ...
+    def add(self, title: str, needs: Sequence[str], priority: int, description: str, id: str) -> LoopTask: ...
+    def claim(self, owner: str, id: str) -> LoopTask: ...
+    def done(self, id: str) -> LoopTask: ...
+    def fail(self, id: str, why: str) -> LoopTask: ...
+
+
+class MemoryFile(Protocol):
+    """What sessions leave for later ones."""
+
+    def add(self, content: str, kind: str, tags: Sequence[str]) -> LoopMemory: ...
+    def search(self, query: str) -> tuple[LoopMemory, ...]: ...
+
+
+class GuidanceFile(Protocol):
+    """What people tell sessions."""
+
+    def pending(self) -> tuple[Guidance, ...]: ...
+    def acknowledge(self, ids: Sequence[str]) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class RunFiles:
+    """What is served. `emit` says an event with a payload; `owner` is who claims through this server."""
+
+    tasks: TaskList
+    memories: MemoryFile
+    guidance: GuidanceFile
+    emit: Callable[[str, str], None]
+    owner: str
+
+
+class TaskFacts(BaseModel):
+    """A task; `waits` says what a pending one waits for."""
+
+    id: str
+    title: str
+    status: TaskStatus
+    priority: int
+    needs: list[str]
+    waits: str
+    owner: str
+    description: str
+
+
+class TaskFactsList(BaseModel):
+    """Tasks, how many more there are, and what is wrong with the list."""
+
+    tasks: list[TaskFacts]
+    more: int = 0
+    complaints: list[str] = []
+
+
+class MemoryFacts(BaseModel):
+    """A memory; `created` is a date."""
+
+    id: str
+    kind: str
+    content: str
+    tags: list[str]
+    created: str
+
+
+class MemoryList(BaseModel):
+    """Memories, and how many more there are."""
+
+    memories: list[MemoryFacts]
+    more: int = 0
+
+
+class GuidanceFacts(BaseModel):
+    """A person's word."""
+
+    id: str
+    text: str
+    at: str
+
+
+class GuidanceList(BaseModel):
+    """People's words that no session was given yet."""
+
+    guidance: list[GuidanceFacts]
+
+
+class EventReceipt(BaseModel):
+    """The event as it was said."""
+
+    topic: str
+    payload: str
+
+
+def serve(shelf: RunFiles, version: str) -> None:
+    """Answer on standard input and output until the client closes them."""
+    if sys.stdin is not None:  # as it is where somebody closed it: then nobody asks
+        try:
+            server(shelf, version).run("stdio")
+        except* BrokenPipeError:
+            pass  # the client has gone, which is how it ends
+
+
+def server(shelf: RunFiles, version: str) -> MCPServer[Any]:
+    """The server with all its tools."""
+    made: MCPServer[Any] = MCPServer("ralph", instructions=INSTRUCTIONS, version=version, log_level="ERROR")
+    for tools in (_task_tools, _event_tools, _memory_tools, _guidance_tools):
+        for tool in tools(shelf):
+            made.tool()(tool)
+    return made
+
+
+def _text(text: str) -> str:
+    if NO_TEXT.search(text):
+        raise ValueError("it holds a control character, or one that cannot be read: leave it out")
+    return text
+
+
+def _line(text: str) -> str:
+    if "\n" in text or "\r" in text:
+        raise ValueError("it has to be one line")
+    return _text(text)
+
+
+Text = Annotated[str, Field(max_length=LONG), AfterValidator(_text)]
+Line = Annotated[str, Field(max_length=1000), AfterValidator(_line)]
+Name = Annotated[str, Field(max_length=ID), AfterValidator(_line)]
+Id = Annotated[Name, Field(description="the id of a task")]
+Limit = Annotated[int, Field(ge=1, le=1000, description="how many at most; `more` counts the others")]
+
+
+def _task_tools(shelf: RunFiles) -> tuple[Callable[..., Any], ...]:
+    tasks = shelf.tasks
+
+    def facts(task: LoopTask) -> TaskFacts:
+        return _facts(tasks.all() if task.status == "pending" else (), task)
+
+    async def task_add(
+        title: Annotated[Line, Field(description="what is to be done, in one line", max_length=lifecycle.TITLE)],
+        needs: Annotated[list[Name], Field(description="ids of tasks that must be done before", max_length=1000)] = [],  # noqa: B006  # the schema's default; never changed
+        priority: Annotated[int, Field(ge=1, le=5, description="1 goes first")] = 3,
+        description: Annotated[Text, Field(max_length=lifecycle.DESCRIPTION)] = "",
+        id: Annotated[Name, Field(description="its name; one is made up without")] = "",
+    ) -> TaskFacts:
+        """Put a task on the list. It is ready as soon as all it needs is done."""
+        with _tool_errors():
+            return facts(tasks.add(title, needs, priority, description, id))
+
+    async def task_list(
+        status: Annotated[TaskStatus | None, Field(description="only these")] = None, limit: Limit = 20
+    ) -> TaskFactsList:
+        """The tasks in the order they were added, and what is wrong with the list."""
+        with _tool_errors():
+            every = tasks.all()
+            return _page(every, [task for task in every if status in (None, task.status)], limit, tasks.complaints())
+
+    async def task_ready(limit: Limit = 10) -> TaskFactsList:
+        """The tasks that can be claimed, first things first."""
+        with _tool_errors():
+            every = tasks.all()
+            return _page(every, lifecycle.ready(every), limit)
+
+    async def task_claim(
+        id: Annotated[Name, Field(description="which; without, the first that is ready")] = "",
+    ) -> TaskFacts:
+        """Take a task: nobody else gets it while you work on it."""
+        with _tool_errors():
+            return facts(tasks.claim(shelf.owner, id))
+
+    async def task_done(id: Id) -> TaskFacts:
+        """Mark a task done; what only waited for it becomes ready."""
+        with _tool_errors():
+            return facts(tasks.done(id))
+
+    async def task_fail(id: Id, why: Annotated[Text, Field(description="what went wrong")] = "") -> TaskFacts:
+        """Mark a task failed; what needs it stays pending until somebody claims it by its id and does it."""
+        with _tool_errors():
+            return facts(tasks.fail(id, why))
+
+    return task_add, task_list, task_ready, task_claim, task_done, task_fail
+
+
+def _event_tools(shelf: RunFiles) -> tuple[Callable[..., Any], ...]:
+    async def event_emit(
+        topic: Annotated[str, Field(pattern=r"^[A-Za-z][\w.:/-]{0,99}$", description="such as build.complete")],
+        payload: Annotated[JsonValue, Field(description="a text, or an object")] = "",
+    ) -> EventReceipt:
+        """Say the one event that ends your session; the loop hears it when you stop."""
+        with _tool_errors():
+            text = check_payload(payload)
+            shelf.emit(topic, text)
+            return EventReceipt(topic=topic, payload=text)
+
+    return (event_emit,)
+
+
+def _memory_tools(shelf: RunFiles) -> tuple[Callable[..., Any], ...]:
+    async def memory_add(
+        content: Annotated[Text, Field(description="what later sessions should know", max_length=4000)],
+        kind: Annotated[Kind, Field(description="what sort of knowledge it is")] = "pattern",
+        tags: Annotated[list[Name], Field(max_length=10)] = [],  # noqa: B006  # the schema's default; never changed
+    ) -> MemoryFacts:
+        """Remember something for all later sessions."""
+        with _tool_errors():
+            return _memory(shelf.memories.add(content, kind, tags))
+
+    async def memory_search(
+        query: Annotated[Line, Field(description="words that must all be in it; empty for everything")] = "",
+        limit: Limit = 20,
+    ) -> MemoryList:
+        """Find memories by words in their text or tags."""
+        with _tool_errors():
+            found = shelf.memories.search(query)
+            return MemoryList(memories=[_memory(one) for one in found[:limit]], more=max(0, len(found) - limit))
+
+    return memory_add, memory_search
+
+
+def _guidance_tools(shelf: RunFiles) -> tuple[Callable[..., Any], ...]:
+    async def guidance_read(
+        acknowledge: Annotated[bool, Field(description="true when you act upon it: no later session gets it")] = False,
+    ) -> GuidanceList:
+        """What people said since this session began."""
+        with _tool_errors():
+            said = shelf.guidance.pending()
+            if acknowledge:
+                shelf.guidance.acknowledge([one.id for one in said])
+            return GuidanceList(
+                guidance=[GuidanceFacts(id=one.id, text=one.text, at=one.at.isoformat()) for one in said]
+            )
+
+    return (guidance_read,)
+
+
+@contextmanager
+def _tool_errors() -> Iterator[None]:
+    """Turn what a person or the machine can cause into an error of the tool, with what to do next."""
+    try:
+        yield
+    except UserError as trouble:
+        raise ToolError(f"{trouble.what}. {trouble.next_step}") from None
+    except OSError as error:
+        raise ToolError(f"{error.filename or 'a file'}: {error.strerror or error}") from None
+
+
+def _page(
+    every: Sequence[LoopTask], shown: Sequence[LoopTask], limit: int, complaints: Sequence[str] = ()
+) -> TaskFactsList:
+    page = [_facts(every, task) for task in shown[:limit]]
+    return TaskFactsList(tasks=page, more=max(0, len(shown) - limit), complaints=list(complaints))
+
+
+def _facts(every: Sequence[LoopTask], task: LoopTask) -> TaskFacts:
+    return TaskFacts(
+        id=task.id,
+        title=task.title,
+        status=task.status,
+        priority=task.priority,
+        needs=list(task.needs),
+        waits=lifecycle.waits(every, task),
+        owner=task.owner,
+        description=task.description,
+    )
+
+
+def _memory(memory: LoopMemory) -> MemoryFacts:
+    tags = list(memory.tags)
+    return MemoryFacts(id=memory.id, kind=memory.kind, content=memory.content, tags=tags, created=memory.created)
+
+
+def check_payload(value: JsonValue) -> str:
+    """The payload of an event as text. Raises Trouble when it is too long or cannot be read."""
+    text = "" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    if len(text) > PAYLOAD or NO_TEXT.search(text):
+        less = f"at most {PAYLOAD:,} characters that can be read, or name a file"
+        raise UserError("the payload is too long, or holds control characters", less)
+    return text

@@ -1,0 +1,1 @@
+"""Observes the code of one commit."""

@@ -1,0 +1,1 @@
+"""Observes through the repository's own checks."""

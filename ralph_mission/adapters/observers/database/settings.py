@@ -1,0 +1,291 @@
+"""The texts of a Prisma schema in a commit: one file, or all that a folder holds.
+
+What the database observer is told by configuration: where the schema stands, and what to watch.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+from datetime import timedelta
+from decimal import Decimal, InvalidOperation
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    Field,
+    ModelWrapValidatorHandler,
+    StringConstraints,
+    ValidationError,
+    WithJsonSchema,
+    model_validator,
+)
+
+from ralph_mission.adapters.database.opening import Schema
+from ralph_mission.adapters.database.queries import Interest
+from ralph_mission.adapters.git.git import Git
+from ralph_mission.adapters.observers.settings import Duration, ObserverSection, Slug
+from ralph_mission.errors import UserError
+from ralph_mission.mission.model.mission import Severity
+
+ENDING = ".prisma"
+MOST = 500  # files
+REGULAR = ("100644", "100755")
+
+
+def schema(git: Git, commit: str, path: str) -> Schema:
+    """Never the work tree: what is not committed counts for nobody. Raises Trouble when there is none."""
+    place = path.strip("/").removeprefix("./")
+    found = [one for one in git.listing(commit, place) if one.mode in REGULAR] if commit else []
+    files = [one for one in found if one.path == place or one.path.endswith(ENDING)]
+    if not files:
+        raise UserError(f"no commit here holds the Prisma schema {path}", "mend observers.database.prisma_schema")
+    if len(files) > MOST:
+        raise UserError(f"{path} holds more than {MOST} files", "name a smaller folder")
+    contents = git.blobs(one.oid for one in files)
+    texts = {one.path: contents[one.oid].decode("utf-8", "replace") for one in files if one.oid in contents}
+    return Schema.of(texts, path)
+
+
+LARGEST = Decimal("1e100")
+_WORD = r"[^.\t\r\n'\"`;]"  # of a name; whether there is such a one is for the catalog to say
+NUMBER = {"type": ["number", "string"]}
+
+
+def _decimal(value: object) -> Decimal:
+    """As it was written: 0.1 is a tenth, not the float that is nearest to it."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str | Decimal):
+        raise ValueError("write a number")
+    try:
+        number = Decimal(str(value).strip())
+    except InvalidOperation:
+        raise ValueError("write a number") from None
+    if not number.is_finite() or abs(number) > LARGEST or int(number.as_tuple().exponent) < -100:
+        raise ValueError("write a number of ordinary size")
+    return number
+
+
+def _percentage(value: object) -> Decimal:
+    found = re.fullmatch(r"\s*(\d{1,9}(?:\.\d{1,9})?)\s*%\s*", value) if isinstance(value, str) else None
+    number = Decimal(found[1]) if found else value
+    if not isinstance(number, Decimal) or number < 0:
+        raise ValueError("a percentage looks like 30% or 12.5%")
+    return number
+
+
+Number = Annotated[Decimal, BeforeValidator(_decimal), WithJsonSchema(NUMBER)]
+"""A number, kept exactly as written."""
+Percentage = Annotated[
+    Decimal,
+    BeforeValidator(_percentage),
+    WithJsonSchema({"type": "string", "pattern": r"^\s*\d+(\.\d+)?\s*%\s*$", "examples": ["30%", "12.5%"]}),
+]
+"""`30%`, `12.5%`; kept as 30 and 12.5."""
+Name = Annotated[str, StringConstraints(pattern=rf"^{_WORD}+$", max_length=63)]
+"""A field or a column."""
+Dotted = Annotated[str, StringConstraints(pattern=rf"^{_WORD}+(\.{_WORD}+){{0,3}}$", max_length=255)]
+"""A field, or one of a related row: `chain.name`."""
+Scalar = Annotated[str, StringConstraints(strict=True, max_length=500)] | bool | int | Number | None
+
+
+def _one_or_many(value: object) -> object:
+    return tuple(value) if isinstance(value, list) else value
+
+
+Wanted = Annotated[Scalar | tuple[Scalar, ...], BeforeValidator(_one_or_many)]
+"""What a field has to be, or a list of what it may be."""
+
+
+class ChangeCondition(ObserverSection):
+    """A value that moved by more than a percentage within a window."""
+
+    over: Percentage = Field(description="More than this, up or down: at exactly 30 % nothing is told.")
+    within: Duration = Field(description="Against the last value at or before the beginning of this window.")
+
+
+class Top(ObserverSection):
+    """The first rows in an order."""
+
+    order_by: Name = Field(description="The field.")
+    take: int = Field(5, ge=1, le=50, strict=True, description="How many.")
+    order: Literal["desc", "asc"] = Field("desc", description="desc: the largest first.")
+
+
+class Threshold(ObserverSection):
+    """A value that is out of bounds."""
+
+    above: Number | None = Field(None, description="Told when the value is larger than this.")
+    below: Number | None = Field(None, description="Told when the value is smaller than this.")
+
+    @model_validator(mode="after")
+    def _bounded(self) -> Threshold:
+        if self.above is None and self.below is None:
+            raise ValueError("a threshold needs above, below or both")
+        if self.above is not None and self.below is not None and self.below > self.above:
+            raise ValueError("below is larger than above: every value would be told")
+        return self
+
+
+class Outlier(ObserverSection):
+    """A value far from what is usual in its window."""
+
+    score: Number = Field(Decimal("3.5"), gt=0, description="Robust z-score (by median absolute deviation) to exceed.")
+    within: Duration = Field(timedelta(days=7), description="The window of values that say what is usual.")
+    least: int = Field(8, ge=4, le=1_000, strict=True, description="Values that the window must have.")
+
+
+KINDS = ("change", "new_since", "top", "threshold", "outlier", "missing")
+VALUED = ("change", "threshold", "outlier")
+
+
+QUERY = "query"
+"""Before the name of a watch, how its own SQL is called: no table that is watched begins so."""
+
+
+class DatabaseWatch(ObserverSection):
+    """One thing to watch. With none of the kinds' keys, each row that `where` describes is told."""
+
+    name: Slug = Field(description="How reports call it.")
+    model: Name | None = Field(None, description="A model of the Prisma schema, or a table.")
+    table: Dotted | None = Field(None, description="A table, or schema.table, instead of a model.")
+    sql: Annotated[str, StringConstraints(min_length=1, max_length=10_000)] | None = Field(
+        None, description="Or one SELECT of your own, whose rows are then the table; needs raw_sql: true."
+    )
+    where: dict[Name, Wanted] = Field({}, description="What fields have to be; a list: any of these.")
+    change: ChangeCondition | None = Field(
+        None, description="A value that moved by more than a percentage within a window."
+    )
+    new_since: Name | None = Field(None, description="New rows, by a field that only ever grows.")
+    top: Top | None = Field(None, description="The first rows in an order; told when they are others.")
+    threshold: Threshold | None = Field(None, description="A value out of bounds; told when it gets there.")
+    outlier: Outlier | None = Field(None, description="A value far from what is usual in its window.")
+    missing: Duration | None = Field(None, description="No row for longer than this: the feed died.")
+    value: Name | None = Field(None, description="The field that is looked at.")
+    count: Name | None = Field(None, description="Or: how many related rows there are.")
+    sum: Dotted | None = Field(None, description="Or: a sum over related rows, such as delegations.amount.")
+    by: Name | None = Field(None, description="One series per value of this field; without it, a single one.")
+    at: Dotted | None = Field(None, description="When a row was true; under count and sum, of the related rows.")
+    include: tuple[Dotted, ...] = Field((), max_length=12, description="Fields to tell, also related: chain.name.")
+    unit: Annotated[str, StringConstraints(max_length=20)] = Field("", description="Of the value, such as % or ATOM.")
+    kind: Slug = Field("anomaly", description="The kind of finding it is.")
+    severity: Severity = Field(Severity.MEDIUM, description="Of its findings.")
+
+    @property
+    def sort(self) -> str:
+        """Which kind of watch it is: one of `KINDS`, or `where`."""
+        return next((kind for kind in KINDS if getattr(self, kind) is not None), "where")
+
+    @property
+    def source(self) -> str:
+        """The model or table, as it was written; of its own SQL, how that is called."""
+        return f"{QUERY} {self.name}" if self.sql else self.model or self.table or ""
+
+    @property
+    def interest(self) -> Interest:
+        """What of a database it is about."""
+        relations = {path.rpartition(".")[0] for path in self.include}
+        relations |= {self.count or "", (self.sum or "").partition(".")[0]}
+        return Interest(self.source, tuple(sorted(relations - {""})), self.sql or "")
+
+    @property
+    def derived(self) -> bool:
+        """Whether the value is made of related rows."""
+        return bool(self.count or self.sum)
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _named(cls, value: Any, handler: ModelWrapValidatorHandler[DatabaseWatch]) -> DatabaseWatch:
+        try:
+            return handler(value)
+        except ValidationError as error:
+            raise ValueError(_complaint(value, error)) from None
+
+    @model_validator(mode="after")
+    def _whole(self) -> DatabaseWatch:
+        for complaint in _complaints(self):
+            raise ValueError(complaint)
+        return self
+
+
+def _complaints(watch: DatabaseWatch) -> tuple[str, ...]:
+    kinds = [kind for kind in KINDS if getattr(watch, kind) is not None]
+    values = [name for name in ("value", "count", "sum") if getattr(watch, name)]
+    told = {
+        "name either a model or a table": sum(map(bool, (watch.model, watch.table, watch.sql))) != 1,
+        "its own SQL has no relations: leave count and sum out": bool(watch.sql and watch.derived),
+        f"it is one kind of watch, not {' and '.join(kinds)}": len(kinds) > 1,
+        f"add one of {', '.join(KINDS)} or where": not kinds and not watch.where,
+        f"{watch.sort} needs one of value, count or sum": watch.sort in VALUED and len(values) != 1,
+        f"{watch.sort} has no {' or '.join(values)}": watch.sort not in VALUED and bool(values),
+        f"{watch.sort} needs at: the field that says when": watch.sort in ("outlier", "missing") and not watch.at,
+        "a name that begins with `query ` is kept for SQL of your own": not watch.sql
+        and watch.source.startswith(f"{QUERY} "),
+        "an outlier is found among rows of its own: it takes a value": watch.sort == "outlier" and watch.derived,
+        "sum names a relation and a field, such as delegations.amount": bool(watch.sum) and "." not in str(watch.sum),
+        "of count and sum each row is a series of its own: leave by out": watch.derived and bool(watch.by),
+    }
+    return tuple(text for text, wrong in told.items() if wrong)
+
+
+class DatabaseSettings(ObserverSection):
+    """What is watched in a database; its address comes from the environment."""
+
+    backend: Literal["sqlalchemy", "prisma"] = Field("sqlalchemy", description="Which client asks.")
+    prisma_schema: Annotated[str, StringConstraints(min_length=1, max_length=300)] | None = Field(
+        None, description="The Prisma schema, a file or a folder; without it, names are those of tables and columns."
+    )
+    address: Annotated[str, StringConstraints(pattern=r"^([A-Z0-9]+_)*DATABASE_URL$", max_length=60)] = Field(
+        "DATABASE_URL", description="The environment's variable that holds the address; its name ends in DATABASE_URL."
+    )
+    raw_sql: bool = Field(False, strict=True, description="Whether a watch may be SQL of its own.")
+    watches: Annotated[tuple[DatabaseWatch, ...], AfterValidator(lambda watches: _distinct(watches))] = Field(
+        (), max_length=100, description="What is watched."
+    )
+
+    @model_validator(mode="after")
+    def _possible(self) -> DatabaseSettings:
+        if self.backend == "prisma" and self.prisma_schema is None:
+            raise ValueError("the backend prisma needs prisma_schema, such as prisma/schema.prisma")
+        for watch in (one for one in self.watches if one.sql):
+            if not self.raw_sql:
+                raise ValueError(f"watch {watch.name}: sql needs raw_sql: true beside backend")
+            if self.backend == "prisma":
+                raise ValueError(f"watch {watch.name}: sql needs the backend sqlalchemy")
+        return self
+
+
+def _distinct(watches: tuple[DatabaseWatch, ...]) -> tuple[DatabaseWatch, ...]:
+    if len({watch.name for watch in watches}) < len(watches):
+        raise ValueError("give each watch a name of its own")
+    return watches
+
+
+def _complaint(value: object, error: ValidationError) -> str:
+    """The first error, a mistyped key before others, with the watch's own name."""
+    first = sorted(error.errors(), key=lambda one: one["type"] != "extra_forbidden")[0]
+    name = value.get("name") if isinstance(value, Mapping) else None
+    said = f"watch {ascii(name)[1:-1][:40]}" if isinstance(name, str) and name else "a watch without a name"
+    path = [str(part) for part in first["loc"] if isinstance(value, Mapping)]
+    if first["type"] == "extra_forbidden":
+        return f"{said}: unknown key {ascii('.'.join(path))[1:-1][:80]}; {_nearest(path)}"
+    if first["type"] == "missing":
+        return f"{said}: add {'.'.join(path)}"
+    what = first["msg"].removeprefix("Value error, ")
+    if first["type"] == "string_pattern_mismatch" and path[0] not in ("name", "kind"):
+        what = "a name has no quotation marks, semicolons or line breaks; a Prisma schema can give it another (@map)"
+    return f"{said}: {'.'.join(path[:2])}: {what}" if path else f"{said}: {what}"
+
+
+def _nearest(path: list[str]) -> str:
+    sections: dict[str, type[BaseModel]] = {
+        "change": ChangeCondition,
+        "top": Top,
+        "threshold": Threshold,
+        "outlier": Outlier,
+    }
+    known = list((sections.get(path[0], DatabaseWatch) if len(path) > 1 else DatabaseWatch).model_fields)
+    close = difflib.get_close_matches(path[-1], known, n=1)
+    return f"did you mean {close[0]}?" if close else f"known here: {', '.join(known)}"

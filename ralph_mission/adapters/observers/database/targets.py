@@ -1,0 +1,190 @@
+"""A watch whose names were found in the database; or one line that says what is wrong with them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+
+from ralph_mission.adapters.database.queries import CAP, Aggregate, Filter, Query, Row, RowOrder, Value
+from ralph_mission.adapters.database.shapes import Catalog, Column, Relation, Shape, nearest
+from ralph_mission.adapters.observers.database.numbers import format_value, join_key
+from ralph_mission.adapters.observers.database.settings import DatabaseWatch
+from ralph_mission.errors import UserError
+
+VALUE = "#value"  # what no field is called: a number made of related rows
+NUMBERS = ("int", "decimal", "float")
+GROWING = ("int", "decimal", "time", "text")
+UNTELLABLE = ("bytes", "other")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """`value` is where the number stands in a row; with an `aggregate`, `at` is a field of the related rows."""
+
+    watch: DatabaseWatch
+    shape: Shape
+    value: str = ""
+    by: str = ""
+    at: str = ""
+    field: str = ""  # of new_since or top
+    include: tuple[str, ...] = ()
+    where: tuple[Filter, ...] = ()
+    aggregate: Aggregate | None = None
+
+    @property
+    def series(self) -> tuple[str, ...]:
+        """The fields that tell one series from another; none: there is one. Without a time, each row is one."""
+        if self.by:
+            return (self.by,)
+        return self.shape.key if self.aggregate or not self.at else ()
+
+    def group(self, row: Row) -> str:
+        """Which series a row belongs to; "" when there is one."""
+        return join_key([row[name] for name in self.series]) if self.series else ""
+
+    def identity(self, row: Row) -> str:
+        """Which row it is; of a table without a key, by what was asked of it."""
+        return join_key([row[name] for name in self.shape.key or self.fields])
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """Everything a row has to tell."""
+        own = () if self.aggregate else (self.value, self.at)
+        names = (*self.shape.key, self.by, *own, self.field, *self.include)
+        return tuple(dict.fromkeys(filter(None, names)))
+
+    def query(self, *where: Filter, order: tuple[RowOrder, ...] = (), first_of: str = "", limit: int = CAP) -> Query:
+        """Of this table; ties are broken by the key, so that equal databases answer equally."""
+        taken = {one.field for one in order}
+        ties = tuple(RowOrder(name, order[0].descending if order else False) for name in self.shape.key)
+        ordered = (*order, *(tie for tie in ties if tie.field not in taken))
+        return Query(self.shape.name, self.fields, (*self.where, *where), ordered, first_of, limit=limit)
+
+
+def target(watch: DatabaseWatch, catalog: Catalog) -> Target:
+    """Raises Trouble that names the watch, what is not there, and what is nearest to it."""
+    try:
+        return _Finder(watch, catalog).target()
+    except UserError as trouble:
+        raise UserError(f"watch {watch.name}: {trouble.what}", trouble.next_step) from None
+
+
+@dataclass(frozen=True, slots=True)
+class _Finder:
+    watch: DatabaseWatch
+    catalog: Catalog
+
+    def target(self) -> Target:
+        watch, shape = self.watch, self.catalog.shape(self.watch.source)
+        aggregate, at = self._aggregate(shape) if watch.derived else (None, self._time(shape, watch.at))
+        if not shape.key and (aggregate or (watch.sort in ("change", "threshold") and not (watch.by or at))):
+            raise UserError(f"{shape.place} has no key to tell its rows by", "name by, or at, or a table with a key")
+        return Target(
+            watch,
+            shape,
+            VALUE if aggregate else self._field(shape, watch.value, NUMBERS),
+            self._field(shape, watch.by),
+            at,
+            self._field(shape, watch.new_since, GROWING)
+            or self._field(shape, watch.top.order_by if watch.top else None),
+            tuple(self._path(shape, path) for path in watch.include),
+            tuple(self._filter(shape, name, wanted) for name, wanted in watch.where.items()),
+            aggregate,
+        )
+
+    def _field(self, shape: Shape, name: str | None, types: tuple[str, ...] = ()) -> str:
+        if not name:
+            return ""
+        column = self._column(shape, name)
+        if types and column.type not in types:
+            raise UserError(f"{shape.name}.{name} is {column.type}", f"name a field that is {', '.join(types)}")
+        return column.name
+
+    def _column(self, shape: Shape, name: str) -> Column:
+        column = shape.column(name)
+        if column is None:
+            what = f"{shape.name} (table {shape.place}) has no field {name} in {self.catalog.origin}"
+            if shape.relation(name):
+                raise UserError(f"{shape.name}.{name} is a relation", f"name a field of it, such as {name}.id")
+            raise UserError(what, nearest(name, _names(shape)))
+        if column.many or column.type in UNTELLABLE:
+            raise UserError(f"{shape.name}.{name} is {'a list' if column.many else column.type}", "name another field")
+        return column
+
+    def _time(self, shape: Shape, name: str | None) -> str:
+        return self._field(shape, name, ("time",))
+
+    def _relation(self, shape: Shape, name: str, many: bool) -> Relation:
+        relation = shape.relation(name)
+        if relation is None:
+            what = f"{shape.name} (table {shape.place}) has no relation {name} in {self.catalog.origin}"
+            raise UserError(what, nearest(name, [one.name for one in shape.relations]))
+        if relation.many != many:
+            leads = "many rows" if relation.many else "one row"
+            raise UserError(
+                f"{shape.name}.{name} leads to {leads}", "use count or sum" if relation.many else "include it"
+            )
+        return relation
+
+    def _path(self, shape: Shape, path: str) -> str:
+        *relations, last = path.split(".")
+        for name in relations:
+            shape = self.catalog.shape(self._relation(shape, name, many=False).target)
+        return ".".join((*relations, self._column(shape, last).name))
+
+    def _aggregate(self, shape: Shape) -> tuple[Aggregate, str]:
+        name, _, field = (self.watch.sum or self.watch.count or "").partition(".")
+        related = self.catalog.shape(self._relation(shape, name, many=True).target)
+        at = self._time(related, (self.watch.at or "").removeprefix(f"{name}.") or None)
+        if self.watch.count:
+            return Aggregate(VALUE, "count", name), at
+        return Aggregate(VALUE, "sum", name, self._field(related, field, NUMBERS)), at
+
+    def _filter(self, shape: Shape, name: str, wanted: Value | tuple[Value, ...]) -> Filter:
+        column = self._column(shape, name)
+        if isinstance(wanted, tuple):
+            return Filter(column.name, "in", tuple(_to_column_type(shape, column, one) for one in wanted))
+        return Filter(column.name, "=", _to_column_type(shape, column, wanted))
+
+
+def _to_column_type(shape: Shape, column: Column, value: Value) -> Value:
+    """What a file says as what the column holds."""
+    if value is None:
+        return None
+    said = format_value(value)
+    if column.type == "enum" and column.values:
+        return _member(shape, column, said)
+    if column.type == "time" and isinstance(value, str):
+        return _moment(shape, column, value)
+    wrong = {
+        "bool": not isinstance(value, bool),
+        "int": isinstance(value, bool) or not isinstance(value, int),
+        "decimal": isinstance(value, bool) or not isinstance(value, int | Decimal),
+        "float": isinstance(value, bool) or not isinstance(value, int | Decimal),
+        "text": not isinstance(value, str),
+    }
+    if wrong.get(column.type, column.type in ("json", "time")):
+        raise UserError(f"where: {shape.name}.{column.name} is {column.type}, not {said!a}", "mend the watch")
+    return Decimal(value) if column.type in ("decimal", "float") and isinstance(value, int) else value
+
+
+def _member(shape: Shape, column: Column, said: str) -> str:
+    names = {stored: name for name, stored in column.values} | {name: name for name, _ in column.values}
+    if said not in names:
+        raise UserError(f"where: {shape.name}.{column.name} is never {said!a}", nearest(said, dict(column.values)))
+    return names[said]
+
+
+def _moment(shape: Shape, column: Column, said: str) -> datetime:
+    try:
+        at = datetime.fromisoformat(said)
+    except ValueError:
+        raise UserError(
+            f"where: {shape.name}.{column.name} is a time, not {said!a}", "write it as 2030-01-31T12:00:00Z"
+        ) from None
+    return at if at.tzinfo else at.replace(tzinfo=UTC)
+
+
+def _names(shape: Shape) -> set[str]:
+    return {name for column in shape.columns for name in (column.name, column.column)}

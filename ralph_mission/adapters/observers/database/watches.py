@@ -1,0 +1,257 @@
+"""`threshold`, `outlier`, `missing`: states of a series, told when they begin and not again while they last.
+
+The kinds of watches: what each asks, and what it makes of the answer. Pure: rows and a state in, facts out.
+
+wanted = target(watch, database.describe())
+answers = {name: database.rows(query) for name, query in plan(wanted, state, now).items()}
+outcome = judge(wanted, answers, state, now)
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from decimal import Decimal
+from fractions import Fraction
+
+from ralph_mission.adapters.database.queries import GROUPS, SERIES, Filter, Query, Row, RowOrder, Value
+from ralph_mission.adapters.observers.database import changes, rows
+from ralph_mission.adapters.observers.database import results as tell
+from ralph_mission.adapters.observers.database.numbers import decimal, format_value, median, number, plain, round_exact
+from ralph_mission.adapters.observers.database.results import Answers, RowFact, WatchOutcome
+from ralph_mission.adapters.observers.database.settings import Outlier
+from ralph_mission.adapters.observers.database.state import WatchEpisode, WatchState
+from ralph_mission.adapters.observers.database.targets import Target
+
+UNKNOWN = "the value now is unknown (null or not a number)"
+BY_MEDIAN = Fraction("0.6745")  # makes the median absolute deviation of a normal distribution its standard deviation
+BY_MEAN = Fraction("0.7979")  # the same of the mean absolute deviation
+ALL_EQUAL = "all earlier values of the window are equal, so nothing says how far is far; a change watch would tell"
+
+
+# --- threshold ------------------------------------------------------------------------
+
+
+def plan_threshold(target: Target, state: WatchState, now: datetime) -> dict[str, Query]:
+    """The latest value of each series."""
+    return {"now": changes.latest(target, now)}
+
+
+def judge_threshold(target: Target, answers: Answers, state: WatchState, now: datetime) -> WatchOutcome:
+    """Who is out of bounds; the occurrence is when that was first seen. Exactly at a bound is within."""
+    out: dict[str, tuple[Row, Decimal, tuple[str, Decimal]]] = {}
+    reasons, keep = [], []
+    for row in answers["now"]:
+        group, value = target.group(row), number(row[target.value])
+        if value is None:
+            reasons.append(UNKNOWN)
+            keep += [one for one in state.episodes if one.group == group]  # neither back nor gone
+        elif bound := _crossed_bound(target, value):
+            out[group] = (row, value, bound)
+    began = {group: _since(target, state, row, group, bound[0], now) for group, (row, _, bound) in out.items()}
+    told = tell.limit_episodes(state, began)
+    found = (_beyond(target, row, value, bound, told[group]) for group, (row, value, bound) in out.items())
+    more = (*tell.full(answers["now"], GROUPS), *tell.crowd(told))
+    return WatchOutcome(
+        tuple(found), tell.telling(state, told, keep), (*tell.notes(reasons, len(answers["now"])), *more)
+    )
+
+
+def _crossed_bound(target: Target, value: Decimal) -> tuple[str, Decimal] | None:
+    bounds = target.watch.threshold
+    assert bounds is not None
+    if bounds.above is not None and value > bounds.above:
+        return "above", bounds.above
+    if bounds.below is not None and value < bounds.below:
+        return "below", bounds.below
+    return None
+
+
+def _beyond(target: Target, row: Row, value: Decimal, bound: tuple[str, Decimal], since: WatchEpisode) -> RowFact:
+    way, limit = bound
+    words = f"is {plain(value)}, {way} {plain(limit)}"
+    facts: dict[str, Value] = {"value": value, "limit": limit, "direction": way, "since": since.since}
+    return tell.make_row_fact(target, row, since.group, format_value(since.since), words, **facts)
+
+
+# --- outlier --------------------------------------------------------------------------
+
+
+def plan_outlier(target: Target, state: WatchState, now: datetime) -> dict[str, Query]:
+    """The window's rows, latest first."""
+    window = (Filter(target.at, ">", now - _outlier(target).within), Filter(target.at, "<=", now))
+    return {"window": target.query(*window, order=(RowOrder(target.at, descending=True),), limit=SERIES)}
+
+
+def judge_outlier(target: Target, answers: Answers, state: WatchState, now: datetime) -> WatchOutcome:
+    """Whose latest value is far from the earlier ones of the window."""
+    series: dict[str, list[Row]] = defaultdict(list)
+    for row in answers["window"]:
+        series[target.group(row)].append(row)
+    judged = {group: _strange(target, rows) for group, rows in series.items()}
+    far = {group: one for group, one in judged.items() if isinstance(one, _Far)}
+    began = {group: _since(target, state, series[group][0], group, one.way, now) for group, one in far.items()}
+    told = tell.limit_episodes(state, began)
+    found = tuple(
+        replace(_far(target, series[group][0], one, told[group], now), series=_values(target, series[group]))
+        for group, one in far.items()
+    )
+    reasons = [one for one in judged.values() if isinstance(one, str)]
+    more = (*tell.full(answers["window"], SERIES), *tell.crowd(told))
+    keep = [one for one in state.episodes if isinstance(judged.get(one.group), str)]
+    return WatchOutcome(found, tell.telling(state, told, keep), (*tell.notes(reasons, len(judged)), *more))
+
+
+def _values(target: Target, rows: Sequence[Row]) -> tuple[tuple[datetime, float], ...]:
+    return tell.series((row.get(target.at), row.get(target.value)) for row in rows)
+
+
+@dataclass(frozen=True, slots=True)
+class _Far:
+    value: Decimal
+    usual: Fraction
+    spread: Fraction
+    score: Fraction
+    measure: str
+    values: int
+
+    @property
+    def way(self) -> str:
+        return "up" if self.value > self.usual else "down"
+
+
+def _outlier(target: Target) -> Outlier:
+    assert target.watch.outlier is not None
+    return target.watch.outlier
+
+
+def _strange(target: Target, rows: Sequence[Row]) -> _Far | str | None:
+    """How far the first of the rows is from the rest; None when that is usual; a text when nobody can say."""
+    value = number(rows[0][target.value])
+    if value is None:
+        return UNKNOWN
+    earlier = [Fraction(one) for row in rows[1:] if (one := number(row[target.value])) is not None]
+    if len(earlier) < _outlier(target).least:
+        return f"its window has fewer than {_outlier(target).least} earlier values"
+    return _score_outlier(value, earlier, Fraction(_outlier(target).score))
+
+
+def _score_outlier(value: Decimal, earlier: Sequence[Fraction], limit: Fraction) -> _Far | str | None:
+    usual = median(earlier)
+    distances = [abs(one - usual) for one in earlier]
+    spread, factor, measure = median(distances), BY_MEDIAN, "median absolute deviation"
+    if not spread:  # more than half of them are the very same
+        spread, factor = sum(distances, Fraction(0)) / len(distances), BY_MEAN
+        measure = "mean absolute deviation, because more than half of the values are equal"
+    distance = abs(Fraction(value) - usual)
+    if not spread:
+        return ALL_EQUAL if distance else None
+    score = factor * distance / spread
+    return _Far(value, usual, spread, score, measure, len(earlier)) if score > limit else None
+
+
+def _far(target: Target, row: Row, one: _Far, since: WatchEpisode, now: datetime) -> RowFact:
+    usual, score = decimal(one.usual), round_exact(one.score, 1)
+    words = f"is {plain(one.value)}, usual is {usual} (score {score}, by {one.measure} of {one.values} values)"
+    facts: dict[str, Value] = {
+        "value": one.value,
+        "usual": usual,
+        "spread": decimal(one.spread, 12),
+        "measure": one.measure,
+        "score": score,
+        "over_score": _outlier(target).score,
+        "direction": one.way,
+        "values": one.values,
+        "window_from": now - _outlier(target).within,
+        "window_to": now,
+    }
+    return tell.make_row_fact(target, row, since.group, format_value(since.since), words, **facts)
+
+
+# --- missing --------------------------------------------------------------------------
+
+
+def plan_missing(target: Target, state: WatchState, now: datetime) -> dict[str, Query]:
+    """The last row of each series that is not of the future: one of those would say for ever that all is well.
+
+    Beside it what tells why there is none: the next row to come, and any row.
+    """
+    order = (RowOrder(target.at, descending=True),)
+    come = Filter(target.at, "<=", now)
+    return {
+        "last": target.query(come, order=order, first_of=target.by, limit=GROUPS if target.by else 1),
+        "next": target.query(Filter(target.at, ">", now), order=(RowOrder(target.at),), limit=1),
+        "any": target.query(limit=1),
+    }
+
+
+def judge_missing(target: Target, answers: Answers, state: WatchState, now: datetime) -> WatchOutcome:
+    """Which series ended; the occurrence is their last row's time. One without any row was never there."""
+    patience = target.watch.missing
+    assert patience is not None
+    silent = [
+        (row, at) for row in answers["last"] if isinstance(at := row[target.at], datetime) and now - at > patience
+    ]
+    found = [_silent(target, row, at, patience, now) for row, at in silent]
+    if not answers["last"]:
+        why = _never(target, answers)
+        found = [tell.make_row_fact(target, {}, "", "never", why, longer_than=_hours(patience), unit_of_age="h")]
+    return WatchOutcome(tuple(found), tell.telling(state, {}), tell.full(answers["last"], GROUPS))
+
+
+def _never(target: Target, answers: Answers) -> str:
+    """Why there is no last row."""
+    if answers["next"] and isinstance(at := answers["next"][0][target.at], datetime):
+        return f"has no row whose time has come: the next is of {tell.moment(at)}"
+    return f"has rows, and none of them has a time ({target.at})" if answers["any"] else "has no row at all"
+
+
+def _silent(target: Target, row: Row, at: datetime, patience: timedelta, now: datetime) -> RowFact:
+    words = f"has no row since {tell.moment(at)}, for longer than {_hours(patience)} h"
+    facts: dict[str, Value] = {"last": at, "age": _hours(now - at), "longer_than": _hours(patience), "unit_of_age": "h"}
+    return tell.make_row_fact(target, row, target.group(row), format_value(at), words, **facts)
+
+
+def _hours(span: timedelta) -> Decimal:
+    return plain(round_exact(Fraction(span // timedelta(seconds=1), 3600)))
+
+
+# --- what lasts -----------------------------------------------------------------------
+
+
+def _since(target: Target, state: WatchState, row: Row, group: str, way: str, now: datetime) -> WatchEpisode:
+    """When it began: as remembered while it lasts, else the time of its first row, or now."""
+    at = row.get(target.at) if target.at else None
+    return tell.episode(state, group, way) or WatchEpisode(group, at if isinstance(at, datetime) else now, way)
+
+
+@dataclass(frozen=True, slots=True)
+class Sort:
+    """One kind of watch. `complete`: what it found is all there is now, not only what is new."""
+
+    plan: Callable[[Target, WatchState, datetime], dict[str, Query]]
+    judge: Callable[[Target, Answers, WatchState, datetime], WatchOutcome]
+    complete: bool = True
+
+
+SORTS: Mapping[str, Sort] = {
+    "change": Sort(changes.plan, changes.judge),
+    "new_since": Sort(rows.plan_new, rows.judge_new, complete=False),
+    "top": Sort(rows.plan_top, rows.judge_top),
+    "threshold": Sort(plan_threshold, judge_threshold),
+    "outlier": Sort(plan_outlier, judge_outlier),
+    "missing": Sort(plan_missing, judge_missing),
+    "where": Sort(rows.plan_where, rows.judge_where),
+}
+
+
+def plan(target: Target, state: WatchState, now: datetime) -> dict[str, Query]:
+    """What has to be asked, by names that `judge` knows."""
+    return SORTS[target.watch.sort].plan(target, state, now)
+
+
+def judge(target: Target, answers: Answers, state: WatchState, now: datetime) -> WatchOutcome:
+    """What was found, what to remember, and what could not be judged and why."""
+    return SORTS[target.watch.sort].judge(target, answers, state, now)

@@ -1,0 +1,1 @@
+"""Observes dependencies: what is behind, what is vulnerable."""

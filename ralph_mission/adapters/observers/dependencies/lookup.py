@@ -1,0 +1,190 @@
+"""What one look asks about dependencies, of whom, and what it then knows.
+
+What came of bumps, as plain JSON and back: deriving lock files is dear, so one answer serves for a while.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ralph_mission.adapters.packages import registries as indexes
+from ralph_mission.adapters.packages.advisories import Advisories, Advisory, Known, Subject
+from ralph_mission.adapters.packages.cache import AnswerCache, CachedAnswer
+from ralph_mission.adapters.packages.lockfiles import DependencyReading
+from ralph_mission.adapters.packages.model import Bump, Bumped, Ecosystem, Package, Project, Release
+from ralph_mission.adapters.packages.registries import Registries, RegistryQuestion, ReleaseAnswers
+from ralph_mission.adapters.packages.versions import ahead, patches
+from ralph_mission.errors import UserError
+from ralph_mission.safety.bumps import Step
+from ralph_mission.safety.patch import REGULAR, FileChange, Patch
+
+if TYPE_CHECKING:
+    from ralph_mission.adapters.http.guard import Web
+
+Against = Mapping[Subject, Sequence[Advisory]]
+
+
+@dataclass(frozen=True, slots=True)
+class DependencyFindings:
+    """What one look found out, before it is told."""
+
+    reading: DependencyReading
+    told: ReleaseAnswers
+    registries: Mapping[Package, str]  # the address that was asked about it
+    advisories: tuple[Advisory, ...] = ()
+    trouble: str = ""  # why there are no advisories of OSV, or not all
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing that was there before can be missing now."""
+        return not (self.told.failed or self.told.left or self.trouble)
+
+    def known(self) -> Against:
+        """Advisories by what they are against."""
+        found: dict[Subject, tuple[Advisory, ...]] = {}
+        for advisory in self.advisories:
+            found[advisory.subject] = (*found.get(advisory.subject, ()), advisory)
+        return found
+
+    def steps(self) -> Iterator[tuple[Project, Package, Mapping[Step, str]]]:
+        """Each package that is behind, with the newest release for each size of step."""
+        for project in self.reading.projects:
+            for package in project.packages:
+                if best := ahead(package.ecosystem, package.version, self._releases(package)):
+                    yield project, package, best
+
+    def patches(self) -> tuple[Bump, ...]:
+        """Every patch-level bump, once: a lock file may hold one version of a package in several places."""
+        known = self.known()
+        found: dict[tuple[str, str], Bump] = {}
+        for project, package, best in self.steps():
+            if Step.PATCH in best:
+                to = self._safest(package, known.get(subject(package), ())) or best[Step.PATCH]
+                bump = Bump(project, replace(package, registry=self.registries[package]), to)
+                before = found.setdefault((project.path, str(bump)), bump)
+                if package.direct and not before.package.direct:
+                    found[project.path, str(bump)] = bump
+        return tuple(found.values())
+
+    def _safest(self, package: Package, against: Sequence[Advisory]) -> str:
+        """The newest of the patches that leave the fewest advisories; "" when none mends any."""
+        left = {
+            version: sum(advisory.holds(version) for advisory in against)
+            for version in patches(package.ecosystem, package.version, self._releases(package))
+        }
+        mending = [version for version, number in left.items() if number < len(against)]
+        return min(reversed(mending), key=left.__getitem__, default="")
+
+    def _releases(self, package: Package) -> Sequence[Release]:
+        return self.told.releases.get(question(package, self.registries.get(package, "")), ())
+
+
+@dataclass(frozen=True, slots=True)
+class DependencyLookup:
+    """Who is asked, and within which limits; see `Settings` of the observer."""
+
+    web: Web
+    shelf: AnswerCache
+    endpoint: str
+    environment: Mapping[str, str] = field(repr=False)
+    now: datetime
+    scratch: Path
+    advisories: bool
+    every: timedelta
+    seconds: float
+    most: int
+
+    def all(self, reading: DependencyReading) -> DependencyFindings:
+        """Advisories about every package; releases of what a person asked for or what is vulnerable."""
+        bases = self._bases(reading)
+        known, trouble = self._osv(subject(p) for project in reading.projects for p in project.packages)
+        vulnerable = {advisory.subject for advisory in known}
+        asked = {p: base for p, base in bases.items() if p.direct or subject(p) in vulnerable}
+        told = self._registries(self.most).tell(question(p, base) for p, base in asked.items() if base)
+        return DependencyFindings(reading, told, asked, known, trouble)
+
+    def a_little(self, reading: DependencyReading) -> DependencyFindings:
+        """One package at each registry, and one at OSV. Raises Trouble when one of them cannot be asked."""
+        bases = {base: package for package, base in self._bases(reading).items() if package.direct}
+        if "" in bases:
+            what = f"nobody says which registry has {bases[''].name}"
+            raise UserError(what, f"set {' or '.join(names[0] for names in indexes.NAMES.values())}")
+        told = self._registries(len(bases)).tell(question(package, base) for base, package in bases.items())
+        for why in told.failed.values():
+            raise UserError(why, "look at the network and the registry", "network")
+        if self.advisories and bases:
+            self._about([subject(next(iter(bases.values())))])
+        return DependencyFindings(reading, told, {})
+
+    def _registries(self, most: int) -> Registries:
+        return Registries(self.web, self.shelf, self.now, self.every, self.seconds, most)
+
+    def _about(self, subjects: Iterable[Subject]) -> Known:
+        return Advisories(self.web, self.endpoint, self.shelf, self.now, self.every).about(subjects)
+
+    def _osv(self, subjects: Iterable[Subject]) -> tuple[tuple[Advisory, ...], str]:
+        if not self.advisories:
+            return (), ""
+        try:
+            known = self._about(subjects)
+        except UserError as trouble:
+            return (), f"no advisories of OSV: {trouble.what}"
+        return known.advisories, str(known)
+
+    def _bases(self, reading: DependencyReading) -> dict[Package, str]:
+        """Where each package is asked about; "" where nobody says."""
+        found: dict[Package, str] = {}
+        own: dict[Ecosystem, str] = {}
+        for package in (p for project in reading.projects for p in project.packages):
+            base = indexes.registry(package, reading.texts, self.environment)
+            if not base and package.ecosystem not in own:
+                own[package.ecosystem] = self._built_in(package.ecosystem)
+            found[package] = base or own[package.ecosystem]
+        return found
+
+    def _built_in(self, ecosystem: Ecosystem) -> str:
+        asked = f"built-in {ecosystem}"
+        kept = self.shelf.get(asked)
+        if kept and kept.facts and timedelta(0) <= self.now - kept.asked < self.every:
+            return str(kept.facts)
+        base = indexes.built_in(ecosystem, self.scratch)
+        self.shelf.put(asked, CachedAnswer(base, self.now))
+        return base
+
+
+def subject(package: Package) -> Subject:
+    """What an advisory is against."""
+    return package.ecosystem, package.name, package.version
+
+
+def question(package: Package, base: str) -> RegistryQuestion:
+    """What a registry is asked."""
+    return RegistryQuestion(package.ecosystem, base, package.name)
+
+
+def mends(bump: Bump, known: Against) -> tuple[Advisory, ...]:
+    """The advisories that no longer hold after a bump."""
+    return tuple(advisory for advisory in known.get(subject(bump.package), ()) if not advisory.holds(bump.to))
+
+
+def dump_bumps(bumped: Bumped, bumps: Sequence[Bump]) -> dict[str, object]:
+    """The facts to keep; bumps by their place among `bumps`."""
+    changes = bumped.patch.changes if bumped.patch else ()
+    return {
+        "changes": [[c.path, (c.old or b"").decode(), (c.new or b"").decode()] for c in changes],
+        "done": [bumps.index(bump) for bump in bumped.done],
+        "refused": [[bumps.index(bump), why] for bump, why in bumped.refused],
+    }
+
+
+def load_bumps(kept: CachedAnswer, commit: str, bumps: Sequence[Bump]) -> Bumped:
+    """The same against `commit`, whose files are those that were asked about."""
+    changes = tuple(
+        FileChange(path, REGULAR, REGULAR, old.encode(), new.encode()) for path, old, new in kept.facts["changes"]
+    )
+    refused = tuple((bumps[place], why) for place, why in kept.facts["refused"])
+    return Bumped(Patch(commit, changes) if changes else None, tuple(bumps[i] for i in kept.facts["done"]), refused)

@@ -1,0 +1,206 @@
+"""Observes dependencies: which are behind, by how much, and which have known vulnerabilities.
+
+Versions come from lock files and pins of the commit looked at, releases from the registries that those name, advisories
+from OSV. Patch-level bumps become one signal with its change ready; larger
+steps and vulnerabilities are asked about.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from packaging.utils import canonicalize_name
+from pydantic import Field, StringConstraints
+
+from ralph_mission.adapters.git.git import Git
+from ralph_mission.adapters.observers.code.markers import FOLDERS
+from ralph_mission.adapters.observers.dependencies import signals as bots
+from ralph_mission.adapters.observers.dependencies import signals as telling
+from ralph_mission.adapters.observers.dependencies.lookup import (
+    DependencyFindings,
+    DependencyLookup,
+    dump_bumps,
+    load_bumps,
+    mends,
+)
+from ralph_mission.adapters.observers.settings import Duration, ObserverSection, PathPattern
+from ralph_mission.adapters.observers.text import one_line
+from ralph_mission.adapters.packages import registries
+from ralph_mission.adapters.packages.advisories import OSV
+from ralph_mission.adapters.packages.advisories import SECONDS as OSV_SECONDS
+from ralph_mission.adapters.packages.cache import AnswerCache, CachedAnswer
+from ralph_mission.adapters.packages.lockfiles import DependencyReading, read
+from ralph_mission.adapters.packages.model import Bump, Bumped, Bumper, Ecosystem, Package, Project
+from ralph_mission.adapters.sandbox.process import STOPPED
+from ralph_mission.errors import UserError
+from ralph_mission.mission.model.mission import Observation, Signal
+from ralph_mission.mission.model.threads import Pull
+from ralph_mission.mission.ports import ObservationContext
+
+if TYPE_CHECKING:
+    from ralph_mission.adapters.http.guard import Web
+
+NAME = telling.NAME
+MOST_BUMPS = 20
+"""In one change: what a person can still look through."""
+SAMPLES = ("fixtures", "__fixtures__", "testdata", "test-data", "test_data", "__snapshots__")
+BUMPING = 270.0
+"""Seconds that changing lock files may take."""
+AROUND = 180.0
+"""Seconds for reading, for two programs that are asked for their registry, and for the questions that began last."""
+Pulls = Callable[[], Sequence[Pull]]
+PackageName = Annotated[str, StringConstraints(pattern=r"^[@A-Za-z0-9][A-Za-z0-9._/@-]{0,213}$")]
+
+
+class DependencySettings(ObserverSection):
+    """Outdated and vulnerable packages. `{}` turns it on."""
+
+    every: Duration = Field(timedelta(hours=6), description="How long an answer of a registry or of OSV is believed.")
+    exclude: tuple[PathPattern, ...] = Field((), description="Lock files and manifests to leave out, as in .gitignore.")
+    ignore: tuple[PackageName, ...] = Field((), description="Packages whose updates are not told; advisories are.")
+    advisories: bool = Field(True, description="Ask OSV about known vulnerabilities.")
+    most: int = Field(300, ge=1, le=3_000, description="Packages asked about in one look.")
+    seconds: float = Field(60, gt=0, le=600, description="For all questions of one look.")
+
+
+def build(
+    settings: DependencySettings,
+    git: Git,
+    cache: Path | None = None,
+    bumper: Bumper | None = None,
+    web: Web | None = None,
+    environment: Mapping[str, str] | None = None,
+    pulls: Pulls = tuple,
+) -> Dependencies:
+    """The observer. `bumper` makes changes of bumps; without one they are told alone. `pulls` gives the open ones."""
+    told = registries.own_environment() if environment is None else environment
+    endpoint = told.get("OSV_API_URL", OSV).rstrip("/")
+    if web is None:
+        from ralph_mission.adapters.http.guard import GuardedWeb
+
+        web = GuardedWeb(allow=registries.hosts(told, told.get("OSV_API_URL", "")))
+    return Dependencies(settings, git, web, AnswerCache(cache / NAME if cache else None), bumper, endpoint, told, pulls)
+
+
+@dataclass(frozen=True, slots=True)
+class Dependencies:
+    """Looks at the lock files of one commit."""
+
+    settings: DependencySettings
+    git: Git
+    web: Web
+    shelf: AnswerCache
+    bumper: Bumper | None
+    endpoint: str
+    environment: Mapping[str, str] = field(repr=False)
+    pulls: Pulls = tuple
+
+    @property
+    def name(self) -> str:
+        """dependencies."""
+        return NAME
+
+    @property
+    def seconds(self) -> float:
+        """How long a look may take at most: OSV, registries, what tells their addresses, and bumps."""
+        return OSV_SECONDS + self.settings.seconds + BUMPING + AROUND
+
+    def observe(self, gaze: ObservationContext) -> Observation:
+        """Everything that is behind or vulnerable now; `unavailable` when no registry answers and nothing is known."""
+        commit = self.git.resolve(gaze.head.sha) if gaze.head.sha else ""
+        if not commit:
+            return Observation(NAME, "ok", detail="no commits yet")
+        reading = self._read(commit)
+        if not reading.projects:
+            return Observation(NAME, "ok", detail=telling.unread(reading) or "no lock files and no exact versions")
+        seen = self._asking(gaze, self.shelf).all(reading)
+        self.shelf.tidy()
+        if not (seen.told.releases or seen.advisories) and seen.told.failed:
+            return Observation(NAME, "unavailable", detail=one_line(next(iter(seen.told.failed.values())), 200))
+        larger = self._larger(seen)
+        signals = (*self._signals(seen, commit, gaze), *larger[: telling.ASKED])
+        beyond = max(0, len(larger) - telling.ASKED)
+        said = telling.detail(seen, beyond)
+        return Observation(NAME, "ok", signals, detail=said, complete=seen.complete and not beyond)
+
+    def try_out(self, gaze: ObservationContext) -> tuple[str, tuple[Project, ...]]:
+        """Ask each registry about one package, and OSV about one; nothing is kept. What was found, for people.
+
+        Raises Trouble when one of them cannot be asked, or a file cannot be read.
+        """
+        reading = self._read(self.git.resolve(gaze.head.sha))
+        if reading.unread:
+            raise UserError(telling.unread(reading), "mend the file, or name it in observers.dependencies.exclude")
+        return telling.detail(self._asking(gaze, AnswerCache(None)).a_little(reading)), reading.projects
+
+    def _read(self, commit: str) -> DependencyReading:
+        return read(self.git, commit, _excluder(self.settings.exclude), _also)
+
+    def _asking(self, gaze: ObservationContext, shelf: AnswerCache) -> DependencyLookup:
+        chosen = self.settings
+        limits = (chosen.advisories, chosen.every, chosen.seconds, chosen.most)
+        return DependencyLookup(self.web, shelf, self.endpoint, self.environment, gaze.now, Path(gaze.scratch), *limits)
+
+    def _signals(self, seen: DependencyFindings, commit: str, gaze: ObservationContext) -> tuple[Signal, ...]:
+        tended, known = bots.find_updaters(seen.reading.texts), seen.known()
+        wanted = [bump for bump in seen.patches() if self._routine(bump.package, tended) or mends(bump, known)]
+        pulls = self.pulls()
+        at_work = [bump for bump in wanted if any(_changes(pull, bump.package) for pull in pulls)]
+        free = [bump for bump in wanted if bump not in at_work]
+        bumps = tuple(sorted(free, key=lambda bump: not mends(bump, known))[:MOST_BUMPS])
+        bumped = self._bumped(seen.reading, commit, bumps, gaze)
+        return (
+            *telling.bump_signals(bumped, known),
+            *telling.waiting(bumped.refused, known),
+            *telling.vulnerable(seen.reading, known, bumped, at_work),
+        )
+
+    def _larger(self, seen: DependencyFindings) -> tuple[Signal, ...]:
+        tended = bots.find_updaters(seen.reading.texts)
+        steps = ((package, best) for _, package, best in seen.steps() if self._routine(package, tended))
+        return telling.larger(steps, seen.known())
+
+    def _routine(self, package: Package, tended: Mapping[Ecosystem, str]) -> bool:
+        """Whether its updates are our business: a person asked for it, and they are left to nobody else."""
+        ignored = {canonicalize_name(name) if package.ecosystem == "PyPI" else name for name in self.settings.ignore}
+        return package.direct and package.ecosystem not in tended and package.name not in ignored
+
+    def _bumped(
+        self, reading: DependencyReading, commit: str, bumps: tuple[Bump, ...], gaze: ObservationContext
+    ) -> Bumped:
+        if not bumps or self.bumper is None:
+            return Bumped(None, (), tuple((bump, "nothing here changes files") for bump in bumps))
+        question = f"bumps {reading.digest} {' '.join(f'{bump.project.path} {bump}' for bump in bumps)}"
+        kept = self.shelf.get(question)
+        if kept and timedelta(0) <= gaze.now - kept.asked < self.settings.every:
+            return load_bumps(kept, commit, bumps)
+        bumped = self.bumper.bump(commit, bumps, Path(gaze.scratch))
+        if not ((over := STOPPED.get()) and over()):  # what was cut off was refused for no reason of its own
+            self.shelf.put(question, CachedAnswer(dump_bumps(bumped, bumps), gaze.now))
+        return bumped
+
+
+def _changes(pull: Pull, package: Package) -> bool:
+    """Whether an open pull, ours or anybody's, changes the very line; where no line is known, the file, and says so."""
+    touches = [touch for touch in pull.touches if touch.path == package.path]
+    if package.line:
+        return any(touch.first <= package.line <= touch.last for touch in touches)
+    named = re.compile(rf"(?<![\w@/.-]){re.escape(package.name)}(?![\w/-]|\.\w)", re.IGNORECASE)
+    return bool(touches) and bool(named.search(f"{pull.title}\n{pull.body}"))
+
+
+def _excluder(patterns: Iterable[str]) -> Callable[[str], bool]:
+    from pathspec import GitIgnoreSpec
+
+    spec = GitIgnoreSpec.from_lines(patterns)
+    left_out = {*FOLDERS, *SAMPLES}
+    return lambda path: bool(left_out & set(path.split("/")[:-1])) or spec.match_file(path)
+
+
+def _also(path: str) -> bool:
+    return bots.is_bot_file(path) or registries.is_index_file(path)

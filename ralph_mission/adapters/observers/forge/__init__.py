@@ -1,0 +1,1 @@
+"""Observes issues, pull requests and how the project fares."""

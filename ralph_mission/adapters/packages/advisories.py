@@ -1,0 +1,265 @@
+"""Which versions an advisory is about, as OSV's schema tells it: events and versions.
+
+Asks OSV which versions have known vulnerabilities (https://osv.dev, its API version 1).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+from urllib.parse import quote
+
+from ralph_mission.adapters.http.guard import Web
+from ralph_mission.adapters.packages.cache import AnswerCache, CachedAnswer
+from ralph_mission.adapters.packages.model import Ecosystem
+from ralph_mission.adapters.packages.versions import parse, step
+from ralph_mission.errors import UserError
+
+LOWEST: Mapping[Ecosystem, str] = {"npm": "0.0.0-0", "PyPI": "0.dev0"}
+"""What OSV means by an introduction in "0"."""
+Event = tuple[str, str]
+"""What happened (introduced, fixed, last_affected), and in which version."""
+
+
+@dataclass(frozen=True, slots=True)
+class Affected:
+    """`ranges` of OSV, each of them events in any order; single `versions`. Foreign text.
+
+    Nothing at all: nobody told, so every version counts as affected.
+    """
+
+    ranges: tuple[tuple[Event, ...], ...] = ()
+    versions: tuple[str, ...] = ()
+
+    def holds(self, ecosystem: Ecosystem, version: str) -> bool:
+        """Whether a version is affected; True where that cannot be told."""
+        if version in self.versions or not (self.ranges or self.versions):
+            return True
+        return any(_between(ecosystem, events, version) for events in self.ranges)
+
+    @property
+    def fixes(self) -> Iterator[str]:
+        """The versions that OSV's ranges end before."""
+        yield from (version for events in self.ranges for kind, version in events if kind == "fixed")
+
+
+UNTOLD = Affected()
+
+
+def of_osv(told: Mapping[str, Any], ecosystem: Ecosystem, name: str) -> Affected:
+    """What an advisory says of one package. Raises TypeError, AttributeError or ValueError when it is none."""
+    entries = [entry for entry in told.get("affected") or () if _about(entry, ecosystem, name)]
+    spans = (span for entry in entries for span in entry.get("ranges") or () if span.get("type") != "GIT")
+    ranges = tuple(
+        tuple((str(kind), str(at)) for event in span.get("events") or () for kind, at in event.items())
+        for span in spans
+    )
+    return Affected(ranges, tuple(str(version) for entry in entries for version in entry.get("versions") or ()))
+
+
+def _about(entry: Mapping[str, Any], ecosystem: Ecosystem, name: str) -> bool:
+    package = entry.get("package") or {}
+    return (package.get("ecosystem"), str(package.get("name", "")).lower()) == (ecosystem, name.lower())
+
+
+def _between(ecosystem: Ecosystem, events: tuple[Event, ...], version: str) -> bool:
+    """Whether the latest event that a version is not before is an introduction."""
+    mine: Any = parse(ecosystem, version)
+    passed: list[tuple[Any, bool]] = []
+    for kind, written in events:
+        at: Any = parse(ecosystem, LOWEST[ecosystem] if written == "0" else written)
+        if mine is None or at is None:
+            return True
+        if kind == "introduced" and mine >= at:
+            passed.append((at, True))
+        elif (kind == "fixed" and mine >= at) or (kind == "last_affected" and mine > at):
+            passed.append((at, False))
+    return bool(passed) and max(passed)[1]
+
+
+OSV = "https://api.osv.dev"
+STRANGE = "OSV does not answer as it should"
+BATCH = 1_000
+"""Packages in one question, OSV's own limit."""
+MOST = 200
+"""Advisories asked for in full in one look."""
+SECONDS = 60.0
+"""For all questions of one look; none begins later."""
+SEVERITIES = ("low", "moderate", "medium", "high", "critical")
+Subject = tuple[Ecosystem, str, str]
+"""An ecosystem, a package, a version."""
+
+
+@dataclass(frozen=True, slots=True)
+class Advisory:
+    """One known vulnerability of one version. `fixed` is the nearest version without it, "" when none is known.
+
+    `affected`: all the versions that it is about, to judge another one by.
+
+    `severity` is low, moderate, high, critical or "" as the advisory's own database says. Foreign text.
+    `bare`: nothing but its name is known, for what it says could not be had.
+    """
+
+    id: str
+    subject: Subject
+    aliases: tuple[str, ...] = ()
+    summary: str = ""
+    severity: str = ""
+    fixed: str = ""
+    bare: bool = False
+    affected: Affected = UNTOLD
+
+    def holds(self, version: str) -> bool:
+        """Whether another version of the package has it too."""
+        return self.affected.holds(self.subject[0], version)
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What one look learnt. What it did not is asked first at the next: all that was read is kept.
+
+    `late` and `over`: advisories that were not asked for in time, or were more than `MOST`; `unasked`: packages that
+    OSV was not asked about in time; `more`: packages with more advisories than OSV tells at once; `bare`: advisories
+    of which nothing but the name is known.
+    """
+
+    advisories: tuple[Advisory, ...] = ()
+    late: int = 0
+    over: int = 0
+    unasked: int = 0
+    more: int = 0
+
+    @property
+    def bare(self) -> int:
+        """How many advisories are known by name alone."""
+        return sum(advisory.bare for advisory in self.advisories)
+
+    def __str__(self) -> str:
+        """All that is missing, on one line; "" when nothing is."""
+        missing = (
+            (self.late, "advisories not asked in time"),
+            (self.over, f"advisories beyond the {MOST} of one look"),
+            (self.unasked, "packages whose advisories were not asked in time"),
+            (self.more, "packages with more advisories than OSV tells at once"),
+            (self.bare, "advisories of which OSV tells the name alone"),
+        )
+        return "; ".join(f"{what}: {number}" for number, what in missing if number)
+
+
+@dataclass(frozen=True, slots=True)
+class Advisories:
+    """OSV at `endpoint`, asked at most once in `every` about the same versions, for `seconds` in one look."""
+
+    web: Web
+    endpoint: str
+    shelf: AnswerCache
+    now: datetime
+    every: timedelta
+    seconds: float = SECONDS
+    clock: Callable[[], float] = time.monotonic
+
+    def about(self, subjects: Iterable[Subject]) -> Known:
+        """What is known against them. Raises Trouble when OSV cannot be asked."""
+        until, wanted = self.clock() + self.seconds, sorted(set(subjects))
+        named: list[tuple[Subject, str, str]] = []
+        more = unasked = 0
+        for start in range(0, len(wanted), BATCH):
+            batch = wanted[start : start + BATCH]
+            if (told := self._batch(batch, until)) is None:
+                unasked += len(batch)
+                continue
+            more += sum(row[1] for row in told)
+            named += [(s, str(id), str(at)) for s, row in zip(batch, told, strict=False) for id, at in row[0]]
+        return replace(self._details(named, until), unasked=unasked, more=more)
+
+    def _details(self, named: Iterable[tuple[Subject, str, str]], until: float) -> Known:
+        """Of what is kept there is no need to ask, so it takes nobody's place."""
+        found: list[Advisory] = []
+        asked = late = over = 0
+        for subject, id, modified in named:
+            kept = self.shelf.get(self._question(id, modified))
+            if kept is None and asked >= MOST:
+                over += 1
+            elif kept is None and self.clock() >= until:
+                late += 1
+            else:
+                asked += kept is None
+                found.append(self._in_full(subject, id, modified, kept))
+        return Known(tuple(advisory for advisory in found if advisory.id), late, over)
+
+    def _batch(self, subjects: Sequence[Subject], until: float) -> list[tuple[list[list[str]], bool]] | None:
+        """For each subject, (id, when it was last modified) of what is known against it, and whether there is more.
+
+        None when it is too late to ask.
+        """
+        queries = [{"package": {"ecosystem": e, "name": n}, "version": v} for e, n, v in subjects]
+        body = json.dumps({"queries": queries}).encode()
+        question = f"{self.endpoint} paged {hashlib.sha256(body).hexdigest()}"
+        kept = self.shelf.get(question)
+        if kept and timedelta(0) <= self.now - kept.asked < self.every:
+            return [(row[0], bool(row[1])) for row in kept.facts]
+        if self.clock() >= until:
+            return None
+        told = self._json(self.web.post(f"{self.endpoint}/v1/querybatch", body, headers=JSON))
+        try:
+            rows = [
+                ([[v["id"], v.get("modified", "")] for v in row.get("vulns") or ()], bool(row.get("next_page_token")))
+                for row in told["results"]
+            ]
+        except (TypeError, KeyError, AttributeError):
+            raise UserError(STRANGE, "try later", "network") from None
+        self.shelf.put(question, CachedAnswer(rows, self.now))
+        return rows
+
+    def _question(self, id: str, modified: str) -> str:
+        return f"{self.endpoint} {id} {modified}"
+
+    def _in_full(self, subject: Subject, id: str, modified: str, kept: CachedAnswer | None) -> Advisory:
+        """It is known against this version, whatever becomes of its text."""
+        try:
+            if kept is None:
+                kept = CachedAnswer(
+                    self._json(self.web.get(f"{self.endpoint}/v1/vulns/{quote(id, safe='')}")), self.now
+                )
+                self.shelf.put(self._question(id, modified), kept)
+            return _advisory(subject, kept.facts)
+        except (UserError, TypeError, KeyError, AttributeError, ValueError):
+            return Advisory(id, subject, bare=True)
+
+    def _json(self, answer: Any) -> dict[str, Any]:
+        try:
+            found = json.loads(answer.content) if answer.status == 200 else None
+        except (ValueError, RecursionError):
+            found = None
+        if not isinstance(found, dict):
+            raise UserError(f"{STRANGE} (status {answer.status})", "try later", "network")
+        return found
+
+
+JSON: Mapping[str, str] = {"Content-Type": "application/json"}
+
+
+def _advisory(subject: Subject, told: Mapping[str, Any]) -> Advisory:
+    if told.get("withdrawn"):
+        return Advisory("", subject)
+    severity = str((told.get("database_specific") or {}).get("severity", "")).lower()
+    summary = str(told.get("summary") or told.get("details") or "").strip().partition("\n")[0]
+    severity = severity if severity in SEVERITIES else ""  # it is told in our words, so it is one of ours
+    aliases = tuple(str(alias) for alias in told.get("aliases") or ())
+    affected = of_osv(told, subject[0], subject[1])
+    fixed = nearest(subject, affected.fixes, affected)
+    return Advisory(str(told.get("id", "")), subject, aliases, summary, severity, fixed, affected=affected)
+
+
+def nearest(subject: Subject, fixes: Iterable[str], affected: Affected) -> str:
+    """The smallest of the versions that are newer than the one in use, and not affected in their turn."""
+    best = ""
+    for fixed in (fixed for fixed in fixes if not affected.holds(subject[0], fixed)):
+        if step(subject[0], subject[2], fixed) and (not best or step(subject[0], fixed, best)):
+            best = fixed
+    return best

@@ -1,0 +1,162 @@
+"""How each package manager is asked to move single packages in its lock file, and nothing else.
+
+It works in a folder that holds manifests, settings and the lock file alone. `move` gets the wanted versions into the
+lock file; `settle` has the manager go over manifests and lock file as they then are. No step runs a script of a
+package, builds one or reads a hook file; what a registry sends is only written down.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from ralph_mission.adapters.packages.model import Bump, Tool
+from ralph_mission.adapters.packages.node import plain_yaml
+from ralph_mission.adapters.packages.scratch import Room
+from ralph_mission.adapters.sandbox.process import own_tool, run_foreign
+from ralph_mission.safety.bumps import SECTIONS
+
+UV = ("lock", "--no-config", "--no-build", "--no-progress", "--no-python-downloads", "--color", "never")
+NPM = ("install", "--package-lock-only", "--ignore-scripts", "--no-audit", "--no-fund", "--git=/bin/false")
+YARN = ("install", "--ignore-scripts", "--non-interactive", "--no-progress", "--no-bin-links")
+BERRY = ("install", "--mode=update-lockfile")
+STAYING = {
+    "npm_config_manage_package_manager_versions": "false",
+    "pnpm_config_manage_package_manager_versions": "false",
+}
+BERRY_REGISTRY = ("YARN_NPM_REGISTRY_SERVER",)
+PNPM_REGISTRY = ("npm_config_registry", "pnpm_config_registry")
+PNPM = ("install", "--lockfile-only", "--ignore-scripts", "--ignore-pnpmfile", "--no-frozen-lockfile")
+QUIET = {"CI": "1", "NO_COLOR": "1", "NO_UPDATE_NOTIFIER": "1", "GIT_ALLOW_PROTOCOL": "none"}
+# A shim of corepack brings the manager that a package.json names, or the newest one: it is told to bring none.
+QUIET |= {"COREPACK_ENABLE_NETWORK": "0", "COREPACK_ENABLE_PROJECT_SPEC": "0", "COREPACK_ENABLE_AUTO_PIN": "0"}
+SETTLED = {"YARN_ENABLE_SCRIPTS": "0", "YARN_IGNORE_PATH": "1", "YARN_ENABLE_TELEMETRY": "0"}
+SETTLED |= {"YARN_ENABLE_IMMUTABLE_INSTALLS": "0", "YARN_ENABLE_GLOBAL_CACHE": "1"}
+VERSION = 30.0  # seconds for a package manager to say which one it is
+
+
+@dataclass(frozen=True, slots=True)
+class Manager:
+    """One package manager: its program, which major versions are meant, and its two steps."""
+
+    program: str
+    meant: Callable[[int], bool]
+    move: Callable[[Room, Sequence[Bump]], None]
+    settle: tuple[str, ...]
+    environment: Mapping[str, str] = field(default_factory=dict)
+    registry: tuple[str, ...] = ()  # the variables that name the registry to it; pnpm 11 and later reads its own alone
+
+
+def find_program(manager: Manager) -> str:
+    """The full path of its program; "" when it is not installed."""
+    own = own_tool(manager.program)
+    return own if os.path.isabs(own) else (shutil.which(manager.program) or "")
+
+
+def unfit(tool: Tool, scratch: Path, seconds: float = VERSION) -> str:
+    """Why nothing can be asked of the manager of a lock file here; "" when it can."""
+    manager = MANAGERS.get(tool)
+    if manager is None:
+        return f"a lock file of {tool} cannot be derived"
+    program = find_program(manager)
+    if not program:
+        return f"{manager.program} is not installed"
+    with tempfile.TemporaryDirectory(prefix="version-", dir=scratch) as own:
+        told = {**QUIET, **manager.environment}
+        home = Path(own) / "home"
+        done = run_foreign((program, "--version"), cwd=Path(own), home=home, timeout=seconds, extra_env=told)
+    said = done.stdout.decode(errors="replace").strip()
+    return "" if manager.meant(major(said)) else f"{manager.program} here is {said[:20] or 'unknown'}, of another line"
+
+
+def manager_environment(manager: Manager, base: str) -> dict[str, str]:
+    """What a manager finds in its environment: the registry at `base`, and what keeps it from bringing anything."""
+    registry = dict.fromkeys(manager.registry, base) if base else {}
+    if base.startswith("http://") and manager.registry == BERRY_REGISTRY:
+        registry["YARN_UNSAFE_HTTP_WHITELIST"] = urlsplit(base).hostname or ""
+    return {**QUIET, **manager.environment, **registry}
+
+
+def major(said: str) -> int:
+    """The first number of what `--version` printed; 0 when there is none."""
+    found = re.search(r"(\d+)\.\d+", said)
+    return int(found[1]) if found else 0
+
+
+def _uv(room: Room, bumps: Sequence[Bump]) -> None:
+    wanted = (word for b in bumps for word in ("--upgrade-package", f"{b.package.name}=={b.to}"))
+    room.run((*UV, *wanted))
+
+
+def _pinning(settle: tuple[str, ...]) -> Callable[[Room, Sequence[Bump]], None]:
+    """Asks for exactly the wanted versions for a moment; a range that holds them is kept to them afterwards."""
+
+    def move(room: Room, bumps: Sequence[Bump]) -> None:
+        with_ranges = {path: room.read(path) for bump in bumps for path in bump.project.manifests}
+        for path, text in with_ranges.items():
+            room.write(path, _exactly(text, bumps))
+        room.run(settle)
+        for path, text in with_ranges.items():
+            room.write(path, text)
+
+    return move
+
+
+def _exactly(text: str, bumps: Sequence[Bump]) -> str:
+    manifest = json.loads(text)
+    for bump in bumps:
+        for section in SECTIONS:
+            if bump.package.name in (manifest.get(section) or {}):
+                manifest[section][bump.package.name] = bump.to
+    return json.dumps(manifest, indent=2)
+
+
+def _yarn(room: Room, bumps: Sequence[Bump]) -> None:
+    """yarn 1 forgets a range once an exact version is asked for: what it then wrote is put below the range's key."""
+    before = room.read(room.lock)
+    _pinning(YARN)(room, bumps)
+    moved = dict(_entries(room.read(room.lock)))
+    for bump in bumps:
+        body = next((b for keys, b in moved.items() if f"{bump.package.name}@{bump.to}" in _keys(keys)), "")
+        for keys, old in dict(_entries(before)).items():
+            named = any(key.rpartition("@")[0] == bump.package.name for key in _keys(keys))
+            if body and named and f'  version "{bump.package.version}"\n' in old:
+                before = before.replace(f"{keys}\n{old}", f"{keys}\n{body}", 1)
+    room.write(room.lock, before)
+
+
+def _entries(text: str) -> Iterator[tuple[str, str]]:
+    """(the line of keys, the lines below it) of each entry of a lock file of yarn 1."""
+    for block in re.split(r"\n(?=[^\s#])", text.replace("\r\n", "\n")):
+        keys, _, body = block.partition("\n")
+        if keys.endswith(":"):
+            yield keys, body.rstrip("\n") + "\n"
+
+
+def _keys(line: str) -> list[str]:
+    return [key.strip().strip('"') for key in line.removesuffix(":").split(",")]
+
+
+def _berry(room: Room, bumps: Sequence[Bump]) -> None:
+    entries = plain_yaml(room.read(room.lock))
+    for bump in bumps:
+        for keys, entry in entries.items():
+            if isinstance(entry, dict) and entry.get("resolution") == f"{bump.package.name}@npm:{bump.package.version}":
+                for key in keys.split(", "):
+                    room.run(("set", "resolution", key, f"npm:{bump.to}"))
+
+
+MANAGERS: Mapping[Tool, Manager] = {
+    "uv": Manager("uv", lambda _: True, _uv, UV, {"UV_PYTHON_DOWNLOADS": "never"}, ("UV_DEFAULT_INDEX",)),
+    "npm": Manager("npm", lambda major: major >= 7, _pinning(NPM), NPM, {}, ("npm_config_registry",)),
+    "yarn": Manager("yarn", lambda major: major == 1, _yarn, YARN, {"YARN_IGNORE_PATH": "1"}, ("npm_config_registry",)),
+    "berry": Manager("yarn", lambda major: major >= 3, _berry, BERRY, SETTLED, BERRY_REGISTRY),
+    "pnpm": Manager("pnpm", lambda major: major >= 8, _pinning(PNPM), PNPM, STAYING, PNPM_REGISTRY),
+}

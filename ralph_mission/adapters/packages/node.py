@@ -1,0 +1,203 @@
+"""What npm, yarn (1 and later) and pnpm wrote down: lock files and manifests as packages. Text in, values out."""
+
+from __future__ import annotations
+
+import json
+import posixpath
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from ralph_mission.adapters.packages.model import Package, Project
+from ralph_mission.adapters.packages.versions import Lines
+from ralph_mission.safety.bumps import SECTIONS
+
+LOCKS = ("package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml")
+MANIFEST = "package.json"
+EXACT = re.compile(r"=?v?(\d+\.\d+\.\d+(?:[-+][0-9A-Za-z.+-]+)?)$")
+LOADER: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class GarbledLock(ValueError):
+    """A file is not what its name says; the text completes "PATH …"."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRequest:
+    """What the manifests below a lock file ask for: (name, range), and where they stand."""
+
+    pairs: frozenset[tuple[str, str]]
+    manifests: tuple[str, ...]
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Every package that a person asked for."""
+        return frozenset(name for name, _ in self.pairs)
+
+
+def is_node_file(path: str) -> bool:
+    """Whether this is a file of theirs."""
+    return posixpath.basename(path) in (*LOCKS, MANIFEST)
+
+
+def projects(files: Mapping[str, str]) -> Iterator[Project | tuple[str, str]]:
+    """One project per lock file, one per manifest with exact pins below no lock; (path, why) for what is unreadable."""
+    locks = {path for path in files if posixpath.basename(path) in LOCKS}
+    for path in sorted(files):
+        try:
+            if path in locks:
+                yield _read_lock(path, files, locks)
+            elif posixpath.basename(path) == MANIFEST and not _lock_above(path, locks):
+                yield _pinned_project(path, files[path])
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError, yaml.YAMLError) as error:
+            yield path, str(error) if isinstance(error, GarbledLock) else "cannot be read"
+
+
+def sections(text: str) -> Iterator[tuple[str, str]]:
+    """(name, range) of everything that a manifest asks for. Raises ValueError."""
+    manifest = json.loads(text)
+    for section in SECTIONS:
+        found = manifest.get(section) or {}
+        yield from ((str(name), str(range_)) for name, range_ in found.items() if isinstance(range_, str))
+
+
+def _lock_above(path: str, locks: set[str]) -> str:
+    """The nearest lock file in the folder of `path` or above it."""
+    folder = posixpath.dirname(path)
+    while True:
+        for name in LOCKS:
+            if (lock := posixpath.join(folder, name)) in locks:
+                return lock
+        if not folder:
+            return ""
+        folder = posixpath.dirname(folder)
+
+
+def _read_lock(path: str, files: Mapping[str, str], locks: set[str]) -> Project:
+    below = [p for p in sorted(files) if posixpath.basename(p) == MANIFEST and _lock_above(p, locks) == path]
+    asked = NodeRequest(frozenset(pair for p in below for pair in sections(files[p])), tuple(below))
+    text, name = files[path], posixpath.basename(path)
+    if name == "pnpm-lock.yaml":
+        return Project(path, "pnpm", "npm", tuple(_pnpm(path, text)), asked.manifests)
+    if name != "yarn.lock":
+        return Project(path, "npm", "npm", tuple(_npm(path, text, asked)), asked.manifests)
+    if re.search(r"^__metadata:", text, re.MULTILINE):
+        return Project(path, "berry", "npm", tuple(_berry(path, text, asked)), asked.manifests)
+    return Project(path, "yarn", "npm", tuple(_yarn(path, text, asked)), asked.manifests)
+
+
+def _pinned_project(path: str, text: str) -> Project:
+    pins = [(name, found[1]) for name, range_ in sections(text) if (found := EXACT.match(range_))]
+    packages = tuple(Package("npm", n, v, path, _asked_at(text, n, v), direct=True) for n, v in dict.fromkeys(pins))
+    return Project(path, "", "npm", packages, (path,))
+
+
+def _npm(path: str, text: str, asked: NodeRequest) -> Iterator[Package]:
+    lock, lines = json.loads(text), Lines(text)
+    if not isinstance(lock.get("packages"), dict):
+        raise GarbledLock("is a lock file of npm 6 or older; npm 7 and later write one that can be read")
+    for place, entry in lock["packages"].items():
+        if "node_modules/" not in place or entry.get("link") or not isinstance(entry.get("version"), str):
+            continue
+        name = entry.get("name") or place.rpartition("node_modules/")[2]
+        resolved = str(entry.get("resolved", ""))
+        if resolved and not resolved.startswith(("https://", "http://")):
+            continue
+        direct = place == f"node_modules/{name}" and name in asked.names
+        line = lines.of(f'"{place}"', '"version"')
+        yield Package("npm", name, entry["version"], path, line, registry_of(resolved, name), direct)
+
+
+def _yarn(path: str, text: str, asked: NodeRequest) -> Iterator[Package]:
+    for line, keys, fields in _blocks(text):
+        pairs = [pair for key in keys if (pair := _pair(key))]
+        resolved = fields.get("resolved", "").partition("#")[0]
+        if not pairs or "version" not in fields or "/-/" not in resolved or any(":" in r for _, r in pairs):
+            continue  # an alias, a folder, an archive, a git repository
+        name = pairs[0][0]
+        yield Package(
+            "npm", name, fields["version"], path, line, registry_of(resolved, name), bool(asked.pairs & {*pairs})
+        )
+
+
+def _blocks(text: str) -> Iterator[tuple[int, tuple[str, ...], dict[str, str]]]:
+    """(line of its version, keys, the strings below) of each entry of a lock file of yarn 1."""
+    head: tuple[int, tuple[str, ...]] | None = None
+    fields: dict[str, str] = {}
+    for number, line in enumerate([*text.splitlines(), "end:"], 1):
+        if line[:1] not in ("", " ", "#") and line.endswith(":"):
+            if head:
+                yield (*head, fields)
+            head, fields = (number, tuple(key.strip().strip('"') for key in line[:-1].split(","))), {}
+        elif found := re.match(r'  (version|resolved) "?([^"\s]+)"?$', line):
+            fields[found[1]] = found[2]
+            head = (number, head[1]) if head and found[1] == "version" else head
+
+
+def _pair(key: str) -> tuple[str, str] | None:
+    name, mark, range_ = key[1:].partition("@")
+    return (key[0] + name, range_) if mark and key else None
+
+
+def _berry(path: str, text: str, asked: NodeRequest) -> Iterator[Package]:
+    lines = Lines(text)
+    for keys, entry in plain_yaml(text).items():
+        resolution = str(entry.get("resolution", "")) if isinstance(entry, dict) else ""
+        name, mark, version = resolution.rpartition("@npm:")
+        if keys == "__metadata" or not mark or not name or "::" in version:
+            continue
+        ranges = {_pair(key.strip()) for key in keys.split(",")}
+        direct = any(pair and (pair[0], pair[1].removeprefix("npm:")) in asked.pairs for pair in ranges)
+        yield Package("npm", name, version, path, lines.of(f'resolution: "{resolution}"'), "", direct)
+
+
+def _pnpm(path: str, text: str) -> Iterator[Package]:
+    lock, lines = plain_yaml(text), Lines(text)
+    importers = lock.get("importers") or {".": lock}
+    asked = {(n, v) for importer in importers.values() for n, v in _imported_versions(importer)}
+    for key in lock.get("packages") or {}:
+        found = re.match(r"/?((?:@[^@/]+/)?[^@/]+)[@/](\d[^(_]*)", key)
+        if found:
+            name, version = found.groups()
+            yield Package("npm", name, version, path, lines.of(key), "", (name, version) in asked)
+
+
+def _imported_versions(importer: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for section in SECTIONS:
+        for name, entry in (importer.get(section) or {}).items():
+            version = str(entry.get("version", "") if isinstance(entry, dict) else entry)
+            yield name, re.split(r"[(_]", version)[0]
+
+
+def plain_yaml(text: str) -> dict[str, Any]:
+    """A document without anchors or aliases, so that its cost is bounded by its length. Raises Garbled."""
+    clever = (isinstance(e, yaml.AliasEvent) or getattr(e, "anchor", None) for e in yaml.parse(text, LOADER))
+    if any(clever):
+        raise GarbledLock("holds anchors, which no package manager writes")
+    try:
+        found = yaml.load(text, LOADER)
+    except (LookupError, AttributeError, TypeError, ArithmeticError):  # of a value that is not what its tag says
+        raise GarbledLock("cannot be read") from None
+    if not isinstance(found, dict):
+        raise GarbledLock("is not what it should be")
+    return found
+
+
+def registry_of(resolved: str, name: str) -> str:
+    """The base address of the registry that an archive came from: what stands before `/NAME/-/`; "" when unknown."""
+    for written in (name, name.replace("/", "%2f"), name.replace("/", "%2F")):
+        base, mark, _ = resolved.partition(f"/{written}/-/")
+        if mark:
+            return base
+    return ""
+
+
+def _asked_at(text: str, name: str, version: str) -> int:
+    """The line on which a manifest's sections ask for a version; elsewhere the same name means something else."""
+    entry = re.compile(rf'{re.escape(json.dumps(name))}\s*+:\s*+"=?v?{re.escape(version)}"')
+    starts = (found.end() for section in SECTIONS for found in re.finditer(rf'"{section}"\s*+:\s*+\{{', text))
+    found = min((found.start() for start in starts if (found := entry.search(text, start))), default=-1)
+    return text.count("\n", 0, found) + 1 if found >= 0 else 0

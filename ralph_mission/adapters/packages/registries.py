@@ -1,0 +1,294 @@
+"""Which registry a package comes from when its lock file does not say: the owner's environment, the project's
+settings for its package manager, the package manager's own answer. No registry is known by name here.
+
+Asks a registry which releases a package has: an index of Python packages, or a registry of npm's.
+
+Answers are kept with their ETag; within `every` nothing is asked at all. How many are asked, for how long and how
+large an answer may be is bounded; what stays unasked is asked first the next time.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import posixpath
+import re
+import sys
+import time
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, unquote, urlsplit
+
+from packaging.utils import InvalidSdistFilename, InvalidWheelFilename, parse_sdist_filename, parse_wheel_filename
+from packaging.version import InvalidVersion
+
+from ralph_mission.adapters.http.address import PORTS
+from ralph_mission.adapters.http.guard import Web, WebAnswer
+from ralph_mission.adapters.packages.cache import AnswerCache, CachedAnswer
+from ralph_mission.adapters.packages.model import Ecosystem, Package, Release
+from ralph_mission.adapters.sandbox.process import run_foreign
+from ralph_mission.errors import UserError
+
+NAMES: Mapping[Ecosystem, tuple[str, ...]] = {
+    "PyPI": ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL"),
+    "npm": ("npm_config_registry", "NPM_CONFIG_REGISTRY", "YARN_NPM_REGISTRY_SERVER"),
+}
+"""Variables by which people tell their package managers, the first one set counts."""
+SETTINGS = (".npmrc", ".yarnrc", ".yarnrc.yml", "uv.toml")
+ALLOW = "RALPH_WEB_ALLOW"
+"""Hosts, or host:port, that may be private whatever is asked there."""
+OWN = ("OSV_API_URL", ALLOW)
+SECONDS = 60.0
+
+
+def is_index_file(path: str) -> bool:
+    """Whether this is a file that may name a registry."""
+    return posixpath.basename(path) in SETTINGS
+
+
+def registry(package: Package, texts: Mapping[str, str], environment: Mapping[str, str]) -> str:
+    """The base address for a package; "" when only the package manager itself knows (see `built_in`)."""
+    if package.registry:
+        return package.registry
+    folder = posixpath.dirname(package.path)
+    scope = package.name.partition("/")[0] if package.name.startswith("@") else ""
+    if scope and (found := _npmrc(texts.get(posixpath.join(folder, ".npmrc"), ""), f"{scope}:registry")):
+        return found
+    told = next((environment[name] for name in NAMES[package.ecosystem] if environment.get(name)), "")
+    return (told or _configured_index(package.ecosystem, folder, texts)).rstrip("/")
+
+
+def built_in(ecosystem: Ecosystem, scratch: Path) -> str:
+    """What pip or npm would ask, by their own word; "" when neither is there or they do not say."""
+    if ecosystem == "npm":
+        done = run_foreign(("npm", "config", "get", "registry"), cwd=scratch, home=scratch / "home", timeout=SECONDS)
+        found = re.search(r"^https?://\S+$", done.stdout.decode(errors="replace"), re.MULTILINE)
+        return found[0].rstrip("/") if found else ""
+    command = (sys.executable, "-m", "pip", "help", "install")
+    done = run_foreign(command, cwd=scratch, home=scratch / "home", timeout=SECONDS, extra_env={"COLUMNS": "200"})
+    found = re.search(r"--index-url\b.{0,200}?\(default\s+(https?://[^\s)]+)\)", done.stdout.decode(), re.DOTALL)
+    return found[1].rstrip("/") if found else ""
+
+
+def hosts(environment: Mapping[str, str], *more: str) -> tuple[str, ...]:
+    """host:port of every registry that the environment names: an owner's word, so they may be private."""
+    addresses = [environment.get(name, "") for names in NAMES.values() for name in names]
+    places = [_place(address) for address in (*addresses, *more)]
+    named = re.split(r"[\s,]+", environment.get(ALLOW, ""))
+    return tuple(dict.fromkeys(place for place in (*places, *named) if place))
+
+
+def _place(address: str) -> str:
+    with suppress(ValueError):
+        parts = urlsplit(address)
+        if parts.hostname and (port := parts.port or PORTS.get(parts.scheme)):
+            host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+            return f"{host}:{port}"  # no other port of it: those are for the repository's files to name
+    return ""
+
+
+def _configured_index(ecosystem: Ecosystem, folder: str, texts: Mapping[str, str]) -> str:
+    def text(name: str) -> str:
+        return texts.get(posixpath.join(folder, name), "") or texts.get(name, "")
+
+    if ecosystem == "npm":
+        berry = re.search(r"^npmRegistryServer:\s*[\"']?([^\"'\s]+)", text(".yarnrc.yml"), re.MULTILINE)
+        classic = re.search(r"^registry\s+[\"']?([^\"'\s]+)", text(".yarnrc"), re.MULTILINE)
+        return _npmrc(text(".npmrc"), "registry") or (berry[1] if berry else "") or (classic[1] if classic else "")
+    return _uv(text("uv.toml"), ()) or _uv(text("pyproject.toml"), ("tool", "uv"))
+
+
+def _npmrc(text: str, key: str) -> str:
+    found = re.search(rf"^[ \t]*+{re.escape(key)}[ \t]*+=[ \t]*[\"']?(https?://[^\"'\s]+)", text, re.MULTILINE)
+    return found[1].rstrip("/") if found else ""
+
+
+def _uv(text: str, section: tuple[str, ...]) -> str:
+    try:
+        settings = tomllib.loads(text)
+        for part in section:
+            settings = settings.get(part, {})
+        default = next((str(i["url"]) for i in settings.get("index", ()) if i.get("default")), "")
+        return default or str(settings.get("index-url", ""))
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return ""
+
+
+def own_environment() -> Mapping[str, str]:
+    """The variables of ours that name registries or OSV."""
+    names = [name for group in NAMES.values() for name in group]
+    return {name: os.environ[name] for name in (*names, *OWN) if os.environ.get(name)}
+
+
+CAP = 12_000_000
+"""Bytes of one answer: the largest packages have some thousand releases."""
+ACCEPT: Mapping[Ecosystem, str] = {
+    "PyPI": "application/vnd.pypi.simple.v1+json, text/html;q=0.5",
+    "npm": "application/vnd.npm.install-v1+json, application/json;q=0.5",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RegistryQuestion:
+    """One package at one registry; `base` is never shown to anybody, for it may hold a password."""
+
+    ecosystem: Ecosystem
+    base: str = field(repr=False)
+    name: str
+
+    @property
+    def url(self) -> str:
+        """Where its releases are told."""
+        name = quote(self.name, safe="@") if self.ecosystem == "npm" else f"{quote(self.name)}/"
+        return f"{self.base.rstrip('/')}/{name}"
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseAnswers:
+    """What was found out; `failed` are the reasons of those that were asked in vain, `left` how many were not asked."""
+
+    releases: Mapping[RegistryQuestion, tuple[Release, ...]]
+    failed: Mapping[RegistryQuestion, str]
+    left: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Registries:
+    """Asks through `web`; `seconds` for all questions of one look together."""
+
+    web: Web
+    shelf: AnswerCache
+    now: datetime
+    every: timedelta
+    seconds: float
+    most: int
+
+    def tell(self, questions: Iterable[RegistryQuestion]) -> ReleaseAnswers:
+        """The releases of every package that could be asked about."""
+        releases: dict[RegistryQuestion, tuple[Release, ...]] = {}
+        failed: dict[RegistryQuestion, str] = {}
+        stale: list[tuple[RegistryQuestion, CachedAnswer | None]] = []
+        for question in dict.fromkeys(questions):
+            kept = self.shelf.get(question.url)
+            if kept and timedelta(0) <= self.now - kept.asked < self.every:
+                releases[question] = _restore(kept)
+            else:
+                stale.append((question, kept))
+        deadline, asked = time.monotonic() + self.seconds, 0
+        for question, kept in sorted(stale, key=lambda row: row[1].asked.timestamp() if row[1] else 0.0):
+            if asked == self.most or time.monotonic() > deadline:
+                break
+            asked += 1
+            try:
+                releases[question] = self._ask(question, kept)
+            except UserError as trouble:
+                failed[question] = trouble.what
+        return ReleaseAnswers(releases, failed, len(stale) - asked)
+
+    def _ask(self, question: RegistryQuestion, kept: CachedAnswer | None) -> tuple[Release, ...]:
+        address, credentials = apart(question.url)
+        answer = self.web.get(
+            address,
+            etag=kept.etag if kept else "",
+            modified=kept.modified if kept else "",
+            headers={"Accept": ACCEPT[question.ecosystem], **credentials},
+            cap=CAP,
+        )
+        if answer.status == 304 and kept:
+            self.shelf.put(question.url, CachedAnswer(kept.facts, self.now, kept.etag, kept.modified))
+            return _restore(kept)
+        if answer.status != 200:
+            raise UserError(
+                f"the registry answers {answer.status} for {question.name}", "look at the registry", "network"
+            )
+        found = _read(question, answer)
+        facts = [[release.version, release.withdrawn, release.runtime] for release in found]
+        self.shelf.put(question.url, CachedAnswer(facts, self.now, answer.etag, answer.modified))
+        return found
+
+
+def apart(address: str) -> tuple[str, Mapping[str, str]]:
+    """An address without the user in it, and the header that says the same."""
+    parts = urlsplit(address)
+    user, mark, host = parts.netloc.rpartition("@")
+    if not mark:
+        return address, {}
+    said = base64.b64encode(unquote(user).encode()).decode()
+    return parts._replace(netloc=host).geturl(), {"Authorization": f"Basic {said}"}
+
+
+def _restore(kept: CachedAnswer) -> tuple[Release, ...]:
+    return tuple(Release(str(version), bool(gone), str(runtime)) for version, gone, runtime in kept.facts)
+
+
+def _read(question: RegistryQuestion, answer: WebAnswer) -> tuple[Release, ...]:
+    try:
+        if question.ecosystem == "npm":
+            return tuple(_npm(json.loads(answer.content)))
+        if "json" in answer.content_type:
+            return _merge_releases(_simple(question.name, json.loads(answer.content)))
+        return _merge_releases(_page(question.name, answer.content.decode("utf-8", "replace")))
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, AssertionError):  # of html.parser
+        what = f"what the registry says of {question.name} cannot be read"
+        raise UserError(what, "look at the registry", "network") from None
+
+
+def _npm(document: Mapping[str, Any]) -> Iterator[Release]:
+    for version, entry in document["versions"].items():
+        engines = entry.get("engines") or {}
+        node = engines.get("node", "") if isinstance(engines, dict) else ""
+        yield Release(str(version), bool(entry.get("deprecated")), str(node))
+
+
+def _simple(package: str, document: Mapping[str, Any]) -> Iterator[Release]:
+    for file in document["files"]:
+        version = _version_in(package, str(file["filename"]))
+        if version:
+            yield Release(version, bool(file.get("yanked")), str(file.get("requires-python") or ""))
+
+
+def _page(package: str, text: str) -> Iterator[Release]:
+    page = _Links()
+    page.feed(text)
+    for name, withdrawn, runtime in page.found:
+        if version := _version_in(package, name):
+            yield Release(version, withdrawn, runtime)
+
+
+def _merge_releases(files: Iterable[Release]) -> tuple[Release, ...]:
+    """One release per version: withdrawn when all its files are."""
+    found: dict[str, Release] = {}
+    for file in files:
+        before = found.get(file.version, file)
+        found[file.version] = Release(file.version, before.withdrawn and file.withdrawn, before.runtime or file.runtime)
+    return tuple(found.values())
+
+
+def _version_in(package: str, filename: str) -> str:
+    """Which version of the package a file is; "" of another one's, which a page may list as well."""
+    try:
+        name, version = (parse_wheel_filename if filename.endswith(".whl") else parse_sdist_filename)(filename)[:2]
+        return str(version) if name == package else ""
+    except (InvalidWheelFilename, InvalidSdistFilename, InvalidVersion):
+        return ""
+
+
+class _Links(HTMLParser):
+    """(file name, withdrawn, requires-python) of each link on a page of the simple API."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[tuple[str, bool, str]] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        told = dict(attrs)
+        if tag == "a" and told.get("href"):
+            name = str(told["href"]).partition("#")[0].rpartition("/")[2]
+            self.found.append((name, "data-yanked" in told, told.get("data-requires-python") or ""))

@@ -1,0 +1,343 @@
+"""What in a repository's files would lead a package manager to files of this machine, or has it run one.
+
+Paths within the repository are ordinary: workspaces depend on each other by them. Pure: text in, values out.
+
+What of a repository's own words is handed to a package manager: what it needs to resolve, and no settings.
+
+Settings lead a manager anywhere, load code or write outside of its folder, so it gets none of them: its registry stands
+in its environment. Every web address in the other files is told (`addresses`), to be judged before the manager sees
+it. What two readers could read differently is refused. Pure: text in, values out.
+
+A folder apart in which a package manager works on one project of a commit: its data files, and an empty home.
+
+Before anything runs, what the files say is judged: places of the web that are not public, and paths that lead out of
+the repository, keep the manager out (`handed`, and the guard of the web).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import posixpath
+import re
+import tempfile
+import time
+import tomllib
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import yaml
+
+from ralph_mission.adapters.git.git import Git, TreeEntry
+from ralph_mission.adapters.http.address import parse_address
+from ralph_mission.adapters.http.guard import GuardedWeb
+from ralph_mission.adapters.packages.lockfiles import LARGEST, sizes
+from ralph_mission.adapters.packages.model import Project
+from ralph_mission.adapters.packages.node import plain_yaml
+from ralph_mission.adapters.packages.registries import SETTINGS, apart
+from ralph_mission.adapters.sandbox.process import FinishedProcess, run_foreign
+from ralph_mission.errors import UserError
+
+PATHS = ("package.json", "pnpm-workspace.yaml", "pyproject.toml", "uv.toml", "uv.lock")
+"""Where a text that looks like a path is one, or is a pattern of paths."""
+_RUN = re.compile(r"(?<![\w-])exec:", re.IGNORECASE)
+_LOCAL = re.compile(r"(?<![\w-])(?:file|link|portal):(/*+)([^\s\"'#:]*)", re.IGNORECASE)
+_ABSOLUTE = re.compile(r"/+\w|~[/\\]|[A-Za-z]:[/\\]|\\")
+_BRACES = re.compile(r"[{},()|!]")
+
+
+def leading_out(path: str, said: str) -> str:
+    """What of a text in the file at `path` leads out of the repository, or runs something; "" when nothing does."""
+    if _RUN.search(said):
+        return "names a package that a program makes"
+    return next((f'leads to "{place[:60]}"' for place in _places(path, said) if _outside(path, place)), "")
+
+
+def _places(path: str, said: str) -> Iterator[str]:
+    for slashes, rest in _LOCAL.findall(said):
+        relative = not slashes or (len(slashes) == 2 and rest.startswith("."))
+        yield rest if relative else f"/{rest or 'x'}"
+    if posixpath.basename(path) in PATHS:
+        yield from _BRACES.split(said)
+
+
+def _outside(path: str, written: str) -> bool:
+    place = unquote(written)
+    within = posixpath.normpath(posixpath.join(posixpath.dirname(path), place.replace("\\", "/")))
+    return bool(_ABSOLUTE.match(place)) or f"{within}/".startswith("../")
+
+
+Files = Mapping[str, bytes]
+Keys = tuple[str, ...]
+WORKSPACE = frozenset("packages catalog catalogs overrides packageExtensions peerDependencyRules".split())
+"""Of a pnpm-workspace.yaml: what belongs to the packages. The rest are settings of pnpm."""
+YOURSELF = "update it yourself, or take that out"
+_OWN_REGISTRY = re.compile(r"(?:registry|npmRegistryServer|index-url|url)\b")
+"""Begins the line of a settings file that names the one registry for everything."""
+_ASKED = frozenset("overrides resolutions pnpm workspaces catalog catalogs publishConfig".split())
+"""Of a package.json, beside all kinds of dependencies: what a manager reads."""
+_PROSE = frozenset("urls description readme authors maintainers license keywords classifiers".split())
+"""Of a `[project]`."""
+_TOLD = frozenset("deprecated funding license".split())
+"""Of a locked package."""
+_WEB = re.compile(r"https?:[^\s\"'<>|]*", re.IGNORECASE)
+_HOST = re.compile(r"https?:[/\\]*+[^/\\?#@]*+", re.IGNORECASE)
+_HOST_ENDS = re.compile(r"[/\\?#@]")
+_LEFT_OUT = str.maketrans("", "", "\t\r\n")
+"""Wherever they stand in an address, for those who read it as browsers do."""
+_QUOTED = 5
+"""How often an address is quoted within another one at most."""
+
+
+def files_for_manager(files: Files) -> dict[str, bytes]:
+    """The files as a manager gets them. Raises Trouble for what leads to this machine's files or another registry."""
+    for path, content in files.items():
+        text = _text(path, content)
+        if _is_settings(path):
+            _one_registry(path, text)
+            continue
+        for said in _strings_in(path, text):
+            if what := leading_out(path, said):
+                raise UserError(f"{path} {what}, which no package manager is handed", YOURSELF)
+    return {path: _reduce(path, content) for path, content in files.items() if not _is_settings(path)}
+
+
+def addresses(files: Files) -> tuple[str, ...]:
+    """Every web address that a manager could take from them. Raises Trouble for what cannot be read for sure."""
+    kept = {path: _text(path, content) for path, content in files.items() if not _is_settings(path)}
+    found = (url for path, text in kept.items() for said in _strings_in(path, text) for url in _urls(said))
+    return tuple(dict.fromkeys(found))
+
+
+# --- settings ------------------------------------------------------------------------
+
+
+def _is_settings(path: str) -> bool:
+    return posixpath.basename(path) in SETTINGS
+
+
+def _one_registry(path: str, text: str) -> None:
+    """Raises Trouble for settings that name a registry of some packages alone: without them another would be asked."""
+    lines = [line for line in text.splitlines() if "://" in line and line.lstrip()[:1] not in ("#", ";")]
+    if len(lines) > 1 or not all(map(_OWN_REGISTRY.match, lines)):
+        raise UserError(f"{path} names a registry of its own, and no settings are handed on", YOURSELF)
+
+
+def _reduce(path: str, content: bytes) -> bytes:
+    """A file without the settings in it, and a package.json without what has a manager bring another one."""
+    match posixpath.basename(path):
+        case "package.json":
+            manifest = _read(path, _text(path, content), json.loads)
+            kept = {name: value for name, value in manifest.items() if name not in ("packageManager", "devEngines")}
+            if "configDependencies" in _table(kept.get("pnpm")):
+                kept["pnpm"] = {k: v for k, v in kept["pnpm"].items() if k != "configDependencies"}
+        case "pnpm-workspace.yaml":
+            manifest = _read(path, _text(path, content), plain_yaml)
+            kept = {name: value for name, value in manifest.items() if name in WORKSPACE}
+            _one_registry(path, json.dumps({k: v for k, v in manifest.items() if k not in kept}, default=str))
+        case _:
+            return content
+    return content if kept == manifest else json.dumps(kept, indent=2).encode()  # which is YAML, too
+
+
+# --- addresses -----------------------------------------------------------------------
+
+
+def _strings_in(path: str, text: str) -> Iterator[str]:
+    """Each string of a file that a manager could ask for."""
+    base, suffix = posixpath.basename(path), posixpath.splitext(path)[1]
+    if base == "yarn.lock" and "\\" in text:
+        raise UserError(f"{path} is written in a way that can be read in two", "have yarn write it again")
+    if suffix == ".json":
+        yield from _strings(_read(path, text, json.loads), _silent_in(base))
+    elif suffix == ".toml" or base in ("uv.lock", "poetry.lock"):
+        yield from _strings(_read(path, text, tomllib.loads), _silent_in(base))
+    elif suffix in (".yml", ".yaml") or (base == "yarn.lock" and "__metadata:" in text):
+        yield from _strings(_read(path, text, plain_yaml), _silent_in(base))
+    else:
+        yield from (line for line in text.splitlines() if line.lstrip()[:1] not in ("#", ";"))
+
+
+def _silent_in(base: str) -> Callable[[Keys], bool]:
+    """Whether what stands at some keys of a file is for people alone."""
+    match base:
+        case "package.json":
+            return lambda keys: len(keys) == 1 and keys[0] not in _ASKED and "dependenc" not in keys[0].lower()
+        case "pyproject.toml":
+            return lambda keys: (
+                (len(keys) == 1 and keys[0] not in ("project", "dependency-groups", "build-system", "tool"))
+                or (len(keys) == 2 and (keys[0] == "tool") and keys[1] != "uv")
+                or (len(keys) == 2 and keys[0] == "project" and keys[1] in _PROSE)
+                or keys == ("tool", "uv", "build-backend")
+            )
+    return lambda keys: len(keys) == 3 and keys[0] == "packages" and keys[2] in _TOLD
+
+
+def _strings(value: Any, silent: Callable[[Keys], bool], keys: Keys = ()) -> Iterator[str]:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if not silent((*keys, str(key))):
+                yield str(key)
+                yield from _strings(inner, silent, (*keys, str(key)))
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _strings(inner, silent, (*keys, ""))
+    elif isinstance(value, str):
+        yield value
+
+
+def _urls(said: str) -> Iterator[str]:
+    for _ in range(_QUOTED):
+        said = said.translate(_LEFT_OUT)
+        yield from _addresses_in(said)
+        plain = unquote(said)
+        if plain == said:
+            return
+        said = plain
+    raise UserError("an address is quoted too often to be read", YOURSELF)
+
+
+def _addresses_in(said: str) -> Iterator[str]:
+    """The addresses in a text. A user's name may hold spaces and quotes: what stands before one is no host then."""
+    ends = 0
+    for found in _WEB.finditer(said):
+        if _HOST.fullmatch(found[0]):
+            if ends < found.end():
+                mark = _HOST_ENDS.search(said, found.end())
+                ends = mark.start() if mark else len(said)
+            if said[ends : ends + 1] == "@":
+                raise UserError("an address can be read in two ways", "write it out")
+        if "${" in found[0]:
+            raise UserError("an address has a variable in it", "write it out")
+        yield found[0]
+
+
+# --- reading -------------------------------------------------------------------------
+
+
+def _text(path: str, content: bytes) -> str:
+    try:
+        return content.decode().removeprefix("\ufeff")
+    except UnicodeDecodeError:
+        raise UserError(f"{path} is no text", "look at it") from None
+
+
+def _read(path: str, text: str, reader: Callable[[str], Any]) -> dict[str, Any]:
+    try:
+        return _table(reader(text)) if text.strip() else {}
+    except (ValueError, RecursionError, yaml.YAMLError):
+        raise UserError(f"{path} cannot be read for sure", "mend the file") from None
+
+
+def _table(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+Contents = dict[str, bytes]
+DATA = frozenset(
+    "package.json pyproject.toml uv.toml uv.lock package-lock.json npm-shrinkwrap.json yarn.lock pnpm-lock.yaml"
+    " pnpm-workspace.yaml .npmrc .yarnrc .yarnrc.yml".split()
+)
+"""What is read for a package manager; the settings among them are not handed on."""
+OUTPUT = 4_000_000
+NAMES = 5.0  # seconds for one name to be found
+PLACES = 40  # that the files of one project may name
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """A folder with one project in it, and a manager to work there for `seconds` at most in each step."""
+
+    folder: Path
+    lock: str
+    home: Path
+    program: str
+    environment: Mapping[str, str]
+    seconds: float
+    until: float = math.inf  # of `time.monotonic`; no step lasts longer
+
+    def run(self, arguments: Sequence[str]) -> None:
+        """Raises Trouble when it fails, with the last line that it said."""
+        done = self.ask(arguments)
+        if done.code != 0:
+            said = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
+            how = "took too long" if done.timed_out else (said[-1].strip() if said else f"exit code {done.code}")
+            raise UserError(f"{Path(self.program).name} refuses: {without_credentials(how)}", "run it there to see why")
+
+    def ask(self, arguments: Sequence[str]) -> FinishedProcess:
+        """What came of it, for those who read more than its exit code."""
+        return run_foreign(
+            (self.program, *arguments),
+            cwd=(self.folder / self.lock).parent,
+            home=self.home,
+            timeout=max(0.0, min(self.seconds, self.until - time.monotonic())),
+            output_cap=OUTPUT,
+            extra_env=self.environment,
+        )
+
+    def read(self, path: str) -> str:
+        """A file's text, line ends as they are."""
+        return (self.folder / path).read_bytes().decode()
+
+    def write(self, path: str, text: str) -> None:
+        """Replace a file's text."""
+        (self.folder / path).write_bytes(text.encode())
+
+
+@contextmanager
+def scratch_project(
+    project: Project,
+    files: Contents,
+    program: str,
+    environment: Mapping[str, str],
+    scratch: Path,
+    seconds: float,
+    until: float,
+) -> Iterator[Room]:
+    """A room with these files, gone afterwards. Raises Trouble for what `handed` refuses."""
+    with tempfile.TemporaryDirectory(prefix="packages-", dir=scratch) as own:
+        folder = Path(own) / "files"
+        for path, content in files_for_manager(files).items():
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_bytes(content)
+        yield Room(folder, project.path, Path(own) / "home", program, environment, seconds, until)
+
+
+def contents(git: Git, entries: Mapping[str, TreeEntry], project: Project) -> Contents:
+    """Manifests, settings and the lock file: those in the folder of the lock file, and manifests below it.
+
+    Raises Trouble for one that is too large, which nobody could read instead.
+    """
+    folder = posixpath.dirname(project.path)
+    wanted = {*project.manifests, project.path}
+    wanted |= {p for p in entries if posixpath.dirname(p) == folder and posixpath.basename(p) in DATA}
+    held = {path: entries[path].oid for path in sorted(wanted) if path in entries}
+    found = sizes(git, list(held.values()))
+    if large := [path for path, oid in held.items() if found.get(oid, 0) > LARGEST]:
+        raise UserError(f"{large[0]} is too large", "update it yourself")
+    blobs = git.blobs(held.values())
+    return {path: blobs[oid] for path, oid in held.items()}
+
+
+def astray(files: Contents, base: str, allow: Collection[str], until: float) -> str:
+    """Why a package manager must not read these files, or ask `base`; "" when it may. Nothing was asked but names."""
+    try:
+        files_for_manager(files)
+        named = (*addresses(files), *([apart(base)[0]] if base else []))
+        asked = {parse_address(url).origin: url for url in named}
+        if len(asked) > PLACES:
+            raise UserError(f"its files name more than {PLACES} places of the web", "update it yourself")
+        for url in asked.values():
+            GuardedWeb(allow, min(NAMES, until - time.monotonic())).admit(url)
+    except UserError as trouble:
+        return f"{trouble.what}; {trouble.next_step}"
+    return ""
+
+
+def without_credentials(said: str) -> str:
+    """A text without what opens a registry: whoever does is named in its address."""
+    return re.sub(r"(?<=://)[^/\s]+@", "", said)

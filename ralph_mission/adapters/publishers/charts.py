@@ -1,0 +1,73 @@
+"""The chart of a watched value: what it shows, in words too, and its picture."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from datetime import datetime
+from io import BytesIO
+from math import isfinite
+
+from ralph_mission.adapters.publishers.texts import label, thousands, words
+from ralph_mission.mission.model.mission import Signal
+from ralph_mission.mission.model.posts import Chart
+
+LEAST, MOST = 3, 60  # points
+Points = Sequence[tuple[datetime, float]]
+
+
+def chart(signal: Signal, about: str) -> Chart | None:
+    """What a finding's values show; None where they are too few to show anything."""
+    points = tuple(sorted(point for point in signal.series if isfinite(point[1])))
+    if len(points) < LEAST:
+        return None
+    told = {name: words(str(value)) for name, value in signal.facts if name in ("watch", "unit")}
+    title = words(": ".join(filter(None, (about, label(told.get("watch", ""))))))
+    unit = told.get("unit", "")
+    return Chart(title, unit, _thin(points), _alt(title, unit, points))
+
+
+def _thin(points: Points) -> tuple[tuple[datetime, float], ...]:
+    """At most `MOST` of them, the first and the last included."""
+    if len(points) <= MOST:
+        return tuple(points)
+    return tuple(points[round(at * (len(points) - 1) / (MOST - 1))] for at in range(MOST))
+
+
+def _alt(title: str, unit: str, points: Points) -> str:
+    values = [value for _, value in points]
+    (start, first), (end, last) = points[0], points[-1]
+    numbers = (("first", first), ("last", last), ("lowest", min(values)), ("highest", max(values)))
+    told = ", ".join(f"{name} {thousands(value, 4)}{unit and ' ' + unit}" for name, value in numbers)
+    return f"Line chart of {title}, {start:%Y-%m-%d %H:%M} to {end:%Y-%m-%d %H:%M} UTC, {len(points)} values: {told}."
+
+
+def png(chart: Chart) -> bytes:
+    """The picture; b"" where it cannot be drawn: a picture is never worth a post."""
+    try:
+        with warnings.catch_warnings(action="ignore"):  # such as of a letter that no font here has
+            return _draw(chart)
+    except Exception:  # a drawing library has many ways to fail, and none of them matters
+        return b""
+
+
+def _draw(chart: Chart) -> bytes:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg  # a second to load
+    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 4.5), dpi=100, layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.add_subplot()
+    times, values = zip(*chart.points, strict=True)
+    axes.plot(times, values, color="#1f6feb", linewidth=2)
+    axes.set_title(chart.title, parse_math=False)
+    axes.set_ylabel(chart.unit, parse_math=False)
+    places = AutoDateLocator()  # type: ignore[no-untyped-call]  # of a typed library
+    axes.xaxis.set_major_locator(places)
+    axes.xaxis.set_major_formatter(ConciseDateFormatter(places))  # type: ignore[no-untyped-call]  # of a typed library
+    axes.grid(alpha=0.3)
+    axes.spines[["top", "right"]].set_visible(False)
+    content = BytesIO()
+    figure.savefig(content, format="png", metadata={"Software": None})
+    return content.getvalue()

@@ -1,0 +1,157 @@
+"""The press: from a finding to the exact texts for each network, and from an intended post to its receipt.
+
+What came of a part of a post, and what that means for the whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ralph_mission.adapters.publishers import texts
+from ralph_mission.adapters.publishers.channel import Channel, OutboxFolder
+from ralph_mission.adapters.publishers.settings import Publishers
+from ralph_mission.adapters.publishers.texts import template_facts
+from ralph_mission.errors import UserError
+from ralph_mission.mission.model.effects import Fate, Publish, Receipt
+from ralph_mission.mission.model.mission import Finding
+from ralph_mission.mission.model.posts import Post, Wording
+
+CONTENT = "content"
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """What words a finding. `ready`: it may be said without asking."""
+
+    name: str
+    source: str
+    ready: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Pressroom:
+    """Implements `mission.ports.PostPublisher` over the networks that are set up."""
+
+    settings: Publishers
+    channels: Sequence[Channel]
+    outbox: OutboxFolder | None = None  # where a staged cycle puts its posts
+
+    @property
+    def networks(self) -> tuple[str, ...]:
+        """Where a post goes, in order."""
+        return tuple(channel.network for channel in self.channels)
+
+    def word(self, finding: Finding) -> Wording | None:
+        """What its typed facts say by the owner's template, or for a draft by ours. None: nothing is to be said."""
+        facts = template_facts(finding)
+        template = self._template(finding) if facts and self.channels else None
+        if template is None:
+            return None
+        key = (finding.fingerprint, finding.signal.occurrence)
+        try:
+            posts, troubles = self._posts(template, finding, facts)
+        except UserError as trouble:
+            return Wording(*key, trouble=f"{trouble.what}; {trouble.next_step}")
+        if not posts and not troubles:
+            return None
+        return Wording(*key, posts, "; ".join(troubles), ready=template.ready and bool(posts))
+
+    def measure(self, network: str, parts: Sequence[str]) -> Post:
+        """Raises Trouble for what the network does not take."""
+        return texts.measure_post(network, parts)
+
+    def find(self, effect: Publish) -> Receipt | None:
+        """What is certainly out already."""
+        channel = self._channel(effect.network)
+        return channel.find(effect.key) if channel else None
+
+    def publish(self, effect: Publish) -> Receipt:
+        """Say it once, where it belongs."""
+        channel = self._channel(effect.network)
+        if channel is None:
+            return Receipt(effect.key, "failed", detail=f"{effect.network} is not set up here: see ralph doctor")
+        return channel.publish(effect.key, effect.post)
+
+    def stage(self, effect: Publish) -> Receipt:
+        """A file in the outbox, whatever network it is for."""
+        return self.outbox.stage(effect.key, effect.post) if self.outbox else Receipt(effect.key, "staged")
+
+    def _channel(self, network: str) -> Channel | None:
+        return next((channel for channel in self.channels if channel.network == network), None)
+
+    def _template(self, finding: Finding) -> Template | None:
+        """The owner's, by watch before kind; else ours, for content and for what the owner wants announced."""
+        from ralph_mission.adapters.publishers import channel as drafts
+
+        told = dict(finding.signal.facts)
+        kind, watch = finding.kind, str(told.get("watch", ""))
+        for name in (watch, kind):
+            if name in self.settings.templates:
+                return Template(name, self.settings.templates[name], ready=True)
+        if kind == drafts.COMPLETED and self.settings.announce:
+            return Template(kind, drafts.ANNOUNCEMENT, ready=True)
+        ours = drafts.TEXTS.get(str(told.get("sort", ""))) if kind == CONTENT else None
+        return Template(watch or kind, ours, ready=False) if ours else None
+
+    def _posts(
+        self, template: Template, finding: Finding, facts: Mapping[str, Any]
+    ) -> tuple[tuple[Post, ...], tuple[str, ...]]:
+        """What each network gets, and why another one gets nothing. Raises Trouble where the template fails."""
+        from ralph_mission.adapters.publishers import charts, templates  # Jinja2 takes a while to load
+
+        said = templates.render(template.name, template.source, facts)
+        if not said:
+            return (), ()
+        chart = charts.chart(finding.signal, str(facts["about"])) if self.settings.charts else None
+        posts, troubles = list[Post](), list[str]()
+        for network in self.networks:
+            try:
+                posts.append(replace(texts.measure_post(network, texts.split_text(said, network)), chart=chart))
+            except UserError as trouble:
+                troubles.append(f"{template.name} on {network}: {trouble.what}; {trouble.next_step}")
+        return tuple(posts), tuple(troubles)
+
+
+LONGEST = 300  # characters of a detail
+
+
+@dataclass(frozen=True, slots=True)
+class PartResult:
+    """Of one part: `id` and `url` by the network; `detail` why not, for people; `wait` for how many seconds."""
+
+    status: Fate
+    id: str = ""
+    url: str = ""
+    detail: str = ""
+    wait: float = 0.0
+
+    @property
+    def out(self) -> bool:
+        """Whether it is there for all to see."""
+        return self.status in ("done", "adopted")
+
+
+def in_order(key: str, parts: Sequence[str], say: Callable[[int, str, str], PartResult]) -> Receipt:
+    """Say each part once, in order: `say` gets its place, its text and the id of the last one that has one.
+
+    Once the first is out the receipt says so, and what is missing; doubt about a later part is doubt about the whole.
+    """
+    first = last = say(0, parts[0], "")
+    if not first.out:
+        return Receipt(key, first.status, detail=first.detail[:LONGEST], wait=first.wait)
+    for at, part in enumerate(parts[1:], 1):
+        if not last.id:  # nothing to reply to: a second part alone would make no sense
+            return _receipt(key, first.status, first, f"{first.detail}; the other parts were not sent")
+        now = say(at, part, last.id)
+        if not now.out:
+            told = f"{at} of {len(parts)} parts are out; {now.detail}"
+            return _receipt(key, "unknown" if now.status == "unknown" else first.status, first, told)
+        last = now if now.id else last
+    return _receipt(key, first.status, first, first.detail)
+
+
+def _receipt(key: str, status: Fate, first: PartResult, told: str) -> Receipt:
+    name = f"id={first.id} " if first.id else ""
+    return Receipt(key, status, url=first.url, detail=f"{name}{told}".strip()[:LONGEST])

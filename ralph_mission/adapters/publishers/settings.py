@@ -1,0 +1,107 @@
+"""What is published, where and when: the `publishers:` section of ralph.yml. Secrets stand in the environment alone."""
+
+from __future__ import annotations
+
+import re
+from datetime import time, timedelta
+from pathlib import PurePosixPath
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+
+from ralph_mission.mission.model.mission import Limits
+
+CEILING = Limits().posts_per_day
+NETWORKS = ("twitter", "telegram", "discord", "outbox")
+"""The order in which a post goes out."""
+_UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
+
+
+def _hours(said: str) -> str:
+    hours = r"([01]\d|2[0-3]):[0-5]\d"
+    if not re.fullmatch(f"{hours}-{hours}", said) or said[:5] == said[6:]:
+        raise ValueError("two times of the day in UTC, such as 22:00-07:00")
+    return said
+
+
+def _below(path: str) -> str:
+    place = PurePosixPath(path)
+    if not place.parts or place.is_absolute() or ".." in place.parts or ".git" in place.parts or "\\" in path:
+        raise ValueError("a folder of the repository, such as .ralph/outbox")
+    return path
+
+
+def _sound(templates: dict[str, str]) -> dict[str, str]:
+    if templates:
+        from ralph_mission.adapters.publishers.templates import check  # takes a while to load
+
+        for name, source in templates.items():
+            check(name, source)
+    return templates
+
+
+class PublisherSection(BaseModel):
+    """Frozen, and strict about its keys."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+Slug = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,39}$")]
+"""A kind of finding, or the name of a watch."""
+Template = Annotated[str, StringConstraints(min_length=1, max_length=4_000)]
+
+
+class TwitterSettings(PublisherSection):
+    """X. It needs `TWITTER_API_KEY`, `_API_SECRET`, `_ACCESS_TOKEN` and `_ACCESS_TOKEN_SECRET`."""
+
+
+class TelegramSettings(PublisherSection):
+    """A channel or a group of Telegram. It needs `TELEGRAM_BOT_TOKEN` and `TELEGRAM_CHANNEL_ID`."""
+
+
+class DiscordSettings(PublisherSection):
+    """A channel of Discord. It needs `DISCORD_WEBHOOK_URL`."""
+
+
+class OutboxSettings(PublisherSection):
+    """A folder of files for a person to send."""
+
+    path: Annotated[str, StringConstraints(min_length=1, max_length=200), AfterValidator(_below)] = Field(
+        ".ralph/outbox", description="The folder, below the repository's top; git is told to ignore what is in it."
+    )
+
+
+class Publishers(PublisherSection):
+    """Where posts go, what they say, and when they may."""
+
+    twitter: TwitterSettings | None = Field(None, description="X; `{}` switches it on.")
+    telegram: TelegramSettings | None = Field(None, description="Telegram; `{}` switches it on.")
+    discord: DiscordSettings | None = Field(None, description="Discord; `{}` switches it on.")
+    outbox: OutboxSettings | None = Field(None, description="Files for a person to send; in use where no network is.")
+    templates: Annotated[dict[Slug, Template], AfterValidator(_sound)] = Field(
+        {}, description="By kind of finding or name of a watch: what is posted at once, as a Jinja2 template."
+    )
+    announce: tuple[Slug, ...] = Field((), description="Kinds of missions that are announced once they are merged.")
+    quiet_hours: Annotated[str, AfterValidator(_hours)] | None = Field(
+        None, description="Times of the day in UTC between which nothing is posted, such as 22:00-07:00."
+    )
+    per_day: Annotated[int, Field(strict=True, ge=0, le=CEILING)] = Field(
+        CEILING, description="Posts on each network in a day; the default is the ceiling."
+    )
+    pause: Annotated[str, StringConstraints(pattern=r"^[1-9]\d{0,2}[mhd]$")] | None = Field(
+        None, description="The least time between two posts on one network, such as 5m or 2h."
+    )
+    charts: bool = Field(True, description="Whether a chart goes with a post whose watch has the values for one.")
+
+    @property
+    def apart(self) -> timedelta:
+        """The least time between two posts on one network."""
+        return int(self.pause[:-1]) * _UNITS[self.pause[-1]] if self.pause else timedelta(0)
+
+    @property
+    def quiet(self) -> tuple[time, time] | None:
+        """From when to when nothing is posted, in UTC."""
+        if self.quiet_hours is None:
+            return None
+        start, end = (time.fromisoformat(one) for one in self.quiet_hours.split("-"))
+        return start, end

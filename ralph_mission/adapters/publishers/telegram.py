@@ -1,0 +1,135 @@
+"""Telegram: messages of a bot by the Bot API. Its token is a part of every address, so no address is ever shown.
+
+Texts are plain: they are escaped for the parse mode HTML, in which nothing of ours is mark-up.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ralph_mission.adapters.publishers.channel import Draw, read_secrets
+from ralph_mission.adapters.publishers.press import PartResult, in_order
+from ralph_mission.adapters.publishers.texts import units
+from ralph_mission.adapters.publishers.wire import PATIENCE, Answer, ask, base, no, open_session
+from ralph_mission.errors import UserError
+from ralph_mission.mission.model.effects import Receipt
+from ralph_mission.mission.model.posts import Post
+from ralph_mission.safety.text import inline_words
+
+NAMES = ("TELEGRAM_BOT_TOKEN", "TELEGRAM_CHANNEL_ID")
+USUAL = "https://api.telegram.org"
+CAPTION = 1_024  # UTF-16 units
+KEYS = f"look at {' and '.join(NAMES)}, and whether the bot may write there"
+MENDS = dict.fromkeys((400, 401, 403, 404), KEYS)
+
+
+@dataclass(frozen=True, slots=True)
+class TelegramChannel:
+    """One chat, channel or group, through one bot."""
+
+    url: str
+    token: str = field(repr=False)
+    chat: str
+    draw: Draw
+    patience: float = PATIENCE
+    network: str = "telegram"
+
+    def publish(self, key: str, post: Post) -> Receipt:
+        """One message for each part. The chart carries the first as its caption; else it follows what is out."""
+        picture = self.draw(post.chart) if post.chart else b""
+        return in_order(key, post.parts, lambda at, part, to: self._say(part, to, b"" if at else picture))
+
+    def find(self, key: str) -> Receipt | None:
+        """None: a bot cannot look through a chat."""
+        return None
+
+    def check(self) -> str:
+        """Which bot writes in which chat. Raises Trouble."""
+        bot = self._result(self._call("getMe")).get("username")
+        chat = self._result(self._call("getChat", chat_id=self.chat))
+        title = chat.get("title") or chat.get("username") or "a private chat"
+        return f"as {inline_words(str(bot), 60)} in {inline_words(str(title), 60)}"
+
+    def _result(self, answer: Answer) -> Mapping[str, Any]:
+        if _result(answer) is None:
+            raise UserError(no("Telegram", answer, _reason(answer), MENDS, _wait(answer)).detail, KEYS)
+        return _result(answer) or {}
+
+    def _say(self, text: str, to: str, picture: bytes) -> PartResult:
+        if picture and units(text) <= CAPTION:
+            shown = self._photo(picture, to, caption=html.escape(text, quote=False), parse_mode="HTML")
+            if shown.status != "failed" or shown.detail.startswith("later"):
+                return shown
+            picture = b""  # refused for good, and certainly not there
+        answer = self._post("sendMessage", to, text=html.escape(text, quote=False), parse_mode="HTML")
+        made = self._said(answer)
+        if picture and made.out:
+            self._photo(picture, made.id)
+        return made
+
+    def _photo(self, picture: bytes, to: str, **fields: str) -> PartResult:
+        url = self._address("sendPhoto")
+        data = {"chat_id": self.chat, **fields, **({"reply_parameters": json.dumps(_reply(to))} if to else {})}
+        files = {"photo": ("chart.png", picture, "image/png")}
+        return self._said(ask(lambda: open_session(self.patience).request("POST", url, data=data, files=files)))
+
+    def _post(self, method: str, to: str, **fields: object) -> Answer:
+        url, more = self._address(method), {"reply_parameters": _reply(to)} if to else {}
+        return ask(
+            lambda: open_session(self.patience).request("POST", url, json={"chat_id": self.chat, **fields, **more})
+        )
+
+    def _call(self, method: str, **query: str) -> Answer:
+        return ask(lambda: open_session(self.patience).request("GET", self._address(method), params=query))
+
+    def _address(self, method: str) -> str:
+        return f"{self.url}/bot{self.token}/{method}"
+
+    def _said(self, answer: Answer) -> PartResult:
+        result = _result(answer)
+        name = result.get("message_id") if result else None
+        if result and isinstance(name, int):
+            return PartResult("done", str(name), _link(result, name))
+        return no("Telegram", answer, _reason(answer), MENDS, _wait(answer))
+
+
+def build(draw: Draw, environment: Mapping[str, str] = os.environ) -> TelegramChannel:
+    """Raises Unset without its secrets, Trouble for what cannot be used."""
+    token, chat = read_secrets(environment, NAMES, "telegram")
+    if not token.replace(":", "").replace("-", "").replace("_", "").isalnum():
+        raise UserError("TELEGRAM_BOT_TOKEN is no token of a bot", "copy it anew from @BotFather")
+    return TelegramChannel(base(environment, "TELEGRAM_API_URL", USUAL), token, chat, draw)
+
+
+def _reply(to: str) -> dict[str, object]:
+    return {"message_id": int(to), "allow_sending_without_reply": True}
+
+
+def _result(answer: Answer) -> Mapping[str, Any] | None:
+    result = answer.body.get("result")
+    return result if answer.ok and answer.body.get("ok") is True and isinstance(result, Mapping) else None
+
+
+def _reason(answer: Answer) -> str:
+    told = answer.body.get("description")
+    return inline_words(told, 120) if isinstance(told, str) else ""
+
+
+def _wait(answer: Answer) -> object:
+    told = answer.body.get("parameters")
+    return told.get("retry_after") if isinstance(told, Mapping) else None
+
+
+def _link(message: Mapping[str, Any], name: int) -> str:
+    """The address of a message: of a public chat by its name, of a channel or large group for its members."""
+    chat = message.get("chat")
+    told = chat if isinstance(chat, Mapping) else {}
+    user, number = str(told.get("username") or ""), str(told.get("id") or "")
+    if user.isascii() and user.replace("_", "").isalnum():
+        return f"https://t.me/{user}/{name}"
+    return f"https://t.me/c/{number[4:]}/{name}" if number.startswith("-100") and number[4:].isdigit() else ""

@@ -1,0 +1,140 @@
+"""Templates of posts: Jinja2 in a sandbox, and of its language only what cannot run away.
+
+A template is the owner's, its facts are not. It may show facts, choose and count through rows; it calls nothing, sets
+nothing, multiplies no text, and ends in time because loops go over facts alone, at most two deep.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from functools import cache
+from typing import Any
+
+from jinja2 import StrictUndefined, TemplateError, TemplateSyntaxError, UndefinedError, nodes
+from jinja2.runtime import Context, LoopContext
+from jinja2.sandbox import SandboxedEnvironment
+
+from ralph_mission.adapters.publishers.texts import FILTERS, number
+from ralph_mission.errors import UserError
+
+LONGEST = 6_000  # characters of what a template makes
+DEPTH = 2  # of loops
+LANGUAGE = (
+    *(nodes.Template, nodes.Output, nodes.TemplateData, nodes.Name, nodes.Const, nodes.Getattr, nodes.Getitem),
+    *(nodes.If, nodes.For, nodes.CondExpr, nodes.Compare, nodes.Operand, nodes.And, nodes.Or, nodes.Not, nodes.Neg),
+    *(nodes.Add, nodes.Sub, nodes.Mul, nodes.Div, nodes.Concat, nodes.Filter, nodes.Test, nodes.Keyword),
+)
+KEPT = ("abs", "capitalize", "default", "first", "last", "length", "lower", "title", "trim", "upper")
+"""Of Jinja2's own filters."""
+TESTS = ("defined", "undefined", "none", "string", "number")
+Value = str | Decimal | Sequence[Any] | Mapping[str, Any]
+
+
+# --- the language ----------------------------------------------------------------------
+
+
+class _Sandbox(SandboxedEnvironment):
+    intercepted_binops = frozenset("+-*/")
+
+    def is_safe_callable(self, obj: Any) -> bool:
+        return False
+
+    def getattr(self, obj: Any, attribute: str) -> Any:
+        """A fact by its name; of Python's own attributes only what a loop tells of its place."""
+        if isinstance(obj, LoopContext):
+            told = super().getattr(obj, attribute)
+            return self.undefined(obj=obj, name=attribute) if callable(told) else told
+        return self.getitem(obj, attribute)
+
+    def getitem(self, obj: Any, argument: Any) -> Any:
+        """What stands there in a row or a ranking, whatever else Python knows under that name."""
+        try:
+            return obj[argument]
+        except (LookupError, TypeError):
+            return self.undefined(obj=obj, name=argument)
+
+    def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
+        """Arithmetic is for numbers, and exact."""
+        return super().call_binop(context, operator, number(left), number(right))
+
+
+def _text(value: Any) -> Any:
+    """What is shown, if it is one fact. Raises ValueError for a whole row or ranking: only Python would write it so."""
+    if isinstance(value, str | int | float | Decimal | StrictUndefined):
+        return value
+    raise ValueError("what is no text is shown: name a cell of it, or use a filter such as cells")
+
+
+def _join(values: Sequence[Any], between: object = "") -> str:
+    """These in a row. Raises ValueError for what would be far too long: it may stand in another one."""
+    said = [str(value) for value in values]
+    if sum(map(len, said)) + len(said) * len(str(between)) > LONGEST:
+        raise ValueError(f"more than {LONGEST:,} characters are joined")
+    return str(between).join(said)
+
+
+@cache
+def _sandbox() -> _Sandbox:
+    made = _Sandbox(undefined=StrictUndefined, finalize=_text, trim_blocks=True, lstrip_blocks=True)
+    made.globals.clear()
+    made.filters = {**{name: made.filters[name] for name in KEPT}, **FILTERS, "join": _join}
+    made.tests = {name: made.tests[name] for name in TESTS} | {n: t for n, t in made.tests.items() if not n.isalpha()}
+    return made
+
+
+def check(name: str, source: str) -> None:
+    """Raises ValueError, in words, for a template that cannot be used."""
+    try:
+        _speaks(name, _sandbox().parse(source))
+        _sandbox().from_string(source)
+    except TemplateSyntaxError as error:
+        raise ValueError(f"the template {name} cannot be read: {error.message}, line {error.lineno}") from None
+    except RecursionError:
+        raise ValueError(f"the template {name} cannot be read: too much stands within each other") from None
+
+
+def _speaks(name: str, tree: nodes.Template) -> None:
+    """Raises ValueError for what is not of our language; before it is compiled, which counts constants together."""
+    for node in tree.find_all(nodes.Node):
+        if not isinstance(node, LANGUAGE):
+            raise ValueError(f"the template {name} may not use {type(node).__name__.lower()}, line {node.lineno}")
+        if isinstance(node, nodes.For) and (_depth(node) > DEPTH or node.recursive):
+            raise ValueError(f"the template {name} has loops more than {DEPTH} deep, line {node.lineno}")
+
+
+def _depth(loop: nodes.Node) -> int:
+    return 1 + max((_depth(inner) for inner in loop.find_all(nodes.For)), default=0)
+
+
+def render(name: str, source: str, facts: Mapping[str, Value]) -> str:
+    """What the template says of these facts, without blanks around. Raises Trouble that names what is missing."""
+    said, length = [], 0
+    try:
+        for piece in _sandbox().from_string(source).generate(facts):
+            said.append(piece)
+            length += len(piece)
+            if length > LONGEST:
+                raise UserError(f"the template {name} says more than {LONGEST:,} characters", "shorten it in ralph.yml")
+    except UndefinedError as error:
+        raise _missing(name, str(error.message), facts) from None
+    except (TemplateError, ArithmeticError, TypeError, ValueError) as error:
+        raise UserError(f"the template {name} fails: {str(error)[:120]}", "mend publishers.templates") from None
+    except RecursionError:
+        raise UserError(f"the template {name} fails: it is too deep", "mend publishers.templates") from None
+    lines = [line.rstrip() for line in "".join(said).strip().splitlines()]
+    return "\n".join(lines)
+
+
+def _missing(name: str, said: str, facts: Mapping[str, Value]) -> UserError:
+    missing = (re.findall("'([^']*)'", said) or [said])[-1]  # Jinja2 names it last, in quotation marks
+    there = ", ".join(sorted(_names(facts)))[:600]
+    return UserError(f"the template {name} wants the fact {missing}, which is not there", f"there are: {there}")
+
+
+def _names(facts: Mapping[str, Any], before: str = "") -> list[str]:
+    names: list[str] = []
+    for name, value in facts.items():
+        names += _names(value, f"{before}{name}.") if isinstance(value, Mapping) else [f"{before}{name}"]
+    return names

@@ -1,0 +1,271 @@
+"""A run of the loop as a JSON document for programs: the keys are a contract.
+
+What a person sees while a loop runs, always on stderr: who plays, what is done, what it cost, what changed.
+
+A terminal gets a live line below the history; everything else (a log, a pipe) gets plain lines. A reader that has gone
+away never stops a loop. What a voice says is redacted as its last step, whoever said it before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, TextIO
+
+from ralph_mission.adapters.report.voice import safe
+from ralph_mission.loop.model.order import RunResult, RunSpec
+from ralph_mission.loop.model.state import HatOutput, RunSnapshot, RunState, SessionUsage
+from ralph_mission.safety.secrets import redact
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.status import Status
+    from rich.text import Text
+
+
+def account_document(
+    account: RunResult,
+    stories: tuple[int, int] | None,
+    complaints: Sequence[str] = (),
+    isolation: str = "",
+    secrets: Sequence[str] = (),
+) -> dict[str, object]:
+    """The run as `ralph run --json` prints it; `stories`: how many pass, of how many. None of `secrets` is in it.
+
+    `complaints` are about files that the run found otherwise than the one before had left them;
+    `isolation` says how far sessions were kept apart.
+    """
+    ending, usage = account.ending, account.state.usage
+    told: dict[str, object] = {
+        "ending": ending.reason,
+        "code": ending.code,
+        "detail": ending.detail,
+        "next": ending.next_step,
+        "run": account.state.run_id,
+        "sessions": account.state.iteration,
+        "isolation": isolation,
+        "stories": {"passing": stories[0], "total": stories[1]} if stories else None,
+        "usage": _usage(usage),
+        "played": [
+            {
+                "session": output.iteration,
+                "hat": output.hat,
+                "agent": output.agent,
+                "failure": output.failure,
+                "calls": len(output.calls),
+                "usage": _usage(output.usage),
+            }
+            for output in account.outputs
+        ],
+        "reverted": [
+            {"session": output.iteration, "path": change.path, "how": change.how, "why": change.reverted}
+            for output in account.outputs
+            for change in output.reverted
+        ]
+        + [
+            {"session": account.state.iteration + 1, "path": change.path, "how": change.how, "why": change.reverted}
+            for change in account.cut
+        ],
+        "refused": [{"session": output.iteration, "why": why} for output in account.outputs for why in output.refused],
+        "left_running": [
+            {"session": output.iteration, "command": command}
+            for output in account.outputs
+            for command in output.left_running
+        ],
+        "complaints": list(complaints),
+    }
+    return {name: redact_values(value, secrets) for name, value in told.items()}
+
+
+def redact_values(value: object, secrets: Sequence[str]) -> object:
+    """The same without secrets in its texts; names of fields are ours."""
+    if isinstance(value, str):
+        return redact(value, secrets)
+    if isinstance(value, dict):
+        return {name: redact_values(inner, secrets) for name, inner in value.items()}
+    return [redact_values(inner, secrets) for inner in value] if isinstance(value, list) else value
+
+
+def _usage(usage: SessionUsage) -> dict[str, object]:
+    return {
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+        "cost_usd": usage.cost_usd,
+        "unpriced_sessions": usage.untold,
+        "seconds": round(usage.seconds, 3),
+        "turns": usage.turns,
+    }
+
+
+SHOWN = 5  # paths and refused commands of one session that are named
+WIDEST = 200  # characters of a command
+
+
+@contextmanager
+def telling(stream: TextIO, secrets: Sequence[str], now: Callable[[], datetime]) -> Iterator[PlainRunProgress]:
+    """A voice on `stream` for the length of a run, live on a terminal, plain elsewhere; `secrets` are never said."""
+    if not stream.isatty():
+        yield PlainRunProgress(stream, secrets)
+        return
+    from rich.console import Console
+
+    console = Console(file=stream, highlight=False, markup=False, emoji=False)
+    with console.status("starting") as status:
+        yield LiveRunProgress(stream, secrets, console, status, now)
+
+
+@dataclass(slots=True)
+class PlainRunProgress:
+    """`ports.RunProgress` as lines, for logs and pipes. `secrets` are known values that no line may hold."""
+
+    stream: TextIO
+    secrets: Sequence[str]
+
+    def note(self, text: str) -> None:
+        """A line of its own."""
+        self._say(safe(text))
+
+    def began(self, order: RunSpec, state: RunState) -> None:
+        """`run 20260504-120000-prd: at most 10 sessions`"""
+        how = f"goes on after session {state.iteration}" if state.iteration else "begins"
+        dollars = f", ${order.limits.usd:.2f}" if order.limits.usd is not None else ""
+        limits = f"{order.limits.iterations} sessions, {clock(order.limits.runtime)}{dollars}"
+        self._say(f"run {state.run_id} {how}; at most {limits}")
+
+    def session(self, order: RunSpec, state: RunState, hat: str, board: RunSnapshot) -> None:
+        """`[3/10] builder, US-003 Search, 2/5 stories, $0.12, 1m05s`"""
+        self._say(standing(order, state, hat, board))
+
+    def output(self, order: RunSpec, state: RunState, output: HatOutput) -> None:
+        """What came of it, indented, and what was undone."""
+        for line in came(output):
+            self._say(f"  {line}")
+
+    def waiting(self, seconds: float, why: str) -> None:
+        """`  waiting 1m00s: rate limit`"""
+        self._say(f"  waiting {clock(seconds)}: {safe(why)}")
+
+    def ended(self, order: RunSpec, account: RunResult) -> None:
+        """`complete: 5 sessions, $0.40, 3m12s`"""
+        ending, state = account.ending, account.state
+        took = ", ".join(filter(None, (cost_text(state.usage, state.elapsed), *usage_parts(state.usage))))
+        self._say(f"{ending.reason}: {safe(ending.detail)}; in all {took}")
+        if ending.next_step:
+            self._say(f"  {safe(ending.next_step)}")
+
+    def _say(self, line: str) -> None:
+        with suppress(OSError, ValueError):  # ValueError: the stream was closed
+            print(redact(line, self.secrets), file=self.stream, flush=True)
+
+
+@dataclass(slots=True)
+class LiveRunProgress(PlainRunProgress):
+    """The same above a spinner, whose line says what is going on and for how long."""
+
+    console: Console
+    status: Status
+    now: Callable[[], datetime]
+    _doing: str = ""
+    _since: datetime | None = field(default=None)
+
+    def session(self, order: RunSpec, state: RunState, hat: str, board: RunSnapshot) -> None:
+        """The line becomes the live one."""
+        self._doing, self._since = redact(standing(order, state, hat, board), self.secrets), self.now()
+        self.status.update(self)
+
+    def output(self, order: RunSpec, state: RunState, output: HatOutput) -> None:
+        """The line joins the history, with what came of it below."""
+        self._say(self._doing)
+        self._doing = "between two sessions"
+        PlainRunProgress.output(self, order, state, output)
+
+    def __rich__(self) -> Text:
+        """The live line, as often as the terminal is drawn."""
+        from rich.text import Text
+
+        running = clock((self.now() - self._since).total_seconds()) if self._since else ""
+        return Text(f"{self._doing} … {running}")
+
+    def _say(self, line: str) -> None:
+        from rich.text import Text
+
+        with suppress(OSError, ValueError):
+            self.console.print(Text(redact(line, self.secrets)), soft_wrap=True)
+
+
+def standing(order: RunSpec, state: RunState, hat: str, board: RunSnapshot) -> str:
+    """Where the run stands as a session begins: number, hat, item, stories, cost, time."""
+    listed = board.prd.stories if board.prd else ()
+    titles = {task.id: task.title for task in board.tasks} | {story.id: story.title for story in listed}
+    item = f"{state.item} {titles.get(state.item, '')}".strip()
+    done = f"{sum(story.passes for story in listed)}/{len(listed)} stories" if board.prd else ""
+    parts = (hat or "no hat", safe(item), done, cost_text(state.usage, state.elapsed))
+    return f"[{state.iteration + 1}/{order.limits.iterations}] {', '.join(filter(None, parts))}"
+
+
+def came(output: HatOutput) -> Iterator[str]:
+    """What came of a session, one line each: its verdict, what changed, what it took, what was undone."""
+    parts = (_verdict(output), _event(output), _changed_paths(output), _checks(output), took(output.usage))
+    yield ", ".join(filter(None, parts))
+    for change in output.reverted:
+        yield safe(f"undone: {change.path} ({change.how}): {change.reverted}")
+    for why in output.refused[:SHOWN]:
+        yield safe(f"refused: {why}")
+    if len(output.refused) > SHOWN:
+        yield f"refused: {len(output.refused) - SHOWN} more, in .ralph/loop/denied.jsonl"
+    for command in output.left_running[:SHOWN]:
+        yield safe(f"ended: {command[:WIDEST]} (left running)")
+
+
+def cost_text(usage: SessionUsage, seconds: float) -> str:
+    """`$0.12, 1m05s`; `at least` before it when some sessions did not tell, no dollars when nobody can."""
+    least = "at least " if usage.untold else ""
+    dollars = f"{least}${usage.cost_usd:.2f}, " if usage.cost_usd or (usage.cost_usd == 0 and not least) else ""
+    return f"{dollars}{clock(seconds)}"
+
+
+def took(usage: SessionUsage) -> str:
+    """`$0.12, 3,400 tokens, 3 turns, 9s`: of one session, tokens in and out together; "" of what nobody told."""
+    dollars = "" if usage.cost_usd is None else f"{'at least ' if usage.untold else ''}${usage.cost_usd:.2f}"
+    return ", ".join(filter(None, (dollars, *usage_parts(usage), clock(usage.seconds) if usage.seconds >= 1 else "")))
+
+
+def usage_parts(usage: SessionUsage) -> Iterator[str]:
+    """Tokens and turns, as far as agents told them."""
+    for number, noun in ((usage.input_tokens + usage.output_tokens, "token"), (usage.turns, "turn")):
+        if number:
+            yield f"{number:,} {noun}{'s'[: number != 1]}"
+
+
+def clock(seconds: float) -> str:
+    """`42s`, `1m05s`, `2h03m`."""
+    whole = int(seconds)
+    if whole < 60:
+        return f"{whole}s"
+    return f"{whole // 60}m{whole % 60:02}s" if whole < 3600 else f"{whole // 3600}h{whole % 3600 // 60:02}m"
+
+
+def _verdict(output: HatOutput) -> str:
+    if output.passed:
+        return f"passed {', '.join(output.passed)}"
+    reason = safe(output.reason.splitlines()[0]) if output.reason else ""
+    if output.failure:
+        return f"failed ({output.failure}){f': {reason}' if reason else ''}"
+    return reason or ("" if output.progressed else "nothing moved")
+
+
+def _event(output: HatOutput) -> str:
+    return f"said {safe(output.event.topic)}" if output.event else ""
+
+
+def _changed_paths(output: HatOutput) -> str:
+    paths = [change.path for change in output.changes if not change.reverted]
+    more = f" and {len(paths) - SHOWN} more" if len(paths) > SHOWN else ""
+    commits = f"({len(output.commits)} commit{'s'[: len(output.commits) != 1]})" if output.commits else ""
+    return safe(f"{', '.join(paths[:SHOWN])}{more} {commits}".strip())
+
+
+def _checks(output: HatOutput) -> str:
+    return f"checks {'green' if output.verification.green else 'red'}" if output.verification.ran else ""

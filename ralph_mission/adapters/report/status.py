@@ -1,0 +1,139 @@
+"""Where things stand, from memory alone: one document for machines, some twenty lines for people."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+
+from ralph_mission.adapters.report.voice import cap_lines, count_noun, indent_lines, safe, stamp
+from ralph_mission.mission.memory.model import Header
+from ralph_mission.mission.memory.schedule import Rhythm, day_of, is_due
+from ralph_mission.mission.model.ledger import MemorySnapshot
+from ralph_mission.mission.model.mission import Limits, Mission
+
+
+def facts(
+    recalled: MemorySnapshot | None,
+    limits: Limits,
+    now: datetime,
+    waiting: Sequence[str] = (),
+    rhythm: Rhythm = Rhythm(),
+) -> dict[str, Any]:
+    """Everything `ralph status --json` says; the same keys whether or not there is memory yet.
+
+    `waiting`: what a person can type or click now, in words.
+    """
+    header = recalled.memory.header if recalled else Header()
+    missions = recalled.state.missions if recalled else ()
+    active = [mission for mission in missions if mission.status.active]
+    return {
+        "started": recalled is not None,
+        "cycle": header.cycle,
+        "paused": header.paused,
+        "urgency": header.urgency.value,
+        "last_cycle_at": _iso(header.last_cycle_at),
+        "next_due_at": _iso(header.next_due_at),
+        "due": not header.paused and is_due(header.next_due_at, now, rhythm.longest),
+        "due_in_seconds": _until(header.next_due_at, now),
+        "drift_seconds": header.drift_seconds,
+        "slots": {"used": len(active), "total": limits.active_missions},
+        "missions": [_mission(mission, now) for mission in missions],
+        "issues": [asdict(note) for note in recalled.memory.issues] if recalled else [],
+        "waiting": list(waiting),
+        "unknown": list(recalled.state.unknown) if recalled else [],
+        "unfinished": list(recalled.state.effects) if recalled else [],
+        "backlog": len(recalled.state.backlog) if recalled else 0,
+        "spend": {**_spend(header, now), "limit_usd": limits.usd_per_day},
+    }
+
+
+def lines(known: dict[str, Any], typed: Callable[[str], str] = str) -> list[str]:
+    """`facts` for people; `typed` writes out the commands in a text."""
+    if not known["started"]:
+        return [
+            "ralph has not run here yet",
+            typed("to see what it would do: ralph cycle --staged"),
+            typed("to start: ralph cycle"),
+        ]
+    slots, spend = known["slots"], known["spend"]
+    wakes = count_noun(spend["dispatches_today"], "wake")
+    return [
+        f"cycle {known['cycle']}, {slots['used']} of {slots['total']} missions active"
+        + (typed(", PAUSED (ralph resume)") if known["paused"] else ""),
+        *cap_lines(list(_missions(known)), 14, typed("ralph status --json")),
+        *cap_lines(list(_issues(known)), 8, typed("ralph status --json")),
+        *cap_lines(_waiting(known, typed), 8, typed("ralph status --json")),
+        f"backlog: {count_noun(known['backlog'], 'finding')} waiting for a free slot",
+        f"spent today: ${spend['usd_today']:.2f} of ${spend['limit_usd']:.2f}, {wakes} sent",
+        typed(_wake(known)),
+    ]
+
+
+def _missions(known: dict[str, Any]) -> Iterator[str]:
+    for mission in known["missions"]:
+        yield from indent_lines(
+            [f"#{mission['id']} {mission['status']}, {_days(mission['age_days'])}: {mission['title']}"]
+        )
+        if mission["next_step"]:
+            yield f"     {safe(mission['next_step'])}"
+
+
+def _issues(known: dict[str, Any]) -> Iterator[str]:
+    """Issues that an agent has or had in hands; what is done shows as its pull."""
+    for issue in known["issues"]:
+        if issue["state"] != "done":
+            where = f"issue #{issue['issue']} {issue['state']}, try {issue['tries']}"
+            yield from indent_lines([f"{where}: {issue['title']}"])
+
+
+def _waiting(known: dict[str, Any], typed: Callable[[str], str]) -> list[str]:
+    asks = [f"  {safe(line)}" for line in known["waiting"]]
+    doubts = [
+        typed(f"  unknown whether it was sent: ralph journal resolve {key} --sent|--not-sent")
+        for key in known["unknown"]
+    ]
+    return ["waiting for you", *asks, *doubts] if asks or doubts else []
+
+
+def _wake(known: dict[str, Any]) -> str:
+    if known["next_due_at"] is None:
+        return "next: whenever you run ralph cycle"
+    when = stamp(datetime.fromisoformat(known["next_due_at"]))
+    drift = f"; the last one started {known['drift_seconds']} s late" if known["drift_seconds"] else ""
+    ahead = known["due"] and known["due_in_seconds"] > 0
+    due = "due now; a clock that was ahead wrote" if ahead else "due since" if known["due"] else "due at"
+    return f"next: {due} {when} (urgency {known['urgency']}){drift}"
+
+
+def _mission(mission: Mission, now: datetime) -> dict[str, Any]:
+    return {
+        "id": mission.id,
+        "title": mission.title,
+        "status": mission.status.value,
+        "issue": mission.issue or None,
+        "pull_request": mission.pull or None,
+        "age_days": round(max(0.0, (now - mission.started_at).total_seconds()) / 86400, 2),
+        "next_step": mission.next_step,
+    }
+
+
+def _spend(header: Header, now: datetime) -> dict[str, Any]:
+    today = header.today == day_of(header, now)  # yesterday's money is not today's
+    return {
+        "usd_today": header.spend_usd if today else 0.0,
+        "dispatches_today": header.dispatches if today else 0,
+    }
+
+
+def _until(due: datetime | None, now: datetime) -> int:
+    return max(0, int((due - now).total_seconds())) if due else 0
+
+
+def _days(age: float) -> str:
+    return f"{count_noun(int(age), 'day')} old" if age >= 1 else "new today"
+
+
+def _iso(when: datetime | None) -> str | None:
+    return when.strftime("%Y-%m-%dT%H:%M:%SZ") if when else None

@@ -1,0 +1,346 @@
+"""A cycle on the page of its job: markdown for the step summary of GitHub Actions. Pure.
+
+Well below the runner's limit of 1 MiB whatever happened: every section has so many lines, every
+line so many characters. What came from elsewhere is made harmless; links lead only below the
+addresses that the caller names.
+
+An agent's work or review on the page of its job: markdown for the step summary of GitHub Actions. Pure.
+
+Made of the document that `ralph work --json` and `ralph review --json` print, so that page and document cannot differ.
+What came from elsewhere is made harmless, as on the page of a cycle.
+
+Tells the runner of GitHub Actions what came of a command: the step's outputs and the job's summary page.
+
+The runner names two files in the environment; where it names none, nothing is written. What stands
+in them is read by the runner as commands, so every value is fenced by a word that nobody can guess.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ralph_mission.adapters.report.summary import SAYINGS, SHOWN
+from ralph_mission.adapters.report.voice import RequestCounts, count_noun, drift, spell, stamp
+from ralph_mission.mission.model.cycle_report import CycleReport, CycleSummary, EffectLine, MissionLine, PostLine
+from ralph_mission.mission.model.mission import Verdict
+from ralph_mission.mission.policy.rules import LIFTED_BY
+from ralph_mission.safety.text import inline_words
+
+LINES = 30  # in one section
+PART = 5_000  # characters of a post
+WORDS = 300  # characters of one line
+WHO = {
+    "you": "**You** must act",
+    "forge": "**Whoever may change the repository's settings on GitHub** must act",
+    "network": "**Nobody** must act unless it stays like this",
+    "bug": "**The authors of ralph** must act; the log of this step has the report",
+}
+_RULES = re.compile(r"\((?P<ids>[a-z-]+(?:, [a-z-]+)*)\)\Z")
+_PATH = re.compile(r"/(?:issues|pull)/\d+(?:/\w+)?(?:[?#][\w=&#-]*)?", re.ASCII)
+_NUMBER = re.compile(r"/(?:issues|pull)/(\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where links lead: the repository's page and the document that explains the rules; "" makes no links."""
+
+    repository: str = ""
+    rules: str = ""
+
+
+def step_summary(
+    report: CycleReport, telling: CycleSummary, places: Places = Places(), asked: RequestCounts | None = None
+) -> str:
+    """The page of one cycle; `asked` where somebody counted."""
+    done = "Would be done" if report.staged else "Done"
+    parts = (
+        [f"## Ralph, cycle {report.cycle}: {_outcome(report)}"],
+        _missions(report.missions, places),
+        section(done, (_effect(effect, places) for effect in report.effects if _is_shown(effect))),
+        section("Would be said" if report.staged else "Said", (_post(post) for post in telling.posts)),
+        section("Why", map(harmless, telling.why)),
+        section("Held back", (_held_line(line, places) for line in telling.held)),
+        section("Waiting for you", (_links(line, places) for line in telling.waiting)),
+        section("Worth knowing", (_links(line, places) for line in (*_unavailable(report), *telling.remarks))),
+        [_next(report, telling), "", _spend(report, asked)],
+    )
+    return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
+
+
+def trouble_summary(error: Mapping[str, str]) -> str:
+    """The page of a command that failed: `error` has who, what and next, as `--json` prints them."""
+    who = WHO.get(error["who"], WHO["you"])
+    return f"## Ralph could not finish\n\n{harmless(error['what'])}\n\n{who}. Next: {harmless(error['next'])}\n"
+
+
+def _outcome(report: CycleReport) -> str:
+    staged = " (staged: nothing was changed)" if report.staged else ""
+    return f"{SAYINGS[report.outcome]}{staged}, {spell(report.finished_at - report.started_at)}"
+
+
+def _missions(missions: Sequence[MissionLine], places: Places) -> list[str]:
+    if not missions:
+        return []
+    shown = [f"| {_cell(m.title)} | {m.status.value} | {_threads(m, places)} | {m.started_cycle} |" for m in missions]
+    return ["| Mission | Status | On | Since cycle |", "| --- | --- | --- | --- |", *shown[:LINES]]
+
+
+def _threads(mission: MissionLine, places: Places) -> str:
+    threads = (("issues", mission.issue), ("pull", mission.pull_request))
+    return ", ".join(thread_link(f"/{where}/{number}", places) for where, number in threads if number)
+
+
+def thread_link(path: str, places: Places) -> str:
+    """A thread by its number, such as `/issues/7`; a link where we know where it leads."""
+    number = f"#{path.rpartition('/')[2]}"
+    return f"[{number}]({places.repository}{path})" if places.repository else number
+
+
+def section(heading: str, lines: Iterable[str]) -> list[str]:
+    """A list below a heading; nothing without lines."""
+    every = [f"- {line}" for line in lines]
+    more = [f"- … and {len(every) - LINES} more"] if len(every) > LINES else []
+    return [f"### {heading}", "", *every[:LINES], *more] if every else []
+
+
+def _post(post: PostLine) -> str:
+    """A post with all its parts, so that the exact text can be read before it is sent."""
+    lengths = ", ".join(map(str, post.lengths))
+    words = " / ".join(inline_words(part, PART) for part in post.parts)
+    return f"{harmless(post.network)} {post.status} ({lengths} of {post.limit}): {words}"
+
+
+def _is_shown(effect: EffectLine) -> bool:
+    return effect.kind in SHOWN or effect.status in ("failed", "unknown")
+
+
+def _effect(effect: EffectLine, places: Places) -> str:
+    doubt = f" **{effect.status}**" if effect.status in ("failed", "unknown") else ""
+    return f"{SHOWN.get(effect.kind, effect.kind.replace('_', ' '))}{doubt} {_links(effect.url or effect.key, places)}"
+
+
+def _held_line(line: str, places: Places) -> str:
+    """What is held; the rules that it ends with lead to where they are explained."""
+    found = _RULES.search(line)
+    rules = found["ids"].split(", ") if found else []
+    if not found or not places.rules or not set(rules) <= LIFTED_BY.keys():
+        return harmless(line)
+    return f"{harmless(line[: found.start()])} ({', '.join(f'[{rule}]({places.rules}#{rule})' for rule in rules)})"
+
+
+def _unavailable(report: CycleReport) -> Iterator[str]:
+    for line in report.observers:
+        if line.status == "unavailable":
+            yield f"{line.name} could not be observed: {line.detail or 'no reason given'}"
+
+
+def _next(report: CycleReport, telling: CycleSummary) -> str:
+    started = f"; {drift(telling.late)}" if telling.late is not None else ""
+    if report.next_due_at is None:
+        return f"**Next**: at the next wake{started}"
+    return f"**Next**: {stamp(report.next_due_at)} (urgency {report.urgency.value}){started}"
+
+
+def _spend(report: CycleReport, asked: RequestCounts | None) -> str:
+    usage = report.usage
+    tokens = usage.input_tokens + usage.output_tokens
+    models = f"{count_noun(usage.model_calls, 'model call')}, {tokens} tokens, ${usage.cost_usd:.2f}"
+    return f"Spent: {models}" + (f"; {asked}" if asked else "")
+
+
+def _links(text: str, places: Places) -> str:
+    """A line with the addresses of the repository's own threads as links, and nothing else live."""
+    words = [_link(word, places) or word for word in text.split()] if places.repository else []
+    links = [word for word in words if word.startswith("[#")]
+    if not links:
+        return harmless(text)
+    plain = harmless(" ".join("" if word in links else word for word in words))
+    return " ".join([plain, *links]).strip()
+
+
+def _link(word: str, places: Places) -> str:
+    path = word.removeprefix(places.repository)
+    number = _NUMBER.match(path)
+    return f"[#{number[1]}]({places.repository}{path})" if number and path != word and _PATH.fullmatch(path) else ""
+
+
+def harmless(text: str) -> str:
+    """Anybody's text as words and no more: nothing of it is markup, a link or a command."""
+    return inline_words(text, WORDS)
+
+
+def _cell(text: str) -> str:
+    return harmless(text).replace("|", "&#124;")
+
+
+Document = Mapping[str, Any]
+
+
+def work_page(told: Document, places: Places) -> str:
+    """The page of `ralph work --once`."""
+    what = f"issue {_issue(told, places)}" if told["issue"] else "no issue"
+    return _page(
+        [f"## Ralph, {what}: {harmless(told['outcome'])}", *_title(told)],
+        section("What came of it", _result(told, places)),
+        section("Not taken", _agent_threads(told["skipped"], "why", places)),
+        section("Left behind by a runner that died", _agent_threads(told["settled"], "outcome", places)),
+    )
+
+
+def review_page(told: Document, places: Places) -> str:
+    """The page of `ralph review`."""
+    return _page(
+        [f"## Ralph, review of {_pull(told, places)}: {harmless(told['outcome'])}"],
+        section("What came of it", (*_points(told), *_cost_lines(told))),
+    )
+
+
+def publish_page(told: Document, places: Places) -> str:
+    """The page of `ralph publish`."""
+    return _page(
+        [f"## Ralph, texts of issue {_issue(told, places)}: {harmless(told['outcome'])}"],
+        section("What came of it", (*_posts(told), *_cost_lines(told))),
+    )
+
+
+def agent_outputs(told: Document) -> dict[str, str]:
+    """The outputs of the action, by name."""
+    return {
+        "outcome": str(told["outcome"]),
+        "issue": str(told.get("issue") or ""),
+        "pull-request": str(told.get("pull_request") or ""),
+    }
+
+
+def _page(*parts: Sequence[str]) -> str:
+    return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
+
+
+def _issue(told: Document, places: Places) -> str:
+    return thread_link(f"/issues/{told['issue']}", places)
+
+
+def _pull(told: Document, places: Places) -> str:
+    return thread_link(f"/pull/{told['pull_request']}", places)
+
+
+def _title(told: Document) -> list[str]:
+    return ["", harmless(told["title"])] if told.get("title") else []
+
+
+def _result(told: Document, places: Places) -> Iterator[str]:
+    if told["pull_request"]:
+        yield f"pull request {_pull(told, places)}"
+    yield from _cost_lines(told)
+
+
+def _points(told: Document) -> Iterator[str]:
+    if told["points"] is not None:
+        found = Counter(point["gravity"] for point in told["points"])
+        each = ", ".join(f"{count} {harmless(gravity)}" for gravity, count in sorted(found.items()))
+        yield f"{count_noun(len(told['points']), 'point')}{f' ({each})' if each else ''}; they stand in the review"
+
+
+def _posts(told: Document) -> Iterator[str]:
+    for post in told["posts"]:
+        where = harmless(post["url"] or post["detail"])
+        yield f"{harmless(post['network'])}: {harmless(post['status'])} {where}".strip()
+
+
+def _cost_lines(told: Document) -> Iterator[str]:
+    if told.get("reason"):
+        yield harmless(told["reason"])
+    if told.get("code"):
+        yield f"exit code {told['code']}"
+    if told.get("sessions"):
+        yield f"{count_noun(told['sessions'], 'session')} in {told['seconds']:.0f} s, ${told['cost_usd']:.2f}"
+
+
+def _agent_threads(every: Iterable[Document], said: str, places: Places) -> Iterator[str]:
+    for one in every:
+        yield f"{_issue(one, places)}: {harmless(one[said])}"
+
+
+SUMMARY, OUTPUT, TEMP = "GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT", "RUNNER_TEMP"
+Page = Callable[[Document, Places], str]
+
+
+def tell_runner(
+    report: CycleReport, telling: CycleSummary, environ: Mapping[str, str], asked: RequestCounts | None = None
+) -> None:
+    """What came of a cycle. Raises OSError when the runner's files cannot be written."""
+    if not environ.get(SUMMARY) and not environ.get(OUTPUT):
+        return
+    page = step_summary(report, telling, places(environ), asked)
+    _append(environ.get(SUMMARY), page)
+    _append(environ.get(OUTPUT), _heredoc({**outputs(report), "summary-path": _copy_page(page, environ)}))
+
+
+def tell_agent(told: Document, environ: Mapping[str, str], page: Page) -> None:
+    """What came of an agent's work or review: `told` as `--json` prints it. Raises OSError."""
+    if not environ.get(SUMMARY) and not environ.get(OUTPUT):
+        return
+    text = page(told, places(environ))
+    _append(environ.get(SUMMARY), text)
+    _append(environ.get(OUTPUT), _heredoc({**agent_outputs(told), "summary-path": _copy_page(text, environ)}))
+
+
+def tell_trouble(error: Mapping[str, str], environ: Mapping[str, str]) -> None:
+    """What went wrong, who must act and what next: `error` as `--json` prints it."""
+    with suppress(OSError):  # the error is told on stderr too, and must not be hidden by another one
+        _append(environ.get(SUMMARY), trouble_summary(error))
+
+
+def outputs(report: CycleReport) -> dict[str, str]:
+    """The outputs of the action, by name. An action that was allowed counts as taken, except in a staged cycle.
+
+    A cycle that did not run for real has no urgency.
+    """
+    allowed = sum(line.verdict is Verdict.ALLOW for line in report.decisions)
+    return {
+        "cycle": str(report.cycle),
+        "urgency": report.urgency.value if report.outcome == "done" and not report.staged else "",
+        "next-due-at": f"{report.next_due_at:%Y-%m-%dT%H:%M:%SZ}" if report.next_due_at else "",
+        "missions-active": str(sum(mission.status.active for mission in report.missions)),
+        "actions-taken": str(0 if report.staged else allowed),
+    }
+
+
+def places(environ: Mapping[str, str]) -> Places:
+    """Where links lead, from what the runner says of the repository and of the action's own."""
+    server, own = environ.get("GITHUB_SERVER_URL", ""), environ.get("GITHUB_REPOSITORY", "")
+    action, ref = environ.get("RALPH_ACTION_REPOSITORY", ""), environ.get("RALPH_ACTION_REF", "")
+    return Places(
+        repository=f"{server}/{own}" if server and own else "",
+        rules=f"{server}/{action}/blob/{ref}/docs/rules.md" if server and action and ref else "",
+    )
+
+
+def _heredoc(values: Mapping[str, str]) -> str:
+    fence = f"ralph-{secrets.token_hex(16)}"
+    return "".join(f"{name}<<{fence}\n{value}\n{fence}\n" for name, value in values.items())
+
+
+def _append(path: str | None, text: str) -> None:
+    if path:
+        with Path(path).open("a", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(text)
+
+
+def _copy_page(page: str, environ: Mapping[str, str]) -> str:
+    """A copy for later steps, which the runner removes with its job: the summary's own file they never see."""
+    if not environ.get(TEMP):
+        return ""
+    handle, path = tempfile.mkstemp(prefix="ralph-summary-", suffix=".md", dir=environ[TEMP])
+    with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
+        file.write(page)
+    return path

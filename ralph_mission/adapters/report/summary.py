@@ -1,0 +1,199 @@
+"""The cycle report as a JSON document, and its published schema: the keys are a contract.
+
+A cycle at a glance: what came of it, why, what waits for whom, and what to type next.
+
+At most 40 rows of 80 columns, whatever happened, and complete without colour.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from ralph_mission.adapters.report.voice import (
+    RequestCounts,
+    cap_lines,
+    count_noun,
+    fold_lines,
+    indent_lines,
+    safe,
+    shorten,
+    spell,
+    stamp,
+    wrap_text,
+)
+from ralph_mission.mission.model.cycle_report import CycleReport, CycleSummary, PostLine
+from ralph_mission.mission.model.mission import Verdict
+
+REPORT: TypeAdapter[CycleReport] = TypeAdapter(CycleReport)
+
+
+def to_document(report: CycleReport) -> dict[str, Any]:
+    """The report as plain JSON values; moments in UTC with `Z`."""
+    document: dict[str, Any] = REPORT.dump_python(report, mode="json")
+    return document
+
+
+def to_json(report: CycleReport) -> str:
+    """The report as one line of JSON."""
+    return REPORT.dump_json(report).decode()
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of `to_json`; every key is required and no other is allowed."""
+    made = REPORT.json_schema(mode="serialization")
+    for thing in (made, *made["$defs"].values()):
+        if thing.get("type") == "object":
+            thing["additionalProperties"] = False
+            thing["required"] = list(thing["properties"])
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **made, "title": "cycle-report"}
+
+
+ROWS = 40
+SAYINGS = {
+    "done": "done",
+    "not_due": "not due yet: nothing was looked at (--force runs it anyway)",
+    "lost": "another runner has this cycle: nothing was done",
+    "paused": "paused: nothing was done (ralph resume)",
+    "failed": "failed",
+}
+SHOWN = {
+    "open_issue": "opened issue",
+    "open_pull": "opened pull request",
+    "merge_pull": "merged",
+    "close_issue": "closed issue",
+    "close_pull": "closed pull request",
+    "comment": "commented",
+    "publish": "posted",
+}
+"""Effects that people notice; a branch or a label belongs to one of these."""
+
+
+Rewrite = Callable[[str], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Standpoint:
+    """Where the person stands, which decides how things have to be written for her."""
+
+    typed: Rewrite = str  # a text with the commands in it as they have to be typed
+    place: Rewrite = str  # the place of an issue or pull as it can be opened
+
+
+@dataclass(frozen=True, slots=True)
+class SummarySection:
+    """A heading and its lines; `room` is the most rows the lines may take, `where` tells the others."""
+
+    heading: str
+    lines: tuple[str, ...]
+    room: int
+    where: str
+
+
+def summary(
+    report: CycleReport,
+    telling: CycleSummary,
+    heading: Rewrite = str,
+    at: Standpoint = Standpoint(),
+    asked: RequestCounts | None = None,
+) -> str:
+    """The text; `heading` may add colour to headings."""
+    parts = [heading(shorten(_first(report)))]
+    for section in _sections(report, telling, at):
+        if section.lines:
+            parts += [heading(section.heading), *cap_lines(section.lines, section.room, at.typed(section.where))]
+    return "\n".join([*parts, *([f"asked: {asked}"] if asked else []), _next(report)])
+
+
+def _first(report: CycleReport) -> str:
+    staged = " (staged: nothing was changed)" if report.staged else ""
+    took = spell(report.finished_at - report.started_at)
+    return f"cycle {report.cycle}: {SAYINGS[report.outcome]}{staged}, {took}"
+
+
+def _sections(report: CycleReport, telling: CycleSummary, at: Standpoint) -> Sequence[SummarySection]:
+    # Rooms and headings add up to 37 rows; the first line and the last two make 40.
+    # What is said in public takes its rows from the others.
+    whole = "ralph cycle --staged --json" if report.staged else f"ralph journal show {report.cycle_id}"
+    public = tuple(_post_lines(telling.posts, at, whole=report.staged))
+    said = 0 if not public else 11 if report.staged else 5
+    return (
+        SummarySection("seen", tuple(_observer_lines(report)), 3 if said else 4, whole),
+        SummarySection(
+            "would be done" if report.staged else "done", tuple(_deeds(report, at)), 4 if said else 6, whole
+        ),
+        SummarySection("would be said" if report.staged else "said", public, said, whole),
+        SummarySection("why", tuple(fold_lines(telling.why)), 3 if said else 5, whole),
+        SummarySection("held back", tuple(fold_lines(telling.held or _verdicts(report))), 3 if said else 5, whole),
+        SummarySection(
+            "waiting for you",
+            tuple(f"  {safe(line)}" for line in telling.waiting),
+            4 if said else 7,
+            "ralph status --json",
+        ),
+        SummarySection(
+            "note", tuple(f"  {at.typed(safe(line))}" for line in telling.remarks), 4 if said < 11 else 3, whole
+        ),
+    )
+
+
+def _post_lines(posts: Sequence[PostLine], at: Standpoint, whole: bool) -> Iterator[str]:
+    """What networks were told: before it is sent all of it, with its length; afterwards how it begins."""
+    for parts, same in groupby(posts, key=lambda post: post.parts):
+        fates = [_fate(post, at, whole) for post in same]
+        text = " / ".join(safe(part) for part in (parts if whole else parts[:1]))
+        yield from fold_lines([", ".join(fates)])
+        yield from wrap_text(text) if whole else [shorten(f"    {text}")]
+
+
+def _fate(post: PostLine, at: Standpoint, staged: bool) -> str:
+    if staged:
+        length = f"{post.network} ({', '.join(map(str, post.lengths))} of {post.limit})"
+        return f"{length} {at.place(post.url)}".rstrip()
+    fate = "" if post.status in ("done", "adopted") else f" {post.status}"
+    return f"{post.network}{fate} {at.place(post.url)}".rstrip()
+
+
+def _observer_lines(report: CycleReport) -> list[str]:
+    if not report.observers:
+        return []
+    if all(line.status == "skipped" for line in report.observers):
+        return indent_lines([f"nothing was looked at: {report.observers[0].detail}"])
+    new = sum(not finding.known for finding in report.findings)
+    fresh = f", {new} of them not dealt with before" if new else ", nothing new" if report.findings else ""
+    lines = [f"{count_noun(len(report.findings), 'finding')} by {count_noun(len(report.observers), 'observer')}{fresh}"]
+    lines += [
+        f"{line.name}: {line.status}, {line.detail or 'no reason given'}"
+        for line in report.observers
+        if line.status == "unavailable"
+    ]
+    return indent_lines(lines)
+
+
+def _deeds(report: CycleReport, at: Standpoint) -> list[str]:
+    lines = []
+    for effect in report.effects:
+        doubtful = effect.status in ("failed", "unknown")
+        if effect.kind in SHOWN or doubtful:
+            said = f"{SHOWN.get(effect.kind, effect.kind)}{f' ({effect.status})' if doubtful else ''}"
+            lines.append(f"{said} {at.place(effect.url) or effect.key}")
+    return indent_lines(lines)
+
+
+def _verdicts(report: CycleReport) -> list[str]:
+    stopped = [line for line in report.decisions if line.verdict is not Verdict.ALLOW]
+    counted = Counter((line.kind, line.verdict.value, ", ".join(line.rules)) for line in stopped)
+    return [f"{count} x {kind}: {verdict} ({rules})" for (kind, verdict, rules), count in counted.items()]
+
+
+def _next(report: CycleReport) -> str:
+    if report.next_due_at is None:
+        return "next: whenever you run ralph cycle"
+    pause = report.next_due_at - report.finished_at
+    when = f"in {spell(pause)}" if pause.total_seconds() > 0 else "now"
+    return f"next: {when}, {stamp(report.next_due_at)} (urgency {report.urgency.value})"

@@ -1,0 +1,189 @@
+"""Text in rows of a terminal: one safe line each, and never more rows than there is room for.
+
+What a person sees while a cycle runs: the phases, and what happened in each. Always on stderr.
+
+A terminal gets a live line; everything else (a log, a pipe) gets one plain line per event. A
+reader that has gone away never stops a cycle. What is said is redacted as the last step, whoever said it before.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, TextIO
+
+from ralph_mission.mission.ports import CycleProgress
+from ralph_mission.safety.secrets import redact
+from ralph_mission.safety.text import sanitise
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.status import Status
+
+WIDTH = 80
+
+
+@dataclass(frozen=True, slots=True)
+class RequestCounts:
+    """How often the forge was asked in a cycle, and how often it answered that nothing had changed (304)."""
+
+    total: int
+    unchanged: int = 0
+
+    def __str__(self) -> str:
+        return f"{count_noun(self.total, 'request')} to the forge, {self.unchanged} of them unchanged"
+
+
+def safe(text: str) -> str:
+    """Untrusted text as one harmless line."""
+    return " ".join(sanitise(text, "log").split())
+
+
+def shorten(text: str, width: int = WIDTH) -> str:
+    """`text` in at most `width` columns."""
+    return text if len(text) <= width else text[: width - 1].rstrip() + "…"
+
+
+def rows(text: str, width: int = WIDTH) -> int:
+    """How many rows of a terminal `text` takes."""
+    return sum(max(1, -(-len(line) // width)) for line in text.split("\n"))
+
+
+def cap_lines(lines: Sequence[str], room: int, where: str) -> list[str]:
+    """As many of `lines` as fit in `room` rows; the rest is counted, and `where` to see it named."""
+    if sum(map(rows, lines)) <= room:
+        return list(lines)
+    kept: list[str] = []
+    for line in lines:
+        if sum(map(rows, (*kept, line))) > room - 1:
+            break
+        kept.append(line)
+    return [*kept, f"  … and {len(lines) - len(kept)} more: {where}"]
+
+
+def indent_lines(lines: Iterable[str]) -> list[str]:
+    """Each line below its heading, cut to the width."""
+    return [shorten(f"  {safe(line)}") for line in lines]
+
+
+def fold_lines(lines: Iterable[str]) -> list[str]:
+    """Each line below its heading, in three rows if it needs them."""
+    return ["\n".join(_few_rows(safe(line))) for line in lines]
+
+
+def wrap_text(text: str) -> list[str]:
+    """All of a safe text, in as many rows as it takes."""
+    return _harmless(
+        textwrap.wrap(text, WIDTH, initial_indent="    ", subsequent_indent="    ", break_on_hyphens=False)
+    )
+
+
+def _few_rows(text: str) -> list[str]:
+    rows = textwrap.wrap(
+        text,
+        WIDTH,
+        initial_indent="  ",
+        subsequent_indent="    ",
+        max_lines=3,
+        placeholder=" …",
+        break_on_hyphens=False,
+    )
+    return _harmless(rows)
+
+
+def _harmless(rows: Iterable[str]) -> list[str]:
+    """What stood within a line may begin a row, where a runner of GitHub would obey it."""
+    return [sanitise(row, "log") for row in rows]
+
+
+def count_noun(number: int, noun: str) -> str:
+    """`1 finding`, `2 findings`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def spell(span: timedelta) -> str:
+    """A span of time as people say it: `3 d 4 h`, `6 h`, `15 min`, `40 s`."""
+    seconds = int(span.total_seconds())
+    days, hours, minutes = seconds // 86400, seconds // 3600 % 24, seconds // 60 % 60
+    if days:
+        return f"{days} d {hours} h" if hours else f"{days} d"
+    if hours:
+        return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+    return f"{minutes} min" if minutes else f"{seconds} s"
+
+
+def drift(seconds: int) -> str:
+    """How late a cycle started: `this one started 9 min after it was due`."""
+    return (
+        f"this one started {spell(timedelta(seconds=seconds))} after it was due" if seconds else "this one was not late"
+    )
+
+
+def stamp(when: datetime) -> str:
+    """`2026-01-31 12:00 UTC`."""
+    return when.strftime("%Y-%m-%d %H:%M UTC")
+
+
+@contextmanager
+def speaking(stream: TextIO, secrets: Sequence[str]) -> Iterator[CycleProgress]:
+    """A voice on `stream` for the length of a cycle, live on a terminal, plain elsewhere; `secrets` are never said."""
+    if not stream.isatty():
+        yield PlainProgress(stream, secrets)
+        return
+    from rich.console import Console
+
+    console = Console(file=stream, highlight=False, markup=False, emoji=False)
+    with console.status("starting") as status:
+        yield LiveProgress(console, status, secrets)
+
+
+@dataclass(frozen=True, slots=True)
+class PlainProgress:
+    """One line per event, for logs and pipes."""
+
+    stream: TextIO
+    secrets: Sequence[str]
+
+    def phase(self, name: str, note: str = "") -> None:
+        """`check: 2 missions`"""
+        self._say(f"{name}: {safe(note)}" if note else name)
+
+    def note(self, text: str) -> None:
+        """An indented line below its phase."""
+        self._say(f"  {safe(text)}")
+
+    def _say(self, line: str) -> None:
+        with suppress(OSError, ValueError):  # ValueError: the stream was closed
+            print(redact(line, self.secrets), file=self.stream, flush=True)
+
+
+@dataclass(frozen=True, slots=True)
+class LiveProgress:
+    """A spinner that names what is being done, above it what happened."""
+
+    console: Console
+    status: Status
+    secrets: Sequence[str]
+
+    def phase(self, name: str, note: str = "") -> None:
+        """The phase as a heading; its name stays beside the spinner until the next one."""
+        from rich.text import Text
+
+        self.status.update(Text(f"{name} …"))
+        self._say(Text.assemble((name, "bold"), self._worded(note) if note else ""))
+
+    def note(self, text: str) -> None:
+        """A dim line below its phase."""
+        from rich.text import Text
+
+        self._say(Text(self._worded(text), style="dim"))
+
+    def _worded(self, text: str) -> str:
+        return f"  {redact(safe(text), self.secrets)}"
+
+    def _say(self, line: object) -> None:
+        with suppress(OSError):
+            self.console.print(line, soft_wrap=True)

@@ -1,0 +1,1 @@
+"""Foreign processes: bounded, in a sandbox, with no network but a relay."""

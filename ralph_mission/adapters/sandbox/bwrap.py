@@ -1,0 +1,228 @@
+"""What a process sees at the level `bwrap`: the system read-only, its folders, nothing else of the machine.
+
+Bubblewrap gets namespaces of its own for users, processes, shared memory, names, cgroups and, where the kernel can,
+the network. It ends with us, and everything inside it with it. It starts no new session: `process.run_foreign` has,
+and its group has to reach all that runs inside.
+
+Where we are root, the kernel takes what runs inside for root too, though one without any right of root (no capability).
+Files that belong to root are then its own, so that those that only root may read or write are not there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from ralph_mission.adapters.sandbox import inside
+from ralph_mission.adapters.sandbox.relay import Endpoint
+
+MISSING = "bubblewrap (bwrap) is not installed"
+INSTALL = "install bubblewrap (apt-get install bubblewrap, dnf install bubblewrap)"
+SYSTEM = tuple(map(Path, "/usr /bin /sbin /lib /lib32 /lib64 /libx32 /etc /opt /nix /gnu /snap".split()))
+"""Programs, libraries and settings of the machine. Not homes, /var, /run (sockets of services), /srv, /mnt, /tmp."""
+INSTALLED = ("lib", "lib64", "libexec", "pyvenv.cfg")
+"""What belongs to the programs in a folder `bin` beside it. Not `share`: below a home that is people's data."""
+LONGEST = 65_536  # bytes: all that a pipe holds
+RELAY = "/run/ralph"
+SECONDS = 20.0  # for a program that does nothing
+PROC = Path("/proc")
+NAMESPACES = ("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--die-with-parent")
+FRESH = ("--proc", "/proc", "--dev", "/dev", "--symlink", "/tmp", "/var/tmp", "--hostname", "ralph")
+AS_USER = ("--unshare-user",)
+AS_ROOT = ("--unshare-user", "--uid", "1000", "--gid", "1000")
+"""Inside, root looks like an ordinary user, since many programs refuse to be started by root."""
+TRIAL = ("/bin/sh", "-c", 'exec "$0" -I -S -c ""', sys.executable)
+"""Our own Python: each session needs it, for `ralph emit` and for the guard before its commands."""
+# bwrap waits for what runs in it to act upon TERM; the helper has the command notice it all the same.
+DEAF = ("/bin/sh", "-c", 'trap "" TERM; exec "$@"', "sh")
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What is seen, in resolved paths. `scratch` stands as /tmp as well; `path` is the PATH; `program` is what is run
+    in `cwd`; `socket` is the folder of the way out."""
+
+    writable: tuple[Path, ...] = ()
+    readable: tuple[Path, ...] = ()
+    hidden: tuple[Path, ...] = ()
+    scratch: Path | None = None
+    path: str = ""
+    program: str = ""
+    cwd: Path = Path("/")
+    socket: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A pipe from inside. A session can write to it too, so what it says is believed of processes alone."""
+
+    reading: int
+    writing: int
+
+    def heard(self) -> tuple[str, ...]:
+        """The command lines of what was still running; nothing of what is none, or of a view that was killed."""
+        os.set_blocking(self.reading, False)
+        with suppress(OSError, ValueError, RecursionError):
+            told = json.loads(os.read(self.reading, LONGEST))
+            return tuple(str(one) for one in told) if isinstance(told, list) else ()
+        return ()
+
+
+@contextmanager
+def reporting() -> Iterator[Report]:
+    """A report for as long as it is wanted."""
+    made = Report(*os.pipe())
+    try:
+        yield made
+    finally:
+        os.close(made.reading)
+        os.close(made.writing)
+
+
+def program() -> str:
+    """Where bubblewrap is; "" when it is not installed."""
+    return shutil.which("bwrap") or ""
+
+
+def wrap_command(view: View, command: Sequence[str], closed: bool) -> list[str]:
+    """The command inside bubblewrap; `closed`: without the network."""
+    places = [word for words in (*_system(), FRESH, *_places(view), *_of_root()) for word in words]
+    net = ["--unshare-net"] if closed else []
+    way = ["--perms", "0755", "--dir", "/run", "--ro-bind", str(view.socket), RELAY] if view.socket else []
+    where = ["--chdir", "/", "--remount-ro", "/"]
+    who = AS_ROOT if os.geteuid() == 0 else AS_USER
+    return [*DEAF, program(), *NAMESPACES, *who, *net, "--cap-drop", "ALL", *places, *way, *where, "--", *command]
+
+
+def with_helper(argv: Sequence[str], cwd: Path, endpoints: Sequence[Endpoint], report: int) -> list[str]:
+    """The command in `cwd` behind our helper inside (`isolation_inside`), which listens for `endpoints` and writes to
+    the descriptor `report`."""
+    ways = [[str(number), end.listens, end.port if end.loopback else 0] for number, end in enumerate(endpoints)]
+    script = str(Path(inside.__file__).resolve())
+    told = {"cwd": str(cwd), "folder": RELAY, "ways": ways, "report": report}
+    return [sys.executable, "-I", "-S", script, json.dumps(told), *argv]
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """What came of starting something in a view. `refused`: why that fails, "" when it works; `open_network`: why the
+    network of a view stays open, "" where it can be closed."""
+
+    refused: str = ""
+    open_network: str = ""
+
+
+def attempt() -> Attempt:
+    """Start our own Python in a view; once for each bubblewrap, as a machine does not change under a run."""
+    return _attempt(program())
+
+
+@cache
+def _attempt(found: str) -> Attempt:
+    if not found:
+        return Attempt(MISSING)
+    if not (refused := _error(wrap_command(View(), TRIAL, closed=True))):
+        return Attempt()
+    with_network = _error(wrap_command(View(), TRIAL, closed=False))
+    return Attempt(with_network, "" if with_network else refused)
+
+
+def _error(command: Sequence[str]) -> str:
+    """What a command complains of; "" when it ends well."""
+    try:
+        done = subprocess.run(command, check=False, capture_output=True, timeout=SECONDS, env={"PATH": os.defpath})
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
+    return (lines[-1] if lines else f"exit {done.returncode}") if done.returncode else ""
+
+
+def _system() -> Iterator[tuple[str, ...]]:
+    for place in SYSTEM:
+        if place.is_symlink():
+            yield "--symlink", os.readlink(place), str(place)
+        elif place.is_dir():
+            yield "--ro-bind", str(place), str(place)
+
+
+def _of_root() -> Iterator[tuple[str, ...]]:
+    """What is root's alone, and would be open to a session of root's: kernel settings are read-only; what nobody else
+    may read in `/etc`, or what only root may read or write of the kernel, is not there. Nothing unless we are root."""
+    if os.geteuid() != 0:
+        return
+    for entry in os.scandir(PROC):
+        if entry.name.isdigit() or entry.is_symlink():
+            continue
+        mode = entry.stat().st_mode
+        if entry.is_dir():
+            yield "--ro-bind", entry.path, entry.path
+        elif mode & stat.S_IWUSR or not mode & stat.S_IROTH:
+            yield _cover(Path(entry.path))
+    yield from map(_cover, _closed_to_others(Path("/etc")))
+
+
+def _closed_to_others(folder: Path) -> Iterator[Path]:
+    """The topmost files and folders below `folder` that only their owner, or a group, may read."""
+    for entry in os.scandir(folder):
+        if entry.is_symlink():
+            continue
+        mode, folder_of_files = entry.stat().st_mode, entry.is_dir()
+        if not mode & stat.S_IROTH or (folder_of_files and not mode & stat.S_IXOTH):
+            yield Path(entry.path)
+        elif folder_of_files:
+            yield from _closed_to_others(Path(entry.path))
+
+
+def _places(view: View) -> Iterator[tuple[str, ...]]:
+    """The more particular path wins, because it comes later; of equals the more generous one."""
+    yield ("--bind", str(view.scratch), "/tmp") if view.scratch else ("--perms", "1777", "--tmpfs", "/tmp")
+    known = (*view.writable, *SYSTEM)
+    needed = {place for place in _needed_paths(view) if os.path.exists(place) and not _inside(place, known)}
+    seen = {*view.readable, *needed} - {*view.writable}
+    steps = [(place, 0, _cover(place)) for place in view.hidden if _inside(place, (*known, *seen))]
+    steps += [(place, 1, ("--ro-bind", str(place), str(place))) for place in seen]
+    steps += [(place, 2, ("--bind", str(place), str(place))) for place in view.writable]
+    # Made by bubblewrap in passing, the folders above them would be closed to another user.
+    above = {parent for place, _, _ in steps for parent in place.parents[:-1] if not _inside(parent, SYSTEM)}
+    steps += [(parent, -1, ("--perms", "0755", "--dir", str(parent))) for parent in above]
+    yield from (words for place, rank, words in sorted(steps, key=lambda step: (len(step[0].parts), step[1])))
+
+
+def _cover(place: Path) -> tuple[str, ...]:
+    return ("--tmpfs", str(place)) if place.is_dir() else ("--ro-bind", os.devnull, str(place))
+
+
+def _needed_paths(view: View) -> Iterator[Path]:
+    """What the programs on PATH and our own Python need, as they are named and as they really stand."""
+    yield view.cwd
+    yield Path("/etc/resolv.conf").resolve()  # below /run, often, which is not seen
+    yield Path(inside.__file__).resolve().parents[2]
+    folders = [Path(folder) for folder in view.path.split(os.pathsep) if os.path.isabs(folder)]
+    folders += [Path(prefix, "bin") for prefix in (sys.prefix, sys.base_prefix)]
+    folders += [Path(view.program).parent] if os.path.isabs(view.program) else []
+    known: set[Path] = set()
+    while folders:
+        folder = folders.pop()
+        if folder in known or not os.access(folder / ".", os.R_OK) or _inside(folder.resolve(), SYSTEM):
+            continue
+        known.add(folder)
+        yield folder
+        yield from (folder.parent / name for name in INSTALLED if folder.name == "bin")
+        for target in (folder.resolve() / "-", *(entry.resolve() for entry in folder.iterdir() if entry.is_symlink())):
+            if target.parent.name == "bin" or target.name == "-":
+                folders.append(target.parent)
+            else:
+                yield target
+
+
+def _inside(place: Path, folders: Iterable[Path]) -> bool:
+    return any(place == folder or folder in place.parents for folder in folders)

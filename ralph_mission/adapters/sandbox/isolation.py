@@ -1,0 +1,236 @@
+"""How far what runs agents' or a repository's code is kept apart from us: at `env` or at `bwrap`.
+
+`env` is what `process.run_foreign` always does: an environment and a home of the run's own. `bwrap` adds a view of the
+machine of its own: bubblewrap's namespaces. It is the default wherever it can be had, which is tried. What each holds
+and does not hold stands in docs/isolation.md.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from ralph_mission.adapters.git.git import Git
+from ralph_mission.adapters.git.remote import acts_on_github
+from ralph_mission.adapters.sandbox import bwrap
+from ralph_mission.adapters.sandbox.relay import Endpoint, relay
+from ralph_mission.errors import UserError
+
+Level = Literal["env", "bwrap"]
+NAMESPACES = (
+    "let ordinary users make namespaces (sysctl kernel.unprivileged_userns_clone=1, on Ubuntu "
+    "kernel.apparmor_restrict_unprivileged_userns=0 or an AppArmor profile for bwrap; in a container, its seccomp "
+    "profile)"
+)
+ACCEPT = "accept it in ralph.yml with hands: {agent: {sandbox: env}}"
+PRIVATE = (
+    ".aws", ".claude", ".codex", ".config", ".copilot", ".docker", ".gemini", ".git-credentials", ".gitconfig",
+    ".gnupg", ".kube", ".netrc", ".npmrc", ".pypirc", ".ssh",
+)  # fmt: skip  # one list
+"""Where tools keep keys below a person's home."""
+STORED = re.compile(r"^\s*(?:extraheader\s*=.*authorization|(?:push)?url\s*=\s*\S+://[^/\s:@]*:[^/\s@]+@)", re.I | re.M)
+"""A credential in git's configuration: as actions/checkout leaves it, or a password in an address."""
+UNSTORED = (
+    "give actions/checkout `persist-credentials: false`, or take it out with `git config --unset-all`; or let agents "
+    "read it, with sandbox: env"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Sandbox:
+    """What a foreign process may reach besides the home of its run. Paths that are missing are left out.
+
+    `writable`: folders it may write in. `readable`: what else it needs to see at `bwrap` besides the system and PATH.
+    `hidden`: what it must not see, also inside the others; the more particular path wins. `endpoints`: the only hosts
+    it reaches at `bwrap`, where the kernel can close the network; None leaves the network as it is. `wrap`: the owner's
+    own command in front of the process.
+    """
+
+    level: Level = "env"
+    writable: tuple[Path, ...] = ()
+    readable: tuple[Path, ...] = ()
+    hidden: tuple[Path, ...] = ()
+    endpoints: tuple[Endpoint, ...] | None = None
+    wrap: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Inside:
+    """A command as it is started in a cage.
+
+    `report`: where a view tells what its end ends, and where that is read; None where it can be seen from here.
+    """
+
+    argv: tuple[str, ...]
+    report: bwrap.Report | None = None
+
+    @property
+    def passed_on(self) -> tuple[int, ...]:
+        """The descriptors that the command has to get."""
+        return (self.report.writing,) if self.report else ()
+
+
+OPEN = Sandbox()
+
+
+@contextmanager
+def enter_sandbox(
+    cage: Sandbox, argv: Sequence[str], cwd: Path, home: Path, scratch: Path, path: str
+) -> Iterator[Inside]:
+    """The command in its cage; `path` is the PATH it gets. Afterwards nothing runs there any more.
+
+    Raises Trouble when the level cannot be had.
+    """
+    argv = (*cage.wrap, *argv)
+    if cage.level == "env":
+        yield Inside(argv)
+        return
+    if not bwrap.program():
+        raise UserError(bwrap.MISSING, bwrap.INSTALL)
+    writable, readable, hidden = map(_existing, ((*cage.writable, home), cage.readable, cage.hidden))
+    with ExitStack() as held:
+        closed = cage.endpoints is not None and not bwrap.attempt().open_network
+        ways = (cage.endpoints or ()) if closed else ()
+        socket = held.enter_context(relay(ways)) if ways else None
+        view = bwrap.View(writable, readable, hidden, scratch.resolve(), path, argv[0], cwd.resolve(), socket)
+        report = held.enter_context(bwrap.reporting())
+        command = bwrap.with_helper(argv, cwd.resolve(), ways, report.writing)
+        yield Inside(tuple(bwrap.wrap_command(view, command, closed)), report)
+
+
+# --- which level ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The level for agents here, and the owner's own command in front of them.
+
+    `open_network`: why the network stays open at `bwrap`, "" where it is closed. `lacking`: for `env` that nobody asked
+    for, why `bwrap` cannot be had and what would bring it.
+    """
+
+    level: Level
+    open_network: str = ""
+    lacking: str = ""
+    wrap: tuple[str, ...] = ()
+
+
+def find_level(wanted: Level | None, environ: Mapping[str, str]) -> Found:
+    """The level to insist on: `wanted` as the owner's configuration has it; where it says nothing (None), `bwrap`, or
+    `env` on a machine that has none.
+
+    Raises Trouble when `bwrap` is asked for and cannot be had. On GitHub no agent runs at `env` unless the owner wrote
+    it: Trouble, who must act is the owner.
+    """
+    if wanted == "env":
+        return Found("env")
+    why, remedy = missing_bwrap()
+    if not why:
+        return Found("bwrap", bwrap.attempt().open_network)
+    if wanted == "bwrap":
+        raise UserError(f"sandbox: bwrap cannot be had: {why}", f"{remedy}; or {ACCEPT}")
+    if acts_on_github(environ):
+        what = f"no agent runs on GitHub without isolation, and this runner offers none: {why}"
+        raise UserError(what, f"{remedy}; or {ACCEPT}")
+    return Found("env", lacking=f"{why}; {remedy}")
+
+
+def missing_bwrap() -> tuple[str, str]:
+    """Why the level `bwrap` cannot be had here, and what would bring it; two empty texts when it is there."""
+    if not sys.platform.startswith("linux"):
+        return "bubblewrap is made for Linux", "run ralph on Linux, or in a container"
+    why = bwrap.attempt().refused
+    return (why, bwrap.INSTALL if why == bwrap.MISSING else NAMESPACES) if why else ("", "")
+
+
+def describe_level(found: Found) -> str:
+    """A level in words, for the doctor and for reports."""
+    text = "env: an environment and a home of the run's own, as your user"
+    if found.lacking:
+        text += f"; your files, your processes and the network stay open to it. For bwrap: {found.lacking}"
+    if found.level == "bwrap":
+        network = f"open, it cannot be closed ({found.open_network})" if found.open_network else "the model's host only"
+        text = f"bwrap: a view of the machine of its own; network: {network}"
+    return f"{text}; behind the owner's {found.wrap[0]}" if found.wrap else text
+
+
+# --- a checkout ----------------------------------------------------------------------
+
+
+def of_checkout(
+    level: Level, git: Git, environ: Mapping[str, str], endpoints: Sequence[Endpoint] | None = None
+) -> Sandbox:
+    """The cage for sessions in a checkout, with its repository where that lies elsewhere (a linked work tree).
+
+    Raises Trouble when git's configuration there holds a credential, which a session could read, and for a bare one.
+    """
+    if level == "env":
+        return OPEN
+    if git.work_tree is None:
+        raise UserError("this repository is bare, so there is nothing to work in", "name a checkout", usage=True)
+    borrowed = _borrowed_objects(git.common_dir / "objects")
+    writable = tuple(dict.fromkeys((git.work_tree, git.git_dir, git.common_dir)))
+    hidden = (*private(environ), *(place.parent / "config" for place in borrowed))
+    for file in _credentials(git):
+        if not any(Path(file).resolve().is_relative_to(place.resolve()) for place in hidden):
+            raise UserError(f"{file} holds a credential, which is no agent's business", UNSTORED)
+    return Sandbox(level, writable, borrowed, hidden, None if endpoints is None else tuple(endpoints))
+
+
+def of_clone(
+    level: Level, git: Git, folder: Path, environ: Mapping[str, str], endpoints: Sequence[Endpoint] | None = None
+) -> Sandbox:
+    """The cage for what runs in a clone of `git` at `folder`: of the repository it sees objects, no configuration."""
+    if level == "env":
+        return OPEN
+    objects = git.common_dir / "objects"
+    readable = (objects, *_borrowed_objects(objects))
+    return Sandbox(level, (folder,), readable, private(environ), None if endpoints is None else tuple(endpoints))
+
+
+def _credentials(git: Git) -> Iterator[str]:
+    """The files of git's configuration that hold one: of the repository and the work tree, or included by them, as
+    newer versions of actions/checkout leave it."""
+    for place in dict.fromkeys((git.common_dir, git.git_dir)):
+        for file in (place / "config", place / "config.worktree"):
+            if file.is_file() and STORED.search(file.read_text("utf-8", "replace")):
+                yield str(file)
+    listed = git.text("config", "--includes", "--show-origin", "-z", "--list").split("\0")
+    for origin, entry in zip(listed[::2], listed[1::2], strict=False):
+        key, _, value = entry.partition("\n")
+        if STORED.search(f"{key.rpartition('.')[2]} = {value}"):
+            yield origin.removeprefix("file:")
+
+
+def private(environ: Mapping[str, str]) -> tuple[Path, ...]:
+    """Where the machine keeps what is no agent's business: keys below the home, a runner's own files."""
+    home, temporary = environ.get("HOME", ""), environ.get("RUNNER_TEMP", "")
+    found = [Path(home, name) for name in PRIVATE] if home else []
+    if temporary:
+        found.append(Path(temporary))
+    if Path(temporary).parent.name == "_work":  # a self-hosted runner keeps its own credentials beside its work
+        found += sorted(Path(temporary).parents[1].glob(".*"))
+    return tuple(place for place in found if place.is_absolute())
+
+
+def _existing(places: Iterable[Path]) -> tuple[Path, ...]:
+    return tuple(dict.fromkeys(place.resolve() for place in places if place.exists()))
+
+
+def _borrowed_objects(objects: Path) -> tuple[Path, ...]:
+    """The object folders of other repositories that one borrows from, and they in turn."""
+    found: list[Path] = []
+    waiting = [objects]
+    while waiting:
+        here = waiting.pop()
+        listed = here / "info" / "alternates"
+        lines = listed.read_text("utf-8", "surrogateescape").splitlines() if listed.is_file() else []
+        more = [(here / line).resolve() for line in lines if line and not line.startswith("#")]
+        waiting += (new := [place for place in more if place not in found and place.is_dir()])
+        found += new
+    return tuple(found)

@@ -1,0 +1,337 @@
+"""The one gateway for whatever executes code of a repository or of an agent.
+
+It gives that code a program path, a home of its own and nothing of ours: no token, no agent
+socket, no git or runner variable, no open file. When the call returns, nothing of it runs any more.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import shutil
+import signal
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Literal
+
+from ralph_mission.adapters.sandbox.inside import still
+from ralph_mission.adapters.sandbox.isolation import OPEN, Inside, Sandbox, enter_sandbox
+
+NOTHING: Mapping[str, str] = MappingProxyType({})
+PASSED_ON = ("PATH", "LANG", "LC_ALL")
+ENDED_BY_US = 124  # as timeout(1) of GNU coreutils
+GRACE = 2.0  # seconds between TERM and KILL
+TICK = 0.05
+ASKED_EVERY = 0.2  # seconds between two looks at whether somebody wants it ended
+PROC = Path("/proc")
+FILE_BLOCKS = 8 * 1024 * 1024  # of 512 bytes, POSIX's unit for `ulimit -f`: 4 GiB
+# Limits are set by a shell rather than in a forked copy of ourselves, which is unsafe beside threads.
+# The same shell answers 127 for a program that is missing and 126 for one that cannot run.
+STOPPED: ContextVar[Callable[[], bool] | None] = ContextVar("STOPPED", default=None)
+"""Asked by whoever is not told of another way to be ended: a thread cannot be interrupted, its processes can."""
+LIMITED = ("/bin/sh", "-c", f'ulimit -c 0; ulimit -f {FILE_BLOCKS} 2>/dev/null; exec "$@"', "sh")
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedProcess:
+    """What came of a foreign command; `seconds` of wall time, `code` 124 when we ended it, for whatever reason.
+
+    `left` are the command lines of what it left running when it ended by itself: that was ended too.
+    """
+
+    code: int
+    stdout: bytes
+    stderr: bytes
+    seconds: float
+    timed_out: bool
+    truncated: bool
+    stopped: bool = False
+    left: tuple[str, ...] = ()
+
+
+def run_foreign(
+    command: Sequence[str] | str,
+    *,
+    cwd: Path,
+    home: Path,
+    timeout: float,
+    output_cap: int = 4_000_000,
+    stdin: bytes = b"",
+    allow: Sequence[str] = (),
+    extra_env: Mapping[str, str] = NOTHING,
+    stopped: Callable[[], bool] | None = None,
+    grace: float = GRACE,
+    live: Callable[[bytes], None] | None = None,
+    cage: Sandbox = OPEN,
+) -> FinishedProcess:
+    """Run a program (a string: by `/bin/sh -c`) and see the last of its children out.
+
+    `home` is made 0700 and holds HOME, XDG folders and a TMPDIR that is removed afterwards;
+    `allow` names variables of ours it may see. `timeout` in seconds; `output_cap` in bytes over
+    both streams: reaching either ends the whole process group, and so does `stopped`, asked five times
+    a second. Whoever is ended has `grace` seconds between TERM and KILL. `live` is given what comes in on
+    either stream, as it comes. A missing program gives code 127. `cage` keeps it further apart, or raises Trouble.
+    """
+    arguments = ["/bin/sh", "-c", command] if isinstance(command, str) else list(command)
+    with (
+        _home(home) as scratch,
+        _source(stdin) as source,
+        enter_sandbox(cage, arguments, cwd, home, scratch, {**_passed_on(allow), **extra_env}["PATH"]) as inside,
+        _signals_held() as let_go,
+    ):
+        environment = {**_passed_on(allow), **extra_env, **_places(home, scratch)}
+        started = time.monotonic()
+        process = subprocess.Popen(
+            [*LIMITED, *inside.argv],
+            cwd=cwd,
+            env=environment,
+            start_new_session=True,
+            stdin=source,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            pass_fds=inside.passed_on,
+        )
+        left: tuple[str, ...] = ()
+        with process, _Capture(process, output_cap, live) as capture:
+            try:
+                let_go()
+                ended = capture.until(started + timeout, stopped or STOPPED.get())
+                if not ended and not capture.full:
+                    left = _remaining(process, scratch, inside)
+            finally:
+                _end(process, scratch, grace)
+            capture.rest()
+        code = ENDED_BY_US if ended or capture.full else process.returncode
+        seconds = time.monotonic() - started
+        return FinishedProcess(
+            code, capture.stdout, capture.stderr, seconds, ended == "late", capture.full, ended == "stopped", left
+        )  # fmt: skip  # one value
+
+
+def end_orphans(variable: str) -> int:
+    """End everything of this user that has `variable` ("NAME=value") in its environment: how many processes it was.
+
+    For what a process of ours left running when it was killed itself. Where there is no /proc none is found.
+    """
+    mark, ended = os.fsencode(variable), set[int]()
+    patience = time.monotonic() + GRACE
+    while (left := _running(-1, mark)) and time.monotonic() < patience:
+        for process in left:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(process, signal.SIGKILL)
+                ended.add(process)
+        time.sleep(TICK / 5)
+    return len(ended)
+
+
+def own_tool(name: str) -> str:
+    """A program of our own virtualenv by its full path; just `name` when it is not installed there."""
+    folders = (os.path.dirname(sys.executable), sysconfig.get_path("scripts"))
+    return next((found for folder in folders if (found := shutil.which(name, path=folder))), name)
+
+
+class _Capture:
+    """Reads both streams at once, so that neither blocks, and never keeps more than `cap` bytes."""
+
+    def __init__(self, process: subprocess.Popen[bytes], cap: int, live: Callable[[bytes], None] | None = None) -> None:
+        assert process.stdout and process.stderr
+        self._process, self._room, self._live = process, cap, live
+        self._kept = {process.stdout.fileno(): bytearray(), process.stderr.fileno(): bytearray()}
+        self._selector = selectors.DefaultSelector()
+        self.full = False
+        for stream in self._kept:
+            os.set_blocking(stream, False)
+            self._selector.register(stream, selectors.EVENT_READ)
+
+    def __enter__(self) -> _Capture:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._selector.close()
+
+    @property
+    def stdout(self) -> bytes:
+        return bytes(next(iter(self._kept.values())))
+
+    @property
+    def stderr(self) -> bytes:
+        return bytes(list(self._kept.values())[1])
+
+    def until(self, deadline: float, stopped: Callable[[], bool] | None) -> Literal["", "late", "stopped"]:
+        """Read until the process is over or the cap is hit; else what came first."""
+        ask = 0.0
+        while self._process.poll() is None and not self.full:
+            now = time.monotonic()
+            if now > deadline:
+                return "late"
+            if stopped and now >= ask:
+                ask = now + ASKED_EVERY
+                if stopped():
+                    return "stopped"
+            self._wait()
+        return ""
+
+    def _wait(self) -> None:
+        if self._selector.get_map():
+            self._read(TICK)
+        else:
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(TICK)
+
+    def rest(self) -> None:
+        """Read what is still in the pipes, without waiting for a writer."""
+        while not self.full and self._selector.get_map() and self._read(0):
+            pass
+
+    def _read(self, wait: float) -> bool:
+        ready = self._selector.select(wait)
+        for key, _ in ready:
+            self._take(key.fd, os.read(key.fd, 65536))
+        return bool(ready)
+
+    def _take(self, stream: int, chunk: bytes) -> None:
+        if not chunk:
+            self._selector.unregister(stream)
+        self._kept[stream] += chunk[: self._room]
+        if self._live and chunk:
+            self._live(chunk[: self._room])
+        self.full = self.full or len(chunk) > self._room
+        self._room -= min(self._room, len(chunk))
+
+
+@contextmanager
+def _home(home: Path) -> Iterator[Path]:
+    home.mkdir(parents=True, exist_ok=True)
+    home.chmod(0o700)
+    scratch = Path(tempfile.mkdtemp(prefix="tmp-", dir=home.resolve()))
+    try:
+        yield scratch
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+@contextmanager
+def _source(content: bytes) -> Iterator[int]:
+    # A file, not a pipe: a program that never reads its input cannot make us wait.
+    if not content:
+        yield subprocess.DEVNULL
+        return
+    with tempfile.TemporaryFile() as spool:
+        spool.write(content)
+        spool.seek(0)
+        yield spool.fileno()
+
+
+@contextmanager
+def _signals_held() -> Iterator[Callable[[], None]]:
+    """Ctrl-C and TERM wait until the function it gives is called: nobody is started and then forgotten.
+
+    A handler instead of a mask, which the child would inherit. Only the main thread gets signals.
+    """
+    came: list[int] = []
+    held: dict[int, Any] = {}
+
+    def let_go() -> None:
+        while held:
+            signal.signal(*held.popitem())
+        while came:
+            signal.raise_signal(came.pop())
+
+    try:
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                if callable(signal.getsignal(number)):
+                    held[number] = signal.signal(number, lambda got, _: came.append(got))
+        yield let_go
+    finally:
+        let_go()
+
+
+def _passed_on(allow: Sequence[str]) -> dict[str, str]:
+    ours = {name: os.environ[name] for name in (*PASSED_ON, *allow) if name in os.environ}
+    return {"PATH": os.defpath, "TERM": "dumb", **ours}
+
+
+def _places(home: Path, scratch: Path) -> dict[str, str]:
+    at = home.resolve()
+    xdg = {f"XDG_{kind.upper()}_HOME": str(at / f".{kind}") for kind in ("config", "cache", "data", "state")}
+    return {"HOME": str(at), "TMPDIR": str(scratch), **xdg}
+
+
+def _remaining(process: subprocess.Popen[bytes], scratch: Path, inside: Inside) -> tuple[str, ...]:
+    """What goes on although the command is over, after the moment that a process may take to end."""
+    seen = still(lambda: sorted({*_left_running(process, scratch)}))
+    return (*seen, *(inside.report.heard() if inside.report else ()))
+
+
+def _end(process: subprocess.Popen[bytes], scratch: Path, grace: float) -> None:
+    """TERM, then KILL after the grace (or at once, for a second Ctrl-C), for the group and for who left it."""
+    try:
+        if _signal(process, scratch, signal.SIGTERM):
+            _await(process, scratch, grace)
+    finally:
+        killed = _signal(process, scratch, signal.SIGKILL)
+        process.wait()
+        if killed:
+            _await(process, scratch, GRACE)  # a kill is a wish until the kernel has seen to it
+
+
+def _await(process: subprocess.Popen[bytes], scratch: Path, seconds: float) -> None:
+    """Wait until none of them runs any more, at most so long."""
+    patience = time.monotonic() + seconds
+    while _left_running(process, scratch) and time.monotonic() < patience:
+        time.sleep(TICK / 5)
+
+
+def _signal(process: subprocess.Popen[bytes], scratch: Path, number: int) -> bool:
+    """Whether there was anybody to signal."""
+    left = _left_running(process, scratch)
+    for target in (-process.pid, *left):
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(target, number)
+    return bool(left)
+
+
+def _left_running(process: subprocess.Popen[bytes], scratch: Path) -> list[int]:
+    """Whom to signal: on Linux the ids of all that still run, elsewhere the group as a whole.
+
+    In a view of bubblewrap's its first process is in the group, and over only when all that runs in there is.
+    """
+    process.poll()
+    if PROC.is_dir():
+        return _running(process.pid, os.fsencode(f"TMPDIR={scratch}"))
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, 0)
+        return [-process.pid]
+    return []
+
+
+def _running(group: int, mark: bytes) -> list[int]:
+    folders = os.listdir(PROC) if PROC.is_dir() else []
+    return [int(name) for name in folders if name.isdigit() and _ours(f"{PROC}/{name}", group, mark)]
+
+
+def _ours(folder: str, group: int, mark: bytes) -> bool:
+    # A child may leave the group (`setsid`), but it keeps the one TMPDIR that was given to it.
+    # One that also empties its environment needs a stronger level of isolation.
+    with suppress(OSError):
+        state, _, its_group, *_ = _content(f"{folder}/stat").rpartition(b")")[2].split()
+        if state == b"Z":  # dead, only not yet collected by its parent
+            return False
+        return int(its_group) == group or mark in _content(f"{folder}/environ").split(b"\0")
+    return False
+
+
+def _content(path: str) -> bytes:
+    with open(path, "rb", buffering=0) as file:
+        return file.readall()

@@ -1,0 +1,251 @@
+"""Denied commands: on an agent's PATH a shim stands before each program that they name, and judges its arguments.
+
+This is a guard rail, not a wall: `/usr/bin/git push -f`, an alias of git or a library that speaks git's protocol go
+around it. It keeps a session from mistakes, also one whose client knows no such rules; what a session could do to
+others is up to its workspace, to credentials, which it does not get, and to the isolation level.
+
+`main` is started before each such command that a pattern may be about, so nothing here imports much at first.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+DANGEROUS = {
+    "git push --force": "others lose what they have",
+    "git push --delete": "others lose what they have",
+    "git push --mirror": "others lose what they have",
+    "git reset --hard": "what is not committed is lost",
+    "git clean -x": "ignored files, such as .env, are lost: nothing brings them back",
+    "git clean -X": "ignored files, such as .env, are lost: nothing brings them back",
+    "git stash clear": "what was put away is lost",
+    "git stash drop": "what was put away is lost",
+    "git branch -D": "commits of others become unreachable",
+    "git reflog expire": "what was lost can be found no more",
+    "git filter-branch": "history is written anew",
+    "git config --global": "the settings of the person are not the session's",
+    "git config --system": "the settings of the machine are not the session's",
+    "git config core.hooksPath": "hooks are not the session's",
+    "rm -r /": "everything is lost",
+    "rm -r ~": "everything of the person is lost",
+    "rm -r .": "the checkout is lost",
+    "rm -r ..": "what lies around the checkout is lost",
+    "rm -r .git": "the history is lost",
+    "rm -r .ralph": "the loop's own memory is lost",
+    "dd of=/dev/*": "a disk is overwritten",
+    "mkfs": "a disk is overwritten",
+    "sudo": "a session has the rights it was given",
+    "doas": "a session has the rights it was given",
+    "shutdown": "others use this machine",
+    "reboot": "others use this machine",
+    "npm publish": "what is published cannot be taken back",
+    "cargo publish": "what is published cannot be taken back",
+    "twine upload": "what is published cannot be taken back",
+    "gh repo delete": "the repository is lost",
+}
+"""Denied for every hat unless a person says otherwise: pattern -> why. A pattern is a program and words that have to
+stand in its command: options anywhere, the others in this order; `*` at a word's end is any rest."""
+SAME = {
+    "git push": ("-f --force --force-with-lease +", "-d --delete :"),
+    "git commit": ("-n --no-verify",),
+    "git": ("-f --force", "-d --delete"),
+    "rm": ("-r -R --recursive", "-f --force"),
+}
+"""Options of a program, or of one of its commands, that do the same. `+` and `:` begin what is pushed."""
+VALUED = frozenset("-C -c --git-dir --work-tree --namespace --config-env --attr-source".split())
+"""Options of git itself that take the next word."""
+UNGUARDED = frozenset("sh bash dash zsh ksh fish env python python3".split())
+"""Never shimmed though a pattern names them: a shim is started by one of them."""
+LIST, RECORD = "shims.list", "denied.jsonl"
+LONGEST = 16 * 1024 * 1024  # bytes of a record that are read
+DENIED, MISSING = 126, 127  # as a shell says that a command cannot be run, or is not there
+SHIM = """#!/bin/sh
+_ralph_judge={always}
+for _ralph_word; do case $_ralph_word in {words}) _ralph_judge=1;; esac; done
+[ "$_ralph_judge" ] || {{ set -f; IFS=:; for _ralph_place in $PATH; do
+  [ -e "$_ralph_place/{list}" ] || [ ! -f "$_ralph_place/{name}" ] || [ ! -x "$_ralph_place/{name}" ] || \\
+    [ "$_ralph_place/{name}" -ef "$0" ] || exec "$_ralph_place/{name}" "$@"
+done; }}
+exec {judge} "$@"
+"""
+"""A command that has none of the words of a pattern needs no judge: Python takes longer to start than git."""
+JUDGE = (
+    "import sys; sys.path.insert(0, {!r}); from ralph_mission.adapters.sandbox.shims import main; "
+    "sys.exit(main(sys.argv[1], sys.argv[2], sys.argv[3:]))"
+)
+
+
+# --- judging -------------------------------------------------------------------------
+
+
+def why_denied(argv: Sequence[str], patterns: Iterable[str]) -> str:
+    """Why a command may not run, "" when it may: by its words alone, whoever starts it."""
+    program, words = os.path.basename(argv[0]), list(argv[1:])
+    if program == "git":
+        while words and words[0].startswith("-"):
+            del words[: 2 if words[0] in VALUED else 1]
+    for text in patterns:
+        wanted, *rest = parse_pattern(text) or [""]
+        if wanted == program and _fits(program, words, rest):
+            why = f": {DANGEROUS[text]}" if text in DANGEROUS else ""
+            return f"`{' '.join(argv)[:200]}` is denied by `{text}`{why}".replace("\n", " ")
+    return ""
+
+
+def parse_pattern(text: str) -> list[str]:
+    """The words of a pattern; `Bash(git push:*)`, as one of the agents spells it, is read too."""
+    bare = text.strip()
+    if bare.endswith(")") and "(" in bare:
+        bare = bare.partition("(")[2][:-1].removesuffix(":*")
+    return bare.split()
+
+
+def _fits(program: str, words: Sequence[str], wanted: Sequence[str]) -> bool:
+    end = words.index("--") if "--" in words else len(words)
+    options = {option for word in words[:end] for option in _options(word)}
+    operands = [word for word in words[:end] if not _options(word)] + [*words[end + 1 :]]
+    command = f"git {operands[0]}" if program == "git" and operands else program
+    if command == "git push":
+        options |= {word[0] for word in operands}
+        operands = [word.rpartition(":")[2].removeprefix("+").removeprefix("refs/heads/") for word in operands]
+    asked = [word for word in wanted if not _options(word)]
+    if program == "git" and asked and asked[0] not in operands[:1]:
+        return False
+    left = iter(operands)
+    ordered = all(any(_equal(program, one, want) for one in left) for want in asked)
+    return ordered and all(_is_given(command, option, options) for word in wanted for option in _options(word))
+
+
+def _options(word: str) -> set[str]:
+    """An option as each letter that it stands for; nothing of a word that is none."""
+    if word.startswith("--"):
+        return {word.partition("=")[0]}
+    return {f"-{letter}" for letter in word[1:] if letter.isalpha()} if word.startswith("-") else set()
+
+
+def _is_given(command: str, option: str, options: set[str]) -> bool:
+    """Whether it stands there, by any of its names, a long one also as far as it needs to be written."""
+    groups = (*SAME.get(command, ()), *(SAME["git"] if command.startswith("git ") else ()))
+    names = {name for group in groups if option in group.split() for name in group.split()} | {option}
+    return any(one in names or (len(one) > 3 and any(n.startswith(one) for n in names)) for one in options)
+
+
+def _equal(program: str, word: str, wanted: str) -> bool:
+    if program == "rm":
+        return os.path.abspath(word) == os.path.abspath(os.path.expanduser(wanted))
+    return word == wanted or (wanted.endswith("*") and word.startswith(wanted[:-1]))
+
+
+def main(folder: str, program: str, arguments: list[str]) -> int:
+    """Judge, then become the program. The exit code of a refusal; otherwise it does not return."""
+    with open(os.path.join(folder, LIST), encoding="utf-8") as file:
+        record, *patterns = file.read().split("\n")
+    if why := why_denied([program, *arguments], patterns):
+        _append(record, [program, *arguments], why)
+        print(f"ralph: {why}", file=sys.stderr)
+        return DENIED
+    for place in os.environ.get("PATH", os.defpath).split(os.pathsep):
+        found, ours = os.path.join(place or ".", program), os.path.join(place or ".", LIST)
+        if os.path.isfile(found) and os.access(found, os.X_OK) and not os.path.exists(ours):
+            os.execv(found, [program, *arguments])
+    print(f"{program}: not found", file=sys.stderr)
+    return MISSING
+
+
+def _append(path: str, argv: list[str], why: str) -> None:
+    from json import dumps
+    from time import time
+
+    line = dumps({"at": round(time(), 3), "argv": argv, "why": why})
+    try:
+        target = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    except OSError:  # refused all the same
+        return
+    os.write(target, line.encode("utf-8", "surrogateescape") + b"\n")
+    os.close(target)
+
+
+# --- setting up ----------------------------------------------------------------------
+
+
+def build(folder: Path, patterns: Iterable[str], run_dir: Path) -> Path | None:
+    """Write the shims for `patterns` into `folder`; what they refuse is told in `<run dir>/denied.jsonl`.
+
+    Gives the folder to put first on PATH, None when the patterns name no program that can be guarded.
+    """
+    texts = [" ".join(text.split()) for text in patterns]
+    parsed = [words for text in texts if (words := parse_pattern(text))]
+    names = dict.fromkeys(words[0] for words in parsed)
+    guarded = [name for name in names if name not in UNGUARDED and name.replace("-", "").isalnum()]
+    if not guarded:
+        return None
+    folder.mkdir(parents=True, exist_ok=True)
+    replace_file(folder / LIST, "\n".join((str((run_dir / RECORD).resolve()), *texts)))
+    for name in guarded:
+        replace_file(
+            folder / name, _shim(folder.resolve(), name, [words[1:] for words in parsed if words[0] == name]), 0o755
+        )
+    return folder
+
+
+def _shim(folder: Path, name: str, patterns: Sequence[Sequence[str]]) -> str:
+    # By /bin/sh, because a `#!` line may hold neither a space nor more than a few words.
+    import shlex
+
+    package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+    first = [next((word for word in words if not _options(word)), "") for words in patterns]
+    plain = name == "git" and all(word.replace("-", "").isalnum() for word in first)
+    command = [sys.executable, "-I", "-S", "-c", JUDGE.format(package), str(folder), name]
+    return SHIM.format(
+        always="" if plain else "1", words="|".join(dict.fromkeys(first)) if plain else "''", list=LIST, name=name,
+        judge=shlex.join(command),
+    )  # fmt: skip  # one text
+
+
+def path_with(folder: Path | None) -> str:
+    """PATH with the shims in front."""
+    path = os.environ.get("PATH", os.defpath)
+    return f"{folder.resolve()}{os.pathsep}{path}" if folder else path
+
+
+def refused_commands(run_dir: Path) -> tuple[str, ...]:
+    """Why commands were refused, oldest first; lines that cannot be read are left out, and all of what is no file."""
+    from ralph_mission.adapters.files import safe_paths
+
+    lines = (safe_paths.content(run_dir / RECORD, LONGEST) or b"").split(b"\n")
+    return tuple(why for line in lines if (why := _why(line)))
+
+
+def _why(line: bytes) -> str:
+    from json import loads
+
+    try:
+        return str(loads(line)["why"])
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return ""
+
+
+def replace_file(place: Path, text: str, mode: int = 0o644) -> None:
+    """Replace a file of an agent's home at once: agents that play side by side read it, and a link is not followed."""
+    from ralph_mission.adapters.files import atomic
+
+    if _stands(place, text, mode):
+        return
+    atomic.write(place, text.encode(), mode, lasting=False, keep=False)
+
+
+def _stands(place: Path, text: str, mode: int) -> bool:
+    """Whether the file is there already, as it was written for an earlier session."""
+    import stat
+
+    try:
+        found = os.lstat(place)
+        return found.st_mode == stat.S_IFREG | mode and found.st_nlink == 1 and place.read_bytes() == text.encode()
+    except OSError:
+        return False

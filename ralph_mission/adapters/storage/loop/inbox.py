@@ -1,0 +1,216 @@
+"""What a person and a session say to each other through files. Lines are only added.
+
+`.ralph/loop/guidance.jsonl` holds a person's words to the next session, and which were given. `questions.jsonl` beside
+it holds what sessions ask the person who steers, and the answers; whoever answers holds a lock, so that nobody waits
+where nobody listens.
+
+`.ralph/loop/signal`: one word from a person to the running loop.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, get_args
+
+from ralph_mission.adapters.files import locks
+from ralph_mission.adapters.storage.loop import files
+from ralph_mission.errors import UserError
+from ralph_mission.loop.model.items import Guidance, StopSignal
+
+CAP = 16 * 1024 * 1024
+LENGTH = 4000
+"""Characters of one guidance: it goes into a prompt whole."""
+LONGEST_QUESTION = 1_000
+"""Characters of a question: it is read on a phone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Guide:
+    """The guidance of one checkout; `folder` is its `.ralph`. Every call may raise Trouble and OSError."""
+
+    folder: Path
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+
+    @property
+    def path(self) -> Path:
+        """The words, and which of them were given."""
+        return self.folder / "loop" / "guidance.jsonl"
+
+    def say(self, text: str) -> Guidance:
+        """Keep a person's word for the next session. Raises Trouble for an empty or a very long one."""
+        words = text.strip()
+        if not words or len(words) > LENGTH:
+            wrong = "is too long" if words else "needs words"
+            raise UserError(
+                f"guidance {wrong}", f"say in at most {LENGTH:,} characters what the next session has to know"
+            )
+        said = Guidance(f"guidance-{os.urandom(4).hex()}", words, self.now())
+        files.append(self.path, _dump({"id": said.id, "ts": said.at.isoformat(), "text": said.text}))
+        return said
+
+    def keep(self, said: Guidance) -> None:
+        """A word that was said elsewhere, under the id it has there; one that is here already is not said again."""
+        if said.id not in {known.id for known, _ in self.all()}:
+            files.append(self.path, _dump({"id": said.id, "ts": said.at.isoformat(), "text": said.text}))
+
+    def all(self) -> tuple[tuple[Guidance, bool], ...]:
+        """Everything that was said, oldest first, and whether it was given."""
+        lines = [_values(raw) for raw in (files.read(self.path, CAP) or b"").split(b"\n")]
+        given = {values["acknowledged"] for values in lines if isinstance(values.get("acknowledged"), str)}
+        said = {found.id: found for values in lines if (found := _guidance(values))}
+        return tuple((found, found.id in given) for found in said.values())
+
+    def pending(self) -> tuple[Guidance, ...]:
+        """What no session was given yet, oldest first."""
+        return tuple(said for said, given in self.all() if not given)
+
+    def acknowledge(self, ids: Iterable[str]) -> None:
+        """These were given to a session: not given again. Others are passed over."""
+        waiting = {said.id for said in self.pending()}
+        for id in dict.fromkeys(ids):
+            if id in waiting:
+                files.append(self.path, _dump({"acknowledged": id, "ts": self.now().isoformat()}))
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a session wants to know, the `number`th of this checkout; `answer` is None until a person said something."""
+
+    id: str
+    number: int
+    text: str
+    at: datetime
+    answer: str | None = None
+    by: str = ""  # the order that answered it
+
+
+@dataclass(frozen=True, slots=True)
+class Questions:
+    """Those of one checkout; `folder` is its `.ralph`. Every call may raise Trouble and OSError."""
+
+    folder: Path
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+
+    def ask(self, text: str) -> Question:
+        """Put one on the list. Raises Trouble for an empty or a very long one."""
+        words = text.strip()
+        if not words or len(words) > LONGEST_QUESTION:
+            what = "the question is too long" if words else "there is no question"
+            raise UserError(what, f"ask in at most {LONGEST_QUESTION:,} characters", usage=True)
+        id, at = f"question-{os.urandom(4).hex()}", self.now()
+        self._add({"id": id, "ts": at.isoformat(), "text": words})
+        return next(one for one in self.all() if one.id == id)
+
+    def answer(self, id: str, words: str, by: str = "") -> None:
+        """Answer one; only the first answer counts. `by` names the order that did, so that it answers no other."""
+        self._add({"answers": id, "ts": self.now().isoformat(), "text": words, "by": by})
+
+    def all(self) -> tuple[Question, ...]:
+        """Everything that was asked, oldest first."""
+        lines = [_values(raw) for raw in (files.read(self._path, CAP) or b"").split(b"\n")]
+        answers: dict[str, tuple[str, str]] = {}
+        for values in lines:
+            if isinstance(values.get("answers"), str):
+                answers.setdefault(values["answers"], (str(values.get("text", "")), str(values.get("by", ""))))
+        asked = (values for values in lines if _is_question(values))
+        return tuple(found for at, values in enumerate(asked, 1) if (found := _question(values, at, answers)))
+
+    def open(self) -> tuple[Question, ...]:
+        """What nobody answered."""
+        return tuple(question for question in self.all() if question.answer is None)
+
+    @contextmanager
+    def attended(self) -> Iterator[bool]:
+        """Held while somebody answers; gives False when somebody does already."""
+        with self._hold() as held:
+            yield held
+
+    @property
+    def heard(self) -> bool:
+        """Whether somebody answers right now."""
+        with self._hold() as held:
+            return not held
+
+    @property
+    def _path(self) -> Path:
+        return self.folder / "loop" / "questions.jsonl"
+
+    def _hold(self) -> AbstractContextManager[bool]:
+        return locks.hold_file(self.folder / "loop" / "questions.lock")
+
+    def _add(self, values: dict[str, str]) -> None:
+        files.append(self._path, _dump(values))
+
+
+def _guidance(values: dict[str, Any]) -> Guidance | None:
+    id, text = values.get("id"), values.get("text")
+    if not (isinstance(id, str) and id and isinstance(text, str) and text.strip()):
+        return None
+    return Guidance(id, text.strip(), _moment(values.get("ts")))
+
+
+def _moment(found: object) -> datetime:
+    try:
+        at = datetime.fromisoformat(str(found))
+    except ValueError:
+        return datetime.fromtimestamp(0, UTC)
+    return at if at.tzinfo else at.replace(tzinfo=UTC)
+
+
+def _values(raw: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(raw)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _dump(values: dict[str, str]) -> bytes:
+    return json.dumps(values, ensure_ascii=False).encode("utf-8", "replace")
+
+
+def _is_question(values: dict[str, Any]) -> bool:
+    id, text = values.get("id"), values.get("text")
+    return isinstance(id, str) and isinstance(text, str) and bool(text.strip())
+
+
+def _question(values: dict[str, Any], number: int, answers: dict[str, tuple[str, str]]) -> Question | None:
+    id, text = values["id"], values["text"]
+    try:
+        at = datetime.fromisoformat(str(values.get("ts")))
+    except ValueError:
+        return None
+    at = at if at.tzinfo else at.replace(tzinfo=UTC)
+    return Question(id, number, text.strip()[:LONGEST_QUESTION], at, *answers.get(id, (None, "")))
+
+
+WORDS: dict[str, StopSignal] = {word: word for word in get_args(StopSignal) if word}
+
+
+def read(folder: Path) -> StopSignal:
+    """What was asked; "" for nothing and for anything that is not one of the words. `folder` is `.ralph`."""
+    try:
+        word = files.read(_path(folder), 64) or b""
+    except UserError:
+        return ""
+    return WORDS.get(word.decode(errors="replace").strip(), "")
+
+
+def write(folder: Path, signal: StopSignal) -> None:
+    """Ask the running loop. Raises OSError."""
+    files.write(_path(folder), f"{signal}\n".encode())
+
+
+def clear(folder: Path) -> None:
+    """Forget what was asked: it was heard, or a new run begins. Raises OSError."""
+    files.remove(_path(folder))
+
+
+def _path(folder: Path) -> Path:
+    return folder / "loop" / "signal"

@@ -1,0 +1,242 @@
+"""Who works on a task, and whether that can be proven over. An owner is `host:boot id:pid` and may add a name.
+
+A process that ended, or a machine that started anew, is proof. Time is not, and neither is another host.
+
+One loop per checkout, whatever its mode, ours or that of another tool.
+
+What is held is the git directory, and a file in it that says who runs. Not `.ralph/`: agents have deleted that while
+their loop ran, and every `*.lock` below `.git`; a lock that can be deleted lets a second loop in. The kernel drops both
+when their holder dies, however it dies.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from pathlib import Path
+
+from ralph_mission.adapters.files import locks, safe_paths
+from ralph_mission.adapters.sandbox.process import end_orphans
+from ralph_mission.adapters.storage.loop import files, legacy
+from ralph_mission.errors import UserError
+from ralph_mission.safety.hidden import without_controls, without_invisible
+
+BOOT_ID = "/proc/sys/kernel/random/boot_id"
+
+
+def this_owner(environ: Mapping[str, str]) -> str:
+    """Who claims here: `RALPH_OWNER`, which a loop gives each session, else the terminal's shell.
+
+    A command without either is over before the work begins, so its process proves nothing and is not named.
+    """
+    if given := environ.get("RALPH_OWNER", "").strip():
+        return given
+    return place(os.getsid(0) if _has_terminal() else None)
+
+
+def place(pid: int | None) -> str:
+    """The owner that `pid` of this machine is; None for one that only a new start of the machine can end."""
+    return f"{os.uname().nodename}:{_boot()}:{pid or '-'}"
+
+
+def dead(owner: str) -> bool:
+    """Whether the owner is proven to be gone. One that we cannot read is not."""
+    host, _, rest = owner.partition(":")
+    boot, _, process = rest.partition(":")
+    if host != os.uname().nodename or not boot or not process:
+        return False
+    pid = process.partition(":")[0]
+    return boot != _boot() or (pid.isdecimal() and _has_ended(int(pid)))
+
+
+def _has_ended(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return True
+    except PermissionError:
+        return False
+    return _zombie(pid)
+
+
+def _zombie(pid: int) -> bool:
+    """Whether only its parent has not heard yet: it works no more."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return file.read().rpartition(b")")[2].split()[:1] == [b"Z"]
+    except OSError:
+        return False
+
+
+def _has_terminal() -> bool:
+    try:
+        os.close(os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY))
+    except OSError:
+        return False
+    return True
+
+
+def _boot() -> str:
+    try:
+        with open(BOOT_ID) as file:
+            return file.read().strip()
+    except OSError:
+        return ""
+
+
+LOCK = "ralph-running"
+"""In the git directory of a work tree; held while a loop runs there, as that folder is."""
+FORMER = "ralph-loop.lock"
+"""What a loop of the version before holds instead: it may run on while the one after it is installed."""
+LONGEST_NOTE = 4096  # bytes
+GLANCE = 0.05  # seconds that a lock is tried: who only asks whether a loop runs has it for a moment
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who runs: `since` is ISO 8601, UTC."""
+
+    mode: str = ""
+    pid: int = 0
+    since: str = ""
+
+    def __str__(self) -> str:
+        who = f"a {self.mode} loop" if self.mode else "another loop"
+        return f"{who}{f' (process {self.pid}, since {self.since})' if self.pid else ''}"
+
+
+@contextmanager
+def exclusive(git_dir: Path, root: Path, mode: str, now: datetime) -> Iterator[None]:
+    """Held while a loop runs in the work tree `root` of `git_dir`. Raises Trouble when another one does."""
+    with _alone(git_dir), _open_note(git_dir, os.O_CREAT) as note:
+        if former(git_dir):
+            raise _busy(Holder())
+        if not locks.try_lock(note, GLANCE):
+            raise _busy(_note(note))
+        _end_left(_note(note))
+        _refuse_others(root, now)
+        _write(note, Holder(mode, os.getpid(), now.isoformat(timespec="seconds")))
+        yield
+        os.ftruncate(note, 0)  # after a kill the note stays: it says whose leftovers there are
+
+
+def holder(git_dir: Path) -> Holder | None:
+    """Who runs a loop in this checkout right now, None when nobody does."""
+    return _read_holder(git_dir) if held(git_dir) else None
+
+
+def held(git_dir: Path) -> bool:
+    """Whether a loop runs in the work tree whose git directory this is. Whoever asks holds no such lock itself."""
+    return any(map(_held, (git_dir, git_dir / LOCK))) or former(git_dir)
+
+
+def former(git_dir: Path) -> bool:
+    """Whether one of the version before does."""
+    return _held(git_dir / FORMER)
+
+
+def clear(git_dir: Path) -> bool:
+    """Forget the note of a loop that died; False when there is none of ours. Only when nobody runs."""
+    with suppress(OSError), _open_note(git_dir) as note:
+        died = os.fstat(note).st_size > 0
+        os.ftruncate(note, 0)
+        return died
+    return False
+
+
+@contextmanager
+def _alone(git_dir: Path) -> Iterator[None]:
+    """Held by its folder, where what is no note of a loop gives way: a session may have put anything there."""
+    folder = os.open(git_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        with suppress(OSError):  # no folder can be locked on NFS: there the note alone counts, and stays what it is
+            if not locks.try_lock(folder, GLANCE):
+                raise _busy(_read_holder(git_dir))
+            _clear_way(git_dir)
+        yield
+    finally:
+        os.close(folder)
+
+
+def _clear_way(git_dir: Path) -> None:
+    try:
+        with _open_note(git_dir):
+            pass
+    except FileNotFoundError:
+        pass
+    except OSError:
+        files.remove(git_dir / LOCK)
+
+
+@contextmanager
+def _open_note(git_dir: Path, flags: int = 0) -> Iterator[int]:
+    """The note, by no link: a session may write beside it. Raises OSError, with the whole path."""
+    place = git_dir / LOCK
+    try:
+        descriptor = safe_paths.open_plain(place, git_dir, os.O_RDWR | flags)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(place)) from None
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _held(place: Path) -> bool:
+    with suppress(OSError):
+        descriptor = os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(descriptor)
+    return False
+
+
+def _read_holder(git_dir: Path) -> Holder:
+    with suppress(OSError), _open_note(git_dir) as note:
+        return _note(note)
+    return Holder()  # a session took the note away
+
+
+def _end_left(died: Holder) -> None:
+    """What a loop that was killed left running would write beside the next one."""
+    owner = place(died.pid)
+    if died.pid and dead(owner):
+        end_orphans(f"RALPH_OWNER={owner}")
+
+
+def _busy(holder: Holder) -> UserError:
+    return UserError(f"{holder} works in this checkout", "wait for it, or end it with: ralph cancel")
+
+
+def _refuse_others(root: Path, now: datetime) -> None:
+    found = next(legacy.active(root, now), None)
+    if found:
+        mend = f"cancel it there (/oh-my-claudecode:cancel); if nothing runs, delete {found.path}"
+        raise UserError(f"{found.mode} is active in this checkout, says {found.path}", mend)
+
+
+def _note(descriptor: int) -> Holder:
+    """What a loop wrote, and a session may have written: what is no note says nothing."""
+    with suppress(ValueError, TypeError, RecursionError):
+        said = Holder(**json.loads(os.pread(descriptor, LONGEST_NOTE, 0)))
+        if (type(said.mode), type(said.pid), type(said.since)) == (str, int, str):
+            return replace(said, mode=_line(said.mode), since=_line(said.since))
+    return Holder()
+
+
+def _line(text: str) -> str:
+    """On one line, with nothing that a terminal obeys or a reader does not see."""
+    return " ".join(without_invisible(without_controls(text)).split())
+
+
+def _write(descriptor: int, note: Holder) -> None:
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, json.dumps(asdict(note)).encode(), 0)

@@ -1,0 +1,371 @@
+"""Reading what a session may have broken: what cannot be read is as it last could be, and the doubt is told.
+
+The desk of a loop (`ports.RunStore`): all files that it lives by, put together from what keeps each of them.
+
+What cannot be read is as it last could be, with a complaint that the next session and a person see. What a session
+destroyed is put back from what the running loop holds: agents delete `.ralph/`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, TypeVar
+
+from ralph_mission.adapters.files import safe_paths
+from ralph_mission.adapters.storage.loop import archive as archive_archive
+from ralph_mission.adapters.storage.loop import archive as runs
+from ralph_mission.adapters.storage.loop import events, files, inbox, legacy, lock, state
+from ralph_mission.adapters.storage.loop import place as places
+from ralph_mission.adapters.storage.loop.carried import Carried
+from ralph_mission.adapters.storage.loop.events import EventLog
+from ralph_mission.adapters.storage.loop.inbox import Guide
+from ralph_mission.adapters.storage.loop.memories import Memories
+from ralph_mission.adapters.storage.loop.place import PUT_BACK
+from ralph_mission.adapters.storage.loop.progress_log import ProgressLog
+from ralph_mission.adapters.storage.loop.state import TASKS, Records, Shared
+from ralph_mission.adapters.storage.loop.stories import Stories
+from ralph_mission.adapters.storage.loop.tasks import Tasks
+from ralph_mission.errors import UserError
+from ralph_mission.loop.model.items import Guidance, LoopEvent, StopSignal
+from ralph_mission.loop.model.order import RunResult, RunSpec
+from ralph_mission.loop.model.state import (
+    CheckoutState,
+    HatOutput,
+    PathChange,
+    Prd,
+    ProgressNotes,
+    RunPaths,
+    RunSnapshot,
+    RunState,
+    UserStory,
+)
+from ralph_mission.loop.prompt import handoff
+from ralph_mission.loop.rules import completion
+
+Value = TypeVar("Value")
+
+
+class LastKnown:
+    """What each named thing was when it last could be read. `doubts` are those of this look, for people to read."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Any] = {}
+        self.doubts: list[str] = []
+
+    def look(self) -> None:
+        """Begin a new look: earlier doubts were told."""
+        self.doubts = []
+
+    def read(self, what: str, read: Callable[[], Value], default: Value) -> Value:
+        """What `read` gives, or gave when it last could; `default` where it never could."""
+        try:
+            self._known[what] = read()
+        except UserError as trouble:
+            self.doubts.append(f"{trouble.what}; what was known before is used")
+        except OSError as error:
+            reason = (error.strerror or "no reason given").lower()
+            self.doubts.append(f"{what} cannot be read ({reason}); as known before")
+        known: Value = self._known.get(what, default)
+        return known
+
+
+FRESH = timedelta(seconds=2)  # what a person commits between two sessions is seen, a moment later perhaps
+CAP = 8 * 1024 * 1024  # bytes of the scratchpad
+
+
+@dataclass(frozen=True, slots=True)
+class Habits:
+    """How this desk is used. `go_on`: continue the run that was left; `archive`: put the stories of another branch
+    away when a run begins. `scratchpad` is a path in the work tree, "" the usual one. `restarts`: a signal may ask the
+    run to start anew."""
+
+    go_on: bool = False
+    archive: bool = True
+    tasks: bool = True
+    scratchpad: str = ""
+    restarts: bool = True
+
+
+class FileRunStore:
+    """The files of one work tree `root`, whose git directory is `git_dir`; `tree` says where the checkout stands.
+
+    `clone` is where sessions work and have the stories and their log, where that is not the work tree itself.
+    `owner` is what sessions claim tasks as: what one leaves active is given back when it is over.
+    `ready` makes the checkout ready for an order once nobody else works there, or raises Trouble.
+    """
+
+    def __init__(
+        self, root: Path, git_dir: Path, tree: Callable[[], CheckoutState], now: Callable[[], datetime],
+        habits: Habits = Habits(), *, prd: Path | None = None, owner: str = "",
+        ready: Callable[[RunSpec], None] = lambda order: None,
+        clone: Path | None = None,
+    ) -> None:  # fmt: skip  # as one reads it
+        self._root, self._home, self._git_dir = root, root / ".ralph", git_dir
+        self._tree, self._now, self._habits, self._ready = tree, now, habits, ready
+        self._clone = clone or root
+        self._carried = Carried(root, self._clone, prd)
+        in_clone = self._carried.stories if clone and (self._carried.listed or prd) else prd
+        self._stories = Stories(self._clone, in_clone, root / ".ralph/loop", going_on=habits.go_on)
+        self._log = ProgressLog(self._stories.folder, self._clone)
+        self._bringing = True
+        self._events = EventLog(self._home, now)
+        self._tasks, self._guide = Tasks(self._home, now), Guide(self._home, now)
+        self._owner = owner
+        self._order: RunSpec | None = None
+        self._board, self._asked = RunSnapshot(), ""
+        self._state: RunState | None = None
+        self._known, self._shared = LastKnown(), Shared(self._home)
+        self._stood: tuple[datetime, CheckoutState] | None = None
+        self._records = Records(root)
+        self.complaints: list[str] = []
+
+    @property
+    def run_dir(self) -> str:
+        """`.ralph/loop`, absolute."""
+        return str(self._home / "loop")
+
+    @contextmanager
+    def exclusive(self, order: RunSpec) -> Iterator[None]:
+        """As in `ports.RunStore`. What was asked of this run is forgotten with it."""
+        places.prepare(self._home)
+        if order.preset.stories:
+            self._refuse_elsewhere(self._carried.folder)
+        with lock.exclusive(self._git_dir, self._root, order.preset.name, self._now()):
+            self._order = order
+            try:
+                self._ready(order)
+                yield
+            finally:
+                legacy.inactive(self._root)
+                inbox.clear(self._home)
+
+    # --- beginning -------------------------------------------------------------------
+
+    def resumed(self, order: RunSpec) -> RunState | None:
+        """The state of the same objective's run, ours or one that another tool left. None starts a new one.
+
+        Whoever continues has looked at what ended the run: it gets another chance.
+        """
+        if not self._habits.go_on:
+            return None
+        found, complaint = state.rescue(self._root)
+        self._complain(complaint)
+        left = found or self._left_by_others(order)
+        if left is None or left.objective != order.objective:
+            return None
+        self._complain(*self._events.begin())
+        inbox.clear(self._home)
+        again = replace(left, failures=0, redispatches=0, idle=0)
+        self._bringing = not left.mark  # else what that session claimed is told first
+        stuck = completion.find_dead_end(order, again, self.board())
+        self._stood = None
+        return replace(again, skipped=frozenset(), stale=0) if stuck else again
+
+    def open(self, order: RunSpec, now: datetime) -> RunState:
+        """A new run: what the former one left is put away, memories stay."""
+        previous, complaint = state.rescue(self._root)
+        self._complain(complaint, *(self._events.verify() if previous else ()))
+        runs.archive_run(self._root, previous, self._events, now)
+        self._shared.forget()
+        if order.preset.stories and self._habits.archive:
+            self._archive(now)
+        begun = RunState(runs.fresh_id(self._root, str(order.preset.name), now), order.objective, now, kind=order.kind)
+        self._stood = None
+        state.save(self._root, begun)
+        return begun
+
+    def _archive(self, now: datetime) -> None:
+        ours = Stories(self._root, self._carried.named, going_on=self._habits.go_on)
+        if prd := ours.read():
+            archive_archive.turn(ours, ProgressLog(ours.folder, self._root), prd, now)
+
+    def _left_by_others(self, order: RunSpec) -> RunState | None:
+        left = legacy.left_by_others(self._root)
+        if left is None:
+            return None
+        now = self._now()
+        name = runs.fresh_id(self._root, str(order.preset.name), now)
+        return RunState(name, left.objective, left.started_at or now, left.iteration, item=left.item, stale=left.stale,
+                     feedback=left.feedback, kind=order.kind)  # fmt: skip  # one value
+
+    # --- before a session ------------------------------------------------------------
+
+    def board(self) -> RunSnapshot:
+        """As in `ports.RunStore`."""
+        stories = bool(self._order and self._order.preset.stories)
+        self._known.look()
+        if self._bringing:
+            self._carried.bring()
+        read = self._known.read
+        board = RunSnapshot(
+            read("stories", self._stories.read, None) if stories else None,
+            read("tasks", self._tasks.all, ()) if self._habits.tasks else (),
+            read("memories", Memories(self._home).text, ""),
+            read("scratchpad", self._notes_of_run, ""),
+            read("guidance", self._guide.pending, ()),
+            read("progress", self._log.read, ProgressNotes()) if stories else ProgressNotes(),
+            read("git", self._readable_tree, CheckoutState(readable=False)),
+            paths=self.paths,
+        )
+        told = (self._stories.complaint if stories else "", self._log.complaint if stories else "")
+        self._board = replace(board, complaints=(*filter(None, told), *self._known.doubts))
+        self._shared.hold()
+        return self._board
+
+    def signal(self) -> StopSignal:
+        """As in `ports.RunStore`. Once heard it holds, even if a session deletes the file."""
+        found = inbox.read(self._home)
+        if found != "restart" or self._habits.restarts:
+            self._asked = found or self._asked
+        return self._asked  # type: ignore[return-value]  # only what `read` gave is ever kept
+
+    def heard(self) -> bool:
+        """As in `ports.RunStore`."""
+        return bool(self.signal() or self._guide.pending())
+
+    def brief(self, prompt: str) -> None:
+        """As in `ports.RunStore`."""
+        files.write(self._home / "loop/prompt.txt", prompt.encode("utf-8", "replace"))
+        if self._mirrored:
+            legacy.brief(self._root, prompt)
+
+    # --- after a session -------------------------------------------------------------
+
+    def said(self) -> tuple[LoopEvent, ...]:
+        """As in `ports.RunStore`."""
+        return events.read_events(self._home)
+
+    def record(self, event: LoopEvent) -> None:
+        """As in `ports.RunStore`."""
+        self._events.record(event)
+
+    def acknowledge(self, guidance: Sequence[Guidance]) -> None:
+        """As in `ports.RunStore`."""
+        if guidance:
+            self._guide.acknowledge(one.id for one in guidance)
+
+    def stories(self, prd: Prd) -> None:
+        """As in `ports.RunStore`."""
+        self._tell(self._stories.write(prd))
+
+    def judged(self, commit: str) -> None:
+        """As in `ports.RunStore`."""
+        self._carried.judged(commit)
+
+    def note(self, entry: str) -> None:
+        """As in `ports.RunStore`."""
+        self._tell(self._log.append(entry, self._now()))
+
+    def restore(self) -> tuple[PathChange, ...]:
+        """As in `ports.RunStore`: folders, stories, the logs, records, and what sessions share."""
+        names = safe_paths.unlink(self._root, places.FOLDERS)
+        linked = (*(PathChange(name, "made a link", PUT_BACK) for name in names), *self._shared.unstrange())
+        stories = bool(self._order and self._order.preset.stories)
+        lists = (*self._stories.restore(), *self._log.restore()) if stories else ()
+        mended = (*linked, *lists, *self._events.restore(), *self._shared.restore(), *self._records.restore())
+        if self._owner and self._tasks.path.exists():
+            self._tasks.release(self._owner)
+        return mended
+
+    def keep(self, state_now: RunState, output: HatOutput | None) -> None:
+        """As in `ports.RunStore`: state, handoff, the session's record, and the other tool's files if it shares ours."""
+        self._state = state_now
+        if state_now.mark:
+            self._carried.begin()
+        if output:
+            self._complain(*self._carried.take_back())
+        state.save(self._root, state_now)
+        if output:
+            self._records.keep(state_now.run_id, output)
+            self._stood = None
+        assert self._order is not None  # `exclusive` came first
+        # Without stories nothing was written since the board was last read.
+        board = self.board() if output and self._order.preset.stories else self._board
+        document = handoff.handoff_document(self._order, state_now, board)
+        shown = json.dumps(document, indent=2).encode() + b"\n"
+        files.write(self._home / "loop/handoff.json", shown, lasting=False)  # it only shows what the state holds
+        if self._mirrored:
+            legacy.mirror(self._root, state_now, document, active=True)
+
+    def tidy(self) -> None:
+        """As in `ports.RunStore`: what belongs to the issue that is done goes to the run's folder."""
+        assert self._state is not None  # a session was played
+        where = self._root / state.RUNS / self._state.run_id
+        named = self._habits.scratchpad
+        notes, top = (self._clone / named, self._clone) if named else (self._home / "agent/scratchpad.md", self._root)
+        if safe_paths.stays(notes.parent, top):  # nothing was read from anywhere else
+            runs.clear_scratchpad(notes, where)
+        self._tasks.archive(where / f"tasks-{self._state.iteration:04d}.jsonl")
+        self._shared.forget(TASKS)
+
+    def put_back(self, landed: Callable[[str], bool]) -> tuple[PathChange, ...]:
+        """As in `ports.RunStore`; what stood there goes to the run's folder."""
+        left, _ = state.rescue(self._root)
+        self._stood = None
+        self._bringing = True
+        if left is None:
+            return ()
+        return self._carried.put_back(self._root / state.RUNS / left.run_id, landed)
+
+    def close(self, account: RunResult) -> None:
+        """As in `ports.RunStore`. Raises OSError."""
+        if account.ending.reason == "cancel" and self._state:
+            runs.retire(self._root, self._state)
+
+    def counted(self) -> tuple[int, int] | None:
+        """How many stories pass, of how many; None without stories."""
+        stories = self._board.prd.stories if self._board.prd else ()
+        return (sum(story.passes for story in stories), len(stories)) if self._board.prd else None
+
+    def item(self) -> UserStory | None:
+        """The story that is being worked on, None when it is none."""
+        stories = self._board.prd.stories if self._board.prd and self._state else ()
+        return next((story for story in stories if self._state and story.id == self._state.item), None)
+
+    @property
+    def paths(self) -> RunPaths:
+        """Where the shared files stand."""
+        notes = self._habits.scratchpad
+        named = self._named(self._clone / notes) if notes and (self._clone / notes).is_file() else ""
+        prd, progress = self._named(self._stories.place), self._named(self._log.path)
+        return RunPaths(prd, progress, named)
+
+    # --- inside ----------------------------------------------------------------------
+
+    def _refuse_elsewhere(self, folder: Path) -> None:
+        """A person's link is theirs: what a session makes one later is taken away, and told."""
+        if folder.is_relative_to(self._root) and not safe_paths.stays(folder, self._root):
+            raise UserError(f"{folder} leads out of the work tree", files.STRANGE)
+
+    def _named(self, path: Path) -> str:
+        return path.relative_to(self._clone).as_posix() if path.is_relative_to(self._clone) else str(path)
+
+    @property
+    def _mirrored(self) -> bool:
+        """Whether the stories are kept where the other tool keeps its own, in the work tree."""
+        return self._carried.folder == self._root / ".omc" and safe_paths.stays(self._root / legacy.FOLDER, self._root)
+
+    def _notes_of_run(self) -> str:
+        return runs.scratchpad(self._root, self._clone, self._habits.scratchpad, CAP)[1]
+
+    def _readable_tree(self) -> CheckoutState:
+        """Where the checkout stands; asked anew after each session (`keep`), and not again within moments."""
+        now = self._now()
+        if self._stood is None or now - self._stood[0] > FRESH:
+            tree = self._tree()
+            if not tree.readable:
+                raise UserError("git gives no answer about the checkout", "run git status")
+            self._stood = (now, tree)
+        return self._stood[1]
+
+    def _tell(self, mended: Sequence[PathChange]) -> None:
+        """Say what was put back after the session was judged: what the checks ran did it."""
+        self._complain(*(f"{change.path} was {change.how}; {change.reverted}" for change in mended))
+
+    def _complain(self, *complaints: str) -> None:
+        self.complaints += filter(None, complaints)

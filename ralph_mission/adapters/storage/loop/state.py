@@ -1,0 +1,174 @@
+"""`.ralph/loop/state.json`: where a run stands between two sessions, the last session's record included.
+
+`.ralph/loop/runs/<run>/session-NNNN.json`: what each session did, tried and was refused.
+
+Sessions may write there. The running loop holds what it wrote, and puts it back when a later session has other ideas.
+
+What all sessions of a run share below `.ralph/`: kept at hand, and back where a session destroyed it.
+
+Agents delete `.ralph/`, and make links of what stands in it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import stat
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ralph_mission.adapters.files import safe_paths
+from ralph_mission.adapters.storage.loop import files
+from ralph_mission.adapters.storage.loop.place import PUT_BACK
+from ralph_mission.adapters.storage.memory import codec
+from ralph_mission.loop.model.state import HatOutput, PathChange, RunState
+
+STATE = ".ralph/loop/state.json"
+RUNS = ".ralph/loop/runs"
+VERSION = 1
+LARGEST = 64_000_000
+"""Bytes that are read at most: ten thousand of a session's changes are about one million."""
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """The document: a version first, so that a later one can tell its own from ours."""
+
+    version: int
+    state: RunState
+
+
+def load(root: Path) -> RunState | None:
+    """The state in the work tree `root`, None when there is none. Raises Unreadable, and Trouble for no plain file."""
+    content = files.read(root / STATE, LARGEST)
+    if content is None:
+        return None
+    saved: Saved = codec.load(Saved, content)
+    if saved.version != VERSION:
+        raise codec.UnreadableDocument(f"of version {saved.version}, and this one reads version {VERSION}")
+    if "/" in saved.state.run_id or saved.state.run_id in ("", ".", ".."):  # a folder of ours is named after it
+        raise codec.UnreadableDocument(f"its run is called {saved.state.run_id!r}")
+    return saved.state
+
+
+def of_run(root: Path, run_id: str) -> RunState | None:
+    """The last state of a run that was put away, None when none is known. A run's id is a folder's name."""
+    folders = (folder for folder in (root / RUNS).glob("*/") if folder.name == run_id)
+    content = next((files.read(folder / Path(STATE).name, LARGEST) for folder in folders), None)
+    try:
+        saved: Saved | None = codec.load(Saved, content) if content is not None else None
+    except codec.UnreadableDocument:
+        return None
+    return saved.state if saved and saved.version == VERSION else None
+
+
+def save(root: Path, state: RunState) -> None:
+    """Keep `state`: all of it or what stood there before. Raises OSError."""
+    files.write(root / STATE, codec.dump(Saved, Saved(VERSION, state)))
+
+
+def rescue(root: Path) -> tuple[RunState | None, str]:
+    """The state, and a complaint when the file was broken: it is put aside, not lost. Raises OSError and Trouble."""
+    try:
+        return load(root), ""
+    except codec.UnreadableDocument as error:
+        aside = _free(root / STATE)
+        (root / STATE).rename(aside)
+        return None, f"{STATE} cannot be read ({error}); put aside as {aside.name}"
+
+
+def keep_output(root: Path, run_id: str, output: HatOutput) -> tuple[Path, bytes]:
+    """The record of one session, for good: `runs/<run_id>/session-NNNN.json`, and what stands there. Raises OSError."""
+    place = root / RUNS / run_id / f"session-{output.iteration:04d}.json"
+    content = codec.dump(HatOutput, output)
+    files.write(place, content)
+    return place, content
+
+
+def _free(path: Path) -> Path:
+    names = (path.with_name(f"{path.name}.broken-{number}") for number in itertools.count(1))
+    return next(name for name in names if not name.exists())
+
+
+HELD = 1_000
+"""Of the latest sessions; a persistent loop has ten times as many."""
+
+
+@dataclass(slots=True)
+class Records:
+    """The records of one work tree that this process wrote. May raise OSError."""
+
+    root: Path
+    _held: dict[Path, bytes] = field(default_factory=dict)
+
+    def keep(self, run_id: str, output: HatOutput) -> None:
+        """Write the record of a session, for good."""
+        place, content = keep_output(self.root, run_id, output)
+        self._held[place] = content
+        if len(self._held) > HELD:
+            del self._held[next(iter(self._held))]
+
+    def restore(self) -> tuple[PathChange, ...]:
+        """Put back what is not as it was written, and tell."""
+        return tuple(
+            self._again(place, content) for place, content in self._held.items() if not _stands(place, content)
+        )
+
+    def _again(self, place: Path, content: bytes) -> PathChange:
+        how = "modified" if os.path.lexists(place) else "deleted"
+        files.write(place, content)
+        return PathChange(place.relative_to(self.root).as_posix(), how, PUT_BACK)
+
+
+def _stands(place: Path, content: bytes) -> bool:
+    """Whether this very file holds that, read without waiting and by no link."""
+    try:
+        descriptor = os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        found = os.fstat(descriptor)
+        alike = stat.S_ISREG(found.st_mode) and found.st_size == len(content)
+        return alike and os.pread(descriptor, len(content), 0) == content
+    finally:
+        os.close(descriptor)
+
+
+TASKS = "agent/tasks.jsonl"
+OURS = ("agent/memories.md", TASKS, "loop/guidance.jsonl")
+"""Files below `.ralph/` that no session may take away."""
+SCRATCHPAD = "agent/scratchpad.md"
+HELD_BYTES = 32 * 1024 * 1024  # bytes of one that are kept at hand
+
+
+class Shared:
+    """The shared files of one `home`, `.ralph`: `hold` what stands, `restore` it after a session."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+        self._held: dict[str, bytes] = {}
+
+    def hold(self) -> None:
+        """Keep at hand what stands there now."""
+        for name in OURS:
+            if (found := safe_paths.content(self._home / name, HELD_BYTES)) is not None and len(found) < HELD_BYTES:
+                self._held[name] = found
+
+    def forget(self, *names: str) -> None:
+        """These, or all where none is named, are gone by our own deed: nothing puts them back."""
+        for name in names or OURS:
+            self._held.pop(name, None)
+
+    def unstrange(self) -> tuple[PathChange, ...]:
+        """What stands in the place of such a file and is none of ours goes away, unread."""
+        wrong = [name for name in (*OURS, SCRATCHPAD) if not safe_paths.plain(self._home / name)]
+        for name in wrong:
+            files.remove(self._home / name)
+        return tuple(PathChange(f".ralph/{name}", "made no file of its own", PUT_BACK) for name in wrong)
+
+    def restore(self) -> tuple[PathChange, ...]:
+        """What is gone stands again as it was held."""
+        gone = [name for name in self._held if not (self._home / name).exists()]
+        for name in gone:
+            files.write(self._home / name, self._held[name])
+        return tuple(PathChange(f".ralph/{name}", "deleted", "it is every session's; it is back") for name in gone)

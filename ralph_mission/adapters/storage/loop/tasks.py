@@ -1,0 +1,297 @@
+"""`.ralph/agent/tasks.jsonl`: the task list that many processes share, and people read.
+
+Whoever changes it holds its lock from the first look to the last byte, and the file is replaced whole, or gets its new
+lines by one write: a kill leaves the list as it was or as it should be. Readers take no lock.
+
+One JSON object per line, in the shape of ralph-orchestrator: its states are written (`open`, `in_progress`, `closed`,
+`failed`) and both vocabularies are read. A line that nobody changed stays as it is, byte for byte; in one that was
+changed, fields we do not know stay.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+from ralph_mission.adapters.storage.loop import files, lock
+from ralph_mission.loop.model.items import LoopTask, TaskStatus
+from ralph_mission.loop.rules import tasks as lifecycle
+
+CAP = 32 * 1024 * 1024
+"""Bytes; some hundred thousand tasks."""
+
+PAGE = 4096
+"""Bytes between two places where a kill may cut a write."""
+
+All = tuple[LoopTask, ...]
+
+WRITTEN: dict[TaskStatus, str] = {
+    "pending": "open", "ready": "open", "active": "in_progress", "done": "closed", "failed": "failed",
+}  # fmt: skip  # one table
+STATES: dict[str, TaskStatus] = {
+    "open": "pending", "pending": "pending", "ready": "pending", "blocked": "pending",
+    "in_progress": "active", "active": "active",
+    "closed": "done", "done": "done", "completed": "done",
+    "failed": "failed",
+}  # fmt: skip  # one table
+NEEDS = ("blocked_by", "needs", "depends_on")
+
+
+class Line(NamedTuple):
+    """One line of the file. `task` is None when it is none, and `wrong` says why ("" for an empty line)."""
+
+    raw: bytes
+    task: LoopTask | None = None
+    wrong: str = ""
+
+
+class Tasks(NamedTuple):
+    """The tasks of one checkout; `folder` is its `.ralph`. Every call may raise Trouble and OSError."""
+
+    folder: Path
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+
+    @property
+    def path(self) -> Path:
+        """The list."""
+        return self.folder / "agent" / "tasks.jsonl"
+
+    @property
+    def journal(self) -> Path:
+        """Every transition there ever was, one line each; for people: nothing is read from it."""
+        return self.folder / "events" / "tasks.jsonl"
+
+    def all(self) -> All:
+        """The tasks, in the order they were added."""
+        return _update_readiness(self._lines())
+
+    def complaints(self) -> tuple[str, ...]:
+        """What a person should mend: lines that cannot be read, tasks that can never become ready."""
+        found = self._lines()
+        unread = (f"{self.path.name} line {at}: {line.wrong}" for at, line in enumerate(found, 1) if line.wrong)
+        return (*unread, *lifecycle.find_blocked(_update_readiness(found)))
+
+    def add(
+        self, title: str, needs: Sequence[str] = (), priority: int = 3, description: str = "", id: str = ""
+    ) -> LoopTask:
+        """Put a task on the list. Raises Trouble as `lifecycle.add` does."""
+
+        def change(tasks: All) -> tuple[All, LoopTask]:
+            name = id or self._fresh(tasks)
+            task = LoopTask(
+                name, " ".join(title.split()), needs=tuple(needs), priority=priority, description=description
+            )
+            after = lifecycle.add(tasks, task)
+            return after, after[-1]
+
+        return self._change(change)
+
+    def claim(self, owner: str, id: str = "") -> LoopTask:
+        """Make a task active for `owner`; nobody else can have it until it is over or its owner is proven dead."""
+        return self._change(lambda tasks: lifecycle.claim(tasks, id, owner, lock.dead))
+
+    def done(self, id: str) -> LoopTask:
+        """Mark a task done."""
+        return self._change(lambda tasks: lifecycle.mark_done(tasks, id))
+
+    def fail(self, id: str, why: str = "") -> LoopTask:
+        """Mark a task failed; what needs it stays pending."""
+        return self._change(lambda tasks: lifecycle.mark_failed(tasks, id), {id: {"why": why}} if why else {})
+
+    def release(self, owner: str) -> All:
+        """Give back what `owner` left active, once it is known to have ended. The tasks it gave back."""
+        with files.hold_file_lock(self.path):
+            raw = self._raw()
+            before = _update_readiness(_parse(raw))
+            after = lifecycle.release_tasks(before, owner)
+            if after != before:
+                self._put(raw, before, after, {})
+        return tuple(task for task, old in zip(after, before, strict=True) if old.status == "active" != task.status)
+
+    def archive(self, place: Path) -> bool:
+        """Move the list away, for a fresh one. Whether there was one."""
+        with files.hold_file_lock(self.path):
+            if not self.path.exists():
+                return False
+            place.parent.mkdir(parents=True, exist_ok=True)
+            self.path.replace(place)
+        return True
+
+    def _change(
+        self, change: Callable[[All], tuple[All, LoopTask]], more: dict[str, dict[str, str]] | None = None
+    ) -> LoopTask:
+        with files.hold_file_lock(self.path):
+            raw = self._raw()
+            before = _update_readiness(_parse(raw))
+            after, task = change(before)
+            if after != before:
+                self._put(raw, before, after, more or {})
+        return next(other for other in after if other.id == task.id)
+
+    def _put(self, raw: bytes, before: All, after: All, more: dict[str, dict[str, str]]) -> None:
+        moment = self.now().isoformat()
+        new = _render_new(after[len(before) :], moment, more) if after[: len(before)] == before else b""
+        if new and self._one_write(raw, new):
+            files.add(self.path, new)
+        else:
+            files.write(self.path, _render(_parse(raw), after, moment, more))
+        old = {task.id: task.status for task in before}
+        for task in after:
+            if old.get(task.id) != task.status:
+                files.add(self.journal, _entry(task, old.get(task.id, ""), moment, os.environ), lasting=False)
+
+    def _one_write(self, raw: bytes, new: bytes) -> bool:
+        """Whether lines may be added where the list stands, so that a kill leaves all of them or none."""
+        whole = raw.endswith(b"\n") and len(raw) % PAGE + len(new) <= PAGE
+        return whole and not self.path.is_symlink() and os.access(self.path, os.W_OK)
+
+    def _lines(self) -> tuple[Line, ...]:
+        return _parse(self._raw())
+
+    def _raw(self) -> bytes:
+        return files.read(self.path, CAP) or b""
+
+    def _fresh(self, tasks: All) -> str:
+        """An id like the ones of ralph-orchestrator, not taken yet."""
+        taken, seconds = {task.id for task in tasks}, int(self.now().timestamp())
+        while (name := f"task-{seconds}-{os.urandom(2).hex()}") in taken:
+            pass
+        return name
+
+
+def _update_readiness(found: tuple[Line, ...]) -> All:
+    return lifecycle.update_readiness([line.task for line in found if line.task])
+
+
+def _entry(task: LoopTask, before: str, moment: str, environ: Mapping[str, str]) -> bytes:
+    who = {"owner": task.owner, "hat": environ.get("RALPH_HAT", ""), "iteration": environ.get("RALPH_ITERATION", "")}
+    said = {"ts": moment, "topic": f"task.{task.status}", "task": task.id, "from": before}
+    return json.dumps(said | {name: value for name, value in who.items() if value}).encode()
+
+
+# --- how a line reads and is written ---
+
+
+@lru_cache(maxsize=2)
+def _parse(content: bytes) -> tuple[Line, ...]:
+    """The lines of a file. The first of two with the same id counts; the other is told of and kept."""
+    found = [_line(raw) for raw in content.split(b"\n") if raw.strip()]
+    ids = [line.task.id for line in found if line.task]
+    seen: set[str] = set()
+    return tuple(found if len(set(ids)) == len(ids) else (_once(line, seen) for line in found))
+
+
+def _render(
+    found: tuple[Line, ...], tasks: tuple[LoopTask, ...], moment: str, more: dict[str, dict[str, str]]
+) -> bytes:
+    """The file with `tasks` in it. `more` are fields to set by id; `moment` (ISO 8601) dates what changed."""
+    known = {line.task.id for line in found if line.task}
+    now = {task.id: task for task in tasks}
+    kept = [
+        _rewritten(line, now.get(line.task.id), moment, more)
+        if line.task and (more or now.get(line.task.id) is not line.task)
+        else line.raw
+        for line in found
+    ]
+    new = tuple(task for task in tasks if task.id not in known)
+    return b"".join(line + b"\n" for line in kept if line) + _render_new(new, moment, more)
+
+
+def _render_new(tasks: tuple[LoopTask, ...], moment: str, more: dict[str, dict[str, str]]) -> bytes:
+    """The lines of tasks that are in no file yet."""
+    return b"".join(_dumped(_new(task, moment) | more.get(task.id, {})) + b"\n" for task in tasks)
+
+
+@lru_cache(maxsize=8192)
+def _line(raw: bytes) -> Line:
+    try:
+        return Line(raw, _task(json.loads(raw)))
+    except (ValueError, RecursionError) as error:
+        wrong = "not JSON" if isinstance(error, (json.JSONDecodeError, UnicodeDecodeError)) else str(error)
+        return Line(raw, wrong=wrong or "too deep")
+
+
+def _once(line: Line, seen: set[str]) -> Line:
+    if line.task is None:
+        return line
+    if line.task.id in seen:
+        return Line(line.raw, wrong=f"a second task {line.task.id!r}")
+    seen.add(line.task.id)
+    return line
+
+
+def _task(found: object) -> LoopTask:
+    if not isinstance(found, dict):
+        raise ValueError("no JSON object")
+    values = cast("dict[str, Any]", found)
+    status = STATES.get(str(values.get("status", "open")))
+    if status is None:
+        raise ValueError(f"no such status: {values['status']!r}")
+    needs: object = next((values[name] for name in NEEDS if values.get(name)), [])
+    if not isinstance(needs, list) or not all(isinstance(need, str) for need in needs):
+        raise ValueError("what it needs is no list of ids")
+    return LoopTask(
+        _named(values, "id"),
+        _named(values, "title"),
+        "ready" if status == "pending" and not needs else status,
+        tuple(needs),
+        _said(values, "owner"),
+        _priority(values.get("priority", 3)),
+        _said(values, "description"),
+    )
+
+
+def _named(values: dict[str, Any], name: str) -> str:
+    value = values.get(name)
+    if not isinstance(value, str) or not value:
+        raise ValueError(f"no {name}")
+    return value
+
+
+def _said(values: dict[str, Any], name: str) -> str:
+    value = values.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def _priority(value: object) -> int:
+    return min(5, max(1, value)) if type(value) is int else 3
+
+
+def _rewritten(line: Line, task: LoopTask | None, moment: str, more: dict[str, dict[str, str]]) -> bytes | None:
+    if task is None:
+        return None
+    same = line.task is task or (line.task is not None and _written(task) == _written(line.task))
+    if line.task is None or (same and task.id not in more):
+        return line.raw
+    values = json.loads(line.raw) | {"status": WRITTEN[task.status], "owner": task.owner} | more.get(task.id, {})
+    return _dumped(_dated(values, task.status, moment))
+
+
+def _written(task: LoopTask) -> tuple[str, str]:
+    """The part of a line that a task's life changes; ready is not written."""
+    return WRITTEN[task.status], task.owner
+
+
+def _dated(values: dict[str, Any], status: TaskStatus, moment: str) -> dict[str, Any]:
+    if status == "active":
+        values["started"] = moment
+    if status in ("done", "failed"):
+        values["closed"] = moment
+    else:
+        values.pop("closed", None)
+    return {name: value for name, value in values.items() if name != "owner" or value}
+
+
+def _new(task: LoopTask, moment: str) -> dict[str, Any]:
+    said = {"description": task.description} if task.description else {}
+    return {"id": task.id, "title": task.title, **said, "status": WRITTEN[task.status], "priority": task.priority,
+            "blocked_by": list(task.needs), "created": moment}  # fmt: skip  # one line of the file
+
+
+def _dumped(values: dict[str, Any]) -> bytes:
+    return json.dumps(values, ensure_ascii=False).encode("utf-8", "replace")

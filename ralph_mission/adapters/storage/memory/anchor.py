@@ -1,0 +1,126 @@
+"""What this clone remembers of the memory branch, outside of it, and who is at work here.
+
+`<git common dir>/ralph/anchor.json` holds the position after our last commit and, around the
+move of the ref, the commit about to be made: a crash in between leaves head == pending, and
+that is recognised as ours. Linked work trees share it.
+
+What outlives a job on a runner of one's own.
+
+A checkout clears its workspace, and deletes even the clone when it finds a wrong remote or a broken repository. The
+tool cache it leaves alone. A runner that is made anew for every job forgets both.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+import socket
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from ralph_mission.adapters.files import atomic, locks
+from ralph_mission.mission.memory.position import refuse
+from ralph_mission.mission.model.ledger import Anchor
+
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+
+@dataclass(frozen=True, slots=True)
+class AnchorMark:
+    """The contents of the anchor file; `pending` is a commit id or ""."""
+
+    lineage: str
+    serial: int
+    oid: str
+    pending: str = ""
+
+    @property
+    def anchor(self) -> Anchor:
+        """The position as the rest of the house knows it."""
+        return Anchor(self.lineage, self.serial, self.oid)
+
+
+@dataclass(frozen=True, slots=True)
+class Anchorage:
+    """The folder `<git common dir>/ralph`; nothing is created until something is written."""
+
+    folder: Path
+
+    def read(self) -> AnchorMark | None:
+        """What is remembered; None when nothing is. Raises Trouble when it cannot be read."""
+        try:
+            return AnchorMark(**_check_fields(json.loads((self.folder / "anchor.json").read_bytes())))
+        except FileNotFoundError:
+            return None
+        except (ValueError, TypeError, RecursionError):
+            raise refuse(f"{self.folder / 'anchor.json'} cannot be read") from None
+
+    def write(self, mark: AnchorMark) -> None:
+        """Remember, durably and all at once. Raises OSError."""
+        atomic.write(self.folder / "anchor.json", json.dumps(asdict(mark), indent=1).encode() + b"\n")
+
+    def clone(self) -> str:
+        """This clone's own name, made up the first time. Raises OSError."""
+        place = self.folder / "clone"
+        if not place.exists():
+            atomic.write(place, secrets.token_hex(6).encode())
+        return place.read_text()
+
+    def forget(self) -> None:
+        """Remember nothing: the first commit was not made after all."""
+        (self.folder / "anchor.json").unlink(missing_ok=True)
+
+    @contextmanager
+    def moving(self) -> Iterator[None]:
+        """Held while the ref and the anchor move together. Raises OSError."""
+        with locks.hold_file(self.folder / "moving", wait=None):
+            yield
+
+    @contextmanager
+    def working(self) -> Iterator[bool]:
+        """Held for a whole cycle; False when another process of this clone holds it."""
+        with locks.hold_file(self.folder / "lock") as held:
+            yield held
+
+
+def this_holder(clone: str = "") -> str:
+    """Host (and clone, where several share one memory), boot and process: `host[/clone]:boot id:pid`."""
+    return f"{_place(clone)}:{boot_id()}:{os.getpid()}"
+
+
+def same_place(holder: str, clone: str = "") -> bool:
+    """Whether a holder ran on this machine (in this clone), in this boot or an earlier one."""
+    place, _, rest = holder.partition(":")
+    return place == _place(clone) and rest.count(":") == 1
+
+
+def _place(clone: str) -> str:
+    return f"{socket.gethostname()}/{clone}" if clone else socket.gethostname()
+
+
+def boot_id() -> str:
+    """The running kernel's own id; "" where there is none."""
+    try:
+        return BOOT_ID.read_text().strip()
+    except OSError:
+        return ""
+
+
+def _check_fields(values: dict[str, Any]) -> dict[str, Any]:
+    kinds = {"lineage": str, "serial": int, "oid": str, "pending": str}
+    if set(values) != set(kinds) or any(type(values[name]) is not kind for name, kind in kinds.items()):
+        raise ValueError
+    return values
+
+
+def folder(environment: Mapping[str, str]) -> Path | None:
+    """This repository's folder in the tool cache, which all repositories of a runner share; None without one."""
+    cache, repository = environment.get("RUNNER_TOOL_CACHE", ""), environment.get("GITHUB_REPOSITORY", "")
+    if cache and re.fullmatch(r"[A-Za-z0-9_-][\w.-]*/[\w.-]+", repository):
+        return Path(cache) / "ralph" / repository.lower().replace("/", "+")
+    return None

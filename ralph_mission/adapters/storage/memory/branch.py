@@ -1,0 +1,323 @@
+"""The store: memory on the branch `ralph-memory`, one commit per batch, by git plumbing alone.
+
+Never touches checkout, index, stash or configuration. The ref moves by compare-and-swap from
+the commit that was read; what was read is trusted as `provenance` says.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
+
+from ralph_mission.adapters.files import locks
+from ralph_mission.adapters.git.git import Git, GitError
+from ralph_mission.adapters.git.packing import pack_loose
+from ralph_mission.adapters.git.remote import Denied, Remote
+from ralph_mission.adapters.storage.memory import anchor, codec, layout, recordings
+from ralph_mission.adapters.storage.memory.anchor import Anchorage, AnchorMark
+from ralph_mission.adapters.storage.memory.provenance import MemoryBranch, reason
+from ralph_mission.errors import Lost, UserError
+from ralph_mission.mission.memory.model import Memory
+from ralph_mission.mission.memory.parse import parse_memory
+from ralph_mission.mission.memory.position import NEXT, merge_edits, people_edits, refuse, with_people_of
+from ralph_mission.mission.model.ledger import Anchor, MemoryBatch, MemorySnapshot, OpenState, Record
+from ralph_mission.mission.ports import CycleClock
+from ralph_mission.safety.secrets import texts
+
+ATTEMPTS = 5  # a person does not edit faster than that
+PACKED = 500  # commits of memory after which their objects are packed: on a runner nobody else does
+SKIP_CI = "[skip ci]"
+BOOM = (GitError, Denied, OSError)
+READING = "read memory"
+AGAIN = "mend that, then run again; memory is as it was"
+LOCKED = re.compile(r"\.lock': File exists")
+LOCK_STEP = "wait until the git that holds it has ended; one that nobody holds is removed by: ralph memory recover"
+
+
+class BranchStore:
+    """`ports.Store`."""
+
+    def __init__(
+        self,
+        git: Git,
+        clock: CycleClock,
+        *,
+        branch: str = layout.BRANCH,
+        path: str = layout.MEMORY,
+        holder: str = "",
+        remote: Remote | None = None,
+        run_is_over: Callable[[str], bool] = lambda holder: False,
+        vouched: Callable[[], Anchor | None] = lambda: None,
+        secrets: tuple[str, ...] = (),
+    ) -> None:
+        self.branch = MemoryBranch(git, branch, path, remote, vouched)
+        self.anchorage = Anchorage(git.common_dir / "ralph")
+        self.git, self._clock, self._holder, self._run_is_over = git, clock, holder, run_is_over
+        self._working, self._secrets = False, secrets
+        self._paused = ("", False)
+
+    # --- who is at work ---
+
+    def holder(self) -> str:
+        """As in `ports.Store`."""
+        self._holder = self._holder or anchor.this_holder(self._clone())
+        return self._holder
+
+    def _clone(self) -> str:
+        # On a server several clones share one memory, and each has a lock of its own.
+        return self.anchorage.clone() if self.branch.remote else ""
+
+    def proven_dead(self, holder: str) -> bool:
+        """True for a workflow run that is over, and for a process of this clone while its lock is in our hands."""
+        if not self._working:
+            return False
+        if holder == self.holder():
+            return True
+        return self._run_is_over(holder) if "://" in holder else anchor.same_place(holder, self._clone())
+
+    @contextmanager
+    def at_work(self, issue: int) -> Iterator[bool]:
+        """As in `mission.transaction.WorkStore`; a lock of this clone and its linked work trees, one for each issue."""
+        with ExitStack() as lock:
+            with explain_errors("lock an issue"):
+                held = lock.enter_context(locks.hold_file(self.anchorage.folder / f"work-{issue}"))
+            yield held
+
+    @contextmanager
+    def exclusive(self) -> Iterator[bool]:
+        """As in `ports.Store`; a lock of this clone and its linked work trees."""
+        with ExitStack() as lock:
+            with explain_errors("lock memory"):
+                held = lock.enter_context(self.anchorage.working())
+            self._working = self._working or held
+            try:
+                yield held
+            finally:
+                self._working = self._working and not held
+
+    # --- reading ---
+
+    def recall(self) -> MemorySnapshot | None:
+        """As in `ports.Store`."""
+        return self._recalled(alone=False)
+
+    def _recalled(self, alone: bool) -> MemorySnapshot | None:
+        with explain_errors(READING):
+            head, mark = self.branch.head(), self.anchorage.read()
+            if not head:
+                self._refuse_gone(mark)
+                return None
+            self.git.refuse_lost(head)
+            ours = self.branch.ours(head, mark, alone)
+            memory, state = self.read(head)
+            edits: tuple[str, ...] = ()
+            if ours != head:
+                memory, edits = self._welcomed(self.read(ours)[0], memory)
+            self._paused = (head, memory.header.paused)
+            return MemorySnapshot(memory, state, head, edits)
+
+    def records(self, keys: Iterable[str], at: MemorySnapshot | None) -> Mapping[str, Record]:
+        """As in `ports.Store`; one git process for any number of keys."""
+        if at is None:
+            return {}
+        paths = {key: layout.record(key) for key in keys}
+        with explain_errors(READING):
+            found = self.git.blobs((f"{at.oid}:{path}" for path in paths.values()), strict=True)
+        named = {key: (path, found[f"{at.oid}:{path}"]) for key, path in paths.items() if f"{at.oid}:{path}" in found}
+        return {key: _record(key, path, data) for key, (path, data) in named.items()}
+
+    def paused(self) -> bool:
+        """As in `ports.Store`; True as well when memory is not what it should be."""
+        try:
+            head = self.branch.head()
+            if not head or head != self._paused[0]:
+                found = self._recalled(alone=True)
+                self._paused = (head, bool(found and found.memory.header.paused))
+            return self._paused[1]
+        except (UserError, *BOOM):
+            return True
+
+    def read(self, commit: str) -> tuple[Memory, OpenState]:
+        """Memory and open state of one commit, whoever made it. Raises Trouble."""
+        names = (f"{commit}:{self.branch.path}", f"{commit}:{layout.OPEN}")
+        found = self.git.blobs(names)
+        for name in names:
+            if name not in found:
+                raise refuse(f"{name.partition(':')[2]} is missing on the branch {self.branch.name}")
+        memory = parse_memory(found[names[0]])
+        try:
+            return memory, codec.load_state(found[names[1]])
+        except codec.UnreadableDocument as error:
+            raise codec.unreadable(layout.OPEN, error) from None
+
+    def contains(self, commit: str) -> bool:
+        """Whether `commit` is the branch's head or an ancestor of it: for `position.check_position`."""
+        head = self.branch.head()
+        return bool(head) and self.branch.contains(commit, head)
+
+    def _refuse_gone(self, mark: AnchorMark | None) -> None:
+        if mark is not None and mark.oid:
+            raise refuse(f"the branch {self.branch.name} is gone, though it had reached serial {mark.serial}")
+
+    def _welcomed(self, before: Memory, theirs: Memory) -> tuple[Memory, tuple[str, ...]]:
+        edits = people_edits(before, theirs)
+        if edits is None:
+            raise refuse(f"someone else changed more than people's sections of {self.branch.path}")
+        return merge_edits(before, before, theirs), edits
+
+    # --- writing ---
+
+    def commit(self, batch: MemoryBatch, after: MemorySnapshot | None) -> MemorySnapshot:
+        """As in `ports.Store`. People's sections and `paused` are always those of the commit below.
+
+        Raises ValueError when a first commit names no lineage, or a later one another.
+        """
+        lineage = batch.memory.header.lineage
+        if not lineage or (after and lineage != after.memory.header.lineage):
+            raise ValueError("a commit needs the lineage of the memory it follows")
+        batch = self.unsaid(batch, after)
+        with explain_errors("write memory"), self.anchorage.moving():
+            for _ in range(ATTEMPTS):
+                head = self.branch.head()
+                if not head:
+                    self._first(after)
+                if head != (after.oid if after else ""):
+                    after = self._absorbed(after, head)
+                new = self._advance(batch, after)
+                if new is not None:
+                    return new
+        raise Lost
+
+    def unsaid(self, batch: MemoryBatch, standing: object) -> MemoryBatch:
+        """A batch without the values that this runner knows, whoever said them.
+
+        What stands already is not altered, nor who we are: else nobody could tell that it was us who died.
+        """
+        same = frozenset((*texts(standing), self.holder()))
+        return recordings.unsaid(batch, self._secrets, same)
+
+    def _first(self, after: MemorySnapshot | None) -> None:
+        self._refuse_gone(self.anchorage.read())
+        if after is not None:
+            raise refuse(f"the branch {self.branch.name} is gone")
+        self.branch.refuse_unborn_checkout()
+
+    def _absorbed(self, after: MemorySnapshot | None, head: str) -> MemorySnapshot:
+        """What was recalled, with a person's edit that came since; raises Lost when it was anyone else's."""
+        if after is None or not self.branch.contains(after.oid, head):
+            raise Lost
+        if not self.branch.only_memory_changed(after.oid, head):
+            raise Lost
+        before, (theirs, state) = self.read(after.oid)[0], self.read(head)
+        edits = people_edits(before, theirs)
+        if edits is None:
+            raise Lost
+        return MemorySnapshot(merge_edits(after.memory, before, theirs), state, head, (*after.human_edits, *edits))
+
+    def _advance(self, batch: MemoryBatch, after: MemorySnapshot | None) -> MemorySnapshot | None:
+        """One commit on top of `after`; None when the branch moved meanwhile."""
+        memory = with_people_of(batch.memory, after.memory) if after else batch.memory
+        if batch.paused is not None:
+            memory = replace(memory, header=replace(memory.header, paused=batch.paused))
+        serial = (after or batch).memory.header.serial + 1
+        memory = replace(memory, header=replace(memory.header, serial=serial))
+        head = after.oid if after else ""
+        oid = self.move(head, self.files(replace(batch, memory=memory), head), batch.message, memory)
+        if not oid:
+            return None
+        return MemorySnapshot(memory, batch.state, oid, after.human_edits if after else ())
+
+    def edit(self, memory: Memory, after: MemorySnapshot, message: str) -> None:
+        """Commit a person's edit: people's sections and `paused` of `memory`, nothing else, no new serial.
+
+        A cycle that runs meanwhile takes it in at its next commit.
+        """
+        with explain_errors("write memory"), self.anchorage.moving():
+            for _ in range(ATTEMPTS):
+                head = self.branch.head()
+                if not head:
+                    raise refuse(f"the branch {self.branch.name} is gone")
+                now = self.read(head)[0]
+                text = recordings.render_file(merge_edits(now, after.memory, memory))
+                new = self.git.commit_files(head, {self.branch.path: text}, _skipping_ci(message), self._clock.now())
+                if self.branch.move(new, head):
+                    return
+        raise Lost
+
+    def move(self, head: str, files: Mapping[str, bytes | None], message: str, memory: Memory) -> str:
+        """Commit `files` on `head` and move the branch from it; "" when it was elsewhere by then."""
+        before = self._caught_up(head)
+        new = self.git.commit_files(head, files, _skipping_ci(message), self._clock.now())
+        mark = before or AnchorMark(memory.header.lineage, memory.header.serial - 1, head)
+        self.anchorage.write(replace(mark, pending=new))
+        try:
+            moved = self.branch.move(new, head)
+        except (GitError, Denied):
+            self._restore(before)
+            raise
+        # A Trouble is doubt: it may have moved, and then `pending` says that it is ours.
+        if not moved:
+            self._restore(before)
+            return ""
+        # From here on the commit stands: were the last write to fail, head == pending says it is ours.
+        with suppress(OSError):
+            self.anchorage.write(AnchorMark(memory.header.lineage, memory.header.serial, new))
+        self._paused = (new, memory.header.paused)
+        if memory.header.serial % PACKED == 0:
+            pack_loose(self.git)
+        return new
+
+    def _caught_up(self, head: str) -> AnchorMark | None:
+        """What is remembered, with a commit that a crash kept from being remembered as done."""
+        mark = self.anchorage.read()
+        if mark is None or not head or not mark.pending or not self.branch.contains(mark.pending, head):
+            return mark
+        header = self.read(mark.pending)[0].header
+        return AnchorMark(header.lineage, header.serial, mark.pending)
+
+    def _restore(self, before: AnchorMark | None) -> None:
+        if before is None:
+            self.anchorage.forget()
+        else:
+            self.anchorage.write(before)
+
+    def files(self, batch: MemoryBatch, head: str) -> dict[str, bytes | None]:
+        """What a batch writes on top of `head`, by path. Raises Trouble when it could not be read back."""
+        return recordings.files(self.git, self.branch.path, batch, head)
+
+
+def _record(key: str, path: str, data: bytes) -> Record:
+    try:
+        record = codec.load_record(data)
+    except codec.UnreadableDocument as error:
+        raise codec.unreadable(path, error) from None
+    if record.key != key:
+        raise refuse(f"{path} on the memory branch holds another record ({record.key})")
+    return record
+
+
+def _skipping_ci(message: str) -> str:
+    subject, newline, body = message.partition("\n")
+    return message if SKIP_CI in message else f"{subject} {SKIP_CI}{newline}{body}"
+
+
+@contextmanager
+def explain_errors(what: str) -> Iterator[None]:
+    """Git's and the system's errors as one line with what to do; they leave memory as it was. Raises Trouble."""
+    try:
+        yield
+    except Denied as error:
+        raise UserError(f"cannot {what}: {error.what}", error.setting) from None
+    except GitError as error:
+        raise UserError(f"cannot {what}: {reason(error)}", _next_step(what, error)) from None
+    except OSError as error:
+        said = f"{error.filename or 'a file'}: {(error.strerror or type(error).__name__).lower()}"
+        raise UserError(f"cannot {what}: {said}", AGAIN) from None
+
+
+def _next_step(what: str, error: GitError) -> str:
+    if LOCKED.search(error.detail):
+        return LOCK_STEP
+    return error.next_step(NEXT if what == READING else AGAIN)

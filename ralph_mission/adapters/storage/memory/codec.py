@@ -1,0 +1,177 @@
+"""Our frozen dataclasses as JSON that a person can read and that changes little between commits.
+
+Strict both ways: a type or a field we do not know is an error. pydantic is built per type,
+once, when first needed. JSON has no lone surrogates (undecodable bytes of a path) and ours no
+NUL: each such character is written as NUL and its four hex digits.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass, replace
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from ralph_mission.errors import UserError
+from ralph_mission.mission.model.ledger import OpenState, Record
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+_UNFIT = re.compile("[\0\ud800-\udfff]")
+_FITTED = re.compile("\0([0-9a-f]{4})")
+
+
+class UnreadableDocument(Exception):
+    """A document is not one of ours. One line."""
+
+
+def dump_state(state: OpenState) -> bytes:
+    """`memory/open.json`."""
+    return _text(_plain(OpenState, state))
+
+
+def load_state(data: bytes) -> OpenState:
+    """The state of an `open.json`. Raises Unreadable."""
+    state: OpenState = _value(OpenState, data)
+    return state
+
+
+def dump_record(record: Record) -> bytes:
+    """One ledger file; its type is told by its fields."""
+    return _text(_plain(Record, record))
+
+
+def load_record(data: bytes) -> Record:
+    """The record of a ledger file. Raises Unreadable."""
+    record: Record = _value(Record, data)
+    return record
+
+
+def dump(kind: Any, value: object) -> bytes:
+    """A value of the dataclass `kind`."""
+    return _text(_plain(kind, value))
+
+
+def load(kind: Any, data: bytes) -> Any:
+    """What `dump` was given for the same `kind`. Raises Unreadable."""
+    return _value(kind, data)
+
+
+def dump_document(document: object) -> bytes:
+    """Anything made of our values, for reading only (the journal)."""
+    from pydantic_core import to_jsonable_python
+
+    return _text(to_jsonable_python(_map_texts(document, _fit), bytes_mode="base64"))
+
+
+def dump_any(value: object) -> bytes:
+    """A value with its type's name, so that `load_any` needs none."""
+    return (json.dumps(_pack(value), sort_keys=True, ensure_ascii=False) + "\n").encode()  # nobody reads it by eye
+
+
+def load_any(data: bytes) -> object:
+    """What `dump_any` was given. Raises Unreadable."""
+    try:
+        return _unpack(json.loads(data))
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise UnreadableDocument("not a recorded answer") from None
+
+
+def _pack(value: object) -> dict[str, object]:
+    if _classes().get(type(value).__name__) is type(value):
+        return {"type": type(value).__name__, "value": _plain(type(value), value)}
+    if isinstance(value, tuple | list):
+        return {"type": "tuple", "value": [_pack(item) for item in value]}
+    if isinstance(value, dict):
+        return {"type": "dict", "value": [[_pack(key), _pack(item)] for key, item in value.items()]}
+    if value is None or type(value) in (bool, int, float, str):
+        return {"type": "plain", "value": _map_texts(value, _fit)}
+    raise TypeError(f"cannot record a {type(value).__name__}")
+
+
+def _unpack(packed: dict[str, Any]) -> object:
+    name, value = packed["type"], packed["value"]
+    if name == "tuple":
+        return tuple(_unpack(item) for item in value)
+    if name == "dict":
+        return {_unpack(key): _unpack(item) for key, item in value}
+    if name == "plain":
+        return _map_texts(value, _unfit)
+    return _value(_classes()[name], json.dumps(value).encode())
+
+
+@cache
+def _classes() -> dict[str, type]:
+    from ralph_mission.mission import decide, ports
+    from ralph_mission.mission.memory import model
+    from ralph_mission.mission.model import effects, ledger, mission, proposal
+
+    modules = (decide, effects, ledger, model, mission, ports, proposal)
+    return {
+        name: thing
+        for module in modules
+        for name, thing in vars(module).items()
+        if isinstance(thing, type) and is_dataclass(thing)
+    }
+
+
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    from pydantic import ConfigDict, TypeAdapter
+
+    config = ConfigDict(strict=True, extra="forbid", ser_json_bytes="base64", val_json_bytes="base64")
+    return TypeAdapter(kind | None, config=config)  # a bare dataclass would not take the configuration
+
+
+def _plain(kind: Any, value: object) -> Any:
+    return _adapter(kind).dump_python(_map_texts(value, _fit), mode="json")
+
+
+def _text(plain: object) -> bytes:
+    return (json.dumps(plain, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode()
+
+
+def _value(kind: Any, data: bytes) -> Any:
+    from pydantic import ValidationError
+
+    try:
+        value = _adapter(kind).validate_json(data)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise UnreadableDocument(f"{place}: {first['msg']}" if place else str(first["msg"])) from None
+    if value is None:
+        raise UnreadableDocument("empty")
+    return _map_texts(value, _unfit) if b"\\u0000" in data else value
+
+
+def _fit(text: str) -> str:
+    return _UNFIT.sub(lambda match: f"\0{ord(match[0]):04x}", text) if _UNFIT.search(text) else text
+
+
+def _unfit(text: str) -> str:
+    return _FITTED.sub(lambda match: chr(int(match[1], 16)), text)
+
+
+def _map_texts(value: Any, change: Callable[[str], str]) -> Any:
+    """`value` with every text in it changed."""
+    if type(value) is str:
+        return change(value)
+    if isinstance(value, tuple | list | frozenset):
+        return type(value)(_map_texts(item, change) for item in value)
+    if isinstance(value, dict):
+        return {_map_texts(key, change): _map_texts(item, change) for key, item in value.items()}
+    if is_dataclass(value) and not isinstance(value, type):
+        changed = {field.name: _map_texts(getattr(value, field.name), change) for field in fields(value)}
+        return replace(value, **changed)
+    return value
+
+
+def unreadable(path: str, error: UnreadableDocument) -> UserError:
+    """The error of a file on the memory branch that is not one of ours."""
+    from ralph_mission.mission.memory.position import refuse
+
+    return refuse(f"{path} on the memory branch cannot be read: {error}")

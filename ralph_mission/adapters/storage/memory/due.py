@@ -1,0 +1,212 @@
+"""`ralph due`: whether a cycle is due, for next to nothing. Every wake passes here, many times an hour.
+
+One look at the ref, then a cache in the git common directory keyed by object id, else one
+blob. Imports neither pydantic nor rich nor click; where only files are read, no git either.
+The settings are asked for the longest pause only when memory looks as if a clock had been wrong.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ralph_mission.adapters.storage.memory import layout
+from ralph_mission.errors import UserError
+
+if TYPE_CHECKING:
+    from ralph_mission.adapters.git.git import Git
+    from ralph_mission.adapters.git.remote import RepositoryPlace
+
+_OID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+USUAL = timedelta(hours=6)  # the longest pause of `schedule.Rhythm()`, whose import would cost more than all else here
+PAUSED = "not due: memory says paused"
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What the head of memory says, kept by its object id."""
+
+    next_due_at: datetime | None
+    paused: bool
+    last_cycle_at: datetime | None = None
+
+
+def usual_longest() -> timedelta:
+    """The longest pause where no settings say another."""
+    return USUAL
+
+
+def due_fast(
+    repo_dir: Path,
+    now: datetime,
+    branch: str = layout.BRANCH,
+    path: str = layout.MEMORY,
+    longest: Callable[[], timedelta] = usual_longest,
+) -> tuple[bool, datetime | None, str]:
+    """(due, when next, why). Memory that cannot be read is due: the cycle then says what is wrong.
+
+    `longest` tells the longest pause that is configured. Raises Trouble when `repo_dir` is not a repository.
+    """
+    common, git = _common(Path(repo_dir))
+    oid = _loose(common, branch)
+    if oid is None:
+        git = git or _open(repo_dir)
+        oid = git.try_text("rev-parse", "--verify", "--quiet", f"refs/heads/{branch}^{{commit}}")
+    if not oid:
+        return True, None, "due: there is no memory yet"
+    known = _read_cache(common, oid, path)
+    if known is None:
+        known = _read(git or _open(repo_dir), oid, path)
+        if known is None:
+            return True, None, "due: memory cannot be read"
+        _remember(common, oid, path, known)
+    return _verdict(known, now, longest)
+
+
+def due_on_server(
+    place: RepositoryPlace,
+    kept: Path,
+    now: datetime,
+    branch: str = layout.BRANCH,
+    path: str = layout.MEMORY,
+    longest: Callable[[], timedelta] = usual_longest,
+) -> tuple[bool, datetime | None, str]:
+    """The same of a server's memory branch, with or without a clone; `kept` is the folder of the cache.
+
+    One look at the ref; the file itself is fetched only when the branch has moved since. Raises Trouble.
+    """
+    from ralph_mission.adapters.git.git import Git
+    from ralph_mission.adapters.git.remote import Remote
+
+    with tempfile.TemporaryDirectory(prefix="ralph-due-") as folder:
+        here = Git(Path(folder), Path(folder), None)
+        here.run("init", "--quiet", "--bare", folder)
+        remote = Remote(here, place.git_url, place.token, keep=False)
+        oid = remote.head(branch)
+        if not oid:
+            return True, None, "due: there is no memory yet"
+        known = _read_cache(kept, oid, path)
+        if known is None:
+            known = _header(remote.peek(branch, path))
+            if known is None:
+                return True, None, "due: memory cannot be read"
+            _remember(kept, oid, path, known)
+    return _verdict(known, now, longest)
+
+
+def _verdict(known: _Known, now: datetime, longest: Callable[[], timedelta]) -> tuple[bool, datetime | None, str]:
+    due_at = known.next_due_at
+    if known.paused:
+        return False, due_at, PAUSED
+    if due_at is None:
+        return True, None, "due: no time is set"
+    if now >= due_at:
+        return True, due_at, f"due since {due_at:%Y-%m-%dT%H:%MZ}"
+    if _may_be_misdated(known, due_at, now) and _is_misdated(due_at, now, longest()):
+        return True, due_at, f"due: no pause lasts until {due_at:%Y-%m-%dT%H:%MZ}, so a clock was ahead"
+    return False, due_at, f"not due until {due_at:%Y-%m-%dT%H:%MZ}"
+
+
+def _is_misdated(due_at: datetime, now: datetime, longest: timedelta) -> bool:
+    from ralph_mission.mission.memory.schedule import is_misdated
+
+    return is_misdated(due_at, now, longest)
+
+
+def _may_be_misdated(known: _Known, due_at: datetime, now: datetime) -> bool:
+    """Whether the settings are worth their cost: the last cycle is yet to come, or the wait is unusually long."""
+    last = known.last_cycle_at
+    return last is None or last > now or due_at - now > USUAL
+
+
+def _common(directory: Path) -> tuple[Path, Git | None]:
+    """The git common directory; by git itself unless this is the top of a plain checkout."""
+    plain = directory / ".git"
+    if (plain / "HEAD").is_file() and not (plain / "commondir").exists():
+        return plain, None
+    git = _open(directory)
+    return git.common_dir, git
+
+
+def _open(directory: Path) -> Git:
+    from ralph_mission.adapters.git.git import Git
+
+    return Git.open(Path(directory))
+
+
+def _loose(common: Path, branch: str) -> str | None:
+    """The branch's commit, "" when it does not exist; None when only git can tell (reftable, symbolic refs)."""
+    if (common / "reftable").exists():
+        return None
+    try:
+        oid = (common / "refs" / "heads" / branch).read_text().strip()
+        return oid if _OID.fullmatch(oid) else None
+    except (FileNotFoundError, NotADirectoryError):
+        return _packed_ref(common, f"refs/heads/{branch}")
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def _packed_ref(common: Path, ref: str) -> str | None:
+    try:
+        for line in (common / "packed-refs").read_text("utf-8", "surrogateescape").split("\n"):
+            oid, _, name = line.partition(" ")
+            if name == ref:
+                return oid if _OID.fullmatch(oid) else None
+    except FileNotFoundError:
+        return ""
+    except OSError:
+        return None
+    return ""
+
+
+def _read_cache(common: Path, oid: str, path: str) -> _Known | None:
+    try:
+        kept = json.loads((common / "ralph" / "due.json").read_bytes())
+        if (kept["oid"], kept["path"]) != (oid, path) or type(kept["paused"]) is not bool:
+            return None
+        when, last = (_moment(kept[name]) for name in ("next_due_at", "last_cycle_at"))
+        return _Known(when, kept["paused"], last)
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+
+
+def _moment(text: str | None) -> datetime | None:
+    """Raises ValueError for a moment without a time zone."""
+    when = datetime.fromisoformat(text) if text else None
+    if when and not when.tzinfo:
+        raise ValueError(text)
+    return when
+
+
+def _remember(common: Path, oid: str, path: str, known: _Known) -> None:
+    from ralph_mission.adapters.files import atomic, safe_paths
+
+    when, last = (moment and moment.isoformat() for moment in (known.next_due_at, known.last_cycle_at))
+    kept = {"oid": oid, "path": path, "next_due_at": when, "last_cycle_at": last, "paused": known.paused}
+    with suppress(OSError):  # a cache; a read-only repository is asked again
+        atomic.write(safe_paths.own(common / "ralph") / "due.json", json.dumps(kept).encode())
+
+
+def _read(git: Git, oid: str, path: str) -> _Known | None:
+    name = f"{oid}:{path}"
+    return _header(git.blobs([name]).get(name))
+
+
+def _header(content: bytes | None) -> _Known | None:
+    from ralph_mission.mission.memory.parse import peek
+
+    if content is None:
+        return None
+    try:
+        header = peek(content)
+    except UserError:
+        return None
+    return _Known(header.next_due_at, header.paused, header.last_cycle_at)

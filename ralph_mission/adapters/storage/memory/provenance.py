@@ -1,0 +1,223 @@
+"""Whose commit the head of the memory branch is: ours, ours plus a person's edit, or foreign.
+
+Looks at what a commit changed and at what this clone remembers, never at names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from ralph_mission.adapters.git.git import Git, GitError
+from ralph_mission.adapters.git.remote import Remote
+from ralph_mission.adapters.storage.memory.anchor import AnchorMark
+from ralph_mission.errors import UserError
+from ralph_mission.mission.memory.model import Header
+from ralph_mission.mission.memory.parse import peek
+from ralph_mission.mission.memory.position import refuse
+from ralph_mission.mission.model.ledger import Anchor
+from ralph_mission.safety.patch import REGULAR
+
+FOLLOWED = re.compile(rb"ref: |[0-9a-f]{40}")
+"""How what git can follow begins: another ref's name, a commit's id."""
+
+UNTOLD = 30  # commits of ours that the forge could not be told of: those of six runs that died, of five each
+LOOKED = 300  # commits, people's edits among them, that are looked through for those
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryBranch:
+    """The memory branch of a repository, and the path of the memory file on it.
+
+    With a `remote` the server's branch is the one that counts, and nothing of the kind is expected here.
+    """
+
+    git: Git
+    name: str
+    path: str
+    remote: Remote | None = None
+    vouched: Callable[[], Anchor | None] = lambda: None  # the position that the forge was told of last
+
+    @property
+    def ref(self) -> str:
+        """The full name of the ref."""
+        return f"refs/heads/{self.name}"
+
+    def head(self) -> str:
+        """The commit it points at, here by now; "" when there is none. Raises Trouble when it is checked out or odd."""
+        if self.remote:
+            oid = self.remote.head(self.name)
+            if oid:
+                self.remote.fetch({self.ref: oid})
+            return oid
+        form = "--format=%(refname)%00%(objectname)%00%(objecttype)%00%(symref)%00%(worktreepath)"
+        try:
+            lines = self.git.text("for-each-ref", form, self.ref).split("\n")
+        except GitError as error:
+            raise refuse(f"git cannot read the branch {self.name}: {reason(error)}") from None
+        for line in lines:
+            name, *rest = line.split("\0")
+            if name == self.ref:
+                return self._checked(*rest)
+        if is_damaged(self.file):
+            raise refuse(f"{self.file} is damaged: it names no commit")
+        return ""
+
+    @property
+    def file(self) -> Path:
+        """Where git keeps the ref, when it is a file of its own."""
+        return self.git.common_dir / self.ref
+
+    def move(self, new: str, old: str) -> bool:
+        """Compare-and-swap; `old` "" means it must not exist. False when it was elsewhere. Raises Denied, Trouble."""
+        if self.remote:
+            return self.remote.push(self.name, new, old)
+        return self.git.move_ref(self.ref, new, old)
+
+    def refuse_unborn_checkout(self) -> None:
+        """Raises Trouble when a work tree stands on the branch before its first commit."""
+        if self.remote:
+            return
+        place = ""
+        for line in self.git.text("worktree", "list", "--porcelain").split("\n"):
+            place = line.removeprefix("worktree ") if line.startswith("worktree ") else place
+            if line == f"branch {self.ref}":
+                raise _checked_out(self.name, place)
+
+    def ours(self, head: str, mark: AnchorMark | None, alone: bool = True) -> str:
+        """The newest commit of ours that `head` is or stands on. Raises Trouble.
+
+        A clone that remembers nothing trusts what the forge was told of, or else what it finds, once, if its files are
+        regular. Unless it has to be `alone` (a cycle is under way), a clone of a server's repository lets runners
+        elsewhere have gone on meanwhile: as far as the forge was told of it, and by the few commits more that a runner
+        may have died after. One of them may even have started memory anew (`ralph memory recover`), if the forge was
+        told of that.
+        """
+        if mark is None or not mark.oid + mark.pending:
+            self._refuse_odd_files(head)
+            return self._vouched_for(head)
+        if head in (mark.oid, mark.pending):
+            return head
+        for known in self._starts(mark, alone):
+            if known and self.contains(known, head):
+                newest = known if alone or self.remote is None else self._handed_on(known, head)
+                self._refuse_foreign(newest, head)
+                return newest
+        raise refuse(self._lost(mark, head))
+
+    def _vouched_for(self, head: str) -> str:
+        """The newest commit of ours for a clone that remembers nothing: every workflow run has such a one."""
+        told = self.vouched() if self.remote else None
+        if told is None or not told.oid or not self.contains(told.oid, head):
+            return head
+        newest = self._handed_on(told.oid, head)
+        self._refuse_foreign(newest, head)
+        return newest
+
+    def _starts(self, mark: AnchorMark, alone: bool) -> Iterator[str]:
+        """Commits that prove what stands on them: those remembered here; then where another runner began anew."""
+        yield from (mark.pending, mark.oid)
+        told = self.vouched() if self.remote and not alone else None
+        if told and told.lineage != mark.lineage and told.serial > mark.serial:
+            yield told.oid
+
+    def _handed_on(self, known: str, head: str) -> str:
+        """The newest commit since `known` that is another runner's: serial grew by one at a time and lineage stayed."""
+        told = self.vouched()
+        if told and told.oid and self.contains(known, told.oid) and self.contains(told.oid, head):
+            known = told.oid
+        since = self.git.text("rev-list", "--first-parent", "--reverse", f"{known}..{head}").split()
+        headers = self._headers((known, *since[:LOOKED]))
+        start = at = headers.get(known)
+        for oid in since[:LOOKED]:
+            header = headers.get(oid)
+            if header and at and start and _follows(header, at) and header.serial <= start.serial + UNTOLD:
+                known, at = oid, header
+        return known
+
+    def _headers(self, commits: Sequence[str]) -> dict[str, Header]:
+        """Of the memory file of each commit where it can be read: what a person broke may be mended by now."""
+        headers, blobs = dict[str, Header](), self.git.blobs(f"{oid}:{self.path}" for oid in commits)
+        for oid in commits:
+            with suppress(UserError):
+                headers[oid] = peek(blobs.get(f"{oid}:{self.path}", b""))
+        return headers
+
+    def contains(self, commit: str, head: str) -> bool:
+        """Whether `commit` is `head` or one of its ancestors."""
+        try:
+            self.git.run("merge-base", "--is-ancestor", commit, head)
+        except GitError:
+            return False
+        return True
+
+    def only_memory_changed(self, old: str, new: str) -> bool:
+        """Whether the memory file's content is all that differs between two commits."""
+        return not self._foreign_paths(old, new)
+
+    def odd_files(self, head: str) -> tuple[str, ...]:
+        """Paths that are no regular files (symlinks, submodules, executables), and a missing memory file."""
+        entries = self.git.listing(head)
+        odd = [entry.path for entry in entries if entry.mode != REGULAR]
+        missing = [] if any(entry.path == self.path for entry in entries) else [self.path]
+        return tuple(odd + [path for path in missing if path not in odd])
+
+    def _checked(self, oid: str, kind: str, symref: str, place: str) -> str:
+        if symref or kind != "commit":
+            raise refuse(f"the branch {self.name} does not point at a commit of its own")
+        if place:
+            raise _checked_out(self.name, place)
+        return oid
+
+    def _refuse_odd_files(self, head: str) -> None:
+        odd = self.odd_files(head)
+        if odd:
+            raise refuse(f"{odd[0]!r} on the branch {self.name} is missing or not a regular file")
+
+    def _refuse_foreign(self, known: str, head: str) -> None:
+        paths = self._foreign_paths(known, head)
+        if paths:
+            more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
+            raise refuse(f"someone else changed {paths[0]!r}{more} on the branch {self.name}")
+
+    def _foreign_paths(self, old: str, new: str) -> list[str]:
+        raw = self.git.run("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-commit-id", old, new)
+        fields = raw.decode("utf-8", "surrogateescape").split("\0")[:-1]
+        welcome = f":{REGULAR} {REGULAR} "
+        return [
+            path
+            for meta, path in zip(fields[::2], fields[1::2], strict=True)
+            if path != self.path or not meta.startswith(welcome)
+        ]
+
+    def _lost(self, mark: AnchorMark, head: str) -> str:
+        if self.contains(head, mark.oid):
+            return f"the branch {self.name} was rolled back behind serial {mark.serial}"
+        return f"the history of the branch {self.name} was rewritten: it lacks {mark.oid[:10]}"
+
+
+def is_damaged(ref_file: Path) -> bool:
+    """Whether a file stands where git keeps a ref and says nothing that git could follow."""
+    try:
+        return not FOLLOWED.match(ref_file.read_bytes())
+    except OSError:
+        return False
+
+
+def reason(error: GitError) -> str:
+    """What git said, in one line."""
+    lines = [line for line in error.detail.strip().splitlines() if line] or [f"git exit {error.code}"]
+    return next((line for line in lines if line.startswith(("fatal:", "error:"))), lines[-1])
+
+
+def _follows(header: Header, before: Header) -> bool:
+    return (header.lineage, header.serial) == (before.lineage, before.serial + 1)
+
+
+def _checked_out(name: str, place: str) -> UserError:
+    return UserError(
+        f"the branch {name} is checked out in {place}", f"check out another branch there: git -C {place} switch BRANCH"
+    )

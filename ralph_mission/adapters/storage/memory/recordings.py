@@ -1,0 +1,148 @@
+"""What the world answered in the last cycles, for `ralph replay`: `.ralph/cycles/<id>/NN-name.json`.
+
+Never on the branch, and kept out of git through `.git/info/exclude`.
+
+What a batch puts on the memory branch: bytes by path, without the values that must not be said.
+"""
+
+from __future__ import annotations
+
+import errno
+import re
+import shutil
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from ralph_mission.adapters.files import atomic, safe_paths
+from ralph_mission.adapters.git.git import Git
+from ralph_mission.adapters.storage.memory import codec, layout
+from ralph_mission.errors import UserError
+from ralph_mission.mission.memory.model import Memory
+from ralph_mission.mission.memory.parse import parse_memory, parse_notes
+from ralph_mission.mission.memory.render import render_memory, render_notes
+from ralph_mission.mission.model.ledger import MemoryBatch
+from ralph_mission.safety.secrets import strip_known
+
+KEEP = 50  # cycles
+EXCLUDE = "/.ralph/"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+_FILE = re.compile(r"(\d{2,})-([a-z0-9-]+)\.json")
+
+
+class Recordings:
+    """`ports.Recorder`. The cycle's id is the first one that a recorded value carries, unless it is given.
+
+    `secrets` are values that this runner knows: no text keeps one, whoever wrote it into an issue. Whole files that a
+    correction would change are kept as they are: the repository beside has the same ones.
+    """
+
+    def __init__(self, git: Git, cycle_id: str = "", secrets: tuple[str, ...] = ()) -> None:
+        self._git, self._cycle_id, self._count, self._secrets = git, cycle_id, 0, secrets
+
+    @property
+    def folder(self) -> Path:
+        """Where cycles are kept, one folder each."""
+        return self._git.state_dir / "cycles"
+
+    def record(self, name: str, value: object) -> None:
+        """As in `ports.Recorder`. Raises Trouble when it cannot be written, ValueError for an id or name that no
+        folder can have."""
+        carried = getattr(value, "cycle_id", "")
+        if carried and carried != self._cycle_id:
+            self._cycle_id, self._count = carried, 0
+        if not _NAME.fullmatch(self._cycle_id) or not _FILE.fullmatch(f"00-{name}.json"):
+            raise ValueError(f"cannot record {name!r} of cycle {self._cycle_id!r}")
+        try:
+            self._write(self.folder / self._cycle_id, name, codec.dump_any(strip_known(value, self._secrets)))
+        except OSError as error:
+            raise _record_error(self.folder, error) from None
+
+    def load(self, cycle_id: str) -> tuple[tuple[str, object], ...]:
+        """(name, value) in the order recorded. Raises Trouble when there is no such cycle or it cannot be read."""
+        place = self.folder / cycle_id
+        if not _NAME.fullmatch(cycle_id) or not place.is_dir():
+            raise UserError(f"no cycle {cycle_id!r} is recorded", f"the last {KEEP} are in {self.folder}", usage=True)
+        files = [(match, file) for file in place.iterdir() if (match := _FILE.fullmatch(file.name))]
+        return tuple((match[2], _load(file)) for match, file in sorted(files, key=lambda item: int(item[0][1])))
+
+    def _write(self, place: Path, name: str, content: bytes) -> None:
+        safe_paths.own(place)
+        if self._count == 0:
+            shutil.rmtree(place, ignore_errors=True)  # the same cycle again: its answers are the newer ones
+            place.mkdir(parents=True)
+            keep_out_of_git(self._git)
+            self._forget_old(place)
+        atomic.write(place / f"{self._count:02d}-{name}.json", content)
+        self._count += 1
+
+    def _forget_old(self, newest: Path) -> None:
+        others = [folder for folder in self.folder.iterdir() if folder.is_dir() and folder != newest]
+        for folder in sorted(others, key=lambda folder: folder.stat().st_mtime_ns, reverse=True)[KEEP - 1 :]:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def keep_out_of_git(git: Git) -> None:
+    """Have git ignore `.ralph/`, in this clone only. Raises OSError."""
+    exclude = git.common_dir / "info" / "exclude"
+    text = exclude.read_text("utf-8", "surrogateescape") if exclude.exists() else ""
+    if EXCLUDE not in text.splitlines():
+        gap = "" if not text or text.endswith("\n") else "\n"
+        atomic.write(exclude, f"{text}{gap}{EXCLUDE}\n".encode("utf-8", "surrogateescape"))
+
+
+def _record_error(folder: Path, error: OSError) -> UserError:
+    if error.errno == errno.ELOOP:
+        return UserError(f"{error.filename} is a link", "move it away, then run again")
+    what = f"cannot record the cycle in {folder}: {(error.strerror or type(error).__name__).lower()}"
+    return UserError(what, "make room there, then run again")
+
+
+def _load(file: Path) -> object:
+    try:
+        return codec.load_any(file.read_bytes())
+    except codec.UnreadableDocument as error:
+        raise UserError(f"{file} cannot be read: {error}", "it may be of another version of ralph") from None
+
+
+def files(git: Git, path: str, batch: MemoryBatch, head: str) -> dict[str, bytes | None]:
+    """All of a batch on top of `head`, memory at `path`. Raises Trouble when it could not be read back."""
+    made: dict[str, bytes | None] = {path: render_file(batch.memory), layout.OPEN: codec.dump_state(batch.state)}
+    made.update({layout.record(record.key): codec.dump_record(record) for record in batch.records})
+    if batch.dashboard is not None:
+        made[layout.DASHBOARD] = batch.dashboard.encode("utf-8", "replace")
+    if batch.journal is not None:
+        name, document = batch.journal
+        made[layout.journal(batch.memory.header.cycle, name)] = codec.dump_document(document)
+    return made | _archives(git, batch, head)
+
+
+def render_file(memory: Memory) -> bytes:
+    """The memory file. Raises Trouble."""
+    # What cannot be read back must not be written: that would stop every later cycle.
+    data = render_memory(memory).encode("utf-8", "surrogateescape")
+    parse_memory(data)
+    return data
+
+
+def unsaid(batch: MemoryBatch, known: Sequence[str], but: Collection[str]) -> MemoryBatch:
+    """A batch without the values `known`, whoever said them; texts that are one of `but` stay as they are."""
+    kept = strip_known(replace(batch, archive=()), known, but)
+    archive = tuple((month, _notes_without(text, known, but)) for month, text in batch.archive)
+    return replace(kept, archive=archive)
+
+
+def _archives(git: Git, batch: MemoryBatch, head: str) -> dict[str, bytes | None]:
+    made: dict[str, bytes | None] = {}
+    old = git.blobs(f"{head}:{layout.archive(month)}" for month, _ in batch.archive) if head else {}
+    for month, text in batch.archive:
+        path = layout.archive(month)
+        made[path] = (made.get(path) or old.get(f"{head}:{path}", b"")) + text.encode("utf-8", "replace")
+    return made
+
+
+def _notes_without(text: str, known: Sequence[str], but: Collection[str]) -> str:
+    """Notes for the archive, cleaned one by one: of the text as a whole a heading could go, and be read no more."""
+    notes = parse_notes(text)
+    kept = strip_known(notes, known, but)
+    return text if kept is notes else render_notes(*kept)

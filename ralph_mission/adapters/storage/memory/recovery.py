@@ -1,0 +1,381 @@
+"""What `ralph memory` and `ralph journal` need beyond a cycle's store: verify a memory, salvage it, start it anew."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+from ralph_mission.adapters.git.git import Git, GitError, TreeEntry
+from ralph_mission.adapters.storage.memory import branch_repair, codec, layout
+from ralph_mission.adapters.storage.memory.anchor import AnchorMark
+from ralph_mission.adapters.storage.memory.branch import READING, BranchStore, explain_errors
+from ralph_mission.adapters.storage.memory.provenance import reason
+from ralph_mission.errors import Lost, UserError
+from ralph_mission.mission.findings.bans import understand
+from ralph_mission.mission.memory.model import Memory
+from ralph_mission.mission.memory.parse import parse_memory, parse_notes, people_sections
+from ralph_mission.mission.memory.position import refuse
+from ralph_mission.mission.model.kinds import KINDS
+from ralph_mission.mission.model.ledger import Anchor, MemoryBatch, MemorySnapshot, OpenState, Record
+from ralph_mission.mission.operations.salvage import Check, Salvage
+from ralph_mission.safety.patch import REGULAR
+
+AT_ONCE = 100  # documents of the journal that are held at a time
+DEPTH = 200  # commits of the memory file that are looked through for one that can be read
+UNDERSTOOD = "do not repeat"  # the one check that says nothing against memory itself
+
+
+class RecoverableStore(BranchStore):
+    """`operations.salvage.Recoverable`."""
+
+    def journal(self) -> Iterator[dict[str, Any]]:
+        """Every cycle's audit document, oldest first. Raises Trouble when one cannot be read."""
+        with explain_errors(READING):
+            head = self.branch.head()
+            entries = self.git.listing(head, f"{layout.JOURNAL}/") if head else ()
+        entries = tuple(sorted(entries, key=lambda entry: entry.path.rpartition("/")[2]))  # old ones lie in no folder
+        for start in range(0, len(entries), AT_ONCE):
+            some = entries[start : start + AT_ONCE]
+            found = self.git.blobs(entry.oid for entry in some)
+            yield from (_document(entry, found) for entry in some)
+
+    def document(self) -> str:
+        """The memory file as it stands, readable or not; "" when there is none."""
+        head = self.branch.head()
+        name = f"{head}:{self.branch.path}"
+        return _blobs(self.git, [name]).get(name, b"").decode(errors="replace") if head else ""
+
+    def checks(self) -> Iterator[Check]:
+        """Each thing `ralph memory verify` looks at, and how it fared."""
+        return _checks(self)
+
+    def faults(self) -> list[str]:
+        """What is wrong with the branch as far as git goes."""
+        return _faults(self)
+
+    def repair(self) -> list[str]:
+        """Put right what git itself cannot read of the branch; what was done, in words. Raises Trouble."""
+        with explain_errors("mend the branch"):
+            return branch_repair.repair(self.branch)
+
+    def salvage(self) -> Salvage:
+        """Everything that can still be read; `state` (but for a claim) and `records` only from a commit of our own."""
+        return _salvage(self)
+
+    def restart(self, batch: MemoryBatch, salvaged: Salvage) -> Anchor:
+        """A new lineage on the present head, or a new root, as one commit more. Raises Lost when it moved meanwhile."""
+        header = replace(batch.memory.header, serial=batch.memory.header.serial + 1)
+        batch = replace(batch, memory=replace(batch.memory, header=header))
+        with explain_errors("write memory"), self.anchorage.moving():
+            if not salvaged.head:
+                self.branch.refuse_unborn_checkout()
+            if _mark(self) is None:  # torn: moving the branch would ask it where it stood
+                self.anchorage.forget()
+            files: dict[str, bytes | None] = {
+                **dict(salvaged.documents),
+                **dict.fromkeys((*salvaged.broken, *_ledger_paths(self, salvaged.head))),
+            }
+            batch = self.unsaid(batch, salvaged)
+            oid = self.move(salvaged.head, files | self.files(batch, salvaged.head), batch.message, batch.memory)
+        if not oid:
+            raise Lost
+        return Anchor(header.lineage, header.serial, oid)
+
+
+# --- verify ---
+
+
+def _checks(store: BranchStore) -> Iterator[Check]:
+    """One check after the other; a branch that cannot be recalled is still looked through."""
+    faults = _faults(store)
+    yield Check("git", not faults, "; ".join(faults) or "nothing is lost")
+    try:
+        recalled = store.recall()
+    except UserError as trouble:
+        yield Check("provenance", False, trouble.what)
+        recalled = None
+    else:
+        yield Check("provenance", True, _position(recalled))
+    head = _head(store)
+    if not head:
+        return
+    if recalled is not None:
+        yield from _check_bans(recalled)
+    try:
+        odd = store.branch.odd_files(head)
+    except GitError as error:
+        yield Check("files", False, reason(error))
+        return
+    yield Check("files", not odd, f"odd or missing: {', '.join(map(repr, odd[:5]))}" if odd else "all regular")
+    for name, folder, is_readable in FOLDERS:
+        entries = store.git.listing(head, f"{folder}/")
+        bad = list(_unreadable(store.git, entries, is_readable))
+        yield Check(name, not bad, f"cannot be read: {', '.join(bad[:5])}" if bad else f"{len(entries)} files")
+
+
+def _faults(store: BranchStore) -> list[str]:
+    try:
+        return list(branch_repair.faults(store.branch))
+    except UserError:  # it cannot be looked at, as the next check says
+        return []
+
+
+def _head(store: BranchStore) -> str:
+    try:
+        return store.branch.head()
+    except UserError:
+        return ""
+
+
+def _position(recalled: MemorySnapshot | None) -> str:
+    if recalled is None:
+        return "there is no memory yet"
+    header = recalled.memory.header
+    edits = f"; edited by people: {'; '.join(recalled.human_edits)}" if recalled.human_edits else ""
+    return f"lineage {header.lineage}, serial {header.serial}, commit {recalled.oid[:10]}{edits}"
+
+
+def _check_bans(recalled: MemorySnapshot) -> Iterator[Check]:
+    bans, unclear = understand(recalled.memory.do_not_repeat, frozenset(KINDS))
+    said = f"not understood, so not obeyed: {'; '.join(unclear)}" if unclear else f"{len(bans)} understood"
+    yield Check(UNDERSTOOD, not unclear, said)
+    claim = recalled.state.claim
+    yield Check("claim", True, f"held by {claim.holder} for cycle {claim.cycle}" if claim else "free")
+    unknown = recalled.state.unknown
+    yield Check("effects", True, f"unknown: {', '.join(unknown)}" if unknown else f"{len(recalled.state.effects)} open")
+
+
+def _unreadable(
+    git: Git, entries: Iterable[TreeEntry], is_readable: Callable[[TreeEntry, bytes], bool]
+) -> Iterator[str]:
+    """The paths of entries that hold none of our documents."""
+    entries = tuple(entries)
+    found = _blobs(git, [entry.oid for entry in entries])
+    for entry in entries:
+        if entry.oid not in found or not is_readable(entry, found[entry.oid]):
+            yield entry.path
+
+
+def _is_record(entry: TreeEntry, data: bytes) -> bool:
+    try:
+        return layout.record(codec.load_record(data).key) == entry.path
+    except (codec.UnreadableDocument, ValueError):
+        return False
+
+
+def _is_document(_: TreeEntry, data: bytes) -> bool:
+    try:
+        return isinstance(json.loads(data), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _is_archive(_: TreeEntry, data: bytes) -> bool:
+    try:
+        parse_notes(data.decode())
+    except (UserError, UnicodeDecodeError):
+        return False
+    return True
+
+
+FOLDERS = (
+    ("ledger", layout.LEDGER, _is_record),
+    ("journal", layout.JOURNAL, _is_document),
+    ("archive", layout.ARCHIVE, _is_archive),
+)
+"""What memory keeps in folders, where, and what tells whether a file there is one of ours."""
+
+
+# --- salvage ---
+
+
+def _document(entry: TreeEntry, found: Mapping[str, bytes]) -> dict[str, Any]:
+    try:
+        document: dict[str, Any] = json.loads(found[entry.oid])
+    except (ValueError, KeyError, RecursionError):
+        raise refuse(f"{entry.path} on the memory branch cannot be read") from None
+    return document
+
+
+def _salvage(store: BranchStore) -> Salvage:
+    """Everything that can still be read; `state` (but for a claim) and `records` only from a commit of our own."""
+    head, mark = store.branch.head(), _mark(store)
+    last = _last_own(store, mark)
+    ahead = (
+        last if last and not (head and store.branch.contains(last, head)) else ""
+    )  # what the branch has lost of ours
+    trusted = _newest_trusted(store, mark)
+    memory, kept = _memory(store, [ahead, head, trusted])
+    state = _state(store, trusted) if trusted else None
+    records = tuple(_records(store, trusted)[0]) if trusted else ()
+    doubtful, broken = _records(store, head) if head and head != trusted else ([], [])
+    broken += _broken_documents(store, head)
+    lost = [f"{path} cannot be read" for path in broken]
+    if state is None:
+        lost.append("what was under way but had not reached the forge: no commit is known to be our own")
+        state = _restraint(store, head)
+    return Salvage(
+        head,
+        mark.anchor if mark and mark.oid else None,
+        memory,
+        state,
+        records,
+        tuple(doubtful),
+        (*broken, *_odd(store, head)),
+        kept=tuple(kept),
+        lost=tuple(lost),
+        documents=tuple(_documents(store, ahead).items()) if ahead else (),
+    )
+
+
+def _ledger_paths(store: BranchStore, head: str) -> list[str]:
+    """The whole ledger goes and what is vouched for comes back: nothing of a stranger's stays by its mere name."""
+    return [entry.path for entry in store.git.listing(head, f"{layout.LEDGER}/")] if head else []
+
+
+def _mark(store: BranchStore) -> AnchorMark | None:
+    try:
+        return store.anchorage.read()
+    except UserError:
+        return None
+
+
+def _own(store: BranchStore, mark: AnchorMark | None) -> Iterator[str]:
+    """The commits that this clone knows as its own and still has, the newest first."""
+    if mark is None:
+        return
+    before = branch_repair.earlier(store.branch)  # of a commit that git has lost, its note of the ref is what is left
+    older = before[before.index(mark.oid) + 1 :] if mark.oid in before else []
+    for oid in dict.fromkeys((mark.pending, mark.oid, *older[: branch_repair.TRIED])):
+        if oid and store.git.resolve(oid):
+            yield oid
+
+
+def _last_own(store: BranchStore, mark: AnchorMark | None) -> str:
+    return next(_own(store, mark), "")
+
+
+def _newest_trusted(store: BranchStore, mark: AnchorMark | None) -> str:
+    """The newest commit of our own whose state can be read, else the newest."""
+    readable = (oid for oid in _own(store, mark) if _state(store, oid) is not None)
+    return next(readable, "") or _last_own(store, mark)
+
+
+def _memory(store: BranchStore, starts: Sequence[str]) -> tuple[Memory | None, list[str]]:
+    """The newest memory that can be read, our own first, with people's sections of the newest text that has them.
+
+    `starts`: commits, or "", from the newest on; the last one is our own.
+    """
+    *_, trusted = starts
+    known = [start for start in starts if start]
+    commits = list(dict.fromkeys((*known, *_history(store, *known))))
+    texts = _blobs(store.git, [f"{commit}:{store.branch.path}" for commit in commits])
+    found = [(commit, texts[name]) for commit in commits if (name := f"{commit}:{store.branch.path}") in texts]
+    ours = sorted(found, key=lambda item: item[0] != trusted)
+    memory = next((memory for _, text in ours if (memory := _parse_memory(text))), None)
+    people = next(((commit, sections) for commit, text in found if (sections := people_sections(text))), None)
+    if people is None:
+        return memory, []
+    commit, (learnings, do_not_repeat) = people
+    words = f"Learnings and Do Not Repeat as of {commit[:10]}"
+    return replace(memory or Memory(), learnings=learnings, do_not_repeat=do_not_repeat), [words]
+
+
+def _documents(store: BranchStore, commit: str) -> dict[str, bytes]:
+    """What can still be read of the journal and the archive of a commit, by path."""
+    entries = [entry for _, folder, _ in FOLDERS[1:] for entry in _entries(store, commit, folder)]
+    found = _blobs(store.git, [entry.oid for entry in entries])
+    return {entry.path: found[entry.oid] for entry in entries if entry.mode == REGULAR and entry.oid in found}
+
+
+def _broken_documents(store: BranchStore, head: str) -> list[str]:
+    """Paths in the journal and the archive that are no use to anybody."""
+    if not head:
+        return []
+    pairs = ((_entries(store, head, folder), is_readable) for _, folder, is_readable in FOLDERS[1:])
+    return [path for entries, is_readable in pairs for path in _unreadable(store.git, entries, is_readable)]
+
+
+def _blobs(git: Git, names: Sequence[str]) -> dict[str, bytes]:
+    """As `Git.blobs`, also where something on the way to one of them is damaged: of that git gives up on all."""
+    try:
+        return git.blobs(names)
+    except GitError:
+        middle = len(names) // 2
+        return {**_blobs(git, names[:middle]), **_blobs(git, names[middle:])} if middle else {}
+
+
+def _entries(store: BranchStore, commit: str, folder: str) -> list[TreeEntry]:
+    """What stands below a folder of a commit, without what git has lost of it."""
+    with suppress(GitError):
+        return list(store.git.listing(commit, f"{folder}/"))
+    try:
+        inner = store.git.listing(commit, f"{folder}/", recursive=False)
+    except GitError:
+        return []
+    below = (_entries(store, commit, entry.path) if entry.kind == "tree" else [entry] for entry in inner)
+    return [entry for entries in below for entry in entries]
+
+
+def _history(store: BranchStore, *starts: str) -> list[str]:
+    if not starts:
+        return []
+    return store.git.try_text("rev-list", f"--max-count={DEPTH}", *starts, "--", store.branch.path).split()
+
+
+def _parse_memory(text: bytes) -> Memory | None:
+    try:
+        return parse_memory(text)
+    except UserError:
+        return None
+
+
+def _state(store: BranchStore, commit: str) -> OpenState | None:
+    name = f"{commit}:{layout.OPEN}"
+    try:
+        return codec.load_state(_blobs(store.git, [name])[name])
+    except (KeyError, codec.UnreadableDocument):
+        return None
+
+
+def _restraint(store: BranchStore, head: str) -> OpenState | None:
+    """The claim alone, whoever wrote it: it can keep us from acting, never make us act."""
+    found = _state(store, head) if head else None
+    return OpenState(claim=found.claim) if found and found.claim else None
+
+
+def _records(store: BranchStore, commit: str) -> tuple[list[Record], list[str]]:
+    """The ledger's readable records as of a commit, and the paths of the others."""
+    entries = [entry for entry in _entries(store, commit, layout.LEDGER) if entry.mode == REGULAR]
+    found = _blobs(store.git, [entry.oid for entry in entries])
+    records, broken = [], []
+    for entry in entries:
+        record = _load_record(found.get(entry.oid, b""))
+        if record is not None and _path(record) == entry.path:
+            records.append(record)
+        else:
+            broken.append(entry.path)
+    return records, broken
+
+
+def _load_record(data: bytes) -> Record | None:
+    try:
+        return codec.load_record(data)
+    except codec.UnreadableDocument:
+        return None
+
+
+def _path(record: Record) -> str:
+    try:
+        return layout.record(record.key)
+    except ValueError:
+        return ""
+
+
+def _odd(store: BranchStore, head: str) -> list[str]:
+    if not head:
+        return []
+    return [entry.path for entry in store.git.listing(head) if entry.mode != REGULAR]

@@ -1,0 +1,197 @@
+"""What a model may answer: an order of findings that were named to it, words about them, and nothing else.
+
+What a model took and said since memory last moved, kept beside the repository: a cycle that dies pays once.
+
+What was asked and answered last, as memory keeps it between cycles: nothing new costs no request.
+
+Memory grants nothing, so what is read back is validated like an answer that came just now.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ralph_mission.adapters.files import atomic, safe_paths
+from ralph_mission.mission.findings.ranking import ModelRanking
+from ralph_mission.mission.memory.model import Header
+from ralph_mission.mission.model.mission import Finding
+from ralph_mission.mission.ports import THINKER, Brief
+from ralph_mission.mission.proposals.analysis import WRITABLE
+
+WHY, TEXT = 400, 800  # characters
+Heading = Literal["Options", "Risks", "What is not known", "How it would be checked"]
+WRITTEN = 3  # findings with sections
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Written(_Strict):
+    """One section of a finding's analysis."""
+
+    heading: Heading
+    text: Annotated[str, Field(max_length=TEXT)]
+
+
+class RankedEntry(_Strict):
+    """One finding."""
+
+    fingerprint: Annotated[str, Field(max_length=64)]
+    kind: Annotated[str, Field(max_length=64)]
+    why: Annotated[str, Field(max_length=WHY)]
+    ask: bool = False
+    sections: Annotated[tuple[Written, ...], Field(max_length=len(WRITABLE))] = ()
+
+
+class ModelAnswer(_Strict):
+    """The findings, the most important first."""
+
+    ranking: Annotated[tuple[RankedEntry, ...], Field(max_length=50)]
+
+
+def wrong(answer: ModelAnswer, kinds: Mapping[str, str]) -> str:
+    """What is wrong with it, "" when nothing is. `kinds`: of each finding that was named to it, by fingerprint."""
+    named = [ranked.fingerprint for ranked in answer.ranking]
+    if strange := [name for name in named if name not in kinds]:
+        return f"it names {len(strange)} findings that there are not"
+    if len(set(named)) < len(named):
+        return "it names a finding twice"
+    if any(ranked.kind != kinds[ranked.fingerprint] for ranked in answer.ranking):
+        return "it gives a finding another kind"
+    if sum(bool(ranked.sections) for ranked in answer.ranking) > WRITTEN:
+        return f"it writes sections for more than {WRITTEN} findings"
+    return ""
+
+
+def opinions(answer: ModelAnswer) -> tuple[ModelRanking, ...]:
+    """The answer as values of ours."""
+    return tuple(
+        ModelRanking(one.fingerprint, one.why, one.ask, tuple((part.heading, part.text) for part in one.sections))
+        for one in answer.ranking
+    )
+
+
+FILE = "thinker.json"
+CAP = 1_000_000  # bytes of it
+NAMED = 4  # cycles for which memory surely has the name of what was paid: it keeps twice as many
+
+
+class KeptReply(BaseModel):
+    """`cursor` came of the last reply, after `cycle` of `lineage`; `usd` are booked once memory names `paid`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    lineage: str = ""
+    cycle: int = 0
+    paid: str = ""
+    usd: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
+    cursor: str = ""
+
+    def spent_more(self, usd: float, cursor: str, paid: str) -> KeptReply:
+        """After another reply; `paid` names the money, if none waits already."""
+        name = self.paid or paid
+        return self.model_copy(update={"usd": self.usd + usd, "cursor": cursor or self.cursor, "paid": name})
+
+
+def load(folder: Path | None, header: Header, booked: Collection[str]) -> KeptReply:
+    """What memory does not have yet: money that is not among the `booked`, and what was learned in this cycle.
+
+    Before the first cycle no memory has a lineage that stays.
+    """
+    here = KeptReply(lineage=header.lineage if header.cycle else "", cycle=header.cycle)
+    if folder is None:
+        return here
+    with suppress(OSError, ValueError, ValidationError):
+        kept = KeptReply.model_validate_json(safe_paths.content(folder / FILE, CAP) or b"")
+        same = (kept.lineage, kept.cycle) == (here.lineage, here.cycle)
+        fresh = kept.lineage in ("", here.lineage) and here.cycle - kept.cycle <= NAMED
+        owed = fresh and kept.paid not in booked
+        money = {"usd": kept.usd, "paid": kept.paid} if owed else {}
+        return here.model_copy(update={**money, "cursor": kept.cursor if same else ""})
+    return here
+
+
+def save(folder: Path | None, kept: KeptReply) -> None:
+    """Keep it, where there is a place: on a machine that forgets, a dying cycle may pay again."""
+    if folder is None:
+        return
+    with suppress(OSError):
+        atomic.write(safe_paths.own(folder) / FILE, kept.model_dump_json().encode())
+
+
+PAID = 8  # payments whose names are kept: more runners do not die or lose at the same time
+ROOM = 20_000  # characters of the head of memory; the words go first, then the answer
+
+
+class Remembered(BaseModel):
+    """`basis` is what else the answer rests on, `asked` names each finding, `answer` is empty after a bad one.
+
+    `paid` names money that memory has booked, the newest last.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    basis: Annotated[str, Field(max_length=16)] = ""
+    asked: Annotated[tuple[Annotated[str, Field(max_length=12)], ...], Field(max_length=200)] = ()
+    answer: ModelAnswer = ModelAnswer(ranking=())
+    paid: Annotated[tuple[Annotated[str, Field(max_length=16)], ...], Field(max_length=PAID)] = ()
+
+    def covers(self, basis: str, findings: Sequence[Finding]) -> bool:
+        """Whether nothing came that was not asked about on the same basis."""
+        return self.basis == basis and {identity(finding) for finding in findings} <= set(self.asked)
+
+    def written(self) -> str:
+        """As memory keeps it."""
+        for kept in (self, self.without_words(), self.bare()):
+            if len(text := kept.model_dump_json(exclude_defaults=True)) <= ROOM:
+                return text
+        return ""
+
+    def bare(self) -> Remembered:
+        """Without the answer."""
+        return self.model_copy(update={"answer": ModelAnswer(ranking=())})
+
+    def with_paid(self, before: tuple[str, ...], name: str) -> Remembered:
+        """With one more that is booked."""
+        return self.model_copy(update={"paid": tuple(dict.fromkeys((*before, name)))[-PAID:]})
+
+    def without_words(self) -> Remembered:
+        """The order alone."""
+        bare = (one.model_copy(update={"why": "", "sections": ()}) for one in self.answer.ranking)
+        return self.model_copy(update={"answer": ModelAnswer(ranking=tuple(bare))})
+
+
+def read(brief: Brief, later: str = "") -> Remembered:
+    """What memory has of the last time, or what came `later`; nothing when there is none or it cannot be read."""
+    try:
+        return Remembered.model_validate_json(later or dict(brief.memory.header.cursors).get(THINKER) or "{}")
+    except ValidationError:
+        return Remembered()
+
+
+def basis_of(brief: Brief, model: str) -> str:
+    """All but the findings that an answer rests on: the model, people's verdicts and what they wrote in memory."""
+    verdicts = sorted((kind, one.accepted, one.rejected) for kind, one in brief.acceptance.items())
+    return _digest(repr((model, verdicts, brief.memory.learnings, brief.memory.do_not_repeat)), 16)
+
+
+def identity(finding: Finding) -> str:
+    """Which instance of which thing, and how bad: what a title says of its age changes nothing."""
+    signal = finding.signal
+    return _digest(repr((finding.fingerprint, signal.occurrence, signal.kind, str(signal.severity))), 12)
+
+
+def payment(brief: Brief, nonce: str) -> str:
+    """A name for what is paid now."""
+    return _digest(f"{nonce} {brief.memory.header.lineage} {brief.memory.header.cycle} {brief.now}", 16)
+
+
+def _digest(text: str, length: int) -> str:
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:length]

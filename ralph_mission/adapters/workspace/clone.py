@@ -1,0 +1,230 @@
+"""A clone for sessions: its files, and a repository in it that is made anew before each session.
+
+What a session does to its `.git` (settings, hooks, refs, an index, all of it gone) is therefore never read, compared or
+put back. Only the texts of its commits are, by bytes and within bounds: they name what is landed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import stat
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from ralph_mission.adapters.git import git as wire
+from ralph_mission.adapters.git.git import Git, GitError, Identity
+from ralph_mission.adapters.workspace.files import File
+from ralph_mission.adapters.workspace.objects import Objects, submodules
+from ralph_mission.adapters.workspace.restore import remove_any, write_file
+from ralph_mission.adapters.workspace.workshop import INERT, check_out
+from ralph_mission.errors import UserError
+
+SHARED_REFS = ("refs/heads", "refs/tags")
+"""What a session sees of the repository besides its branch."""
+COMMIT = re.compile("[0-9a-f]{40}([0-9a-f]{24})?")
+MOST_COMMITS, LONGEST_COMMIT, LONGEST_FILE = 20, 65_536, 4096
+"""Commits of a session whose texts are read, bytes of one, bytes of HEAD or a ref."""
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where a repository stands: the branch ("" when HEAD is detached), its commit ("" before the first), the refs."""
+
+    branch: str
+    head: str
+    refs: Mapping[str, str]
+
+
+def position(git: Git, branch: str | None = None) -> Position:
+    """Where the user's repository stands, on the branch that is checked out or on `branch`. Raises GitError."""
+    rows = git.text("for-each-ref", "--format=%(refname) %(objectname)", *SHARED_REFS).split("\n")
+    refs = {name: oid for name, _, oid in (row.partition(" ") for row in rows if row)}
+    on = git.try_text("symbolic-ref", "--quiet", "HEAD") if branch is None else branch
+    return Position(on, refs.get(on, "") if on else git.resolve("HEAD"), refs)
+
+
+@dataclass(frozen=True, slots=True)
+class Clone:
+    """The clone at `folder` of the repository `git`, in which `who` commits where a session does not say who does."""
+
+    git: Git
+    folder: Path
+    who: Identity = Identity()
+
+    @property
+    def index(self) -> Path:
+        """An index of the last commit that sessions are given a copy of: it knows the files' times."""
+        return self.folder.with_name(f"{self.folder.name}.index")
+
+    @property
+    def repository(self) -> Git:
+        """The session's own. For whoever works in the clone before a session does."""
+        return Git(self.folder / ".git", self.folder / ".git", self.folder)
+
+    def make(self, commit: str) -> None:
+        """Have the files of `commit` ("" for none) where no clone stands yet. Raises Trouble."""
+        if self.folder.is_dir() and not self.folder.is_symlink():
+            return
+        remove_any(os.fsencode(self.folder))
+        self.folder.parent.mkdir(parents=True, exist_ok=True)
+        self.index.unlink(missing_ok=True)
+        if not commit:
+            self.folder.mkdir()
+            return
+        check_out(self.git, commit, self.folder)
+        shutil.copyfile(self.folder / ".git/index", self.index)
+        self._indexed.write_text(commit)
+
+    def renew(self, at: Position) -> None:
+        """Make its repository anew, as if it had just been cloned. Raises OSError, GitError."""
+        place = self.folder / ".git"
+        remove_any(os.fsencode(place))
+        for name in ("objects/info", "objects/pack", "refs/heads", "refs/tags", "info"):
+            (place / name).mkdir(parents=True)
+        algorithm = "sha256" if len(at.head) == 64 else "sha1"
+        (place / "config").write_text(_settings(algorithm, self.who))
+        (place / "info/attributes").write_text(INERT)
+        (place / "info/exclude").write_bytes(self._excluded())
+        (place / "objects/info/alternates").write_bytes(os.fsencode(self.git.common_dir / "objects") + b"\n")
+        rows = sorted(at.refs.items())
+        (place / "packed-refs").write_bytes(b"".join(f"{oid} {name}\n".encode() for name, oid in rows))
+        (place / "HEAD").write_text(f"ref: {at.branch}\n" if at.branch else f"{at.head}\n")
+        if (self.git.common_dir / "shallow").exists():
+            shutil.copyfile(self.git.common_dir / "shallow", place / "shallow")
+        if at.head:
+            self._refresh_index(at.head)
+            shutil.copyfile(self.index, place / "index")
+
+    def landed(self, commit: str, paths: Mapping[str, File | None]) -> None:
+        """The files are those of `commit`, which changes `paths`: of all others the index knows the times."""
+        wanted = {path: (file.mode, file.oid) if file else None for path, file in paths.items()}
+        env = {"GIT_INDEX_FILE": str(self.index)}
+        gone = {path: None for path, entry in wanted.items() if entry is None}  # first what makes room
+        lines = wire.index_info(gone) + wire.index_info({path: entry for path, entry in wanted.items() if entry})
+        self.git.run("update-index", "--replace", "-z", "--index-info", stdin=lines, env=env)
+        self._indexed.write_text(commit)
+
+    @property
+    def _indexed(self) -> Path:
+        """Which commit the index is of."""
+        return self.index.with_suffix(".commit")
+
+    def _refresh_index(self, commit: str) -> None:
+        with suppress(OSError):
+            if self._indexed.read_text() == commit and self.index.exists():
+                return
+        self.git.run("read-tree", commit, env={"GIT_INDEX_FILE": str(self.index)})
+        self._indexed.write_text(commit)
+
+    def _excluded(self) -> bytes:
+        try:
+            return (self.git.common_dir / "info/exclude").read_bytes().rstrip(b"\n") + b"\n/.ralph/\n"
+        except OSError:
+            return b"/.ralph/\n"
+
+    def messages(self, base: str) -> tuple[str, ...]:
+        """What the session said of its own commits since `base`, oldest first; () when that cannot be read."""
+        found: list[str] = []
+        place = self.folder / ".git"
+        with suppress(OSError, ValueError, zlib.error):
+            tip = _tip(place)
+            while tip != base and len(found) < MOST_COMMITS:
+                parents, message = _commit(place, tip)
+                found.append(message)
+                tip = parents[0] if parents else base
+        return tuple(message for message in reversed(found) if message)
+
+    def populate_submodules(self, objects: Objects, commit: str) -> None:
+        """Lay the files of submodules that the user has checked out into their folders. Raises Trouble, OSError."""
+        if self.git.work_tree is None:
+            return
+        entries = objects.entries(commit)
+        for path in submodules(entries):
+            folder = self.folder / path
+            if folder.is_dir() and not folder.is_symlink() and not any(folder.iterdir()):
+                with suppress(UserError, GitError):  # not checked out there either, or not whole
+                    _lay(Git.open(self.git.work_tree / path), self.git, entries[path].oid, folder)
+
+
+def _lay(git: Git, above: Git, commit: str, folder: Path) -> None:
+    if git.common_dir == above.common_dir:  # its folder is empty: git found the repository around it
+        return
+    inner = Objects(git)
+    entries = inner.entries(commit)
+    contents = inner.contents(file.oid for file in entries.values())
+    for path, file in entries.items():
+        if file.oid in contents:
+            write_file(str(folder), path, file.mode, contents[file.oid])
+
+
+def _settings(algorithm: str, who: Identity) -> str:
+    lines = ["[user]", f"\tname = {_quoted(who.name)}", f"\temail = {_quoted(who.email)}"]
+    lines += ["[core]", "\tfilemode = true", "\tbare = false", "\tlogallrefupdates = true"]
+    if algorithm == "sha256":
+        lines += ["\trepositoryformatversion = 1", "[extensions]", "\tobjectFormat = sha256"]
+    else:
+        lines.append("\trepositoryformatversion = 0")
+    return "\n".join(lines) + "\n"
+
+
+def _quoted(text: str) -> str:
+    plain = "".join(letter for letter in text if letter.isprintable())
+    return '"' + plain.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+# --- reading what a session may have made of it ---------------------------------------
+
+
+def _tip(place: Path) -> str:
+    """The commit that HEAD names. Raises OSError, ValueError."""
+    head = _text(place / "HEAD")
+    if head.startswith("ref:"):
+        ref = head.removeprefix("ref:").strip()
+        if ".." in ref or not ref.startswith("refs/"):
+            raise ValueError(ref)
+        try:
+            head = _text(place / ref)
+        except FileNotFoundError:
+            head = next(iter(_packed(place, ref)))
+    if not COMMIT.fullmatch(head):
+        raise ValueError(head)
+    return head
+
+
+def _packed(place: Path, ref: str) -> Iterator[str]:
+    for row in _bytes(place / "packed-refs", 4_000_000).decode("utf-8", "replace").split("\n"):
+        oid, _, name = row.partition(" ")
+        if name == ref:
+            yield oid
+    raise ValueError(ref)
+
+
+def _commit(place: Path, oid: str) -> tuple[list[str], str]:
+    """Parents and text of a commit that stands as a file of its own, as `git commit` leaves it."""
+    packed = _bytes(place / "objects" / oid[:2] / oid[2:], LONGEST_COMMIT)
+    content = zlib.decompressobj().decompress(packed, LONGEST_COMMIT)
+    algorithm = "sha256" if len(oid) == 64 else "sha1"
+    if hashlib.new(algorithm, content, usedforsecurity=False).hexdigest() != oid or not content.startswith(b"commit "):
+        raise ValueError(oid)
+    head, _, message = content.partition(b"\0")[2].partition(b"\n\n")
+    parents = [line[7:].decode() for line in head.split(b"\n") if line.startswith(b"parent ")]
+    return [parent for parent in parents if COMMIT.fullmatch(parent)], message.decode("utf-8", "replace").strip()
+
+
+def _text(path: Path) -> str:
+    return _bytes(path, LONGEST_FILE).decode("utf-8", "replace").strip()
+
+
+def _bytes(path: Path, most: int) -> bytes:
+    """At most so many bytes of a plain file, by no link in its place, never waited for. Raises OSError."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with open(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(f"{path} is no file")
+        return file.read(most)

@@ -1,0 +1,146 @@
+"""Lands what was judged on the user's branch: objects, that branch, and a clean work tree that is fast-forwarded.
+
+Where the user committed meanwhile, what was judged goes on top if it meets none of that; where something uncommitted
+stands in the way, nothing is changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from ralph_mission.adapters.files import atomic
+from ralph_mission.adapters.git import git as wire
+from ralph_mission.adapters.git.git import EMPTY_TREE, Git, GitError
+from ralph_mission.adapters.workspace.files import File
+from ralph_mission.adapters.workspace.objects import Objects
+from ralph_mission.adapters.workspace.user import User
+from ralph_mission.errors import UserError
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A change as it was judged: `paths` as they became (None: gone) on the commit `base` ("" for none)."""
+
+    base: str
+    paths: Mapping[str, File | None]
+    message: str
+    commit: str
+
+
+@dataclass(frozen=True, slots=True)
+class Landing:
+    """The way into the repository `git` of `user`. What cannot be landed is kept as a patch in the folder `aside`."""
+
+    git: Git
+    user: User
+    aside: Path
+
+    def land(self, branch: str, judged: Judged, exempt: Collection[str] = ()) -> str:
+        """Bring a change to `branch` ("" for a detached HEAD); gives the commit it became there.
+
+        The work tree goes along where the branch is checked out; the files of `exempt` paths are left to the caller,
+        whatever stands in them. Raises Trouble, with everything as it was.
+        """
+        tip = branch or "HEAD"
+        head, checked_out = self._stands(branch)
+        if head != judged.base:
+            judged = self._on_top(judged, head)
+        if checked_out:
+            self._fast_forward(tip, judged, exempt)
+        elif not self.git.move_ref(tip, judged.commit, judged.base):
+            raise self._moved(judged)
+        return judged.commit
+
+    def _stands(self, branch: str) -> tuple[str, bool]:
+        """The commit of the branch, and whether it is the one that is checked out."""
+        said = self.git.text("for-each-ref", "--format=%(HEAD)%(objectname)", branch) if branch else ""
+        if said:
+            return said[1:], said[0] == "*"
+        return self.git.resolve("HEAD"), self.git.try_text("symbolic-ref", "--quiet", "HEAD") == branch
+
+    def keep_patch(self, base: str, commit: str) -> Path:
+        """Write what `commit` changes on `base` ("" for none) to a file; gives where. Raises GitError, OSError."""
+        path = self.aside / f"{commit[:12]}.patch"
+        atomic.write(path, Objects(self.git).patch(base, commit))
+        return path
+
+    def _on_top(self, judged: Judged, head: str) -> Judged:
+        """The change on what the user committed meanwhile."""
+        objects = Objects(self.git)
+        if judged.base and not objects.behind(judged.base, head):
+            raise self._moved(judged)
+        if met := meeting(judged.paths, objects.paths_between(judged.base, head)):
+            kept = self.keep_patch(judged.base, judged.commit)
+            what = f"{met[0]} was committed in the checkout meanwhile; what was built is in {kept}"
+            raise UserError(what, "git apply what you want of it, then go on with --continue")
+        made = objects.commit(head, judged.paths, judged.message, datetime.now(UTC), self.user.identity)
+        return Judged(head, judged.paths, judged.message, made)
+
+    def _fast_forward(self, tip: str, judged: Judged, exempt: Collection[str]) -> None:
+        """The branch, the index and the files go to the commit, through the user's own filters."""
+        git = self.git
+        here = Git(git.git_dir, git.common_dir, git.work_tree, (*git.extra, *self.user.settings))
+        base = judged.base or EMPTY_TREE
+        carried = [path for path in judged.paths if path in exempt]
+        before = _indexed(here, carried)
+        try:
+            if carried:  # what the index has already as the commit has it, git leaves alone in the work tree
+                _index(here, {path: judged.paths[path] for path in carried})
+            _read_tree(here, base, judged.commit)
+        except GitError as error:
+            if carried:
+                _index(here, before)
+            kept = self.keep_patch(judged.base, judged.commit)
+            what = f"what was built cannot be taken over: {_said(error)}; it is in {kept}"
+            raise UserError(what, "commit or stash what stands in the way, then go on with --continue") from None
+        if not here.move_ref(tip, judged.commit, judged.base):
+            _read_tree(here, judged.commit, base)
+            raise self._moved(judged)
+
+    def _moved(self, judged: Judged) -> UserError:
+        kept = self.keep_patch(judged.base, judged.commit)
+        what = f"the branch moved while a session worked apart; what it built is in {kept}"
+        return UserError(what, "see that nothing else moves it, then go on with --continue")
+
+
+def uncommitted(git: Git) -> frozenset[str]:
+    """Every path that differs from the last commit, also in the index alone, or is not tracked. Raises GitError."""
+    entries = iter(git.text("status", "--porcelain", "-z", "--no-renames", "--untracked-files=all").split("\0"))
+    return frozenset(entry[3:] for entry in entries if entry)
+
+
+def meeting(paths: Iterable[str], others: Iterable[str]) -> tuple[str, ...]:
+    """Those of `paths` that are among `others`, or a folder of one, or in one."""
+    known = tuple(others)
+    return tuple(
+        path for path in paths
+        if any(one == path or one.startswith(f"{path}/") or path.startswith(f"{one}/") for one in known)
+    )  # fmt: skip  # one value
+
+
+def _read_tree(git: Git, before: str, after: str) -> None:
+    try:
+        git.run("read-tree", "-m", "-u", before, after)
+    except GitError:  # a file that was only touched counts as changed until git looked at it again
+        git.try_text("update-index", "-q", "--refresh")
+        git.run("read-tree", "-m", "-u", before, after)
+
+
+def _indexed(git: Git, paths: Sequence[str]) -> dict[str, File | None]:
+    raw = git.text("ls-files", "-s", "-z", "--", *paths) if paths else ""
+    rows = (row.split("\t", 1) for row in raw.split("\0") if row)
+    found = {path: File(*meta.split(" ")[:2]) for meta, path in rows}
+    return {path: found.get(path) for path in paths}
+
+
+def _index(git: Git, entries: Mapping[str, File | None]) -> None:
+    wanted = {path: (file.mode, file.oid) if file else None for path, file in entries.items()}
+    git.run("update-index", "-z", "--index-info", stdin=wire.index_info(wanted))
+
+
+def _said(error: GitError) -> str:
+    lines = [line.strip() for line in error.detail.splitlines() if line.strip()]
+    return " ".join(lines).removeprefix("error: ") or f"exit {error.code}"

@@ -1,0 +1,116 @@
+"""The user's repository as the witness of a clone: what a commit holds, contents, and new objects.
+
+Nothing here reads what a session could write. Of the repository it writes objects alone; no ref, index or file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+
+from ralph_mission.adapters.git import git as wire
+from ralph_mission.adapters.git.git import EMPTY_TREE, Git, GitError, Identity
+from ralph_mission.adapters.workspace.files import File, Files
+
+GITLINK = "160000"
+NOT_IN_A_NAME = re.compile(r"[\x00-\x1f<>\x7f]")
+SCRATCH = "refs/ralph/scratch"
+"""What `fast-import` calls a commit that no ref will name: it is reset to nothing at once."""
+
+
+@dataclass(frozen=True)
+class Objects:
+    """The objects of `git`; `entries` remembers nothing."""
+
+    git: Git
+
+    @cached_property
+    def algorithm(self) -> str:
+        """What object ids are made with."""
+        return self.git.try_text("rev-parse", "--show-object-format") or "sha1"
+
+    def entries(self, commit: str) -> dict[str, File]:
+        """Every path of a commit ("" for none); a submodule has the mode GITLINK. Raises GitError."""
+        listed = self.git.listing(commit) if commit else ()
+        return {entry.path: File(entry.mode, entry.oid) for entry in listed}
+
+    def contents(self, oids: Iterable[str]) -> dict[str, bytes]:
+        """Contents by object id; what is not there is left out. Raises GitError."""
+        return self.git.blobs(oids)
+
+    def store(self, contents: Iterable[bytes]) -> None:
+        """Write blobs, in one process. Raises GitError."""
+        stream = b"".join(_blob(content) for content in contents)
+        if stream:
+            self.git.run("fast-import", "--quiet", "--done", stdin=stream + b"done\n")
+
+    def commit(
+        self, parent: str, changes: Mapping[str, File | None], message: str, when: datetime, who: Identity,
+        contents: Iterable[bytes] = (),
+    ) -> str:  # fmt: skip  # as one reads it
+        """A commit on `parent` ("" for none) with those paths as given (None: gone). Blobs are stored already, or
+        among `contents`.
+
+        On disk when it returns. Raises GitError.
+        """
+        text, seconds = message.replace("\0", "").encode("utf-8", "replace"), int(when.timestamp())
+        by = f"{_name(who.name)} <{_name(who.email)}> {seconds} +0000"
+        lines = [_blob(content) for content in contents]
+        lines += [f"commit {SCRATCH}\nmark :1\nauthor {by}\ncommitter {by}\ndata {len(text)}\n".encode() + text + b"\n"]
+        lines.append(f"from {parent}\n".encode() if parent else b"")
+        lines += [b"D %s\n" % quoted(path) for path, file in changes.items() if file is None]
+        lines += [
+            f"M {file.mode} {file.oid} ".encode() + quoted(path) + b"\n"
+            for path, file in changes.items()
+            if file is not None
+        ]
+        lines.append(f"\nget-mark :1\nreset {SCRATCH}\nfrom {wire.NOBODY[0] * self._length}\n\ndone\n".encode())
+        raw = self.git.run("-c", "core.fsync=committed", "fast-import", "--quiet", "--done", stdin=b"".join(lines))
+        return raw.decode().strip()
+
+    def paths_between(self, old: str, new: str) -> list[str]:
+        """The paths in which two commits ("" for none) differ. Raises GitError."""
+        flags = ("-r", "-z", "--name-only", "--no-renames", "--ignore-submodules=none")
+        raw = self.git.run("diff-tree", *flags, old or EMPTY_TREE, new or EMPTY_TREE)
+        return [path.decode("utf-8", "surrogateescape") for path in raw.split(b"\0") if path]
+
+    def patch(self, old: str, new: str) -> bytes:
+        """What turns one commit into another, for `git apply`. Raises GitError."""
+        flags = ("-r", "-p", "--binary", "--no-renames", "--no-ext-diff", "--no-textconv", "--full-index")
+        return self.git.run("diff-tree", *flags, old or EMPTY_TREE, new)
+
+    def behind(self, commit: str, tip: str) -> bool:
+        """Whether `tip` is `commit` or has it behind it; False when git cannot tell."""
+        if not re.fullmatch("[0-9a-f]{40}([0-9a-f]{24})?", commit) or not tip:
+            return False
+        try:
+            self.git.run("merge-base", "--is-ancestor", commit, tip)
+        except GitError:
+            return False
+        return True
+
+    @property
+    def _length(self) -> int:
+        return 64 if self.algorithm == "sha256" else len(wire.NOBODY)
+
+
+def submodules(entries: Files) -> Iterator[str]:
+    """The paths of a commit that are submodules."""
+    return (path for path, file in entries.items() if file.mode == GITLINK)
+
+
+def quoted(path: str) -> bytes:
+    """A path on a line of its own, as git reads one back."""
+    name = wire.raw(path)
+    return b'"%s"' % name.replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n")
+
+
+def _blob(content: bytes) -> bytes:
+    return b"blob\ndata %d\n%s\n" % (len(content), content)
+
+
+def _name(text: str) -> str:
+    return NOT_IN_A_NAME.sub("", text).strip()

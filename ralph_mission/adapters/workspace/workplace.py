@@ -1,0 +1,405 @@
+"""A clone as the place of a loop's sessions (`loop.ports.Workplace`): marked, judged by content, put right, landed.
+
+What the clone should hold is known from the user's repository and from what was judged, never from the clone's own
+`.git`. A program that outlives its session can write in the clone alone: what lands was stored when it was judged.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from ralph_mission.adapters.git.git import Git, GitError
+from ralph_mission.adapters.sandbox.isolation import OPEN, Sandbox
+from ralph_mission.adapters.workspace.checks import verdict
+from ralph_mission.adapters.workspace.clone import Clone, Position, position
+from ralph_mission.adapters.workspace.files import (
+    IGNORE_FILE,
+    LINK,
+    OURS,
+    REPOSITORY,
+    File,
+    Files,
+    IgnoreRules,
+    Reader,
+    Reading,
+    differing,
+    how,
+)
+from ralph_mission.adapters.workspace.land import Judged, Landing
+from ralph_mission.adapters.workspace.objects import GITLINK, Objects, submodules
+from ralph_mission.adapters.workspace.restore import remove_any, remove_path, write_file
+from ralph_mission.adapters.workspace.user import User
+from ralph_mission.errors import UserError
+from ralph_mission.loop.model.state import CheckoutState, CheckResult, PathChange, SessionCommit
+from ralph_mission.loop.ports import SessionWork
+from ralph_mission.safety.paths import configures_agents, unsafe_path
+
+IN_MEMORY = 64 * 1024 * 1024
+"""Bytes of judged contents that wait for their commit; more are stored at once."""
+EMPTY = "empty"
+"""The name of a mark before the first commit."""
+CHECKED = "a check changed it"
+SHARED = ("agent", "loop", "plan.md")
+"""Of the engine's folder beside the user's files: what sessions reach by `.ralph/` in their clone too."""
+MEND = "git fsck tells what is missing, a remote or another clone may have it; mend that, then go on with --continue"
+
+
+@contextmanager
+def _answered() -> Iterator[None]:
+    """What git cannot do here is for a person to mend."""
+    try:
+        yield
+    except GitError as error:
+        raise UserError(f"git cannot work in this repository any more: {error}", MEND) from None
+
+
+class Workspace:
+    """The clone at `folder` of the checkout `git`; what is judged lands on the branch that is checked out there.
+
+    `checks` are shell commands, each of at most `seconds`; `more` is asked for checks that are due at the moment, and
+    `cage` keeps all of them apart. `lists` names files that the engine carries into the clone and back. `unsteered`:
+    what configures agents and came with a session goes with it. `shared` is the engine's folder of the user's checkout.
+    """
+
+    def __init__(
+        self, git: Git, folder: Path, checks: tuple[str, ...] = (), seconds: float = 0.0,
+        more: Callable[[], tuple[str, ...]] = tuple, cage: Sandbox = OPEN, *, unsteered: bool = False,
+        lists: Callable[[], tuple[str, ...]] = tuple, shared: Path | None = None, user: User | None = None,
+    ) -> None:  # fmt: skip  # as one reads it
+        self._user = user or User.of(git)
+        self._git = Git(git.git_dir, git.common_dir, git.work_tree, (*git.extra, *self._user.settings))
+        self.clone = Clone(self._git, folder, self._user.identity)
+        self._objects = Objects(self._git)
+        self._reader = Reader(folder, self._objects.algorithm)
+        self._landing = Landing(git, self._user, (shared or folder.parent) / "aside")
+        self._checks, self._more, self._seconds, self._cage = checks, more, seconds, cage
+        self._lists, self._unsteered, self._shared = lists, unsteered, shared
+        self._branch: str | None = None  # what was checked out when the loop began
+        self._at = Position("", "", {})
+        self._marked = ""
+        self._submodules: frozenset[str] = frozenset()
+        self._base: Files = {}  # the last commit here
+        self._before: Files = {}  # what the session found: that, and the lists
+        self._now: Files = {}  # what the clone should hold: that, and what was judged since
+        self._rules = self._rules_now = IgnoreRules(self._git, {})  # of the mark, and of what was judged since
+        self._hidden: frozenset[str] = frozenset()  # created in this session and ignored by its rules
+        self._held: dict[str, bytes] = {}  # contents of lists, which no commit may have
+        self._fits = ""  # the commit that the files are those of since they were last judged
+        self._judged_contents: dict[str, bytes] = {}  # of what was judged, as far as it is not stored yet
+
+    # --- beginning --------------------------------------------------------------------
+
+    @_answered()
+    def prepare(self) -> None:
+        """Have a clone at all. Nobody else may work in it. Raises Trouble."""
+        self._stand()
+        self.clone.make(self._at.head)
+
+    @_answered()
+    def mark(self) -> str:
+        """As in `ports.Workplace`: the files of the last commit and the lists, with a repository of the session's own.
+
+        Whatever else stands there goes, but for what is ignored: build results stay for the next session.
+        """
+        self._stand()
+        fits = self._fits == self._at.head != ""
+        if not fits:
+            self.clone.make(self._at.head)
+        if self._submodules:
+            self.clone.populate_submodules(self._objects, self._at.head)
+        self._hold_lists()
+        self._before = self._now = {**self._base, **self._listed()}
+        self._use_rules(self._before)
+        if not fits:
+            self._put_right(self._read(self._before))
+        self._fits = ""
+        if self._unsteered:
+            self._unsteer()
+        self.clone.renew(self._at)
+        self._share()
+        self._hidden = frozenset()
+        self._marked = self._at.head or EMPTY
+        return self._marked
+
+    def _stand(self) -> None:
+        """Know the branch and its files. Raises Trouble when the branch is gone."""
+        at = position(self._git, self._branch)
+        if self._at.head and not at.head:
+            raise UserError(f"the branch {at.branch or 'HEAD'} is gone", "make it again, then go on with --continue")
+        if at.head != self._at.head or not self._base:
+            self._base, self._submodules = self._entries(at.head)
+        self._at, self._branch = at, at.branch
+
+    def _entries(self, commit: str) -> tuple[dict[str, File], frozenset[str]]:
+        """The files of a commit, and its submodules: what is in those is nobody's here."""
+        every = self._objects.entries(commit)
+        return {path: file for path, file in every.items() if file.mode != GITLINK}, frozenset(submodules(every))
+
+    def _use_rules(self, files: Files) -> None:
+        rules = self._rules_of(files)
+        if rules != self._rules.rules:
+            self._rules = IgnoreRules(self._git, rules)
+        self._rules_now = self._rules
+
+    def _share(self) -> None:
+        """What sessions share by `.ralph/`, where the repository itself has nothing of that name."""
+        place = self.clone.folder / OURS
+        if self._shared is None:
+            return
+        if place.is_symlink() or not place.is_dir():
+            remove_any(os.fsencode(place))
+            place.mkdir()
+        for name in SHARED:
+            link, target = place / name, self._shared / name
+            tracked = any(path == f"{OURS}/{name}" or path.startswith(f"{OURS}/{name}/") for path in self._base)
+            if not tracked and not (link.is_symlink() and os.readlink(link) == str(target)):
+                remove_any(os.fsencode(link))
+                link.symlink_to(target)
+
+    def _unsteer(self) -> None:
+        for name in sorted(os.listdir(self.clone.folder)):
+            if configures_agents(name) and not any(path == name or path.startswith(f"{name}/") for path in self._base):
+                remove_any(os.fsencode(self.clone.folder / name))
+
+    # --- judging ----------------------------------------------------------------------
+
+    @_answered()
+    def changed(self, mark: str) -> SessionWork:
+        """As in `ports.Workplace`. What differs is stored as it is read: nobody changes that afterwards."""
+        assert mark == self._marked, "the session of another mark"
+        seen = self._read(self._before, self._rules)
+        told = self._without_repositories(seen)
+        files = self._stored(dict(seen.files), self._ignored_since(seen.files))
+        found = tuple(
+            PathChange(path, how(self._before.get(path), files.get(path))) for path in differing(self._before, files)
+        )
+        self._now = {path: file for path, file in files.items() if path not in self._hidden}
+        return SessionWork(found, self.clone.messages(self._at.head), told)
+
+    def _read(self, known: Files, rules: IgnoreRules | None = None) -> Reading:
+        try:
+            return self._reader.read(known, (rules or self._rules_now).ignored, self._submodules)
+        except OSError as error:
+            what = f"{error.filename or self.clone.folder}: {(error.strerror or type(error).__name__).lower()}"
+            raise UserError(f"what a session left cannot be read: {what}", "go on with --continue") from None
+
+    def _without_repositories(self, seen: Reading) -> tuple[PathChange, ...]:
+        """Repositories that a session made inside of its clone: their files count as any others do."""
+        for folder in seen.repositories:
+            remove_any(os.fsencode(self.clone.folder / folder / REPOSITORY))
+        return tuple(
+            PathChange(f"{folder}/.git", "created", "removed; its files count") for folder in seen.repositories
+        )
+
+    def _ignored_since(self, files: Files) -> frozenset[str]:
+        """What the session created and has ignored by rules of its own: seen, and not landed."""
+        self._rules_now = self._rules
+        if self._rule_files(files) == self._rule_files(self._before):
+            return frozenset()
+        contents = {path: found[1] for path in self._rule_files(files) if (found := self._reader.content(path))}
+        self._rules_now = IgnoreRules(self._git, contents)
+        return self._rules_now.ignored(path for path in files if path not in self._before)
+
+    def _stored(self, files: dict[str, File], hidden: frozenset[str]) -> dict[str, File]:
+        """The files with their contents in the object store; one that changes meanwhile is what was stored."""
+        contents: dict[str, bytes] = {}
+        size = 0
+        for path in differing(self._before, files):
+            file = files.get(path)
+            if file is None or not file.storable or path in hidden:
+                continue
+            found = self._reader.content(path)
+            if found is None:
+                del files[path]
+                continue
+            files[path], contents[found[0].oid] = found[0], found[1]
+            size += len(found[1])
+            if size > IN_MEMORY:
+                self._objects.store(contents.values())
+                contents, size = {}, 0
+        self._judged_contents, self._hidden = contents, hidden
+        return files
+
+    # --- putting right ----------------------------------------------------------------
+
+    @_answered()
+    def undo(self, mark: str, paths: Sequence[str]) -> None:
+        """As in `ports.Workplace`."""
+        assert mark == self._marked, "the session of another mark"
+        wanted = {path: self._before.get(path) for path in paths}
+        self._restore(wanted)
+        kept = {path: file for path, file in self._now.items() if path not in wanted}
+        self._now = kept | {path: file for path, file in wanted.items() if file}
+
+    def _put_right(self, seen: Reading) -> list[str]:
+        """Have the clone hold `_now`; gives what did not fit."""
+        self._without_repositories(seen)
+        wrong = differing(self._now, seen.files)
+        self._restore({path: self._now.get(path) for path in wrong})
+        return wrong
+
+    def _restore(self, wanted: Mapping[str, File | None]) -> None:
+        """Absent ones first: a link that stands where a folder was must go before the folder comes back."""
+        top = str(self.clone.folder)
+        needed = [file.oid for file in wanted.values() if file and file.storable]
+        known = self._held | self._judged_contents
+        contents = self._objects.contents(oid for oid in needed if oid not in known) | known
+        if lost := [path for path, file in wanted.items() if file and file.storable and file.oid not in contents]:
+            raise UserError(f"{lost[0]} cannot be put back: the repository has lost what stood there", MEND)
+        for path in sorted((path for path, file in wanted.items() if file is None or not file.storable), reverse=True):
+            remove_path(top, path)
+        for path, file in wanted.items():
+            if file and file.storable:
+                write_file(top, path, file.mode, contents[file.oid])
+
+    def _listed(self) -> dict[str, File]:
+        found = ((path, self._reader.content(path)) for path in self._lists())
+        return {path: one[0] for path, one in found if one}
+
+    def _hold_lists(self) -> None:
+        """Keep at hand what the engine's lists hold: it writes them between sessions."""
+        found = (self._reader.content(path) for path in self._lists())
+        self._held = {file.oid: content for one in found if one for file, content in (one,)}
+
+    def _rule_files(self, files: Files) -> dict[str, File]:
+        return {path: file for path, file in files.items() if path.rpartition("/")[2] == IGNORE_FILE}
+
+    def _rules_of(self, files: Files) -> dict[str, bytes]:
+        wanted = {path: file.oid for path, file in self._rule_files(files).items() if file.mode != LINK}
+        contents = self._objects.contents(wanted.values())
+        return {path: contents[oid] for path, oid in wanted.items() if oid in contents}
+
+    # --- checking ---------------------------------------------------------------------
+
+    @_answered()
+    def verify(self) -> CheckResult:
+        """As in `ports.Workplace`: the checks judge what would land, and what they change or leave behind is undone."""
+        checks = (*self._checks, *self._more())
+        if not checks:
+            return CheckResult()
+        if not self._marked:
+            self.mark()
+        self._take_lists()
+        self._put_right(self._read(self._now))
+        try:
+            found = verdict(checks, self.clone.folder, self._seconds, self._cage)
+        finally:
+            before, seen = self._now, self._read(self._now)
+            wrong = self._put_right(seen)
+        undone = (
+            PathChange(path, how(before[path], seen.files.get(path)), CHECKED) for path in wrong if path in before
+        )
+        return replace(found, undone=tuple(undone))
+
+    def _take_lists(self) -> None:
+        """The lists as the engine left them after a session was judged."""
+        self._hold_lists()
+        lists = self._lists()
+        self._now = {path: file for path, file in self._now.items() if path not in lists} | self._listed()
+
+    # --- landing ----------------------------------------------------------------------
+
+    @_answered()
+    def land(self, message: str, lists: bool, announce: Callable[[str], None] = lambda _: None) -> str:
+        """As in `ports.Workplace`."""
+        judged = self._judged(message, lists)
+        announce(judged.commit or self._at.head)
+        left = {path for path in differing(self._before, self._now) if path not in judged.paths}
+        whole = left <= set(self._lists())
+        if not judged.paths:
+            self._fits = self._at.head if whole else ""
+            return ""
+        landed = self._landing.land(self._at.branch, judged, self._lists())
+        self._base = _applied(self._base, judged.paths)
+        self._at = replace(self._at, head=landed)
+        if landed == judged.commit:
+            self.clone.landed(landed, judged.paths)
+            self._fits = landed if whole else ""
+        else:
+            self._base = {}  # somebody committed meanwhile: the next mark reads it all
+        return landed
+
+    @_answered()
+    def build(self, message: str, lists: bool) -> Judged:
+        """What was judged as a commit that no ref names yet."""
+        return self._judged(message, lists)
+
+    def _judged(self, message: str, lists: bool) -> Judged:
+        self._take_lists()
+        listed = self._lists()
+        changed = [path for path in differing(self._before, self._now) if lists or path not in listed]
+        paths = {path: self._now.get(path) for path in changed if self._landable(path, self._now.get(path), listed)}
+        if not paths:
+            return Judged(self._at.head, {}, message, "")
+        wanted = {file.oid for file in paths.values() if file}
+        contents = [content for oid, content in (self._judged_contents | self._held).items() if oid in wanted]
+        made = self._objects.commit(self._at.head, paths, message, datetime.now(UTC), self._user.identity, contents)
+        return Judged(self._at.head, paths, message, made)
+
+    def _landable(self, path: str, file: File | None, lists: Sequence[str]) -> bool:
+        if self._base.get(path) == file or (file is not None and not file.storable) or unsafe_path(path):
+            return False
+        if path in self._base:
+            return True
+        carried = path in lists and bool(self._rules_now.ignored([path]))  # and git ignores it
+        return not path.startswith(f"{OURS}/") and not carried and path not in self._hidden
+
+    def landed(self, commit: str) -> bool:
+        """As in `ports.Workplace`."""
+        return self._objects.behind(commit, self._git.resolve("HEAD"))
+
+    @_answered()
+    def set_aside(self, mark: str) -> tuple[PathChange, ...]:
+        """As in `ports.Workplace`: as a patch below the engine's folder. What had landed already is not among it."""
+        if not self.clone.folder.is_dir():
+            return ()
+        head = "" if mark == EMPTY else self._git.resolve(mark)
+        if mark != EMPTY and not head:
+            return ()  # of a version that marked otherwise
+        self._stand()
+        old, _ = self._entries(head)
+        self._before = {**old, **self._listed()}
+        self._use_rules(old)
+        files = self._stored(dict(self._read(self._before).files), frozenset())
+        left = {
+            path: files.get(path)
+            for path in differing(self._before, files)
+            if files.get(path) != self._base.get(path) and not path.startswith(f"{OURS}/")
+        }
+        reason = "removed"
+        storable = {
+            path: file for path, file in left.items() if (file is None or file.storable) and not unsafe_path(path)
+        }
+        if storable:
+            text = "What a session that was cut off left unfinished"
+            contents = self._judged_contents.values()
+            made = self._objects.commit(head, storable, text, datetime.now(UTC), self._user.identity, contents)
+            reason = f"kept in {self._landing.keep_patch(head, made)}"
+        self._now = {**self._base, **self._listed()}
+        self._put_right(self._read(self._now))
+        return tuple(PathChange(path, how(self._before.get(path), file), reason) for path, file in left.items())
+
+    def tree(self) -> CheckoutState:
+        """Where the branch stands, for a prompt. `readable` is False when git gives no answer."""
+        try:
+            if self._branch is None:
+                self._branch = position(self._git).branch
+            last = self._git.try_text("log", "--no-show-signature", "-5", "--format=%H %s", self._branch or "HEAD")
+            if not last:  # before the first commit, or git is in trouble
+                self._git.text("rev-parse", "--git-dir")
+        except GitError:
+            return CheckoutState(readable=False)
+        commits = tuple(SessionCommit(*line.split(" ", 1)) for line in last.split("\n") if line)
+        return CheckoutState(
+            self._branch.removeprefix("refs/heads/"), commits[0].hash if commits else "", commits, False
+        )
+
+
+def _applied(files: Files, paths: Mapping[str, File | None]) -> Files:
+    kept = {path: file for path, file in files.items() if path not in paths}
+    return kept | {path: file for path, file in paths.items() if file}

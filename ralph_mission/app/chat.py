@@ -1,0 +1,103 @@
+"""The chat that owners give orders in: from configuration and environment to an inbox and who stands beside a loop."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ralph_mission.adapters.chat.telegram import ADDRESS, API, TOKEN, Bot, TelegramInbox
+from ralph_mission.config.settings import Config
+from ralph_mission.config.telegram import CHECKIN, TIMEOUT
+from ralph_mission.errors import UserError
+from ralph_mission.mission.ports import Seal
+
+if TYPE_CHECKING:
+    from ralph_mission.mission.chat.attendant import Attendant
+
+SETUP = f"set {TOKEN}, and list your chat in telegram.chats of ralph.yml: docs/telegram.md"
+
+
+def inbox(
+    settings: Config, environ: Mapping[str, str], now: Callable[[], datetime], wait: int = 0
+) -> TelegramInbox | None:
+    """The inbox; None where nobody is listed, RObot is switched off, or the environment has no bot.
+
+    `wait`: seconds that an empty answer may take.
+    """
+    told, bot = settings.telegram, bot_of(environ)
+    if bot is None or not settings.robot.enabled or not (told.chats or told.users):
+        return None
+    first = (*told.chats, *told.users)[0]
+    return TelegramInbox(bot, frozenset(told.chats), frozenset(told.users), wait, first, now=now)
+
+
+def bot_of(environ: Mapping[str, str]) -> Bot | None:
+    """The bot of the environment."""
+    token = environ.get(TOKEN, "")
+    return Bot(token, environ.get(ADDRESS) or API) if token else None
+
+
+def seal(settings: Config, environ: Mapping[str, str]) -> Seal | None:
+    """What proves that orders kept in memory were given; None where none are heard."""
+    told, bot = settings.telegram, bot_of(environ)
+    return bot.seal if bot and settings.robot.enabled and (told.chats or told.users) else None
+
+
+def patience(settings: Config) -> tuple[int, int]:
+    """Seconds that a question waits for a person, and between two words on how a loop fares."""
+    told, robot = settings.telegram, settings.robot
+    return (
+        told.timeout_seconds or robot.timeout_seconds or TIMEOUT,
+        told.checkin_interval_seconds or robot.checkin_interval_seconds or CHECKIN,
+    )
+
+
+@contextmanager
+def attendant(repo: Path, config: Path | None, wait: int, say: Callable[[str], None]) -> Iterator[Attendant]:
+    """Who stands beside the loop of a checkout. Raises Trouble where nothing is set up, or somebody does already."""
+    from ralph_mission.adapters.storage.loop import place
+    from ralph_mission.adapters.storage.loop.beside import Beside
+    from ralph_mission.adapters.storage.loop.inbox import Questions
+    from ralph_mission.app.cycle import build_app
+    from ralph_mission.mission.chat.attendant import Attendant
+
+    house = build_app(repo, config)
+    chat, root = inbox(house.config, os.environ, house.ports.clock.now, wait), house.git.work_tree
+    if chat is None:
+        raise UserError("nobody may give orders here", SETUP, usage=True)
+    if root is None:
+        raise UserError(f"{repo} has no work tree", "name a checkout with --repo DIR", usage=True)
+    waits, checkin = (timedelta(seconds=seconds) for seconds in patience(house.config))
+    place.prepare(root / ".ralph")
+    with Questions(root / ".ralph").attended() as ours:
+        if not ours:
+            raise UserError("ralph telegram runs here already", "end the other one first")
+        yield Attendant(
+            chat, house.ports, house.store, house.charter.limits, house.secrets,
+            Beside(root, house.git.git_dir, waits), CursorFile(house.git.git_dir / "ralph-telegram"),
+            chat.chat, checkin, say,
+        )  # fmt: skip  # one value
+
+
+@dataclass(frozen=True, slots=True)
+class CursorFile:
+    """`chat.attendant.Note`: one line in a file, beside the lock of loops: sessions work in `.ralph/`."""
+
+    path: Path
+
+    def read(self) -> str:
+        """As in `chat.attendant.Note`."""
+        from ralph_mission.adapters.storage.loop import files
+
+        return (files.read(self.path, 200) or b"").decode(errors="replace").strip()
+
+    def keep(self, cursor: str) -> None:
+        """As in `chat.attendant.Note`."""
+        from ralph_mission.adapters.storage.loop import files
+
+        files.write(self.path, f"{cursor}\n".encode())

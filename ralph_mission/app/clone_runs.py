@@ -1,0 +1,177 @@
+"""A loop played in a clone, for an issue or a mission: what reaches it, what bounds it, what is known of it afterwards.
+
+Nothing that a session writes there says how the next one is played: settings and isolation are those of the first
+session, no signal starts the loop anew, and what configures agents stays as it was (`Asked.errand`). What it remembers
+is only proposed, and the home of its agents, where a client may keep its key, goes with the play.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from math import isfinite
+from pathlib import Path
+
+from ralph_mission.adapters.files import safe_paths
+from ralph_mission.adapters.git.git import Git
+from ralph_mission.adapters.storage.loop import files, state
+from ralph_mission.adapters.storage.loop.inbox import LENGTH, Guide
+from ralph_mission.adapters.storage.loop.memories import Memories
+from ralph_mission.adapters.storage.memory.codec import UnreadableDocument
+from ralph_mission.adapters.workspace.parallel import KEPT
+from ralph_mission.adapters.workspace.restore import remove_folder
+from ralph_mission.app import teams
+from ralph_mission.app.run import RunSetup
+from ralph_mission.app.run import build_run as bench
+from ralph_mission.app.run_options import RunOptions
+from ralph_mission.errors import UserError
+from ralph_mission.loop.cost import CostMeter, meter_ports
+from ralph_mission.loop.model.order import RunResult
+from ralph_mission.loop.model.state import Failure, RunState
+from ralph_mission.loop.ports import RunProgress
+from ralph_mission.loop.run import run_loop
+
+HOMES = (f"{KEPT}/loop/home", f"{KEPT}/loop/apart")
+AWAY: tuple[Failure, ...] = ("missing", "auth", "server")
+"""Failures of sessions that are nobody's work: no program, a key that is not known, a provider's fault."""
+
+
+@dataclass(frozen=True, slots=True)
+class CloneRun:
+    """What a loop in the clone `asked.repo` is for, and what it may take this time: USD, seconds, sessions.
+
+    `unpriced`: sessions that do not tell what they cost may pass `usd`. `own_model`: the agent's, not the settings'.
+    `protected` are globs of what no session may write, and `words` what people said, for the next one.
+    """
+
+    asked: RunOptions
+    usd: float
+    seconds: float
+    sessions: int
+    unpriced: bool = True
+    own_model: bool = False
+    protected: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CloneRunResult:
+    """What a play came to; `before` is where an earlier one in the same clone had left the loop."""
+
+    account: RunResult
+    before: RunState | None
+    learned: tuple[str, ...]
+
+    @property
+    def reason(self) -> str:
+        """Why it ended."""
+        ending = self.account.ending
+        return f"{ending.reason}: {ending.detail}" if ending.detail else ending.reason
+
+    @property
+    def words(self) -> str:
+        """The agent's last ones."""
+        return self.account.outputs[-1].summary if self.account.outputs else ""
+
+    @property
+    def sessions(self) -> int:
+        """Of this play alone."""
+        return self.account.state.iteration - (self.before.iteration if self.before else 0)
+
+    @property
+    def seconds(self) -> float:
+        """Of this play alone."""
+        return self.account.state.elapsed - (self.before.elapsed if self.before else 0.0)
+
+    @property
+    def away(self) -> bool:
+        """Whether it ended because the agent could not be reached."""
+        last = self.account.state.last
+        return self.account.ending.reason == "failures" and last is not None and last.failure in AWAY
+
+
+def play_in_clone(git: Git, errand: CloneRun, meter: CostMeter, voice: RunProgress) -> CloneRunResult:
+    """Run the loop to its end, or go on with the one that was left there. Raises Trouble, OSError."""
+    folder = errand.asked.repo
+    before = _left_run(folder, errand.asked.task)
+    try:
+        with _share_memories(git, folder, errand.words, voice.note) as learned:
+            made = build_run(errand, before, voice)
+            made = replace(made, ports=meter_ports(made.ports, meter))
+            name = errand.asked.pattern
+            account = teams.play(made, name, build=True) if name else run_loop(made.order, made.ports)
+    finally:
+        forget_clone(folder)
+    return CloneRunResult(account, before, tuple(learned))
+
+
+def forget_clone(folder: Path) -> None:
+    """Remove the homes of the agents that played in the clone."""
+    with suppress(OSError):
+        safe_paths.unlink(folder, HOMES)
+        for home in (folder / name for name in HOMES):
+            if home.is_dir():
+                remove_folder(os.fsencode(home))
+
+
+def build_run(errand: CloneRun, before: RunState | None, voice: RunProgress) -> RunSetup:
+    """What was spent before counts, as the limits of a loop are those of all of it."""
+    played, took = (before.iteration, before.elapsed) if before else (0, 0.0)
+    spent = (before.usage.cost_usd or 0.0) if before else 0.0
+    asked = replace(
+        errand.asked, pattern="", iterations=played + errand.sessions, runtime=took + errand.seconds,
+        go_on=before is not None, errand=True,
+    )  # fmt: skip  # one command line
+    made = bench(asked, voice)
+    limits = replace(made.order.limits, usd=spent + errand.usd, unpriced=errand.unpriced)
+    order = replace(
+        made.order, preset=replace(made.order.preset, limits=limits), persistent=False,
+        model="" if errand.own_model else made.order.model, protected=(*made.order.protected, *errand.protected),
+    )  # fmt: skip  # one value
+    return replace(made, order=order)
+
+
+def _left_run(folder: Path, task: str) -> RunState | None:
+    """Where the loop of this task stands in this clone; None when there is none to go on with."""
+    try:
+        found = state.load(folder)
+    except (UnreadableDocument, UserError):
+        return None
+    if found is None or found.objective != task:
+        return None
+    counts = (found.elapsed, found.usage.cost_usd or 0.0)
+    return found if all(isfinite(count) and count >= 0 for count in counts) else None
+
+
+@contextmanager
+def _share_memories(git: Git, folder: Path, words: Iterable[str], note: Callable[[str], None]) -> Iterator[list[str]]:
+    """What loops here remembered is there, with what people said since; gives what this one remembers more."""
+    ours, theirs, learned = Memories(git.state_dir), Memories(folder / KEPT), list[str]()
+    if text := ours.known(note):
+        files.write(theirs.path, text.encode("utf-8", "replace"))
+    with _share_guidance(Guide(git.state_dir), Guide(folder / KEPT), words):
+        yield learned
+    learned += [" ".join(memory.content.split()) for memory in ours.news(theirs, note)]
+
+
+@contextmanager
+def _share_guidance(ours: Guide, theirs: Guide, words: Iterable[str]) -> Iterator[None]:
+    """Words from the forge, and those of `ralph guidance` here, which are given when a session there was given them."""
+    _acknowledge_guidance(ours, theirs)
+    waiting = {said.text for said in theirs.pending()}
+    for text in (word.strip()[:LENGTH] for word in words):
+        if text and text not in waiting:
+            theirs.say(text)
+    for said in ours.pending():
+        theirs.keep(said)
+    try:
+        yield
+    finally:
+        with suppress(UserError, OSError):  # a session may have written there: what it did is not lost by that
+            _acknowledge_guidance(ours, theirs)
+
+
+def _acknowledge_guidance(ours: Guide, theirs: Guide) -> None:
+    ours.acknowledge(said.id for said, given in theirs.all() if given)

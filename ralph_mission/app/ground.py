@@ -1,0 +1,121 @@
+"""Where a loop works: the checkout on the branch that its stories name, or a linked work tree of its own."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shlex
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from ralph_mission.adapters.git.git import Git, GitError
+from ralph_mission.errors import UserError
+from ralph_mission.loop.rules import scope
+
+SHARED = ("prd.json", "progress.txt", ".ralph/agent/memories.md")
+"""What a new work tree is given of the checkout it comes from, when git does not bring it."""
+SHOWN = 5
+CLONE = "/.ralph/workspace/"
+"""What is in the path of a clone that sessions work in."""
+
+
+def open_checkout(repo: Path) -> tuple[Git, Path]:
+    """The repository and its work tree. Raises Trouble (usage) when there is none."""
+    git = Git.open(repo)
+    if git.work_tree is None:
+        raise UserError(f"{repo} has no work tree", "run a loop in a checkout: git worktree add DIR", usage=True)
+    if CLONE in (here := git.work_tree.as_posix()):
+        what = f"{repo} is where sessions of a loop work"
+        raise UserError(what, f"run it in the checkout itself: {here.partition(CLONE)[0]}")
+    return git, git.work_tree
+
+
+def open_worktree(git: Git, root: Path, branch: str, objective: str, named: Path | None) -> tuple[Git, Path]:
+    """A linked work tree in `.ralph/worktrees/`, on `branch` or on one named after the objective; made when it is not
+    there yet, with the stories of `root` (in `named`, if one is). Raises Trouble when git refuses."""
+    name = branch or f"ralph-run/{_slug(objective)}-{hashlib.sha256(objective.encode()).hexdigest()[:6]}"
+    place = git.state_dir / "worktrees" / _slug(name)
+    if not place.exists():
+        _check_branch_name(git, name)
+        known = ("--", str(place), name) if git.resolve(f"refs/heads/{name}") else ("-b", name, "--", str(place))
+        try:
+            git.run("worktree", "add", "--quiet", *known)
+        except GitError as error:
+            raise UserError(
+                f"no work tree for {name}: {_first_line(error)}", "mend that, or leave --worktree out"
+            ) from None
+        more = (named.relative_to(root).as_posix(),) if named and named.is_relative_to(root) else ()
+        _share(root, place, (*SHARED, *more))
+    return Git.open(place), place
+
+
+def newest(git: Git, name: str) -> Path | None:
+    """The linked work tree whose file `name` was written last, None when none has it."""
+    found = [path for path in (git.state_dir / "worktrees").glob(f"*/{name}") if path.is_file()]
+    last = max(found, key=lambda path: path.stat().st_mtime, default=None)
+    return last.parents[len(Path(name).parts) - 1] if last else None
+
+
+def whereabouts(git: Git, place: Path) -> str:
+    """Where the work of a linked work tree is, and how what is committed there gets into the checkout."""
+    branch = git.try_text("symbolic-ref", "--quiet", "--short", "HEAD")
+    where = shlex.quote(str(place))
+    return (
+        f"the work is in {where} on the branch {branch}; what is committed there comes here with: "
+        f"git merge {shlex.quote(branch)}; when nothing is needed there any more: git worktree remove {where}"
+    )
+
+
+def settle_branch(git: Git, branch: str, exempt: tuple[str, ...]) -> None:
+    """The checkout clean and on `branch` ("": as it is). Nobody else may work in it. Raises Trouble."""
+    dirty = list(_dirty(git, exempt))
+    if dirty:
+        more = f" and {len(dirty) - SHOWN} more" if len(dirty) > SHOWN else ""
+        what = f"the checkout has changes of yours: {', '.join(dirty[:SHOWN])}{more}"
+        raise UserError(what, "commit or stash them, or give --worktree")
+    current = git.try_text("symbolic-ref", "--quiet", "HEAD")
+    if branch and current != f"refs/heads/{branch}":
+        _switch(git, branch)
+
+
+def _switch(git: Git, branch: str) -> None:
+    _check_branch_name(git, branch)
+    known = bool(git.resolve(f"refs/heads/{branch}"))
+    try:
+        git.run("switch", "--quiet", *(("--no-guess",) if known else ("--create",)), branch)
+    except GitError as error:
+        raise UserError(f"cannot switch to {branch}: {_first_line(error)}", "mend that, or give --worktree") from None
+
+
+def _check_branch_name(git: Git, branch: str) -> None:
+    if not git.try_text("check-ref-format", "--branch", branch):
+        raise UserError(f"{branch!r} is no name for a branch", "mend branchName in prd.json", usage=True)
+
+
+def _dirty(git: Git, exempt: tuple[str, ...]) -> Iterator[str]:
+    """Paths with changes that are neither the engine's own files nor `exempt` (a folder ends with a slash)."""
+    entries = iter(git.text("status", "--porcelain", "-z", "--untracked-files=all").split("\0"))
+    for entry in filter(None, entries):
+        path = entry[3:]
+        if entry[0] in "RC":
+            next(entries)  # where it was
+        within = (path == one or (one.endswith("/") and path.startswith(one)) for one in exempt)
+        if not scope.ours(path) and not any(within):
+            yield path
+
+
+def _share(root: Path, place: Path, names: tuple[str, ...]) -> None:
+    for name in names:
+        if (root / name).is_file() and not (place / name).exists():
+            (place / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(root / name, place / name)
+
+
+def _slug(text: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", text.lower())[:50].strip("-") or "run"
+
+
+def _first_line(error: GitError) -> str:
+    lines = [line for line in error.detail.splitlines() if line.strip()]
+    return lines[0].removeprefix("fatal: ").removeprefix("error: ") if lines else f"exit {error.code}"

@@ -1,0 +1,159 @@
+"""Where issues, pulls and memory of a repository are: on this machine or on GitHub."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ralph_mission.adapters.forges.local.forge import LocalForge
+from ralph_mission.adapters.git.git import Git
+from ralph_mission.adapters.git.remote import Remote, RepositoryPlace, acts_on_github, place
+from ralph_mission.adapters.storage.memory.recovery import RecoverableStore
+from ralph_mission.adapters.wakers.dispatch import DispatchAnswer, DispatchWaker, Post
+from ralph_mission.app.secrets import environment_secrets
+from ralph_mission.app.stand_ins import NobodyToWake
+from ralph_mission.config.reading import read
+from ralph_mission.config.settings import Config, MemoryPlace
+from ralph_mission.errors import UserError
+from ralph_mission.mission.ports import CycleClock, CycleProgress, Forge, Waker
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ralph_mission.adapters.forges.github.forge import GitHubForge
+
+PATIENCE = 30.0  # seconds that a dispatch may take
+
+
+@dataclass(frozen=True, slots=True)
+class Hosting:
+    """What differs between a repository on this machine and one on GitHub."""
+
+    name: str
+    settings: Config
+    forge: Forge
+    store: RecoverableStore
+    waker: Waker
+    how: Callable[[str, int], str]  # as `Forge.how`, for whoever reads it anywhere
+    link: Callable[[int], str]  # the address of an issue or pull, "" where it has none
+    github: GitHubForge | None = None
+    head: str = ""  # the commit that the settings came from, where it is not the work tree
+
+
+def choose_hosting(
+    git: Git,
+    config: Path | None,
+    forge: str,
+    clock: CycleClock,
+    voice: CycleProgress,
+    *,
+    staged: bool = False,
+    spell: Callable[[str], str] = str,
+) -> Hosting:
+    """The one that `--forge`, the settings and the environment lead to. Raises Trouble."""
+    settings = read(git, config)
+    if _wants_github(forge, settings):
+        return _on_github(git, config, forge, clock, voice, staged)
+    return _on_this_machine(git, settings, clock, spell)
+
+
+def _wants_github(forge: str, settings: Config) -> bool:
+    wanted = settings.forge.kind if forge == "auto" else forge
+    return wanted == "github" or (wanted == "auto" and acts_on_github(os.environ))
+
+
+def _on_this_machine(git: Git, settings: Config, clock: CycleClock, spell: Callable[[str], str]) -> Hosting:
+    memory = settings.memory
+    _apart(git, memory, git.resolve(f"refs/heads/{memory.branch}"))
+    store = RecoverableStore(git, clock, branch=memory.branch, path=memory.path, secrets=environment_secrets())
+    forge, anywhere = LocalForge(git, now=clock.now, spell=spell), LocalForge(git)
+    return Hosting(_name(git), settings, forge, store, NobodyToWake(), anywhere.how, lambda number: "")
+
+
+def _on_github(
+    git: Git, config: Path | None, forge: str, clock: CycleClock, voice: CycleProgress, staged: bool
+) -> Hosting:
+    """Settings come from the default branch: neither a work tree nor a pull's head decides what is allowed."""
+    from ralph_mission.adapters.forges.github import connect
+
+    where = place(os.environ)
+    remote = Remote(git, where.git_url, where.token, keep=not staged)
+    name, head = remote.default()
+    remote.fetch({f"refs/heads/{name}": head})
+    settings = read(git, config, head)
+    if forge == "auto" and settings.forge.kind == "local":
+        return _on_this_machine(git, settings, clock, str)
+    _apart(git, settings.memory, _memory_tip(git, remote, settings.memory))
+    memory = settings.memory
+    github = connect(
+        git,
+        where,
+        now=clock.now,
+        note=voice.note,
+        staged=staged,
+        memory_branch=memory.branch,
+        memory_path=memory.path,
+    )
+    store = RecoverableStore(
+        git,
+        clock,
+        branch=memory.branch,
+        path=memory.path,
+        remote=remote,
+        holder=_run(where),
+        run_is_over=github.run_is_over,
+        vouched=github.anchor,
+        secrets=environment_secrets(),
+    )
+    waker = DispatchWaker(where.repository, poster(where))
+    link = f"{where.page}/issues/{{}}".format  # of a pull as well: GitHub leads on
+    return Hosting(where.repository, settings, github, store, waker, github.how, link, github, head)
+
+
+def poster(where: RepositoryPlace) -> Post:
+    """Sends a JSON document to the API of a server, once. What it gives raises OSError when there is no answer."""
+    from ralph_mission.adapters.forges.github.wire import GitHubRequester
+
+    def post(path: str, body: dict[str, Any]) -> DispatchAnswer:
+        status, _, text = GitHubRequester(where.api, where.token, PATIENCE).request("POST", path, body, {})
+        with suppress(ValueError, AttributeError):
+            return DispatchAnswer(status, str(json.loads(text or "{}").get("message", "")))
+        return DispatchAnswer(status)
+
+    return post
+
+
+def _memory_tip(git: Git, remote: Remote, memory: MemoryPlace) -> str:
+    if memory.branch == MemoryPlace().branch:
+        return ""
+    tip = remote.head(memory.branch)
+    remote.fetch({f"refs/heads/{memory.branch}": tip} if tip else {})
+    return tip
+
+
+def _run(where: RepositoryPlace) -> str:
+    """This workflow run as a claim names it; "" outside of one."""
+    told = [os.environ.get(f"GITHUB_{name}", "") for name in ("RUN_ID", "RUN_ATTEMPT", "JOB")]
+    if not acts_on_github(os.environ) or not told[0]:
+        return ""
+    runner = os.environ.get("RUNNER_NAME", "")
+    return f"{where.page}/actions/runs/{told[0]}/attempts/{told[1] or 1} ({told[2]}, {runner})"
+
+
+def _apart(git: Git, memory: MemoryPlace, tip: str) -> None:
+    # A name that was chosen may be taken: nothing of ours, `recover` least of all, may go onto people's commits.
+    if memory.branch == MemoryPlace().branch or not tip or git.try_text("ls-tree", tip, memory.path):
+        return
+    roots = git.text("rev-list", "--max-parents=0", tip).split()
+    if any(git.try_text("merge-base", root, "HEAD") for root in roots):
+        what = f"the branch {memory.branch} shares its history with your commits: it is none for memory"
+        raise UserError(what, "name another one in memory.branch of ralph.yml", usage=True)
+
+
+def _name(git: Git) -> str:
+    folder = git.work_tree or git.git_dir
+    return folder.name.removesuffix(".git") or "repository"

@@ -1,0 +1,181 @@
+"""The composition root of the issue agent: memory and forge as in a cycle, an agent's loop in a clone of its own."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ralph_mission.adapters.agents.registry import CLIENTS, PRICED, presence
+from ralph_mission.adapters.fixers import settings
+from ralph_mission.adapters.git.git import Git
+from ralph_mission.adapters.report.loop_voice import PlainRunProgress
+from ralph_mission.adapters.storage.loop import files
+from ralph_mission.adapters.storage.loop.inbox import Guide
+from ralph_mission.adapters.workspace.parallel import KEPT, Part, parts
+from ralph_mission.adapters.workspace.workshop import changed_since
+from ralph_mission.app import clone_runs
+from ralph_mission.app.clone_runs import CloneRun
+from ralph_mission.app.cycle import App
+from ralph_mission.app.run import build_run
+from ralph_mission.app.run_options import RunOptions
+from ralph_mission.app.services import AgentServiceOptions, AppFactory
+from ralph_mission.app.stand_ins import SystemClock
+from ralph_mission.config.reading import NAME
+from ralph_mission.errors import UserError
+from ralph_mission.loop.cost import CostMeter
+from ralph_mission.mission.issues.agent import IssueJob, IssueWorker
+from ralph_mission.mission.issues.model import WorkResult
+from ralph_mission.safety.patch import Patch
+
+PRESET = "issue"
+NEVER_SENT = ("/.github/",)
+"""What no change to an issue may hold: put back after each session rather than found when all of them are paid."""
+LONGEST = 200_000  # bytes of a role
+
+
+@dataclass(frozen=True, slots=True)
+class WorkOptions(AgentServiceOptions):
+    """One command line of `ralph work`."""
+
+    iterations: int | None = None
+    prompt_file: Path | None = None
+    issue: int | None = None
+
+
+def worker(wanted: WorkOptions, voice: PlainRunProgress, spell: Callable[[str], str] = str) -> IssueWorker:
+    """Everything the issue agent needs. Raises Trouble for settings that cannot be, an agent that is not named."""
+    doors = AppFactory(wanted, voice, spell)
+    first = doors.first()
+    hands, clock = LoopHands(wanted, first, voice), SystemClock()
+    hands.check()
+    per_issue = wanted.usd if wanted.usd is not None else first.config.work.usd_per_issue
+    role = _role(wanted, first) if wanted.prompt_file else ""
+    return IssueWorker(
+        doors.house, hands, time.sleep, voice.note, clock.now, per_issue, role, tuple(CLIENTS),
+        Guide(first.git.state_dir), wanted.issue or 0,
+    )  # fmt: skip  # one call
+
+
+@dataclass(frozen=True, slots=True)
+class LoopHands:
+    """`issues.agent.IssueCoder`: the loop of `ralph run`, in a clone that is gone afterwards."""
+
+    wanted: WorkOptions
+    first: App
+    voice: PlainRunProgress
+
+    def check(self) -> None:
+        """Raises Trouble when no loop could be started: before an issue is claimed for it."""
+        if self.first.git.work_tree is not None:
+            build_run(self._asked(self.first.git.work_tree, "look"), self.voice)
+
+    def why_not(self, agent: str) -> str:
+        """As in `issues.agent.IssueCoder`: without its program or its key it would cost a try."""
+        if agent and agent != self.usual:
+            lacking = _lacking(agent)
+            return f"its label asks for {agent}, which {lacking}" if lacking else ""
+        choice = self.first.config.hands.agent
+        others = choice.fallback if choice else ()
+        lacking = _lacking(self.usual, self._command())
+        return f"{self.usual} {lacking}" if lacking and all(map(_lacking, others)) else ""
+
+    def _command(self) -> tuple[str, ...] | str:
+        choice = self.first.config.hands.agent
+        return self.wanted.command or (choice.run if choice and choice.kind == self.usual else "")
+
+    def conventions(self, base_sha: str) -> str:
+        """As in `issues.agent.IssueCoder`."""
+        return settings.read(self.first.git, base_sha)
+
+    @property
+    def usual(self) -> str:
+        """The agent that plays where no label names one, "" when none is named."""
+        choice = self.first.config.hands.agent
+        return self.wanted.agent or (choice.kind if choice and not self.wanted.command else "")
+
+    def play(self, job: IssueJob) -> WorkResult:
+        """As in `issues.agent.IssueCoder`. However it ends, what its sessions may have cost is told."""
+        meter = CostMeter(job.usd, PRICED)
+        try:
+            return self._played(job, meter)
+        except UserError as trouble:
+            return WorkResult(1, f"{trouble.what}; {trouble.next_step}", sessions=meter.begun, usd=meter.usd)
+        except OSError as error:
+            what = f"{error.filename or 'a file'}: {(error.strerror or type(error).__name__).lower()}"
+            return WorkResult(1, f"it cannot be worked on here: {what}", sessions=meter.begun, usd=meter.usd)
+        except KeyboardInterrupt:
+            return WorkResult(130, "interrupted", sessions=meter.begun, usd=meter.usd)
+
+    def _played(self, job: IssueJob, meter: CostMeter) -> WorkResult:
+        git = self.first.git
+        with parts(git, job.base_sha, [f"issue-{job.issue}"], git.state_dir / "work") as (part,):
+            _on_branch(part, job.branch)
+            came = clone_runs.play_in_clone(git, self._errand(part, job), meter, self.voice)
+            return WorkResult(
+                came.account.ending.code, came.reason, _change(git, part), came.words, came.learned, came.sessions,
+                meter.usd, came.seconds, came.account.state.run_id, came.away,
+            )  # fmt: skip  # one value
+
+    def _errand(self, part: Part, job: IssueJob) -> CloneRun:
+        wanted, work = self.wanted, self.first.config.work
+        asked_for = wanted.usd is not None or "usd_per_issue" in work.model_fields_set
+        seconds = min(wanted.runtime or work.max_runtime.total_seconds(), job.seconds)
+        return CloneRun(
+            self._asked(part.folder, job.prompt, job.agent), job.usd, seconds,
+            wanted.iterations or work.max_iterations, not asked_for, bool(job.agent) and job.agent != self.usual,
+            NEVER_SENT,
+        )  # fmt: skip  # one value
+
+    def _asked(self, root: Path, prompt: str, agent: str = "") -> RunOptions:
+        wanted = self.wanted
+        if agent and agent != self.usual:  # command and model were named for another one
+            wanted = replace(wanted, agent=agent, command="", model="")
+        return RunOptions(
+            root, self._config(), prompt, preset=PRESET, agent=wanted.agent, command=wanted.command, model=wanted.model
+        )
+
+    def _config(self) -> Path | None:
+        """The settings of the loop are those of the work: on GitHub of the default branch, which the clone holds."""
+        if self.wanted.config or self.first.github or self.first.git.work_tree is None:
+            return self.wanted.config.absolute() if self.wanted.config else None
+        here = self.first.git.work_tree / NAME
+        return here if here.exists() else None
+
+
+def _lacking(agent: str, command: tuple[str, ...] | str = "") -> str:
+    """What an agent needs that is not here; of a command of a person's own only its program is looked for."""
+    if agent not in CLIENTS:
+        return ""
+    if command:
+        program = next(iter(shlex.split(command) if isinstance(command, str) else command), "")
+        return "" if shutil.which(program) else "is not installed here"
+    with tempfile.TemporaryDirectory(prefix="ralph-work-") as home:
+        found = presence(CLIENTS[agent], Path(home), environ=os.environ)
+    return "is not installed here" if not found.version else "has no key here" if not found.key else ""
+
+
+def _on_branch(part: Part, branch: str) -> None:
+    """The clone's one branch gets the name that the change will have."""
+    part.git.run("update-ref", f"refs/heads/{branch}", part.base)
+    part.git.run("symbolic-ref", "HEAD", f"refs/heads/{branch}")
+    part.git.run("update-ref", "-d", "refs/heads/work")
+
+
+def _change(git: Git, part: Part) -> Patch:
+    """All that differs from the base, by content; what a loop keeps for itself is no work."""
+    found = changed_since(part.folder, part.base, git)
+    return replace(found, changes=tuple(c for c in found.changes if c.path.partition("/")[0] != KEPT))
+
+
+def _role(wanted: WorkOptions, first: App) -> str:
+    assert wanted.prompt_file is not None
+    content = files.read(wanted.prompt_file, LONGEST)
+    if content is None or not content.strip():
+        raise UserError(f"{wanted.prompt_file} is not there or empty", "write the role into it", usage=True)
+    return content.decode("utf-8-sig", errors="replace")

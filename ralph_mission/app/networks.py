@@ -1,0 +1,85 @@
+"""The composition root of publishing: which networks are named in ralph.yml and set up in the environment."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+
+from ralph_mission.adapters.git.git import Git
+from ralph_mission.adapters.publishers.channel import Channel, OutboxFolder
+from ralph_mission.adapters.publishers.charts import png
+from ralph_mission.adapters.publishers.press import Pressroom
+from ralph_mission.adapters.publishers.settings import NETWORKS, Publishers
+from ralph_mission.adapters.publishers.settings import OutboxSettings as OutboxSettings
+from ralph_mission.config.extras import needed_extras
+from ralph_mission.config.settings import Config
+from ralph_mission.errors import UserError
+from ralph_mission.extras import install_command, missing_module
+from ralph_mission.mission.ports import CycleClock, PostPublisher
+
+
+def _twitter(environment: Mapping[str, str]) -> Channel:
+    from ralph_mission.adapters.publishers import twitter  # these take a while to load, and few name all of them
+
+    return twitter.build(png, environment)
+
+
+def _telegram(environment: Mapping[str, str]) -> Channel:
+    from ralph_mission.adapters.publishers import telegram
+
+    return telegram.build(png, environment)
+
+
+def _discord(environment: Mapping[str, str]) -> Channel:
+    from ralph_mission.adapters.publishers import discord
+
+    return discord.build(png, environment)
+
+
+BUILDS: Mapping[str, Callable[[Mapping[str, str]], Channel]] = {
+    "twitter": _twitter,
+    "telegram": _telegram,
+    "discord": _discord,
+}
+"""By their key in `publishers:` of ralph.yml. They raise Unset without their secrets, Trouble for wrong ones."""
+
+
+def build_publishers(
+    settings: Config,
+    git: Git,
+    clock: CycleClock,
+    note: Callable[[str], None],
+    environment: Mapping[str, str] = os.environ,
+) -> PostPublisher:
+    """The networks that can be used; of each that cannot, `note` is told why. The outbox stands in for all others."""
+    publishers, ready = settings.publishers, dict[str, Channel]()
+    for network, made in build_channels(publishers, environment):
+        if isinstance(made, UserError):
+            note(f"publishers: {made.what}; {made.next_step}")
+        else:
+            ready[network] = made
+    if "charts" in needed_extras(settings) and (module := missing_module("charts")):
+        note(f"publishers: posts go without charts, which need {module}; {install_command('charts')}")
+    drawer = outbox(publishers, git, clock)
+    if publishers.outbox is not None or not ready:
+        ready["outbox"] = drawer
+    return Pressroom(publishers, tuple(ready[network] for network in NETWORKS if network in ready), drawer)
+
+
+def build_channels(settings: Publishers, environment: Mapping[str, str]) -> Iterator[tuple[str, Channel | UserError]]:
+    """Each network that is named: itself, or why it cannot be used."""
+    for network, build in BUILDS.items():
+        if getattr(settings, network) is not None:
+            try:
+                yield network, build(environment)
+            except UserError as trouble:
+                yield network, trouble
+
+
+def outbox(settings: Publishers, git: Git, clock: CycleClock) -> OutboxFolder:
+    """The folder: as configured, else beside what else is kept out of git."""
+    if settings.outbox is None or settings.outbox == OutboxSettings() or git.work_tree is None:
+        folder = git.state_dir / "outbox"
+    else:
+        folder = git.work_tree / settings.outbox.path
+    return OutboxFolder(folder, clock.now, png)

@@ -1,0 +1,135 @@
+"""The composition root of waking the review: memory and forge as in a cycle, and whoever may dispatch.
+
+The composition root of the review: memory and forge as in a cycle, a reviewer in a clone that is thrown away.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+
+from ralph_mission.adapters.agents.registry import PRICED
+from ralph_mission.adapters.fixers import settings as conventions
+from ralph_mission.adapters.forges import commits
+from ralph_mission.adapters.git.git import EMPTY_TREE, Git, GitError
+from ralph_mission.adapters.git.remote import place
+from ralph_mission.adapters.git.steering import without_steering
+from ralph_mission.adapters.report.loop_voice import PlainRunProgress
+from ralph_mission.adapters.sandbox.isolation import describe_level
+from ralph_mission.adapters.storage.loop import place as run_place
+from ralph_mission.adapters.wakers.dispatch import DispatchWaker
+from ralph_mission.adapters.wakers.ways import by_dispatch
+from ralph_mission.adapters.workspace.parallel import parts
+from ralph_mission.app import sandboxes
+from ralph_mission.app.cycle import App, build_app
+from ralph_mission.app.hosting import poster
+from ralph_mission.app.run import PausingClock, agent_of
+from ralph_mission.app.run_options import RunOptions
+from ralph_mission.app.services import AgentServiceOptions, AppFactory
+from ralph_mission.errors import UserError
+from ralph_mission.loop import reviewing
+from ralph_mission.loop.cost import CostMeter, MeteredAgent
+from ralph_mission.loop.model.order import RunLimits
+from ralph_mission.loop.model.state import Session, SessionUsage
+from ralph_mission.loop.ports import Agent
+from ralph_mission.loop.reviewing import ReviewerAnswer
+from ralph_mission.mission.reviews.dispatch import CallReport, call_due_reviews
+from ralph_mission.mission.reviews.reviewer import PullView, ReviewJob, ReviewSetup
+from ralph_mission.mission.transaction import TransactionContext
+
+
+def call_reviews(repo: Path, config: Path | None, now: datetime | None = None) -> CallReport:
+    """Wake the review of our pulls, where a dispatch is what wakes it. Raises Trouble."""
+    first = build_app(repo, config, "github", now=now)
+    account = first.forge.identity().login
+    standing = by_dispatch(first.config.schedule.review, account, first.git.work_tree)
+    if not standing.ok:
+        return CallReport(reason=standing.reason)
+
+    def opened() -> TransactionContext:
+        house = build_app(repo, config, "github", now=now)
+        return TransactionContext(house.ports, house.store, house.charter, house.secrets)
+
+    where = place(os.environ)
+    return call_due_reviews(opened, time.sleep, DispatchWaker(where.repository, poster(where)).review)
+
+
+USD, RUNTIME = 2.0, 2700.0
+"""What one review may cost and how many seconds it may take, unless the command line says otherwise."""
+SESSION, TURNS = 1800.0, 60
+
+
+def reviewer(wanted: AgentServiceOptions, voice: PlainRunProgress, spell: Callable[[str], str] = str) -> ReviewSetup:
+    """Everything the review needs. Raises Trouble for settings that cannot be, an agent that is not named."""
+    doors = AppFactory(wanted, voice, spell)
+    first = doors.first()
+    reader = AgentReader(wanted, first)
+    reader.check()
+    voice.note(f"isolation: {describe_level(sandboxes.agent_level(first.config))}")
+    return ReviewSetup(doors.house, reader, time.sleep, voice.note, wanted.usd if wanted.usd is not None else USD)
+
+
+@dataclass(frozen=True, slots=True)
+class AgentReader:
+    """`reviews.reviewer.PullReader`: git for looking, and a coding agent for reading."""
+
+    wanted: AgentServiceOptions
+    first: App
+
+    def check(self) -> None:
+        """Raises Trouble when no session could be played: before money is set aside for it."""
+        if self.first.git.work_tree is not None:
+            self._agent(self.first.git, self.first.git.work_tree)
+
+    def look(self, base: str, head: str) -> PullView:
+        """As in `reviews.reviewer.PullReader`."""
+        git = self.first.git
+        if (fork := commits.fork(git, base, head)) == EMPTY_TREE:
+            what = f"{head[:12]} shares no history with its base here"
+            raise UserError(what, "see whether both branches are there; check out the whole history (fetch-depth: 0)")
+        try:
+            shown = commits.shown(git, base, head)
+            return PullView(fork, commits.diff(git, base, head), shown, conventions.read(git, base))
+        except GitError as error:
+            what = f"{head[:12]} cannot be compared with its base: {error.detail.strip()}"
+            raise UserError(what, "fetch both; see whether the branch is still there") from None
+
+    def read(self, job: ReviewJob) -> ReviewerAnswer:
+        """As in `reviews.reviewer.PullReader`; whatever the agent changes is gone with its clone."""
+        meter = CostMeter(job.usd, PRICED)
+        try:
+            answer = self._read(job, meter)
+        except UserError as trouble:
+            if not meter.begun:
+                raise
+            answer = ReviewerAnswer(None, f"{trouble.what}; {trouble.next_step}", SessionUsage(meter.begun))
+        return replace(answer, usage=replace(answer.usage, cost_usd=meter.usd or answer.usage.cost_usd))
+
+    def _read(self, job: ReviewJob, meter: CostMeter) -> ReviewerAnswer:
+        git, runtime = self.first.git, self.wanted.runtime or RUNTIME
+        limits = RunLimits(runtime=runtime, usd=job.usd, unpriced=self.wanted.usd is None)
+        with parts(
+            git, without_steering(git, job.fork, job.head), [f"review-{job.pull}"], git.state_dir / "review"
+        ) as (part,):
+            run_place.prepare(part.folder / ".ralph")
+            run_dir = part.folder / ".ralph" / "loop"
+            run_dir.mkdir(exist_ok=True)
+            session = Session(
+                reviewing.HAT, 1, "", str(run_dir), self._model(), min(SESSION, runtime), TURNS,
+                schema=reviewing.SCHEMA,
+            )  # fmt: skip  # one value
+            agent = MeteredAgent(self._agent(part.git, part.folder), meter)
+            return reviewing.ask_reviewer(agent, job.material, session, limits, PausingClock())
+
+    def _agent(self, git: Git, root: Path) -> Agent:
+        wanted, settings = self.wanted, self.first.config
+        asked = RunOptions(root, agent=wanted.agent, command=wanted.command, model=wanted.model)
+        return agent_of(asked, settings, git, root, self._model(), sandboxes.agent_level(settings))
+
+    def _model(self) -> str:
+        choice = self.first.config.hands.agent
+        return self.wanted.model or (choice.model if choice else "")

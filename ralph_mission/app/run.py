@@ -1,0 +1,267 @@
+"""The composition root of a loop: what was asked and what the settings say -> an order and its ports."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ralph_mission.adapters.git.git import Git
+from ralph_mission.adapters.sandbox.isolation import Found, describe_level
+from ralph_mission.adapters.storage.loop import archive, lock, state
+from ralph_mission.adapters.storage.loop.events import EventLog
+from ralph_mission.adapters.storage.loop.progress_log import ProgressLog
+from ralph_mission.adapters.storage.loop.run_store import FileRunStore, Habits
+from ralph_mission.adapters.storage.loop.stories import Stories
+from ralph_mission.adapters.storage.memory.recordings import keep_out_of_git
+from ralph_mission.adapters.workspace.user import User
+from ralph_mission.adapters.workspace.workplace import Workspace
+from ralph_mission.app import ground, sandboxes, stand_ins
+from ralph_mission.app.run_options import RunOptions, read_stories, resolve_run
+from ralph_mission.app.secrets import ControlFiles, environment_secrets, require_unaltered
+from ralph_mission.config.reading import read
+from ralph_mission.config.settings import Config
+from ralph_mission.errors import UserError
+from ralph_mission.loop import cost
+from ralph_mission.loop.model.order import RunSpec
+from ralph_mission.loop.model.state import AgentTurn, Prd, Session, UserStory
+from ralph_mission.loop.ports import Agent, RunPorts, RunProgress, Workplace
+from ralph_mission.loop.stories.lint import is_ui
+
+if TYPE_CHECKING:
+    from ralph_mission.adapters.agents.command import CommandAgent
+
+MODEL_KEYS = (
+    "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "OPENAI_API_KEY", "OPENAI_BASE_URL", "GEMINI_API_KEY", "GOOGLE_API_KEY",
+)  # fmt: skip  # one list
+"""All that an agent may see of our environment besides a path."""
+CLONE = ".ralph/workspace/tree"
+"""Where sessions work, below the checkout: it stays for later runs, with what builds left in it that git ignores."""
+HOW = "name a program with --command CMD, or an agent with --agent NAME or hands: {agent: {kind: …}} in ralph.yml"
+ASKED_EVERY = 0.1  # seconds between two looks at whether somebody wants a pause to end
+
+
+@dataclass(frozen=True, slots=True)
+class RunSetup:
+    """Everything for one run. `notes` are for the person: settings that have no effect, and the like.
+
+    `after` is told at the end: where the work is, and how it gets here. `obeyed` are the files that
+    the order comes from, `began_with` what they held. `isolation` says how far sessions are kept apart.
+    """
+
+    order: RunSpec
+    ports: RunPorts
+    desk: FileRunStore
+    root: Path
+    obeyed: ControlFiles
+    began_with: Mapping[Path, bytes | None]
+    notes: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+    isolation: str = ""
+
+    def unaltered(self) -> None:
+        """Raises Trouble when what the order comes from is not as it was: nothing starts anew by it unseen."""
+        require_unaltered(self.obeyed, self.began_with)
+
+
+def build_run(asked: RunOptions, voice: RunProgress, planned: Path | None = None) -> RunSetup:
+    """The order and the ports of one run; nothing is changed but a new work tree. Raises Trouble for what cannot be.
+
+    `planned` is the work tree where the first part of this run has just written its stories.
+    """
+    git, root = ground.open_checkout(asked.repo)
+    keep_out_of_git(git)
+    settings = read(git, asked.config)
+    found = sandboxes.agent_level(settings)
+    asked = replace(asked, go_on=True) if planned else asked
+    apart = asked.worktree
+    if apart and (left := _left_worktree(asked, git)):
+        asked, (git, root) = replace(asked, worktree=False), ground.open_checkout(left)
+    prd = read_stories(asked, root)
+    ordered = resolve_run(asked, settings, root, prd)
+    order, began_with = ordered.order, ordered.obeyed.read()
+    if asked.worktree:
+        here, named = root, asked.prd_file.resolve() if asked.prd_file else None
+        git, root = ground.open_worktree(git, here, prd.branch if prd else "", order.objective, named)
+        if named and named.is_relative_to(here):
+            asked = replace(asked, prd_file=root / named.relative_to(here))
+    agent = agent_of(asked, settings, git, root, order.model, found, root / CLONE)
+    desk, workplace = _desk_and_place(asked, settings, git, root, prd, ordered.exempt, planned, found)
+    ports = RunPorts(agent, workplace, desk, PausingClock(), voice, environment_secrets())
+    after = (ground.whereabouts(git, root),) if apart else ()
+    notes = (*settings.warnings, *ordered.doubts)
+    voice.note(f"isolation: {describe_level(found)}")
+    return RunSetup(order, ports, desk, root, ordered.obeyed, began_with, notes, after, describe_level(found))
+
+
+def _left_worktree(asked: RunOptions, git: Git) -> Path | None:
+    """The linked work tree whose run is to be continued, when nothing that is asked names one."""
+    named = asked.task or asked.prompt_file or asked.prd or asked.prd_file
+    return ground.newest(git, state.STATE) if asked.go_on and not named else None
+
+
+def _desk_and_place(
+    asked: RunOptions, settings: Config, git: Git, root: Path, prd: Prd | None, exempt: tuple[str, ...],
+    planned: Path | None, found: Found,
+) -> tuple[FileRunStore, Workplace]:  # fmt: skip  # as one reads it
+    checks = asked.verify or settings.hands.verify
+    if asked.require_tests and not checks:
+        raise UserError("--require-tests needs a check", "give --verify CMD, or hands: {verify: […]}", usage=True)
+    clone = root / CLONE
+    workplace = Workspace(
+        git, clone, checks, settings.hands.verify_timeout,
+        lambda: _browser_check(settings.loop.browser_check, desk.item()), sandboxes.checks_sandbox(found, git, clone),
+        unsteered=asked.errand, lists=lambda: desk.paths.kept, shared=root / ".ralph",
+    )  # fmt: skip  # one call
+    habits = Habits(
+        asked.go_on, asked.archive_previous, settings.tasks.enabled, settings.core.scratchpad, not asked.errand
+    )
+
+    def ready(order: RunSpec) -> None:
+        ground.settle_branch(git, prd.branch if prd else "", (*exempt, *desk.paths.kept))
+        if planned and prd:
+            _take_over(asked, planned, root, prd)
+        workplace.prepare()
+
+    desk = FileRunStore(
+        root, git.git_dir, workplace.tree, PausingClock().now, habits, ready=ready,
+        prd=asked.prd_file.absolute() if asked.prd_file else None, owner=lock.place(os.getpid()), clone=clone,
+    )  # fmt: skip  # one call
+    return desk, workplace
+
+
+def _take_over(asked: RunOptions, planned: Path, root: Path, prd: Prd) -> None:
+    """What a run does as it begins with stories, for one that began by writing them."""
+    now, stories = PausingClock().now, Stories(root)
+    if asked.archive_previous:
+        archive.turn(stories, ProgressLog(stories.folder, root), prd, now())
+    if planned != root and (begun := state.load(planned)):
+        archive.archive_run(root, state.rescue(root)[0], EventLog(root / ".ralph", now), now())
+        state.save(root, begun)
+        (planned / state.STATE).unlink()
+
+
+def _browser_check(check: str | None, story: UserStory | None) -> tuple[str, ...]:
+    """The check more that a story of the user interface must pass."""
+    return (check,) if check and story and is_ui(story) else ()
+
+
+# --- who plays -----------------------------------------------------------------------
+
+
+def agent_of(
+    asked: RunOptions, settings: Config, git: Git, root: Path, model: str, found: Found, clone: Path | None = None
+) -> Agent:
+    """Who plays in the work tree `root` of `git`, or in the `clone` of it, kept apart as `found` says. Raises
+    Trouble when nobody is named."""
+    from ralph_mission.adapters.agents.command import CommandAgent
+    from ralph_mission.adapters.agents.fallback import FallbackAgent
+    from ralph_mission.adapters.agents.scripted import ScriptedAgent, load
+
+    name, command = _choose_agent(asked, settings)
+    choice = settings.hands.agent
+    env = {"RALPH_OWNER": lock.place(os.getpid())}
+    if clone:
+        env["GIT_CEILING_DIRECTORIES"] = str(clone.parent)  # without its `.git` it is no part of what is above
+    player = CommandAgent(
+        command, clone or root, root / ".ralph/loop/home", MODEL_KEYS, env,
+        identity=User.of(git).identity, trusted=choice is not None and choice.trust,
+    )  # fmt: skip  # one call
+
+    def caged(player: CommandAgent) -> CommandAgent:
+        cage = sandboxes.agent_sandbox(found, git, player.allow, player.command, clone)
+        return replace(player, cage=sandboxes.sharing(cage, root / ".ralph") if clone else cage)
+
+    if name == "scripted":
+        made: Agent = ScriptedAgent(load(Path(str(command))), caged(player), root / ".ralph/loop/calls.json")
+    else:
+        others = () if choice is None else choice.fallback
+        named = ((name, command), *((other, "") for other in others if other != name))
+        every = tuple(caged(_make_agent(player, *one)) for one in named)
+        made = FallbackAgent(every) if others else every[0]
+    prices = {model: price.model_dump() for model, price in settings.cost.prices.items()}
+    return PricedAgent(made, prices, model) if prices else made
+
+
+def _make_agent(player: CommandAgent, name: str, command: tuple[str, ...] | str) -> CommandAgent:
+    """The player as one of the agents that we know how to speak to; it sees the keys of that one only."""
+    from ralph_mission.adapters.agents.registry import CLIENTS
+
+    if name == "command":
+        return player
+    client = CLIENTS[name]
+    try:
+        words = tuple(shlex.split(command)) if isinstance(command, str) else command
+    except ValueError as error:
+        what = f"the command of {name} cannot be read: {error}"
+        raise UserError(what, "mend its quotation marks", usage=True) from None
+    seen = (*client.keys, *client.endpoints)
+    return replace(player, command=words or client.program, allow=seen, client=client, name=name)
+
+
+def _choose_agent(asked: RunOptions, settings: Config) -> tuple[str, tuple[str, ...] | str]:
+    """The agent's name and its command: the command line's, else ours in ralph.yml, else ralph-orchestrator's."""
+    from ralph_mission.adapters.agents.registry import CLIENTS
+
+    choice, cli = settings.hands.agent, settings.cli
+    name = asked.agent or ("command" if asked.command else choice.kind if choice else cli.backend)
+    if name == "custom" or (name == "command" and not asked.command and not (choice and choice.run)):
+        name, command = "command", _custom(settings)
+    else:
+        command = asked.command or (choice.run if choice and choice.kind == name else "")
+    known = ("command", "scripted", *CLIENTS)
+    if name not in known:
+        what = f"the agent {name} is not one of {', '.join(known)}" if name else "no agent is named"
+        raise UserError(what, HOW, usage=True)
+    if strange := [one for one in (choice.fallback if choice else ()) if one not in CLIENTS]:
+        what = f"hands.agent.fallback: {strange[0]} is not one of {', '.join(CLIENTS)}"
+        raise UserError(what, "mend ralph.yml", usage=True)
+    if not command and name not in CLIENTS:
+        raise UserError(f"the agent {name} has no program to run", HOW, usage=True)
+    return name, command
+
+
+def _custom(settings: Config) -> tuple[str, ...] | str:
+    """The custom agent of ralph-orchestrator; a prompt that has to be an argument gets there by way of the shell."""
+    cli = settings.cli
+    if not cli.command or cli.prompt_mode == "stdin":
+        return (cli.command, *cli.args) if cli.command else ""
+    flag = (cli.prompt_flag,) if cli.prompt_flag else ()
+    return ("/bin/sh", "-c", 'exec "$@" "$(cat)"', "sh", cli.command, *cli.args, *flag)
+
+
+@dataclass(frozen=True, slots=True)
+class PricedAgent:
+    """An agent whose tokens are priced when it does not tell what they cost."""
+
+    agent: Agent
+    prices: cost.Prices
+    model: str
+
+    @property
+    def name(self) -> str:
+        """The agent's own."""
+        return self.agent.name
+
+    def play(self, session: Session, stopped: Callable[[], bool]) -> AgentTurn:
+        """One session."""
+        turn = self.agent.play(session, stopped)
+        usage = turn.usage
+        told = usage.cost_usd is not None or not (usage.input_tokens or usage.output_tokens)
+        if told or turn.agent not in ("", self.agent.name):  # somebody else took over, with a model of his own
+            return turn
+        return replace(turn, usage=replace(usage, cost_usd=cost.price(usage, session.model, self.prices)))
+
+
+class PausingClock(stand_ins.SystemClock):
+    """The real time, and real pauses."""
+
+    def sleep(self, seconds: float, until: Callable[[], bool]) -> None:
+        """As in `ports.LoopClock`."""
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0 and not until():
+            time.sleep(min(left, ASKED_EVERY))

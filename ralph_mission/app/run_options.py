@@ -1,0 +1,313 @@
+"""What a person asked of `ralph run`, before any of it is looked up, and what the stories say to it.
+
+From what was asked and the settings to one `Order`: the command line wins, then ralph.yml, then the preset.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ralph_mission.adapters.storage.loop import files, legacy, state
+from ralph_mission.adapters.storage.loop import verdicts as verdicts_verdicts
+from ralph_mission.adapters.storage.loop.stories import Stories
+from ralph_mission.adapters.storage.memory.codec import UnreadableDocument
+from ralph_mission.app.secrets import ControlFiles
+from ralph_mission.config.loop_keys import HatKeys
+from ralph_mission.config.reading import NAME
+from ralph_mission.config.settings import Config
+from ralph_mission.errors import UserError
+from ralph_mission.loop import planning
+from ralph_mission.loop.hats import hats, patterns
+from ralph_mission.loop.model.items import LoopEvent
+from ralph_mission.loop.model.order import LoopPreset, RunLimits, RunSpec
+from ralph_mission.loop.model.state import RESUME, START, Hat, Prd, RunState
+from ralph_mission.loop.rules import routing, verdicts
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """One command line. Empty texts, None and () mean: as the settings or the preset have it.
+
+    `planning`: the stories of the task are written first, and are not there yet. `restarted`: a process that was asked
+    to restart has become this one. `errand`: for an issue or a mission, in a clone: nothing that a session writes there
+    restarts it, and none writes what configures agents.
+    """
+
+    repo: Path = Path()
+    config: Path | None = None
+    task: str = ""
+    prompt_file: Path | None = None
+    prd: bool = False
+    prd_file: Path | None = None
+    preset: str = ""
+    pattern: str = ""
+    agent: str = ""
+    command: str = ""
+    model: str = ""
+    iterations: int | None = None
+    runtime: float | None = None
+    usd: float | None = None
+    go_on: bool = False
+    worktree: bool = False
+    verify: tuple[str, ...] = ()
+    require_tests: bool = False
+    single_story: bool = False
+    archive_previous: bool = True
+    build: bool = False
+    planning: bool = False
+    restarted: bool = False
+    errand: bool = False
+
+    @property
+    def stories(self) -> bool:
+        """Whether stories are asked for by name: without them there is nothing to do."""
+        return self.prd or self.prd_file is not None or self.preset == "prd"
+
+
+def read_stories(asked: RunOptions, root: Path) -> Prd | None:
+    """The stories this run works through, None in free form. Raises Trouble (usage) when they cannot be had.
+
+    The preset `fresh` takes stories where it finds them and does without where there are none.
+    """
+    going_on = (asked.go_on or asked.restarted) and _left_state(root) is not None
+    stories = Stories(root, asked.prd_file.absolute() if asked.prd_file else None, going_on=going_on)
+    if asked.planning or (not asked.stories and (asked.preset != "fresh" or stories.find() is None)):
+        return None
+    prd = stories.read()
+    if prd is None or not prd.stories:
+        none = f"{asked.prd_file or 'prd.json'} holds no stories" if prd else "there is no prd.json"
+        what = stories.complaint or none
+        raise UserError(what, "write one: ralph plan TASK", usage=True)
+    return prd
+
+
+def needs_planning(asked: RunOptions, root: Path) -> bool:
+    """Whether a planner has to write the stories of this task first, or to go on with it."""
+    if not (asked.prd and asked.task and asked.prd_file is None):
+        return False
+    return Stories(root).find() is None or left_planning(asked, root)
+
+
+def left_planning(asked: RunOptions, root: Path) -> bool:
+    """Whether the run that is to be continued, or to start anew, was left while its stories were written."""
+    left = _left_state(root) if asked.go_on or asked.restarted else None
+    return left is not None and left.kind == planning.KIND and left.objective == asked.task
+
+
+def recall_planning(asked: RunOptions, root: Path) -> RunOptions:
+    """The same; when nothing is named and a planning is to be continued, with its task."""
+    named = asked.task or asked.prompt_file or asked.prd_file or asked.pattern or asked.preset
+    left = _left_state(root) if asked.go_on and not named else None
+    return replace(asked, task=left.objective, prd=True) if left and left.kind == planning.KIND else asked
+
+
+def _left_state(root: Path) -> RunState | None:
+    try:
+        return state.load(root)
+    except (UnreadableDocument, UserError):
+        return None  # said when the run begins
+
+
+LONGEST = 200_000  # bytes of an objective: it stands in every prompt
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedRun:
+    """The order, the paths besides the engine's own that may be uncommitted as it starts, doubts about its hats, and
+    the files that it comes from."""
+
+    order: RunSpec
+    exempt: tuple[str, ...]
+    doubts: tuple[str, ...]
+    obeyed: ControlFiles
+
+
+def resolve_run(asked: RunOptions, settings: Config, root: Path, prd: Prd | None) -> ResolvedRun:
+    """What is to be run. Raises Trouble (usage) for what cannot be."""
+    objective, prompt = _objective(asked, settings, root, prd)
+    worn = _hats(asked, settings, root)
+    preset = _preset(asked, settings, tuple(hat for hat, _ in worn), prd)
+    obeyed = _control_files(asked, settings, root, "" if asked.task or prd else prompt)
+    order = RunSpec(
+        objective,
+        preset,
+        asked.model or (settings.hands.agent.model if settings.hands.agent else ""),
+        threshold=_threshold(_kind(asked, preset), settings, root),
+        open_tasks=settings.completion.open_tasks,
+        persistent=settings.event_loop.persistent,
+        cooldown=settings.event_loop.cooldown_delay_seconds,
+        memory_budget=settings.memories.characters(RunSpec(objective, preset).memory_budget),
+        single_story=asked.single_story,
+        require_checks=asked.require_tests,
+        kind=_kind(asked, preset),
+        protected=obeyed.globs,
+        unsteered=asked.errand,
+    )
+    doubts = (*(warning for _, warnings in worn for warning in warnings), *_find_doubts(asked, order))
+    named = asked.prd_file.absolute() if asked.prd_file else None
+    folder = _inside(Stories(root, named).folder / "archive", root)
+    exempt = (prompt, NAME, f"{folder}/" if folder else "", _inside(named, root))
+    return ResolvedRun(order, tuple(filter(None, exempt)), doubts, obeyed)
+
+
+def _control_files(asked: RunOptions, settings: Config, root: Path, prompt: str) -> ControlFiles:
+    """Where the order comes from, `prompt` only when it holds the objective."""
+    named = (root / NAME, *([asked.config.absolute()] if asked.config else []), *([root / prompt] if prompt else []))
+    return ControlFiles(root, named, (settings.loop.hats or "").lstrip("/"))
+
+
+def _inside(path: Path | None, root: Path) -> str:
+    """The path as git calls it, "" outside of the work tree."""
+    return path.relative_to(root).as_posix() if path and path.is_relative_to(root) else ""
+
+
+# --- what is wanted ------------------------------------------------------------------
+
+
+def _objective(asked: RunOptions, settings: Config, root: Path, prd: Prd | None) -> tuple[str, str]:
+    """The objective, and the file it stands in ("" for none)."""
+    if asked.task and asked.prompt_file:
+        raise UserError("there are two tasks: in words and in a file", "give one of them", usage=True)
+    named = (asked.prompt_file or root / settings.event_loop.prompt_file).absolute()
+    place = _inside(named, root)
+    if asked.task:
+        return asked.task, place
+    if asked.prompt_file:
+        return _text(named, None), place
+    found = _left_objective(asked, root, prd) or (_of_stories(prd) if prd else "") or settings.event_loop.prompt
+    if not found and named.exists():
+        found = _text(named, root if Path(os.path.normpath(named)).is_relative_to(root) else None)
+    if not found.strip():
+        raise UserError("there is no task", "give one: ralph run TASK, -P FILE, or write PROMPT.md", usage=True)
+    return found, place
+
+
+def _left_objective(asked: RunOptions, root: Path, prd: Prd | None) -> str:
+    """The objective of the run that is to be continued: in free form it is that run's own."""
+    if not asked.go_on:
+        return ""
+    try:
+        ours = state.load(root)
+    except UnreadableDocument:
+        ours = None  # said when the run begins
+    if ours:
+        return "" if prd else ours.objective
+    others = legacy.left_by_others(root)
+    return others.objective if others else ""
+
+
+def _of_stories(prd: Prd) -> str:
+    return ": ".join(filter(None, (prd.project, prd.description))) or "Make every story of prd.json pass."
+
+
+def _text(path: Path, top: Path | None) -> str:
+    """The text of a file that was named, or that was found in the work tree `top`: by no link out of it."""
+    content = files.read(path, LONGEST, top) if top else files.read_named(path, LONGEST)
+    if content is None or not content.strip():
+        wrong = "is not there" if content is None else "is empty"
+        raise UserError(f"{path} {wrong}", "write the task into it", usage=True)
+    return content.decode("utf-8-sig", errors="replace")
+
+
+# --- how it is gone about ------------------------------------------------------------
+
+
+def _preset(asked: RunOptions, settings: Config, worn: tuple[Hat, ...], prd: Prd | None) -> LoopPreset:
+    usual = "prd" if prd or asked.prd else "hats" if worn else "loop"
+    preset, loop = patterns.find_preset(asked.preset or usual), settings.event_loop
+    limits = patterns.PERSISTENT if loop.persistent else preset.limits
+    return replace(
+        preset,
+        limits=_limits(asked, settings, limits),
+        promise=loop.completion_promise or preset.promise,
+        stories=prd is not None,
+        hats=worn or preset.hats,
+    )
+
+
+def _limits(asked: RunOptions, settings: Config, usual: RunLimits) -> RunLimits:
+    loop = settings.event_loop
+
+    def first(*values: float | None) -> float | None:
+        return next((value for value in values if value is not None), None)
+
+    return replace(
+        usual,
+        iterations=int(first(asked.iterations, loop.max_iterations, usual.iterations) or 1),
+        runtime=first(asked.runtime, loop.max_runtime_seconds, usual.runtime) or usual.runtime,
+        usd=first(asked.usd, loop.max_cost_usd, usual.usd),
+        unpriced=usual.unpriced and first(asked.usd, loop.max_cost_usd) is None,
+        failures=int(first(loop.max_consecutive_failures, usual.failures) or 1),
+        stuck=settings.loop.stuck,
+    )
+
+
+def _hats(asked: RunOptions, settings: Config, root: Path) -> tuple[hats.Found, ...]:
+    """The pattern's hats, or those of hat files and of ralph.yml, with doubts; of equal names the last one counts."""
+    usual = patterns.find_pattern(asked.pattern).hats if asked.pattern else ()
+    # Keys of ralph.yml that mean nothing are among the settings' own warnings.
+    named = () if asked.pattern else tuple(_hat(name, keys, settings) for name, keys in settings.hats.items())
+    every: tuple[hats.Found, ...] = (
+        *((hat, ()) for hat in usual), *_in_files(settings, root), *((hat, ()) for hat in named),
+    )  # fmt: skip  # one list
+    return tuple({hat.name: (_with_guardrails(hat, settings), doubts) for hat, doubts in every}.values())
+
+
+def _with_guardrails(hat: Hat, settings: Config) -> Hat:
+    rules = "\n".join(f"- {rule}" for rule in settings.core.guardrails)
+    return replace(hat, instructions=f"{hat.instructions}\n\n## Rules\n{rules}") if rules else hat
+
+
+def _in_files(settings: Config, root: Path) -> Iterator[hats.Found]:
+    if settings.loop.hats is None:
+        return
+    paths = sorted(path for path in root.glob(settings.loop.hats.lstrip("/")) if path.is_file())
+    if not paths:
+        raise UserError(f"no hat file matches {settings.loop.hats}", "mend loop.hats in ralph.yml", usage=True)
+    for path in paths:
+        yield hats.parse_hats(_text(path, root), path.relative_to(root).as_posix())
+
+
+def _hat(name: str, keys: HatKeys, settings: Config) -> Hat:
+    """A hat of ralph.yml. Whoever listens to the starting event listens to the start.
+
+    One with triggers is whole, as in ralph-orchestrator; one without changes the built-in hat of its name.
+    """
+    said = keys.model_dump(exclude_unset=True)
+    if keys.triggers or keys.subscribes_to:
+        said = {"publishes": [], **said}
+    loop, hat = settings.event_loop, hats.from_yaml(name, said, NAME)[0]
+    starts = name == loop.starting_hat or (loop.starting_event != "" and loop.starting_event in hat.triggers)
+    return replace(hat, triggers=(*hat.triggers, START)) if starts else hat
+
+
+def _kind(asked: RunOptions, preset: LoopPreset) -> str:
+    return patterns.find_pattern(asked.pattern).name if asked.pattern else str(preset.name)
+
+
+def _threshold(kind: str, settings: Config, root: Path) -> int:
+    """Issues that may be left: fixed by the settings, else learned from people's verdicts."""
+    said = (files.read(verdicts_verdicts.path(root), verdicts_verdicts.CAP) or b"").split(b"\n")
+    return verdicts.threshold(kind, settings.loop.thresholds or {}, verdicts.read_verdicts(map(_json, said)))
+
+
+def _json(line: bytes) -> object:
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _find_doubts(asked: RunOptions, order: RunSpec) -> tuple[str, ...]:
+    """What is doubtful about the hats. Raises Trouble for a persistent loop that could not go on."""
+    if order.persistent and (order.preset.stories or asked.stories):
+        what = "event_loop.persistent goes from task to task, and stories end when all of them pass"
+        raise UserError(what, "take event_loop.persistent out of ralph.yml, or run without stories", usage=True)
+    if order.persistent and routing.find_hat(order.hats, LoopEvent(RESUME)) is None:
+        what = f"event_loop.persistent needs a hat that listens to {RESUME}"
+        raise UserError(what, f"add {RESUME} to a hat's triggers in ralph.yml", usage=True)
+    return hats.complaints(order.hats, order.persistent, order.preset.promise)

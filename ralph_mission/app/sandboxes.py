@@ -1,0 +1,94 @@
+"""The composition root of isolation: how far the settings have agents kept apart, and a cage for each use of a run."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from ralph_mission.adapters.git.git import Git
+from ralph_mission.adapters.sandbox.isolation import Found, Sandbox, find_level, of_checkout, of_clone
+from ralph_mission.adapters.sandbox.relay import Endpoint, of_models
+from ralph_mission.config.settings import Config
+from ralph_mission.errors import UserError
+
+HELD = ("loop/state.json", "loop/prd.json", "loop/prd.previous.json", "loop/runs", "loop/judged.json",
+        "loop/verdicts.jsonl")  # fmt: skip  # one list
+"""Of the engine's folder what no session writes, where its view can be bounded."""
+PACKAGES = "node_modules"
+"""A program in there needs what lies beside it."""
+
+
+def agent_level(settings: Config, environ: Mapping[str, str] = os.environ) -> Found:
+    """The level at which agents of this repository play here. Raises Trouble when it cannot be had."""
+    choice = settings.hands.agent
+    level = find_level(choice.sandbox if choice else None, environ)
+    return replace(level, wrap=_split_words(choice.wrap)) if choice else level
+
+
+def agent_sandbox(
+    found: Found, git: Git, names: Iterable[str], command: tuple[str, ...] | str, clone: Path | None = None
+) -> Sandbox:
+    """For sessions in the checkout, or in the `clone` of it, of an agent that sees `names` of our environment. Raises
+    Trouble."""
+    if found.level == "env":
+        return Sandbox(wrap=found.wrap)
+    seen = {name: os.environ[name] for name in names if name in os.environ}
+    cage = _caged(found, git, clone, of_models(seen))
+    return replace(cage, readable=tuple(dict.fromkeys((*cage.readable, *_named_files(command)))))
+
+
+def checks_sandbox(found: Found, git: Git, clone: Path | None = None) -> Sandbox:
+    """For a project's own checks, which run what an agent wrote and have nobody to talk to. Raises Trouble."""
+    return _caged(found, git, clone, ())
+
+
+def patch_sandbox(settings: Config, git: Git) -> Sandbox:
+    """For the checks of a change, in a clone of their own: an agent may have written it where one is named."""
+    return checks_sandbox(agent_level(settings), git) if settings.hands.agent else Sandbox()
+
+
+def writable_elsewhere(cage: Sandbox, git: Git) -> Sandbox:
+    """The same for another checkout. Raises Trouble."""
+    if cage.level == "env":
+        return cage
+    made = of_checkout(cage.level, git, os.environ, cage.endpoints)
+    return replace(made, readable=tuple(dict.fromkeys((*made.readable, *cage.readable))), wrap=cage.wrap)
+
+
+def sharing(cage: Sandbox, ours: Path) -> Sandbox:
+    """The same for a session that leaves words, tasks and notes in the engine's folder `ours`, and nothing else."""
+    if cage.level == "env":
+        return cage
+    shared = (ours / "agent", ours / "loop")
+    held = tuple(ours / name for name in HELD)
+    return replace(cage, writable=(*cage.writable, *shared), readable=(*cage.readable, *held))
+
+
+def _caged(found: Found, git: Git, clone: Path | None, endpoints: tuple[Endpoint, ...]) -> Sandbox:
+    if clone:
+        cage = of_clone(found.level, git, clone, os.environ, endpoints)
+    else:
+        cage = of_checkout(found.level, git, os.environ, endpoints)
+    return replace(cage, readable=(*cage.readable, *_named_files(found.wrap)), wrap=found.wrap)
+
+
+def _split_words(wrap: str) -> tuple[str, ...]:
+    try:
+        return tuple(shlex.split(wrap))
+    except ValueError as error:
+        raise UserError(f"hands.agent.wrap cannot be read: {error}", "mend its quotation marks", usage=True) from None
+
+
+def _named_files(command: tuple[str, ...] | str) -> Iterator[Path]:
+    """The files that a command names by their full path: an owner wrote it."""
+    try:
+        words = shlex.split(command) if isinstance(command, str) else command
+    except ValueError:  # the shell that runs it will say so
+        words = []
+    for place in (Path(word) for word in words if os.path.isabs(word) and "\0" not in word):
+        if place.is_file():
+            yield place
+            yield from (parent for parent in place.resolve().parents if parent.name == PACKAGES)

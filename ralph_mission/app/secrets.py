@@ -1,0 +1,136 @@
+"""What the environment holds that must not leave.
+
+The files that say what a run may do. No session writes them, and a restart obeys no others than the run began with.
+
+Sessions are kept from them by scope (`Order.protected`), as far as git sees them; bytes find what git was told to
+ignore.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from ralph_mission.adapters.storage.loop import files
+from ralph_mission.errors import UserError
+from ralph_mission.safety.secrets import SHORTEST, find_secrets
+from ralph_mission.safety.token_formats import is_placeholder
+
+SECRET_NAMES = re.compile(
+    "TOKEN(?!IZ)|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|API_?KEY|COOKIE(?!CUTTER)|WEBHOOK_URL|DATABASE_URL"
+    "|CONNECTION_STRING|(?:ACCESS|PRIVATE|SIGNING|ENCRYPTION|DEPLOY|SSH)_KEY|_DB_?PASS$|_(?:PASS|PW)$|(?<=.)_PWD$"
+)
+"""What names hold whose values are secret, whatever they look like."""
+KEY_NAMES = re.compile("(?P<what>_KEY|_PAT|_CRED|AUTH)S?(?:_JSON|_B|_BASE)?$")
+"""How names end whose values are secret when they look like a key. A number at the end, as in `_B64`, is left out."""
+ABOUT = re.compile(
+    "_(?:NAME|TYPE|PATH|FILE|DIR|DIRECTORY|ID|DOMAIN|HELPER|SERVER|HOST|PROVIDER|CONFIG|PREFIX|TTL)$|_MAX_"
+)
+"""Names that tell about a secret: there, too, the value has to look like a key."""
+PUBLIC = re.compile(
+    "_(?:PUBLIC|PUB|PUBLISHABLE|ANON)_|_(?:CACHE|RESTORE|PROJECT|ISSUE|SITE|GPG|HOST|IDEMPOTENCY)_KEYS?$"
+)
+"""Names of keys that open nothing."""
+ADDRESS = re.compile("(?<!WEBHOOK)(?<!DATABASE)_(?:URL|URI|DSN)$")
+"""Names of addresses, which are secret by their looks alone: with a password or a token in them."""
+WORD = re.compile("[A-Za-z]{0,19}[0-9]{0,4}")
+JOINTS = re.compile(r"[-._:/\\=@+*?^$|,#(){}\[\] ]+")
+"""Names, paths and patterns are made of words, maybe with a number behind, and what joins them; keys are not."""
+PAIR = re.compile(r"[^\s/:]+:(?![0-9]+$)[^\s/:]{4,}|(?i:bearer|basic|token) \S{8,}")
+"""How somebody signs in: a user and a password, or a kind and a token."""
+PLACE = re.compile(r"(?:\.|~)/[\w./-]+")
+
+
+def environment_secrets() -> tuple[str, ...]:
+    """Values of the environment that must not leave, longest first: by their names or their looks."""
+    values = {value for name, value in os.environ.items() if len(value) >= SHORTEST and _is_secret(name, value)}
+    return tuple(sorted(values, key=lambda value: (-len(value), value)))
+
+
+@lru_cache(1024)
+def _is_secret(name: str, value: str) -> bool:
+    if _is_our_name(value):
+        return False
+    if find_secrets(value):
+        return True
+    named = _is_named_so(f"_{name.upper().rstrip('_0123456789')}", value)
+    return named and not _is_place(value) and not is_placeholder(value)
+
+
+def _is_named_so(name: str, value: str) -> bool:
+    if ADDRESS.search(name):
+        return False
+    if SECRET_NAMES.search(name) and not ABOUT.search(name):
+        return True
+    if SECRET_NAMES.search(name):
+        return _looks_like_a_key(value)
+    ending = KEY_NAMES.search(name)
+    if not ending or PUBLIC.search(name):
+        return False
+    signs_in = ending["what"] in ("AUTH", "_CRED") and PAIR.fullmatch(value)
+    return bool(signs_in) or _looks_like_a_key(value)
+
+
+def _is_our_name(value: str) -> bool:
+    """Whether it is the commit we run on or our repository: nobody could link to a thing without."""
+    repository = os.environ.get("GITHUB_REPOSITORY", "")
+    names = {_letters(name) for name in (repository, *repository.split("/"))}
+    return value == os.environ.get("GITHUB_SHA") or _letters(value) in names
+
+
+def _letters(name: str) -> str:
+    return re.sub("[^a-z0-9]", "", name.casefold())
+
+
+def _looks_like_a_key(value: str) -> bool:
+    return not value.isdigit() and not all(map(WORD.fullmatch, JOINTS.split(value)))
+
+
+def _is_place(value: str) -> bool:
+    """Whether it only names a file that holds secrets: GOOGLE_APPLICATION_CREDENTIALS."""
+    absolute = value.startswith("/") and len(value) < 1_000 and os.path.exists(value)
+    return absolute or bool(PLACE.fullmatch(value))
+
+
+LONGEST = 4 * 1024 * 1024  # bytes of one of them
+
+
+@dataclass(frozen=True, slots=True)
+class ControlFiles:
+    """Settings and objective (`named`, absolute, there or not), and hat files, a glob below `root`."""
+
+    root: Path
+    named: tuple[Path, ...]
+    hats: str = ""
+
+    @property
+    def globs(self) -> tuple[str, ...]:
+        """What is inside of the work tree, as gitignore patterns."""
+        inside = (path.relative_to(self.root).as_posix() for path in self.named if path.is_relative_to(self.root))
+        plain = [re.sub(r"([][\\*?!# ])", r"\\\1", name) for name in inside]
+        return tuple(f"/{glob}" for glob in dict.fromkeys((*plain, self.hats)) if glob)
+
+    def read(self) -> Mapping[Path, bytes | None]:
+        """What they hold now; None: nothing that can be read as a file."""
+        listed = sorted(self.root.glob(self.hats)) if self.hats else []
+        return {path: _content(path) for path in (*self.named, *listed)}
+
+
+def require_unaltered(obeyed: ControlFiles, before: Mapping[Path, bytes | None]) -> None:
+    """Raises Trouble when one of them is not as it was `before`, whoever changed it."""
+    now = obeyed.read()
+    altered = sorted(path.name for path in now.keys() | before.keys() if now.get(path) != before.get(path))
+    if altered:
+        what = f"changed while the run was going, so nothing starts by it: {', '.join(dict.fromkeys(altered))}"
+        raise UserError(what, "look at it, then run again with --continue")
+
+
+def _content(path: Path) -> bytes | None:
+    try:
+        return files.read_named(path, LONGEST)
+    except (UserError, OSError):
+        return None

@@ -1,0 +1,85 @@
+"""What `ralph work`, `ralph review` and `ralph publish` begin with alike: memory and forge as in a cycle.
+
+The composition root of `ralph publish`: memory, forge and networks as in a cycle.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from ralph_mission.adapters.report.loop_voice import PlainRunProgress
+from ralph_mission.adapters.storage.memory.recordings import keep_out_of_git
+from ralph_mission.app.cycle import App, build_app, refuse_links
+from ralph_mission.mission.publishing.publish_now import PublishSetup
+from ralph_mission.mission.transaction import TransactionContext
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceOptions:
+    """One command line: which repository, which settings, and where its issues live."""
+
+    repo: Path = Path()
+    config: Path | None = None
+    forge: str = "auto"
+
+
+@dataclass(frozen=True, slots=True)
+class AgentServiceOptions(ServiceOptions):
+    """One that has an agent work; empty texts and None mean: as the settings have it."""
+
+    agent: str = ""
+    command: str = ""
+    model: str = ""
+    runtime: float | None = None
+    usd: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AppFactory:
+    """Opens the household anew for each stroke; `first` is for what does not change meanwhile."""
+
+    wanted: ServiceOptions
+    voice: PlainRunProgress
+    spell: Callable[[str], str] = str
+
+    def first(self) -> App:
+        """The household, once its warnings are told. Raises Trouble for settings that cannot be."""
+        first = self._opened()
+        refuse_links(first.git)
+        for warning in first.config.warnings:
+            self.voice.note(f"note: {warning}")
+        keep_out_of_git(first.git)
+        return first
+
+    def house(self) -> TransactionContext:
+        """As a stroke wants it. Raises Trouble."""
+        made = self._opened()
+        return TransactionContext(made.ports, made.store, made.charter, made.secrets)
+
+    def _opened(self) -> App:
+        wanted = self.wanted
+        return build_app(wanted.repo, wanted.config, wanted.forge, voice=NotingProgress(self.voice), spell=self.spell)
+
+
+@dataclass(frozen=True, slots=True)
+class NotingProgress:
+    """A cycle's voice that speaks in the lines of a loop's."""
+
+    voice: PlainRunProgress
+
+    def phase(self, name: str, note: str = "") -> None:
+        """Nothing: there is one phase."""
+
+    def note(self, text: str) -> None:
+        """A line."""
+        self.voice.note(text)
+
+
+def publisher(wanted: ServiceOptions, voice: PlainRunProgress, spell: Callable[[str], str] = str) -> PublishSetup:
+    """Everything the flow needs. Raises Trouble for a repository or a setting that cannot be used."""
+    doors = AppFactory(wanted, voice, spell)
+    doors.first()
+    return PublishSetup(doors.house, time.sleep, voice.note)

@@ -1,0 +1,52 @@
+"""The smallest implementations of some ports: of time, and of what a command does without."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from ralph_mission.mission.model.effects import Receipt
+
+
+class SystemClock:
+    """The real time."""
+
+    def now(self) -> datetime:
+        """The present, in UTC."""
+        return datetime.now(UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class FixedClock:
+    """`--now`: it is always this moment."""
+
+    moment: datetime
+
+    def now(self) -> datetime:
+        """That moment, in UTC."""
+        return self.moment.astimezone(UTC)
+
+
+class QuietProgress:
+    """A voice that says nothing."""
+
+    def phase(self, name: str, note: str = "") -> None:
+        """Nothing."""
+
+    def note(self, text: str) -> None:
+        """Nothing."""
+
+
+class NobodyToWake:
+    """A waker that asks nobody: whoever runs `ralph cycle` decides when."""
+
+    def wake(self, due: datetime, generation: int) -> Receipt | None:
+        """None."""
+        return None
+
+
+class Nowhere:
+    """A recorder that keeps nothing: a staged cycle leaves no trace."""
+
+    def record(self, name: str, value: object) -> None:
+        """Nothing."""

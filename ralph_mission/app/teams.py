@@ -1,0 +1,181 @@
+"""The composition root of stories with several hats: a bench, and a crew whose members play in clones of it.
+
+The composition root of a planning: the stories of a task, as the first part of the run that builds them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from difflib import get_close_matches
+from functools import partial
+from pathlib import Path
+from typing import Protocol
+
+from ralph_mission.adapters.agents.command import CommandAgent
+from ralph_mission.adapters.agents.crew import MOST, ClonePool, Kit
+from ralph_mission.adapters.agents.fallback import FallbackAgent
+from ralph_mission.adapters.agents.scripted import ScriptedAgent
+from ralph_mission.adapters.git.git import Git
+from ralph_mission.adapters.storage.loop import state
+from ralph_mission.adapters.storage.loop.artifacts import FileArtifactStore
+from ralph_mission.adapters.storage.loop.run_store import FileRunStore
+from ralph_mission.adapters.storage.loop.stories import Stories
+from ralph_mission.adapters.workspace.parallel import Part, WorkspaceApart
+from ralph_mission.adapters.workspace.user import User
+from ralph_mission.app import sandboxes
+from ralph_mission.app.ground import open_checkout
+from ralph_mission.app.run import RunSetup, build_run
+from ralph_mission.app.run_options import RunOptions, needs_planning, recall_planning
+from ralph_mission.errors import UserError
+from ralph_mission.loop import planning
+from ralph_mission.loop.hats import patterns
+from ralph_mission.loop.model.items import Guidance, StopSignal
+from ralph_mission.loop.model.order import RunResult, RunSpec
+from ralph_mission.loop.model.state import Prd
+from ralph_mission.loop.ports import Agent, ParallelSession, RunPorts, RunProgress
+from ralph_mission.loop.ports import ArtifactStore as PapersPort
+from ralph_mission.loop.ports import SessionPool as CrewPort
+from ralph_mission.loop.teams import ralplan, team, ultrawork
+
+
+class TeamRun(Protocol):
+    """One of the three."""
+
+    def __call__(self, order: RunSpec, ports: RunPorts, crew: CrewPort, papers: PapersPort) -> RunResult:
+        """The whole run."""
+        ...
+
+
+TEAMS: Mapping[str, TeamRun] = {
+    "ralplan": ralplan.run_ralplan,
+    "ultrawork": ultrawork.run_ultrawork,
+    "team": team.run_team,
+}
+"""What `--pattern` names besides the patterns of hats."""
+
+
+def find_team(pattern: str) -> str:
+    """The story that `pattern` names, "" for what may be a pattern of hats. Raises Trouble for nearly a story."""
+    key = pattern.strip().lower()
+    near = get_close_matches(key, (*TEAMS, *patterns.PATTERNS, *patterns.ALIASES), 1)
+    if near and near[0] in TEAMS and near[0] != key:
+        raise UserError(f"no pattern {pattern!r}", f"did you mean {near[0]}?", usage=True)
+    return key if key in TEAMS else ""
+
+
+def choose_team(asked: RunOptions) -> str:
+    """The story that is asked for, "" for any other run. Raises Trouble (usage) for options it has no use for."""
+    name = find_team(asked.pattern)
+    if name and asked.stories:
+        raise _no_gate(name)
+    if asked.build and name != "ralplan":
+        raise UserError("--build builds what a critic approved", "give it with --pattern ralplan", usage=True)
+    return name
+
+
+def play(made: RunSetup, name: str, most: int = MOST, build: bool = False) -> RunResult:
+    """Run the order of `made` as the story `name` tells it, with `most` sessions at the same time. Raises Trouble.
+
+    `build`: what ralplan approves is built.
+    """
+    if made.order.persistent:
+        what = f"event_loop.persistent goes from task to task, and {name} ends with one"
+        raise UserError(what, "take event_loop.persistent out of ralph.yml, or run without --pattern", usage=True)
+    if made.order.preset.stories:
+        raise _no_gate(name)
+    git = Git.open(made.root)
+    story: TeamRun = partial(ralplan.run_ralplan, build=True) if build else TEAMS[name]
+    return story(made.order, made.ports, crew(made, git, most), FileArtifactStore(made.root / ".ralph"))
+
+
+def _no_gate(name: str) -> UserError:
+    """Its end is a verdict on one task: stories would neither be worked through nor be asked for."""
+    what = f"{name} works on one task, not through the stories of prd.json"
+    mend = "give it the task in words, or run the stories without --pattern or with a pattern of hats"
+    return UserError(what, mend, usage=True)
+
+
+def crew(made: RunSetup, git: Git, most: int = MOST) -> ClonePool:
+    """Members that play as the bench's agent does, each in a clone below `.ralph/apart`."""
+    ports, user = made.ports, User.of(git)
+
+    def equip(part: Part, job: ParallelSession, ended: Callable[[], bool]) -> Kit:
+        place = WorkspaceApart(git, part.folder, user=user)
+        desk = ApartRunStore(part, place, ports, ended)
+        home = made.root / ".ralph/loop/apart" / job.name  # not in the run's own home, which nobody else may enter
+        return Kit(replace(ports, agent=move_agent(ports.agent, part.git, home, job.name), workplace=place, desk=desk),
+                   FileArtifactStore(part.folder / ".ralph"), place)  # fmt: skip  # one value
+
+    return ClonePool(git, made.root / ".ralph/apart", equip, user, most)
+
+
+def move_agent(agent: Agent, git: Git, home: Path, task: str) -> Agent:
+    """The same agent in another checkout, with a home that stays for the task, whose name is `RALPH_TASK`."""
+    if isinstance(agent, CommandAgent):
+        return _elsewhere(agent, git, home, task)
+    if isinstance(agent, ScriptedAgent):
+        return agent.apart(_elsewhere(agent.agent, git, home, task), task)
+    if isinstance(agent, FallbackAgent):
+        return replace(agent, agents=tuple(move_agent(one, git, home, task) for one in agent.agents))
+    inner = getattr(agent, "agent", None)
+    if inner is None:
+        raise TypeError(f"nobody knows how {agent.name} works elsewhere")
+    return replace(agent, agent=move_agent(inner, git, home, task))  # type: ignore[type-var]  # every one of ours is a dataclass
+
+
+def _elsewhere(agent: CommandAgent, git: Git, home: Path, task: str) -> CommandAgent:
+    env, cage = {**agent.extra_env, "RALPH_TASK": task}, sandboxes.writable_elsewhere(agent.cage, git)
+    return replace(agent, work_tree=git.work_tree or agent.work_tree, home=home, extra_env=env, cage=cage)
+
+
+class ApartRunStore(FileRunStore):
+    """The desk of a session in a clone: its files are there, a person's word is the one said to the run."""
+
+    def __init__(self, part: Part, place: WorkspaceApart, ports: RunPorts, ended: Callable[[], bool]) -> None:
+        super().__init__(part.folder, part.git.git_dir, place.tree, ports.clock.now)
+        self._ports, self._ended = ports, ended
+
+    def signal(self) -> StopSignal:
+        """As in `ports.RunStore`; an interrupt ends the session as a cancel does."""
+        return "cancel" if self._ended() else self._ports.desk.signal()
+
+    def heard(self) -> bool:
+        """As in `ports.RunStore`."""
+        return bool(self.signal())
+
+    def acknowledge(self, guidance: Sequence[Guidance]) -> None:
+        """Nothing: the run that handed it out knows."""
+
+
+def due(asked: RunOptions) -> RunOptions | None:
+    """What a planner is to begin or to go on with, None when nobody has to plan."""
+    root = open_checkout(asked.repo)[1]
+    named = recall_planning(asked, root)
+    return named if needs_planning(named, root) else None
+
+
+def write_stories(
+    asked: RunOptions, voice: RunProgress, follows: bool = False, replacing: bool = False
+) -> tuple[RunSetup, RunResult]:
+    """The stories written and checked, and what it was done with. Where a run `follows`, it goes on from the state
+    that is left. Raises Trouble."""
+    made = build_run(replace(asked, planning=True, worktree=False), voice)
+
+    def read() -> tuple[Prd | None, str]:
+        stories = Stories(made.root)
+        return stories.read(), stories.complaint
+
+    kind = made.order.kind if follows else ""
+    return made, planning.plan_stories(planning.planning_spec(made.order), made.ports, read, kind, replacing)
+
+
+def agree_on_plan(asked: RunOptions, voice: RunProgress) -> tuple[RunSetup, RunResult]:
+    """Ralplan on a task. When the Critic approved, whoever continues the run writes stories from the plan. Raises
+    Trouble."""
+    made = build_run(replace(asked, planning=True, worktree=False), voice)
+    account = play(replace(made, order=replace(made.order, persistent=False)), "ralplan")
+    if account.ending.reason == "complete":
+        plan = FileArtifactStore(made.root / ".ralph").read(ralplan.PLAN)
+        state.save(made.root, planning.state_after_agreement(account.state, plan))
+    return made, account

@@ -1,0 +1,1 @@
+"""What `ralph doctor` looks at."""

@@ -1,0 +1,285 @@
+"""What `ralph doctor` looks at, one small check each: ok, a note, or what is wrong and how to mend it.
+
+A check reads and never mends. One that cannot be made says so as its own answer.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shlex
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ralph_mission.adapters.git.git import Git, GitError
+from ralph_mission.adapters.storage.loop.events import EventLog
+from ralph_mission.adapters.storage.loop.state import STATE
+from ralph_mission.cli.doctor.agents import agents, work
+from ralph_mission.cli.doctor.github import asking, far_off, github, parked_ahead, present, reviewing, wakes, waking
+from ralph_mission.cli.doctor.line import DoctorLine, Hub, mend
+from ralph_mission.cli.doctor.sources import database, dependencies, publishers, social, thinker, web
+from ralph_mission.errors import UserError
+
+if TYPE_CHECKING:
+    from ralph_mission.app.cycle import App
+    from ralph_mission.config.settings import Config
+
+PYTHON = (3, 11)
+ROOM = 200 * 1024 * 1024  # bytes: a clone to try a change in, memory, records of fifty cycles
+
+
+def checkup(repo: Path, config: Path | None) -> tuple[DoctorLine, ...]:
+    """Every check in order; those that need what an earlier one missed are left out."""
+    from ralph_mission.cli.wiring import household
+    from ralph_mission.config.reading import read
+
+    checks = [_python()]
+    try:
+        git = Git.open(repo)
+    except UserError as trouble:
+        return (*checks, _wrong("repository", trouble))
+    checks += [_git(git), *_repository(git), _disk(git), *_event_log(git)]
+    try:
+        settings = read(git, config)
+    except UserError as trouble:
+        return (*checks, _wrong("configuration", trouble))
+    checks += [*_configuration(settings), _code(settings), *_tools(git, settings), *agents(settings, os.environ)]
+    checks += [*web(settings, os.environ), *dependencies(settings, git), *database(settings, git, os.environ)]
+    checks += thinker(settings, os.environ)
+    checks += publishers(settings, git, os.environ)
+    checks += social(settings, os.environ)
+    checks += _memory_branch(git, settings)
+    try:
+        house = household(repo, config, staged=True)
+    except UserError as trouble:
+        return (*checks, _wrong("setup", trouble))
+    checks += _alive(house)
+    return (*checks, work(settings, checks))
+
+
+def _wrong(name: str, trouble: UserError) -> DoctorLine:
+    return DoctorLine(name, "wrong", trouble.what, mend(trouble))
+
+
+def _attempt(name: str, check: Callable[[], Iterable[DoctorLine]]) -> list[DoctorLine]:
+    try:
+        return list(check())
+    except UserError as trouble:
+        return [_wrong(name, trouble)]
+    except GitError as error:
+        return [DoctorLine(name, "wrong", str(error), error.next_step("mend the repository: git fsck"))]
+
+
+def _python() -> DoctorLine:
+    if sys.version_info >= PYTHON:
+        return DoctorLine("Python", "ok", platform.python_version())
+    return DoctorLine("Python", "wrong", platform.python_version(), "install Python 3.11 or newer")
+
+
+def _git(git: Git) -> DoctorLine:
+    from ralph_mission.app.cycle import GIT, git_version
+
+    said = git.try_text("version")
+    if git_version(said) >= GIT:
+        return DoctorLine("git", "ok", said.removeprefix("git version "))
+    return DoctorLine("git", "wrong", said or "no version told", "install git 2.38 or newer")
+
+
+# --- the repository -------------------------------------------------------------------
+
+
+def _repository(git: Git) -> Iterator[DoctorLine]:
+    yield DoctorLine("repository", "ok", str(git.work_tree or f"{git.git_dir} (bare)"))
+    branch = git.try_text("symbolic-ref", "--short", "--quiet", "HEAD")
+    if not git.resolve("HEAD"):
+        yield DoctorLine("commits", "wrong", "there is no commit yet", "commit something: git commit")
+        return
+    yield (
+        DoctorLine("branch", "ok", branch)
+        if branch
+        else DoctorLine("branch", "note", "HEAD is detached", "git switch BRANCH")
+    )
+    yield DoctorLine("commits", "ok", git.try_text("rev-list", "--count", "HEAD"))
+    if git.try_text("rev-parse", "--is-shallow-repository") == "true":
+        yield DoctorLine("history", "note", "a shallow clone: ages of lines are unknown", "git fetch --unshallow")
+
+
+def _disk(git: Git) -> DoctorLine:
+    free = shutil.disk_usage(git.common_dir).free
+    found = f"{free // 1024**2} MiB free"
+    return (
+        DoctorLine("disk", "ok", found) if free >= ROOM else DoctorLine("disk", "wrong", found, "free at least 200 MiB")
+    )
+
+
+def _memory_branch(git: Git, settings: Config) -> Iterator[DoctorLine]:
+    branch = settings.memory.branch
+    place = _checked_out(git, f"refs/heads/{branch}")
+    if place:
+        yield DoctorLine("memory branch", "wrong", f"{branch} is checked out in {place}", "switch it to another branch")
+
+
+def _checked_out(git: Git, ref: str) -> str:
+    """The work tree that has `ref` checked out, or ""."""
+    for block in git.try_text("worktree", "list", "--porcelain").split("\n\n"):
+        told = dict(line.partition(" ")[::2] for line in block.splitlines())
+        if told.get("branch") == ref:
+            return told.get("worktree", "")
+    return ""
+
+
+def _event_log(git: Git) -> Iterator[DoctorLine]:
+    """Whether the log of the last loop here is as that loop wrote it. Another tool's log is not looked at."""
+    root = git.work_tree
+    log = EventLog(root / ".ralph") if root else None
+    if not root or not log or not (log.head.exists() or (root / STATE).exists()):
+        return
+    wrong, advice = log.verify(), "see what was changed there; the next run sets it aside"
+    yield from (DoctorLine("event log", "wrong", complaint, advice) for complaint in wrong)
+    if not wrong:
+        yield DoctorLine("event log", "ok", f"{len(log.read())} events, none edited")
+
+
+# --- settings and tools ---------------------------------------------------------------
+
+
+def _configuration(settings: Config) -> Iterator[DoctorLine]:
+    yield DoctorLine("configuration", "ok", "valid")
+    for warning in settings.warnings:
+        yield DoctorLine("configuration", "note", warning)
+
+
+def _code(settings: Config) -> DoctorLine:
+    markers = settings.observers.code.markers
+    if markers:
+        return DoctorLine("code", "ok", f"ready: {', '.join(markers)}")
+    return DoctorLine("code", "note", "not configured", "to look for markers: observers.code.markers in ralph.yml")
+
+
+def _tools(git: Git, settings: Config) -> Iterator[DoctorLine]:
+    for fixer in settings.hands.fixers:
+        yield _check_installed(fixer)
+    if not settings.hands.verify:
+        yield DoctorLine("verify", "note", "no command proves a change", "set hands.verify in ralph.yml")
+    for command in settings.hands.verify:
+        yield _present("verify", command, git)
+    if not settings.observers.commands:
+        yield DoctorLine(
+            "commands", "note", "not configured", "to look at your own checks: observers.commands in ralph.yml"
+        )
+    for check in settings.observers.commands:
+        yield _present(f"command {check.name}", check.run, git)
+
+
+def _check_installed(package: str) -> DoctorLine:
+    try:
+        return DoctorLine(f"fixer {package}", "ok", version(package))
+    except PackageNotFoundError:
+        return DoctorLine(f"fixer {package}", "wrong", "not installed", f"pip install {package}")
+
+
+def _present(name: str, command: str, git: Git) -> DoctorLine:
+    tool = program(command)
+    local = git.work_tree is not None and "/" in tool and (git.work_tree / tool).is_file()
+    if not tool or local or shutil.which(tool):
+        return DoctorLine(name, "ok", command)
+    return DoctorLine(name, "wrong", f"{tool} is not installed", "install it, or change ralph.yml")
+
+
+def program(command: str) -> str:
+    """What a shell command starts: its first word that is no assignment; "" when only a shell could tell."""
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return ""
+    return next((word for word in words if not re.match(r"\w+=", word)), "")
+
+
+# --- what it does here ----------------------------------------------------------------
+
+
+def _alive(house: App) -> list[DoctorLine]:
+    return [
+        *_attempt("forge", lambda: _forge(house)),
+        *_attempt("forge", lambda: _local(house)),
+        *(_attempt("GitHub", lambda: _github(house)) if house.github else []),
+        *_attempt("memory", lambda: _memory(house)),
+    ]
+
+
+def _forge(house: App) -> Iterator[DoctorLine]:
+    branch, where = house.ports.forge.default_branch(), "github" if house.github else "local"
+    yield DoctorLine("forge", "ok", f"{where}, as {house.ports.forge.identity().login}; merges into {branch.name}")
+
+
+def _local(house: App) -> Iterator[DoctorLine]:
+    from ralph_mission.adapters.forges.local.forge import LocalForge
+
+    if isinstance(house.forge, LocalForge):
+        yield from (_wrong("forge", trouble) for trouble in house.forge.troubles())
+
+
+def _github(house: App) -> Iterator[DoctorLine]:
+    from ralph_mission.adapters.wakers import ways
+
+    assert house.github is not None
+    get, folder, config = asking(house.github.api), house.git.work_tree, house.config
+    instance = ways.instance(folder) if folder else ""
+    here = ways.look(folder, instance, ways.unit_places(Path.home()))
+    yield from github(
+        Hub(
+            get,
+            house.ports.forge.identity().login,
+            house.ports.clock.now(),
+            here.workflow,
+            os.environ,
+            present(folder),
+        )
+    )
+    yield from waking(config.schedule.wake, here)
+    yield from reviewing(config.schedule.review, house.forge.identity().login, folder)
+
+
+def _memory(house: App) -> Iterator[DoctorLine]:
+    from ralph_mission.mission.gather import check_anchor
+
+    if house.ports.switch():
+        yield DoctorLine("paused", "note", "RALPH_PAUSED=1 stands in the environment", "unset RALPH_PAUSED")
+    faults = list(house.store.faults())
+    yield from (DoctorLine("memory", "wrong", fault, "ralph memory recover") for fault in faults)
+    if faults:
+        return
+    recalled = house.ports.store.recall()
+    check_anchor(house.ports, recalled)
+    if recalled is None:
+        yield DoctorLine("memory", "ok", "none yet; the first cycle makes it")
+        return
+    header = recalled.memory.header
+    yield DoctorLine("memory", "ok", f"serial {header.serial}, lineage {header.lineage[:8]}")
+    yield _check_anchor(house, header.serial)
+    if header.paused:
+        yield DoctorLine("paused", "note", "nothing will be done", "ralph resume")
+    when = header.last_cycle_at.strftime("%Y-%m-%d %H:%M UTC") if header.last_cycle_at else "never"
+    yield DoctorLine("last cycle", "ok", f"{header.cycle}, {when}, {header.drift_seconds} s after it was due")
+    now = house.ports.clock.now()
+    yield from far_off(header.next_due_at, now, house.config.schedule.rhythm())
+    yield from parked_ahead(recalled.state.missions, now)
+    yield from wakes(recalled.state.wakes)
+    for key in recalled.state.unknown:
+        yield DoctorLine("unknown", "wrong", f"was {key} sent?", f"ralph journal resolve {key} --sent|--not-sent")
+
+
+def _check_anchor(house: App, serial: int) -> DoctorLine:
+    anchor = house.ports.forge.anchor()
+    if anchor is None:
+        return DoctorLine(
+            "anchor", "note", "the forge has not been told where memory stands", "the next cycle tells it"
+        )
+    if anchor.serial > serial:
+        return DoctorLine("anchor", "wrong", f"memory had already reached {anchor.serial}", "ralph memory recover")
+    return DoctorLine("anchor", "ok", f"serial {anchor.serial}")

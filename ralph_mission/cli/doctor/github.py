@@ -1,0 +1,280 @@
+"""What `ralph doctor` looks at on GitHub: what no refusal tells, since nothing would be tried, or nobody would see it.
+
+Whose token it is, whether a stranger could use the runner, what starts the workflow, and how late. Only reads. What
+a token or a rule does not allow is told when it is refused, with the setting behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from ralph_mission.adapters.report.voice import count_noun, spell, stamp
+from ralph_mission.adapters.wakers.ways import OF_WORKFLOWS, PUBLISH, REVIEW, WORK, by_dispatch, listener, listening
+from ralph_mission.cli.doctor.line import NOW, DoctorLine, Get, Hub, Made, attempt_check, mend, unseen
+from ralph_mission.errors import UserError
+from ralph_mission.mission.model.mission import Mission, Status
+
+if TYPE_CHECKING:
+    from ralph_mission.adapters.forges.github.api import Api
+    from ralph_mission.adapters.wakers.ways import WakeFacts
+    from ralph_mission.mission.memory.schedule import Rhythm
+
+KINDS = {"workflow": "the workflow's or an app's own", "app-user": "an app's in a person's name", "oauth": "OAuth"}
+WORKFLOW = "ralph-loop.yml"
+IDLE = timedelta(days=60)  # without a push, GitHub switches off the schedules of a public repository
+WARN = timedelta(days=45)
+SELF = "self-hosted"
+LATE = timedelta(hours=1)  # a wake that is later is worth a note
+NEVER = (
+    "never use a self-hosted runner on a public repository: anyone's pull request could run code on it; "
+    "set runs-on: ubuntu-latest, or make the repository private"
+)
+SWITCHED_OFF = {
+    "disabled_inactivity": ("wrong", "GitHub switched it off after 60 days without activity"),
+    "disabled_fork": ("wrong", "GitHub switches workflows off in a fork"),
+    "disabled_manually": ("note", "a person switched it off"),
+    "deleted": ("wrong", "it was deleted"),
+}
+"""A workflow's `state` on GitHub, other than `active`."""
+Repository = Mapping[str, Any]
+
+
+def github(hub: Hub) -> tuple[DoctorLine, ...]:
+    """Every check, in order; none but the first when the repository cannot be reached."""
+    try:
+        status, repository = hub.get("")
+    except UserError as trouble:
+        return (DoctorLine("GitHub", "wrong", trouble.what, mend(trouble)),)
+    if status != 200 or not isinstance(repository, dict):
+        return (_no_entry(status),)
+    made = (attempt_check(name, partial(check, hub, repository)) for name, check in CHECKS.items())
+    return tuple(line for lines in made for line in lines)
+
+
+def asking(api: Api) -> Get:
+    """The `get` of the checks over the forge's own requests, with its patience and its limits."""
+    from ralph_mission.adapters.forges.github.limits import Absent, Forbidden
+
+    def get(path: str) -> tuple[int, Any]:
+        try:
+            return 200, api.get(path)
+        except Absent as absent:
+            return absent.status, None
+        except Forbidden:
+            return 403, None
+
+    return get
+
+
+def _no_entry(status: int) -> DoctorLine:
+    if status == 401:
+        return DoctorLine("token", "wrong", "GitHub does not accept it", "set GITHUB_TOKEN to a valid one")
+    if status in (403, 404):
+        return DoctorLine(
+            "repository on GitHub",
+            "wrong",
+            f"the token may not see it ({status})",
+            "check GITHUB_REPOSITORY, and that the token is for this repository",
+        )
+    return DoctorLine("GitHub", "wrong", f"it answers {status}", NOW["forge"])
+
+
+def _token(hub: Hub, _: Repository) -> Made:
+    kind = KINDS.get(hub.token, hub.token or "of a kind that cannot be told")
+    if hub.personal:
+        yield DoctorLine(
+            "token",
+            "note",
+            f"{kind}, as {hub.account}, whose own pull requests {hub.account} cannot approve",
+            "use the workflow's own token, or an account made for the bot",
+        )
+        return
+    yield DoctorLine("token", "ok", f"{kind}, as {hub.account}")
+
+
+def _repository(hub: Hub, repository: Repository) -> Made:
+    private = repository.get("private")
+    found = f"{repository.get('full_name')}, {'private' if private else 'public'}"
+    if repository.get("archived") or repository.get("disabled"):
+        word = "archived" if repository.get("archived") else "disabled by GitHub"
+        yield DoctorLine("repository on GitHub", "wrong", f"{found}, {word}", "Settings → General → Danger Zone")
+        return
+    yield DoctorLine("repository on GitHub", "ok", found)
+    if not repository.get("has_issues"):
+        yield DoctorLine("issues", "wrong", "they are switched off", "Settings → General → Features → Issues")
+
+
+def _ready_label(hub: Hub, _: Repository) -> Made:
+    """Whether people can set the label that hands an issue over. All others are made when first needed."""
+    from ralph_mission.mission.issues.model import READY
+
+    if hub.get(f"/labels/{READY}")[0] == 404:
+        advice = f"gh label create {READY}, or Issues → Labels → New label"
+        yield DoctorLine(f"label {READY}", "note", f"nobody can set {READY}, since it is not there yet", advice)
+
+
+# --- runner and workflows ------------------------------------------------------------
+
+
+def _runner(hub: Hub, repository: Mapping[str, Any]) -> Made:
+    """Whose machine works: this one when it is a runner, and the one that the workflow asks for."""
+    kind = hub.environment.get("RUNNER_ENVIRONMENT", "")
+    texts = (hub.workflow, *hub.agents.values())
+    asked = any(SELF in labels for text in texts for labels in _runs_on(text))
+    if not repository.get("private") and (kind == SELF or asked):
+        found = SELF if kind == SELF else f"the workflow asks for a {SELF} one"
+        yield DoctorLine("runner", "wrong", f"{found}, and the repository is public", NEVER)
+    elif kind == "github-hosted":
+        yield DoctorLine("runner", "ok", "GitHub's own, made anew for every job")
+    elif kind:
+        yield DoctorLine("runner", "ok", kind)
+
+
+def _runs_on(text: str) -> Iterator[tuple[str, ...]]:
+    """The labels that each job of a workflow asks for, lower case as GitHub compares them."""
+    import yaml
+
+    try:
+        jobs = [job for job in yaml.safe_load(text)["jobs"].values() if isinstance(job, dict)]
+    except (yaml.YAMLError, TypeError, KeyError, AttributeError, RecursionError):
+        return
+    for wanted in (job.get("runs-on") for job in jobs):
+        labels = wanted.get("labels") if isinstance(wanted, dict) else wanted
+        yield tuple(str(label).lower() for label in (labels if isinstance(labels, list) else [labels]))
+
+
+def present(work_tree: Path | None) -> Mapping[str, str]:
+    """Their texts by the names of their files; those that are not there are left out."""
+    found = (listener(work_tree, event) for event in (WORK, REVIEW, PUBLISH))
+    return {name: text for name, text in found if name}
+
+
+def _workflow(hub: Hub, _: Mapping[str, Any]) -> Made:
+    """Whether the workflow, and each in which agents act here, is on the default branch, and on."""
+    status, told = hub.get("/actions/workflows?per_page=100")
+    if status != 200 or not isinstance(told, dict):
+        yield unseen("workflow", "the Actions tab, or give the job `permissions: {actions: read}`")
+        return
+    flows = told.get("workflows", ())
+    states = {str(flow.get("path", "")).rpartition("/")[2]: str(flow.get("state")) for flow in flows}
+    yield _there(states, WORKFLOW, "ralph init, then commit and push it")
+    for name in hub.agents:
+        yield _there(states, name, "commit and push it")
+
+
+def _there(states: Mapping[str, str], name: str, mend: str) -> DoctorLine:
+    state = states.get(name)
+    if state is None:
+        return DoctorLine("workflow", "wrong", f"the default branch has no {name}", mend)
+    if state == "active":
+        return DoctorLine("workflow", "ok", f"{name} is active")
+    level, words = SWITCHED_OFF.get(state, ("note", f"its state is {state}"))
+    return DoctorLine("workflow", level, f"{name}: {words}", f"Actions → {name} → Enable workflow")
+
+
+def reviewing(wanted: str, account: str, work_tree: Path | None) -> Made:
+    """What starts the review of a pull that `account` opens; `wanted` is `schedule.review`."""
+    if not listening(work_tree, REVIEW):
+        yield DoctorLine("review", "ok", "by people alone; ralph init --review has an agent look first")
+        return
+    standing = by_dispatch(wanted, account, work_tree)
+    if wanted == "never" and account == OF_WORKFLOWS:
+        mend = "schedule: {review: auto} in ralph.yml, or give the action a token of another account"
+        yield DoctorLine("review", "note", f"nothing starts it: what {account} opens starts no workflow", mend)
+    elif wanted == "always" and account != OF_WORKFLOWS:
+        found = f"by a dispatch and by GitHub: what {account} opens starts workflows"
+        yield DoctorLine("review", "note", f"{found}; the second does nothing", "schedule: {review: auto} in ralph.yml")
+    else:
+        yield DoctorLine("review", "ok", standing.reason)
+
+
+# --- waking ---------------------------------------------------------------------------
+
+
+def _schedule(hub: Hub, repository: Mapping[str, Any]) -> Made:
+    """How far GitHub is from switching the schedule off."""
+    if repository.get("private"):
+        return
+    try:
+        idle = hub.now - datetime.fromisoformat(str(repository.get("pushed_at")))
+    except (ValueError, TypeError):
+        yield unseen("schedule", "the date of the last commit: after 60 days without one GitHub stops schedules")
+        return
+    days = max(0, idle.days)
+    rule = f"GitHub stops the schedules of a public repository {IDLE.days} days after the last push"
+    if idle >= WARN:
+        yield DoctorLine("schedule", "note", f"the last push was {days} days ago; {rule}", "push a commit")
+    else:
+        yield DoctorLine("schedule", "ok", f"the last push was {days} days ago; {rule}")
+
+
+def waking(wanted: str, facts: WakeFacts) -> Iterable[DoctorLine]:
+    """Which way of being woken is in force; `wanted` is `schedule.wake`."""
+    from ralph_mission.adapters.wakers import WAKERS, best
+
+    way = best(facts) if wanted == "auto" else WAKERS.get(wanted)
+    if way is None:
+        reasons = "; ".join(f"{name}: {each.set_up(facts).reason}" for name, each in WAKERS.items())
+        yield DoctorLine("waking", "wrong", f"nothing wakes it ({reasons})", "ralph init --wake auto")
+        return
+    standing = way.set_up(facts)
+    if standing.ok:
+        yield DoctorLine("waking", "ok", f"{way.name}: {standing.reason}")
+    else:
+        yield DoctorLine(
+            "waking", "wrong", f"{way.name}: {standing.reason}", f"it needs {way.needs}: ralph init --wake {wanted}"
+        )
+
+
+def wakes(drifts: Sequence[tuple[datetime, int]]) -> Iterable[DoctorLine]:
+    """How late the last wakes were; any forge has them."""
+    if not drifts:
+        return
+    late = [seconds for _, seconds in drifts]
+    usual, worst = (spell(timedelta(seconds=int(value))) for value in (median(late), max(late)))
+    found = f"late by {usual} at the median, {worst} at most, over the last {count_noun(len(late), 'wake')}"
+    if timedelta(seconds=median(late)) > LATE:
+        yield DoctorLine(
+            "wakes", "note", found, "GitHub's cron is late under load: set up a timer, ralph init --wake timer"
+        )
+    else:
+        yield DoctorLine("wakes", "ok", found)
+
+
+def far_off(next_due_at: datetime | None, now: datetime, rhythm: Rhythm) -> Iterable[DoctorLine]:
+    """Whether the promise of memory lies further ahead than any cycle of today could have made it."""
+    from ralph_mission.mission.memory.schedule import is_misdated
+
+    longest = rhythm.longest
+    if next_due_at is None or not is_misdated(next_due_at, now, longest):
+        return
+    found = (
+        f"{stamp(next_due_at)}, in {spell(next_due_at - now)}, and the longest pause is {spell(longest)}: "
+        "a clock that was ahead wrote it, or the pauses were longer then. A cycle is due now"
+    )
+    yield DoctorLine("next cycle", "note", found, "start one: ralph cycle (on GitHub the next wake does)")
+
+
+def parked_ahead(missions: Iterable[Mission], now: datetime) -> Iterable[DoctorLine]:
+    """Missions that a clock which was ahead has parked: nobody had the time to answer them."""
+    for mission in missions:
+        if mission.status is Status.PARKED and mission.changed_at > now:
+            found = f"mission #{mission.id} was parked on {stamp(mission.changed_at)}, which is yet to come"
+            mend = f"a clock was ahead; to bring it back set the label ralph:mission on issue #{mission.issue}"
+            yield DoctorLine("parked", "note", found, mend)
+
+
+CHECKS: dict[str, Callable[[Hub, Repository], Made]] = {
+    "token": _token,
+    "repository on GitHub": _repository,
+    "label ralph-ready": _ready_label,
+    "runner": _runner,
+    "workflow": _workflow,
+    "schedule": _schedule,
+}
+"""Each by the name of its line when it cannot be made."""

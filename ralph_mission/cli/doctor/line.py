@@ -1,0 +1,89 @@
+"""One line of the doctor, and what every check on GitHub is made with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from ralph_mission.errors import UserError
+
+Get = Callable[[str], tuple[int, Any]]
+"""Status and JSON of a read: "/labels" is below the repository, "//user" below the API. May raise Trouble."""
+
+
+@dataclass(frozen=True, slots=True)
+class DoctorLine:
+    """One line of the doctor. `status`: ok, note (worth knowing), wrong (mend it)."""
+
+    name: str
+    status: str
+    found: str
+    mend: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Hub:
+    """A repository on GitHub as the checks see it. `workflow`: the text of the one that runs us, "" for none.
+
+    `agents`: the texts of those in which agents act, by the names of their files.
+    """
+
+    get: Get
+    account: str
+    now: datetime
+    workflow: str = ""
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+    agents: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def token(self) -> str:
+        """What kind of token it is: workflow, fine-grained, classic, oauth, app-user; "" when it cannot be told."""
+        said = self.environment.get("GITHUB_TOKEN", "")
+        return next((kind for prefix, kind in PREFIXES.items() if said.startswith(prefix)), "")
+
+    @property
+    def personal(self) -> bool:
+        """Whether the token acts in a person's name."""
+        return self.token not in ("workflow", "")
+
+
+PREFIXES = {
+    "ghs_": "workflow",
+    "github_pat_": "fine-grained",
+    "ghp_": "classic",
+    "gho_": "oauth",
+    "ghu_": "app-user",
+}
+"""GitHub's own token formats (docs.github.com, "Token types")."""
+
+Made = Iterable[DoctorLine]
+
+LATER = ("nothing was lost", "the next wake tries again")  # said to a cycle, no help to a person who asks
+AGAIN = "then: ralph doctor"
+NOW = {
+    "forge": f"wait some minutes, {AGAIN} (https://www.githubstatus.com tells of outages)",
+    "network": f"look at the network, a proxy and GITHUB_API_URL, {AGAIN}",
+}
+"""By who must act, when all that a cycle would do is try again."""
+
+
+def unseen(name: str, where: str) -> DoctorLine:
+    """A check that cannot be made with this token; `where` a person sees it."""
+    return DoctorLine(name, "note", "cannot be seen with this token", f"look at {where}")
+
+
+def attempt_check(name: str, check: Callable[[], Made]) -> list[DoctorLine]:
+    """The lines of a check; one that GitHub or the network keeps from being made says so."""
+    try:
+        return list(check())
+    except UserError as trouble:
+        return [DoctorLine(name, "note", f"could not be checked: {trouble.what}", mend(trouble))]
+
+
+def mend(trouble: UserError) -> str:
+    """What to do about it now. Cycles may leave it to the next wake; who asks the doctor wants to know today."""
+    clauses = trouble.next_step.split("; ")
+    kept = [clause for clause in clauses if clause not in LATER]
+    return "; ".join([*kept, NOW.get(trouble.who, AGAIN)] if len(kept) < len(clauses) else kept)

@@ -1,0 +1,289 @@
+"""What `ralph doctor` asks of every source and network that is configured: one bounded look, of which nothing is kept.
+
+Each is ready, not configured, or broken with what to do about it. Nothing is posted.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from datetime import UTC, datetime
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ralph_mission.adapters.git.git import Git
+from ralph_mission.cli.doctor.line import DoctorLine, mend
+from ralph_mission.errors import UserError
+from ralph_mission.extras import install_command, missing_module
+
+if TYPE_CHECKING:
+    from ralph_mission.adapters.database.queries import Database
+    from ralph_mission.adapters.observers.database.observer import DatabaseObserver
+    from ralph_mission.adapters.observers.web.settings import WebSettings
+    from ralph_mission.adapters.packages.model import Project
+    from ralph_mission.adapters.publishers.channel import Channel
+    from ralph_mission.config.settings import Config
+
+AT_A_TIME = 4
+ROLE_ADVICE = "give it a role that may SELECT and nothing else: docs/observers.md tells how"
+SHOWN = 3
+MODEL_PATIENCE = 10.0  # seconds
+
+
+# --- the web --------------------------------------------------------------------------
+
+
+def web(settings: Config, environment: Mapping[str, str]) -> list[DoctorLine]:
+    """Ready, not configured, or broken and how to mend it: a line for each source."""
+    if not settings.observers.web:
+        return [DoctorLine("web", "note", "not configured", "to look at feeds and pages: observers.web in ralph.yml")]
+    with ThreadPoolExecutor(AT_A_TIME) as pool:
+        return list(pool.map(lambda source: _source(source, environment), settings.observers.web))
+
+
+def _source(settings: WebSettings, environment: Mapping[str, str]) -> DoctorLine:
+    from ralph_mission.adapters.observers.web import build
+    from ralph_mission.adapters.observers.web.state import SearchUnset
+
+    name = f"web {settings.name}"
+    with tempfile.TemporaryDirectory(prefix="ralph-") as scratch:
+        try:
+            found = build(settings, environment=environment).try_out(Path(scratch), datetime.now(UTC))
+        except SearchUnset as unset:
+            return DoctorLine(name, "note", unset.what, unset.next_step)
+        except UserError as trouble:
+            return DoctorLine(name, "wrong", f"broken: {trouble.what}", mend(trouble))
+    return DoctorLine(name, "ok", f"ready: {settings.kind}, {found}")
+
+
+# --- dependencies ---------------------------------------------------------------------
+
+
+def dependencies(settings: Config, git: Git) -> Iterator[DoctorLine]:
+    """Ready, not configured, or broken and how to mend it; a note for each package manager that is missing."""
+    from ralph_mission.adapters.observers.dependencies.observer import build
+    from ralph_mission.mission.model.threads import Branch
+    from ralph_mission.mission.ports import ObservationContext
+
+    chosen, commit = settings.observers.dependencies, git.resolve("HEAD")
+    if chosen is None or not commit:
+        yield DoctorLine(
+            "dependencies", "note", "not configured", "to look after them: observers: {dependencies: {}} in ralph.yml"
+        )
+        return
+    with tempfile.TemporaryDirectory(prefix="ralph-") as scratch:
+        try:
+            gaze = ObservationContext(Branch("", commit), datetime.now(UTC), None, "", scratch)
+            found, projects = build(chosen, git).try_out(gaze)
+        except UserError as trouble:
+            yield DoctorLine("dependencies", "wrong", f"broken: {trouble.what}", mend(trouble))
+            return
+    yield DoctorLine("dependencies", "ok", f"ready: {found}")
+    yield from _managers(projects)
+
+
+def _managers(projects: Iterable[Project]) -> Iterator[DoctorLine]:
+    from ralph_mission.adapters.packages.managers import MANAGERS, find_program
+
+    for project in projects:
+        manager = MANAGERS.get(project.tool)
+        if manager and not find_program(manager):
+            what = f"{manager.program} is not installed: updates of {project.path} are told, not made"
+            yield DoctorLine("dependencies", "note", what, f"install {manager.program}")
+
+
+# --- the database ---------------------------------------------------------------------
+
+
+def database(settings: Config, git: Git, environment: Mapping[str, str]) -> Iterator[DoctorLine]:
+    """Ready, not configured, or broken and how to mend it; lines for the role, the schema and each watch."""
+    from ralph_mission.adapters.observers.database import build
+    from ralph_mission.adapters.observers.database.observer import DatabaseUnset
+
+    chosen = settings.observers.database
+    if chosen is None:
+        yield DoctorLine(
+            "database", "note", "not configured", "to watch one: observers.database of ralph.yml (docs/observers.md)"
+        )
+        return
+    observing = build(chosen, git, environment)
+    try:
+        with observing.opened(git.resolve("HEAD")) as opened:
+            yield DoctorLine("database", "ok", f"ready: {opened.engine}")
+            yield from _role(opened, observing)
+            yield from _schema(opened)
+            yield from _watches(opened, observing)
+    except DatabaseUnset as unset:
+        yield DoctorLine("database", "note", unset.what, unset.next_step)
+    except UserError as trouble:
+        yield DoctorLine("database", "wrong", f"broken: {trouble.what}", mend(trouble))
+
+
+def _role(opened: Database, observing: DatabaseObserver) -> Iterator[DoctorLine]:
+    """By tables that can be described; those that cannot are told by their watch."""
+    tried: list[tuple[str, ...]] = []
+    for watch in observing.settings.watches:
+        with suppress(UserError):
+            tried.append(opened.writable(watch.interest))
+    could = tuple(dict.fromkeys(name for names in tried for name in names))
+    if could:
+        more = f" and {len(could) - SHOWN} more" if len(could) > SHOWN else ""
+        yield DoctorLine("database role", "wrong", f"it may write: {', '.join(could[:SHOWN])}{more}", ROLE_ADVICE)
+    elif tried:
+        yield DoctorLine("database role", "ok", "it may not write: what was tried was refused")
+
+
+def _schema(opened: Database) -> Iterator[DoctorLine]:
+    lines = opened.drift()
+    if lines:
+        more = f" (and {len(lines) - 1} more)" if len(lines) > 1 else ""
+        yield DoctorLine("database schema", "note", f"{lines[0]}{more}", "migrate the database, or mend the schema")
+
+
+def _watches(opened: Database, observing: DatabaseObserver) -> Iterator[DoctorLine]:
+    """Each takes a first look, of which nothing is kept."""
+    from ralph_mission.adapters.observers.database.state import WatchState
+
+    for watch in observing.settings.watches:
+        look = observing.look(opened, watch, WatchState(), datetime.now(UTC))
+        if look.trouble:
+            yield DoctorLine(f"database {watch.name}", "wrong", f"broken: {look.trouble.what}", mend(look.trouble))
+
+
+# --- the thinker ----------------------------------------------------------------------
+
+
+def thinker(settings: Config, environ: Mapping[str, str]) -> Iterator[DoctorLine]:
+    """Ready, not configured, or broken and how to mend it; then a line for a price that nobody knows."""
+    from ralph_mission.app.cycle import price
+
+    chosen = settings.thinker
+    if chosen.kind == "rules":
+        yield DoctorLine("thinker", "ok", "rules, which need no model")
+        return
+    yield _model(chosen.model, environ)
+    if price(settings, 1, 1) is None:
+        words = f"no price is known for {chosen.model}: a careful one is assumed"
+        yield DoctorLine("thinker", "note", words, "set cost.prices in ralph.yml (docs/thinking.md)")
+
+
+def _model(model: str, environ: Mapping[str, str]) -> DoctorLine:
+    from ralph_mission.adapters.thinkers import models
+
+    try:
+        access = models.access(model, environ)
+    except UserError as trouble:
+        return DoctorLine("thinker", "wrong", f"broken: {trouble.what}", mend(trouble))
+    if find_spec("pydantic_ai") is None or find_spec(access.provider.partition("-")[0]) is None:
+        return DoctorLine(
+            "thinker", "wrong", "broken: the part of ralph that asks models is not installed", models.EXTRA
+        )
+    if said := models.why_unreachable(access, MODEL_PATIENCE):
+        what, _, step = said.partition(": ")
+        return DoctorLine("thinker", "wrong", f"broken: {what}", step or "look at its address in the environment")
+    return DoctorLine("thinker", "ok", f"ready: {model}")
+
+
+# --- publishers -----------------------------------------------------------------------
+
+
+def publishers(settings: Config, git: Git, environment: Mapping[str, str]) -> Iterator[DoctorLine]:
+    """Ready, not configured, or broken and how to mend it: a line for each network, and what stands in for none."""
+    from ralph_mission.app.networks import BUILDS, build_channels, outbox
+    from ralph_mission.app.stand_ins import SystemClock
+
+    told = settings.publishers
+    made = dict(build_channels(told, environment))
+    for network in BUILDS:
+        if network in made:
+            yield _network(network, made[network])
+        else:
+            yield DoctorLine(network, "note", "not configured", f"to post there: publishers.{network} in ralph.yml")
+    if told.outbox is not None or not any(not isinstance(one, UserError) for one in made.values()):
+        yield _network("outbox", outbox(told, git, SystemClock()))
+    yield from _texts(settings)
+
+
+def _network(name: str, made: Channel | UserError) -> DoctorLine:
+    from ralph_mission.adapters.publishers.channel import NetworkUnset
+
+    if isinstance(made, NetworkUnset):
+        return DoctorLine(name, "note", made.what, made.next_step)
+    if isinstance(made, UserError):
+        return DoctorLine(name, "wrong", f"broken: {made.what}", mend(made))
+    try:
+        return DoctorLine(name, "ok", f"ready: {made.check()}")
+    except UserError as trouble:
+        return DoctorLine(name, "wrong", f"broken: {trouble.what}", mend(trouble))
+
+
+def _texts(settings: Config) -> Iterator[DoctorLine]:
+    from ralph_mission.config.extras import needed_extras
+
+    told = settings.publishers
+    if told.templates or told.announce:
+        names = [*told.templates, *(f"completed {kind}" for kind in told.announce)]
+        yield DoctorLine("templates", "ok", f"said at once: {', '.join(names)}")
+    if "charts" in needed_extras(settings) and (module := missing_module("charts")):
+        yield DoctorLine("charts", "note", f"{module} is not installed: posts go without", install_command("charts"))
+
+
+# --- the chat, and social networks ----------------------------------------------------
+
+
+def social(settings: Config, environment: Mapping[str, str]) -> list[DoctorLine]:
+    """Ready, not configured, or broken and how to mend it: a line for orders, and one for each network."""
+    return [*_orders(settings, environment), *_read_networks(settings, environment)]
+
+
+def _orders(settings: Config, environment: Mapping[str, str]) -> Iterator[DoctorLine]:
+    from ralph_mission.app.chat import SETUP, bot_of
+
+    told, name = settings.telegram, "orders by Telegram"
+    if not settings.robot.enabled or not (told.chats or told.users):
+        why = "not configured" if settings.robot.enabled else "switched off by RObot.enabled"
+        yield DoctorLine(name, "note", why, "to steer from a chat: docs/telegram.md")
+        return
+    bot = bot_of(environment)
+    if bot is None:
+        yield DoctorLine(name, "wrong", "chats are listed, and there is no bot", SETUP)
+        return
+    try:
+        named, hooked = bot.ask("getMe"), bot.ask("getWebhookInfo")
+    except UserError as trouble:
+        yield DoctorLine(name, "wrong", f"broken: {trouble.what}", mend(trouble))
+        return
+    if not (isinstance(named, dict) and isinstance(hooked, dict)):
+        yield DoctorLine(name, "wrong", "broken: Telegram answers with something else", "look at TELEGRAM_API_URL")
+    elif hooked.get("url"):
+        yield DoctorLine(
+            name, "wrong", "broken: the bot has a webhook that hears it alone", "take it off: deleteWebhook"
+        )
+    elif not told.users and all(chat < 0 for chat in told.chats):
+        yield DoctorLine(name, "wrong", "groups are listed, and nobody in them", "list people's ids in telegram.users")
+    else:
+        listed = f"{len(told.chats)} chats, {len(told.users)} people"
+        yield DoctorLine(name, "ok", f"ready: @{named.get('username', 'unnamed')}, {listed}")
+
+
+def _read_networks(settings: Config, environment: Mapping[str, str]) -> Iterator[DoctorLine]:
+    from ralph_mission.adapters.observers.social import networks
+
+    if settings.observers.social is None:
+        yield DoctorLine(
+            "social", "note", "not configured", "to see what becomes of posts: observers.social in ralph.yml"
+        )
+        return
+    found = dict(networks(settings.observers.social, environment))
+    if not found:
+        yield DoctorLine("social", "note", "no network has its token in the environment", "docs/social.md says which")
+    for name, network in found.items():
+        try:
+            words = network.look((), datetime.now(UTC)).words
+        except UserError as trouble:
+            yield DoctorLine(f"social {name}", "wrong", f"broken: {trouble.what}", mend(trouble))
+        else:
+            yield DoctorLine(f"social {name}", "ok", f"ready: {words}")

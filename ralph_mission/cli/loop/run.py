@@ -1,0 +1,138 @@
+"""A run that was asked to restart: this process becomes a new one of the same command line.
+
+`ralph run`: a loop of fresh sessions in this checkout, live on stderr, summed up at its end.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ralph_mission.cli.loop.options import allow_dirty_option, limit_options, model_option
+from ralph_mission.cli.options import at_repository, json_option, print_json
+from ralph_mission.errors import UserError
+
+if TYPE_CHECKING:
+    from ralph_mission.adapters.report.loop_voice import PlainRunProgress
+    from ralph_mission.app.run import RunSetup
+    from ralph_mission.app.run_options import RunOptions
+    from ralph_mission.loop.model.order import RunResult
+
+RESTART = "RALPH_RESTART"
+"""`exit` in the environment: whoever started us starts us again, so a restart ends with its code 3.
+`done`: we are the new process, and find what the last session left uncommitted."""
+
+
+def mark_restarted(asked: RunOptions) -> RunOptions:
+    """What was asked, of a process that was restarted."""
+    return replace(asked, restarted=True) if os.environ.get(RESTART) == "done" else asked
+
+
+def again(made: RunSetup) -> None:
+    """Become a new process; returns where somebody else starts it. Raises Trouble when the settings have changed."""
+    made.unaltered()
+    if os.environ.get(RESTART) != "exit":
+        _replace_ourselves()
+
+
+def _replace_ourselves() -> None:
+    sys.stdout.flush()
+    sys.stderr.flush()
+    try:
+        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], {**os.environ, RESTART: "done"})
+    except OSError as error:
+        trouble = UserError(f"cannot restart: {(error.strerror or 'no reason given').lower()}", "run it again")
+        trouble.exit_code = 3
+        raise trouble from None
+
+
+FILE = click.Path(path_type=Path, dir_okay=False)
+
+
+@click.command()
+@click.argument("task", required=False, default="")
+@click.option("-P", "--prompt-file", type=FILE, metavar="FILE", help="The objective.  [default: PROMPT.md]")
+@click.option("--prd", is_flag=True, help="Work through the stories of prd.json, one per session.")
+@click.option("--prd-file", type=FILE, metavar="FILE", help="The same with the stories of this file.")
+@click.option("--preset", default="", metavar="NAME", help="Limits and habits: loop, fresh, prd, issue.")
+@click.option("--pattern", default="", metavar="NAME", help="plan-build-review, … or ralplan, ultrawork, team.")
+@click.option("--agent", default="", metavar="NAME", help="Who plays the sessions.")
+@click.option("--command", default="", metavar="CMD", help="A program that plays them: prompt in, last message out.")
+@model_option
+@limit_options
+@click.option("--continue", "go_on", is_flag=True, help="Go on where a run of the same objective was left.")
+@click.option("--build", is_flag=True, help="Build what ralplan approves, while the rest is still revised.")
+@click.option("--worktree", is_flag=True, help="Work in a linked work tree of its own, in .ralph/worktrees.")
+@allow_dirty_option
+@click.option("--verify", multiple=True, metavar="CMD", help="A check that must pass, instead of those in ralph.yml.")
+@click.option("--require-tests", is_flag=True, help="No story passes that no check has looked at.")
+@click.option("--single-story-per-run", "single_story", is_flag=True, help="End at the first story that passes.")
+@click.option("--archive-previous/--no-archive-previous", default=True, help="Put the stories of another branch away.")
+@at_repository
+@json_option
+def run(as_json: bool, **options: Any) -> int:
+    """Work on TASK in fresh sessions until files prove that it is done.
+
+    Exit code 0 when complete, 2 at a limit, 1 when it failed or was stopped, 130 when interrupted.
+    """
+    from ralph_mission.adapters.report.loop_voice import telling
+    from ralph_mission.app.run import PausingClock
+    from ralph_mission.app.run_options import RunOptions
+    from ralph_mission.app.secrets import environment_secrets
+
+    asked = mark_restarted(RunOptions(**options))
+    with telling(sys.stderr, environment_secrets(), PausingClock().now) as voice:
+        account, made = play_run(asked, voice)
+    if account.ending.reason == "restart":
+        again(made)
+    if as_json:
+        from ralph_mission.adapters.report.loop_voice import account_document
+
+        print_json(
+            account_document(account, made.desk.counted(), made.desk.complaints, made.isolation, made.ports.secrets)
+        )
+    return account.ending.code
+
+
+def play_run(asked: RunOptions, voice: PlainRunProgress) -> tuple[RunResult, RunSetup]:
+    """One run, and where it was; a task without stories is planned first. Raises Trouble."""
+    from ralph_mission.app import teams
+
+    story = teams.choose_team(asked)
+    wanted = teams.due(asked)
+    if wanted is None:
+        return _play(asked, story, voice)
+    voice.note("no stories yet: a planner writes them first")
+    made, first = teams.write_stories(wanted, voice, follows=True)
+    if first.ending.code:
+        return first, _tell_notes(made, voice)
+    made.unaltered()
+    account, made = _play(wanted, story, voice, made.root)
+    return replace(account, outputs=(*first.outputs, *account.outputs)), made
+
+
+def _play(
+    asked: RunOptions, story: str, voice: PlainRunProgress, planned: Path | None = None
+) -> tuple[RunResult, RunSetup]:
+    from ralph_mission.app import teams
+    from ralph_mission.app.run import build_run
+    from ralph_mission.loop.run import run_loop as run_loop
+
+    made = build_run(replace(asked, pattern="") if story else asked, voice, planned)
+    for note in made.notes:
+        voice.note(f"note: {note}")
+    account = teams.play(made, story, build=asked.build) if story else run_loop(made.order, made.ports)
+    return account, _tell_notes(made, voice)
+
+
+def _tell_notes(made: RunSetup, voice: PlainRunProgress) -> RunSetup:
+    for complaint in made.desk.complaints:
+        voice.note(f"note: {complaint}")
+    for line in made.after:
+        voice.note(line)
+    return made

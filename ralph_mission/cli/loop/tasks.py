@@ -1,0 +1,307 @@
+"""What agents and people do with tasks, events and guidance: the deeds behind `ralph task`, `emit` and `guidance`.
+
+Agents call these hundreds of times in a session, so nothing here imports click, pydantic or rich.
+
+`ralph task` for click: the tasks of a loop's files.
+
+`ralph emit` for click; `plain` reads the usual calls without it.
+
+`ralph guidance` for click; `plain` reads the usual calls without it.
+
+`ralph verdict`: whether what a reviewer let stand was good enough; that is what thresholds are learned from.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ralph_mission.adapters.storage.loop import place
+from ralph_mission.adapters.storage.loop.tasks import Tasks
+from ralph_mission.cli.options import json_option, print_json, repo_option
+from ralph_mission.errors import UserError
+from ralph_mission.loop.model.items import LoopTask
+from ralph_mission.loop.rules import tasks as lifecycle
+
+if TYPE_CHECKING:
+    from ralph_mission.loop.model.items import Guidance
+
+MISUSED = 64
+"""The exit code for wrong usage of a loop's commands (EX_USAGE of sysexits)."""
+STATUSES = ("pending", "ready", "active", "done", "failed")
+TOPIC = re.compile(r"[A-Za-z][\w.:/-]{0,99}")
+PAYLOAD = 100_000
+"""Characters."""
+
+Said = tuple[str, dict[str, Any]]
+"""What to print: for people, and as one JSON document."""
+
+
+def do(deed: Callable[..., Said], repo: str | None, as_json: bool, **asked: Any) -> int:
+    """Do it in the checkout and print what it says. Raises Trouble; that of wrong usage ends with 64."""
+    try:
+        text, document = deed(place.folder(Path(repo) if repo else None, os.environ), **asked)
+    except UserError as trouble:
+        trouble.exit_code = MISUSED if trouble.exit_code == 2 else trouble.exit_code
+        raise
+    print(json.dumps(document, indent=2).replace("##[", "##\\u005b") if as_json else _printable(text))
+    return 0
+
+
+def task_add(where: Path, title: str, needs: Sequence[str], priority: int, description: str, id: str) -> Said:
+    """Put a task on the list."""
+    place.prepare(where)
+    ids = [name for given in needs for name in given.replace(",", " ").split()]
+    return _task_reply(where, Tasks(where).add(title, ids, priority, description, id))
+
+
+def task_list(where: Path, status: str) -> Said:
+    """All tasks, or those of one status; what is wrong with the list comes first."""
+    store = Tasks(where)
+    every, complaints = store.all(), store.complaints()
+    shown = [task for task in every if status in ("", task.status)]
+    lines = [*(f"! {complaint}" for complaint in complaints), *(_line(every, task) for task in shown)]
+    return "\n".join(lines) or "No tasks.", {
+        "tasks": [document(every, task) for task in shown],
+        "complaints": complaints,
+    }
+
+
+def task_ready(where: Path) -> Said:
+    """What can be claimed, first things first."""
+    every = Tasks(where).all()
+    shown = lifecycle.ready(every)
+    text = "\n".join(_line(every, task) for task in shown) or "No task is ready."
+    return text, {"tasks": [document(every, task) for task in shown]}
+
+
+def task_claim(where: Path, id: str, owner: str) -> Said:
+    """Take a task."""
+    from ralph_mission.adapters.storage.loop.lock import this_owner
+
+    place.prepare(where)
+    return _task_reply(where, Tasks(where).claim(owner.strip() or this_owner(os.environ), id))
+
+
+def task_done(where: Path, id: str) -> Said:
+    """Mark a task done."""
+    return _task_reply(where, Tasks(where).done(id))
+
+
+def task_fail(where: Path, id: str, why: str) -> Said:
+    """Mark a task failed."""
+    return _task_reply(where, Tasks(where).fail(id, why))
+
+
+def task_show(where: Path, id: str) -> Said:
+    """One task with all that is known of it."""
+    every = Tasks(where).all()
+    task = lifecycle.find(every, id)
+    rest = [f"priority {task.priority}", f"needs {', '.join(task.needs)}" if task.needs else "", task.description]
+    return "\n".join((_line(every, task), *filter(None, rest))), document(every, task)
+
+
+def emit_event(where: Path, topic: str, payload: str, json_payload: bool) -> Said:
+    """Say an event for the loop to hear after this session."""
+    from ralph_mission.adapters.storage.loop.events import append_event
+
+    said = {"topic": topic_of(topic), "payload": _payload(payload, json_payload)}
+    hat, number = os.environ.get("RALPH_HAT", ""), iteration()
+    place.prepare(where)
+    append_event(where, said["topic"], said["payload"], hat, number)
+    return f"said {topic}", {**said, "hat": hat, "iteration": number}
+
+
+def add_guidance(where: Path, text: str) -> Said:
+    """Keep a word for the next session."""
+    from ralph_mission.adapters.storage.loop.inbox import Guide
+
+    place.prepare(where)
+    said = Guide(where).say(text)
+    return f"{said.id}: the next session will hear it", _guidance(said, False)
+
+
+def guidance_list(where: Path) -> Said:
+    """All that was said, and whether a session was given it."""
+    from ralph_mission.adapters.storage.loop.inbox import Guide
+
+    said = Guide(where).all()
+    lines = [
+        f"{one.id}  {one.at:%Y-%m-%d %H:%M}  {'given  ' if given else 'waiting'}  {one.text}" for one, given in said
+    ]
+    return "\n".join(lines) or "No guidance.", {"guidance": [_guidance(one, given) for one, given in said]}
+
+
+def topic_of(topic: str) -> str:
+    """A topic as events may carry it. Raises Trouble for any other."""
+    if not TOPIC.fullmatch(topic):
+        raise UserError(f"{topic!r} is no topic", "use words with dots, such as build.complete", usage=True)
+    return topic
+
+
+def iteration() -> int:
+    """Which session of a loop we are in; 0 outside of one."""
+    number = os.environ.get("RALPH_ITERATION", "")
+    return int(number) if number.isascii() and number.isdigit() else 0
+
+
+def document(every: Sequence[LoopTask], task: LoopTask) -> dict[str, Any]:
+    """A task as JSON shows it."""
+    told = {"id": task.id, "title": task.title, "status": task.status, "priority": task.priority}
+    return told | {"needs": task.needs, "waits": lifecycle.waits(every, task), "owner": task.owner,
+                   "description": task.description}  # fmt: skip  # one object
+
+
+def _task_reply(where: Path, task: LoopTask) -> Said:
+    every = Tasks(where).all()
+    return _line(every, task), document(every, task)
+
+
+def _line(every: Sequence[LoopTask], task: LoopTask) -> str:
+    more = lifecycle.waits(every, task) or (
+        f"claimed by {task.owner}" if task.status == "active" and task.owner else ""
+    )
+    return f"{task.id}  {task.status:7}  {task.title}{f' ({more})' if more else ''}"
+
+
+def _payload(payload: str, as_json: bool) -> str:
+    if len(payload) > PAYLOAD:
+        less = f"keep it below {PAYLOAD:,} characters, or name a file"
+        raise UserError("the payload is too long", less, usage=True)
+    if not as_json:
+        return payload
+    try:
+        return json.dumps(json.loads(payload), ensure_ascii=False)
+    except (ValueError, RecursionError) as error:
+        what = f"the payload is not JSON: {error}"
+        raise UserError(what, "mend it, or leave --json-payload out", usage=True) from None
+
+
+def _guidance(said: Guidance, given: bool) -> dict[str, Any]:
+    return {"id": said.id, "at": said.at.isoformat(), "text": said.text, "given": given}
+
+
+def _printable(text: str) -> str:
+    """Titles are agents' words: none of them may steer the terminal."""
+    return "".join(letter if letter.isprintable() or letter == "\n" else " " for letter in text)
+
+
+Function = Callable[..., Any]
+
+
+def common(command: Function) -> Function:
+    """`--repo` and `--json`, as every command of a loop's files has them."""
+    where = click.option(
+        "--repo", metavar="DIR", help="The checkout; else the running loop's, else the one around here."
+    )
+    return where(json_option(command))
+
+
+@click.group()
+def task() -> None:
+    """The tasks of a loop: pending → ready → active → done or failed."""
+
+
+@task.command()
+@click.argument("title")
+@click.option("--needs", multiple=True, metavar="ID", help="A task that must be done before; may be repeated.")
+@click.option("--priority", type=click.IntRange(1, 5), default=3, show_default=True, help="1 goes first.")
+@click.option("--description", default="", metavar="TEXT")
+@click.option("--id", default="", metavar="ID", help="Its name, if not one of ours.")
+@common
+def add(repo: str | None, as_json: bool, **asked: Any) -> int:
+    """Put a task on the list."""
+    return do(task_add, repo, as_json, **asked)
+
+
+@task.command("list")
+@click.option("--status", type=click.Choice(STATUSES), default=None, help="Only these.")
+@common
+def list_(repo: str | None, as_json: bool, status: str | None) -> int:
+    """Show the tasks, and what is wrong with the list."""
+    return do(task_list, repo, as_json, status=status or "")
+
+
+@task.command()
+@common
+def ready(repo: str | None, as_json: bool) -> int:
+    """Show what can be claimed, first things first."""
+    return do(task_ready, repo, as_json)
+
+
+@task.command()
+@click.argument("id", required=False, default="")
+@click.option("--owner", default="", metavar="TEXT", help="Who works on it: host:boot-id:pid, or $RALPH_OWNER.")
+@common
+def claim(repo: str | None, as_json: bool, id: str, owner: str) -> int:
+    """Take a task, the first that is ready unless you name one. Nobody else gets it."""
+    return do(task_claim, repo, as_json, id=id, owner=owner)
+
+
+@task.command()
+@click.argument("id")
+@common
+def done(repo: str | None, as_json: bool, id: str) -> int:
+    """Mark a task done; what only waited for it becomes ready."""
+    return do(task_done, repo, as_json, id=id)
+
+
+@task.command()
+@click.argument("id")
+@click.option("--why", default="", metavar="TEXT", help="What went wrong.")
+@common
+def fail(repo: str | None, as_json: bool, id: str, why: str) -> int:
+    """Mark a task failed; what needs it stays pending."""
+    return do(task_fail, repo, as_json, id=id, why=why)
+
+
+@task.command()
+@click.argument("id")
+@common
+def show(repo: str | None, as_json: bool, id: str) -> int:
+    """Show one task."""
+    return do(task_show, repo, as_json, id=id)
+
+
+@click.command()
+@click.argument("topic")
+@click.argument("payload", required=False, default="")
+@click.option("--json-payload", is_flag=True, help="The payload is JSON: refuse it when it is not.")
+@common
+def emit(repo: str | None, as_json: bool, topic: str, payload: str, json_payload: bool) -> int:
+    """Say an event; the loop hears it when this session is over."""
+    return do(emit_event, repo, as_json, topic=topic, payload=payload, json_payload=json_payload)
+
+
+@click.command()
+@click.argument("text", nargs=-1)
+@click.option("--list", "listed", is_flag=True, help="Show what was said, and whether a session was given it.")
+@common
+def guidance(repo: str | None, as_json: bool, text: tuple[str, ...], listed: bool) -> int:
+    """Tell the next session something, once."""
+    if listed == bool(text):
+        raise click.UsageError("give either words for the next session or --list")
+    if listed:
+        return do(guidance_list, repo, as_json)
+    return do(add_guidance, repo, as_json, text=" ".join(text))
+
+
+@click.command()
+@click.argument("word", type=click.Choice(["accept", "reject"]))
+@click.argument("run", required=False, default="")
+@repo_option
+@json_option
+def verdict(word: str, run: str, repo: Path, as_json: bool) -> None:
+    """Say whether the work of RUN (the last one) is good enough with the issues that were left in it."""
+    from ralph_mission.adapters.storage.loop import place, verdicts
+
+    name, said = verdicts.say(place.folder(repo, os.environ).parent, word == "accept", run)
+    if as_json:
+        return print_json({"run": name, "kind": said.kind, "left": said.left, "accepted": said.accepted})
+    return click.echo(f"{name}: {said.kind} with {said.left} issues left is {word}ed")

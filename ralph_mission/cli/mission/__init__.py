@@ -1,0 +1,1 @@
+"""Commands about cycles, memory and the local forge."""

@@ -1,0 +1,135 @@
+"""`ralph journal`: what was done, cycle by cycle, and the effects whose fate only a person can tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ralph_mission.cli.options import at_repository, config_option, json_option, print_json, repo_option
+from ralph_mission.cli.wiring import household
+from ralph_mission.errors import UserError
+from ralph_mission.safety.text import sanitise
+
+if TYPE_CHECKING:
+    from ralph_mission.mission.model.ledger import MemorySnapshot
+
+
+@click.group(invoke_without_command=True)
+@at_repository
+@json_option
+@click.pass_context
+def journal(context: click.Context, repo: Path, config: Path | None, as_json: bool) -> None:
+    """List every effect with its cycle, its state and what came of it."""
+    context.obj = (repo, config)
+    if context.invoked_subcommand is not None:
+        return
+    from ralph_mission.mission.operations import control
+
+    entries = control.journal(household(repo, config).store)
+    if as_json:
+        print_json(entries)
+    else:
+        click.echo("\n".join(_line(entry) for entry in entries) or "nothing was done yet")
+
+
+@journal.command()
+@click.argument("key")
+@click.option("--sent/--not-sent", default=None, required=True, help="Whether it arrived.")
+@click.option("--number", type=click.IntRange(0), default=0, help="The issue or remark it made, when it was sent.")
+@repo_option
+@config_option
+@json_option
+@click.pass_context
+def resolve(
+    context: click.Context, key: str, sent: bool, number: int, repo: Path, config: Path | None, as_json: bool
+) -> None:
+    """Say whether the effect KEY, whose fate is unknown, did happen. It is never sent again by itself."""
+    from ralph_mission.mission.operations import control
+
+    above_repo, above_config = context.obj
+    house = household(repo if repo != Path() else above_repo, config or above_config)
+    control.resolve(house.store, key, sent, number)
+    if as_json:
+        print_json({"key": key, "sent": sent})
+    else:
+        click.echo(f"{key}: {'sent' if sent else 'not sent'}, settled")
+
+
+@journal.command()
+@click.argument("cycle_id")
+@repo_option
+@config_option
+@json_option
+@click.pass_context
+def show(context: click.Context, cycle_id: str, repo: Path, config: Path | None, as_json: bool) -> None:
+    """Show what the cycle CYCLE_ID found, decided and did; with --json its report."""
+    above_repo, above_config = context.obj
+    house = household(repo if repo != Path() else above_repo, config or above_config)
+    found = next((d for d in house.store.journal() if d["report"]["cycle_id"] == cycle_id), None)
+    if found is None:
+        raise UserError(f"the journal knows no cycle {cycle_id!r}", "see: ralph journal", usage=True)
+    if as_json:
+        print_json(found["report"])
+    else:
+        click.echo(
+            "\n".join(sanitise(line, "log") for line in (*_page(found["report"]), *_post_lines(found["telling"])))
+        )
+
+
+@journal.command()
+@repo_option
+@config_option
+@json_option
+@click.pass_context
+def count(context: click.Context, repo: Path, config: Path | None, as_json: bool) -> None:
+    """Count what was learned again, from the journal alone, and compare it with Learnings; exit 1 where they differ."""
+    from ralph_mission.mission.memory.learning import recount_learnings
+
+    above_repo, above_config = context.obj
+    store = household(repo if repo != Path() else above_repo, config or above_config).store
+    past, documents = store.recall(), tuple(store.journal())
+    lines = recount_learnings(documents)
+    same = lines == (past.memory.measured if past else ())
+    if as_json:
+        print_json({"lines": list(lines), "same": same})
+    else:
+        verdict = "Learnings says the same" if same else f"Learnings says something else{_gap(past, documents)}"
+        click.echo("\n".join(sanitise(line, "log") for line in (*lines, verdict)))
+    if not same:
+        context.exit(1)
+
+
+def _gap(past: MemorySnapshot | None, documents: Sequence[dict[str, Any]]) -> str:
+    """Why Learnings may know more than the journal: what a recovery could not find of it."""
+    known, cycles = len({one["report"]["cycle"] for one in documents}), past.memory.header.cycle if past else 0
+    return f": the journal holds {known} of {cycles} cycles, the others were lost" if known < cycles else ""
+
+
+def _page(told: dict[str, Any]) -> Iterator[str]:
+    yield f"cycle {told['cycle']}: {told['outcome']}, {told['started_at']}"
+    for look in told["observers"]:
+        yield f"observer  {look['name']}  {look['status']}  {look['detail']}"
+    for finding in told["findings"]:
+        word = "known" if finding["known"] else "finding"
+        yield f"{word}  {finding['kind']}  {finding['score']:.2f}  {finding['title']}"
+    for decision in told["decisions"]:
+        rules = ", ".join(decision["rules"])
+        yield f"{decision['verdict']}  {decision['action']}  {decision['kind']}{f'  ({rules})' if rules else ''}"
+    for effect in told["effects"]:
+        yield f"{effect['status']}  {effect['kind']}  {effect['url'] or effect['key']}"
+
+
+def _post_lines(telling: dict[str, Any]) -> Iterator[str]:
+    """What went out in public, or would have, word for word."""
+    for post in telling.get("posts", ()):
+        for part, length in zip(post["parts"], post["lengths"], strict=True):
+            words = " ".join(part.split())
+            yield f"{post['status']}  {post['network']}  {length} of {post['limit']}  {words}"
+
+
+def _line(entry: dict[str, Any]) -> str:
+    known = ("cycle", "at", "key", "kind", "state", "url")
+    return sanitise("  ".join(str(entry[name]) for name in known if entry.get(name)), "log")

@@ -1,0 +1,166 @@
+"""`ralph policy`: asks the rules about a patch, as a cycle would before it opens a pull.
+
+`ralph sanitize`: makes a text safe for where it will be shown; standard input to standard output.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ralph_mission.cli.options import json_option, print_json, repo_option
+from ralph_mission.errors import UserError
+from ralph_mission.safety.objections import MAX_LINES, inspect, verdict
+
+if TYPE_CHECKING:
+    from ralph_mission.adapters.git.git import Git
+    from ralph_mission.safety.objections import Objection
+    from ralph_mission.safety.patch import Measure, Patch
+
+SETTINGS = "HEAD:ralph.yml"
+NEXT = {
+    "diff-size": "split it, or let a person approve it",
+    "protected-path": "leave this file alone, or let a person approve it",
+    "file-mode": "keep ordinary files ordinary, or let a person approve it",
+    "scope": "leave this out",
+    "secret": "take it out, and replace the secret if it was ever real",
+}
+
+
+@click.group()
+def policy() -> None:
+    """Ask what policy says of a patch."""
+
+
+@policy.command()
+@repo_option
+@click.option("--patch", metavar="FILE", help="A git diff against HEAD; - reads it from standard input.")
+@json_option
+@click.pass_context
+def check(context: click.Context, repo: Path, patch: str | None, as_json: bool) -> None:
+    """Judge a patch as if a fixer or an agent had made it; without --patch the work tree against HEAD.
+
+    Exits with 0 only when it would be done without asking.
+    """
+    from ralph_mission.adapters.git.git import Git
+    from ralph_mission.app.secrets import environment_secrets
+    from ralph_mission.safety.patch import measure
+    from ralph_mission.safety.weakening import describe_weakening
+
+    git = Git.open(repo)
+    limit = _limit(git)
+    raw = _read(patch) if patch is not None else None
+    try:
+        change = _change(git, raw)
+    except UserError as trouble:
+        if trouble.exit_code == 2:
+            raise
+        _refuse(trouble, as_json)
+        context.exit(1)
+    found = inspect(change, max_lines=limit, secrets=environment_secrets())
+    said = verdict(found)
+    _tell(said, measure(change), found, as_json)
+    for weaker in describe_weakening(change):
+        click.echo(f"  look at this first: it {weaker}", err=as_json)
+    context.exit(0 if said == "allow" else 1)
+
+
+def _limit(git: Git) -> int:
+    """Changed lines that this repository allows: what its committed settings say, never a changed file."""
+    committed = git.blobs([SETTINGS]).get(SETTINGS)
+    if committed is None:
+        return MAX_LINES
+    from ralph_mission.config.reading import load
+
+    return load(committed.decode("utf-8", "replace"), SETTINGS).limits.auto_pr_lines
+
+
+def _change(git: Git, raw: bytes | None) -> Patch:
+    from ralph_mission.adapters.git.patches import from_diff, from_work_tree
+
+    return from_work_tree(git) if raw is None else from_diff(git, raw)
+
+
+def _read(name: str) -> bytes:
+    if name == "-":
+        buffer = getattr(sys.stdin, "buffer", None)
+        return bytes(buffer.read()) if buffer else sys.stdin.read().encode("utf-8", "surrogateescape")
+    try:
+        return Path(name).read_bytes()
+    except OSError as error:
+        why = (error.strerror or "cannot be read").lower()
+        mend = "name a file that holds a git diff, or - for standard input"
+        raise UserError(f"{name}: {why}", mend, usage=True) from None
+
+
+def _refuse(trouble: UserError, as_json: bool) -> None:
+    """What cannot be measured is denied: the size rule could not be evaluated."""
+    if as_json:
+        print_json({"verdict": "deny", "tier": "high", "rules": ["diff-size"], "files": [], "lines": 0, "bytes": 0})
+    why = f"  diff-size: cannot be evaluated: {_plain(trouble.what)}"
+    click.echo(f"deny\n{why}\n    next: {trouble.next_step}", err=as_json)
+
+
+def _tell(said: str, size: Measure, found: tuple[Objection, ...], as_json: bool) -> None:
+    if as_json:
+        print_json(_document(said, size, found))
+    amount = ", ".join(
+        (_count_noun(len(size.files), "file"), _count_noun(size.lines, "line"), _count_noun(size.bytes, "byte"))
+    )
+    if not as_json or found:
+        click.echo("\n".join((f"{said}: {amount}", *_reasons(found))), err=as_json)
+
+
+def _count_noun(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _document(said: str, size: Measure, found: tuple[Objection, ...]) -> dict[str, object]:
+    keys = ("path", "status", "lines", "bytes", "mode")
+    files = [{key: getattr(file, key) for key in keys} for file in size.files]
+    return {
+        "verdict": said,
+        "tier": "low" if said == "allow" else "high",
+        "rules": sorted({objection.rule for objection in found}),
+        "files": [file | {"path": _plain(file["path"])} for file in files],
+        "lines": size.lines,
+        "bytes": size.bytes,
+    }
+
+
+def _reasons(found: tuple[Objection, ...]) -> list[str]:
+    return [
+        line
+        for objection in found
+        for line in (
+            f"  {objection.rule}: {_plain(objection.path) or 'the patch'} {objection.why}",
+            f"    next: {NEXT[objection.rule]}",
+        )
+    ]
+
+
+def _plain(text: str) -> str:
+    """A name as it is, or with everything odd about it written out."""
+    from ralph_mission.safety.text import sanitise
+
+    return text if sanitise(text, "log") == text and text.isprintable() else ascii(text)
+
+
+SINKS = ("issue", "pr", "commit", "post", "summary", "log", "prompt")
+
+
+@click.command()
+@click.option("--sink", type=click.Choice(SINKS), required=True, help="Where the text goes; titles go to `commit`.")
+def sanitize(sink: str) -> None:
+    """Make untrusted text inert: no pings, no closing keywords, no comments, no invisible characters, no commands."""
+    from ralph_mission.safety.text import sanitise
+
+    click.echo(sanitise(_text(), sink), nl=False)
+
+
+def _text() -> str:
+    buffer = getattr(sys.stdin, "buffer", None)
+    return buffer.read().decode("utf-8", "replace") if buffer else sys.stdin.read()

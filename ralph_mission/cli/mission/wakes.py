@@ -1,0 +1,170 @@
+"""`ralph due` for click: its help, its completion and its mistakes. `gate` answers the question.
+
+`ralph wake`: for a timer. Asks the gate and, when a cycle is due, dispatches once for each due time.
+
+`ralph wake --review`, for a workflow, dispatches once for each head that we proposed.
+
+`ralph watch`: cycles whenever one is due, in the foreground, for a server without GitHub Actions.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ralph_mission.adapters.git.git import Git
+from ralph_mission.adapters.git.remote import RepositoryPlace, place
+from ralph_mission.cli.command_hints import type_commands
+from ralph_mission.cli.gate import LONGEST_WAIT, NOT_DUE, Plain, answer, ask, cache_folder, longest_pause, memory_place
+from ralph_mission.cli.moments import iso, moment
+from ralph_mission.cli.options import at_repository, json_option, now_option, print_json
+from ralph_mission.cli.wiring import household
+from ralph_mission.errors import UserError
+from ralph_mission.mission.memory.model import Header
+from ralph_mission.mission.memory.schedule import is_due
+
+if TYPE_CHECKING:
+    from ralph_mission.mission.model.cycle_report import CycleReport
+
+
+@click.command()
+@click.option("--repo", default=".", metavar="DIR", help="The repository.")
+@click.option("--config", metavar="FILE", help="Settings to use instead of ralph.yml.")
+@now_option
+@click.option(
+    "--wait",
+    type=click.IntRange(0, LONGEST_WAIT),
+    default=0,
+    metavar="SECONDS",
+    help=f"When a cycle is due within that many seconds (at most {LONGEST_WAIT}), wait until it is.",
+)
+@json_option
+def due(repo: str, config: str | None, now: str | None, wait: int, as_json: bool) -> int:
+    """Say whether a cycle is due: exit code 0 when it is, 10 when not."""
+    return answer(Plain(repo, config, now, as_json, wait))
+
+
+@click.command()
+@click.option("--review", is_flag=True, help="Wake the review of what ralph proposed, where GitHub does not.")
+@at_repository
+@now_option
+@json_option
+def wake(repo: Path, config: Path | None, now: str | None, review: bool, as_json: bool) -> int:
+    """Wake the loop on GitHub when a cycle is due: exit code 0 when one is, 10 when not.
+
+    Sends one dispatch for each due time, and the same again after 10 minutes while nothing has come of it.
+    GITHUB_REPOSITORY and GITHUB_TOKEN say where.
+    """
+    if review:
+        return _review(repo, config, now, as_json)
+    from ralph_mission.adapters.storage.memory import layout
+    from ralph_mission.adapters.storage.memory.due import due_on_server
+    from ralph_mission.adapters.wakers.ways import header_on_server
+
+    server, asked = place(os.environ), Plain(str(repo), str(config) if config else None)
+    memory = {"branch": layout.BRANCH, "path": layout.MEMORY, **memory_place(asked)}
+    when = moment(now) or datetime.now(UTC)
+    longest = partial(longest_pause, asked)
+    due, next_due_at, reason = due_on_server(server, cache_folder(server.git_url), when, **memory, longest=longest)
+    if due:
+        header = header_on_server(server, **memory)
+        due, next_due_at = not header.paused and is_due(header.next_due_at, when, longest()), header.next_due_at
+        sent, reason = _send(repo, config, server, header, when) if due else (False, "not due: another was first")
+    else:
+        sent = False
+    if as_json:
+        print_json({"due": due, "next_due_at": iso(next_due_at), "sent": sent, "reason": reason})
+    else:
+        click.echo(reason)
+    return 0 if due else NOT_DUE
+
+
+def _review(repo: Path, config: Path | None, now: str | None, as_json: bool) -> int:
+    """Wake the review of our open pulls, each head once. Raises Trouble when GitHub refused it."""
+    from ralph_mission.app.reviews import call_reviews
+
+    called = call_reviews(repo, config, moment(now))
+    if called.refusal:
+        raise UserError(f"the review was not woken: {called.refusal}", "the next cycle tries again", who="forge")
+    woken = f"woke the review of {', '.join(f'#{pull}' for pull in called.pulls)}" if called.pulls else ""
+    reason = "; ".join(text for text in (woken, called.reason) if text)
+    if as_json:
+        print_json({"pulls": list(called.pulls), "reason": reason})
+    click.echo(reason, err=as_json)  # in a workflow, a person reads it in the log
+    return 0
+
+
+def _send(repo: Path, config: Path | None, server: RepositoryPlace, header: Header, now: datetime) -> tuple[bool, str]:
+    """Whether a dispatch was sent, and what to say. Raises Trouble when GitHub refused it."""
+    from ralph_mission.adapters.files import atomic, locks
+    from ralph_mission.adapters.wakers import ways
+    from ralph_mission.adapters.wakers.dispatch import DispatchWaker
+    from ralph_mission.app.cycle import refuse_links
+    from ralph_mission.app.hosting import poster
+    from ralph_mission.config.reading import read
+
+    git = Git.open(repo)
+    refuse_links(git)
+    notes = git.common_dir / "ralph" / "wake.json"
+    with locks.hold_file(notes.with_name("waking")) as ours:
+        if not ours:
+            return False, "another wake is at it"
+        past = ways.load(notes.read_bytes() if notes.exists() else b"")
+        limit = read(git, config).limits.dispatches_per_day
+        objection = ways.objection(past, header, now, limit)
+        if objection:
+            return False, objection
+        atomic.write(notes, ways.dump(ways.record_wake(past, header, now)))
+        waker = DispatchWaker(server.repository, poster(server))
+        receipt = waker.wake(header.next_due_at or now, header.generation)
+    if receipt.status != "done":
+        raise UserError(f"nobody was woken: {receipt.detail}", "the timer tries again in 10 minutes", who="forge")
+    return True, f"woke {server.repository} for generation {header.generation}"
+
+
+@click.command()
+@at_repository
+@click.option("--once", is_flag=True, help="End after one cycle, which starts when it is due; fail when it fails.")
+def watch(repo: Path, config: Path | None, once: bool) -> None:
+    """Keep cycling: wait until a cycle is due, run it, wait again. Ctrl-C or SIGTERM ends it (exit code 130).
+
+    Memory says when; it is read again every minute. After a failure the pause grows from 1 to 60 minutes.
+    """
+    from ralph_mission.app.stand_ins import SystemClock
+    from ralph_mission.config.reading import read
+    from ralph_mission.mission.operations.watch import WatchSetup
+    from ralph_mission.mission.operations.watch import watch_cycles as keep_watch
+
+    for warning in read(Git.open(repo), config).warnings:  # a mistake in the settings ends it here
+        _say(f"note: {warning}", repo)
+    asked = Plain(str(repo), str(config) if config else None)
+    cycle: Callable[[], CycleReport] = partial(_cycle, repo, config)
+    keep_watch(WatchSetup(SystemClock(), time.sleep, partial(ask, asked), cycle, partial(_say, repo=repo)), once)
+
+
+def _cycle(repo: Path, config: Path | None) -> CycleReport:
+    """One cycle with the settings of this moment. It wakes nobody: who watches looks for itself."""
+    from ralph_mission.app.cycle import refuse_links
+    from ralph_mission.app.stand_ins import NobodyToWake
+    from ralph_mission.mission.cycle import CycleRequest, run_cycle
+
+    house = household(repo, config)
+    refuse_links(house.git)
+    ports = replace(house.ports, waker=NobodyToWake())
+    report, _ = run_cycle(ports, house.charter, CycleRequest(trigger="watch"), house.secrets)
+    return report
+
+
+def _say(line: str, repo: Path) -> None:
+    from ralph_mission.safety.text import sanitise  # what is wrong may quote anything
+
+    stamp = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S")
+    click.echo(f"{stamp} {sanitise(type_commands(' '.join(line.split()), repo), 'log')}")

@@ -1,0 +1,240 @@
+"""`ralph init`: what a repository needs so that Ralph looks after it. Overwrites nothing unasked."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from ralph_mission.adapters.git.git import Git
+from ralph_mission.adapters.wakers import WAKERS
+from ralph_mission.cli.command_hints import type_commands
+from ralph_mission.cli.doctor.checks import program
+from ralph_mission.cli.options import json_option, print_json, repo_option
+from ralph_mission.cli.setup import server as server_server
+from ralph_mission.cli.setup import workflow
+from ralph_mission.cli.setup_files import (
+    Planned,
+    SetupFile,
+    State,
+    read_text,
+    refuse_differing,
+    refuse_link,
+    render_settings,
+    render_template,
+)
+from ralph_mission.config.reading import NAME, load
+from ralph_mission.config.settings import Config
+from ralph_mission.errors import UserError
+
+LOOP = workflow.PLACES["cycle"]
+AGENTS = ("work", "review")
+"""Modes in which an agent plays."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What was asked for. `wake` None: nothing was said about it."""
+
+    runner: str | None
+    wake: str | None
+    service: bool
+    server: bool
+    action: str | None
+    units: Path | None
+    agents: tuple[str, ...] = ()  # work, review, publish: workflows beside the loop
+
+    @property
+    def told(self) -> bool:
+        """Whether more was asked for than a ralph.yml: one that is there then stays as it is."""
+        asked = (self.runner, self.wake, self.action, self.units)
+        return self.service or self.server or bool(self.agents) or any(each is not None for each in asked)
+
+
+@click.command()
+@repo_option
+@click.option("--runner", metavar="LABELS", help="Labels of your runner, for the workflow; default: self-hosted.")
+@click.option("--wake", type=click.Choice(["auto", *WAKERS]), help="What wakes the next cycle.")
+@click.option("--service", is_flag=True, help="A systemd service that runs `ralph watch`, without GitHub Actions.")
+@click.option("--work", is_flag=True, help="A workflow that gives labelled issues to an agent.")
+@click.option("--review", is_flag=True, help="A workflow in which an agent reviews what ralph proposes.")
+@click.option("--publish", is_flag=True, help="A workflow that publishes texts which somebody approved.")
+@click.option("--action", metavar="OWNER/NAME@COMMIT", help="The action that the workflow uses.")
+@click.option("--units", "folder", type=click.Path(path_type=Path), metavar="DIR", help="Where units are written.")
+@click.option("--server", is_flag=True, help="A tunnel to a database, a role that only reads, a runner.")
+@click.option("--force", is_flag=True, help="Overwrite files that are there and differ.")
+@json_option
+def init(
+    repo: Path,
+    runner: str | None,
+    wake: str | None,
+    service: bool,
+    work: bool,
+    review: bool,
+    publish: bool,
+    action: str | None,
+    folder: Path | None,
+    server: bool,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Write a commented ralph.yml that fits this repository, and on GitHub the workflow that runs it."""
+    git = Git.open(repo)
+    top = git.work_tree
+    if top is None:
+        raise UserError(
+            f"{repo} is bare: there is no place for {NAME}", "run it in a clone, commit and push", usage=True
+        )
+    agents = tuple(mode for mode, wanted in (("work", work), ("review", review), ("publish", publish)) if wanted)
+    wish = Wish(runner, wake, service, server, action, folder.absolute() if folder else None, agents)
+    _install(git, top, wish, force, as_json, repo)
+
+
+def _install(git: Git, top: Path, wish: Wish, force: bool, as_json: bool, repo: Path) -> None:
+    from ralph_mission.adapters.storage.memory.recordings import keep_out_of_git
+
+    settings, names = _settings(top, wish)
+    files = [settings, *_workflows(git, top, wish), *_units(top, wish)]
+    planned = [(file, file.state(top, force)) for file in files]
+    refuse_differing(planned)
+    kept = planned[0][1] == "kept"
+    config = load((read_text(settings.place) or "") if kept else settings.text)
+    steps = list(_steps(git, top, wish, planned, config))
+    for file, state in planned:
+        if state in ("new", "replaced"):
+            file.write()
+    keep_out_of_git(git)
+    _tell(planned, names, steps, as_json, repo)
+
+
+# --- what would be written ------------------------------------------------------------
+
+
+def _settings(top: Path, wish: Wish) -> tuple[SetupFile, list[str]]:
+    from ralph_mission.adapters.observers.commands.recipes import fitting
+
+    refuse_link(top / NAME, top)
+    present = read_text(top / NAME)
+    wake = wish.wake or (load(present).schedule.wake if present else "auto")
+    recipes = fitting([path.name for path in top.iterdir()])
+    here = [recipe for recipe in recipes if shutil.which(program(recipe.settings["run"]))]
+    text = render_settings(here, [recipe for recipe in recipes if recipe not in here], wake)
+    load(text)  # what we write, we must be able to read
+    return SetupFile(top / NAME, text, keep=wish.told), [recipe.settings["name"] for recipe in here]
+
+
+def _workflows(git: Git, top: Path, wish: Wish) -> Iterator[SetupFile]:
+    """The loop's, those of the agents that were asked for, and with another runner or action those that are there."""
+    if not _for_github(git, wish):
+        return
+    loop, renewed = read_text(top / LOOP) or "", wish.runner is not None or wish.action is not None
+    for mode, name in workflow.PLACES.items():
+        present = read_text(top / name) or ""
+        action = workflow.action_of(wish.action, present or loop)
+        labels = workflow.labels_of(wish.runner) if wish.runner is not None else workflow.labels_in(present or loop)
+        asked = mode in wish.agents or (mode == "cycle") or (renewed and present)
+        if action and asked:
+            keep = mode == "cycle" and wish.told and not renewed
+            yield SetupFile(top / name, workflow.render_workflow(mode, action, labels), keep=keep)
+
+
+def _for_github(git: Git, wish: Wish) -> bool:
+    """Whether a workflow is wanted: asked for, or unasked on a clone of a repository on GitHub."""
+    asked = bool(wish.agents) or any(option is not None for option in (wish.wake, wish.runner, wish.action))
+    return asked or (not (wish.service or wish.server) and bool(workflow.github_name(git)))
+
+
+def _units(top: Path, wish: Wish) -> Iterator[SetupFile]:
+    texts = _unit_texts(wish)
+    if texts:
+        yield from (SetupFile(_folder(top, wish) / name, text) for name, text in texts.items())
+        yield SetupFile(top / server_server.ENVIRONMENT, render_template("ralph.env"), keep=True, private=True)
+    if wish.server:
+        yield from (SetupFile(_folder(top, wish) / name, text) for name, text in server_server.host().items())
+        yield SetupFile(top / server_server.TUNNEL_SETTINGS, render_template("tunnel.env"), keep=True, private=True)
+
+
+def _unit_texts(wish: Wish) -> dict[str, str]:
+    return {
+        **(server_server.timer() if wish.wake == "timer" else {}),
+        **(server_server.service() if wish.service else {}),
+    }
+
+
+def _folder(top: Path, wish: Wish) -> Path:
+    return wish.units or top / server_server.FOLDER
+
+
+# --- what a person is told ------------------------------------------------------------
+
+
+def _steps(git: Git, top: Path, wish: Wish, planned: Sequence[Planned], config: Config) -> Iterator[str]:
+    """What only a person can do, one line each."""
+    states = {file.place: state for file, state in planned}
+    modes = {mode: states[top / name] for mode, name in workflow.PLACES.items() if top / name in states}
+    if wish.wake and config.schedule.wake != wish.wake:
+        yield f"in {NAME}: schedule: {{wake: {wish.wake}}}"
+    if wish.service and config.forge.kind == "auto" and workflow.github_name(git):
+        yield f"in {NAME}: forge: {{kind: github}}, or `ralph watch` keeps issues in files here"
+    if "cycle" in modes:
+        *most, last = [NAME, *(workflow.PLACES[mode] for mode in modes)]
+        yield f"commit {', '.join(most)} and {last} to the default branch and push them"
+        yield "Settings, Actions, General: allow GitHub Actions to create pull requests"
+        yield from _agent_steps(top, modes, config)
+    elif _for_github(git, wish):
+        yield f"{LOOP} is not written, because {workflow.UNKNOWN}: {workflow.NAMED}"
+    yield from _unit_steps(top, wish)
+
+
+def _agent_steps(top: Path, modes: Mapping[str, State], config: Config) -> Iterator[str]:
+    for mode, state in modes.items():
+        place, event = workflow.PLACES[mode], workflow.LISTENS[mode]
+        if state == "kept" and event not in (read_text(top / place) or ""):
+            yield f"in {place}, which is yours: listen to {event} and use the action (docs/action.md)"
+    played = any(mode in modes for mode in AGENTS)
+    if played and config.hands.agent is None:
+        yield f"in {NAME}: hands: {{agent: {{kind: claude}}}}, or another agent that your runner has installed"
+    if played:
+        yield "Settings, Secrets and variables, Actions: store the key of your agent, such as ANTHROPIC_API_KEY"
+    if "publish" in modes:
+        yield "Settings, Secrets and variables, Actions: what your networks need, each optional (docs/publishing.md)"
+
+
+def _unit_steps(top: Path, wish: Wish) -> Iterator[str]:
+    if wish.server:
+        yield from server_server.host_steps(_folder(top, wish), top)
+    if _unit_texts(wish):
+        yield f"write the credentials into {top / server_server.ENVIRONMENT}"
+    for wanted, texts in ((wish.wake == "timer", server_server.timer), (wish.service, server_server.service)):
+        if wanted:
+            yield from server_server.commands(texts(), _folder(top, wish), top)
+    if wish.server or _unit_texts(wish):
+        yield "to run them while nobody is logged in: loginctl enable-linger"
+
+
+def _tell(planned: Sequence[Planned], names: Sequence[str], steps: Sequence[str], as_json: bool, repo: Path) -> None:
+    settings, state = planned[0]
+    wrote = str(settings.place) if state in ("new", "replaced") else None
+    if as_json:
+        listed = [{"path": str(file.place), "state": state} for file, state in planned]
+        print_json({"wrote": wrote, "commands": names, "files": listed, "steps": steps})
+        return
+    for file, state in planned:
+        click.echo(LINES[state].format(file.place))
+    if wrote:
+        click.echo(f"checks switched on: {', '.join(names) or 'none'}")
+    click.echo("/.ralph/ stands in .git/info/exclude: ralph's working files stay out of git")
+    for step in steps:
+        click.echo(type_commands(f"to do: {step}", repo))
+    click.echo(type_commands("next: ralph doctor\nthen: ralph cycle --staged", repo))
+
+
+LINES: Mapping[State, str] = {
+    "new": "wrote {}",
+    "replaced": "wrote {} anew",
+    "unchanged": "unchanged {}",
+    "kept": "kept {}: it is yours",
+}

@@ -1,7 +1,0 @@
-"""A forge in a folder: issues and pulls as markdown files beside the repository they are about."""
-
-from ralph_mission.forges.local.forge import LocalForge
-from ralph_mission.forges.local.identity import BOT, person
-from ralph_mission.forges.local.people import Person
-
-__all__ = ["BOT", "LocalForge", "Person", "person"]

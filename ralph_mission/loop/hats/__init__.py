@@ -1,0 +1,1 @@
+"""Hats and the patterns in which they take turns."""

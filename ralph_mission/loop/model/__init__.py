@@ -1,0 +1,1 @@
+"""The nouns of a loop: frozen values without behaviour."""

@@ -1,0 +1,127 @@
+"""What was asked of a run, and how a run can end. Numbers: seed limits of the originals that the presets stand for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from ralph_mission.loop.model.state import Hat, HatOutput, PathChange, RunState
+
+RunMode = Literal["loop", "fresh", "prd", "hats", "issue"]
+EndReason = Literal[
+    "complete", "iterations", "runtime", "cost", "failures", "thrash", "stuck", "idle", "stop", "cancel", "restart",
+    "interrupted", "rounds",
+]  # fmt: skip  # one line per meaning would hide that it is one list
+
+EXIT: dict[EndReason, int] = {
+    "complete": 0, "iterations": 2, "runtime": 2, "cost": 2, "failures": 1, "thrash": 1, "stuck": 1, "idle": 1,
+    "stop": 1, "cancel": 1, "restart": 3, "interrupted": 130,
+    "rounds": 2,
+}  # fmt: skip  # as above
+
+
+PLANNING = "plan"
+"""The kind of a run whose stories are not written yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunLimits:
+    """When a run ends or waits. `usd` None: no limit; durations in seconds; counts are of sessions in a row.
+
+    `unpriced`: sessions that do not tell what they cost may pass `usd`, because nobody asked for that limit.
+    """
+
+    iterations: int = 100
+    runtime: float = 4 * 3600.0
+    usd: float | None = None
+    unpriced: bool = False
+    session: float = 2700.0
+    turns: int = 100
+    failures: int = 3
+    redispatches: int = 3
+    stuck: int = 3
+    idle: int = 8
+    retries: int = 3
+    retry_pause: float = 5.0
+    pause: float = 0.0
+    longest_wait: float = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class LoopPreset:
+    """One way to loop: its limits, its promise, who wears what, and whether stories are its gate."""
+
+    name: RunMode | str
+    limits: RunLimits = RunLimits()
+    promise: str = "LOOP_COMPLETE"
+    stories: bool = False
+    hats: tuple[Hat, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RunSpec:
+    """Everything that was asked. `objective` is quoted in every prompt and never changes during a run.
+
+    `threshold` is how many issues short of critical a verdict may leave; `open_tasks` "trust" lets a loop end
+    with tasks open. `persistent` turns completion into `task.resume`. `single_story` ends the run at the first story
+    that passes; `require_checks` lets none pass that no check has looked at. `kind` is the kind of work, by which
+    people's verdicts are kept. `protected` are globs of files that say what a run may do: no session writes them,
+    whatever its hat, or it could widen its own rights by a restart. `unsteered`: nor what configures agents, which the
+    next session would obey.
+    """
+
+    objective: str
+    preset: LoopPreset
+    model: str = ""
+    threshold: int = 0
+    open_tasks: Literal["reject", "trust"] = "reject"
+    persistent: bool = False
+    cooldown: float = 0.0
+    memory_budget: int = 8000
+    single_story: bool = False
+    require_checks: bool = False
+    kind: str = ""
+    protected: tuple[str, ...] = ()
+    unsteered: bool = False
+
+    @property
+    def hats(self) -> tuple[Hat, ...]:
+        """Who may be called."""
+        return self.preset.hats
+
+    @property
+    def limits(self) -> RunLimits:
+        """When it ends."""
+        return self.preset.limits
+
+    def bound(self, hat: Hat) -> Hat:
+        """The hat, which may not write what is protected either."""
+        denied = tuple(dict.fromkeys((*hat.write_denied, *self.protected)))
+        return replace(hat, write_denied=denied, unsteered=hat.unsteered or self.unsteered)
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnding:
+    """Why a run ended, and what a person can do next."""
+
+    reason: EndReason
+    detail: str = ""
+    next_step: str = ""
+
+    @property
+    def code(self) -> int:
+        """The exit code of the process."""
+        return EXIT[self.reason]
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """What a run came to: its ending, its last state, and one record per session of this process.
+
+    `cut` is what became of a session that was cut off: by an interrupt now, or by a kill before this process.
+    """
+
+    ending: RunEnding
+    state: RunState
+    outputs: tuple[HatOutput, ...] = ()
+    cut: tuple[PathChange, ...] = ()

@@ -1,0 +1,191 @@
+"""The part of a prompt that says what is asked: the hat, how to work, how to end, and when it is done.
+
+What a session is told: sections of ours around everything that files say. Nothing is remembered from before.
+
+The objective is whole and always the same; everything else is bounded, so that the thousandth session reads as
+much as the third. Text of others stands as a quotation (`framing`). DONE is there only when nobody wears a hat:
+a hat says its one event and stops, and whoever wears none decides when to end (seed 000).
+"""
+
+from __future__ import annotations
+
+import re
+
+from ralph_mission.loop.model.order import RunSpec
+from ralph_mission.loop.model.state import RESUME, START, VERDICT, Hat, RunPaths, RunSnapshot, RunState, Session
+from ralph_mission.loop.prompt import situation
+from ralph_mission.loop.prompt.framing import indent_text, line, quote_text, section, whole_text
+from ralph_mission.loop.rules import completion, scope
+from ralph_mission.loop.rules.routing import COORDINATOR, PROMISE
+from ralph_mission.safety.text import sanitise
+
+STORIES = (  # {prd} and {progress} are where they stand
+    "Work on the current story and no other. When every criterion is true and the project's checks are green, set "
+    "its `passes` to true in {prd}, leave the other stories as they are, and append to {progress} what you did "
+    "and learned; what helps everywhere goes to the patterns at its top. A story that passes without green checks is "
+    "set back."
+)
+LASTING = (
+    "A pattern that will hold for whoever works here later, in other runs too, also goes below `## Codebase Patterns` "
+    "in AGENTS.md, or in CLAUDE.md where only that one is there."
+)
+STEP = "Take one step that can be finished in this session, and finish it."
+COMMIT = "Run the project's checks before you end. Commit finished steps, small and whole."
+VERDICTS = (
+    f"The text of {VERDICT} is JSON: "
+    '{"issues": [{"file": "src/a.py", "line": 12, "kind": "race", "severity": "critical|major|minor", '
+    '"message": "what is wrong and when"}]}, and {"issues": []} when you found none. '
+    "Anything else counts as a critical issue."
+)
+
+
+def render_hat(hat: Hat) -> str:
+    """Who this session is, what it may write and what it may not run."""
+    return section(
+        f"YOUR HAT: {line(hat.name, 60)}",
+        f"You are {line(hat.name, 60)} for this one session and nobody else. {line(hat.description, 300)}".strip(),
+        indent_text(hat.instructions, 30_000),
+        f"Read these files first: {_names(hat.context)}." if hat.context else "",
+        _may_write(hat),
+        f"You may not use these tools: {_names(hat.tools_denied)}." if hat.tools_denied else "",
+        f"You may not run these, in any spelling: {_names(hat.commands_denied)}." if hat.commands_denied else "",
+        f"Keep within {hat.max_tokens} tokens." if hat.max_tokens else "",
+    )  # fmt: skip  # one sentence to a line
+
+
+def _may_write(hat: Hat) -> str:
+    allowed = hat.write_allowed
+    told = "You may write no file: read and judge." if allowed == () else ""
+    if allowed:
+        told = f"You may write only {_names(allowed)}."
+    if hat.write_denied:
+        told = f"{told} You may not write {_names(hat.write_denied)}.".strip()
+    if hat.unsteered:
+        told = f"{told} You may not write what configures agents (.claude/, .mcp.json and the like).".strip()
+    return f"{told} What you change elsewhere, committed or not, is undone." if told else ""
+
+
+def callable_hats(order: RunSpec) -> str:
+    """Without a hat: who can be called, and by what."""
+    rows = [f"- {line(hat.name, 40)}, called by {_names(hat.triggers)}: {line(hat.description, 120)}".rstrip(": ")
+            for hat in order.hats[:30]]  # fmt: skip  # one list
+    return section("HATS", "Others can do a part of the work in a session of their own:" if rows else "", *rows)
+
+
+def rules(order: RunSpec, hat: Hat | None, paths: RunPaths, notes: str) -> str:
+    """How to work: one step or one story, checked and committed, and `notes`, a file, for whoever is next."""
+    stories = STORIES.format(prd=line(paths.prd, 300), progress=line(paths.progress, 300))
+    lasting = "" if scope.why_outside(hat or order.bound(COORDINATOR), "AGENTS.md") else LASTING
+    work = (f"{stories} {lasting}".strip() if order.preset.stories else STEP, COMMIT)
+    return section(
+        "HOW TO WORK",
+        *(() if hat and hat.write_allowed == () else work),
+        "" if hat else _may_write(order.bound(COORDINATOR)),
+        f"What the next session must know goes to the end of {notes}: nothing else of you stays.",
+        "Tasks, memories and events are also reached through the `ralph` MCP server, or `ralph task` and `ralph emit`.",
+    )
+
+
+def ending(order: RunSpec, hat: Hat | None) -> str:
+    """The exit contract: one event with a hat, at most one without."""
+    topics = tuple(dict.fromkeys((*hat.publishes, hat.default_publishes) if hat else _called_topics(order)))
+    topics = tuple(topic for topic in topics if topic)
+    if not topics:
+        return section("HOW TO END", "Say in a few lines what you did and what is left, then stop.")
+    asked = "End with exactly one event" if hat else "Call someone with one event when that helps"
+    return section(
+        "HOW TO END",
+        f"{asked}, whose topic is one of: {_names(topics)}. Then stop: who goes on is decided by it.",
+        "In your last message it is an element whose end is `</event>`, whose start is "
+        f'`<event topic="{line(topics[0], 100)}">` and whose text says what the next one must know. '
+        "Or use `ralph emit TOPIC PAYLOAD` or the MCP server instead; say it in one way and once.",
+        f"If you say none, {line(hat.default_publishes, 100)} counts as said." if hat and hat.default_publishes else "",
+        f"Its text names {_names(hat.payload)}." if hat and hat.payload else "",
+        VERDICTS if VERDICT in topics else "",
+    )
+
+
+def _called_topics(order: RunSpec) -> tuple[str, ...]:
+    return tuple(
+        topic for hat in order.hats for topic in hat.triggers if "*" not in topic and topic not in (START, RESUME)
+    )
+
+
+def render_done(order: RunSpec) -> str:
+    """When the run ends, with the objective once more. For a session without a hat only."""
+    gate = "" if order.open_tasks == "trust" else ", no task is open"
+    stays = "The run stays alive after it and looks for the next piece of work. " if order.persistent else ""
+    return section(
+        "DONE",
+        f"When the objective is reached{gate} and the checks are green, let the final line of your last "
+        f"message be `{line(order.preset.promise, 80)}` and nothing else. {stays}Anywhere else in your message it "
+        "means nothing, and the claim is checked. Never say it before all of this is true:",
+        whole_text(order.objective),
+    )
+
+
+def _names(names: tuple[str, ...]) -> str:
+    """Up to thirty names as code."""
+    shown = ", ".join(f"`{line(name, 120).replace('`', '')}`" for name in names[:30])
+    return f"{shown} and {len(names) - 30} more" if len(names) > 30 else shown
+
+
+SUMMARY = 500
+"""Characters of a session's last words that are kept."""
+OBJECTIVE = "Everything you do serves this. It was set once and nobody may change it:"
+
+
+def session_prompt(order: RunSpec, state: RunState, board: RunSnapshot, hat: Hat | None, run_dir: str) -> Session:
+    """The next session of a run, for `hat` or for nobody in particular."""
+    worn = order.bound(hat or COORDINATOR)
+    return Session(
+        worn,
+        state.iteration + 1,
+        _text(order, state, board, worn if hat else None, run_dir.rpartition("/")[0] or "."),
+        run_dir,
+        worn.model or order.model,
+        completion.seconds(order.limits, state),
+        order.limits.turns,
+        _money_left(order, state),
+    )
+
+
+def _money_left(order: RunSpec, state: RunState) -> float | None:
+    """Money that is left of the run's, None without a limit."""
+    return None if order.limits.usd is None else max(0.0, order.limits.usd - (state.usage.cost_usd or 0.0))
+
+
+def summary(text: str) -> str:
+    """An agent's last words in one line of at most 500 characters, without its event's and promise's marks."""
+    words = re.sub(r"<promise>.*?</promise>|</?(?:promise|event)\b[^>]{0,200}>", " ", _without_promise(text[-8_000:]))
+    words = " ".join(sanitise(words, "log").split())
+    return words if len(words) <= SUMMARY else f"…{words[-SUMMARY + 1 :]}"
+
+
+def _without_promise(text: str) -> str:
+    """`text` without a promise that stands alone at its end."""
+    rest, _, last = text.rstrip().rpartition("\n")
+    return rest if PROMISE.fullmatch(last.strip()) else text
+
+
+def _text(order: RunSpec, state: RunState, board: RunSnapshot, hat: Hat | None, home: str) -> str:
+    sections = (
+        situation.scratchpad(board, home),
+        section("OBJECTIVE", OBJECTIVE, whole_text(order.objective)),
+        situation.begin(order, state, board),
+        situation.item(order, state, board),
+        situation.standing(order, state, board),
+        situation.memories_section(order, board, home),
+        situation.last(state),
+        situation.event(state.pending),
+        situation.guidance(board, home),
+        section(
+            "FEEDBACK", "About the session before yours:" if state.feedback else "", quote_text(state.feedback, 4_000)
+        ),
+        situation.stuck_advice(order, state),
+        render_hat(hat) if hat else callable_hats(order),
+        rules(order, hat, board.paths, situation.notes_at(board, home)),
+        ending(order, hat),
+        "" if hat else render_done(order),
+    )
+    return "\n\n".join(filter(None, sections)) + "\n"

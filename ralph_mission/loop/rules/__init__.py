@@ -1,0 +1,1 @@
+"""What a loop decides by: completion, limits, verdicts, routing, scope, tasks."""

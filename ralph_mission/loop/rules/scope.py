@@ -1,0 +1,140 @@
+"""Whose files are whose: gitignore patterns, but a name without a wildcard is one path from the top of the work tree.
+
+Whether two can name the same path is asked before anything is built. A folder has to look like one (`api`, `api/`,
+`api/**`): `a.py` and `*.py` are files here. Whoever finds a way around that meets the other one at the merge.
+
+Where a hat may write: decided on what really changed, whoever changed it and however it is spelled.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from ralph_mission.loop.model.state import Hat, PathChange
+from ralph_mission.safety.paths import configures_agents
+
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
+
+LONGEST = 200
+"""Characters of a glob."""
+TOKEN = re.compile(r"\*+|\?|\[[^\]]+\]|\\?.", re.DOTALL)
+WILD = re.compile(r"[*?\[]")
+ANY, ONE = "*", "?"
+
+
+def wrong(glob: str) -> str:
+    """Why this cannot be somebody's files, "" when it can."""
+    if not glob.strip() or len(glob) > LONGEST or not glob.isprintable():
+        return f"{glob[:40]!r} is no glob"
+    if glob.startswith(("!", "#", "~")) or ".." in glob.split("/"):
+        return f"{glob!r} does not say which files of the work tree are meant"
+    return ""
+
+
+def plain(glob: str) -> str:
+    """The glob as a pattern, without spaces and `./`; `a.py` is the one at the top, not one in each folder."""
+    text = glob.strip().removeprefix("./")
+    return text if "/" in text.rstrip("/") or WILD.search(text) else f"/{text}"
+
+
+def meet(some: Sequence[str], others: Sequence[str]) -> tuple[str, str] | None:
+    """The first two that can name the same path (as gitignore patterns, in any case of letters), None if none do."""
+    return next(((one, other) for one in some for other in others if _meet(_path(one), _path(other), "**")), None)
+
+
+def _path(glob: str) -> tuple[str, ...]:
+    """The segments, letters in one case; `**` stands for any number of them."""
+    text = plain(glob).casefold()
+    parts = tuple(part for part in text.split("/") if part)
+    anywhere = () if "/" in text.rstrip("/") else ("**",)
+    return (*anywhere, *parts, *(("**",) if _folder(text) else ()))
+
+
+def _folder(text: str) -> bool:
+    """Whether it stands for what is below it as well."""
+    last = text.rpartition("/")[2]
+    return last in ("", "*", "**") or ("." not in last[1:] and not WILD.search(last))
+
+
+@lru_cache(maxsize=50_000)
+def _meet(one: tuple[str, ...], other: tuple[str, ...], many: str) -> bool:
+    """Whether some sequence fits both; `many` fits any number of elements."""
+    if not one or not other:
+        return all(part == many for part in (*one, *other))
+    if one[0] == many:
+        return _meet(one[1:], other, many) or _meet(one, other[1:], many)
+    if other[0] == many:
+        return _meet(one, other[1:], many) or _meet(one[1:], other, many)
+    fits = _segments(one[0], other[0]) if many == "**" else ONE in (one[0], other[0]) or one[0] == other[0]
+    return fits and _meet(one[1:], other[1:], many)
+
+
+def _segments(one: str, other: str) -> bool:
+    return _meet(_letters(one), _letters(other), ANY)
+
+
+def _letters(segment: str) -> tuple[str, ...]:
+    """Its letters; a choice of letters counts as any letter."""
+    found = TOKEN.findall(segment)
+    return tuple(ANY if token[0] == "*" else ONE if token[0] == "[" and token[1:] else token[-1] for token in found)
+
+
+STEERING = "what configures agents is for people to write"
+OUR_FOLDERS = (".ralph", ".omc")
+OUR_FILES = ("prd.json", "progress.txt", ".last-branch")
+FOUND_IN = ("", "scripts/ralph")
+"""Files the engine keeps, and where: judged by what they say (stories, notes, events), not by a hat's globs."""
+LEFT = re.compile(rf"\.({'|'.join(map(re.escape, OUR_FILES))})\.\d+\.\d+")
+"""What a kill leaves of one that was being written."""
+
+
+def why_outside(hat: Hat, path: str, kept: Collection[str] = ()) -> str:
+    """Why this hat may not write there, "" when it may. `kept` are more files of the engine's own."""
+    if ours(path, kept):
+        return ""
+    if hat.write_denied and _matches(hat.write_denied, path):
+        return f"{hat.name} may not write there"
+    if hat.unsteered and configures_agents(path):
+        return STEERING
+    if hat.write_allowed is not None and not _matches(tuple(map(_anchor, hat.write_allowed)), path):
+        where = ", ".join(hat.write_allowed) or "nothing"
+        return f"{hat.name} may write {where} only"
+    return ""
+
+
+def outside(hat: Hat, changes: Iterable[PathChange], kept: Collection[str] = ()) -> tuple[PathChange, ...]:
+    """The changes that have to be undone, each with the reason."""
+    found = ((change, why_outside(hat, change.path, kept)) for change in changes)
+    return tuple(PathChange(change.path, change.how, why) for change, why in found if why)
+
+
+def ours(path: str, kept: Collection[str] = ()) -> bool:
+    """Whether the engine itself keeps this file. Its folder is not a file: as a link it would lead elsewhere."""
+    folder, _, name = path.rpartition("/")
+    return (
+        path in kept
+        or path.startswith(tuple(f"{ours}/" for ours in OUR_FOLDERS))
+        or (folder in FOUND_IN and (name in OUR_FILES or LEFT.fullmatch(name) is not None))
+    )
+
+
+def _anchor(glob: str) -> str:
+    """A folder that is allowed is the one at the top, not every one of that name."""
+    return f"/{glob}" if glob.endswith("/") and "/" not in glob[:-1] and not glob.startswith("!") else glob
+
+
+def _matches(globs: Sequence[str], path: str) -> bool:
+    # A glob's dot does not match a line break, which a path may hold.
+    return _spec(tuple(globs)).match_file(path.replace("\n", "\x01"))
+
+
+@lru_cache(maxsize=64)
+def _spec(globs: tuple[str, ...]) -> GitIgnoreSpec:
+    from pathspec import GitIgnoreSpec
+
+    lines = ("/**" if glob in (".", "./") else glob.removeprefix("./") for glob in globs)
+    return GitIgnoreSpec.from_lines(lines)

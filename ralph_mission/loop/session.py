@@ -1,0 +1,201 @@
+"""How long to wait after a turn that the provider, not the work, made fail. A time-out is neither: never waited for.
+
+One session, as a story: brief, play, look at what really changed, undo, verify, record.
+
+Ralplan, Ultrawork and Team are made of the same call.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+from ralph_mission.loop.model.items import LoopEvent
+from ralph_mission.loop.model.order import PLANNING, RunLimits, RunSpec
+from ralph_mission.loop.model.state import (
+    AgentTurn,
+    CheckResult,
+    Hat,
+    HatOutput,
+    PathChange,
+    RunSnapshot,
+    RunState,
+    Session,
+    SessionCommit,
+    SessionUsage,
+)
+from ralph_mission.loop.ports import RunPorts, SessionWork
+from ralph_mission.loop.prompt import session as prompt
+from ralph_mission.loop.prompt import situation
+from ralph_mission.loop.rules import routing, scope, verdicts
+from ralph_mission.loop.stories import judge
+from ralph_mission.safety.secrets import redact, redact_record, without
+
+FIRST_LIMIT = 60.0  # seconds: providers count requests and tokens by the minute
+
+
+def wait(limits: RunLimits, turn: AgentTurn, attempt: int) -> float | None:
+    """Seconds until the same session is tried again, None when it is not; `attempt` counts from 1.
+
+    The provider's own word on a limit is obeyed up to `longest_wait`; without one the wait doubles. A fault
+    is tried again `retries` times. A limit is waited for as long as the run may run.
+    """
+    if turn.failure == "rate_limit":
+        return min(turn.retry_after or FIRST_LIMIT * 2 ** min(attempt - 1, 10), limits.longest_wait)
+    if turn.failure == "server" and attempt <= limits.retries:
+        return max(turn.retry_after, limits.retry_pause)
+    return None
+
+
+TITLE = 60  # characters of an objective in a commit's title
+
+
+def play_session(order: RunSpec, state: RunState, board: RunSnapshot, hat: Hat | None, ports: RunPorts) -> HatOutput:
+    """Let `hat` (None: nobody in particular) play the next session, and keep of it what may stay.
+
+    What an agent does wrong is in the record; Trouble and interrupts pass through.
+    """
+    session = prompt.session_prompt(order, state, board, hat, ports.desk.run_dir)
+    session = replace(session, prompt=without(session.prompt, ports.secrets))
+    mark = ports.workplace.mark()
+    ports.desk.keep(replace(state, mark=mark), None)
+    try:
+        return _run_session(order, state, board, hat, ports, session, mark)
+    except KeyboardInterrupt:
+        raise CutOff((*ports.desk.restore(), *put_aside(ports, mark))) from None
+
+
+class CutOff(KeyboardInterrupt):  # an interrupt, and no error
+    """The interrupt of a session of which `changes` were undone or put aside, as after every session."""
+
+    def __init__(self, changes: tuple[PathChange, ...]) -> None:
+        super().__init__()
+        self.changes = changes
+
+
+def put_aside(ports: RunPorts, mark: str) -> tuple[PathChange, ...]:
+    """Put what a session left unfinished where a person finds it: it was not judged, so nothing of it counts."""
+    return (*ports.workplace.set_aside(mark), *ports.desk.put_back(ports.workplace.landed))
+
+
+def _run_session(
+    order: RunSpec, state: RunState, board: RunSnapshot, hat: Hat | None, ports: RunPorts, session: Session, mark: str
+) -> HatOutput:
+    ports.desk.brief(session.prompt)
+    turn = _patiently(order, state, ports, session)
+    if not turn.failure:  # else nobody may have read it
+        ports.desk.acknowledge(situation.pending_guidance(board))
+    changes, work = _keep_allowed(ports, session.hat, mark, board.paths.kept)
+    event, wrong = _record_event(order, ports, hat, turn, session)
+    output = HatOutput(
+        session.hat.name,
+        session.iteration,
+        event,
+        prompt.summary(redact(turn.text, ports.secrets)),
+        changes,
+        failure=turn.failure or ("event" if wrong else ""),
+        reason=redact(turn.detail if turn.failure else wrong, ports.secrets),
+        usage=turn.usage,
+        promised=not turn.failure and not wrong and _was_promised(order, turn, event),
+        refused=redact_record(turn.refused, ports.secrets),
+        agent=turn.agent,
+        calls=redact_record(turn.calls, ports.secrets),
+        left_running=redact_record(turn.left_running, ports.secrets),
+    )
+    return _settle_session(order, state, board, ports, output, work.messages)
+
+
+def _patiently(order: RunSpec, state: RunState, ports: RunPorts, session: Session) -> AgentTurn:
+    """The turn, tried again after what only the provider can mend, for as long as the run may run."""
+    deadline = ports.clock.now() + timedelta(seconds=order.limits.runtime - state.elapsed)
+    usage, attempt, before = SessionUsage(), 0, AgentTurn()
+    while True:
+        left = max(1.0, min(session.seconds, (deadline - ports.clock.now()).total_seconds()))
+        turn = ports.agent.play(replace(session, seconds=left), lambda: ports.desk.signal() == "cancel").after(before)
+        usage, attempt, before = usage + turn.usage, attempt + 1, turn
+        pause = wait(order.limits, turn, attempt)
+        if pause is None or ports.desk.signal() or ports.clock.now() + timedelta(seconds=pause) > deadline:
+            return replace(turn, usage=usage)
+        ports.voice.waiting(pause, turn.detail)
+        ports.clock.sleep(pause, lambda: bool(ports.desk.signal()))
+
+
+def _keep_allowed(
+    ports: RunPorts, hat: Hat, mark: str, kept_by_us: tuple[str, ...]
+) -> tuple[tuple[PathChange, ...], SessionWork]:
+    """What the session changed, with what was undone of it."""
+    mended = ports.desk.restore()
+    work = ports.workplace.changed(mark)
+    outside = scope.outside(hat, work.changes, kept_by_us)
+    gone = {change.path for change in outside}
+    kept = tuple(change for change in work.changes if change.path not in gone)
+    if outside:
+        ports.workplace.undo(mark, sorted(gone))
+        work = replace(ports.workplace.changed(mark), foreign=work.foreign)
+    return (*kept, *outside, *work.foreign, *mended), work
+
+
+def _record_event(
+    order: RunSpec, ports: RunPorts, hat: Hat | None, turn: AgentTurn, session: Session
+) -> tuple[LoopEvent | None, str]:
+    """The session's one event, recorded; and what is wrong with what it said."""
+    said = (*ports.desk.said(), *routing.events_in_text(turn.text, order.preset.promise))
+    if turn.failure:
+        return None, ""
+    event, wrong = routing.single_event(hat, said, order.preset.promise)
+    if event is None:
+        return None, wrong
+    full = replace(event, hat=session.hat.name, iteration=session.iteration, at=ports.clock.now())
+    full = redact_record(replace(full, issues=event.issues or verdicts.parse_issues(event)), ports.secrets)
+    ports.desk.record(full)
+    return full, wrong
+
+
+def _was_promised(order: RunSpec, turn: AgentTurn, event: LoopEvent | None) -> bool:
+    by_event = event is not None and event.topic == order.preset.promise
+    return by_event or routing.is_promised(turn.text, order.preset.promise)
+
+
+def _settle_session(
+    order: RunSpec, state: RunState, board: RunSnapshot, ports: RunPorts, output: HatOutput, messages: tuple[str, ...]
+) -> HatOutput:
+    """The record with what the state files say now: stories that pass, what landed, whether anything moved."""
+    after = ports.desk.board()
+    touched = any(not change.reverted and not scope.ours(change.path, board.paths.kept) for change in output.changes)
+    flipped = judge.flipped_stories(board.prd, after.prd)
+    checked = ports.workplace.verify() if flipped or touched else CheckResult()
+    judged = judge.judge_stories(order, state.item, board.prd, after.prd, checked)
+    # A check runs what the session wrote, and could flip stories that git does not see.
+    if judged.prd is not None and (checked.ran or judged.prd != after.prd):
+        ports.desk.stories(judged.prd)
+    message = judge.commit_message(judged.passed[0]) if judged.passed else _message(order, output, messages)
+    landed = _landed(order, ports, bool(judged.passed), without(message, ports.secrets))
+    passed = tuple(story.id for story in judged.passed)
+    complete = replace(
+        output,
+        changes=redact_record((*output.changes, *checked.undone), ports.secrets),
+        commits=redact_record(landed, ports.secrets),
+        passed=passed,
+        verification=redact_record(checked, ports.secrets),
+        reason="\n".join(filter(None, (output.reason, *judged.complaints))),
+        progressed=bool(passed or touched or board.tasks != after.tasks),
+    )
+    if entry := judge.log_entry(order, state.item, complete, after.notes, ports.clock.now()):
+        ports.desk.note(entry)
+    return complete
+
+
+def _landed(order: RunSpec, ports: RunPorts, passed: bool, message: str) -> tuple[SessionCommit, ...]:
+    """The commit of what was judged. Lists of stories are part of it when one passes, or where they are just files."""
+    lists = passed or not (order.preset.stories or order.kind == PLANNING)
+    announce = ports.desk.judged if passed else lambda _: None
+    made = ports.workplace.land(message, lists, announce)
+    return (SessionCommit(made, message.partition("\n")[0]),) if made else ()
+
+
+def _message(order: RunSpec, output: HatOutput, messages: tuple[str, ...]) -> str:
+    """What a session said of its own commits, else what it was for."""
+    if messages:
+        return "\n\n".join(messages)
+    who = f"{output.hat}, session" if output.hat else "session"
+    return f"{judge.one_line(order.objective, TITLE)} ({who} {output.iteration})"

@@ -1,0 +1,1 @@
+"""User stories: read, converted, checked, judged, and their log."""

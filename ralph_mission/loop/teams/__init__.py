@@ -1,0 +1,1 @@
+"""Runs with several roles: Ralplan, Ultrawork, Team."""

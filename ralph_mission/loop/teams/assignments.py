@@ -1,0 +1,179 @@
+"""What a planner or a lead hands out: tasks, and whose files are whose. What is unclear is refused, with why."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+from ralph_mission.loop.rules import scope
+from ralph_mission.loop.rules.tasks import ID
+
+FENCE = re.compile(r"```(?:json)?\s*\n(.*?)\n\s*```", re.DOTALL | re.IGNORECASE)
+MOST, MOST_GLOBS, LONGEST = 200, 200, 4_000
+"""Tasks or members; globs of all of them; characters of a description."""
+
+
+class UnclearAssignment(ValueError):
+    """This cannot be handed out; the words say why and are for who wrote it."""
+
+
+@dataclass(frozen=True, slots=True)
+class AssignedTask:
+    """A task with whoever owns it (`""`: whoever takes it), what may be written for it, and what it waits for."""
+
+    id: str
+    title: str
+    description: str = ""
+    files: tuple[str, ...] = ()
+    owner: str = ""
+    needs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A teammate, and the files that are nobody else's."""
+
+    name: str
+    files: tuple[str, ...]
+
+
+def parse_independent_tasks(payload: str) -> tuple[AssignedTask, ...]:
+    """Tasks that can be built at the same time: `{"tasks": [{id, title, description, files}]}`. Raises Unclear."""
+    pieces = _pieces(parse_document(payload))
+    for piece in pieces:
+        _check_files(piece.id, piece.files)
+    _strangers([(piece.id, piece.files) for piece in pieces])
+    return pieces
+
+
+def parse_company(payload: str, reserved: Iterable[str]) -> tuple[tuple[Member, ...], tuple[AssignedTask, ...]]:
+    """A team: `{"members": [{name, files}], "tasks": [{id, title, description, owner, needs}]}`. Raises Unclear."""
+    value = parse_document(payload)
+    members = tuple(Member(_id(row, "name"), _files(row)) for row in _rows(value, "members"))
+    if not members:
+        raise UnclearAssignment("there are no members")
+    _distinct([member.name for member in members], "members")
+    if taken := {member.name for member in members} & set(reserved):
+        raise UnclearAssignment(f"{', '.join(sorted(taken))} is somebody else's name")
+    for member in members:
+        _check_files(member.name, member.files)
+    _strangers([(member.name, member.files) for member in members])
+    return members, parse_delegated_tasks(value, members, ())
+
+
+def parse_delegated_tasks(
+    value: Mapping[str, Any], members: Sequence[Member], known: Iterable[str]
+) -> tuple[AssignedTask, ...]:
+    """The tasks in `value`, each with one of `members` as its owner; ids are new among `known`. Raises Unclear."""
+    pieces, there = _pieces(value), set(known)
+    files = {member.name: member.files for member in members}
+    _distinct([*there, *(piece.id for piece in pieces)], "tasks")
+    there |= {piece.id for piece in pieces}
+    for piece in pieces:
+        if piece.owner not in files:
+            raise UnclearAssignment(f"task {piece.id}: {piece.owner or 'nobody'} is not one of {', '.join(files)}")
+        if unknown := [need for need in piece.needs if need not in there]:
+            raise UnclearAssignment(f"task {piece.id} needs {', '.join(unknown)}, which is no task")
+    if circle := _circle(pieces):
+        raise UnclearAssignment(f"these tasks wait for each other: {', '.join(circle)}")
+    return pieces
+
+
+def parse_document(payload: str) -> Mapping[str, Any]:
+    """The JSON object in a payload, alone or in a fence. Raises Unclear."""
+    fenced = FENCE.search(payload)
+    try:
+        value = json.loads(fenced[1] if fenced else payload)
+    except (ValueError, RecursionError):
+        raise UnclearAssignment("the payload is not the JSON that was asked for") from None
+    if not isinstance(value, dict):
+        raise UnclearAssignment("the payload is not a JSON object")
+    return value
+
+
+def _pieces(value: Mapping[str, Any]) -> tuple[AssignedTask, ...]:
+    pieces = tuple(
+        AssignedTask(
+            _id(row, "id"), _one_line_of(row, "title"), _text(row, "description"), _files(row), _text(row, "owner"),
+            _list(row, "needs"),
+        )
+        for row in _rows(value, "tasks")
+    )  # fmt: skip  # one value
+    if not pieces:
+        raise UnclearAssignment("there are no tasks")
+    _distinct([piece.id for piece in pieces], "tasks")
+    return pieces
+
+
+def _circle(pieces: Sequence[AssignedTask]) -> tuple[str, ...]:
+    """What is left when whatever waits for nothing that is left is taken away, again and again."""
+    left = {piece.id: piece.needs for piece in pieces}
+    while free := [name for name, needs in left.items() if not left.keys() & set(needs)]:
+        for name in free:
+            del left[name]
+    return tuple(left)
+
+
+def _rows(value: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
+    rows = value.get(name)
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise UnclearAssignment(f"{name} is not a list of objects")
+    if len(rows) > MOST:
+        raise UnclearAssignment(f"{len(rows)} {name} are too many, {MOST} is the most")
+    return rows
+
+
+def _text(row: Mapping[str, Any], name: str) -> str:
+    value = row.get(name, "")
+    if not isinstance(value, str) or len(value) > LONGEST:
+        raise UnclearAssignment(f"{name} is not a text of at most {LONGEST} characters")
+    return value.strip()
+
+
+def _one_line_of(row: Mapping[str, Any], name: str) -> str:
+    if not (text := " ".join(_text(row, name).split())):
+        raise UnclearAssignment(f"a task has no {name}")
+    return text
+
+
+def _id(row: Mapping[str, Any], name: str) -> str:
+    found = _text(row, name)
+    if not ID.fullmatch(found):
+        raise UnclearAssignment(f"{found[:70]!r} is no {name}: letters, digits, . _ -")
+    return found
+
+
+def _list(row: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    value = row.get(name, [])
+    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+        raise UnclearAssignment(f"{name} is not a list of texts")
+    return tuple(value)
+
+
+def _files(row: Mapping[str, Any]) -> tuple[str, ...]:
+    found = _list(row, "files")
+    if why := next(filter(None, map(scope.wrong, found)), ""):
+        raise UnclearAssignment(why)
+    return tuple(map(scope.plain, found))
+
+
+def _check_files(name: str, files: tuple[str, ...]) -> None:
+    if not files:
+        raise UnclearAssignment(f"{name} has no files: say which it may write")
+
+
+def _distinct(names: Sequence[str], what: str) -> None:
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise UnclearAssignment(f"{what} with the same name: {', '.join(twice)}")
+
+
+def _strangers(owned: Sequence[tuple[str, tuple[str, ...]]]) -> None:
+    if sum(len(files) for _, files in owned) > MOST_GLOBS:
+        raise UnclearAssignment(f"more than {MOST_GLOBS} globs: name folders")
+    for (one, mine), (other, theirs) in combinations(owned, 2):
+        if met := scope.meet(mine, theirs):
+            raise UnclearAssignment(f"{one} and {other} would write the same files: {met[0]} and {met[1]}")

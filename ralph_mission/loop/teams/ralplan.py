@@ -1,0 +1,339 @@
+"""What a critic's verdict on a plan says, section by section. What nobody understands approves nothing.
+
+Ralplan: a plan that survived its critic before anything is built (seed 001).
+
+Planner → Critic and Architect, side by side and blind to each other → Planner, until the Critic's verdict approves
+every section, at most five rounds. What is approved is frozen for the Planner; the Critic itself may take it back.
+Every session plays apart: no plan ever changes the checkout, and no reviewer can read what the other one said.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from ralph_mission.loop.model.items import LoopEvent
+from ralph_mission.loop.model.order import RunEnding, RunResult, RunSpec
+from ralph_mission.loop.model.state import PLANNED, START, VERIFICATION_FAILED, Hat
+from ralph_mission.loop.ports import ArtifactStore, ParallelResult, RunPorts, SessionPool
+from ralph_mission.loop.teams import sections
+from ralph_mission.loop.teams.assignments import UnclearAssignment, parse_document
+from ralph_mission.loop.teams.stage import Orchestration, SessionPart, run_orchestration
+from ralph_mission.safety.text import truncate
+
+APPROVALS, REFUSALS = ("approve", "approved", "accept", "accepted"), ("reject", "rejected", "revise")
+NONE_GIVEN = "rejected without a reason"
+MOST, LONGEST = 100, 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class PlanObjection:
+    """What has to change; `section` "" is the plan as a whole."""
+
+    section: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Critique:
+    """The sections that may stay as they are, and everything that speaks against the others."""
+
+    approved: frozenset[str] = frozenset()
+    objections: tuple[PlanObjection, ...] = ()
+
+
+def parse_critique(payload: str, names: Sequence[str]) -> Critique:
+    """A verdict on the sections `names`.
+
+    `{"verdict": "approve|reject", "objections": […], "sections": [{"section", "verdict", "objections": […]}]}`; an
+    approval of the whole counts for sections that are not mentioned, when nothing at all speaks against it.
+    """
+    try:
+        return _parse_critique(parse_document(payload), names)
+    except UnclearAssignment as unclear:
+        why = f"the verdict cannot be understood ({unclear}): {truncate(payload, 200)}"
+        return Critique(objections=(PlanObjection("", why),))
+
+
+def _parse_critique(value: Mapping[str, Any], names: Sequence[str]) -> Critique:
+    known = {name.casefold(): name for name in names}
+    approved, objections = set[str](), [PlanObjection("", text) for text in _texts(value)]
+    for row in _rows(value):
+        name = str(row.get("section") or row.get("name") or "").strip().removeprefix("##").strip()
+        section, said = known.get(name.casefold(), ""), _texts(row)
+        if _approves(row) and not said:
+            approved.add(section)
+        else:
+            told = f"{name}: " if not section and name else ""
+            objections += [PlanObjection(section, told + text) for text in said or (NONE_GIVEN,)]
+    approved -= {objection.section for objection in objections} | {""}
+    if "verdict" in value and _approves(value) and not objections:
+        approved = set(names)
+    if "verdict" in value and not _approves(value) and not objections:
+        objections.append(PlanObjection("", NONE_GIVEN))
+    return Critique(frozenset(approved), tuple(objections[:MOST]))
+
+
+def _approves(row: Mapping[str, Any]) -> bool:
+    word = str(row.get("verdict", "")).strip().lower()
+    if word not in (*APPROVALS, *REFUSALS):
+        raise UnclearAssignment(f"{word[:40]!r} is neither approve nor reject")
+    return word in APPROVALS
+
+
+def _rows(value: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    rows = value.get("sections", [])
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise UnclearAssignment("sections is not a list of objects")
+    if not rows and "verdict" not in value:
+        raise UnclearAssignment("it has neither a verdict nor sections")
+    return rows
+
+
+def _texts(row: Mapping[str, Any]) -> tuple[str, ...]:
+    """Objections; one that is no text speaks against it all the same."""
+    value = row.get("objections") or []
+    texts = value if isinstance(value, list) else [value]
+    return tuple(truncate(" ".join(str(text).split()), LONGEST) or NONE_GIVEN for text in texts[:MOST])
+
+
+ROUNDS, FIXES = 5, 3
+PLAN, TABLE, OBJECTIONS = "plan.md", "plan.json", "objections.md"
+"""The plan, for people and sessions; what is approved and objected to, for whoever goes on, and for the planner."""
+REJECTED, APPROVED, JUDGED, ADVISED, BUILT = (
+    "plan.rejected", "plan.approved", "plan.verdict", "plan.advice", "build.complete",
+)  # fmt: skip  # one list
+
+PLANNER = Hat(
+    "planner", (START, REJECTED), (PLANNED,), PLANNED, "writes the plan, and revises what was objected to",
+    "Write the plan into `.ralph/plan.md`: a line `# Title`, then sections that start with `## Name` and that can each "
+    "be built and judged alone. Say what changes where, what can fail, and how it is proven. When a plan is there, "
+    "revise it: answer every objection (in full in `.ralph/objections.md`), "
+    "weigh the Architect's advice, and leave approved sections as they are.",
+    write_allowed=(),
+)  # fmt: skip  # its text as it stands in the prompt
+CRITIC = Hat(
+    "critic", (PLANNED,), (JUDGED,), "", "finds what is wrong with a plan before it costs anything",
+    "Read `.ralph/plan.md` and the code it speaks of. Judge each section that is not approved yet: what is missing, "
+    "what will fail, what cannot be proven. An objection is specific: \"no handling of a token that expires while it "
+    "is refreshed\", never \"this is bad\". The text of your event is JSON: "
+    '{"sections": [{"section": "Name", "verdict": "approve|reject", "objections": ["…"]}], '
+    '"objections": ["what is wrong with the plan as a whole"]}. A section that you do not name is not approved. '
+    "Reject an approved section only when it turned out wrong.",
+    write_allowed=(),
+)  # fmt: skip  # as above
+ARCHITECT = Hat(
+    "architect", (PLANNED,), (ADVISED,), ADVISED, "says how the parts should fit together",
+    "Read `.ralph/plan.md` and the code it speaks of. Say in the text of your event how it should be structured: which "
+    "modules, which boundaries, what to take from what is there. You advise; you do not approve.",
+    write_allowed=(),
+)  # fmt: skip  # as above
+BUILDER = Hat(
+    "builder", (APPROVED,), (BUILT,), BUILT, "builds approved sections while the rest of the plan is revised",
+    "Build the sections of the event, as `.ralph/plan.md` has them, and nothing of the others.",
+)  # fmt: skip  # as above
+FIXER = replace(
+    BUILDER, triggers=(VERIFICATION_FAILED,),
+    instructions="All of `.ralph/plan.md` is built. Mend the cause of what the checks of the event say, and leave the "
+    "checks alone.",
+)  # fmt: skip  # as above
+
+
+@dataclass(frozen=True, slots=True)
+class ConsensusState:
+    """Where a consensus stands: finished rounds, approved sections (name -> text), what speaks against the rest."""
+
+    rounds: int = 0
+    approved: Mapping[str, str] = field(default_factory=dict)
+    built: tuple[str, ...] = ()
+    objections: tuple[PlanObjection, ...] = ()
+    advice: str = ""
+
+
+def run_ralplan(
+    order: RunSpec, ports: RunPorts, crew: SessionPool, papers: ArtifactStore, rounds: int = ROUNDS, build: bool = False
+) -> RunResult:
+    """Plan `order.objective` until the Critic approves: "complete", or "rounds" with the objections and the plan kept.
+
+    `build`: approved sections are built while the others are revised, the rest when all are approved, until the checks
+    are green; `plan.json` says which were.
+    """
+    return run_orchestration(order, ports, crew, papers, lambda stage: _agree(stage, rounds, build))
+
+
+def _agree(stage: Orchestration, rounds: int, build: bool) -> RunEnding:
+    table = _load_state(stage, rounds)
+    if stage.fresh:
+        stage.papers.write(PLAN, "")
+    while not _is_agreed(table, stage.papers.read(PLAN)):
+        if table.rounds == rounds:
+            return _never(table)
+        table = _round(stage, table, build)
+        _keep(stage, table)
+    stage.say(APPROVED, f"{len(table.approved)} sections in round {table.rounds}")
+    done = f"the critic approved the plan in round {table.rounds}"
+    return _build(stage, table, done) if build else RunEnding("complete", done, "it is .ralph/plan.md")
+
+
+def _is_agreed(table: ConsensusState, plan: str) -> bool:
+    names = set(sections.section_names(plan))
+    return (
+        bool(names)
+        and not sections.find_section_faults(plan)
+        and not table.objections
+        and names <= table.approved.keys()
+    )
+
+
+# --- a round -------------------------------------------------------------------------
+
+
+def _round(stage: Orchestration, table: ConsensusState, build: bool) -> ConsensusState:
+    drafted = _draft(stage, table, build)
+    plan = stage.papers.read(PLAN)
+    unfit = sections.find_section_faults(plan)
+    judged = _refuse_draft(drafted, unfit) if unfit else _judge(stage, drafted, plan)
+    return replace(judged, rounds=table.rounds + 1)
+
+
+def _draft(stage: Orchestration, table: ConsensusState, build: bool) -> ConsensusState:
+    """The plan revised, what is approved as it was; meanwhile a builder takes what is approved and not built."""
+    before = stage.papers.read(PLAN)
+    parts = [_planner(table, before)]
+    due = _due(table) if build else ()
+    if due:
+        parts.append(_builder(table, due, before))
+    dones = {done.name: done for done in stage.together(parts)}
+    drafted = dones["planner"]
+    if not _through(drafted):
+        drafted = stage.insist([parts[0]])["planner"]
+    plan, put_back = sections.freeze_sections(table.approved, drafted.papers.get(PLAN, before))
+    stage.papers.write(PLAN, plan)
+    if put_back:
+        stage.say("plan.frozen", f"put back as approved: {', '.join(put_back)}")
+    done = dones.get("builder")
+    built = due if done and _through(done) and not done.conflicts else ()
+    return replace(table, built=(*table.built, *built))
+
+
+def _planner(table: ConsensusState, plan: str) -> SessionPart:
+    told = _objection_text(table) if table.objections else ""
+    return SessionPart(
+        "planner",
+        PLANNER,
+        LoopEvent(REJECTED, told) if told else LoopEvent(START),
+        papers={PLAN: plan, OBJECTIONS: told},
+    )
+
+
+def _builder(table: ConsensusState, due: tuple[str, ...], plan: str) -> SessionPart:
+    payload = "\n".join(table.approved[name] for name in due)
+    return SessionPart("builder", BUILDER, LoopEvent(APPROVED, payload), papers={PLAN: plan})
+
+
+def _due(table: ConsensusState) -> tuple[str, ...]:
+    return tuple(name for name in table.approved if name not in table.built)
+
+
+def _judge(stage: Orchestration, table: ConsensusState, plan: str) -> ConsensusState:
+    """The verdict and the advice, each from a session that was told the same and nothing of the other."""
+    approved = ", ".join(table.approved) or "none"
+    event = LoopEvent(PLANNED, f"Approved so far: {approved}. Sections: {', '.join(sections.section_names(plan))}")
+    parts = [
+        SessionPart("critic", CRITIC, event, papers={PLAN: plan}),
+        SessionPart("architect", ARCHITECT, event, papers={PLAN: plan}),
+    ]
+    said = {name: _payload(done) for name, done in stage.insist(parts).items()}
+    verdict = parse_critique(said["critic"], sections.section_names(plan))
+    return replace(_weigh_verdict(table, verdict, plan), advice=said["architect"])
+
+
+def _weigh_verdict(table: ConsensusState, verdict: Critique, plan: str) -> ConsensusState:
+    """What is newly approved is added, what is objected to is taken back. What is built cannot be unbuilt: an
+    objection to it is one to the plan, which has to mend it in another section."""
+    texts = {section.name: section.text for section in sections.split_sections(plan) if section.name}
+    moved = tuple(
+        PlanObjection("", f"{one.section} is built already: {one.text}") if one.section in table.built else one
+        for one in verdict.objections
+    )
+    refused = {one.section for one in moved}
+    approved = {
+        name: text for name, text in texts.items()
+        if name not in refused and (name in table.approved or name in verdict.approved)
+    }  # fmt: skip  # one mapping
+    silent = tuple(
+        PlanObjection(name, "the critic has not approved it")
+        for name in texts
+        if name not in approved | dict.fromkeys(refused)
+    )
+    return replace(table, approved=approved, objections=(*moved, *(() if moved else silent)))
+
+
+def _build(stage: Orchestration, table: ConsensusState, done: str) -> RunEnding:
+    """What is not built yet, here: nobody else plays any more. Then what the checks still say."""
+    if due := _due(table):
+        stage.play(_builder(table, due, ""))
+        _keep(stage, replace(table, built=(*table.built, *due)))
+    for fixed in range(FIXES + 1):
+        checks = stage.ports.workplace.verify()
+        if checks.green:
+            return stage.finished(f"{done}, and all of it is built")
+        if fixed < FIXES:
+            stage.play(SessionPart("builder", FIXER, LoopEvent(VERIFICATION_FAILED, checks.said)))
+    what = f"{done}, and the checks are red after {FIXES} fixes: {checks.said.strip()[-500:]}"
+    return RunEnding("rounds", what, "mend it, or say how with ralph guidance, then --continue")
+
+
+def _refuse_draft(table: ConsensusState, why: str) -> ConsensusState:
+    return replace(table, objections=(PlanObjection("", why),), advice="")
+
+
+# --- words ---------------------------------------------------------------------------
+
+
+def _objection_text(table: ConsensusState) -> str:
+    lines = [f"- {one.section or 'the plan'}: {one.text}" for one in table.objections]
+    approved = f"Approved, leave as they are: {', '.join(table.approved)}." if table.approved else ""
+    advice = f"The Architect advises:\n{table.advice}" if table.advice else ""
+    return "\n".join(filter(None, ("What speaks against the plan:", *lines, approved, advice)))
+
+
+def _never(table: ConsensusState) -> RunEnding:
+    listed = "; ".join(f"{one.section or 'the plan'}: {one.text}" for one in table.objections[:10])
+    what = f"the critic was not satisfied in {table.rounds} rounds: {listed}"
+    return RunEnding("rounds", what, "mend .ralph/plan.md, or say with ralph guidance what counts, then --continue")
+
+
+def _payload(done: ParallelResult) -> str:
+    return done.output.event.payload if done.output and done.output.event else ""
+
+
+def _through(done: ParallelResult) -> bool:
+    return done.output is not None and not done.output.failure
+
+
+# --- between two processes -----------------------------------------------------------
+
+
+def _keep(stage: Orchestration, table: ConsensusState) -> None:
+    stage.papers.write(TABLE, json.dumps(asdict(table), indent=2, ensure_ascii=False) + "\n")
+
+
+def _load_state(stage: Orchestration, rounds: int) -> ConsensusState:
+    """Where an earlier process left it; whoever goes on after the last round has looked, and gets as many again."""
+    if stage.fresh:
+        return ConsensusState()
+    try:
+        value = json.loads(stage.papers.read(TABLE))
+        table = ConsensusState(
+            int(value["rounds"]),
+            {str(name): str(text) for name, text in value["approved"].items()},
+            tuple(map(str, value["built"])),
+            tuple(PlanObjection(str(one["section"]), str(one["text"])) for one in value["objections"]),
+            str(value["advice"]),
+        )
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return ConsensusState()
+    return table if table.rounds < rounds else replace(table, rounds=0)

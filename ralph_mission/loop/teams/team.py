@@ -1,0 +1,297 @@
+"""Team: a Lead who plans and delegates, teammates with files of their own, a Tester, bounded fix loops (seed 001).
+
+Teammates work side by side, each on the first of their tasks that waits for nothing. What somebody wrote outside of
+their files is undone and told to the Lead, as is a conflict: the Lead says how to go on. What the Tester finds goes
+to the owner of the file.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from ralph_mission.loop.model.items import LoopEvent, ReviewIssue
+from ralph_mission.loop.model.order import RunEnding, RunResult, RunSpec
+from ralph_mission.loop.model.state import PLANNED, START, VERDICT, VERIFICATION_FAILED, CheckResult, Hat
+from ralph_mission.loop.ports import ArtifactStore, ParallelResult, RunPorts, SessionPool
+from ralph_mission.loop.rules import scope, verdicts
+from ralph_mission.loop.teams import assignments
+from ralph_mission.loop.teams.assignments import AssignedTask, Member, UnclearAssignment
+from ralph_mission.loop.teams.stage import Orchestration, RunOver, SessionPart, run_orchestration
+from ralph_mission.loop.teams.ultrawork import PLANS, REFUSED, TaskProgress, after, trouble
+
+FIXES = 3
+"""Fix loops."""
+LIST = "team.json"
+TROUBLE, DECISION, BUILT, TESTED = "team.trouble", "lead.decision", "build.complete", "verification.passed"
+FIX = "Mend what the tester found"
+"""The title of a task of a fix loop; one that fails is the next loop's, or the end's."""
+RESERVED = ("lead", "tester")
+
+LEAD = Hat(
+    "lead", (START, REFUSED), (PLANNED,), "", "plans, delegates, and resolves what teammates cannot",
+    "Make the plan: which teammates are needed, which files are whose, which tasks each of them has. No two own the "
+    "same files, and every task is one teammate's. The text of your event is JSON: "
+    '{"members": [{"name": "backend", "files": ["api/**", "tests/api/**"]}], '
+    '"tasks": [{"id": "users", "title": "…", "description": "what to build, and how it is proven", '
+    '"owner": "backend", "needs": []}]}. `needs` names tasks that come before; what needs nothing starts at once.',
+    write_allowed=(),
+)  # fmt: skip  # its text as it stands in the prompt
+JUDGE = replace(
+    LEAD,
+    triggers=(TROUBLE,),
+    publishes=(DECISION,),
+    instructions="Teammates met what they cannot resolve alone; the event says what. Decide. The text of your event is "
+    'JSON: {"advice": "what everybody has to know", "tasks": [{"id", "title", "description", "owner", "needs"}]}, '
+    "whose tasks are new ones for the owners of the files; leave them out when none is needed.",
+)
+TESTER = Hat(
+    "tester", (BUILT,), (TESTED, VERIFICATION_FAILED), "", "proves that it works, or shows where it does not",
+    "Try what was built: run it and its tests. When all of it does what it should, say so. Else the text of your event "
+    'is JSON: {"issues": [{"file": "api/users.py", "line": 12, "severity": "critical|major|minor", "message": "…"}]}, '
+    "where `file` is the one that has to change: its owner is asked.",
+    write_allowed=(),
+)  # fmt: skip  # as above
+
+
+@dataclass(frozen=True, slots=True)
+class TeamState:
+    """Where a team stands: whose files are whose, the tasks on their way, what the Lead wants everybody to know."""
+
+    members: tuple[Member, ...]
+    works: tuple[TaskProgress, ...]
+    advice: str = ""
+
+
+def run_team(
+    order: RunSpec, ports: RunPorts, crew: SessionPool, papers: ArtifactStore, fixes: int = FIXES
+) -> RunResult:
+    """Do `order.objective` with a team.
+
+    "complete"; "rounds" when the Tester still finds faults after `fixes` loops; "stuck" when the Lead makes no plan
+    that can be handed out, or when tasks failed (the others are built and tested).
+    """
+    return run_orchestration(order, ports, crew, papers, lambda stage: _run_team(stage, fixes))
+
+
+def _run_team(stage: Orchestration, fixes: int) -> RunEnding:
+    company = _run_waves(stage, _load(stage) or _delegate(stage))
+    if not any(work.status == "done" for work in company.works):
+        return _unbuilt(company)
+    for loop in range(fixes + 1):
+        issues = _test(stage, company)
+        if not issues:
+            return (
+                _unbuilt(company)
+                if _failed_works(company)
+                else stage.finished(f"{len(company.works)} tasks built and tested")
+            )
+        if loop == fixes:
+            return _not_fixed(issues, fixes)
+        company = _run_waves(stage, _route_issues(stage, company, issues, loop + 1))
+    raise AssertionError("the last loop returns")
+
+
+# --- the lead ------------------------------------------------------------------------
+
+
+def _delegate(stage: Orchestration) -> TeamState:
+    event, wrong = LoopEvent(START), ""
+    for _ in range(PLANS):
+        output = stage.play(SessionPart("plan", LEAD, event))
+        try:
+            members, pieces = assignments.parse_company(output.event.payload if output.event else "", RESERVED)
+        except UnclearAssignment as unclear:
+            wrong = str(unclear)
+            event = LoopEvent(REFUSED, f"Nothing was handed out, because {wrong}. Plan anew.")
+            continue
+        return _save(stage, TeamState(members, tuple(map(TaskProgress, pieces))))
+    raise RunOver(RunEnding("stuck", f"the lead made no plan: {wrong}", "write one yourself, or run it without a team"))
+
+
+def _ask_lead(stage: Orchestration, company: TeamState, told: Sequence[str]) -> TeamState:
+    """What the Lead makes of it: advice for everybody, and more tasks where they can be handed out."""
+    output = stage.play(SessionPart("decide", JUDGE, LoopEvent(TROUBLE, "\n".join(told))))
+    payload = output.event.payload if output.event else ""
+    try:
+        value = assignments.parse_document(payload)
+        more = _more(value, company) if value.get("tasks") else ()
+    except UnclearAssignment:
+        return _save(stage, replace(company, advice=payload))
+    advice = str(value.get("advice", ""))
+    return _save(stage, replace(company, works=(*company.works, *map(TaskProgress, more)), advice=advice))
+
+
+def _more(value: Any, company: TeamState) -> tuple[AssignedTask, ...]:
+    pieces = assignments.parse_delegated_tasks(value, company.members, [work.piece.id for work in company.works])
+    return pieces if len(pieces) + len(company.works) <= assignments.MOST else ()
+
+
+# --- the teammates -------------------------------------------------------------------
+
+
+def _run_waves(stage: Orchestration, company: TeamState) -> TeamState:
+    """Wave after wave: each teammate the next of their tasks; between two the Lead hears what went wrong."""
+    while wave := _wave(company):
+        dones = {done.name: done for done in stage.together([_part(company, work) for work in wave])}
+        works = tuple(_settle_task(work, dones[work.piece.id]) if work in wave else work for work in company.works)
+        company = _save(stage, replace(company, works=works, advice=""))
+        if told := [
+            f"{work.piece.owner}, {name}: {why}" for work in wave for name, why in _session_trouble(work, dones)
+        ]:
+            company = _ask_lead(stage, company, told)
+    return _save(stage, replace(company, works=tuple(_hopeless(work) for work in company.works)))
+
+
+def _wave(company: TeamState) -> list[TaskProgress]:
+    """The first task of each teammate that waits for nothing. Whoever met others' work goes again alone."""
+    done = {work.piece.id for work in company.works if work.status == "done"}
+    ready = [work for work in company.works if work.status == "todo" and done.issuperset(work.piece.needs)]
+    again = [work for work in ready if work.tries]
+    first = {work.piece.owner: work for work in reversed(ready)}
+    return again[:1] or [work for work in ready if first[work.piece.owner] is work]
+
+
+def _part(company: TeamState, work: TaskProgress) -> SessionPart:
+    piece = work.piece
+    files = next(member.files for member in company.members if member.name == piece.owner)
+    hat = Hat(
+        piece.owner, (PLANNED,), (BUILT,), BUILT, "a teammate with files of their own",
+        "Do the task of the event. The other teammates own all other files: say in the text of your event what you "
+        "need of them.",
+        write_allowed=files,
+    )  # fmt: skip  # its text as it stands in the prompt
+    event = LoopEvent(PLANNED, "\n".join(filter(None, (f"{piece.id}: {piece.title}", piece.description))))
+    advice = f"The Lead says: {company.advice}" if company.advice else ""
+    return SessionPart(piece.id, hat, event, piece.id, "\n".join(filter(None, (work.why, advice))))
+
+
+def _settle_task(work: TaskProgress, done: ParallelResult) -> TaskProgress:
+    """A task after a session for it. What was written outside is undone and told; it does not undo the task."""
+    clean = bool(done.output and not done.output.failure and not done.conflicts)
+    return replace(work, status="done", tries=work.tries + 1, why="") if clean else after(work, done)
+
+
+def _session_trouble(work: TaskProgress, dones: dict[str, ParallelResult]) -> list[tuple[str, str]]:
+    why = trouble(dones[work.piece.id])
+    return [(work.piece.id, why)] if why else []
+
+
+def _hopeless(work: TaskProgress) -> TaskProgress:
+    """Nothing is ready any more: what is left waits for what failed."""
+    waits = f"it waits for {', '.join(work.piece.needs)}, which failed"
+    return replace(work, status="failed", why=waits) if work.status == "todo" else work
+
+
+# --- the tester ----------------------------------------------------------------------
+
+
+def _test(stage: Orchestration, company: TeamState) -> tuple[ReviewIssue, ...]:
+    """What is wrong, by the project's checks and by the Tester; () when both are content."""
+    checks = stage.ports.workplace.verify()
+    rows = "\n".join(
+        f"- {work.piece.id} ({work.status}, {work.piece.owner}): {work.piece.title}" for work in company.works
+    )
+    output = stage.play(SessionPart("test", TESTER, LoopEvent(BUILT, rows), feedback=_red(checks)))
+    event = output.event or LoopEvent(VERIFICATION_FAILED)
+    red = () if checks.green else (ReviewIssue(_red(checks)),)
+    if event.topic == TESTED:
+        return red
+    return verdicts.parse_issues(replace(event, topic=VERDICT)) or red or (ReviewIssue("the tester names nothing"),)
+
+
+def _route_issues(stage: Orchestration, company: TeamState, issues: Sequence[ReviewIssue], loop: int) -> TeamState:
+    """A task for each owner of a file that has to change. The Lead says whose the rest is; it is everybody's if not."""
+    owners = {issue: _owner(company, issue) for issue in issues}
+    nobodys = [issue for issue, owner in owners.items() if not owner]
+    before = company.works
+    if nobodys:
+        company = _ask_lead(stage, company, [f"nobody owns this: {_line(issue)}" for issue in nobodys])
+    lost = nobodys if company.works == before else []
+    found = {
+        member.name: [issue for issue, owner in owners.items() if owner == member.name] + lost
+        for member in company.members
+    }
+    taken = {work.piece.id for work in company.works}
+    more = [
+        TaskProgress(AssignedTask(_free(f"fix-{loop}-{name}", taken), FIX, _lines(mine), owner=name))
+        for name, mine in found.items() if mine
+    ]  # fmt: skip  # one list
+    return _save(stage, replace(company, works=(*company.works, *more)))
+
+
+def _owner(company: TeamState, issue: ReviewIssue) -> str:
+    path = issue.file.removeprefix("./")
+    if not path or path.startswith("/") or scope.ours(path):
+        return ""
+    hats = (Hat(member.name, write_allowed=member.files) for member in company.members)
+    return next((hat.name for hat in hats if not scope.why_outside(hat, path)), "")
+
+
+def _free(name: str, taken: set[str]) -> str:
+    return next(
+        one for one in (name, *(f"{name}.{number}" for number in range(2, 2 * assignments.MOST))) if one not in taken
+    )
+
+
+# --- words ---------------------------------------------------------------------------
+
+
+def _lines(issues: Sequence[ReviewIssue]) -> str:
+    return "\n".join(map(_line, issues))[: assignments.LONGEST]
+
+
+def _line(issue: ReviewIssue) -> str:
+    place = f"{issue.file}{f':{issue.line}' if issue.line else ''}: " if issue.file else ""
+    return f"- [{issue.severity}] {place}{issue.message}"
+
+
+def _red(checks: CheckResult) -> str:
+    return "" if checks.green else f"The checks are red:\n{checks.said}"
+
+
+def _not_fixed(issues: Sequence[ReviewIssue], fixes: int) -> RunEnding:
+    found = "; ".join(" ".join(_line(issue)[2:].split()) for issue in issues[:10])
+    return RunEnding(
+        "rounds", f"not mended in {fixes} fix loops: {found}", "say how with ralph guidance, then --continue"
+    )
+
+
+def _unbuilt(company: TeamState) -> RunEnding:
+    listed = "; ".join(
+        f"{work.piece.id} ({work.piece.owner}): {work.why.splitlines()[0]}" for work in _failed_works(company)
+    )
+    return RunEnding("stuck", f"tasks failed: {listed}", "--continue tries them again; the others are built")
+
+
+def _failed_works(company: TeamState) -> list[TaskProgress]:
+    return [work for work in company.works if work.status == "failed" and work.piece.title != FIX]
+
+
+# --- between two processes -----------------------------------------------------------
+
+
+def _save(stage: Orchestration, company: TeamState) -> TeamState:
+    rows = [
+        asdict(work.piece) | {"status": work.status, "tries": work.tries, "why": work.why} for work in company.works
+    ]
+    value = {"members": [asdict(member) for member in company.members], "tasks": rows, "advice": company.advice}
+    stage.papers.write(LIST, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+    return company
+
+
+def _load(stage: Orchestration) -> TeamState | None:
+    """What an earlier process left; what failed then gets its tries again. None when nobody can tell."""
+    if stage.fresh:
+        return None
+    text = stage.papers.read(LIST)
+    try:
+        members, pieces = assignments.parse_company(text, RESERVED)
+        value = assignments.parse_document(text)
+    except UnclearAssignment:
+        return None
+    rows = zip(pieces, value["tasks"], strict=True)
+    works = tuple(TaskProgress(piece, "done" if row.get("status") == "done" else "todo") for piece, row in rows)
+    return TeamState(members, works, str(value.get("advice", "")))

@@ -1,0 +1,217 @@
+"""Ultrawork: many builders at once on files that are nobody else's, one merge, one reviewer (seed 001).
+
+Planner → tasks with disjoint files → builders apart, merged in the order of the tasks → one Reviewer on the whole →
+Fixer, a bounded number of times. A builder that crashes, leaves its files or meets another one's work harms nobody:
+its task is tried once more, alone, on what was merged; then it is failed, and the run says so.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Literal
+
+from ralph_mission.loop.hats import patterns
+from ralph_mission.loop.model.items import LoopEvent
+from ralph_mission.loop.model.order import RunEnding, RunResult, RunSpec
+from ralph_mission.loop.model.state import PLANNED, START, VERDICT, VERIFICATION_FAILED, CheckResult, Hat, HatOutput
+from ralph_mission.loop.ports import ArtifactStore, ParallelResult, RunPorts, SessionPool
+from ralph_mission.loop.rules import routing
+from ralph_mission.loop.teams import assignments
+from ralph_mission.loop.teams.assignments import AssignedTask, UnclearAssignment
+from ralph_mission.loop.teams.stage import Orchestration, RunOver, SessionPart, run_orchestration
+
+FIXES, TRIES, PLANS = 3, 2, 2
+"""Sessions of the Fixer, of the Builder for one task, of the Planner for a plan that can be divided."""
+LIST = "ultrawork.json"
+REFUSED, MERGED, FIXED, BUILT = "plan.refused", "build.merged", "fix.complete", "build.complete"
+Status = Literal["todo", "done", "failed"]
+
+PLANNER = Hat(
+    "planner", (START, REFUSED), (PLANNED,), "", "divides the work among builders who never meet",
+    "Divide the work into tasks that can be built at the same time: none needs another one's result, and no two write "
+    "the same files. The text of your event is JSON: "
+    '{"tasks": [{"id": "api-users", "title": "…", "description": "what to build, and how it is proven", '
+    '"files": ["src/users/**", "tests/test_users.py"]}]}. `files` are globs: all that the task may write.',
+    write_allowed=(),
+)  # fmt: skip  # its text as it stands in the prompt
+BUILDER = Hat(
+    "builder", (PLANNED,), (BUILT,), BUILT, "builds one task, within its files",
+    "Build the task of the event. Others build theirs at this moment elsewhere; you see nothing of it, and you do not "
+    "need it. Write only the files that are yours.",
+)  # fmt: skip  # as above
+REVIEWER = replace(
+    patterns.REVIEWER,
+    triggers=(MERGED, FIXED),
+    instructions="Several builders worked apart, and their work was put together. Judge the whole: does each task do "
+    f"what it should, and do the parts fit? {patterns.REVIEWER.instructions}",
+)
+FIXER = replace(patterns.FIXER, triggers=(VERDICT, VERIFICATION_FAILED), default_publishes=FIXED)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskProgress:
+    """A task on its way. `why` is what went wrong with the last try."""
+
+    piece: AssignedTask
+    status: Status = "todo"
+    tries: int = 0
+    why: str = ""
+
+
+def run_ultrawork(
+    order: RunSpec, ports: RunPorts, crew: SessionPool, papers: ArtifactStore, fixes: int = FIXES
+) -> RunResult:
+    """Do `order.objective` with parallel builders.
+
+    "complete"; "rounds" when the reviewer still objects after `fixes`; "stuck" when the plan cannot be divided, or
+    when tasks failed (the others are built, merged and reviewed).
+    """
+    return run_orchestration(order, ports, crew, papers, lambda stage: _run_ultrawork(stage, fixes))
+
+
+def _run_ultrawork(stage: Orchestration, fixes: int) -> RunEnding:
+    works = _build(stage, _load(stage) or _divide(stage))
+    if not any(work.status == "done" for work in works):
+        return _unbuilt(works)
+    _review(stage, works, fixes)
+    return _unbuilt(works) if _failed_works(works) else stage.finished(f"{len(works)} tasks built, merged and reviewed")
+
+
+# --- dividing ------------------------------------------------------------------------
+
+
+def _divide(stage: Orchestration) -> tuple[TaskProgress, ...]:
+    event, wrong = LoopEvent(START), ""
+    for _ in range(PLANS):
+        output = stage.play(SessionPart("plan", PLANNER, event))
+        try:
+            pieces = assignments.parse_independent_tasks(output.event.payload if output.event else "")
+        except UnclearAssignment as unclear:
+            wrong = str(unclear)
+            event = LoopEvent(REFUSED, f"Nothing was built, because {wrong}. Divide the work anew.")
+            continue
+        return _save(stage, tuple(map(TaskProgress, pieces)))
+    raise RunOver(
+        RunEnding("stuck", f"the work could not be divided: {wrong}", "divide it yourself, or run it without")
+    )
+
+
+# --- building ------------------------------------------------------------------------
+
+
+def _build(stage: Orchestration, works: tuple[TaskProgress, ...]) -> tuple[TaskProgress, ...]:
+    """All for the first time together; then whoever is left alone, one after the other."""
+    while todo := [work for work in works if work.status == "todo"]:
+        batch = [work for work in todo if not work.tries] or todo[:1]
+        dones = {done.name: done for done in stage.together([_part(work) for work in batch])}
+        works = tuple(after(work, dones[work.piece.id]) if work in batch else work for work in works)
+        _save(stage, works)
+    return works
+
+
+def _part(work: TaskProgress) -> SessionPart:
+    piece = work.piece
+    hat = replace(BUILDER, write_allowed=piece.files)
+    event = LoopEvent(PLANNED, "\n".join(filter(None, (f"{piece.id}: {piece.title}", piece.description))))
+    return SessionPart(piece.id, hat, event, piece.id, work.why)
+
+
+def after(work: TaskProgress, done: ParallelResult) -> TaskProgress:
+    """The task after a session for it: done when nothing went wrong, else to be tried again or failed."""
+    if done.output is None:
+        return work
+    if not (why := trouble(done)):
+        return replace(work, status="done", tries=work.tries + 1, why="")
+    tries = work.tries + 1
+    return replace(work, status="failed" if tries >= TRIES else "todo", tries=tries, why=why)
+
+
+def trouble(done: ParallelResult) -> str:
+    """What was wrong with a session apart, for who tries again; "" for nothing."""
+    output = done.output or HatOutput("", 0)
+    if output.failure:
+        return f"The last attempt failed ({output.failure}): {output.reason}. Nothing of it was taken over."
+    if done.conflicts:
+        rows = "\n".join(f"- {change.path}: {change.reverted}" for change in done.conflicts[:20])
+        return f"The last attempt met the work of others, and nothing of it was taken over:\n{rows}"
+    if output.reverted:
+        rows = "\n".join(f"- {change.path}: undone, because {change.reverted}" for change in output.reverted[:20])
+        return f"The last attempt left its files; the rest of it was taken over:\n{rows}"
+    return ""
+
+
+# --- reviewing -----------------------------------------------------------------------
+
+
+def _review(stage: Orchestration, works: Sequence[TaskProgress], fixes: int) -> None:
+    """Until the reviewer has nothing critical left and the checks are green. Raises Over after `fixes`."""
+    event = LoopEvent(MERGED, _summary(works))
+    for fixed in range(fixes + 1):
+        checks = stage.ports.workplace.verify()
+        output = stage.play(SessionPart("review", REVIEWER, event, feedback=_red(checks)))
+        if checks.green and output.event and routing.is_converged(output.event, stage.order.threshold):
+            return
+        if fixed == fixes:
+            raise RunOver(_not_fixed(output, checks, fixes))
+        event = (
+            stage.play(SessionPart("fix", FIXER, _fix_event(stage, output, checks), feedback=_red(checks))).event
+            or event
+        )
+
+
+def _fix_event(stage: Orchestration, output: HatOutput, checks: CheckResult) -> LoopEvent:
+    said = output.event
+    if said and not routing.is_converged(said, stage.order.threshold):
+        return said
+    return LoopEvent(VERIFICATION_FAILED, checks.said)
+
+
+def _red(checks: CheckResult) -> str:
+    return "" if checks.green else f"The checks are red:\n{checks.said}"
+
+
+def _summary(works: Sequence[TaskProgress]) -> str:
+    return "\n".join(f"- {work.piece.id} ({work.status}): {work.piece.title}" for work in works)
+
+
+def _not_fixed(output: HatOutput, checks: CheckResult, fixes: int) -> RunEnding:
+    found = "; ".join(issue.message for issue in output.issues[:10]) or checks.said[-500:]
+    return RunEnding(
+        "rounds", f"not mended in {fixes} fixes: {found}", "mend it, or say how with ralph guidance, then --continue"
+    )
+
+
+def _unbuilt(works: Sequence[TaskProgress]) -> RunEnding:
+    listed = "; ".join(f"{work.piece.id}: {work.why.splitlines()[0]}" for work in _failed_works(works))
+    return RunEnding("stuck", f"tasks failed: {listed}", "--continue tries them again; the others are built")
+
+
+def _failed_works(works: Sequence[TaskProgress]) -> list[TaskProgress]:
+    return [work for work in works if work.status == "failed"]
+
+
+# --- between two processes -----------------------------------------------------------
+
+
+def _save(stage: Orchestration, works: tuple[TaskProgress, ...]) -> tuple[TaskProgress, ...]:
+    rows = [asdict(work.piece) | {"status": work.status, "tries": work.tries, "why": work.why} for work in works]
+    stage.papers.write(LIST, json.dumps({"tasks": rows}, indent=2, ensure_ascii=False) + "\n")
+    return works
+
+
+def _load(stage: Orchestration) -> tuple[TaskProgress, ...]:
+    """What an earlier process left; what failed then gets its tries again. () when nobody can tell."""
+    if stage.fresh:
+        return ()
+    text = stage.papers.read(LIST)
+    try:
+        pieces = assignments.parse_independent_tasks(text)
+        rows = assignments.parse_document(text)["tasks"]
+    except UnclearAssignment:
+        return ()
+    return tuple(
+        TaskProgress(piece, "done" if row.get("status") == "done" else "todo")
+        for piece, row in zip(pieces, rows, strict=True)
+    )

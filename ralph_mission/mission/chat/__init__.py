@@ -1,0 +1,1 @@
+"""Commands that owners give in a chat."""

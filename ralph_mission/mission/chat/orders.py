@@ -1,0 +1,311 @@
+"""Which of an agent's questions a person's answer is to. What is in doubt answers none of them. Pure.
+
+What owners say in a chat, judged: what of it is obeyed, what is remembered, what they are answered. Pure.
+
+An order may stop, go on, say words to a session and approve one text by its hash. None can loosen a limit.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime, timedelta
+
+from ralph_mission.mission.lifecycle import ownership
+from ralph_mission.mission.lifecycle.approval import content_hash, stands
+from ralph_mission.mission.lifecycle.table import MissionFacts
+from ralph_mission.mission.memory.model import Memory
+from ralph_mission.mission.model.ledger import ChatGuidance, ChatYes, OpenState
+from ralph_mission.mission.model.mission import Mission, Status
+from ralph_mission.mission.model.posts import ChatCommand
+from ralph_mission.mission.model.threads import Issue
+from ralph_mission.mission.ports import Seal
+
+
+@dataclass(frozen=True, slots=True)
+class OpenQuestion:
+    """A question that nobody answered, the `number`th of its checkout; `over`: its session waits for it no more."""
+
+    id: str
+    number: int
+    words: str
+    at: datetime
+    over: bool = False
+
+
+def match_question(order: ChatCommand, questions: Sequence[OpenQuestion]) -> OpenQuestion | str:
+    """The question that an order answers, or why it answers none.
+
+    A number may be left out where one question alone was ever left open, and was there when the order was written.
+    """
+    waiting = [question for question in questions if not question.over]
+    if order.number:
+        waiting = [question for question in waiting if question.number == order.number]
+    if not waiting:
+        return f"the question {order.number} is not open" if order.number else "no question is open here"
+    there = waiting[0].at.replace(microsecond=0) <= order.at  # a chat tells whole seconds
+    if not order.number and (len(questions) > 1 or not there):
+        return f"say which question you mean: {' or '.join(how_to_answer(question) for question in waiting)}"
+    return waiting[0] if order.words else f"an answer needs words: {how_to_answer(waiting[0])}"
+
+
+def how_to_answer(question: OpenQuestion) -> str:
+    """What a person says to answer it."""
+    return f"/answer {question.number} WORDS"
+
+
+CURSOR = "telegram"
+"""Whose cursor in the head of memory says which orders were obeyed."""
+OLD = timedelta(hours=24)
+"""As long as Telegram keeps what nobody read: what is older was said about another situation."""
+KEPT = 20  # words and approvals that are remembered
+REMEMBERED = timedelta(days=14)
+WORDS = 2_000  # characters of one guidance
+TITLE = 120
+HASH = re.compile(r"[0-9a-f]{8}")
+WAITING = (Status.DISCOVERED, Status.PARKED, Status.ESCALATED)
+"""Where a mission takes a yes to its proposal."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChatReply:
+    """What is said back, as plain text."""
+
+    chat: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChatProposal:
+    """A proposal as it stands on the forge. `why` it cannot be approved in a chat; "" when it can."""
+
+    title: str = ""
+    hash: str = ""
+    url: str = ""
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CommandResults:
+    """What became of orders so far: the state, `paused` (None: nobody spoke of it), the answers in order."""
+
+    state: OpenState
+    paused: bool | None = None
+    answers: tuple[ChatReply, ...] = ()
+
+
+def no_seal(_: str) -> str:
+    """No seal: what is kept under it counts for nothing."""
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class CommandContext:
+    """What orders are judged by: the present, how things stand in words, the proposals that were named by number.
+
+    `seal` closes what is kept, so that it can be told from what somebody wrote into memory.
+    """
+
+    now: datetime
+    status: str
+    asked: Mapping[int, ChatProposal]
+    seal: Seal = no_seal
+
+
+def apply_commands(orders: Iterable[ChatCommand], state: OpenState, desk: CommandContext) -> CommandResults:
+    """All of them in turn; the last word on a pause is the one that counts."""
+    done = CommandResults(_without_old(state, desk.now))
+    for order in orders:
+        done = _apply_command(order, done, desk)
+    return done
+
+
+def _apply_command(order: ChatCommand, done: CommandResults, desk: CommandContext) -> CommandResults:
+    if too_old(order, desk.now):
+        return _add_reply(done, order, late(order))
+    return _VERBS[order.verb](order, done, desk)
+
+
+def too_old(order: ChatCommand, now: datetime) -> bool:
+    """Whether it was said about another situation."""
+    return now - order.at > OLD
+
+
+def late(order: ChatCommand) -> str:
+    """What is answered to such an order."""
+    return f"Not obeyed: /{order.verb} of {order.at:%Y-%m-%d %H:%M} UTC is more than 24 hours old. Say it again."
+
+
+# --- verb by verb ---------------------------------------------------------------------
+
+
+def _pause(order: ChatCommand, done: CommandResults, desk: CommandContext) -> CommandResults:
+    return _add_reply(replace(done, paused=True), order, "Paused: nothing is done until /resume.")
+
+
+def _resume(order: ChatCommand, done: CommandResults, desk: CommandContext) -> CommandResults:
+    return _add_reply(replace(done, paused=False), order, "Resumed: the next cycle runs when it is due.")
+
+
+def _status(order: ChatCommand, done: CommandResults, desk: CommandContext) -> CommandResults:
+    return _add_reply(done, order, desk.status)
+
+
+def _guidance(order: ChatCommand, done: CommandResults, desk: CommandContext) -> CommandResults:
+    mission = next((m for m in done.state.missions if order.number and m.issue == order.number), None)
+    if order.number and mission is None:
+        return _add_reply(done, order, f"Not obeyed: no mission has the issue #{order.number}.")
+    if not order.words:
+        return _add_reply(done, order, "Not obeyed: /guidance needs words for the next session.")
+    kept = ChatGuidance(order.id, desk.now, order.words[:WORDS], mission.id if mission else 0)
+    kept = replace(kept, seal=_seal_of(kept, desk.seal))
+    state = replace(done.state, guidance=(*done.state.guidance, kept)[-KEPT:])
+    whose = f"of #{order.number}" if mission else "of every mission that an agent works on"
+    return _add_reply(replace(done, state=state), order, f"The next session {whose} hears it, once.")
+
+
+def _approve(order: ChatCommand, done: CommandResults, desk: CommandContext) -> CommandResults:
+    asked = desk.asked.get(order.number, ChatProposal(why="there is no such number"))
+    if asked.why:
+        return _add_reply(done, order, f"Not approved: #{order.number}: {asked.why}.")
+    if order.words != asked.hash:
+        return _add_reply(done, order, _question(order, asked))
+    yes = ChatYes(order.number, asked.hash, order.chat, order.at)
+    yes = replace(yes, seal=_seal_of(yes, desk.seal))
+    state = replace(done.state, yes=(*done.state.yes, yes)[-KEPT:])
+    said = f"Approved: #{order.number} {asked.title}, at the text {asked.hash}. An edit makes it void."
+    return _add_reply(replace(done, state=state), order, said)
+
+
+def _question(order: ChatCommand, asked: ChatProposal) -> str:
+    """A bare number approves nothing: it does not show that this very text was read."""
+    changed = "That is not the text that stands there now. " if HASH.fullmatch(order.words) else ""
+    how = f"To say yes to that text: /approve {order.number} {asked.hash}"
+    return f"{changed}#{order.number} {asked.title}\n{asked.url}\n{how}".replace("\n\n", "\n")
+
+
+def _restart(order: ChatCommand, done: CommandResults, desk: CommandContext) -> CommandResults:
+    return _add_reply(done, order, "Not obeyed: no loop runs here. Beside one, `ralph telegram` hears /restart.")
+
+
+def _answer(order: ChatCommand, done: CommandResults, desk: CommandContext) -> CommandResults:
+    return _add_reply(done, order, "Not obeyed: no question is open here.")
+
+
+_VERBS: Mapping[str, Callable[[ChatCommand, CommandResults, CommandContext], CommandResults]] = {
+    "pause": _pause, "resume": _resume, "status": _status, "guidance": _guidance,
+    "approve": _approve, "restart": _restart, "answer": _answer,
+}  # fmt: skip  # one table
+
+
+def _add_reply(done: CommandResults, order: ChatCommand, text: str) -> CommandResults:
+    return replace(done, answers=(*done.answers, ChatReply(order.chat, text)))
+
+
+# --- what is asked of the forge, and what stands there --------------------------------
+
+
+def list_named_proposals(orders: Iterable[ChatCommand], now: datetime) -> tuple[int, ...]:
+    """The numbers that somebody wants to approve."""
+    wanted = (order.number for order in orders if order.verb == "approve" and not too_old(order, now))
+    return tuple(dict.fromkeys(wanted))
+
+
+def describe_proposal(issue: Issue | None, missions: Iterable[Mission], us: int) -> ChatProposal:
+    """The proposal that an issue is."""
+    if issue is None:
+        return ChatProposal(why="there is no such issue")
+    mission = next((m for m in missions if m.issue == issue.number), None)
+    title, now = issue.title[:TITLE], content_hash(issue.title, issue.body)
+    return ChatProposal(title, now, issue.url, _why_not(issue, mission, us))
+
+
+def _why_not(issue: Issue, mission: Mission | None, us: int) -> str:
+    if mission is None or not mission.proposal_hash:
+        return "it asks for no approval"
+    if issue.author.id != us or issue.state != "open":
+        return "it is no open proposal of Ralph's"
+    if mission.pull or mission.status not in WAITING:
+        return "it waits for no yes to its text; a pull request is approved on the forge"
+    shown = ownership.own_change(mission, issue, us)
+    if shown and ownership.announced_digests(shown.body, True):
+        return "a change is shown there in a comment; say yes to it there"
+    return "" if stands(issue, mission) else "its text was edited; the next cycle asks anew"
+
+
+# --- what missions know of it ---------------------------------------------------------
+
+
+def known_to(
+    facts: Iterable[tuple[int, MissionFacts]], state: OpenState, seal: Seal | None
+) -> tuple[tuple[int, MissionFacts], ...]:
+    """The facts of missions, with what owners said in a chat that concerns each: what memory alone says is left out.
+
+    But for how far anything was heard: what was obeyed, and cannot be proven for a while, is no news after it.
+    """
+    proven = keep_proven(state, seal)
+    return tuple((id, _with(_mark_heard(found, id, state), id, proven)) for id, found in facts)
+
+
+def _mark_heard(facts: MissionFacts, mission: int, state: OpenState) -> MissionFacts:
+    """How far, also where its issue is not believed to be its own: what was obeyed is no news once it is again."""
+    known = {facts.issue.number} if facts.issue else {one.issue for one in state.missions if one.id == mission}
+    return replace(facts, heard_at=max((one.at for one in state.yes if one.issue in known), default=None))
+
+
+def _with(facts: MissionFacts, mission: int, state: OpenState) -> MissionFacts:
+    if facts.issue is None or not (state.yes or state.guidance):
+        return facts
+    yes = tuple(one for one in state.yes if one.issue == facts.issue.number)
+    return replace(facts, yes=yes, guidance=tuple(g for g in state.guidance if g.mission in (0, mission)))
+
+
+def keep_proven(state: OpenState, seal: Seal | None) -> OpenState:
+    """The state with those words of a chat alone that bear our seal."""
+
+    def true(one: ChatYes | ChatGuidance) -> bool:
+        return seal is not None and one.seal != "" and one.seal == _seal_of(one, seal)
+
+    return replace(state, yes=tuple(filter(true, state.yes)), guidance=tuple(filter(true, state.guidance)))
+
+
+def _seal_of(one: ChatYes | ChatGuidance, seal: Seal) -> str:
+    told = asdict(replace(one, seal="", at=one.at.astimezone(UTC).replace(microsecond=0)))
+    return seal(json.dumps([type(one).__name__, told], default=datetime.isoformat, sort_keys=True))
+
+
+def _without_old(state: OpenState, now: datetime) -> OpenState:
+    return replace(
+        state,
+        yes=tuple(one for one in state.yes if now - one.at < REMEMBERED),
+        guidance=tuple(one for one in state.guidance if now - one.at < REMEMBERED),
+    )
+
+
+# --- how things stand -----------------------------------------------------------------
+
+
+def status(memory: Memory, state: OpenState, slots: int) -> str:
+    """Memory in some lines for a phone."""
+    header = memory.header
+    active = [mission for mission in state.missions if mission.status.active]
+    due = f"next cycle due {header.next_due_at:%Y-%m-%d %H:%M} UTC" if header.next_due_at else "due now"
+    return "\n".join(
+        (
+            f"Cycle {header.cycle}, {len(active)} of {slots} missions active, {'PAUSED' if header.paused else due}.",
+            *(_line(mission) for mission in active),
+            *([f"Unknown whether sent: {len(state.unknown)}; see ralph journal."] if state.unknown else ()),
+        )
+    )
+
+
+def _line(mission: Mission) -> str:
+    return f"#{mission.issue} {mission.status}: {mission.title[:TITLE]}"
+
+
+def by_chat(answers: Sequence[ChatReply]) -> tuple[ChatReply, ...]:
+    """One message for each chat."""
+    chats = dict.fromkeys(answer.chat for answer in answers)
+    return tuple(ChatReply(chat, "\n\n".join(a.text for a in answers if a.chat == chat)) for chat in chats)

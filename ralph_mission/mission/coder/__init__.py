@@ -1,0 +1,1 @@
+"""Missions that a coding agent carries out."""

@@ -1,0 +1,285 @@
+"""A change of an agent's that is shown, and pushed after a yes and not before. Pure.
+
+The remark on the mission's issue names the change by its digest, and a yes is to that digest. The answer to a review
+is on offer while its pull is in review (`Mission.offered_until`): a newer review or another head makes it void.
+
+What becomes of what an agent made for a mission: a pull, a question, the answer to a review, or another try. Pure.
+
+A change that no rule speaks against goes into a pull for review. One that is too large, or on a protected path, is
+shown on the mission's issue, and the branch is pushed after a yes. What no yes could lift needs a person's own hands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ralph_mission.mission.coder import screening, tasks
+from ralph_mission.mission.coder.model import CodingResult
+from ralph_mission.mission.coder.tasks import WAITS_FOR_AGENT
+from ralph_mission.mission.findings.overlap import touched_by
+from ralph_mission.mission.lifecycle import approval, ownership
+from ralph_mission.mission.lifecycle.approval import APPROVED, about
+from ralph_mission.mission.lifecycle.ownership import Change, change_remark, facts_of
+from ralph_mission.mission.lifecycle.step_parts import (
+    MissionStep,
+    StepContext,
+    add_to_story,
+    count_wait,
+    propose_step,
+    story_comment,
+)
+from ralph_mission.mission.lifecycle.table import MissionEvent, MissionFacts, advance
+from ralph_mission.mission.model.effects import Comment, Effect, Label, OpenPull, PushBranch
+from ralph_mission.mission.model.ledger import EffectRecord, key_of
+from ralph_mission.mission.model.mission import Action, Mission, Status
+from ralph_mission.mission.model.proposal import Proposal
+from ralph_mission.mission.proposals import wording
+from ralph_mission.safety.objections import inspect
+from ralph_mission.safety.patch import Patch, deltas, patch_ids
+
+
+def offer_effects(
+    mission: Mission,
+    facts: MissionFacts,
+    patch: Patch,
+    planned: Sequence[Change],
+    rules: Sequence[str],
+    digest: str = "",
+) -> tuple[Effect, ...]:
+    """The remark that shows a change. A label that stands there was a yes to something else, and comes off.
+
+    `digest` is that of the issue's text, where a yes is to that too; without one the change answers a review.
+    """
+    assert facts.issue is not None
+    key, named = (
+        change_remark(mission, map(ownership.change_digest, planned)),
+        ownership.announcement_line(planned, asked=True),
+    )
+    answers = 0 if digest else mission.pull
+    said = Comment(key, mission.issue, tasks.offer(patch, rules, named, digest, key, answers))
+    if APPROVED not in facts.issue.labels:
+        return (said,)
+    return Label(key_of(mission.key, "label", f"offered {key}"), mission.issue, remove=(APPROVED,)), said
+
+
+def offer_answer(
+    begun: Mission, facts: MissionFacts, made: CodingResult, push: PushBranch, rules: Sequence[str], around: StepContext
+) -> MissionStep:
+    """The answer to a review is shown, and a yes to it asked for. It counts as a round, or there was no end to them."""
+    assert made.patch is not None
+    after = replace(
+        advance(begun, MissionEvent.OFFERED, around.now), pending=(push.key,), rounds=begun.rounds + 1,
+        offered_until=made.answered_at or tasks.answered_until(facts), waiting_since=around.now, failure="",
+        failures=0, turns=0,
+    )  # fmt: skip  # one value
+    line = f"an agent answered the review with a change that needs a yes ({', '.join(rules)})"
+    after = add_to_story(after, around, line, "Say yes or no to the change that the issue shows.")
+    effects = offer_effects(begun, facts, made.patch, (push,), rules)
+    step = propose_step(Action.ANSWER, begun, after, (*effects, story_comment(after, around)), "", None)
+    assert step.proposal is not None
+    return replace(step, proposal=replace(step.proposal, planned=(push,)))
+
+
+def push_offer(mission: Mission, facts: MissionFacts, around: StepContext, who: str) -> MissionStep:
+    """The push of an answer that `who` said yes to: of exactly what was shown, on top of what was reviewed."""
+    strange = not _matches_offer(mission, facts, around)
+    interim = replace(mission, answered_at=mission.offered_until or mission.answered_at, offered_until=None)
+    interim = advance(interim, MissionEvent.APPROVED, around.now) if interim.status is not Status.FIXING else interim
+    after = mark_revised(interim, f"approved by {who}; the answer to the review is pushed", around)
+    effects = (*_kept_pushes(mission, around), story_comment(after, around))
+    step = propose_step(Action.REVISE, mission, after, effects, "" if strange else who, None)
+    assert step.proposal is not None
+    proposal = replace(step.proposal, interim=interim, approved=not strange)
+    return replace(step, proposal=replace(proposal, objections=("approval-content",) if strange else ()))
+
+
+def resume_offer(mission: Mission, facts: MissionFacts, around: StepContext) -> MissionStep | None:
+    """The same push again, where it did not get through and the yes still stands; None where none does."""
+    issue, pull = facts.issue, facts.pull
+    if issue is None or pull is None or pull.head_sha != mission.head_sha:
+        return None
+    if (
+        not _matches_offer(mission, facts, around)
+        or approval.on_pull(pull, mission, facts.authorised).state == "changes"
+    ):
+        return None
+    said = approval.on_offer(issue, mission, facts.authorised, facts.offered_at)
+    return push_offer(mission, facts, around, wording.person_name(said.actor)) if said.state == "approved" else None
+
+
+def void_offer(mission: Mission) -> Mission:
+    """The mission without an answer on offer: a yes to it does nothing any more, and the review is still to answer."""
+    return replace(mission, pending=(), offered_until=None) if mission.offered_until else mission
+
+
+def mark_revised(mission: Mission, line: str, around: StepContext) -> Mission:
+    """The mission once a review is answered."""
+    after = replace(
+        advance(mission, MissionEvent.REVISED, around.now),
+        pending=(),
+        waiting_since=around.now,
+        failure="",
+        failures=0,
+        turns=0,
+    )
+    return add_to_story(after, around, f"{line} (round {after.rounds} of {tasks.ROUNDS})", "Review the pull once more.")
+
+
+def _matches_offer(mission: Mission, facts: MissionFacts, around: StepContext) -> bool:
+    """Whether what is kept of it is what was shown, on top of what stands there."""
+    pushes = _kept_pushes(mission, around)
+    return bool(pushes) and all(
+        ownership.change_digest(p) in facts.offered and p.onto == mission.head_sha for p in pushes
+    )
+
+
+def _kept_pushes(mission: Mission, around: StepContext) -> tuple[PushBranch, ...]:
+    """What memory keeps of it: pushes to the mission's own branch, and nothing else that may stand there."""
+    records = [around.records.get(key) for key in mission.pending]
+    own = [record for record in records if isinstance(record, EffectRecord) and record.mission == mission.id]
+    effects = [record.effect for record in own]
+    return tuple(e for e in effects if isinstance(e, PushBranch) and e.branch == mission.branch)
+
+
+def follow(mission: Mission, facts: MissionFacts, made: CodingResult, around: StepContext) -> MissionStep:
+    """What follows from the work of this cycle."""
+    if made.outcome == "held":
+        return MissionStep(replace(mission, next_step=f"An agent goes on with it when it may: {made.reason}."))
+    begun = advance(mission, MissionEvent.STARTED, around.now) if mission.status is Status.PLANNED else mission
+    begun = replace(begun, guided_at=made.guided_at or begun.guided_at)
+    if made.outcome == "goes on":
+        return _goes_on(begun, made, around)
+    if made.outcome == "failed" or made.patch is None or not made.patch.changes:
+        return _record_failure(mission, begun, made, around)
+    return _send_change(mission, begun, facts, made, made.patch, around)
+
+
+def _goes_on(begun: Mission, made: CodingResult, around: StepContext) -> MissionStep:
+    stalled = 0 if made.progressed else begun.stalled_cycles + 1
+    after = add_to_story(begun, around, f"{_effort(made)}, not finished ({made.reason})", WAITS_FOR_AGENT)
+    after = replace(after, stalled_cycles=stalled, turns=begun.turns + 1)
+    return propose_step(Action.ANSWER, after, after, (story_comment(after, around),), "", None)
+
+
+def _record_failure(mission: Mission, begun: Mission, made: CodingResult, around: StepContext) -> MissionStep:
+    """Three tries that came to nothing are one too many, whatever each of them said."""
+    reason = made.reason if made.outcome == "failed" else "it was declared done, and no file was changed"
+    after = add_to_story(begun, around, f"{_effort(made)}, came to nothing: {reason}", WAITS_FOR_AGENT)
+    after = replace(after, failure=reason, failures=begun.failures + 1)
+    return propose_step(Action.ANSWER, after, after, (story_comment(after, around),), "", None)
+
+
+def _effort(made: CodingResult) -> str:
+    spent = f", ${made.usage.cost_usd:.2f}" if made.usage.cost_usd else ""
+    return f"an agent worked on it ({made.sessions} session{'s' * (made.sessions != 1)}{spent})"
+
+
+def _send_change(
+    mission: Mission, begun: Mission, facts: MissionFacts, made: CodingResult, patch: Patch, around: StepContext
+) -> MissionStep:
+    why = inspect(patch, max_lines=around.limits.auto_pr_lines, recent=around.recent)
+    rules = tuple(dict.fromkeys(objection.rule for objection in why))
+    if reason := screening.why_not(patch, why):
+        return _record_failure(mission, begun, replace(made, outcome="failed", reason=reason), around)
+    if begun.status is Status.FIXING:
+        return _answer(begun, facts, made, patch, rules, around)
+    push, pull = change(begun, made, patch, around)
+    if rules:
+        return _offer_change(begun, facts, patch, (push, pull), rules, around)
+    named = ownership.announcement_line((push, pull), asked=False)
+    remark = _remark(mission, (push, pull))
+    said = Comment(remark, mission.issue, tasks.announcement(patch, named, remark))
+    interim = replace(begun, pending=(push.key, pull.key), failure="", failures=0, stalled_cycles=0, turns=0)
+    interim = add_to_story(interim, around, f"{_effort(made)}; its change is in a pull", "Review the pull.")
+    after = replace(advance(interim, MissionEvent.PULL_OPENED, around.now), pending=(), waiting_since=around.now)
+    return _step(mission, interim, after, (said, push, pull), patch, wished=not facts.unasked)
+
+
+def _step(
+    mission: Mission, interim: Mission, after: Mission, effects: Sequence[Effect], patch: Patch, wished: bool
+) -> MissionStep:
+    key = key_of(mission.key, "carry-out", *(effect.key for effect in effects))
+    proposal = Proposal(
+        key, Action.OPEN_FIX, mission.kind, mission.title, tuple(effects), patch=patch, before=mission,
+        interim=interim, after=after, wished=wished,
+    )  # fmt: skip  # one value
+    return MissionStep(count_wait(mission), proposal)
+
+
+def change(mission: Mission, made: CodingResult, patch: Patch, around: StepContext) -> tuple[PushBranch, OpenPull]:
+    """The branch and the pull of a change. Their keys are the change's: another one is another deed."""
+    same = tuple(sorted(patch_ids(patch)))
+    branch = mission.branch or tasks.branch(mission)
+    push = PushBranch(
+        key_of(mission.key, "push_branch", patch.base, *same), branch, patch.base,
+        tasks.commit_text(mission, 0, patch), around.now, deltas(patch), issue=mission.issue,
+    )  # fmt: skip  # one effect
+    key = key_of(mission.key, "open_pull")
+    facts = facts_of(mission) | {"issue": str(mission.issue)}
+    body = tasks.pull_text(mission, patch, made.words, made.learned, key, facts)
+    return push, OpenPull(
+        key, mission.title, body, branch, around.default.name, mission.issue, ("ralph:mission",), same,
+        touched_by(patch),
+    )  # fmt: skip  # one effect
+
+
+def _remark(mission: Mission, effects: Sequence[PushBranch | OpenPull]) -> str:
+    return change_remark(mission, [ownership.change_digest(effect) for effect in effects])
+
+
+def _offer_change(
+    begun: Mission,
+    facts: MissionFacts,
+    patch: Patch,
+    planned: tuple[PushBranch, OpenPull],
+    rules: tuple[str, ...],
+    around: StepContext,
+) -> MissionStep:
+    """The change is shown, and a yes to it asked for; an earlier yes was to the wish, not to this."""
+    issue = facts.issue
+    assert issue is not None
+    bound = about(begun, issue.title, issue.body)
+    after = replace(
+        advance(bound, MissionEvent.OFFERED, around.now), pending=tuple(effect.key for effect in planned),
+        waiting_since=around.now, failure="", failures=0,
+        turns=0,
+    )  # fmt: skip  # one value
+    after = add_to_story(
+        after, around, f"an agent made a change that needs a yes ({', '.join(rules)})", "Say yes or no to it."
+    )
+    effects = offer_effects(begun, facts, patch, planned, rules, bound.proposal_hash)
+    step = propose_step(Action.ANSWER, begun, after, (*effects, story_comment(after, around)), "", None)
+    assert step.proposal is not None
+    return replace(step, proposal=replace(step.proposal, planned=planned))
+
+
+def _answer(
+    begun: Mission, facts: MissionFacts, made: CodingResult, patch: Patch, rules: tuple[str, ...], around: StepContext
+) -> MissionStep:
+    """A push on top of what was reviewed, or a question first where a rule speaks against it."""
+    same = sorted(patch_ids(patch))
+    push = PushBranch(
+        key_of(begun.key, "push_branch", begun.head_sha, *same), begun.branch, begun.base_sha,
+        tasks.commit_text(begun, begun.rounds + 1, patch), around.now, deltas(patch), onto=begun.head_sha,
+        issue=begun.issue,
+    )  # fmt: skip  # one effect
+    if rules:
+        return offer_answer(begun, facts, made, push, rules, around)
+    interim = replace(begun, rounds=begun.rounds + 1, answered_at=made.answered_at, pending=(push.key,))
+    after = mark_revised(interim, f"{_effort(made)} and answered the review", around)
+    step = propose_step(Action.REVISE, begun, after, (push, story_comment(after, around)), "", None)
+    assert step.proposal is not None
+    return replace(step, proposal=replace(step.proposal, patch=patch, interim=interim))
+
+
+def close_answered_review(mission: Mission, around: StepContext) -> MissionStep:
+    """What follows when the push of an answer was found after a crash, or when the review was taken back."""
+    after = mark_revised(mission, "nothing is left of the review to answer", around)
+    return propose_step(Action.ANSWER, mission, after, (story_comment(after, around),), "", None)
+
+
+def retry_answer(mission: Mission) -> MissionStep:
+    """What follows when it did not get through: what was made is still there, and is sent anew."""
+    before = mission.answered_before
+    return MissionStep(replace(count_wait(mission), pending=(), rounds=max(0, mission.rounds - 1), answered_at=before))

@@ -1,0 +1,384 @@
+"""What is committed to the memory branch, batch by batch: intents, settlements, the cycle's end. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from ralph_mission.mission import conclude, decide
+from ralph_mission.mission.conclude import Conclusion
+from ralph_mission.mission.decide import CycleDecisions, Situation
+from ralph_mission.mission.execute import AppliedEffect, ExecutedDecision, not_attempted
+from ralph_mission.mission.lifecycle.step_parts import Lesson
+from ralph_mission.mission.memory import learning, schedule
+from ralph_mission.mission.memory.model import CycleNote, Memory
+from ralph_mission.mission.memory.render import trim_memory
+from ralph_mission.mission.memory.schedule import book_spending
+from ralph_mission.mission.model.cycle_report import CycleReport, CycleSummary
+from ralph_mission.mission.model.effects import OpenIssue, OpenPull, Publish, Receipt
+from ralph_mission.mission.model.ledger import (
+    KEPT_IDS,
+    KEPT_WAKES,
+    SETTLED,
+    Claim,
+    EffectRecord,
+    FindingRecord,
+    MemoryBatch,
+    MemorySnapshot,
+    MonitorRecord,
+    OpenState,
+    Record,
+    absorb,
+    monitor_key,
+    remaining,
+    settle,
+)
+from ralph_mission.mission.model.ledger import intend as intend_effects
+from ralph_mission.mission.model.mission import Action, Finding, Mission, Verdict
+from ralph_mission.mission.model.posts import Measured, Posted
+from ralph_mission.mission.model.proposal import Proposal
+from ralph_mission.mission.proposals import wording
+from ralph_mission.mission.publishing import posting
+
+
+@dataclass(frozen=True, slots=True)
+class Journal:
+    """One cycle for auditors: every effect traces to finding, rule, tier and approver."""
+
+    report: CycleReport
+    telling: CycleSummary
+    approvers: tuple[tuple[str, str], ...]  # decision key, who said yes
+    lessons: tuple[Lesson, ...]
+    deeds: tuple[tuple[str, Receipt], ...]  # decision key, receipt
+    counted: tuple[Lesson, ...] = ()  # the lessons that were not on record already
+    posts: tuple[Posted, ...] = ()  # what went out, and what networks told of earlier ones, in this cycle
+
+
+# --- before anything happens ----------------------------------------------------------
+
+
+def intend(
+    situation: Situation, decided: CycleDecisions, known: Mapping[str, Record], holder: str, at: datetime
+) -> MemoryBatch | None:
+    """Claim and intents of every allowed effect that was not done before, and what was spent until now.
+
+    None when there are none of them: then what an agent's work was set aside for stands until the end.
+    """
+    allowed = [d.proposal for d in decided.decisions if d.verdict is Verdict.ALLOW and d.proposal.effects]
+    records = [record for proposal in allowed for record in _intents(proposal, situation, known)]
+    if not any(isinstance(record, EffectRecord) for record in records):
+        return None
+    opened = tuple(r.key for r in records if isinstance(r, EffectRecord) and r.state == "intended")
+    state = replace(
+        situation.state,
+        claim=Claim(holder, situation.cycle, situation.cycle_id, at),
+        effects=(*situation.state.effects, *opened),
+        missions=_interim(situation, allowed),
+        recent=(*conclude.still_counted(situation), *conclude.automatic_lines(situation, allowed)),
+        next_mission=decide.next_mission(situation) + sum(p.new_mission for p in allowed),
+    )
+    subject = f"ralph: cycle {situation.cycle}: intends {len(opened)} effects"
+    return MemoryBatch(_book_cost(situation, 0.0), state, tuple(records), subject)
+
+
+def _book_cost(situation: Situation, more: float) -> Memory:
+    """Memory with what this cycle has cost by now, the thinker's name for it, and `more` that is set aside."""
+    header = book_spending(situation.memory.header, situation.now, situation.usage.cost_usd + more)
+    return replace(situation.memory, header=replace(header, cursors=conclude.carry_cursors(situation)))
+
+
+def _intents(proposal: Proposal, situation: Situation, known: Mapping[str, Record]) -> Iterable[Record]:
+    moved = proposal.interim or proposal.before
+    mission = moved.id if moved else 0
+    facts = (proposal.key, proposal.action, proposal.kind, mission, situation.cycle, situation.now)
+    for record in intend_effects(remaining(proposal.effects, known), *facts):
+        yield posting.tried_again(record, known.get(record.key))
+    yield from intend_effects(proposal.planned, *facts, state="planned")
+    if proposal.action is not Action.PUBLISH:  # what is posted is known once nothing of it is left to be said
+        yield from learning.acted_on(proposal.members, situation.records, situation.cycle, mission)
+    if proposal.monitor:
+        yield proposal.monitor
+
+
+def _interim(situation: Situation, allowed: Sequence[Proposal]) -> tuple[Mission, ...]:
+    missions = {mission.id: mission for mission in situation.missions}
+    for proposal in allowed:
+        if proposal.interim:
+            missions[proposal.interim.id] = proposal.interim
+    return tuple(missions.values())
+
+
+def commission(situation: Situation, mission: Mission, usd: float, holder: str, at: datetime) -> MemoryBatch:
+    """Claim and money for an agent's work, before it begins: a runner that dies has spent all of it."""
+    state = replace(
+        situation.state,
+        claim=Claim(holder, situation.cycle, situation.cycle_id, at),
+        missions=tuple(mission if one.id == mission.id else one for one in situation.state.missions),
+    )
+    subject = f"ralph: cycle {situation.cycle}: an agent works on mission {mission.id}"
+    return MemoryBatch(_book_cost(situation, usd), state, (), subject)
+
+
+# --- an earlier run's leftovers -------------------------------------------------------
+
+
+def settle_open(past: MemorySnapshot, deeds: Sequence[AppliedEffect], records: Mapping[str, Record]) -> MemoryBatch:
+    """What was found out about intended effects (by looking, or from a person), and the missions moved by it."""
+    settled = [
+        settle(record, deed.receipt)
+        for deed in deeds
+        if isinstance(record := records.get(deed.effect.key), EffectRecord)
+    ]
+    by_key = {deed.effect.key: deed for deed in deeds}
+    missions = tuple(_absorb_receipts(mission, settled, by_key) for mission in past.state.missions)
+    state = close_effects(replace(past.state, claim=None, missions=missions), [deed.receipt for deed in deeds])
+    state, forgotten = _without_unopened(state, settled, by_key, records)
+    monitors = _found_monitors(settled, by_key, records)
+    state = replace(state, posted=posting.remember_posts(state.posted, _posted_late(settled, by_key)))
+    unsaid = _unsaid(settled, by_key, records)
+    subject = f"ralph: settled {len(deeds)} effects of an earlier run"
+    return MemoryBatch(past.memory, state, (*settled, *forgotten, *monitors, *unsaid), subject)
+
+
+def _posted_late(settled: Iterable[EffectRecord], deeds: Mapping[str, AppliedEffect]) -> Iterable[Posted]:
+    """Posts that turned out to have been sent."""
+    for record in settled:
+        deed = deeds[record.key]
+        if post := posting.to_posted(deed.effect, deed.receipt, record.kind, record.at):
+            yield post
+
+
+def _unsaid(
+    settled: Iterable[EffectRecord], deeds: Mapping[str, AppliedEffect], records: Mapping[str, Record]
+) -> Iterable[FindingRecord]:
+    """What certainly was not said may be said again, if it still stands: it is not known after all."""
+    for record in settled:
+        effect = deeds[record.key].effect
+        before = records.get(effect.finding) if isinstance(effect, Publish) and record.state == "failed" else None
+        if isinstance(before, FindingRecord) and isinstance(effect, Publish):
+            yield learning.not_said(before, effect.occurrence)
+
+
+def _without_unopened(
+    state: OpenState, settled: Iterable[EffectRecord], deeds: Mapping[str, AppliedEffect], records: Mapping[str, Record]
+) -> tuple[OpenState, tuple[FindingRecord, ...]]:
+    """Missions whose issue was never opened are taken back, as if they had not been thought of."""
+    unopened = [r for r in settled if r.state == "failed" and isinstance(deeds[r.key].effect, OpenIssue)]
+    ids = {record.mission for record in unopened}
+    times = {record.at for record in unopened if record.action is Action.OPEN_FIX}  # only a fix changes lines unasked
+    gone = [mission for mission in state.missions if mission.id in ids]
+    members = [records.get(member) for mission in gone for member in mission.members]
+    return (
+        replace(
+            state,
+            missions=tuple(mission for mission in state.missions if mission not in gone),
+            next_mission=state.next_mission - any(mission.id == state.next_mission - 1 for mission in gone),
+            recent=tuple(entry for entry in state.recent if entry[0] not in times),
+        ),
+        tuple(learning.not_acted_on(record) for record in members if isinstance(record, FindingRecord)),
+    )
+
+
+def _found_monitors(
+    settled: Iterable[EffectRecord], deeds: Mapping[str, AppliedEffect], records: Mapping[str, Record]
+) -> Iterable[MonitorRecord]:
+    """Monitoring records get the number of the issue that was opened for them."""
+    for record in settled:
+        receipt, monitor = deeds[record.key].receipt, records.get(monitor_key(record.kind))
+        opened = isinstance(deeds[record.key].effect, OpenIssue) and record.action is Action.MONITOR
+        if opened and receipt.status in SETTLED and receipt.number and isinstance(monitor, MonitorRecord):
+            yield replace(monitor, issue=receipt.number)
+
+
+def _absorb_receipts(mission: Mission, settled: Iterable[EffectRecord], deeds: Mapping[str, AppliedEffect]) -> Mission:
+    for record in settled:
+        if record.mission == mission.id:
+            mission = absorb(mission, deeds[record.key].effect, deeds[record.key].receipt)
+    return mission
+
+
+def close_effects(state: OpenState, receipts: Iterable[Receipt]) -> OpenState:
+    """The state once these receipts are in: nothing of theirs is open, what is in doubt is listed."""
+    told = {receipt.key: receipt.status for receipt in receipts}
+    waiting = (key for key in state.unknown if told.get(key, "unknown") == "unknown")
+    doubtful = (key for key, status in told.items() if status == "unknown")
+    still = tuple(key for key in state.effects if key not in told)
+    return replace(state, effects=still, unknown=tuple(dict.fromkeys((*waiting, *doubtful))))
+
+
+# --- the end --------------------------------------------------------------------------
+
+
+def write(
+    situation: Situation,
+    decided: CycleDecisions,
+    acts: Sequence[ExecutedDecision],
+    conclusion: Conclusion,
+    intended: Mapping[str, Record],
+    report: CycleReport,
+    telling: CycleSummary,
+    base: OpenState,
+    dashboard: Callable[[Memory, OpenState], str],
+) -> MemoryBatch:
+    """Receipts, memory, journal, archive and dashboard in one commit."""
+    state = next_state(situation, acts, conclusion, base)
+    memory, overflow = trim_memory(_memory(situation, decided, acts, conclusion, state.posted))
+    return MemoryBatch(
+        memory,
+        state,
+        tuple(_records(situation, acts, conclusion, intended)),
+        f"ralph: cycle {situation.cycle}: {_subject(acts)}",
+        journal=(situation.cycle_id, _journal(situation, decided, acts, conclusion, report, telling, state.posted)),
+        archive=((f"{situation.now:%Y-%m}", overflow),) if overflow else (),
+        dashboard=dashboard(memory, state),
+    )
+
+
+def next_state(
+    situation: Situation, acts: Sequence[ExecutedDecision], conclusion: Conclusion, base: OpenState
+) -> OpenState:
+    """The state of memory after these acts."""
+    receipts = [*(deed.receipt for act in acts for deed in act.deeds), *not_attempted(acts)]
+    state = replace(
+        base,
+        claim=None,
+        missions=conclusion.missions,
+        acceptance=tuple(sorted(conclusion.acceptance.items())),
+        backlog=conclusion.backlog,
+        recent=conclusion.recent,
+        unverified=situation.state.unverified,
+        silenced=tuple(sorted(decide.silenced_kinds(situation) | _still_silenced(situation))),
+        done=(*base.done, situation.cycle_id)[-KEPT_IDS:],
+        posted=posting.remember_posts(base.posted, conclusion.posted, collect_measurements(situation), situation.now),
+        finished=conclusion.finished,
+        hushed_until=base.hushed_until if decide.is_quiet_period(situation) else None,
+        wakes=(*base.wakes, (situation.now, conclusion.header.drift_seconds))[-KEPT_WAKES:],
+    )
+    return close_effects(state, receipts)
+
+
+def collect_measurements(situation: Situation) -> tuple[Measured, ...]:
+    """What networks told in this cycle of our own posts."""
+    return tuple(told for sighting in situation.sightings for told in sighting.measured)
+
+
+def _still_silenced(situation: Situation) -> set[str]:
+    """Silenced kinds whose monitor was not looked at this time stay silenced."""
+    looked_at = {record.kind for record in situation.records.values() if isinstance(record, MonitorRecord)}
+    return set(situation.state.silenced) - looked_at
+
+
+def _records(
+    situation: Situation, acts: Sequence[ExecutedDecision], conclusion: Conclusion, intended: Mapping[str, Record]
+) -> Iterable[Record]:
+    for act in acts:
+        for deed in act.deeds:
+            record = intended.get(deed.effect.key)
+            if isinstance(record, EffectRecord) and record.state == "intended":
+                yield settle(record, deed.receipt)
+        if act.decision.proposal.monitor and act.complete:
+            yield _monitor(act.decision.proposal.monitor, act)
+    for receipt in not_attempted(acts):
+        record = intended.get(receipt.key)
+        if isinstance(record, EffectRecord) and record.state == "intended":
+            yield settle(record, receipt)
+    for act in conclusion.dropped:
+        yield from _reopened_records(act, situation)
+    yield from _public_records(conclusion.said, situation)
+    findings = {**situation.records, **{k: r for k, r in intended.items() if isinstance(r, FindingRecord)}}
+    yield from learning.apply_lessons(conclusion.lessons, findings)
+
+
+def _public_records(findings: Iterable[Finding], situation: Situation) -> Iterable[Record]:
+    """What was said is known; of a thing that was told of twice in one cycle, both instances are."""
+    records: dict[str, Record] = {}
+    for finding in findings:
+        for record in learning.acted_on((finding,), {**situation.records, **records}, situation.cycle, 0):
+            records[record.key] = record
+    return records.values()
+
+
+def _monitor(record: MonitorRecord, act: ExecutedDecision) -> MonitorRecord:
+    opened = [deed.receipt.number for deed in act.deeds if isinstance(deed.effect, OpenIssue)]
+    return replace(record, issue=record.issue or (opened[0] if opened else 0))
+
+
+def _reopened_records(act: ExecutedDecision, situation: Situation) -> Iterable[FindingRecord]:
+    """What certainly was not opened may be proposed again: its members are not known after all."""
+    for member in act.decision.proposal.members:
+        before = situation.records.get(member.fingerprint)
+        if isinstance(before, FindingRecord):
+            yield before
+        else:
+            yield FindingRecord(member.fingerprint, member.kind, member.title, (), situation.cycle)
+
+
+def _memory(
+    situation: Situation,
+    decided: CycleDecisions,
+    acts: Sequence[ExecutedDecision],
+    conclusion: Conclusion,
+    posts: Sequence[Posted],
+) -> Memory:
+    header = conclusion.header
+    note = CycleNote(
+        situation.cycle,
+        situation.now.replace(second=0, microsecond=0),
+        tuple(_observation_lines(situation, decided)),
+        tuple(_action_lines(acts)),
+        header.urgency,
+        _next_cycle(situation, conclusion),
+    )
+    memory = replace(situation.memory, header=header)
+    return learning.narrate(memory, conclusion.missions, conclusion.ended, note, conclusion.acceptance, posts)
+
+
+def _next_cycle(situation: Situation, conclusion: Conclusion) -> str:
+    """The pause after a cycle of this urgency; none is made while work is ready."""
+    pause = schedule.format_pause(situation.charter.rhythm.pause(conclusion.header.urgency))
+    return f"{pause} (at once: work is ready)" if conclusion.at_once else pause
+
+
+def _observation_lines(situation: Situation, decided: CycleDecisions) -> Iterable[str]:
+    for sighting in situation.sightings:
+        if sighting.status == "skipped":
+            continue
+        unavailable = " unavailable" if sighting.status == "unavailable" else ""
+        yield f"{sighting.name}{unavailable}: {wording.plain(sighting.detail, 200) or f'{len(sighting.signals)} seen'}"
+    for finding in decided.fresh[: learning.SHOWN]:
+        yield wording.plain(finding.title)
+    if len(decided.fresh) > learning.SHOWN:
+        yield f"and {len(decided.fresh) - learning.SHOWN} more"
+
+
+def _action_lines(acts: Sequence[ExecutedDecision]) -> Iterable[str]:
+    for act in acts:
+        proposal = act.decision.proposal
+        opened = [f"#{d.receipt.number}" for d in act.deeds if isinstance(d.effect, OpenIssue | OpenPull)]
+        numbers = f" ({', '.join(opened)})" if opened else ""
+        told = "" if act.complete else " (not finished)"
+        yield f"{proposal.action}: {proposal.title}{numbers}{told}"
+    if not acts:
+        yield "nothing to do"
+
+
+def _journal(
+    situation: Situation,
+    decided: CycleDecisions,
+    acts: Sequence[ExecutedDecision],
+    conclusion: Conclusion,
+    report: CycleReport,
+    telling: CycleSummary,
+    posts: Sequence[Posted],
+) -> Journal:
+    approvers = tuple((d.proposal.key, d.proposal.approver) for d in decided.decisions if d.proposal.approver)
+    deeds = tuple((act.decision.proposal.key, deed.receipt) for act in acts for deed in act.deeds)
+    counted = learning.worth_telling(conclusion.lessons, situation.records)
+    news = {post.key for post in conclusion.posted} | {told.key for told in collect_measurements(situation)}
+    told = tuple(post for post in posts if post.key in news)
+    return Journal(report, telling, approvers, conclusion.lessons, deeds, counted, told)
+
+
+def _subject(acts: Sequence[ExecutedDecision]) -> str:
+    return ", ".join(str(act.decision.proposal.action) for act in acts) or "nothing to do"

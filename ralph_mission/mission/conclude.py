@@ -1,0 +1,323 @@
+"""What a cycle comes to: missions after their deeds, lessons, what waits, when to look again. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from ralph_mission.mission import decide
+from ralph_mission.mission.coder import tasks
+from ralph_mission.mission.coder.model import CodingResult
+from ralph_mission.mission.decide import CycleDecisions, Situation
+from ralph_mission.mission.execute import ExecutedDecision
+from ralph_mission.mission.findings import identity
+from ralph_mission.mission.lifecycle.step_parts import Lesson, MissionStep
+from ralph_mission.mission.memory import learning, schedule
+from ralph_mission.mission.memory.model import Header
+from ralph_mission.mission.model.effects import Effect, OpenIssue, Receipt
+from ralph_mission.mission.model.kinds import BUMPS
+from ralph_mission.mission.model.ledger import FinishedMission, absorb, is_settled
+from ralph_mission.mission.model.mission import Acceptance, Action, Finding, Limits, Mission, Observation, Verdict
+from ralph_mission.mission.model.posts import Posted
+from ralph_mission.mission.model.proposal import Proposal
+from ralph_mission.mission.ports import THINKER
+from ralph_mission.mission.publishing import posting
+from ralph_mission.safety.bumps import counted_patch
+from ralph_mission.safety.patch import measure
+
+CURSORS = 200_000  # characters, as they are written; the head of the memory file has 256 KiB
+CUT_BY_CAP = frozenset({"new-mission-cap", "action-cap", "auto-pr-cap"})
+
+
+@dataclass(frozen=True, slots=True)
+class Conclusion:
+    """Everything that is told and written at the end."""
+
+    missions: tuple[Mission, ...]  # that go on, parked ones included
+    ended: tuple[Mission, ...]
+    dropped: tuple[ExecutedDecision, ...]  # issues and lists that certainly were not opened or brought up to date
+    lessons: tuple[Lesson, ...]
+    acceptance: Mapping[str, Acceptance]
+    backlog: tuple[Finding, ...]
+    recent: tuple[tuple[datetime, str, int], ...]
+    header: Header
+    at_once: bool = False  # work is ready: the next cycle need not wait
+    said: tuple[Finding, ...] = ()  # of these nothing is left to be said in public
+    finished: tuple[FinishedMission, ...] = ()  # what is to be announced
+    posted: tuple[Posted, ...] = ()  # what went out in this cycle
+
+
+def conclude(situation: Situation, decided: CycleDecisions, acts: Sequence[ExecutedDecision]) -> Conclusion:
+    """The cycle's result."""
+    by_key = {act.decision.proposal.key: act for act in acts}
+    dropped = tuple(act for act in acts if _came_to_nothing(act))
+    missions = {mission.id: mission for mission in situation.missions}
+    for mission in _advance_missions(decided, by_key, situation.charter.limits):
+        missions[mission.id] = mission
+    for act in dropped:
+        if act.decision.proposal.interim:
+            missions.pop(act.decision.proposal.interim.id, None)
+    lessons = tuple(_lessons(decided, by_key)) + _silencing(situation)
+    everyone = tuple(missions.values())
+    over = learning.ended_missions(everyone, situation.now)
+    said = decide.findings_fully_posted(situation, {effect.key: receipt for effect, receipt in _receipts(acts)})
+    news = identity.announceable(over, situation.charter.announce, situation.cycle, situation.now)
+    at_once = _ready(situation, decided, acts) or _agent_waits(situation, everyone) or _has_news(situation, news)
+    at_once = at_once or _were_posts_answered(situation, acts)
+    return Conclusion(
+        tuple(mission for mission in everyone if mission not in over),
+        over,
+        dropped,
+        lessons,
+        learning.learn(dict(situation.state.acceptance), lessons, situation.records),
+        _waiting(situation, decided, acts, said),
+        (*still_counted(situation), *automatic_lines(situation, _proposals(acts, dropped))),
+        _header(situation, decided, at_once),
+        at_once,
+        said,
+        (*_findings_to_announce(situation, said, _in_doubt(situation, acts)), *news),
+        tuple(_new_posts(situation, acts)),
+    )
+
+
+# --- missions -------------------------------------------------------------------------
+
+
+def _advance_missions(
+    decided: CycleDecisions, acts: Mapping[str, ExecutedDecision], limits: Limits
+) -> Iterable[Mission]:
+    refusing = {d.proposal.key: d.rules for d in decided.decisions if d.verdict is not Verdict.ALLOW}
+    for step in decided.steps:
+        act = acts.get(step.proposal.key) if step.proposal else None
+        rules = refusing.get(step.proposal.key, ()) if step.proposal else ()
+        stays = _waiting_its_turn(step) if _cut_by_cap(rules, limits) else step.mission
+        yield replace(after(act) if act else stays, refused=() if act else rules)
+    stepped = {step.proposal.key for step in decided.steps if step.proposal}
+    for decision in decided.decisions:
+        proposal = decision.proposal
+        act = acts.get(proposal.key)
+        if proposal.key in stepped or not proposal.interim or decision.verdict is not Verdict.ALLOW:
+            continue
+        yield after(act) if act else proposal.interim
+
+
+def _waiting_its_turn(step: MissionStep) -> Mission:
+    """The mission without its step, which comes in a later cycle: that is no lack of progress to ask a person about."""
+    before = step.proposal.before if step.proposal else None
+    return replace(step.mission, stalled_cycles=before.stalled_cycles) if before else step.mission
+
+
+def _cut_by_cap(rules: Collection[str], limits: Limits) -> bool:
+    """Whether a cap alone keeps something from being done now, and will not in a cycle to come."""
+    for_good = frozenset() if limits.auto_prs_per_cycle else frozenset({"auto-pr-cap"})
+    return bool(rules) and CUT_BY_CAP - for_good >= set(rules)
+
+
+def after(act: ExecutedDecision) -> Mission:
+    """The mission once the receipts are in: where it was going, or where it got stuck."""
+    proposal = act.decision.proposal
+    mission = proposal.after if act.complete else proposal.interim
+    assert mission is not None
+    for deed in act.deeds:
+        mission = absorb(mission, deed.effect, deed.receipt)
+    return mission
+
+
+def _came_to_nothing(act: ExecutedDecision) -> bool:
+    """Whether an issue, or a list of what is watched, certainly does not say what it was to say."""
+    told = {deed.effect.key: deed.receipt.status for deed in act.deeds}
+    proposal = act.decision.proposal
+    return any(
+        told.get(effect.key, "failed") == "failed"
+        for effect in proposal.effects
+        if proposal.monitor or isinstance(effect, OpenIssue)
+    )
+
+
+def _proposals(acts: Iterable[ExecutedDecision], dropped: Sequence[ExecutedDecision]) -> list[Proposal]:
+    return [act.decision.proposal for act in acts if act not in dropped]
+
+
+# --- lessons --------------------------------------------------------------------------
+
+
+def _lessons(decided: CycleDecisions, acts: Mapping[str, ExecutedDecision]) -> Iterable[Lesson]:
+    for step in decided.steps:
+        act = acts.get(step.proposal.key) if step.proposal else None
+        happened = act.complete if act else step.proposal is None
+        if step.lesson and step.lesson.members and happened:
+            yield step.lesson
+
+
+def _silencing(situation: Situation) -> tuple[Lesson, ...]:
+    """Closing a monitoring issue is a no to its kind, counted once."""
+    return tuple(
+        Lesson(0, kind, (), "rejected", "its monitoring issue was closed") for kind in sorted(situation.world.unwanted)
+    )
+
+
+# --- what waits -----------------------------------------------------------------------
+
+
+def _waiting(
+    situation: Situation, decided: CycleDecisions, acts: Sequence[ExecutedDecision], said: Sequence[Finding]
+) -> tuple[Finding, ...]:
+    """Findings that nothing was done about, in the plan's order."""
+    done = {m.fingerprint for act in acts if _counts(act) for m in act.decision.proposal.members}
+    done |= {finding.fingerprint for finding in said}
+    order = {fp: place for place, fp in enumerate(fp for t in situation.plan.thoughts for fp in t.members)}
+    left = [finding for finding in decided.fresh if finding.fingerprint not in done]
+    doubt = _in_doubt(situation, acts)
+    kept = (finding for finding in decided.findings if (finding.fingerprint, finding.signal.occurrence) in doubt)
+    first = sorted(left, key=lambda f: order.get(f.fingerprint, len(order)))
+    return identity.to_backlog((*first, *kept), situation.now)
+
+
+def _in_doubt(situation: Situation, acts: Sequence[ExecutedDecision]) -> frozenset[posting.Key]:
+    return posting.in_doubt(situation.records, _receipts(acts), situation.now)
+
+
+def _counts(act: ExecutedDecision) -> bool:
+    """Whether its findings need not wait any longer; on a list that nobody is sure of they do.
+
+    Those of a post wait as long as anything of it is left to be said.
+    """
+    if act.decision.proposal.action is Action.PUBLISH:
+        return False
+    return act.complete if act.decision.proposal.monitor else not _came_to_nothing(act)
+
+
+def _receipts(acts: Iterable[ExecutedDecision]) -> tuple[tuple[Effect, Receipt], ...]:
+    return tuple((deed.effect, deed.receipt) for act in acts for deed in act.deeds)
+
+
+def _has_news(situation: Situation, news: Sequence[FinishedMission]) -> bool:
+    """Whether something is to be announced that was not before, and somebody may still wake us today."""
+    return bool(news) and _grant_wake(situation)[1]
+
+
+def _findings_to_announce(
+    situation: Situation, said: Sequence[Finding], doubt: frozenset[posting.Key]
+) -> tuple[FinishedMission, ...]:
+    """What waits to be announced; what the owner has no words for waits for nothing, words that can be mended do.
+
+    So does what is in doubt: a person may yet say that it was not sent.
+    """
+    worded = (wording for wording in situation.wordings if wording.trouble or (wording.ready and wording.posts))
+    waiting = {wording.fingerprint for wording in worded} - {finding.fingerprint for finding in said}
+    waiting |= {fingerprint for fingerprint, _ in doubt}
+    return identity.still_waiting(situation.state.finished, waiting, situation.now)
+
+
+def _new_posts(situation: Situation, acts: Iterable[ExecutedDecision]) -> Iterable[Posted]:
+    for act in acts:
+        for effect, receipt in _receipts((act,)):
+            post = posting.to_posted(effect, receipt, act.decision.proposal.kind, situation.now)
+            if post and not is_settled(situation.records.get(effect.key)):
+                yield post
+
+
+def still_counted(situation: Situation) -> tuple[tuple[datetime, str, int], ...]:
+    """The lines of earlier automatic pulls that still count."""
+    return tuple(entry for entry in situation.state.recent if situation.now - entry[0] < learning.WINDOW)
+
+
+def automatic_lines(situation: Situation, proposals: Iterable[Proposal]) -> Iterable[tuple[datetime, str, int]]:
+    """When, where and how many lines these proposals change without asking anybody."""
+    for proposal in proposals:
+        if proposal.automatic and proposal.patch:
+            for file in measure(counted_patch(proposal.patch) if proposal.kind == BUMPS else proposal.patch).files:
+                yield situation.now, file.path, file.lines
+
+
+# --- when to look again ---------------------------------------------------------------
+
+
+def _ready(situation: Situation, decided: CycleDecisions, acts: Sequence[ExecutedDecision]) -> bool:
+    """Whether a cap alone cut work that made progress, and today's wakes are not used up."""
+    progress = any(act.complete and act.deeds for act in acts)
+    return progress and _was_cut_by_cap(situation, decided) and _grant_wake(situation)[1]
+
+
+def _agent_waits(situation: Situation, missions: Iterable[Mission]) -> bool:
+    """Whether an agent can go on at once: it may, has money, and somebody may still wake us today."""
+    facts, stopped = dict(situation.world.facts), {made.mission for made in situation.made if not _went_well(made)}
+    ready = (m for m in missions if m.id in facts and m.id not in stopped and tasks.waits(m, facts[m.id]))
+    return any(ready) and _grant_wake(situation)[1] and _purse(situation).usd > 0
+
+
+def _went_well(made: CodingResult) -> bool:
+    """Whether going on at once is worth it: what failed, or moved nothing, waits for the next cycle in its time."""
+    return made.outcome == "made" or (made.outcome == "goes on" and made.progressed)
+
+
+def _purse(situation: Situation) -> tasks.CodingBudget:
+    spent = (situation.memory.header.spend_usd if _same_day(situation) else 0.0) + situation.usage.cost_usd
+    return tasks.purse(situation.charter.limits, 0.0, spent, 0.0)
+
+
+def _grant_wake(situation: Situation) -> tuple[int, bool]:
+    limit = situation.charter.limits.dispatches_per_day
+    return schedule.count_granted_wakes(situation.memory.header, _today(situation), limit)
+
+
+def _today(situation: Situation) -> str:
+    return schedule.day_of(situation.memory.header, situation.now)
+
+
+def _same_day(situation: Situation) -> bool:
+    return situation.memory.header.today == _today(situation)
+
+
+def _were_posts_answered(situation: Situation, acts: Iterable[ExecutedDecision]) -> bool:
+    """Whether a mission's texts went out, and only the remark that tells of it is left."""
+    sent = (act for act in acts if act.decision.proposal.action is Action.PUBLISH and act.decision.proposal.before)
+    answers = ([deed.receipt.status for deed in act.deeds] for act in sent if act.complete)
+    return any("failed" not in every for every in answers) and _grant_wake(situation)[1]
+
+
+def _header(situation: Situation, decided: CycleDecisions, at_once: bool) -> Header:
+    before, same_day = situation.memory.header, _same_day(situation)
+    waited = {finding.fingerprint for finding in situation.state.backlog}
+    urgency, cause, streak = schedule.assess(decided.fresh, _was_cut_by_cap(situation, decided), before, waited)
+    dispatches, wake = _grant_wake(situation)
+    header = replace(
+        before,
+        cycle=situation.cycle,
+        last_cycle_at=situation.now,
+        drift_seconds=schedule.drift(before.next_due_at, situation.now),
+        today=_today(situation),
+        spend_usd=round((before.spend_usd if same_day else 0.0) + situation.usage.cost_usd, 6),
+        dispatches=dispatches,
+        wake=wake,
+        high_cause=cause,
+        high_streak=streak,
+        cursors=cursors(carry_cursors(situation), situation.sightings),
+    )
+    return schedule.plan_next(header, urgency, situation.charter.rhythm, situation.now, at_once)
+
+
+def carry_cursors(situation: Situation) -> tuple[tuple[str, str], ...]:
+    """The cursors as they were, but for what the thinker wants to be given back."""
+    before = dict(situation.memory.header.cursors)
+    return tuple((before | ({THINKER: situation.plan.cursor} if situation.plan.cursor else {})).items())
+
+
+def _was_cut_by_cap(situation: Situation, decided: CycleDecisions) -> bool:
+    """Whether a cap alone kept something from being done now."""
+    held = (d for d in decided.decisions if d.verdict is Verdict.HOLD and d.proposal.action is not Action.ANSWER)
+    return any(_cut_by_cap(decision.rules, situation.charter.limits) for decision in held)
+
+
+def cursors(before: Iterable[tuple[str, str]], sightings: Iterable[Observation]) -> tuple[tuple[str, str], ...]:
+    """How far each observer got. Together they have to fit: a longer head could not be read any more.
+
+    Where they do not, the largest goes, and that observer begins anew.
+    """
+    kept = {**dict(before), **{s.name: s.cursor for s in sightings if s.status == "ok" and s.cursor}}
+    sizes = {name: len(json.dumps(cursor)) for name, cursor in kept.items()}
+    while sum(sizes.values()) > CURSORS:
+        del sizes[max(sizes, key=lambda name: sizes[name])]
+    return tuple(sorted((name, kept[name]) for name in sizes))

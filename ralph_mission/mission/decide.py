@@ -1,0 +1,275 @@
+"""From a situation to decisions, purely: the same situation always gives the same decisions.
+
+`Situation` is all that a cycle gathered, `decide` all that it concludes. `ralph replay`
+runs `decide` again on a recorded situation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, time, timedelta
+
+from ralph_mission.mission.coder.model import CodingResult
+from ralph_mission.mission.findings import bans as do_not_repeat
+from ralph_mission.mission.findings import identity
+from ralph_mission.mission.findings.overlap import other_pulls
+from ralph_mission.mission.lifecycle.step_parts import MissionStep, StepContext
+from ralph_mission.mission.lifecycle.steps import next_step
+from ralph_mission.mission.lifecycle.table import MissionFacts, interpret_facts
+from ralph_mission.mission.memory.learning import WINDOW
+from ralph_mission.mission.memory.model import Memory
+from ralph_mission.mission.memory.schedule import Rhythm, day_of
+from ralph_mission.mission.model.effects import Receipt
+from ralph_mission.mission.model.kinds import KINDS
+from ralph_mission.mission.model.ledger import MonitorRecord, OpenState, Record, monitor_key
+from ralph_mission.mission.model.mission import Finding, Limits, Mission, Observation, Status, Usage
+from ralph_mission.mission.model.posts import Wording
+from ralph_mission.mission.model.proposal import BudgetUsed, Decision, PolicyContext, Proposal
+from ralph_mission.mission.model.threads import Branch, Issue, Pull
+from ralph_mission.mission.policy.judge import judge_all
+from ralph_mission.mission.ports import Plan
+from ralph_mission.mission.proposals.draft import draft_all
+from ralph_mission.mission.proposals.draft_parts import DraftContext
+from ralph_mission.mission.publishing import posting
+
+
+@dataclass(frozen=True, slots=True)
+class CycleSettings:
+    """What the owners decided: ceilings (already within the built-in ones), rhythm, who may decide."""
+
+    limits: Limits = Limits()
+    rhythm: Rhythm = Rhythm()
+    owners: tuple[str, ...] = ()
+    merge_method: str = "squash"
+    memory_branch: str = "ralph-memory"
+    name: str = "this repository"
+    quiet_hours: tuple[time, time] | None = None  # in UTC
+    announce: tuple[str, ...] = ()  # kinds of missions that are announced once they are merged
+    post_pause: timedelta = timedelta(0)  # between two posts on one network
+
+
+@dataclass(frozen=True, slots=True)
+class ForgeSnapshot:
+    """What the forge said at the start of the cycle."""
+
+    bot: int
+    default: Branch
+    branches: tuple[str, ...]
+    issues: tuple[Issue, ...]
+    pulls: tuple[Pull, ...]
+    facts: tuple[tuple[int, MissionFacts], ...]  # by mission id
+    adopted: tuple[Mission, ...] = ()  # missions that people made by setting the label
+    unwanted: tuple[str, ...] = ()  # kinds whose monitoring issue a person has just closed
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """Everything that decisions rest on, but for the secrets that texts are searched for."""
+
+    cycle: int
+    cycle_id: str
+    now: datetime
+    charter: CycleSettings
+    memory: Memory
+    state: OpenState
+    world: ForgeSnapshot
+    records: dict[str, Record] = field(default_factory=dict)
+    sightings: tuple[Observation, ...] = ()
+    plan: Plan = Plan(())
+    refused: tuple[str, ...] = ()  # changes that the repository's own checks refused, and why
+    made: tuple[CodingResult, ...] = ()  # what agents came to
+    wordings: tuple[Wording, ...] = ()  # what findings would say in public
+    judged_at: datetime | None = None  # when it is decided, which may be long after `now`: agents take their time
+
+    @property
+    def missions(self) -> tuple[Mission, ...]:
+        """All missions that are not ended, those that people just made included."""
+        return (*self.state.missions, *self.world.adopted)
+
+    @property
+    def usage(self) -> Usage:
+        """What models cost in this cycle: of the thinker and of agents."""
+        spent = [self.plan.usage, *(made.usage for made in self.made)]
+        return Usage(
+            sum(one.model_calls for one in spent),
+            sum(one.input_tokens for one in spent),
+            sum(one.output_tokens for one in spent),
+            round(sum(max(0.0, one.cost_usd) for one in spent), 6),
+        )
+
+    @property
+    def free_slot(self) -> bool:
+        """Whether a new mission could start at all."""
+        return active(self.missions) < self.charter.limits.active_missions
+
+
+@dataclass(frozen=True, slots=True)
+class CycleDecisions:
+    """What follows from a situation."""
+
+    steps: tuple[MissionStep, ...]
+    findings: tuple[Finding, ...]
+    fresh: tuple[Finding, ...]  # those that nothing was done about yet
+    decisions: tuple[Decision, ...]
+
+
+def active(missions: tuple[Mission, ...]) -> int:
+    """How many slots are taken."""
+    return sum(mission.status.active for mission in missions)
+
+
+def present(situation: Situation) -> tuple[Finding, ...]:
+    """All findings now, fresh and waiting, and what is to be announced."""
+    announced = identity.finished_findings(situation.state.finished)
+    return identity.unique((*identity.gather(situation.sightings, situation.state.backlog), *announced))
+
+
+def to_think_about(situation: Situation) -> tuple[Finding, ...]:
+    """Findings that nothing was done about, that nobody banned and whose kind nobody silenced."""
+    silenced = silenced_kinds(situation)
+    bans, _ = do_not_repeat.understand(situation.memory.do_not_repeat, frozenset(KINDS))
+    return tuple(
+        finding
+        for finding in identity.not_yet_handled(present(situation), situation.records)
+        if finding.kind not in silenced
+        and not any(
+            do_not_repeat.forbids(bans, path, finding.kind, finding.signal.reference) for path in finding.signal.paths
+        )
+    )
+
+
+def silenced_kinds(situation: Situation) -> frozenset[str]:
+    """Kinds whose monitoring issue a person closed; opening it again lifts that."""
+    still_open = {issue.number for issue in situation.world.issues if issue.state == "open"}
+    monitors = (record for record in situation.records.values() if isinstance(record, MonitorRecord))
+    return frozenset(record.kind for record in monitors if record.issue and record.issue not in still_open)
+
+
+def drafts(situation: Situation) -> tuple[Proposal, ...]:
+    """What would be done about the plan's thoughts."""
+    verified = situation.world.default.sha
+    desk = DraftContext(
+        situation.world.default,
+        situation.cycle,
+        situation.now,
+        next_mission(situation),
+        situation.charter.limits,
+        situation.free_slot,
+        situation.records,
+        recent_lines(situation),
+        frozenset(key for key, base in situation.state.unverified if base == verified),
+        other_pulls(situation.world.pulls, situation.world.bot),
+        frozenset(mission.kind for mission in situation.missions if mission.status is Status.EXECUTING),
+        {(wording.fingerprint, wording.occurrence): wording for wording in situation.wordings},
+        is_quiet_period(situation),
+    )
+    return draft_all(situation.plan.thoughts, to_think_about(situation), desk)
+
+
+def is_quiet_period(situation: Situation) -> bool:
+    """Whether memory was recovered a short while ago: what was said before it may be forgotten, so nothing is said."""
+    until = situation.state.hushed_until
+    return until is not None and situation.now < until
+
+
+def findings_fully_posted(situation: Situation, receipts: Mapping[str, Receipt]) -> tuple[Finding, ...]:
+    """The findings of which nothing is left to be said in public, given what came of this cycle's posts."""
+    about = to_think_about(situation)
+    return posting.fully_posted(
+        about, situation.wordings, situation.records, receipts, situation.now, is_quiet_period(situation)
+    )
+
+
+def decide(situation: Situation, secrets: tuple[str, ...] = (), paused: bool = False) -> CycleDecisions:
+    """Steps of what is under way first, then what is new; every one of them judged."""
+    steps = tuple(_steps(situation))
+    proposals = [s.proposal for s in steps if s.proposal] + list(drafts(situation))
+    decisions = judge_all(proposals, policy_context(situation, secrets, paused))
+    return CycleDecisions(steps, present(situation), to_think_about(situation), decisions)
+
+
+def _steps(situation: Situation) -> tuple[MissionStep, ...]:
+    facts = dict(situation.world.facts)
+    around = StepContext(
+        situation.cycle,
+        situation.now,
+        situation.charter.owners,
+        situation.charter.merge_method,
+        situation.records,
+        situation.world.default,
+        situation.charter.limits,
+        recent_lines(situation),
+        {made.mission: made for made in situation.made},
+    )
+    found: list[MissionStep] = []
+    for mission in situation.missions:
+        if mission.issue and mission.id in facts:
+            found += next_step(
+                mission, facts[mission.id], interpret_facts(mission, facts[mission.id], situation.now), around
+            )
+    return tuple(found)
+
+
+def policy_context(situation: Situation, secrets: tuple[str, ...], paused: bool) -> PolicyContext:
+    """What judgement rests on."""
+    header, charter, world = situation.memory.header, situation.charter, situation.world
+    today = header.today == day_of(header, situation.now)
+    bans, _ = do_not_repeat.understand(situation.memory.do_not_repeat, frozenset(KINDS))
+    posted, records, now = situation.state.posted, situation.records, situation.judged_at or situation.now
+    spent = BudgetUsed(
+        active=active(situation.missions),
+        usd_cycle=situation.usage.cost_usd,
+        usd_day=(header.spend_usd if today else 0.0) + situation.usage.cost_usd,
+        dispatches_day=header.dispatches if today else 0,
+        posts_day=posting.on_day(posted, now, records),
+        posts_lately=posting.within(charter.post_pause, posted, now, records),
+    )
+    return PolicyContext(
+        charter.limits,
+        spent,
+        world.default.name,
+        charter.memory_branch,
+        world.bot,
+        now,
+        records,
+        world.pulls,
+        world.issues,
+        world.branches,
+        bans,
+        recent_lines(situation),
+        secrets,
+        charter.owners,
+        charter.quiet_hours,
+        paused,
+        charter.post_pause,
+    )
+
+
+def recent_lines(situation: Situation) -> Mapping[str, int]:
+    """Lines that automatic pulls changed on each path within the window."""
+    totals: dict[str, int] = {}
+    for when, path, lines in situation.state.recent:
+        if situation.now - when < WINDOW:
+            totals[path] = totals.get(path, 0) + lines
+    return totals
+
+
+def next_mission(situation: Situation) -> int:
+    """The number that the next mission gets."""
+    return max([situation.state.next_mission, *(mission.id + 1 for mission in situation.missions)])
+
+
+def keys_to_read(situation: Situation) -> set[str]:
+    """The ledger keys that deciding touches; a cycle reads no others."""
+    seen = present(situation)
+    pending = {key for mission in situation.missions for key in mission.pending}
+    members = {member for mission in situation.missions for member in mission.members}
+    doubt = set(situation.state.unknown)
+    return {f.fingerprint for f in seen} | {monitor_key(f.kind) for f in seen} | pending | members | doubt
+
+
+def with_unverified(situation: Situation, key: str) -> Situation:
+    """The situation once the repository's own checks failed on a proposal."""
+    tried = (key, situation.world.default.sha)
+    return replace(situation, state=replace(situation.state, unverified=(*situation.state.unverified, tried)[-50:]))

@@ -1,0 +1,300 @@
+"""The one place that all effects pass on their way out.
+
+Before each effect the kill switch and `paused` are asked again, its record is looked up so
+that the same deed is never done twice, and the numbers it needs are filled in. An error
+never decides that something did not happen: for an effect without a natural key, doubt is
+`unknown`, and unknown is never sent again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ralph_mission.errors import Missing, UserError
+from ralph_mission.mission.lifecycle import approval, ownership
+from ralph_mission.mission.lifecycle.table import MissionFacts
+from ralph_mission.mission.model.effects import (
+    Comment,
+    EditComment,
+    Effect,
+    Fate,
+    MergePull,
+    OpenIssue,
+    PostReview,
+    Publish,
+    Receipt,
+    at_most_once,
+    kind_of,
+    resolve,
+)
+from ralph_mission.mission.model.ledger import (
+    NOT_ATTEMPTED,
+    EffectRecord,
+    OpenState,
+    Record,
+    is_settled,
+    may_redo,
+    monitor_key,
+    numbers,
+    refers_to,
+)
+from ralph_mission.mission.model.mission import Mission
+from ralph_mission.mission.model.proposal import Decision, Proposal
+from ralph_mission.mission.policy import rules
+from ralph_mission.mission.ports import CyclePorts
+from ralph_mission.mission.publishing import steps
+from ralph_mission.safety.text import truncate
+
+
+@dataclass(frozen=True, slots=True)
+class AppliedEffect:
+    """An effect and what came of it."""
+
+    effect: Effect
+    receipt: Receipt
+
+    @property
+    def stops(self) -> bool:
+        """Whether nothing may follow it. A remark in doubt is told to a person, never sent again, and stops nothing;
+        nor does a network that fails stop another one."""
+        if isinstance(self.effect, Publish):
+            return False
+        if self.receipt.status == "unknown" and isinstance(self.effect, Comment | PostReview):
+            return False
+        return self.receipt.status in ("failed", "unknown")
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutedDecision:
+    """An allowed decision and its deeds so far; `cut` when the kill switch stopped it half-way or kept it back."""
+
+    decision: Decision
+    deeds: tuple[AppliedEffect, ...]
+    cut: bool = False
+
+    @property
+    def complete(self) -> bool:
+        """Whether everything that was to be done is done (or, staged, would be), as far as it ever will be."""
+        return not self.cut and not any(deed.stops for deed in self.deeds)
+
+
+ApprovalCheck = Callable[[Mission], MissionFacts]
+"""What the forge says of a mission at this moment, with what owners said of it in a chat. Raises Trouble."""
+
+
+def execute_decisions(
+    ports: CyclePorts, decisions: Sequence[Decision], records: Mapping[str, Record], look: ApprovalCheck
+) -> tuple[ExecutedDecision, ...]:
+    """Carry out allowed decisions in order; a stop ends all that follow. `look`: whether a yes stands still."""
+    known = dict(records)
+    acts: list[ExecutedDecision] = []
+    for decision in decisions:
+        if acts and acts[-1].cut:
+            acts.append(ExecutedDecision(decision, (), cut=True))
+            continue
+        ports.voice.note(f"{decision.proposal.action}: {decision.proposal.title}")
+        acts.append(_carry_out(ports, decision, known, look))
+    return tuple(acts)
+
+
+def not_attempted(acts: Iterable[ExecutedDecision]) -> tuple[Receipt, ...]:
+    """What the kill switch kept from being sent: certainly not done, so it may be decided upon again."""
+    return tuple(
+        Receipt(effect.key, "failed", detail=f"{NOT_ATTEMPTED}stopped by the kill switch")
+        for act in acts
+        if act.cut
+        for effect in act.decision.proposal.effects[len(act.deeds) :]
+    )
+
+
+def _carry_out(
+    ports: CyclePorts, decision: Decision, known: dict[str, Record], look: ApprovalCheck
+) -> ExecutedDecision:
+    deeds: list[AppliedEffect] = []
+    for effect in decision.proposal.effects:
+        if is_stopped(ports):
+            return ExecutedDecision(decision, tuple(deeds), cut=True)
+        stopped_by = next((deed for deed in deeds if deed.stops), None)
+        if why := _changed_since(ports, look, decision.proposal, effect, known.get(effect.key)):
+            receipt = Receipt(effect.key, "failed", detail=f"{NOT_ATTEMPTED}{why}")
+        else:
+            receipt = _not_attempted(effect, stopped_by) if stopped_by else send(ports, effect, known)
+        deeds.append(AppliedEffect(effect, receipt))
+    return ExecutedDecision(decision, tuple(deeds))
+
+
+def _changed_since(
+    ports: CyclePorts, look: ApprovalCheck, proposal: Proposal, effect: Effect, record: Record | None
+) -> str:
+    """Why an approved text does not go out after all, "" if nothing: what was read of its issue may be minutes old.
+
+    The yes is asked for as when it was judged: it may have been taken back, or the text be another one.
+    """
+    mission = proposal.before
+    if not isinstance(effect, Publish) or mission is None or is_settled(record):
+        return ""
+    try:
+        ports.forge.look_anew()
+        facts = look(mission)
+    except UserError as trouble:
+        return f"its issue cannot be read: {trouble.what}"
+    if facts.issue is None or facts.issue.state != "open" or not approval.stands(facts.issue, mission):
+        return "its issue was changed meanwhile"
+    return "" if steps.said_yes(mission, facts) else "the yes to it was taken back"
+
+
+def send(ports: CyclePorts, effect: Effect, known: dict[str, Record]) -> Receipt:
+    """Do one effect unless it was done before; remember its receipt in `known`."""
+    record = known.get(effect.key)
+    if isinstance(record, EffectRecord) and is_settled(record) and record.receipt:
+        return record.receipt
+    try:
+        ready = resolve(effect, numbers(known.values()))
+    except KeyError:
+        return Receipt(effect.key, "failed", detail=f"{NOT_ATTEMPTED}the issue it belongs to was not opened")
+    receipt = perform_effect(ports, ready)
+    if isinstance(record, EffectRecord):
+        known[effect.key] = _with(record, receipt)
+    return receipt
+
+
+def _with(record: EffectRecord, receipt: Receipt) -> EffectRecord:
+    return replace(record, state=receipt.status, receipt=receipt)
+
+
+def perform_effect(ports: CyclePorts, effect: Effect) -> Receipt:
+    """Have one effect done by the forge or a network; the receipt says failed where memory alone names an approver."""
+    if isinstance(effect, MergePull) and not effect.approver:  # only memory could say so, and it grants nothing
+        return Receipt(effect.key, "failed", detail="approval-author")
+    try:
+        return _say(ports, effect) if isinstance(effect, Publish) else ports.forge.perform(effect)
+    except Exception as error:  # whatever it is, the cycle must still write down what it knows
+        said = error.what if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
+        status: Fate = "unknown" if at_most_once(effect) else "failed"
+        at = ports.clock.now() if isinstance(effect, Publish) else None
+        return Receipt(effect.key, status, detail=truncate(said, 300), at=at)
+
+
+def _say(ports: CyclePorts, effect: Publish) -> Receipt:
+    """When it is said counts, which may be another day than that on which the cycle began."""
+    receipt = ports.press.publish(effect)
+    return replace(receipt, at=ports.clock.now())
+
+
+def _find(ports: CyclePorts, effect: Effect) -> Receipt | None:
+    """What of it is there already; networks cannot be asked."""
+    return ports.press.find(effect) if isinstance(effect, Publish) else ports.forge.find(effect)
+
+
+def _not_attempted(effect: Effect, earlier: AppliedEffect) -> Receipt:
+    why = earlier.receipt.detail.removeprefix(NOT_ATTEMPTED) or f"{earlier.receipt.status} before it"
+    return Receipt(effect.key, "failed", detail=f"{NOT_ATTEMPTED}{why}")
+
+
+def is_stopped(ports: CyclePorts) -> bool:
+    """Whether the kill switch is thrown or memory says paused, now."""
+    return ports.switch() or ports.store.paused()
+
+
+def reconcile(
+    ports: CyclePorts, state: OpenState, records: Mapping[str, Record], secrets: tuple[str, ...] = ()
+) -> tuple[AppliedEffect, ...]:
+    """What a dead runner intended and did not settle: adopted, not made, or unknown.
+
+    What belongs to a mission is looked for and never done here: people may have changed their minds
+    since, so whatever is missing is left to the mission's next step, which is judged anew. Only what
+    nobody decides about (a monitoring issue) is made up for, where that is safe: its text is judged again, since
+    memory may have been written by others in between. A stop leaves it open.
+    """
+    known = dict(records)
+    found = [_found_late(ports, record, known) for record in doubtful(state.unknown, records)]
+    deeds = (_taken_over(ports, record, known, secrets) for record in list_unsettled(state.effects, records))
+    return tuple(deed for deed in (*found, *deeds) if deed)
+
+
+def doubtful(keys: Iterable[str], records: Mapping[str, Record]) -> tuple[EffectRecord, ...]:
+    """The records of effects of which nobody could tell whether they were sent."""
+    found = (records.get(key) for key in keys)
+    return tuple(record for record in found if isinstance(record, EffectRecord) and record.state == "unknown")
+
+
+def _found_late(ports: CyclePorts, record: EffectRecord, known: dict[str, Record]) -> AppliedEffect | None:
+    """A list may show what was made only minutes later; what it never shows is left to a person."""
+    effect = record.effect
+    if effect is None:  # memory was recovered from a stranger's word that there was one
+        return None
+    try:
+        receipt = _find(ports, resolve(effect, numbers(known.values())))
+    except KeyError:
+        return None
+    if receipt is None:
+        return None
+    known[record.key] = _with(record, receipt)
+    ports.voice.note(f"{kind_of(effect)} that was in doubt: {receipt.status}")
+    return AppliedEffect(effect, receipt)
+
+
+def list_unsettled(keys: Iterable[str], records: Mapping[str, Record]) -> tuple[EffectRecord, ...]:
+    """The records of effects that were intended, in the order they were."""
+    found = (records.get(key) for key in keys)
+    return tuple(record for record in found if isinstance(record, EffectRecord) and record.state == "intended")
+
+
+def _taken_over(
+    ports: CyclePorts, record: EffectRecord, known: dict[str, Record], secrets: tuple[str, ...]
+) -> AppliedEffect | None:
+    effect = record.effect
+    assert effect is not None
+    receipt = look_up_effect(ports, record, effect, known, secrets)
+    if receipt is None:
+        return None
+    known[record.key] = _with(record, receipt)
+    said = "not done, so decided anew" if receipt.detail.startswith(NOT_ATTEMPTED) else receipt.status
+    ports.voice.note(f"{kind_of(effect)} of an earlier run: {said}")
+    return AppliedEffect(effect, receipt)
+
+
+def look_up_effect(
+    ports: CyclePorts, record: EffectRecord, effect: Effect, known: dict[str, Record], secrets: tuple[str, ...]
+) -> Receipt | None:
+    """Ask whoever did an effect whether it was done; None where nobody can tell."""
+    if refers_to(effect) and refers_to(effect) not in numbers(known.values()):
+        return Receipt(effect.key, "failed", detail=f"{NOT_ATTEMPTED}the issue it belongs to was not opened")
+    ready = resolve(effect, numbers(known.values()))
+    found = _find(ports, ready)
+    if found is not None:
+        return found
+    if _was_to_follow_a_merge(record, known):
+        return Receipt(effect.key, "failed", detail=f"{NOT_ATTEMPTED}the merge it tells of was not done")
+    if not may_redo(effect, ports.forge.lists_at_once):
+        return Receipt(effect.key, "unknown", detail="it was intended, and nobody can tell whether it was sent")
+    if record.mission or not isinstance(effect, OpenIssue | EditComment):
+        return Receipt(effect.key, "failed", detail=f"{NOT_ATTEMPTED}its run ended before")
+    if rules.ill_worded(ready, secrets) or not _about_a_list(ports, record, ready, known):
+        return Receipt(effect.key, "failed", detail=f"{NOT_ATTEMPTED}no rule would let it pass now")
+    return None if is_stopped(ports) else perform_effect(ports, ready)
+
+
+def _about_a_list(ports: CyclePorts, record: EffectRecord, effect: Effect, known: Mapping[str, Record]) -> bool:
+    """Whether it opens or rewrites the monitoring issue of its kind and nothing else, whatever memory says."""
+    if isinstance(effect, OpenIssue):
+        return effect.key == ownership.upcoming(ownership.of_list(record.kind), known)
+    if not isinstance(effect, EditComment) or effect.comment:
+        return False
+    try:
+        issue = ports.forge.issue(effect.issue)
+    except Missing:
+        return False
+    return ownership.is_list(issue, monitor_key(record.kind), ports.forge.identity().id)
+
+
+def _was_to_follow_a_merge(record: EffectRecord, known: Mapping[str, Record]) -> bool:
+    """Whether the same action's merge certainly never happened: nothing that comes after it was sent either."""
+    return any(
+        isinstance(other, EffectRecord)
+        and other.action_key == record.action_key
+        and isinstance(other.effect, MergePull)
+        and other.state == "failed"
+        for other in known.values()
+    )

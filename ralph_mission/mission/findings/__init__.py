@@ -1,0 +1,1 @@
+"""Findings: identity, what people forbade, overlap with people's work, ranking, engagement."""

@@ -1,0 +1,163 @@
+"""From signals to findings: identity, what is new, and what waits from earlier cycles.
+
+A fingerprint says *which thing* and survives a move or a rename, because it hashes the
+kind and the essence alone; equals in one look are told apart by their order. The signal's
+occurrence says *which instance*. Both together decide what is known.
+
+Missions that ended well and whose kind the owners want announced: findings like any other, of typed facts alone.
+
+What is announced is remembered in `OpenState.finished` with the merge itself, so not before it is a fact; once the
+finding is known it is forgotten there, so not twice.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from ralph_mission.mission.model.kinds import lookup
+from ralph_mission.mission.model.ledger import (
+    FindingRecord,
+    FinishedMission,
+    MonitorRecord,
+    Record,
+    key_of,
+    monitor_key,
+)
+from ralph_mission.mission.model.mission import Finding, Mission, Observation, Signal, Status
+
+BACKLOG = 200  # findings remembered while they wait; a bound so that memory stays small
+WIDTH = 300  # characters of one line that count for an essence
+
+
+def normalise_line(line: str) -> str:
+    """A line as an essence has it: without what a move or a new indentation changes, cut to `WIDTH`."""
+    return " ".join(line.split())[:WIDTH]
+
+
+def identify(signals: Iterable[Signal]) -> tuple[Finding, ...]:
+    """Signals with their fingerprints. Equal essences are numbered by place, so order does not matter."""
+    seen: Counter[tuple[str, ...]] = Counter()
+    findings = []
+    for signal in sorted(signals, key=lambda s: (s.kind, s.essence, s.path, s.line, s.occurrence)):
+        identity = (signal.kind, *signal.essence, signal.occurrence)
+        findings.append(Finding(key_of("finding", signal.kind, *signal.essence, str(seen[identity])), signal))
+        seen[identity] += 1
+    return tuple(findings)
+
+
+def is_known(finding: Finding, records: Mapping[str, Record]) -> bool:
+    """Whether this instance was acted on, or the thing itself was turned down by a person."""
+    record = records.get(finding.fingerprint)
+    if not isinstance(record, FindingRecord):
+        return False
+    return record.verdict == "rejected" or (
+        finding.signal.occurrence in record.occurrences and not _never_listed(finding, records)
+    )
+
+
+def _never_listed(finding: Finding, records: Mapping[str, Record]) -> bool:
+    """Whether a person said that the list it was to stand on was never sent."""
+    record = records.get(monitor_key(finding.kind))
+    return isinstance(record, MonitorRecord) and not record.issue and not record.total
+
+
+def is_rejected(finding: Finding, records: Mapping[str, Record]) -> bool:
+    """Whether a person said no to the thing, whatever the instance."""
+    record = records.get(finding.fingerprint)
+    return isinstance(record, FindingRecord) and record.verdict == "rejected"
+
+
+def gather(sightings: Iterable[Observation], backlog: Iterable[Finding]) -> tuple[Finding, ...]:
+    """All findings now: fresh ones, and what waits from before.
+
+    Nothing waits on an observer that looked at everything again, that saw it go, or that is configured no longer.
+    """
+    sightings = tuple(sightings)
+    answered = {sighting.name for sighting in sightings if sighting.status == "ok" and sighting.complete}
+    asked = {sighting.name for sighting in sightings} - answered
+    backlog = tuple(backlog)
+    first = {(one.fingerprint, one.signal.occurrence): one.seen_at for one in backlog}
+    seen = identify(signal for sighting in sightings for signal in sighting.signals)
+    fresh = (replace(one, seen_at=first.get((one.fingerprint, one.signal.occurrence))) for one in seen)
+    gone = Counter((sighting.name, essence) for sighting in sightings for essence in sighting.gone)
+    waiting = (finding for finding in backlog if finding.signal.observer in asked)
+    return unique((*fresh, *_without(waiting, gone)))
+
+
+def _without(waiting: Iterable[Finding], gone: Counter[tuple[str, tuple[str, ...]]]) -> Iterable[Finding]:
+    """What waits but for what is gone; of several that are alike, as many as went."""
+    for finding in waiting:
+        thing = (finding.signal.observer, finding.signal.essence)
+        if gone[thing]:
+            gone[thing] -= 1
+        else:
+            yield finding
+
+
+def unique(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Each (fingerprint, occurrence) once, the first one kept."""
+    return tuple({(f.fingerprint, f.signal.occurrence): f for f in reversed(tuple(findings))}.values())[::-1]
+
+
+def to_backlog(findings: Iterable[Finding], now: datetime | None = None) -> tuple[Finding, ...]:
+    """What goes into the backlog: bounded, and without patches, which are made anew when needed.
+
+    `now` is since when whatever is new waits.
+    """
+    kept = tuple(findings)[:BACKLOG]
+    return tuple(replace(f, signal=replace(f.signal, patch=None), seen_at=f.seen_at or now) for f in kept)
+
+
+def not_yet_handled(present: Iterable[Finding], records: Mapping[str, Record]) -> tuple[Finding, ...]:
+    """The findings that nothing was done about yet."""
+    return tuple(finding for finding in present if not is_known(finding, records))
+
+
+KIND = "completed"
+STALE = timedelta(days=7)  # later than that nobody wants to hear of it
+OBSERVER = "missions"
+
+
+def announceable(
+    ended: Iterable[Mission], kinds: Collection[str], cycle: int, now: datetime
+) -> tuple[FinishedMission, ...]:
+    """What is to be announced of missions that ended in this cycle."""
+    return tuple(
+        FinishedMission(
+            mission.id, mission.key, mission.kind, mission.pull, now, _days(mission, now), _cycles(mission, cycle)
+        )
+        for mission in ended
+        if mission.status is Status.COMPLETED and mission.outcome == "merged" and mission.kind in kinds
+    )
+
+
+def _days(mission: Mission, now: datetime) -> int:
+    return max(0, (now - mission.started_at).days)
+
+
+def _cycles(mission: Mission, cycle: int) -> int:
+    return max(1, cycle - mission.started_cycle + 1)
+
+
+def finished_findings(finished: Iterable[FinishedMission]) -> tuple[Finding, ...]:
+    """What was finished, as seen by nobody but us. Facts: mission, what, pull, days, cycles."""
+    return identify(map(_signal, finished))
+
+
+def _signal(one: FinishedMission) -> Signal:
+    what = lookup(one.kind).noun
+    facts = (("mission", one.mission), ("what", what), ("pull", one.pull), ("days", one.days), ("cycles", one.cycles))
+    title = f"Mission {one.mission} is merged: {what}"
+    return Signal(OBSERVER, KIND, title, (one.key,), confidence=1.0, reference=one.pull, facts=facts)
+
+
+def still_waiting(
+    finished: Iterable[FinishedMission], waiting: Collection[str], now: datetime
+) -> tuple[FinishedMission, ...]:
+    """What is yet to be announced: the owner has words for it (`waiting`, fingerprints), and it is no old news."""
+    return tuple(
+        one for one in finished if now - one.at < STALE and finished_findings((one,))[0].fingerprint in waiting
+    )

@@ -1,0 +1,151 @@
+"""What a model made of the findings, put on the rules' own ranking: it orders and explains, and may ask more often.
+
+Whatever it says is about findings that are there, in the groups in which rules handle them. What it leaves out
+keeps its place among the rest, so nothing is lost by not being mentioned.
+
+Which finding matters most: impact x confidence x acceptance x resonance / effort, said in plain words.
+
+Acceptance is learned (`Acceptance.mean`), and so is how people react to posts of a kind (`resonance`);
+everything else stands in the finding and in `kinds.KINDS`. Weights, from configuration, multiply a kind's impact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from math import log2
+
+from ralph_mission.mission.model.kinds import Route, lookup
+from ralph_mission.mission.model.mission import Acceptance, Finding, Severity
+from ralph_mission.mission.ports import RankedFinding
+
+Sections = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRanking:
+    """One finding, best first in a sequence. `ask`: a person is to be asked, whatever the rules would do at once.
+
+    `sections` are texts for headings of its analysis; `why` and they are somebody else's words.
+    """
+
+    fingerprint: str
+    why: str = ""
+    ask: bool = False
+    sections: Sections = ()
+
+
+def apply_model_rankings(
+    thoughts: Sequence[RankedFinding], opinions: Iterable[ModelRanking]
+) -> tuple[RankedFinding, ...]:
+    """The rules' thoughts in the order of the opinions; what is to be asked about stands alone."""
+    given = {opinion.fingerprint: opinion for opinion in reversed(tuple(opinions))}
+    order = {fingerprint: place for place, fingerprint in enumerate(reversed(given))}
+    parts = [part for thought in thoughts for part in _split_group(thought, given)]
+    told = [_explain_ranking(part, given, order) for part in parts]
+    last = len(order)
+    return tuple(sorted(told, key=lambda thought: min(order.get(member, last) for member in thought.members)))
+
+
+def _split_group(thought: RankedFinding, given: Mapping[str, ModelRanking]) -> Iterable[RankedFinding]:
+    """A group without those of its members that a person is to be asked about, and these one by one."""
+    asked = [member for member in thought.members if member in given and given[member].ask]
+    rest = tuple(member for member in thought.members if member not in asked)
+    if rest:
+        yield replace(thought, members=rest)
+    for member in asked:
+        yield replace(thought, members=(member,), ask=True)
+
+
+def _explain_ranking(
+    thought: RankedFinding, given: Mapping[str, ModelRanking], order: Mapping[str, int]
+) -> RankedFinding:
+    """With the words for its best member, and that member first; the rules' own reason stays."""
+    members = tuple(sorted(thought.members, key=lambda member: order.get(member, len(order))))
+    best = given.get(members[0])
+    if best is None:
+        return thought
+    why = f"{thought.why}; a model put it at {order[best.fingerprint] + 1}" + (f": {best.why}" if best.why else "")
+    return replace(thought, members=members, why=why, sections=best.sections if len(members) == 1 else ())
+
+
+SEVERITY = {Severity.LOW: 1.0, Severity.MEDIUM: 1.5, Severity.HIGH: 2.5}
+
+
+def score(
+    finding: Finding,
+    acceptance: Mapping[str, Acceptance],
+    weights: Mapping[str, float],
+    resonance: Mapping[str, float] = {},
+) -> float:
+    """Worth doing first, 0 upwards. Doubling a weight doubles the score; so does doubling the acceptance."""
+    signal = finding.signal
+    impact = lookup(signal.kind).impact * SEVERITY[signal.severity] * weights.get(signal.kind, 1.0)
+    liked = acceptance.get(signal.kind, Acceptance()).mean
+    return round(impact * signal.confidence * liked * resonance.get(signal.kind, 1.0) / max(signal.effort, 0.1), 4)
+
+
+def rank(
+    findings: Sequence[Finding],
+    acceptance: Mapping[str, Acceptance],
+    weights: Mapping[str, float],
+    resonance: Mapping[str, float] = {},
+) -> tuple[RankedFinding, ...]:
+    """Thoughts, best first: fixes and monitored kinds in one group each, everything else alone."""
+    scored = {f: score(f, acceptance, weights, resonance) for f in findings}
+    groups = [tuple(group) for _, group in groupby(sorted(findings, key=_group), key=_group)]
+    thoughts = [_rank_group(group, scored, acceptance, resonance) for group in groups]
+    ordered = sorted(thoughts, key=lambda t: (-t.score, t.kind, t.members))
+    return tuple(_with_place(thought, place, len(ordered)) for place, thought in enumerate(ordered, 1))
+
+
+def _with_place(thought: RankedFinding, place: int, of: int) -> RankedFinding:
+    return replace(thought, why=f"{thought.why}; number {place} of {of} by score ({thought.score:.2f})")
+
+
+def _group(finding: Finding) -> tuple[str, ...]:
+    alone = lookup(finding.kind).route is Route.PROPOSE
+    return (finding.kind, finding.fingerprint if alone else "")
+
+
+def _rank_group(
+    group: Sequence[Finding],
+    scored: Mapping[Finding, float],
+    acceptance: Mapping[str, Acceptance],
+    resonance: Mapping[str, float],
+) -> RankedFinding:
+    best = sorted(group, key=lambda f: (-scored[f], f.fingerprint))
+    # Many alike are worth more than one, but ten are not worth ten times as much of a person's day.
+    total = scored[best[0]] * (1 + log2(len(group)) / 4)
+    members = tuple(finding.fingerprint for finding in best)
+    return RankedFinding(members, group[0].kind, round(total, 4), explain(best, acceptance, resonance))
+
+
+def explain(group: Sequence[Finding], acceptance: Mapping[str, Acceptance], resonance: Mapping[str, float] = {}) -> str:
+    """Why this one and why now, for a person."""
+    signal, kind = group[0].signal, group[0].kind
+    said = acceptance.get(kind, Acceptance())
+    verdicts = said.accepted + said.rejected
+    history = f"people accepted {said.accepted} of {verdicts} like it" if verdicts else "nobody has judged its kind yet"
+    age = f", {days(signal.age_days)} old" if signal.age_days >= 1 else ""
+    ready = "a correction is ready" if signal.patch else effort(signal.effort)
+    return (
+        f"impact {lookup(kind).impact:g} of 10, severity {signal.severity}{age}, "
+        f"{signal.confidence:.0%} sure, {ready}, {history}{_engagement_words(resonance.get(kind, 1.0))}"
+    )
+
+
+def _engagement_words(factor: float) -> str:
+    """How posts of the kind did, where that is known and makes a difference."""
+    return "" if factor == 1 else f", posts about its kind do {'better' if factor > 1 else 'worse'} than most"
+
+
+def days(age: float) -> str:
+    """ "1 day", "3 days"."""
+    return "1 day" if round(age) == 1 else f"{age:.0f} days"
+
+
+def effort(amount: float) -> str:
+    """What an effort means in a person's time."""
+    return "minutes of work" if amount <= 1 else "about an hour of work" if amount <= 4 else "real work"

@@ -1,0 +1,157 @@
+"""What memory holds and what the forge says, read for one cycle through its ports. Asking changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime
+
+from ralph_mission.errors import Missing, UserError
+from ralph_mission.mission.chat import orders
+from ralph_mission.mission.decide import CycleDecisions, CycleSettings, ForgeSnapshot, Situation, keys_to_read, present
+from ralph_mission.mission.findings import identity
+from ralph_mission.mission.lifecycle import adoption, ownership
+from ralph_mission.mission.lifecycle.adoption import adopt
+from ralph_mission.mission.lifecycle.facts import read_facts
+from ralph_mission.mission.memory.model import Header, Memory
+from ralph_mission.mission.memory.position import check_position, refuse
+from ralph_mission.mission.model.kinds import Route, lookup
+from ralph_mission.mission.model.ledger import (
+    Anchor,
+    EffectRecord,
+    MemorySnapshot,
+    OpenState,
+    Record,
+    key_of,
+    monitor_key,
+    refers_to,
+)
+from ralph_mission.mission.model.mission import Action, Verdict
+from ralph_mission.mission.ports import CyclePorts, Forge
+
+
+def check_anchor(ports: CyclePorts, past: MemorySnapshot | None) -> None:
+    """Raises Trouble when the forge remembers more than memory does, or has work of ours that memory lacks."""
+    check_position(anchor_of(past) if past else None, [ports.forge.anchor()])
+    if past is None and ports.forge.has_our_work():
+        raise UserError(
+            "there is no memory, but the forge holds issues or pulls that Ralph made",
+            "rebuild it with `ralph memory recover`",
+        )
+    if past and (is_forge_lost(ports.forge, past.state) or _is_forge_new(ports.forge, past)):
+        raise UserError(
+            "memory knows issues and pulls of Ralph's, and the forge holds none of them",
+            "put back what was deleted (.ralph/forge), or go on without it: ralph memory recover",
+        )
+
+
+def is_forge_lost(forge: Forge, state: OpenState) -> bool:
+    """Whether a forge whose lists are proof has nothing of ours left, though missions stand on it."""
+    numbers = [mission.issue for mission in state.missions if mission.issue]
+    if not numbers or not forge.lists_at_once or any(_has_issue(forge, number) for number in numbers):
+        return False
+    return not forge.has_our_work()
+
+
+def _is_forge_new(forge: Forge, past: MemorySnapshot) -> bool:
+    """Whether it was never told of memory and has nothing of ours, though work had come to its end there."""
+    if not past.memory.completed or not forge.lists_at_once or forge.anchor() is not None:
+        return False
+    return not forge.has_our_work()
+
+
+def _has_issue(forge: Forge, number: int) -> bool:
+    try:
+        forge.issue(number)
+    except Missing:
+        return False
+    return True
+
+
+def anchor_of(past: MemorySnapshot) -> Anchor:
+    """Where memory stands."""
+    return Anchor(past.memory.header.lineage, past.memory.header.serial, past.oid)
+
+
+def slots(past: MemorySnapshot | None, charter: CycleSettings) -> str:
+    """ "2 of 3 missions active"."""
+    taken = sum(mission.status.active for mission in past.state.missions) if past else 0
+    return f"{taken} of {charter.limits.active_missions} missions active"
+
+
+def read_open(ports: CyclePorts, past: MemorySnapshot) -> dict[str, Record]:
+    """The records of effects that are still open, and of what settling them may change."""
+    records = dict(ports.store.records((*past.state.effects, *past.state.unknown), past))
+    opened = [record for record in records.values() if isinstance(record, EffectRecord)]
+    referred = {refers_to(record.effect) for record in opened if record.effect} - {""}
+    watched = {record.kind for record in opened if record.action is Action.MONITOR}
+    members = {member for mission in past.state.missions if not mission.issue for member in mission.members}
+    lists = ownership.read(map(ownership.of_list, watched), lambda keys: ports.store.records(keys, past))
+    return records | lists | dict(ports.store.records(referred | {*map(monitor_key, watched)} | members, past))
+
+
+def read_effects(ports: CyclePorts, decided: CycleDecisions, past: MemorySnapshot | None) -> dict[str, Record]:
+    """What the ledger knows of the effects that were allowed, and of those they refer to."""
+    allowed = [d.proposal for d in decided.decisions if d.verdict is Verdict.ALLOW]
+    effects = [effect for proposal in allowed for effect in proposal.effects]
+    keys = {effect.key for effect in effects} | {refers_to(effect) for effect in effects} - {""}
+    return dict(ports.store.records(keys, past))
+
+
+def situate(
+    ports: CyclePorts, charter: CycleSettings, past: MemorySnapshot | None, cycle_id: str, now: datetime
+) -> Situation:
+    """What memory holds and what the forge says of every mission."""
+    memory, state = (past.memory, past.state) if past else (first_memory(ports, now), OpenState())
+    cycle = memory.header.cycle + 1
+    cycle_id = cycle_id or f"{cycle:06d}-{key_of('cycle', memory.header.lineage, past.oid if past else '')[:8]}"
+    _refuse_twins(state)
+    world = _look(ports, charter, state, cycle, now)
+    situation = Situation(cycle, cycle_id, now, charter, memory, state, world)
+    remarks = [ownership.of_remark(mission.key) for mission in state.missions]
+    told = ownership.read(remarks, lambda keys: ports.store.records(keys, past))
+    situation = replace(situation, state=_believable(state, world, told), records=told)
+    return replace(situation, records=read_records(ports, situation, keys_to_read(situation), past))
+
+
+def _refuse_twins(state: OpenState) -> None:
+    """Raises Trouble for two missions of one number: what the forge says of one must not pass for the other."""
+    if len({mission.id for mission in state.missions}) < len(state.missions):
+        raise refuse("memory holds two missions of one number")
+
+
+def _believable(state: OpenState, world: ForgeSnapshot, records: Mapping[str, Record]) -> OpenState:
+    """The state without what only memory says: a change that no fixer showed, a remark that is not ours."""
+    issues = {number: facts.issue for number, facts in world.facts if facts.issue}
+    remarks = (ownership.own_remark(m, records, issues.get(m.id), world.bot) for m in state.missions)
+    missions = tuple(replace(m, comment=remark) for m, remark in zip(state.missions, remarks, strict=True))
+    return replace(state, missions=missions, backlog=identity.to_backlog(state.backlog))
+
+
+def _look(ports: CyclePorts, charter: CycleSettings, state: OpenState, cycle: int, now: datetime) -> ForgeSnapshot:
+    forge = ports.forge
+    issues, pulls = forge.issues("open"), forge.pulls("all")
+    facts = tuple((mission.id, read_facts(ports, charter, mission)) for mission in state.missions if mission.issue)
+    lost = adoption.pulls_for(pulls, forge.identity().id)
+    adopted = tuple(adopt(ports, charter, state, issues, lost, cycle, now))
+    facts += tuple((mission.id, read_facts(ports, charter, mission)) for mission in adopted)
+    branches = tuple(pull.head for pull in pulls)
+    facts = orders.known_to(facts, state, ports.seal)
+    return ForgeSnapshot(forge.identity().id, forge.default_branch(), branches, issues, pulls, facts, adopted)
+
+
+def first_memory(ports: CyclePorts, now: datetime) -> Memory:
+    """The first memory of a repository."""
+    lineage = key_of("lineage", ports.forge.default_branch().sha, now.isoformat())
+    return Memory(Header(lineage=lineage))
+
+
+def read_records(
+    ports: CyclePorts, situation: Situation, keys: Iterable[str], past: MemorySnapshot | None
+) -> dict[str, Record]:
+    """What the ledger says, of these keys and of lists; none names an open issue as a list that is none."""
+    kinds = {finding.kind for finding in present(situation) if lookup(finding.kind).route is Route.MONITOR}
+    lines = ownership.read(map(ownership.of_list, kinds), lambda keys: ports.store.records(keys, past))
+    records = {**situation.records, **ports.store.records(keys, past), **lines}
+    listed = {issue.number: issue for issue in situation.world.issues}
+    return {key: ownership.true_list(r, records, listed, situation.world.bot) for key, r in records.items()}

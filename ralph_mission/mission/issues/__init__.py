@@ -1,0 +1,1 @@
+"""The issue agent: labelled issues become pull requests."""

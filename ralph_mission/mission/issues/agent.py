@@ -1,0 +1,344 @@
+"""The issue agent: the oldest issue that is ready and may be worked on, claimed, tried, and a pull or its label back.
+
+Memory is held only for the moments of `strokes`; between them the issue is ours by its record, by a lock that dies
+with this process, and for people by its label. Whoever comes after a crash goes on from the record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
+from math import inf
+from typing import Protocol
+
+from ralph_mission.errors import UserError
+from ralph_mission.loop.hats.patterns import ERROR_PAUSE, IDLE_PAUSE, ISSUE_PAUSE
+from ralph_mission.loop.model.items import Guidance
+from ralph_mission.loop.model.order import RunLimits
+from ralph_mission.mission import execute
+from ralph_mission.mission.issues import choice, finish, model, plans, texts
+from ralph_mission.mission.issues import record as work
+from ralph_mission.mission.issues.finish import PlanResult, carry_out_plan, note_record
+from ralph_mission.mission.issues.model import GuidanceNote, WorkResult, WorkTask
+from ralph_mission.mission.lifecycle.approval import may_decide
+from ralph_mission.mission.memory import schedule
+from ralph_mission.mission.model.ledger import NOT_ATTEMPTED, WorkRecord
+from ralph_mission.mission.model.threads import Branch, Issue
+from ralph_mission.mission.transaction import BRIEF, Busy, Open, Sleep, Transaction, run_transaction
+from ralph_mission.safety.paths import branch_name_ok
+from ralph_mission.safety.secrets import without
+
+HERE = "Somebody on the machine that works on it"
+SHORTEST = 60.0  # seconds that are worth a beginning
+USAGE = (2, 64)  # exit codes of a mistake that no waiting mends
+
+
+@dataclass(frozen=True, slots=True)
+class IssueJob:
+    """What is to be done for one issue; at most `usd` may be spent on it."""
+
+    issue: int
+    title: str
+    branch: str
+    base_sha: str
+    prompt: str
+    usd: float
+    agent: str = ""  # that a label names, "" for the usual one
+    seconds: float = inf  # left of the whole run
+
+
+class IssueCoder(Protocol):
+    """Lets an agent work on a job, in a clone of its own."""
+
+    def why_not(self, agent: str) -> str:
+        """Why this agent ("" for the usual one) cannot play here, "" when it can."""
+        ...
+
+    def conventions(self, base_sha: str) -> str:
+        """The repository's own guides as of a commit, as a section of a prompt; "" when there are none."""
+        ...
+
+    def play(self, job: IssueJob) -> WorkResult:
+        """Run the loop to its end. What goes wrong, an interrupt too, is what it came to."""
+        ...
+
+
+class GuidanceQueue(Protocol):
+    """Where people leave words for the next session on this machine."""
+
+    def pending(self) -> Sequence[Guidance]:
+        """What no session was given yet, oldest first."""
+        ...
+
+    def acknowledge(self, ids: Iterable[str]) -> None:
+        """These were given to one: not given again."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class IssueWorker:
+    """What the issue agent needs. `say` tells a person; `role` are a person's words on how issues are worked on.
+
+    `agents` are those that a label may name; `only` is the one issue that may be taken, 0 for any; `seconds` are left.
+    """
+
+    opened: Open
+    hands: IssueCoder
+    sleep: Sleep
+    say: Callable[[str], None]
+    now: Callable[[], datetime]
+    usd_per_issue: float
+    role: str = ""
+    agents: tuple[str, ...] = ()
+    desk: GuidanceQueue | None = None
+    only: int = 0
+    seconds: float = inf
+
+
+@dataclass(frozen=True, slots=True)
+class WorkReport:
+    """What one round came to. `outcome`: idle, lost, paused, held, done, waiting, failed, withdrawn, or the open state
+    that could not be left. `skipped` are ready issues that are not taken, and why; `settled` what dead runners left.
+    """
+
+    outcome: str
+    code: int = 0
+    record: WorkRecord | None = None
+    title: str = ""
+    reason: str = ""
+    played: WorkResult | None = None
+    skipped: tuple[tuple[int, str], ...] = ()
+    settled: tuple[tuple[int, str], ...] = ()
+
+
+def keep_working(worker: IssueWorker, limits: RunLimits | None = None) -> WorkReport:
+    """Issue after issue, until interrupted or until `limits` over all of them are reached.
+
+    Raises Trouble for wrong usage or settings, which no waiting mends.
+    """
+    told: set[tuple[int, str]] = set()
+    began, sessions, usd = worker.now(), 0, 0.0
+    while True:
+        took = (worker.now() - began).total_seconds()
+        if limits and (over := _over(limits, worker.usd_per_issue, sessions, usd, took)):
+            return WorkReport("held", 2, reason=over)
+        left = limits.usd - usd if limits and limits.usd is not None else worker.usd_per_issue
+        seconds = limits.runtime - took if limits else inf
+        try:
+            report = work_once(replace(worker, usd_per_issue=min(worker.usd_per_issue, left), seconds=seconds))
+        except UserError as trouble:
+            if trouble.exit_code in USAGE:
+                raise
+            worker.say(f"{trouble.what}; {trouble.next_step}; trying again in {ERROR_PAUSE:.0f} s")
+            worker.sleep(ERROR_PAUSE)
+            continue
+        for line in work_lines(replace(report, skipped=tuple(one for one in report.skipped if one not in told))):
+            worker.say(line)
+        told |= set(report.skipped)
+        if report.played:
+            sessions, usd = sessions + report.played.sessions, usd + report.played.usd
+        if report.code == 130:
+            return report
+        worker.sleep(_pause(report))
+
+
+def _pause(report: WorkReport) -> float:
+    """Seconds until the next round: an agent that could not be reached is not back in a minute."""
+    if report.record is None or (report.played and report.played.away):
+        return IDLE_PAUSE
+    return ERROR_PAUSE if report.code else ISSUE_PAUSE
+
+
+def _over(limits: RunLimits, per_issue: float, sessions: int, usd: float, seconds: float) -> str:
+    """Which limit over all issues is reached, or so near that no try would come to anything."""
+    if sessions >= limits.iterations:
+        return f"{sessions} sessions in all"
+    if limits.usd is not None and not schedule.enough(limits.usd - usd, per_issue):
+        return f"${usd:.2f} in all"
+    return f"{seconds:.0f} s in all" if limits.runtime - seconds < min(SHORTEST, limits.runtime) else ""
+
+
+def work_once(worker: IssueWorker) -> WorkReport:
+    """One issue, or none. What dead runners left is put in order first. Raises Trouble."""
+    try:
+        settled = tuple(finish.leftovers(worker.opened, worker.sleep))
+    except Busy as busy:
+        return WorkReport("lost", reason=f"{busy.what}; {busy.next_step}")
+    with ExitStack() as held:
+        taken = _take_issue(worker, held)
+        if taken.record is None or taken.job is None:
+            return WorkReport(
+                taken.outcome, taken.code, None, reason=taken.reason, skipped=taken.skipped, settled=settled
+            )
+        played = _work_on(worker, taken.record, taken.job)
+        if worker.desk and played.sessions and not played.away:  # else nobody may have read them
+            with suppress(UserError, OSError):  # said once more at the worst, and nothing that was done is lost
+                worker.desk.acknowledge(taken.words)
+        record = finish.finish_work(worker.opened, worker.sleep, taken.record, played)
+    code = played.code or int(record.state not in ("done", "withdrawn"))
+    return WorkReport(record.state, code, record, taken.job.title, record.reason, played, taken.skipped, settled)
+
+
+def work_lines(report: WorkReport) -> Iterator[str]:
+    """A round for people."""
+    for number, state in report.settled:
+        yield f"#{number}, which a runner had left: {state}"
+    for number, why in report.skipped:
+        yield f"#{number} is not taken: {why}"
+    if report.record is None:
+        yield {"idle": "no issue to work on", "paused": "paused"}.get(report.outcome, report.reason)
+    elif report.outcome == "done":
+        yield f"#{report.record.issue} {report.title}: done, pull #{report.record.pull}"
+    else:
+        why = f" ({report.reason})" if report.reason else ""
+        yield f"#{report.record.issue} {report.title}: exit code {report.code}, {report.outcome}{why}"
+
+
+def _take_issue(worker: IssueWorker, held: ExitStack) -> TakenIssue:
+    try:
+        taken = run_transaction(worker.opened, worker.sleep, partial(_take_next, worker, held), BRIEF)
+        if taken.record and taken.job is None:
+            run_transaction(worker.opened, worker.sleep, partial(_leave, taken.record), BRIEF)
+        return taken
+    except Busy as busy:
+        return TakenIssue("lost", reason=f"{busy.what}; {busy.next_step}")
+
+
+# --- taking ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class TakenIssue:
+    """The issue that is ours, or why there is none; a record without a job is of a try that never began.
+
+    `words` are the ids of guidance here that it is given.
+    """
+
+    outcome: str
+    record: WorkRecord | None = None
+    job: IssueJob | None = None
+    reason: str = ""
+    skipped: tuple[tuple[int, str], ...] = ()
+    code: int = 0
+    words: tuple[str, ...] = ()
+
+
+def _take_next(worker: IssueWorker, held: ExitStack, this: Transaction) -> TakenIssue:
+    held.pop_all().close()  # of an attempt that somebody else was ahead of
+    if execute.is_stopped(this.ports):
+        return TakenIssue("paused")
+    usd = schedule.allowance(this.memory.header, this.now, this.house.charter.limits, worker.usd_per_issue)
+    skipped: list[tuple[int, str]] = []
+    for issue in _ready(worker, this):
+        task, why = _looked_at(worker, this, issue)
+        if not why and not schedule.enough(usd, worker.usd_per_issue):
+            return TakenIssue("held", reason="today's money is spent (limits.usd_per_day)", skipped=tuple(skipped))
+        if task and not why and not task.agent and (absent := worker.hands.why_not("")):
+            return TakenIssue("held", reason=absent, skipped=tuple(skipped), code=1)
+        if not why and not held.enter_context(this.house.store.at_work(issue.number)):
+            why = "another process here is at it"
+        if why or task is None:
+            skipped.append((issue.number, why))
+            continue
+        claimed = _claim_issue(worker, this, task, usd)
+        if claimed.outcome != "refused":
+            return replace(claimed, skipped=tuple(skipped))
+        skipped.append((issue.number, claimed.reason))
+    return TakenIssue("idle", skipped=tuple(skipped))
+
+
+def _ready(worker: IssueWorker, this: Transaction) -> list[Issue]:
+    """Open issues that are labelled ready, the oldest (which has the smallest number) first; or the one that is named.
+
+    Raises Missing for one that is not there.
+    """
+    if worker.only:
+        return [this.ports.forge.issue(worker.only)]
+    asked_for = (issue for issue in this.ports.forge.issues("open") if choice.calls(issue, worker.agents))
+    return sorted(asked_for, key=lambda issue: issue.number)
+
+
+def _looked_at(worker: IssueWorker, this: Transaction, issue: Issue) -> tuple[WorkTask | None, str]:
+    """The task that an issue is, or why it is none."""
+    forge, us = this.ports.forge, this.ports.forge.identity().id
+    if issue.number in this.state.working:
+        return None, "another runner is at it"
+    pulls = choice.others(forge.pulls(), us)
+    before = this.record(issue.number)
+    if why := choice.why_not_yet(issue, before, this.state.missions, pulls):
+        return None, why
+    whole = forge.issue(issue.number)
+    owners, may = this.house.charter.owners, forge.may_approve
+    edits = forge.edits(issue.number) if owners else ()
+    people = choice.voices(whole, us, worker.agents, edits)
+    authorised = frozenset(person.id for person in people if may_decide(person, owners, may))
+    if why := choice.why_not(whole, us, authorised, worker.agents, edits):
+        return None, why
+    task = choice.task_of(whole, us, authorised, worker.agents, before, some=bool(owners))
+    return task, worker.hands.why_not(task.agent) if task.agent else ""
+
+
+def _claim_issue(worker: IssueWorker, this: Transaction, task: WorkTask, usd: float) -> TakenIssue:
+    issue, base = task.issue, this.ports.forge.default_branch().sha
+    guides = worker.hands.conventions(base)
+    pending = tuple(worker.desk.pending()) if worker.desk else ()
+    task = replace(task, words=(*task.words, *(GuidanceNote(HERE, word.text, id=word.id) for word in pending)))
+    before = this.record(issue.number)
+    at = Branch(work.free_branch(issue, before, partial(_stands, this)), base)
+    record = work.begin_try(task, before, at, this.house.store.holder(), usd, this.now)
+    plan = plans.work_proposal(record, issue, plans.beginning(record, task.others))
+    done = carry_out_plan(this, record, plan, usd)
+    if done.refused and "paused" not in done.rules:  # nothing was begun, and another issue may have its turn
+        return TakenIssue("refused", reason=f"rules speak against what would be said there: {', '.join(done.rules)}")
+    if done.refused:
+        return TakenIssue("paused")
+    if done.carried.cut:
+        return TakenIssue("paused", work.unbegun(record, before, said=not _unsent(done)))
+    prompt = without("\n".join(filter(None, (_prompt(worker, this, task, record), guides))), this.house.secrets)
+    title = texts.title(issue)
+    return TakenIssue(
+        "taken",
+        done.record,
+        IssueJob(issue.number, title, record.branch, base, prompt, usd, task.agent, worker.seconds),
+        words=tuple(word.id for word in pending),
+    )
+
+
+def _unsent(done: PlanResult) -> bool:
+    """Whether certainly nothing of a plan was sent."""
+    receipts = done.carried.receipts.values()
+    return all(one.status == "failed" and one.detail.startswith(NOT_ATTEMPTED) for one in receipts)
+
+
+def _leave(left: WorkRecord, this: Transaction) -> None:
+    """Write down that a claimed try never began, and give its money back."""
+    found = this.record(left.issue)
+    if found and (found.state, found.tries) == ("working", left.tries):
+        note_record(this, left, schedule.settle_reserve(found.reserved, found.at, 0.0, this.now))
+
+
+def _stands(this: Transaction, branch: str) -> bool:
+    """Whether a branch of this name is there, or had a pull: what we push then would be refused."""
+    forge = this.ports.forge
+    heads = [pull.head for pull in forge.pulls("all")]
+    return branch in heads or not branch_name_ok(branch, heads) or bool(forge.branch(branch))
+
+
+def _prompt(worker: IssueWorker, this: Transaction, task: WorkTask, record: WorkRecord) -> str:
+    words = tuple((word.who, word.text) for word in task.words)
+    return texts.issue_prompt(task.issue, task.remarks, this.memory.learnings, worker.role, record.reason, words)
+
+
+def _work_on(worker: IssueWorker, record: WorkRecord, job: IssueJob) -> WorkResult:
+    if record.state != "working":
+        return WorkResult(record.code, record.reason)
+    worker.say(f"#{job.issue} {job.title}: try {record.number} of {model.TRIES}")
+    try:
+        return worker.hands.play(job)
+    except Exception as error:  # whatever it is, the issue is given back and the next one has its turn
+        worker.say(f"#{job.issue}: failed unexpectedly ({type(error).__name__}: {error})")
+        # What it cost nobody knows, so all that was set aside for it is spent.
+        return WorkResult(1, f"it failed unexpectedly ({type(error).__name__})", usd=job.usd)

@@ -1,0 +1,285 @@
+"""What memory keeps of the work on an issue: its record, in every commit of a stroke that is about it.
+
+How the issue agent ends: the change sent or the issue given back, by whoever did the work or by whoever comes after.
+
+Each step is one stroke, decided by the record and by what the forge shows; doing it again sends only what is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import partial
+
+from ralph_mission.errors import Missing, UserError
+from ralph_mission.mission.coder import screening
+from ralph_mission.mission.issues import plans
+from ralph_mission.mission.issues import record as work
+from ralph_mission.mission.issues.model import WorkResult
+from ralph_mission.mission.issues.record import OPEN
+from ralph_mission.mission.memory import schedule
+from ralph_mission.mission.model.effects import Effect
+from ralph_mission.mission.model.ledger import MemoryBatch, WorkRecord
+from ralph_mission.mission.model.proposal import Proposal
+from ralph_mission.mission.model.threads import Issue
+from ralph_mission.mission.transaction import (
+    BRIEF,
+    LONG,
+    ExecutionRequest,
+    ExecutionResult,
+    Open,
+    Receipts,
+    Sleep,
+    Transaction,
+    execute_plan,
+    run_transaction,
+    write_memory,
+)
+from ralph_mission.safety.objections import inspect
+from ralph_mission.safety.secrets import redact
+
+
+@dataclass(frozen=True, slots=True)
+class PlanResult:
+    """What came of a plan: the record as it stands now, and what was carried out."""
+
+    record: WorkRecord
+    carried: ExecutionResult
+
+    @property
+    def refused(self) -> bool:
+        """Whether rules spoke against it; then nothing was begun."""
+        return self.carried.refused
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """The rules that spoke against it."""
+        return self.carried.decision.rules
+
+
+def carry_out_plan(
+    this: Transaction, record: WorkRecord, plan: Proposal, usd: float = 0.0, also: tuple[str, ...] = ()
+) -> PlanResult:
+    """Carry out a plan about an issue, and move its record by what came of it.
+
+    `usd` is booked on today's spending with the intents; the receipts of `also`, which are earlier effects' keys,
+    count too. Raises as `carry` does.
+    """
+    carried = execute_plan(this, _errand(record, usd, also), plan)
+    return PlanResult(
+        record if carried.refused else _move_record(record, None if carried.cut else carried.receipts), carried
+    )
+
+
+def note_record(this: Transaction, record: WorkRecord, usd: float = 0.0) -> None:
+    """Write down where the work stands, and nothing else. Raises Lost."""
+    write_memory(this, _errand(record, usd, ()))
+
+
+def _errand(record: WorkRecord, usd: float, also: tuple[str, ...]) -> ExecutionRequest:
+    def keep(batch: MemoryBatch, receipts: Receipts | None) -> MemoryBatch:
+        return _with(batch, _move_record(record, receipts))
+
+    name, told = f"work-{record.issue}", f"issue {record.issue}: {record.state}"
+    return ExecutionRequest(name, told, record.usd, usd, plans.WORK_RULES, also, keep)
+
+
+def _move_record(record: WorkRecord, receipts: Receipts | None) -> WorkRecord:
+    return record if receipts is None else plans.advance_record(record, receipts)
+
+
+def _with(batch: MemoryBatch, record: WorkRecord) -> MemoryBatch:
+    others = tuple(number for number in batch.state.working if number != record.issue)
+    state = replace(batch.state, working=(*others, record.issue) if record.state in work.OPEN else others)
+    memory = replace(batch.memory, issues=work.update_notes(batch.memory.issues, record))
+    return replace(batch, memory=memory, state=state, records=(record, *batch.records))
+
+
+HELD, AGAIN = 600.0, 10.0
+"""Seconds that a result waits for a network, a forge or `ralph resume`, and between two times that it is tried."""
+DIED = "its runner ended before it could say how"
+
+
+def finish_work(opened: Open, sleep: Sleep, record: WorkRecord, played: WorkResult) -> WorkRecord:
+    """The change sent, or the issue given back."""
+    if record.state == "working":
+        record = _end_work(opened, sleep, record, played)
+    return _drive(opened, sleep, record)
+
+
+def _end_work(opened: Open, sleep: Sleep, record: WorkRecord, played: WorkResult) -> WorkRecord:
+    """The result written down. What cannot be done at this moment is tried again: nobody after us would have it."""
+    waited = 0.0
+    while True:
+        try:
+            return run_transaction(opened, sleep, partial(_end, record, played, waited >= HELD), LONG)
+        except UserError as trouble:
+            if waited >= HELD or trouble.who not in ("network", "forge"):
+                raise
+        sleep(AGAIN)
+        waited += AGAIN
+
+
+def _end(ours: WorkRecord, played: WorkResult, last: bool, this: Transaction) -> WorkRecord:
+    """Write down what the loop came to; a change is announced and sent in the same stroke.
+
+    Raises Trouble while sending is stopped, unless this is the `last` time that it is tried.
+    """
+    found = this.record(ours.issue)
+    if found is None or (found.holder, found.tries) != (ours.holder, ours.tries):
+        return ours  # somebody has declared us dead, and goes on in our place
+    if found.state not in ("working", "ending"):
+        return found  # we have written it down before, and did not hear that it arrived
+    played = screening.unspoken(played, this.house.secrets)
+    usd = schedule.settle_reserve(ours.reserved, ours.at, played.usd, this.now) if found.state == "working" else 0.0
+    record, issue = work.end_try(ours, played), _there(this, ours.issue)
+    if issue is None or work.withdrawn(record, issue, this.ports.forge.identity().id):
+        record = replace(record, state="withdrawing", reason="a person took it back")
+    if record.state == "ending" and issue is not None:
+        sent = _announce_change(this, record, issue, played, usd, last)
+        if isinstance(sent, PlanResult) and sent.refused:
+            raise UserError("nothing may be sent now: Ralph is paused", "ralph resume", who="forge")
+        if isinstance(sent, PlanResult):
+            return sent.record
+        record = sent
+    note_record(this, record, usd)
+    return record
+
+
+def _announce_change(
+    this: Transaction, record: WorkRecord, issue: Issue, played: WorkResult, usd: float, last: bool
+) -> PlanResult | WorkRecord:
+    """What came of sending the change; the record of a try that came to nothing when it may not be sent."""
+    forge = this.ports.forge
+    try:
+        made = plans.change(record, issue, played, forge.default_branch().name, this.now)
+    except UnicodeDecodeError:
+        return work.release_issue(record, "the change holds a file that is not text", 1)
+    remark, _ = plans.own_remark(record, issue, forge.identity().id)
+    effects: tuple[Effect, ...] = (*plans.announcing(record, remark, made), *made)
+    done = carry_out_plan(this, record, plans.work_proposal(record, issue, effects, played.patch), usd)
+    if not done.refused or ("paused" in done.rules and not last):
+        return done
+    why = redact("; ".join(_objections(this, played, done.rules)), this.house.secrets)
+    return work.release_issue(record, f"the change may not be sent: {why}", 1)
+
+
+def _objections(this: Transaction, played: WorkResult, rules: tuple[str, ...]) -> Iterator[str]:
+    """Each rule that spoke against it, and about which path where it is about one."""
+    assert played.patch is not None
+    found = inspect(played.patch, max_lines=this.house.charter.limits.auto_pr_lines, secrets=this.house.secrets)
+    for rule in rules:
+        paths = [one.path for one in found if one.rule == rule and one.path and one.rule != "secret"]
+        yield f"{rule} ({', '.join(sorted(set(paths))[:5])})" if paths else rule
+
+
+def _drive(opened: Open, sleep: Sleep, record: WorkRecord) -> WorkRecord:
+    """Stroke after stroke until it is closed, or until a state cannot be left now."""
+    while record.state in OPEN:
+        after = run_transaction(opened, sleep, partial(_step, record), LONG)
+        if after is None or after.state == record.state:
+            return after or record
+        record = after
+    return record
+
+
+def _step(ours: WorkRecord, this: Transaction) -> WorkRecord | None:
+    """What is missing in the state that an issue's work is in. A runner that is gone came to nothing."""
+    record = this.record(ours.issue)
+    if record is None or record.state not in OPEN:
+        return record
+    if (record.holder, record.tries) != (ours.holder, ours.tries):
+        return ours  # somebody else was faster, and is at another try by now
+    issue = _there(this, ours.issue)
+    if record.state == "working":
+        record = work.release_issue(record, DIED, 1)
+    if record.state != "closing" and work.withdrawn(record, issue, this.ports.forge.identity().id):
+        record = replace(record, state="withdrawing", reason="a person took it back")
+    if record.state == "ending" and issue is not None:
+        return _sent_on(this, record, issue)
+    return _carry_out(this, record, issue, _plan(this, record, issue))
+
+
+def _plan(this: Transaction, record: WorkRecord, issue: Issue | None) -> tuple[Effect, ...]:
+    """What is sent at the end of the work on an issue."""
+    if record.state == "withdrawing":
+        return plans.taking_off(record, issue, this.ports.forge.identity().id)
+    return {"closing": plans.closing, "releasing": plans.releasing}[record.state](record)
+
+
+def _sent_on(this: Transaction, record: WorkRecord, issue: Issue) -> WorkRecord:
+    """The rest of a change that was announced, as it was announced."""
+    known = this.house.store.records(work.change_keys(record), this.past)
+    left = plans.unsent_change(record, known, issue, this.ports.forge.identity().id)
+    if left is None:
+        record = work.release_issue(record, "its runner ended before the change was announced", 1)
+        return _carry_out(this, record, issue, plans.releasing(record))
+    return _carry_out(this, record, issue, left[0], left)
+
+
+def _carry_out(
+    this: Transaction,
+    record: WorkRecord,
+    issue: Issue | None,
+    effects: tuple[Effect, ...],
+    kept: plans.UnsentChange | None = None,
+) -> WorkRecord:
+    back, record = schedule.settle_reserve(record.reserved, record.at, 0.0, this.now), replace(record, reserved=0.0)
+    if issue is None:  # deleted: nothing can be written there
+        record = replace(record, state="withdrawn", holder="")
+        note_record(this, record, back)
+        return record
+    keys, patch = (work.change_keys(record), kept[1]) if kept else ((), None)
+    done = carry_out_plan(this, record, plans.work_proposal(record, issue, effects, patch), back, keys)
+    if kept and done.refused and "paused" not in done.rules:
+        record = work.release_issue(record, f"the change may not be sent: {', '.join(done.rules)}", 1)
+        note_record(this, record)
+        return record
+    return _count_refusal(this, record, issue, back) if done.refused and "paused" not in done.rules else done.record
+
+
+def _count_refusal(this: Transaction, record: WorkRecord, issue: Issue, usd: float) -> WorkRecord:
+    """An end that rules speak against: tried by two more, then told without the reason, then left without a word."""
+    if record.refusals + 1 < plans.REFUSALS:
+        record = replace(record, refusals=record.refusals + 1)
+        note_record(this, record, usd)
+        return record
+    bare = replace(record, reason=plans.UNSAID)
+    done = carry_out_plan(this, bare, plans.work_proposal(bare, issue, _plan(this, bare, issue)), usd)
+    if done.refused and "paused" not in done.rules:
+        record = plans.given_up(bare)
+        note_record(this, record, usd)
+        return record
+    return record if done.refused else done.record
+
+
+def _there(this: Transaction, number: int) -> Issue | None:
+    try:
+        return this.ports.forge.issue(number)
+    except Missing:
+        return None
+
+
+# --- what others left -----------------------------------------------------------------
+
+
+def leftovers(opened: Open, sleep: Sleep) -> Iterator[tuple[int, str]]:
+    """Work whose runner is proven dead, brought to its end."""
+    past = opened().store.recall()
+    for number in past.state.working if past else ():
+        with ExitStack() as held:
+            record = run_transaction(opened, sleep, partial(_taken_over, held, number), BRIEF)
+            if record is not None:
+                yield number, _drive(opened, sleep, record).state
+
+
+def _taken_over(held: ExitStack, number: int, this: Transaction) -> WorkRecord | None:
+    """The record of a dead runner, now in our name; None while it may be alive."""
+    held.pop_all().close()
+    record = this.record(number)
+    if record is None or not held.enter_context(this.house.store.at_work(number)):
+        return None
+    if record.holder and not this.house.store.proven_dead(record.holder):
+        return None
+    return record

@@ -1,0 +1,142 @@
+"""Missions that people made by labelling an issue: new ones, and those that memory lost. Pure.
+
+A person's issue says nothing of a mission of ours; the open pull that an agent made for it does.
+
+Missions that people made by labelling an issue, and those of theirs that memory lost.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime
+
+from ralph_mission.mission.coder import tasks
+from ralph_mission.mission.decide import CycleSettings
+from ralph_mission.mission.lifecycle import approval, ownership
+from ralph_mission.mission.lifecycle.facts import authorised_among
+from ralph_mission.mission.lifecycle.steps import BY_HAND
+from ralph_mission.mission.lifecycle.table import MissionEvent, advance
+from ralph_mission.mission.model.effects import MARKER
+from ralph_mission.mission.model.ledger import OpenState, key_of
+from ralph_mission.mission.model.mission import Action, Mission, Status, Tier
+from ralph_mission.mission.model.threads import Issue, Pull
+from ralph_mission.mission.ports import CyclePorts
+from ralph_mission.mission.proposals.wording import plain
+
+KIND = "human"
+STANDING = (("ralph:parked", Status.PARKED), ("ralph:escalated", Status.ESCALATED))
+"""Labels of ours on an issue that tell how its mission stands, whatever else there is."""
+_NUMBER = re.compile(r"[1-9][0-9]{0,8}")
+
+
+def mission_of_issue(issue: Issue, number: int, cycle: int, now: datetime, agent: bool) -> Mission:
+    """The mission that a person made of this issue; `agent`: whether one carries it out."""
+    made = Mission(
+        number, _key(issue, _times(issue)), plain(issue.title), KIND, Action.OPEN_PROPOSAL, Tier.HIGH,
+        Status.DISCOVERED, cycle, now, now, issue=issue.number, last_action="a person made it a mission",
+        next_step=tasks.WAITS_FOR_AGENT if agent else BY_HAND,
+    )  # fmt: skip  # one value
+    return advance(made, MissionEvent.APPROVED, now)
+
+
+def pulls_for(pulls: Iterable[Pull], us: int) -> Mapping[int, tuple[int, Pull]]:
+    """Our newest open pull for each issue of a person, and the number of its mission; by the issue's number."""
+    ours = (p for p in pulls if p.state == "open" and p.author.id == us and p.head.startswith(ownership.BRANCHES))
+    said = ((_signature(pull)[1], pull) for pull in sorted(ours, key=lambda pull: pull.number))
+    return {int(facts["issue"]): (int(facts["mission"]), pull) for facts, pull in said if _names_a_wish(facts)}
+
+
+def found_again(made: Mission, number: int, issue: Issue, pull: Pull, authorised: frozenset[int]) -> Mission:
+    """`made` of the same issue anew, as what it was: mission `number`, whose change is in this pull.
+
+    It has the key it had, where the pull tells, so that nothing that was done for it is done again.
+    """
+    keys = (_key(issue, times) for times in range(1, _times(issue) + 1))
+    key = next((key for key in keys if key_of(key, "open_pull") == _signature(pull)[0]), made.key)
+    status = next((status for label, status in STANDING if label in issue.labels), Status.IN_REVIEW)
+    found = replace(made, id=number, key=key, status=status, last_action="found again by its pull", next_step="")
+    return caught_up(found, pull, authorised)
+
+
+def caught_up(mission: Mission, pull: Pull, authorised: frozenset[int]) -> Mission:
+    """The mission with its pull. A review of another commit than stands there now was answered, by a push.
+
+    A commit of somebody else's is not taken for ours because memory is lost: then no head is known to be ours, which
+    makes it stuck until a person has looked at it.
+    """
+    asked = [r for r in pull.reviews if r.state == "changes_requested" and r.author.id in authorised]
+    earlier = [review for review in asked if review.sha != pull.head_sha]
+    head = pull.head_sha if pull.commits and pull.own.issuperset(pull.commits) else ""
+    return replace(
+        mission, pull=pull.number, branch=pull.head, head_sha=head,
+        base_sha=head,  # an answer needs nothing merged in
+        rounds=len({review.sha for review in earlier}), answered_at=max((r.at for r in earlier), default=None),
+    )  # fmt: skip  # one value
+
+
+def _key(issue: Issue, times: int) -> str:
+    return key_of("mission", "issue", str(issue.number), str(times))
+
+
+def _times(issue: Issue) -> int:
+    """How often somebody made it a mission."""
+    return sum(event.added and event.label == "ralph:mission" for event in issue.events)
+
+
+def _signature(pull: Pull) -> tuple[str, Mapping[str, str]]:
+    """Key and facts of the marker that is the last line of a pull's text; one further up may be a quotation."""
+    found = MARKER.fullmatch(pull.body.rstrip().rpartition("\n")[2].strip())
+    return (found[1], ownership.facts_in(found[0])) if found else ("", {})
+
+
+def _names_a_wish(facts: Mapping[str, str]) -> bool:
+    numbers = (facts.get("mission", ""), facts.get("issue", ""))
+    return facts.get("kind") == KIND and all(_NUMBER.fullmatch(number) for number in numbers)
+
+
+def adopt(
+    ports: CyclePorts,
+    charter: CycleSettings,
+    state: OpenState,
+    issues: Iterable[Issue],
+    lost: Mapping[int, tuple[int, Pull]],
+    cycle: int,
+    now: datetime,
+) -> Iterable[Mission]:
+    """Missions that an authorised person made by labelling an issue; anyone else's label is ignored.
+
+    One whose pull is open (`lost`, by issue) is no new one: it goes on where it was.
+    """
+    ours, taken = ({m.issue for m in state.missions}, {m.id for m in state.missions})
+    number = max([state.next_mission, *(id + 1 for id in taken), *(id + 1 for id, _ in lost.values())])
+    for issue in issues:
+        if "ralph:mission" not in issue.labels or issue.number in ours:
+            continue
+        full = ports.forge.issue(issue.number)
+        authorised = authorised_among(ports, charter, full, None)
+        made = mission_of_issue(full, number, cycle, now, ports.coder is not None)
+        if not _still_wanted(full, authorised) or approval.on_issue(full, made, authorised).state == "rejected":
+            continue
+        before, pull = lost.get(issue.number, (0, None))
+        if pull is None or before in taken:
+            yield made
+            number += 1
+        else:
+            yield _found_again(ports, charter, made, before, full, ports.forge.pull(pull.number))
+            taken.add(before)
+
+
+def _found_again(
+    ports: CyclePorts, charter: CycleSettings, made: Mission, number: int, issue: Issue, pull: Pull
+) -> Mission:
+    found = found_again(made, number, issue, pull, authorised_among(ports, charter, issue, pull))
+    return replace(found, comment=ownership.own_remark(found, {}, issue, ports.forge.identity().id))
+
+
+def _still_wanted(issue: Issue, authorised: frozenset[int]) -> bool:
+    """Whether an authorised person set the label that stands there, and not before it was parked and forgotten."""
+    wish = approval.standing_label(issue, "ralph:mission")
+    parked = approval.standing_label(issue, "ralph:parked")
+    return wish is not None and wish.actor.id in authorised and (parked is None or wish.at > parked.at)

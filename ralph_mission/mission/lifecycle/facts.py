@@ -1,0 +1,123 @@
+"""What the forge says of missions now, and whose word counts there. Asking changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime
+from typing import TypeVar
+
+from ralph_mission.errors import Missing
+from ralph_mission.mission.chat import orders
+from ralph_mission.mission.coder import tasks
+from ralph_mission.mission.decide import CycleSettings, Situation
+from ralph_mission.mission.lifecycle import approval, ownership
+from ralph_mission.mission.lifecycle.table import MissionFacts, brought_back
+from ralph_mission.mission.model.ledger import OpenState
+from ralph_mission.mission.model.mission import Action, Mission, Status
+from ralph_mission.mission.model.threads import Actor, Issue, Pull
+from ralph_mission.mission.ports import CyclePorts
+from ralph_mission.mission.publishing import content
+
+T = TypeVar("T", Issue, Pull)
+
+
+def facts_about(ports: CyclePorts, charter: CycleSettings, mission: Mission, state: OpenState) -> MissionFacts:
+    """What the forge says of one mission now, with what owners said of it in a chat."""
+    ((_, facts),) = orders.known_to(((mission.id, read_facts(ports, charter, mission)),), state, ports.seal)
+    return facts
+
+
+def refresh_facts(ports: CyclePorts, situation: Situation) -> Situation:
+    """The situation with what the forge says of missions, issues and pulls now: an agent's work takes a while."""
+    ports.forge.look_anew()
+    issues, pulls = ports.forge.issues("open"), ports.forge.pulls("all")
+    known = [mission for mission in situation.missions if mission.issue]
+    facts = tuple((mission.id, read_facts(ports, situation.charter, mission)) for mission in known)
+    branches, facts = tuple(pull.head for pull in pulls), orders.known_to(facts, situation.state, ports.seal)
+    world = replace(situation.world, facts=facts, issues=issues, pulls=pulls, branches=branches)
+    return replace(situation, world=world)
+
+
+def read_facts(ports: CyclePorts, charter: CycleSettings, mission: Mission) -> MissionFacts:
+    """What the forge says of one mission; nothing of what turns out not to be this mission's."""
+    issue = read_if_there(mission.issue, ports.forge.issue)
+    pull = read_if_there(mission.pull, ports.forge.pull) if mission.pull else None
+    ports.voice.note(f"#{mission.issue} {mission.title}: {mission.status}")
+    coder, us = ports.coder is not None, ports.forge.identity().id
+    told = coder and mission.status in tasks.WAITS
+    asks = bool(mission.proposal_hash) and not mission.pull
+    edits = ports.forge.edits(mission.issue) if (told or asks) and issue and charter.owners else ()
+    heard = (tasks.list_speakers(issue, pull) if told else frozenset()) | {edit.actor for edit in edits}
+    authorised = authorised_among(ports, charter, issue, pull, heard)
+    if foreign := ownership.why_foreign(mission, issue, pull, us, authorised):
+        ports.voice.note(f"{foreign}: nothing is written there")
+        return _of_another(mission, issue, pull, us, authorised, foreign)
+    facts = replace(_issue_facts(mission, issue, us, authorised), pull=pull, authorised=authorised, coder=coder)
+    if asks:
+        theirs = (edit.at for edit in edits if edit.actor.id not in {*authorised, us})
+        facts = replace(facts, edited_at=max(theirs, default=None))
+    if mission.action is Action.PUBLISH and issue:
+        said = content.measure_posts(ports.press, issue.body) if issue.author.id == us else content.FOREIGN
+        facts = replace(facts, shown=said)
+    if issue is None or not charter.owners:
+        return facts
+    at = approval.asked_at(issue, authorised, "ralph:mission", approval.APPROVED)
+    reworded = _reworded_reviews(ports, pull) if told and pull and mission.status is Status.FIXING else frozenset()
+    altered = approval.find_altering_editor(edits, {*authorised, us}, at) if told else None
+    return replace(facts, asked_at=at, altered=altered, reworded=reworded)
+
+
+def _of_another(
+    mission: Mission, issue: Issue | None, pull: Pull | None, us: int, authorised: frozenset[int], foreign: str
+) -> MissionFacts:
+    """What is left to know of what is not, or no more, this mission's."""
+    ours = not ownership.why_foreign(mission, issue, None, us, authorised)
+    left = None if ours else ownership.own_pull(mission, pull, us)
+    return MissionFacts(None, None, frozenset(), foreign, ours=ours, left=left, seen_at=_newest(issue))
+
+
+def _issue_facts(mission: Mission, issue: Issue | None, us: int, authorised: frozenset[int]) -> MissionFacts:
+    """The issue, and what our own words there say will be sent, or would be after a yes."""
+    shown = ownership.own_change(mission, issue, us)
+    texts = (issue.body if issue and issue.author.id == us else "", shown.body if shown else "")
+    named, asked = (
+        frozenset().union(*(ownership.announced_digests(text, yes) for text in texts)) for yes in (False, True)
+    )
+    offered_at = shown.created_at if shown and ownership.announced_digests(shown.body, True) else None
+    wished = issue is not None and brought_back(issue, authorised, us)
+    unasked, seen_at = bool(ownership.announced_digests(texts[0], False)) and not wished, _newest(issue)
+    return MissionFacts(issue, None, frozenset(), "", named, asked, offered_at, us=us, seen_at=seen_at, unasked=unasked)
+
+
+def _newest(issue: Issue | None) -> datetime | None:
+    """When anybody last did something to an issue that a mission may have to obey."""
+    if issue is None:
+        return None
+    return max([issue.created_at, *(event.at for event in issue.events), *(one.created_at for one in issue.remarks)])
+
+
+def _reworded_reviews(ports: CyclePorts, pull: Pull) -> frozenset[int]:
+    """Reviews that need not say what their authors wrote. The pull was read before, so no later edit is missed."""
+    own = ports.forge.own_reviews(pull.number)
+    return frozenset(review.id for review in pull.reviews if review.id not in own)
+
+
+def read_if_there(number: int, get: Callable[[int], T]) -> T | None:
+    """An issue or pull; None when somebody deleted it. Raises Trouble for any other reason."""
+    try:
+        return get(number)
+    except Missing:
+        return None
+
+
+def authorised_among(
+    ports: CyclePorts,
+    charter: CycleSettings,
+    issue: Issue | None,
+    pull: Pull | None,
+    also: frozenset[Actor] = frozenset(),
+) -> frozenset[int]:
+    """The ids of those who spoke there, and of `also`, whose verdict counts."""
+    people = approval.voices(issue, pull) | also
+    return frozenset(p.id for p in people if approval.may_decide(p, charter.owners, ports.forge.may_approve))

@@ -1,0 +1,219 @@
+"""Which change our own issue told people of: a branch and a pull are later made of exactly that, or not at all.
+
+Memory keeps the change until it can be sent, and memory grants nothing. So the issue names it by a digest, on a
+line of its own; a yes to the issue's text is a yes to that digest. What others say is no such line: a text that was
+made harmless has none (`safety.detect.SEAL`), and what is shown to the letter stands in code, which is not read.
+
+What is made once and lasts, a list or a standing remark, and what follows it once people took it away.
+
+The first has a key of its own; a successor's key names all that were lost before it. So nothing is made twice
+under one key, and a lost thing is not taken for one that stands there.
+
+Whether what memory names on the forge is ours to write on. The forge says so, or it is not: memory proves nothing.
+
+An issue is a mission's when our account wrote it and its marker names this very mission, or when an authorised
+person put `ralph:mission` on it; a pull, when our account opened it from the mission's branch and it says the same,
+and its issue is one that our account wrote, or a person's that the pull names.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, replace
+
+from ralph_mission.mission.lifecycle.approval import standing_label
+from ralph_mission.mission.model.effects import MARKER, OpenPull, PushBranch, fact
+from ralph_mission.mission.model.ledger import SETTLED, EffectRecord, MonitorRecord, Record, key_of, monitor_key
+from ralph_mission.mission.model.mission import Mission
+from ralph_mission.mission.model.threads import Issue, Pull, ThreadComment
+from ralph_mission.safety.markdown import prose
+
+_ANNOUNCEMENT = re.compile(r"^the change (is|would be) ((?:`[0-9a-f]{16}`(?:, )?)+)\r?$", re.MULTILINE)
+
+Change = PushBranch | OpenPull
+LATER = ("issue", "patch_ids", "touches")  # fields that effects of earlier versions were announced without
+
+
+def change_digest(effect: Change) -> str:
+    """Sixteen hex digits over all that would be sent, but for the date."""
+    said = asdict(effect).items()
+    content = {name: value for name, value in said if name != "date" and (value or name not in LATER)}
+    return key_of("change", type(effect).__name__, json.dumps(content, sort_keys=True))
+
+
+def announcement_line(effects: Iterable[Change], asked: bool) -> str:
+    """The line of an issue that names what will be sent or, where a person is asked, would be; "" for nothing."""
+    digests = ", ".join(f"`{change_digest(effect)}`" for effect in effects)
+    return f"the change {'would be' if asked else 'is'} {digests}" if digests else ""
+
+
+def announced_digests(body: str, asked: bool) -> frozenset[str]:
+    """The digests that a text of ours names: of what needs no yes, or of what needs one."""
+    verb, lines = "would be" if asked else "is", list(_ANNOUNCEMENT.finditer(body))
+    shown = prose(body) if lines else ""  # of our own line only the digests are code
+    ours = (line for line in lines if line[1] == verb and shown.startswith("the change", line.start()))
+    return frozenset(found for line in ours for found in re.findall("[0-9a-f]{16}", line[2]))
+
+
+SuccessorKeys = tuple[str, ...]  # the parts of the first one's key
+
+
+def of_list(kind: str) -> SuccessorKeys:
+    """The monitoring issues of a finding kind."""
+    return monitor_key(kind), "open_issue"
+
+
+def of_remark(mission: str) -> SuccessorKeys:
+    """The standing remarks of the mission with this key."""
+    return mission, "comment", "standing"
+
+
+def successor_keys(line: SuccessorKeys, records: Mapping[str, Record]) -> Iterator[str]:
+    """The keys of those that were made, oldest first; then the key that the next one would have."""
+    lost: tuple[str, ...] = ()
+    while True:
+        key = key_of(*line, *lost)
+        yield key
+        record = records.get(key)
+        if not isinstance(record, EffectRecord) or record.state not in SETTLED or record.receipt is None:
+            return
+        lost = (*lost, str(record.receipt.number))
+
+
+def upcoming(line: SuccessorKeys, records: Mapping[str, Record]) -> str:
+    """The key of the next one: that of nothing that was ever made."""
+    *_, last = successor_keys(line, records)
+    return last
+
+
+def latest(line: SuccessorKeys, records: Mapping[str, Record]) -> str:
+    """The key of the last one that was made; without any, of the first."""
+    *made, last = successor_keys(line, records)
+    return made[-1] if made else last
+
+
+def read(lines: Iterable[SuccessorKeys], get: Callable[[set[str]], Mapping[str, Record]]) -> dict[str, Record]:
+    """The records of these lines, as far as they go; `get` looks keys up."""
+    lines, asked, found = tuple(lines), set[str](), dict[str, Record]()
+    while wanted := {key for line in lines for key in successor_keys(line, found)} - asked:
+        asked |= wanted
+        found |= get(wanted)
+    return found
+
+
+_FACT = re.compile(r" ([a-z]+)=([^\s>]+)")
+BRANCHES = "ralph/"
+
+
+def facts_in(marker: str) -> dict[str, str]:
+    """What one of our markers says besides its key."""
+    return dict(_FACT.findall(marker.removesuffix("-->").partition(" key=")[2]))
+
+
+def why_foreign(mission: Mission, issue: Issue | None, pull: Pull | None, us: int, authorised: frozenset[int]) -> str:
+    """Why nothing may be written there on behalf of this mission, "" when both are its own."""
+    written = issue is not None and issue.author.id == us and _names(issue.body, mission)
+    if issue is not None and not written and not is_requested(issue, authorised):
+        return f"issue #{issue.number} does not belong to this mission"
+    borne_by_us = written or issue is None or _is_claimed(issue, us)
+    if pull is not None and not _carries(pull, mission, us, named=not borne_by_us):
+        return f"pull #{pull.number} does not belong to this mission"
+    return ""
+
+
+def is_requested(issue: Issue, authorised: frozenset[int]) -> bool:
+    """Whether an authorised person set the `ralph:mission` that stands there."""
+    label = standing_label(issue, "ralph:mission")
+    return label is not None and label.actor.id in authorised
+
+
+def _is_claimed(issue: Issue, us: int) -> bool:
+    """Whether an issue that a person vouched for is of ours, with its marker edited away: no other mission's, then."""
+    return issue.author.id == us and not any(_markers(issue.body))
+
+
+def own_remark(mission: Mission, records: Mapping[str, Record], issue: Issue | None, us: int) -> int:
+    """The number of the mission's standing remark; 0 when none of ours stands there. Memory's word without an issue."""
+    if issue is None:
+        return mission.comment
+    keys = tuple(successor_keys(of_remark(mission.key), records))
+    ours = [r.id for r in issue.remarks if r.author.id == us and any(found[1] in keys for found in _markers(r.body))]
+    return mission.comment if mission.comment in ours else max(ours, default=0)
+
+
+def is_list(issue: Issue, monitor: str, us: int) -> bool:
+    """Whether this is the monitoring issue that `monitor` is the key of."""
+    first = key_of(monitor, "open_issue")
+    return issue.author.id == us and any(m[1] == first or _lists(m[0], monitor) for m in _markers(issue.body))
+
+
+def _lists(marker: str, monitor: str) -> bool:
+    """Whether a marker says that it is of a list of this kind: of a successor the kind alone tells."""
+    said = facts_in(marker)
+    return {*said} == {"kind"} and monitor_key(said["kind"]) == monitor
+
+
+def true_list(record: Record, records: Mapping[str, Record], issues: Mapping[int, Issue], us: int) -> Record:
+    """The record; of a list, without an open issue (`issues`, by number) that is none.
+
+    Then it is the one that was opened last; if that is none any more either, a new one is needed.
+    """
+    if not isinstance(record, MonitorRecord) or _borne_out(record, issues, us):
+        return record
+    last = records.get(latest(of_list(record.kind), records))
+    receipt = last.receipt if isinstance(last, EffectRecord) else None
+    found = replace(record, issue=receipt.number if receipt else 0)
+    return found if _borne_out(found, issues, us) else replace(record, issue=0)
+
+
+def _borne_out(record: MonitorRecord, issues: Mapping[int, Issue], us: int) -> bool:
+    return record.issue not in issues or is_list(issues[record.issue], record.key, us)
+
+
+def own_change(mission: Mission, issue: Issue | None, us: int) -> ThreadComment | None:
+    """Our newest remark that names a change made for this mission. One that was edited since says nothing."""
+    shown = [r for r in (issue.remarks if issue else ()) if r.author.id == us and r.created_at == r.updated_at]
+    return next((r for r in reversed(shown) if _shows(r.body, mission)), None)
+
+
+def change_remark(mission: Mission, digests: Iterable[str]) -> str:
+    """The key of the remark that names these: another change, another remark."""
+    return key_of(mission.key, "change", *sorted(digests))
+
+
+def _shows(body: str, mission: Mission) -> bool:
+    named = announced_digests(body, False) or announced_digests(body, True)
+    return bool(named) and any(found[1] == change_remark(mission, named) for found in _markers(body))
+
+
+def own_pull(mission: Mission, pull: Pull | None, us: int) -> Pull | None:
+    """The pull if it says by itself, and not only by the issue it is for, that it is this mission's."""
+    return pull if pull is not None and _carries(pull, mission, us, named=True) else None
+
+
+def _carries(pull: Pull, mission: Mission, us: int, named: bool) -> bool:
+    ours = pull.author.id == us and pull.head.startswith(BRANCHES) and pull.head == mission.branch
+    return ours and _names(pull.body, mission, named)
+
+
+def _names(body: str, mission: Mission, named: bool = False) -> bool:
+    """Whether a marker in it tells of this mission: its number, its kind, its findings; `named`: its issue too."""
+    said = facts_of(mission)
+    whole = said | {"issue": str(mission.issue)}
+    return any(facts_in(found[0]) in ((whole,) if named else (said, whole)) for found in _markers(body))
+
+
+def facts_of(mission: Mission) -> dict[str, str]:
+    """What a marker says of a mission, so that it is found without memory."""
+    said = {
+        "mission": str(mission.id),
+        "kind": fact(mission.kind),
+        "finding": ",".join(mission.members),
+    }
+    return {name: value for name, value in said.items() if value}
+
+
+def _markers(body: str) -> Iterable[re.Match[str]]:
+    return MARKER.finditer(body)

@@ -1,0 +1,339 @@
+"""The life of a mission as a table, and how the forge's facts are read as its events.
+
+    DISCOVERED -> PLANNED -> EXECUTING -> IN_REVIEW <-> FIXING -> COMPLETED
+
+From any active state a person's no leads to REJECTED and being stuck to ESCALATED; a
+proposal or pull that nobody answers, or an escalation nobody takes up, leads to PARKED,
+from where a person's label brings it back. The state is re-derived from the forge each
+cycle: `read` looks at facts, never at what an earlier cycle believed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from ralph_mission.mission.lifecycle import approval
+from ralph_mission.mission.lifecycle.approval import NO_VERDICT, PersonVerdict
+from ralph_mission.mission.model.ledger import BEHIND, NEEDS_PERSON, ChatGuidance, ChatYes
+from ralph_mission.mission.model.mission import Action, Mission, Status
+from ralph_mission.mission.model.threads import Actor, Issue, LabelEvent, Pull
+from ralph_mission.mission.publishing.content import NOTHING_SHOWN, ShownPosts
+
+S = Status
+STUCK_CYCLES = 3  # "3 cycles without progress or 3 equal failures"
+MOST_TURNS = 6  # cycles that an agent may take for one change
+ESCALATED_FOR = timedelta(days=7)
+SET_ASIDE = frozenset({"ralph:parked", "ralph:escalated"})
+UNANSWERED_FOR = timedelta(days=14)
+PUBLISHED = "content:published"
+
+
+class MissionEvent(StrEnum):
+    """What can happen to a mission."""
+
+    APPROVED = "approved"  # a person said yes to what was proposed or shown
+    STARTED = "started"  # hands have begun
+    OFFERED = "offered"  # what they made needs a yes before it is pushed
+    PULL_OPENED = "pull opened"
+    CHANGES_REQUESTED = "changes requested"
+    REVISED = "revised"  # the review was answered with a push
+    MERGEABLE = "approved at its head"  # no transition of its own: merging follows
+    BEHIND = "behind its base"  # nor has this: the base is merged in, and the review asked for again
+    MERGED = "merged"
+    DONE = "done by a person"
+    PUBLISHED = "published"  # every network answered
+    REFUSED = "refused"  # a person said no
+    STUCK = "stuck"
+    UNANSWERED = "unanswered"
+    GONE = "gone"  # somebody deleted the issue: nobody's verdict, but nothing is left to work on
+    REVIVED = "revived"
+
+
+_ACTIVE = tuple(status for status in Status if status.active)
+
+TRANSITIONS: dict[tuple[Status, MissionEvent], Status] = {
+    (S.DISCOVERED, MissionEvent.APPROVED): S.PLANNED,
+    (S.DISCOVERED, MissionEvent.STARTED): S.EXECUTING,
+    (S.PLANNED, MissionEvent.STARTED): S.EXECUTING,
+    (S.PLANNED, MissionEvent.OFFERED): S.DISCOVERED,
+    (S.EXECUTING, MissionEvent.OFFERED): S.DISCOVERED,
+    (S.EXECUTING, MissionEvent.PULL_OPENED): S.IN_REVIEW,
+    (S.IN_REVIEW, MissionEvent.CHANGES_REQUESTED): S.FIXING,
+    (S.FIXING, MissionEvent.REVISED): S.IN_REVIEW,
+    (S.FIXING, MissionEvent.OFFERED): S.IN_REVIEW,
+    (S.IN_REVIEW, MissionEvent.APPROVED): S.FIXING,
+    (S.DISCOVERED, MissionEvent.UNANSWERED): S.PARKED,
+    (S.IN_REVIEW, MissionEvent.UNANSWERED): S.PARKED,
+    (S.ESCALATED, MissionEvent.UNANSWERED): S.PARKED,
+    (S.ESCALATED, MissionEvent.REVIVED): S.PLANNED,
+    (S.ESCALATED, MissionEvent.PULL_OPENED): S.IN_REVIEW,
+    (S.PARKED, MissionEvent.REVIVED): S.DISCOVERED,
+    (S.PARKED, MissionEvent.PULL_OPENED): S.IN_REVIEW,
+    (S.PARKED, MissionEvent.REFUSED): S.REJECTED,
+    (S.PARKED, MissionEvent.MERGED): S.COMPLETED,
+    (S.PARKED, MissionEvent.DONE): S.COMPLETED,
+    (S.PARKED, MissionEvent.PUBLISHED): S.COMPLETED,
+    (S.PARKED, MissionEvent.GONE): S.REJECTED,
+    **{(status, MissionEvent.GONE): S.REJECTED for status in _ACTIVE},
+    **{(status, MissionEvent.REFUSED): S.REJECTED for status in _ACTIVE},
+    **{(status, MissionEvent.MERGED): S.COMPLETED for status in _ACTIVE},
+    **{(status, MissionEvent.DONE): S.COMPLETED for status in _ACTIVE},
+    **{(status, MissionEvent.PUBLISHED): S.COMPLETED for status in _ACTIVE},
+    **{(status, MissionEvent.STUCK): S.ESCALATED for status in _ACTIVE if status is not S.ESCALATED},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class MissionFacts:
+    """What the forge says of one mission now, and which ids may decide."""
+
+    issue: Issue | None  # None: it was deleted
+    pull: Pull | None
+    authorised: frozenset[int]
+    foreign: str = ""  # why what memory names is not this mission's; then nothing is written there
+    announced: frozenset[str] = frozenset()  # digests of what our own issue says will be sent
+    offered: frozenset[str] = frozenset()  # and of what it says would be sent after a yes
+    offered_at: datetime | None = None  # when a change was shown in a remark of ours: a yes to it is newer
+    coder: bool = False  # whether an agent carries out what no fixer can
+    us: int = 0  # our own account
+    ours: bool = True  # whether its issue, if not its pull, is this mission's
+    altered: Actor | None = None  # who changed its issue's text, since it was asked for, without a say
+    asked_at: datetime | None = None  # when it was; None where whoever may edit may decide too
+    reworded: frozenset[int] = frozenset()  # reviews that somebody else than their author may have changed
+    shown: ShownPosts = NOTHING_SHOWN  # the texts that its issue shows, of a mission that publishes
+    edited_at: datetime | None = None  # when somebody without a say last changed the text that a yes is asked to
+    left: Pull | None = None  # its pull, where its issue is this mission's no more
+    yes: tuple[ChatYes, ...] = ()  # what owners approved in a chat
+    guidance: tuple[ChatGuidance, ...] = ()  # what they said there to its next session
+    seen_at: datetime | None = None  # the newest that anybody did to its issue, by the forge's clock
+    heard_at: datetime | None = None  # the newest yes of a chat that memory holds, be it proven or not
+    unasked: bool = False  # whether our own issue says that we began it without asking, and no person brought it back
+
+
+@dataclass(frozen=True, slots=True)
+class Interpretation:
+    """The facts, read: what happened, who said what, which rules a refused yes ran into."""
+
+    event: MissionEvent | None = None
+    opinion: PersonVerdict = NO_VERDICT
+    words: str = ""
+
+
+QUIET = Interpretation()
+
+
+def advance(mission: Mission, event: MissionEvent, now: datetime) -> Mission:
+    """The mission after an event. Raises ValueError when the table has no such step."""
+    try:
+        status = TRANSITIONS[mission.status, event]
+    except KeyError:
+        raise ValueError(f"a mission that is {mission.status} cannot be {event}") from None
+    return replace(mission, status=status, changed_at=now, stalled_cycles=0)
+
+
+def allows(mission: Mission, event: MissionEvent) -> bool:
+    """Whether the table has this step."""
+    return (mission.status, event) in TRANSITIONS
+
+
+def interpret_facts(mission: Mission, facts: MissionFacts, now: datetime) -> Interpretation:
+    """What the facts mean for this mission: the first thing that applies and that the table allows.
+
+    A yes that was refused is told only when nothing else happened.
+    """
+    refused = QUIET
+    for reader in (_read_published, _read_end, _read_offer, _read_pull, _read_issue, _read_patience):
+        reading = reader(mission, facts, now)
+        if reading.event in (MissionEvent.MERGEABLE, MissionEvent.BEHIND) or (
+            reading.event and allows(mission, reading.event)
+        ):
+            return reading
+        if reading.opinion.rules and refused is QUIET:
+            refused = Interpretation(None, reading.opinion, reading.words)
+    return refused
+
+
+def _read_published(mission: Mission, facts: MissionFacts, now: datetime) -> Interpretation:
+    """That we labelled it so: everything was sent then, and an interrupted run did not tell."""
+    label = approval.standing_label(facts.issue, PUBLISHED) if facts.issue else None
+    ours = mission.action is Action.PUBLISH and label is not None and label.actor.id == facts.us
+    return Interpretation(MissionEvent.PUBLISHED) if ours else QUIET
+
+
+def _read_end(mission: Mission, facts: MissionFacts, now: datetime) -> Interpretation:
+    issue, pull = facts.issue, facts.pull
+    if pull and pull.state == "merged":
+        return Interpretation(
+            MissionEvent.MERGED, PersonVerdict("approved", _who_merged(mission, facts, pull)), pull.merged_sha
+        )
+    if issue is None:
+        return Interpretation(MissionEvent.GONE, words="its issue was deleted")
+    said = approval.on_issue(issue, mission, facts.authorised, facts.offered_at)
+    if said.state == "rejected":
+        return Interpretation(MissionEvent.REFUSED, said, said.words)
+    closed: list[Issue | Pull] = [thing for thing in (pull, issue) if thing and thing.state == "closed"]
+    # Of two, one may have been closed by us, because of the other.
+    closed.sort(key=lambda thing: thing.closed_by is None or thing.closed_by.id not in facts.authorised)
+    return _interpret_closure(mission, facts, closed[0]) if closed else QUIET
+
+
+def _who_merged(mission: Mission, facts: MissionFacts, pull: Pull) -> Actor | None:
+    """A person; behind a merge of ours, of which an interrupted run did not tell, stands whoever approved it."""
+    if pull.merged_by is None or not pull.merged_by.is_bot:
+        return pull.merged_by
+    opinion = approval.on_pull(pull, mission, facts.authorised)
+    return opinion.actor if opinion.state == "approved" else pull.merged_by
+
+
+def _interpret_closure(mission: Mission, facts: MissionFacts, thing: Issue | Pull) -> Interpretation:
+    closer = thing.closed_by
+    if closer is None or closer.id not in facts.authorised:
+        return Interpretation(
+            MissionEvent.UNANSWERED if allows(mission, MissionEvent.UNANSWERED) else MissionEvent.STUCK,
+            words="closed by someone whose verdict does not count",
+        )
+    done = isinstance(thing, Issue) and thing.state_reason == "completed"
+    words = _last_words(thing, closer.id)
+    return Interpretation(
+        MissionEvent.DONE if done else MissionEvent.REFUSED, PersonVerdict("rejected", closer, words), words
+    )
+
+
+def _last_words(thing: Issue | Pull, author: int) -> str:
+    """What the closer wrote last: most people say why just before or after they close."""
+    said = [remark.body for remark in thing.remarks if remark.author.id == author]
+    return said[-1] if said else ""
+
+
+def _read_offer(mission: Mission, facts: MissionFacts, now: datetime) -> Interpretation:
+    """A yes to an answer that is shown and not pushed, while nobody reviewed or pushed anything since."""
+    issue, pull = facts.issue, facts.pull
+    if not (mission.offered_until and issue and pull and pull.state == "open" and facts.offered):
+        return QUIET
+    if pull.head_sha != mission.head_sha or approval.on_pull(pull, mission, facts.authorised).state == "changes":
+        return QUIET
+    said = approval.on_offer(issue, mission, facts.authorised, facts.offered_at)
+    if said.state == "approved":
+        return Interpretation(MissionEvent.PULL_OPENED if mission.status is S.PARKED else MissionEvent.APPROVED, said)
+    return (
+        Interpretation(None, said) if "approval-author" in said.rules else QUIET
+    )  # an older yes was to something else
+
+
+def _read_pull(mission: Mission, facts: MissionFacts, now: datetime) -> Interpretation:
+    pull = facts.pull
+    if pull is None:
+        return QUIET
+    if mission.status is S.EXECUTING:
+        return Interpretation(MissionEvent.PULL_OPENED)
+    opinion = approval.on_pull(pull, mission, facts.authorised)
+    if pull.head_sha != mission.head_sha:
+        words = "someone else pushed to our branch" if pull.head_sha else "our branch was deleted"
+        rules = tuple(dict.fromkeys(("foreign-commit", *opinion.rules)))
+        return Interpretation(MissionEvent.STUCK, PersonVerdict("refused", opinion.actor, rules=rules), words)
+    if opinion.state == "approved":
+        return _read_approved(mission, opinion)
+    if opinion.state == "changes":
+        return Interpretation(MissionEvent.CHANGES_REQUESTED, opinion, opinion.words)
+    return Interpretation(None, opinion) if opinion.rules else QUIET
+
+
+def _read_approved(mission: Mission, opinion: PersonVerdict) -> Interpretation:
+    if _hopeless(mission):
+        return QUIET
+    return Interpretation(
+        MissionEvent.BEHIND if mission.failure.startswith(BEHIND) else MissionEvent.MERGEABLE, opinion
+    )
+
+
+def _hopeless(mission: Mission) -> bool:
+    """Whether trying once more will not help."""
+    return mission.failures >= STUCK_CYCLES or mission.failure.startswith(NEEDS_PERSON)
+
+
+def _read_issue(mission: Mission, facts: MissionFacts, now: datetime) -> Interpretation:
+    issue = facts.issue
+    if issue is None or mission.status not in (S.DISCOVERED, S.PARKED, S.ESCALATED):
+        return QUIET
+    if mission.status is not S.DISCOVERED and _is_revived(issue, mission, facts.authorised):
+        return Interpretation(MissionEvent.PULL_OPENED if facts.pull else MissionEvent.REVIVED)
+    if facts.pull or not mission.proposal_hash or _refused_by_networks(mission):
+        return QUIET
+    opinion = approval.on_issue(issue, mission, facts.authorised, facts.offered_at, facts.yes, facts.edited_at)
+    if opinion.state == "approved" and mission.status is S.DISCOVERED:
+        return Interpretation(MissionEvent.APPROVED, opinion)
+    if opinion.state == "approved":
+        return Interpretation(MissionEvent.REVIVED, opinion) if _said_since(issue, mission, facts) else QUIET
+    return Interpretation(None, opinion) if opinion.rules else QUIET
+
+
+def _said_since(issue: Issue, mission: Mission, facts: MissionFacts) -> bool:
+    """Whether there is a yes from after the mission was set aside: an older one was obeyed, and came to nothing.
+
+    What was said in a chat is compared with what was heard there: its clock is another one than the forge's. Where
+    nothing had been heard of it, whatever counts is news.
+    """
+    said = approval.asked_at(issue, facts.authorised, *approval.yes_labels(mission))
+    since = mission.seen_at or _put_at(issue, mission) or mission.changed_at  # one that came while it was is not lost
+    heard = mission.heard_at or (None if mission.seen_at else since)
+    chats = approval.said_in_chat(issue, mission, facts.yes, facts.offered_at, facts.edited_at)
+    return said > since or any(heard is None or one.at > heard for one in chats)
+
+
+def _put_at(issue: Issue, mission: Mission) -> datetime | None:
+    """When our parked or escalated label was put there, since the mission was last looked at before; by the forge."""
+    put = (event.at for event in issue.events if event.added and event.label in SET_ASIDE)
+    return max((at for at in put if mission.seen_at is None or at >= mission.seen_at), default=None)
+
+
+def _refused_by_networks(mission: Mission) -> bool:
+    """Whether the yes that stands there was obeyed already and led to nothing: it does not bring the mission back."""
+    return mission.action is Action.PUBLISH and mission.status is S.ESCALATED
+
+
+def _is_revived(issue: Issue, mission: Mission, authorised: frozenset[int]) -> bool:
+    """A person set `ralph:mission` again, or took our parked or escalated label off, after we put it there.
+
+    Where none of ours got there, whatever is newer than what had been seen counts.
+    """
+    put, seen = _put_at(issue, mission), mission.seen_at or mission.changed_at
+    return any(event.at >= put if put else event.at > seen for event in _calls_back(issue, authorised))
+
+
+def brought_back(issue: Issue, authorised: frozenset[int], us: int) -> bool:
+    """Whether a person did so since we last set it aside, by the forge's own events: memory has no say in a wish."""
+    put = max((e.at for e in issue.events if e.added and e.label in SET_ASIDE and e.actor.id == us), default=None)
+    return put is not None and any(event.at >= put for event in _calls_back(issue, authorised))
+
+
+def _calls_back(issue: Issue, authorised: frozenset[int]) -> Iterator[LabelEvent]:
+    """By what people bring a mission back: the label that makes one, or one of ours that is taken off."""
+    for event in issue.events:
+        label = event.label == "ralph:mission" if event.added else event.label in SET_ASIDE
+        if label and event.actor.id in authorised:
+            yield event
+
+
+def _read_patience(mission: Mission, facts: MissionFacts, now: datetime) -> Interpretation:
+    if mission.status is S.ESCALATED and now - mission.changed_at >= ESCALATED_FOR:
+        return Interpretation(MissionEvent.UNANSWERED, words="nobody took up the escalation for 7 days")
+    waiting = mission.waiting_since or mission.changed_at
+    if mission.status in (S.DISCOVERED, S.IN_REVIEW) and now - waiting >= UNANSWERED_FOR:
+        return Interpretation(MissionEvent.UNANSWERED, words="nobody answered for 14 days")
+    if mission.status in (S.PLANNED, S.EXECUTING, S.FIXING) and mission.stalled_cycles >= STUCK_CYCLES:
+        rules = f": what was to be sent was refused by {', '.join(mission.refused)}" if mission.refused else ""
+        return Interpretation(MissionEvent.STUCK, words=f"{STUCK_CYCLES} cycles without progress{rules}")
+    if mission.turns >= MOST_TURNS and mission.status is not S.ESCALATED:
+        return Interpretation(MissionEvent.STUCK, words=f"an agent did not finish it in {mission.turns} cycles")
+    if _hopeless(mission) and mission.status is not S.ESCALATED:
+        return Interpretation(MissionEvent.STUCK, words=_why_hopeless(mission))
+    return QUIET
+
+
+def _why_hopeless(mission: Mission) -> str:
+    if mission.failures >= STUCK_CYCLES:
+        return f"failed {mission.failures} times: {mission.failure.removeprefix(NEEDS_PERSON)}"
+    return mission.failure.removeprefix(NEEDS_PERSON)

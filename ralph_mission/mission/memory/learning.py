@@ -1,0 +1,192 @@
+"""What a cycle leaves behind: memory for people, lessons for the ranking, state for the next one.
+
+What was learned, counted again from the journal alone: anybody can check the numbers in Learnings. Pure.
+
+Documents are those of `memory/journal`, as read from JSON, in the order of time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from ralph_mission.mission.findings import engagement
+from ralph_mission.mission.lifecycle.step_parts import Lesson
+from ralph_mission.mission.memory.model import CompletedNote, CycleNote, Memory, MissionNote
+from ralph_mission.mission.model.kinds import capitalise, lookup
+from ralph_mission.mission.model.ledger import KEPT_POSTS, FindingRecord, Record
+from ralph_mission.mission.model.mission import Acceptance, Finding, Mission, Status
+from ralph_mission.mission.model.posts import Posted
+
+WINDOW = timedelta(days=7)  # automatic lines on one file count together for a week
+PARKED_FOR = timedelta(days=90)  # after that nobody is expected to bring a mission back
+SHOWN = 8  # findings named in one entry of the observations log
+
+
+def learn(
+    acceptance: Mapping[str, Acceptance], lessons: Iterable[Lesson], records: Mapping[str, Record]
+) -> dict[str, Acceptance]:
+    """The tallies with each lesson counted once: a verdict that is already on record counts no second time."""
+    tallies = dict(acceptance)
+    for lesson in worth_telling(lessons, records):
+        tallies[lesson.kind] = count_verdict(tallies.get(lesson.kind, Acceptance()), lesson.verdict)
+    return tallies
+
+
+def worth_telling(lessons: Iterable[Lesson], records: Mapping[str, Record]) -> tuple[Lesson, ...]:
+    """The lessons that count: whose verdict is not on record already."""
+    return tuple(lesson for lesson in lessons if not _already(lesson, records))
+
+
+def count_verdict(tally: Acceptance, verdict: str) -> Acceptance:
+    """The tally with one more verdict."""
+    if verdict == "accepted":
+        return replace(tally, accepted=tally.accepted + 1)
+    return replace(tally, rejected=tally.rejected + 1)
+
+
+def _already(lesson: Lesson, records: Mapping[str, Record]) -> bool:
+    known = [records.get(member) for member in lesson.members]
+    verdicts = {record.verdict for record in known if isinstance(record, FindingRecord)}
+    return verdicts == {lesson.verdict}
+
+
+def apply_lessons(lessons: Iterable[Lesson], records: Mapping[str, Record]) -> tuple[FindingRecord, ...]:
+    """The finding records with what people said: a no marks every member."""
+    return tuple(
+        replace(record, verdict=lesson.verdict, reason=lesson.reason)
+        for lesson in lessons
+        for member in lesson.members
+        if isinstance(record := records.get(member), FindingRecord)
+    )
+
+
+def acted_on(
+    members: Iterable[Finding], records: Mapping[str, Record], cycle: int, mission: int
+) -> tuple[FindingRecord, ...]:
+    """The finding records once something was done about these instances."""
+    return tuple(_acted_on(finding, records.get(finding.fingerprint), cycle, mission) for finding in members)
+
+
+def _acted_on(finding: Finding, before: Record | None, cycle: int, mission: int) -> FindingRecord:
+    occurrence = finding.signal.occurrence
+    if isinstance(before, FindingRecord):
+        occurrences = tuple(dict.fromkeys((*before.occurrences, occurrence)))[-50:]
+        return replace(before, occurrences=occurrences, cycle=cycle, mission=mission or before.mission)
+    return FindingRecord(finding.fingerprint, finding.kind, finding.title, (occurrence,), cycle, mission)
+
+
+def not_acted_on(record: FindingRecord) -> FindingRecord:
+    """The finding record once it turned out that nothing was done about the newest instance."""
+    return replace(record, occurrences=record.occurrences[:-1])
+
+
+def not_said(record: FindingRecord, occurrence: str) -> FindingRecord:
+    """The finding record once it turned out that a post about this instance never got out."""
+    return replace(record, occurrences=tuple(known for known in record.occurrences if known != occurrence))
+
+
+def learnings(acceptance: Mapping[str, Acceptance], posts: Sequence[Posted]) -> tuple[str, ...]:
+    """The lines under `### Measured by Ralph`: `recount` counts each number again from the journal."""
+    return (*_verdicts(acceptance), *engagement.lines(posts))
+
+
+def _verdicts(acceptance: Mapping[str, Acceptance]) -> tuple[str, ...]:
+    return tuple(
+        f"{capitalise(lookup(kind).plural)} ({kind}): people accepted {tally.accepted} of "
+        f"{tally.accepted + tally.rejected}; the next one is expected to be accepted with {tally.mean:.0%}."
+        for kind, tally in sorted(acceptance.items())
+    )
+
+
+def narrate(
+    memory: Memory,
+    missions: Sequence[Mission],
+    ended: Sequence[Mission],
+    note: CycleNote,
+    acceptance: Mapping[str, Acceptance],
+    posts: Sequence[Posted] = (),
+) -> Memory:
+    """The memory file after this cycle; what people wrote in it is not touched. Trimming comes after."""
+    return replace(
+        memory,
+        active=under_way(missions),
+        completed=(*(_completed_note(mission, note.cycle) for mission in ended), *memory.completed),
+        observations=(note, *memory.observations),
+        measured=learnings(acceptance, posts),
+    )
+
+
+def retold(memory: Memory, missions: Sequence[Mission], ended: Sequence[Mission]) -> Memory:
+    """The memory file after a step outside of a cycle: missions as they stand now, and nothing else."""
+    cycle = memory.header.cycle
+    completed = (*(_completed_note(mission, cycle) for mission in ended), *memory.completed)
+    active = under_way(missions)
+    return replace(memory, active=active, completed=completed)
+
+
+def under_way(missions: Iterable[Mission]) -> tuple[MissionNote, ...]:
+    """What the memory file says of the missions that are active."""
+    return tuple(_note(mission) for mission in missions if mission.status.active)
+
+
+def _note(mission: Mission) -> MissionNote:
+    return MissionNote(
+        mission.id,
+        mission.title,
+        mission.status,
+        mission.issue,
+        mission.pull,
+        mission.started_cycle,
+        mission.last_action,
+        mission.next_step,
+    )
+
+
+def _completed_note(mission: Mission, cycle: int) -> CompletedNote:
+    date = (mission.finished_at or mission.changed_at).date().isoformat()
+    cycles = cycle - mission.started_cycle + 1
+    return CompletedNote(date, mission.title, cycles, mission.outcome, mission.learning)
+
+
+def ended_missions(missions: Iterable[Mission], now: datetime) -> tuple[Mission, ...]:
+    """Missions that leave the state: what they taught stays in the ledger and the memory file."""
+    return tuple(mission for mission in missions if _has_ended(mission, now))
+
+
+def _has_ended(mission: Mission, now: datetime) -> bool:
+    forgotten = mission.status is Status.PARKED and now - mission.changed_at >= PARKED_FOR
+    return forgotten or mission.status in (Status.COMPLETED, Status.REJECTED)
+
+
+Documents = Iterable[Mapping[str, Any]]
+
+
+def acceptance(documents: Documents) -> dict[str, Acceptance]:
+    """Every kind's verdicts."""
+    tallies: dict[str, Acceptance] = {}
+    for document in documents:
+        for lesson in document.get("counted", ()):
+            tallies[lesson["kind"]] = count_verdict(tallies.get(lesson["kind"], Acceptance()), lesson["verdict"])
+    return tallies
+
+
+def posts(documents: Documents) -> tuple[Posted, ...]:
+    """Every post that still counts, newest first, with what the network told of it last."""
+    known: dict[str, Posted] = {}
+    for document in documents:
+        known |= {post["key"]: _post(post) for post in document.get("posts", ())}
+    return tuple(sorted(known.values(), key=lambda post: post.at, reverse=True))[:KEPT_POSTS]
+
+
+def _post(told: Mapping[str, Any]) -> Posted:
+    at, measured = datetime.fromisoformat(told["at"]), told["measured_at"]
+    return Posted(**{**told, "at": at, "measured_at": datetime.fromisoformat(measured) if measured else None})
+
+
+def recount_learnings(documents: Documents) -> tuple[str, ...]:
+    """The lines that stand under `### Measured by Ralph`, if nobody made them up."""
+    documents = tuple(documents)
+    return learnings(acceptance(documents), posts(documents))

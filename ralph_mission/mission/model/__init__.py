@@ -1,0 +1,1 @@
+"""The nouns of a cycle: frozen values without behaviour."""

@@ -1,0 +1,284 @@
+"""Effects as values: what would be done to the outside world, before any of it is done.
+
+The union is closed. Class K effects have a natural key and can be redone safely; class M
+effects have none and are sent at most once (an M effect whose fate is unknown is never
+resent). Titles and bodies are final: what is judged is what is sent. The one thing filled
+in later is the number of an issue or pull that another effect of the same action creates,
+written as a `Ref` in a field and as `Ref.token` in a text.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Literal
+
+from ralph_mission.mission.model.posts import OUTBOX, Post
+from ralph_mission.mission.model.threads import Touch
+from ralph_mission.safety.patch import FileDelta
+
+MARKER = re.compile(r"<!-- ralph:v1 key=([0-9a-f]{8,64})(?: [a-z]+=[^\s>]+)* -->")
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """The number that the effect with `key` will be given by the forge."""
+
+    key: str
+
+    @property
+    def token(self) -> str:
+        """How the number is written in a text until it is known."""
+        return f"#{{{self.key}}}"
+
+
+Number = int | Ref
+
+
+@dataclass(frozen=True, slots=True)
+class OpenIssue:
+    """M. The body ends with our marker, which is how a lost answer is found again."""
+
+    key: str
+    title: str
+    body: str
+    labels: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PushBranch:
+    """K. One new commit on `branch`; a deterministic one, so a redo is the same.
+
+    Without `onto` the branch is created at a commit on `base_sha`. With it, the branch stands at commit
+    `onto` and follows: `base_sha` is merged in where it is not there yet (never rebased), then `files`.
+    `message` names `issue`, the mission's (0 in records of earlier versions).
+    """
+
+    key: str
+    branch: str
+    base_sha: str
+    message: str
+    date: datetime
+    files: tuple[FileDelta, ...]
+    onto: str = ""
+    issue: Number = 0
+
+
+@dataclass(frozen=True, slots=True)
+class OpenPull:
+    """K by its branch: one pull per head, closed ones included.
+
+    `patch_ids` and `touches` say what it changes, so that a person's pull that does the same is recognised when this
+    is sent at last (none in records of earlier versions).
+    """
+
+    key: str
+    title: str
+    body: str
+    head: str
+    base: str
+    issue: Number
+    labels: tuple[str, ...] = ()
+    patch_ids: tuple[str, ...] = ()
+    touches: tuple[Touch, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MergePull:
+    """K. Merge `pull` only while its head is exactly `head_sha`.
+
+    `base` is the branch that was approved to be merged into, `approver` the account id whose approval was
+    counted: both are looked at again in the moment of merging ("" and 0 in records of earlier versions).
+    """
+
+    key: str
+    pull: int
+    head_sha: str
+    method: str
+    message: str
+    base: str = ""
+    approver: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CloseIssue:
+    """K. `reason` is completed or not_planned."""
+
+    key: str
+    issue: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClosePull:
+    """K. Close without merging."""
+
+    key: str
+    pull: int
+
+
+@dataclass(frozen=True, slots=True)
+class Comment:
+    """M. A remark on an issue or pull; the body ends with our marker."""
+
+    key: str
+    issue: Number
+    body: str
+
+
+@dataclass(frozen=True, slots=True)
+class EditComment:
+    """K. Replace the text of our own remark; `comment` 0 is the issue's opening text."""
+
+    key: str
+    issue: int
+    comment: int
+    body: str
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """K. Set and take off labels, and assign people, on an issue or pull."""
+
+    key: str
+    issue: Number
+    add: tuple[str, ...] = ()
+    remove: tuple[str, ...] = ()
+    assign: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PostReview:
+    """M. A review of `pull` at commit `head_sha` that comments and never decides; the body ends with our marker."""
+
+    key: str
+    pull: int
+    head_sha: str
+    body: str
+
+
+@dataclass(frozen=True, slots=True)
+class EditReview:
+    """K. Replace the text of our own review, by its number."""
+
+    key: str
+    pull: int
+    review: int
+    body: str
+
+
+@dataclass(frozen=True, slots=True)
+class Publish:
+    """M, but for the outbox, where a file is named by the key. One post on one network, said at most once.
+
+    `finding` and `occurrence` are what it tells of, "" where a mission stands behind it.
+    """
+
+    key: str
+    post: Post
+    finding: str = ""
+    occurrence: str = ""
+
+    @property
+    def network(self) -> str:
+        """Where it goes."""
+        return self.post.network
+
+
+Effect = (
+    OpenIssue
+    | PushBranch
+    | OpenPull
+    | MergePull
+    | CloseIssue
+    | ClosePull
+    | Comment
+    | EditComment
+    | Label
+    | PostReview
+    | EditReview
+    | Publish
+)
+
+KINDS: dict[type, str] = {
+    OpenIssue: "open_issue",
+    PushBranch: "push_branch",
+    OpenPull: "open_pull",
+    MergePull: "merge_pull",
+    CloseIssue: "close_issue",
+    ClosePull: "close_pull",
+    Comment: "comment",
+    EditComment: "edit_comment",
+    Label: "label",
+    PostReview: "review",
+    EditReview: "edit_review",
+    Publish: "publish",
+}
+AT_MOST_ONCE = (OpenIssue, Comment, PostReview)
+"""What the forge holds with our marker and without a natural key."""
+
+
+Fate = Literal["done", "adopted", "failed", "unknown", "staged"]
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What came of an effect.
+
+    `status`: done, adopted (it was there already and is ours), failed (it did not happen),
+    unknown (it may have happened; never resent), staged (nothing was done). Of a post `at` is when it was sent, and
+    `wait` for how many seconds its network wants to be left alone.
+    """
+
+    key: str
+    status: Fate
+    number: int = 0
+    url: str = ""
+    sha: str = ""
+    detail: str = ""
+    at: datetime | None = None
+    wait: float = 0.0
+
+    @property
+    def not_before(self) -> datetime | None:
+        """Until when its network wants to be left alone; None where it said nothing of that."""
+        return self.at + timedelta(seconds=self.wait) if self.at and self.wait > 0 else None
+
+
+def kind_of(effect: Effect) -> str:
+    """The effect's name in reports and journals."""
+    return KINDS[type(effect)]
+
+
+def at_most_once(effect: Effect) -> bool:
+    """Whether nothing but a receipt proves that it was done, so that doubt is never resolved by doing it again."""
+    return isinstance(effect, AT_MOST_ONCE) or (isinstance(effect, Publish) and effect.network != OUTBOX)
+
+
+def marker(key: str, **facts: str) -> str:
+    """The hidden line by which we find our own work again. Facts help `memory recover`."""
+    extra = "".join(f" {name}={said}" for name, value in facts.items() if (said := fact(value)))
+    return f"<!-- ralph:v1 key={key}{extra} -->"
+
+
+def fact(value: str) -> str:
+    """A value as a marker can say it: nothing ends the line, no reader would miss it, no bot or runner obeys it."""
+    return re.sub(r"[^A-Za-z0-9_.,:+/=-]", "", value)
+
+
+def resolve(effect: Effect, numbers: dict[str, int]) -> Effect:
+    """`effect` with every `Ref` and its token replaced by the number the forge gave.
+
+    Raises KeyError when a number is not known yet: the effect must then not be sent.
+    """
+    issue = getattr(effect, "issue", None)
+    if not isinstance(issue, Ref):
+        return effect
+    number = numbers[issue.key]
+    changes: dict[str, object] = {"issue": number}
+    if isinstance(effect, OpenPull | Comment):
+        changes["body"] = effect.body.replace(issue.token, f"#{number}")
+    if isinstance(effect, PushBranch):
+        changes["message"] = effect.message.replace(issue.token, f"#{number}")
+    return replace(effect, **changes)  # type: ignore[arg-type]  # fields are those of the effect itself

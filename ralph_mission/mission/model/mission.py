@@ -1,0 +1,291 @@
+"""The nouns of a mission cycle. Frozen values; no behaviour beyond looking at themselves.
+
+This is where all of them are imported from; those of the forge are written down in `threads.py`.
+
+Times are timezone-aware and in UTC. Ages are in days, durations in seconds, money in USD.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Literal
+
+from ralph_mission.mission.model.posts import Measured
+from ralph_mission.mission.model.threads import (
+    Actor,
+    BodyEdit,
+    Branch,
+    Issue,
+    LabelEvent,
+    Pull,
+    Pulse,
+    Review,
+    ThreadComment,
+    Touch,
+)
+from ralph_mission.safety.patch import Patch
+
+__all__ = [
+    "Acceptance",
+    "Action",
+    "Actor",
+    "BodyEdit",
+    "Branch",
+    "Finding",
+    "Issue",
+    "LabelEvent",
+    "Limits",
+    "Mission",
+    "Observation",
+    "Pull",
+    "Pulse",
+    "Repository",
+    "Review",
+    "Severity",
+    "Signal",
+    "Status",
+    "ThreadComment",
+    "Tier",
+    "Touch",
+    "Urgency",
+    "Usage",
+    "Verdict",
+]
+
+
+class Status(StrEnum):
+    """Where a mission stands; `lifecycle.TRANSITIONS` says what may follow."""
+
+    DISCOVERED = "DISCOVERED"
+    PLANNED = "PLANNED"
+    EXECUTING = "EXECUTING"
+    IN_REVIEW = "IN_REVIEW"
+    FIXING = "FIXING"
+    COMPLETED = "COMPLETED"
+    REJECTED = "REJECTED"
+    ESCALATED = "ESCALATED"
+    PARKED = "PARKED"
+
+    @property
+    def active(self) -> bool:
+        """Whether a mission in this state takes one of the slots."""
+        return self not in (Status.COMPLETED, Status.REJECTED, Status.PARKED)
+
+
+class Severity(StrEnum):
+    """How bad it is if nobody looks."""
+
+    LOW = "low"
+    MEDIUM = "medium"
+    HIGH = "high"
+
+
+class Urgency(StrEnum):
+    """How soon to look again: low 6 h, medium 1 h, high 15 min by default."""
+
+    LOW = "low"
+    MEDIUM = "medium"
+    HIGH = "high"
+
+
+class Tier(StrEnum):
+    """Low: done at once. High: asked first. Unknown is always high."""
+
+    LOW = "low"
+    HIGH = "high"
+
+
+class Verdict(StrEnum):
+    """What policy says of a proposal. Hold waits; deny does not."""
+
+    ALLOW = "allow"
+    HOLD = "hold"
+    DENY = "deny"
+
+
+class Action(StrEnum):
+    """One allowed proposal or mission step; it may take several effects."""
+
+    OPEN_FIX = "open-fix"
+    OPEN_PROPOSAL = "open-proposal"
+    FINISH = "finish"
+    REVISE = "revise"
+    PUBLISH = "publish"
+    MONITOR = "monitor"
+    ANSWER = "answer"
+    WORK = "work"
+
+
+# --- what is seen ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """What an observer saw, before it has an identity. All text in it is untrusted.
+
+    `essence` says *which thing* without saying where it stands: normalised lines and
+    neighbours for code, the set of corrections for a fixer, an issue's number. `occurrence`
+    says *which instance* of it (a window's start, a row id); "" when there is only one.
+    """
+
+    observer: str
+    kind: str
+    title: str
+    essence: tuple[str, ...]
+    occurrence: str = ""
+    severity: Severity = Severity.LOW
+    confidence: float = 0.8  # 0..1: how sure the observer is that this is real
+    effort: float = 1.0  # > 0: 1 is a few minutes of a person's time
+    detail: str = ""
+    path: str = ""
+    line: int = 0  # 1-based; 0 where there is none
+    author: str = ""
+    age_days: float = 0.0
+    reference: int = 0  # an issue or pull number; 0 where there is none
+    facts: tuple[tuple[str, str | int | float], ...] = ()
+    patch: Patch | None = None  # the ready change, when a fixer saw it
+    series: tuple[tuple[datetime, float], ...] = ()  # a watched value over time, where it is at hand, for a chart
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Every file that it is about: its own, and the `file`s among its facts."""
+        return (self.path, *(str(value) for name, value in self.facts if name == "file"))
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A signal with its identity: `fingerprint` (which thing) and the signal's occurrence.
+
+    `seen_at`: when what waits was seen first (None: now, or by an earlier version).
+    """
+
+    fingerprint: str
+    signal: Signal
+    seen_at: datetime | None = None
+
+    @property
+    def kind(self) -> str:
+        """The finding kind, as in `policy.TIERS`."""
+        return self.signal.kind
+
+    @property
+    def title(self) -> str:
+        """One line for people."""
+        return self.signal.title
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What came of asking one observer. `cursor` is remembered for its next call.
+
+    `complete`: the signals are everything that is there now, not only the news since the cursor; if they are
+    not, `gone` are the essences of what was there at the cursor and is no more.
+    """
+
+    name: str
+    status: Literal["ok", "unavailable", "skipped"]
+    signals: tuple[Signal, ...] = ()
+    seconds: float = 0.0
+    detail: str = ""
+    cursor: str = ""
+    complete: bool = True
+    gone: tuple[tuple[str, ...], ...] = ()
+    measured: tuple[Measured, ...] = ()  # what became of our own posts
+
+
+# --- what is intended -----------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Mission:
+    """One thing being driven to its end. Machine state; the memory file shows it to people."""
+
+    id: int
+    key: str
+    title: str
+    kind: str
+    action: Action
+    tier: Tier
+    status: Status
+    started_cycle: int
+    started_at: datetime
+    changed_at: datetime
+    members: tuple[str, ...] = ()  # finding fingerprints
+    issue: int = 0
+    pull: int = 0
+    branch: str = ""
+    base_sha: str = ""
+    head_sha: str = ""  # the commit we pushed; any other head is someone else's
+    pending: tuple[str, ...] = ()  # keys of effects that carry it out: planned, or to be tried again
+    comment: int = 0  # our one standing remark on the issue; 0 until there is one
+    story: tuple[str, ...] = ()  # its lines, oldest first
+    failure: str = ""  # the last failure, to see three equal ones
+    failures: int = 0
+    waiting_since: datetime | None = None  # since when a person is waited for
+    proposal_hash: str = ""  # what people see of the next one
+    proposal_sha256: str = ""  # of the whole text; "" in memory of earlier versions
+    proposal_at: datetime | None = None  # what a yes must be newer than, once an edit made us ask again
+    rounds: int = 0  # reviews that were answered
+    turns: int = 0  # cycles in which an agent worked on it without coming to an end
+    answered_at: datetime | None = None  # when the newest of those was written, by the forge's clock
+    offered_until: datetime | None = None  # the same of those that an answer on offer is to; None: none is on offer
+    guided_at: datetime | None = None  # when the newest guidance was written that an agent was given
+    answered_before: datetime | None = None  # `answered_at` as the review came that is being answered
+    seen_at: datetime | None = None  # the newest that had been seen of it as it was set aside, by the forge's clock
+    heard_at: datetime | None = None  # the newest yes of a chat that was known then, by the chat's clock
+    stalled_cycles: int = 0
+    refused: tuple[str, ...] = ()  # rules that kept its last step from being sent
+    last_action: str = ""
+    next_step: str = ""
+    outcome: str = ""
+    learning: str = ""
+    finished_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What models cost."""
+
+    model_calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The ceilings of seed 003. Configuration may lower them, never raise them."""
+
+    active_missions: int = 3
+    new_missions_per_cycle: int = 1
+    actions_per_cycle: int = 3
+    auto_prs_per_cycle: int = 1
+    auto_pr_lines: int = 49  # "under 50 changed lines"
+    dispatches_per_day: int = 48
+    posts_per_day: int = 10  # on each network
+    usd_per_cycle: float = 2.0
+    usd_per_day: float = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """What is being looked after: its default branch and a name for people."""
+
+    name: str
+    default: Branch
+    languages: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Acceptance:
+    """Human verdicts on one finding kind: a Beta(1 + accepted, 1 + rejected) posterior."""
+
+    accepted: int = 0
+    rejected: int = 0
+
+    @property
+    def mean(self) -> float:
+        """Expected acceptance, 0..1; one half when nobody has said anything."""
+        return (self.accepted + 1) / (self.accepted + self.rejected + 2)

@@ -1,0 +1,79 @@
+"""Observers are asked, and nothing secret of what they saw gets any further."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import partial
+
+from ralph_mission.mission.decide import Situation, keys_to_read, silenced_kinds
+from ralph_mission.mission.gather import read_records
+from ralph_mission.mission.lifecycle.facts import authorised_among, read_if_there
+from ralph_mission.mission.model.ledger import MemorySnapshot, MonitorRecord
+from ralph_mission.mission.model.mission import Observation, Signal
+from ralph_mission.mission.ports import CyclePorts, ObservationContext
+from ralph_mission.safety.secrets import find_secrets, redact
+
+
+def observe(
+    ports: CyclePorts, situation: Situation, past: MemorySnapshot | None, scratch: str, secrets: tuple[str, ...]
+) -> Situation:
+    """Ask every observer, if there is a free slot; one that fails is unavailable and nothing more."""
+    ports.voice.phase("observe", "" if situation.free_slot else "skipped, no free slot")
+    if situation.free_slot:
+        asked = ((observer, _observation_context(observer.name, situation, scratch)) for observer in ports.observers)
+        sightings = tuple(redact_sighting(ports, sighting, secrets) for sighting in ports.looks(asked))
+    else:
+        skipped = partial(Observation, status="skipped", detail="no free mission slot")
+        sightings = tuple(skipped(observer.name) for observer in ports.observers)
+    situation = replace(situation, sightings=sightings)
+    missing = keys_to_read(situation) - set(situation.records)
+    situation = replace(situation, records=read_records(ports, situation, missing, past))
+    return replace(situation, world=replace(situation.world, unwanted=tuple(_newly_silenced(ports, situation))))
+
+
+def _newly_silenced(ports: CyclePorts, situation: Situation) -> Iterable[str]:
+    """Finding kinds whose monitoring issue was closed since the last cycle by a person whose verdict counts."""
+    newly = silenced_kinds(situation) - set(situation.state.silenced)
+    for record in situation.records.values():
+        if isinstance(record, MonitorRecord) and record.kind in newly:
+            issue = read_if_there(record.issue, ports.forge.issue)
+            closer = issue.closed_by if issue else None
+            if closer and closer.id in authorised_among(ports, situation.charter, issue, None):
+                yield record.kind
+
+
+def _observation_context(name: str, situation: Situation, scratch: str) -> ObservationContext:
+    header = situation.memory.header
+    return ObservationContext(
+        situation.world.default, situation.now, header.last_cycle_at, dict(header.cursors).get(name, ""), scratch
+    )
+
+
+def redact_sighting(ports: CyclePorts, sighting: Observation, secrets: tuple[str, ...]) -> Observation:
+    """A sighting without any secret that an observed text or an error held."""
+    # A cursor cannot be redacted and still be one: without it the observer looks as if for the first time.
+    cursor = "" if "known-value" in find_secrets(sighting.cursor, secrets) else sighting.cursor
+    sighting = replace(sighting, detail=redact(sighting.detail, secrets), cursor=cursor)
+    ports.voice.note(f"{sighting.name}: {sighting.detail or f'{len(sighting.signals)} signals'}")
+    nameable = (signal for signal in sighting.signals if not find_secrets(signal.path, secrets))
+    signals = tuple(_without_secrets(signal, secrets) for signal in nameable)
+    gone = tuple(tuple(redact(part, secrets) for part in essence) for essence in sighting.gone)
+    return replace(sighting, signals=signals, gone=gone)
+
+
+def _without_secrets(signal: Signal, secrets: tuple[str, ...]) -> Signal:
+    """Neither memory nor a report may carry a secret that stood in an observed text."""
+    return replace(
+        signal,
+        title=redact(signal.title, secrets),
+        detail=redact(signal.detail, secrets),
+        author=redact(signal.author, secrets),
+        essence=tuple(redact(part, secrets) for part in signal.essence),
+        kind=redact(signal.kind, secrets),
+        occurrence=redact(signal.occurrence, secrets),
+        facts=tuple(
+            (redact(name, secrets), redact(value, secrets) if isinstance(value, str) else value)
+            for name, value in signal.facts
+        ),
+    )

@@ -1,0 +1,278 @@
+"""Memory rebuilt from what the forge shows and from what can still be read of the old one.
+
+What stands on the branch is evidence, not authority: intents and plans are carried over only
+from a commit this clone knows as its own, and nothing is sent or redone here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from ralph_mission.errors import Damaged, Missing, UserError
+from ralph_mission.mission.chat import orders
+from ralph_mission.mission.gather import is_forge_lost
+from ralph_mission.mission.issues.model import WORKING
+from ralph_mission.mission.issues.record import OPEN
+from ralph_mission.mission.lifecycle import adoption, approval, ownership
+from ralph_mission.mission.lifecycle.approval import standing_label
+from ralph_mission.mission.memory import learning
+from ralph_mission.mission.memory.model import Memory
+from ralph_mission.mission.model.kinds import lookup
+from ralph_mission.mission.model.ledger import (
+    Anchor,
+    MemoryBatch,
+    MonitorRecord,
+    OpenState,
+    Record,
+    WorkRecord,
+    key_of,
+    work_key,
+)
+from ralph_mission.mission.model.mission import Action, Mission, Status
+from ralph_mission.mission.model.threads import Issue, Pull
+from ralph_mission.mission.operations.salvage import (
+    Recoverable,
+    Recovered,
+    RecoveryReport,
+    Salvage,
+    Trace,
+    rebuilt_ledger,
+    traces_on,
+)
+from ralph_mission.mission.ports import Forge, Store
+
+ASK_AGAIN = "recovered"  # no text has this hash: the next cycle posts the proposal's line anew
+HUSHED = timedelta(hours=24)  # what is seen by then may have been said in public before memory was lost
+
+
+def recover_memory(store: Recoverable, forge: Forge, now: datetime, take_over: bool = False) -> Recovered:
+    """Rebuild memory and tell what became of it. Raises Trouble when a cycle is running here."""
+    with store.exclusive() as ours:
+        if not ours:
+            raise UserError("a cycle is running", "wait until it has ended")
+        repaired = store.repair()
+        salvaged = store.salvage()
+        told = RecoveryReport([*repaired, *salvaged.kept], list(salvaged.lost))
+        anchors = [anchor for anchor in (salvaged.anchor, _forge_anchor(forge, told)) if anchor]
+        traces = traces_on(forge)
+        if salvaged.state and is_forge_lost(forge, salvaged.state):
+            salvaged = _without_forge(salvaged, told)
+        records, open_state = rebuilt_ledger(salvaged, traces, forge, told)
+        state = replace(open_state, missions=rebuilt_missions(open_state, traces, forge, now, told))
+        state = _claim(state, store, take_over, told)
+        found = at_work(records, state, forge, now, take_over)
+        records |= {record.key: record for record in found}
+        state = replace(state, working=tuple(record.issue for record in found))
+        state = replace(state, next_mission=next_mission(state, traces))
+        if not _whole(salvaged, anchors):
+            state = _quieten(state, now, told)
+        if salvaged.state is None:
+            state = _recount(state, store, told)
+        memory = _memory(salvaged, state, anchors, now)
+        anchor = store.restart(MemoryBatch(memory, state, tuple(records.values()), "ralph: memory recovered"), salvaged)
+        forge.set_anchor(anchor)
+    return Recovered(anchor, tuple(told.kept), tuple(told.lost))
+
+
+def _forge_anchor(forge: Forge, told: RecoveryReport) -> Anchor | None:
+    """The position that the forge was told of; one that cannot be read is told anew at the end."""
+    try:
+        return forge.anchor()
+    except Damaged as damaged:
+        told.lost.append(f"how far memory had come by the forge: {damaged.what}")
+        return None
+
+
+def _without_forge(salvaged: Salvage, told: RecoveryReport) -> Salvage:
+    """What was salvaged, without what stood on a forge that holds nothing of it any more."""
+    assert salvaged.state
+    gone = [mission for mission in salvaged.state.missions if mission.issue]
+    told.lost += [f"mission #{mission.id}: nothing of it is on the forge any more: {mission.title}" for mission in gone]
+    missions = tuple(mission for mission in salvaged.state.missions if not mission.issue)
+    records = tuple(record for record in salvaged.records if not isinstance(record, MonitorRecord))
+    doubtful = tuple(record for record in salvaged.doubtful if not isinstance(record, MonitorRecord))
+    state = replace(salvaged.state, missions=missions, working=())
+    return replace(salvaged, state=state, records=records, doubtful=doubtful)
+
+
+def _whole(salvaged: Salvage, anchors: Iterable[Anchor]) -> bool:
+    """Whether nothing of what was said in public can be missing: our last commit is there, and none is known after."""
+    seen = {anchor.oid for anchor in anchors}
+    return salvaged.state is not None and not salvaged.broken and seen == {salvaged.head}
+
+
+def _quieten(state: OpenState, now: datetime, told: RecoveryReport) -> OpenState:
+    """Posts leave no mark that could be found again: what is seen within a day counts as said."""
+    told.lost.append("what was posted: what is seen within a day from now is not posted, since it may have been before")
+    missions = tuple(_silent(mission) for mission in state.missions)
+    return replace(state, finished=(), missions=missions, hushed_until=now + HUSHED)
+
+
+def _silent(mission: Mission) -> Mission:
+    """The mission; of one that publishes, only the question is left: nobody knows any more which network has it."""
+    if mission.action is not Action.PUBLISH:
+        return mission
+    asked = Status.DISCOVERED if mission.status in (Status.PLANNED, Status.EXECUTING) else mission.status
+    return replace(mission, action=Action.OPEN_PROPOSAL, status=asked, proposal_hash=ASK_AGAIN, pending=())
+
+
+def _recount(state: OpenState, store: Recoverable, told: RecoveryReport) -> OpenState:
+    """What people and networks said, counted again from the journal that is still there."""
+    try:
+        documents = tuple(store.journal())
+        tallies, posts = learning.acceptance(documents), learning.posts(documents)
+    except (UserError, LookupError, TypeError, ValueError, AttributeError):
+        told.lost.append("what was learned: the journal cannot be read, so its verdicts and posts are not counted")
+        return state
+    if documents:
+        told.kept.append(f"what was learned, counted again from the journals of {len(documents)} cycles")
+    return replace(state, acceptance=tuple(sorted(tallies.items())), posted=posts)
+
+
+def _claim(state: OpenState, store: Store, take_over: bool, told: RecoveryReport) -> OpenState:
+    claim = state.claim
+    if claim is None:
+        return state
+    if take_over or store.proven_dead(claim.holder):
+        told.kept.append(f"the claim of {claim.holder} on cycle {claim.cycle} is lifted")
+        return replace(state, claim=None)
+    told.lost.append(
+        f"nothing yet: {claim.holder} may still be in cycle {claim.cycle} and keeps its claim; "
+        "once you know that it is dead, run `ralph memory recover --take-over`"
+    )
+    return state
+
+
+def _memory(salvaged: Salvage, state: OpenState, anchors: Iterable[Anchor], now: datetime) -> Memory:
+    old = salvaged.memory or Memory()
+    serial = max([old.header.serial, *(anchor.serial for anchor in anchors)])
+    header = replace(
+        old.header,
+        lineage=key_of("lineage", "recovered", salvaged.head, old.header.lineage, str(serial), now.isoformat()),
+        serial=serial,
+        generation=old.header.generation + 1,
+        next_due_at=None,
+        high_streak=0,
+        high_cause="",
+        cursors=tuple(pair for pair in old.header.cursors if pair[0] == orders.CURSOR),  # what was obeyed stays obeyed
+    )
+    measured = learning.learnings(dict(state.acceptance), state.posted)
+    return replace(old, header=header, active=learning.under_way(state.missions), measured=measured)
+
+
+# --- missions ---
+
+
+def rebuilt_missions(
+    state: OpenState, traces: tuple[Trace, ...], forge: Forge, now: datetime, told: RecoveryReport
+) -> tuple[Mission, ...]:
+    """Those that can still be read, and those that only the forge knows."""
+    known = {mission.issue: mission for mission in state.missions if mission.issue}
+    pulls = {trace.mission: trace.thing for trace in traces if isinstance(trace.thing, Pull)}
+    for trace in traces:
+        issue = trace.thing
+        if trace.remark or not isinstance(issue, Issue) or not trace.mission or issue.number in known:
+            continue
+        if issue.state == "open" and "ralph:mission" in issue.labels:
+            known[issue.number] = _rebuilt(trace, issue, pulls.get(trace.mission), forge, now)
+            told.kept.append(f"mission #{trace.mission} from issue #{issue.number}: {issue.title}")
+    for mission in _peoples_own(traces, forge, known, now):
+        known[mission.issue] = mission
+        told.kept.append(f"mission #{mission.id} from pull #{mission.pull}: {mission.title}")
+    return tuple(_one_of_each_number(known.values(), traces, told))
+
+
+def _one_of_each_number(
+    missions: Iterable[Mission], traces: tuple[Trace, ...], told: RecoveryReport
+) -> Iterable[Mission]:
+    """Of missions that claim one number, the one whose issue on the forge says so: a cycle refuses two."""
+    said = {(trace.mission, trace.thing.number) for trace in traces if isinstance(trace.thing, Issue)}
+    kept: dict[int, Mission] = {}
+    for mission in sorted(missions, key=lambda mission: (mission.id, mission.issue) not in said):
+        first = kept.setdefault(mission.id, mission)
+        if first is not mission:
+            told.lost.append(f"mission #{mission.id} on issue #{mission.issue}: issue #{first.issue} has that number")
+    return kept.values()
+
+
+def _peoples_own(traces: Iterable[Trace], forge: Forge, known: Collection[int], now: datetime) -> Iterable[Mission]:
+    """Missions that people made of their own issues, and whose pull waits for them; the others are adopted anew."""
+    pulls = [trace.thing for trace in traces if isinstance(trace.thing, Pull)]
+    for number, (mission, pull) in adoption.pulls_for(pulls, forge.identity().id).items():
+        if number in known:
+            continue
+        with suppress(Missing):  # nothing is left of it to work on
+            issue = forge.issue(number)
+            authorised = frozenset(p.id for p in approval.voices(issue, pull) if forge.may_approve(p))
+            if issue.state == "open" and ownership.is_requested(issue, authorised):
+                made = adoption.mission_of_issue(issue, mission, 0, now, agent=True)
+                yield adoption.found_again(made, mission, issue, pull, authorised)
+
+
+def _rebuilt(trace: Trace, issue: Issue, pull: Pull | None, forge: Forge, now: datetime) -> Mission:
+    action, tier = trace.action, lookup(trace.kind).tier
+    rebuilt = Mission(
+        trace.mission,
+        key_of("mission", "recovered", str(issue.number)),
+        issue.title,
+        trace.kind,
+        action,
+        tier,
+        _status(issue, pull, action),
+        0,
+        issue.created_at,
+        now,
+        members=trace.members,
+        issue=issue.number,
+        proposal_hash=ASK_AGAIN if action is Action.OPEN_PROPOSAL else "",
+        last_action="found again when memory was recovered",
+    )
+    if pull is None:
+        return rebuilt
+    authorised = frozenset(r.author.id for r in pull.reviews if forge.may_approve(r.author))
+    return adoption.caught_up(rebuilt, pull, authorised)
+
+
+def _status(issue: Issue, pull: Pull | None, action: Action) -> Status:
+    for label, status in adoption.STANDING:
+        if label in issue.labels:
+            return status
+    if pull is not None:
+        return Status.IN_REVIEW
+    return Status.EXECUTING if action is Action.OPEN_FIX else Status.DISCOVERED
+
+
+def next_mission(state: OpenState, traces: Iterable[Trace]) -> int:
+    """A number that no mission has or had."""
+    used = [mission.id for mission in state.missions] + [trace.mission for trace in traces]
+    return max([state.next_mission, *(number + 1 for number in used)])
+
+
+# --- issues at work ---
+
+
+def at_work(
+    records: Mapping[str, Record], state: OpenState, forge: Forge, now: datetime, take_over: bool
+) -> tuple[WorkRecord, ...]:
+    """The records of work that is not at its end. With `take_over` nobody's: the next run brings it there."""
+    numbers = sorted({*state.working, *_labelled_by_us(forge)})
+    found = (_work_record(records.get(work_key(number)), number, now) for number in numbers)
+    return tuple(replace(record, holder="") if take_over else record for record in found)
+
+
+def _labelled_by_us(forge: Forge) -> Iterator[int]:
+    us = forge.identity().id
+    for issue in forge.issues("open", (WORKING,)):
+        label = standing_label(forge.issue(issue.number), WORKING)
+        if label is not None and label.actor.id == us:
+            yield issue.number
+
+
+def _work_record(known: Record | None, number: int, now: datetime) -> WorkRecord:
+    """What was known of it; where nothing was, one try is counted, and nobody has it."""
+    if not isinstance(known, WorkRecord):
+        return WorkRecord(work_key(number), number, "", "", "working", 1, "", now)
+    return known if known.state in OPEN else replace(known, state="working")

@@ -1,0 +1,1 @@
+"""The rules, and the judgement they come to."""

@@ -1,0 +1,1 @@
+"""From ranked findings to proposals, every text final."""

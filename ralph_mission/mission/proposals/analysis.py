@@ -1,0 +1,213 @@
+"""The analysis in an issue that asks: what was seen, what could be done, what nobody knows yet. Text in, text out.
+
+Rules fill every section from the finding's own evidence. A thinker's words may stand in those of `WRITABLE`; what was
+seen, how sure that is and what a yes does are ours alone. Short, since it is read on a phone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ralph_mission.mission.findings.ranking import days, effort
+from ralph_mission.mission.model.mission import Finding
+from ralph_mission.safety.secrets import redact
+from ralph_mission.safety.text import inline_words
+
+Sections = tuple[tuple[str, str], ...]
+
+OPTIONS, RISKS, UNKNOWN, CHECK = "Options", "Risks", "What is not known", "How it would be checked"
+WRITABLE = (OPTIONS, RISKS, UNKNOWN, CHECK)
+"""The headings that a thinker may write under."""
+WORDS = 600  # characters of a thinker's words in one section
+FACTS = 8  # rows of evidence; a phone shows no more of them at once
+
+
+@dataclass(frozen=True, slots=True)
+class AnalysisForm:
+    """What rules know of a kind: which analysis it needs, what there is to choose from, and what to ask.
+
+    Each option is what would be done, its effort ("" is the finding's own) and its risk. `doing` and `leaving` are what
+    the whole of it risks.
+    """
+
+    name: str
+    options: tuple[tuple[str, str, str], ...]
+    doing: str
+    leaving: str
+    unknown: str
+    check: str
+
+
+ANALYSIS_FORMS: dict[str, AnalysisForm] = {
+    "bug": AnalysisForm(
+        "Research",
+        (
+            ("find the cause and mend it", "", "what relied on the fault may notice"),
+            ("only list it", "none", "it goes on failing"),
+        ),
+        "its cause may lie elsewhere",
+        "whoever runs into it has to find out alone",
+        "since which change it happens, and who runs into it",
+        "the check that found it finds it no more, and a test fails without the change",
+    ),
+    "vulnerability": AnalysisForm(
+        "Research",
+        (
+            ("update or mend it", "", "an update may change behaviour"),
+            ("shield it where it is used", "depends", "easily forgotten"),
+        ),
+        "it is for nothing where the vulnerable part is not used",
+        "whoever knows of it may use it",
+        "whether the vulnerable part is reached here at all",
+        "its source no longer names what is used here, and the tests pass",
+    ),
+    "anomaly": AnalysisForm(
+        "Research",
+        (
+            ("look for the cause", "", "time, if it was chance"),
+            ("wait for the next values", "none", "a real fault goes on"),
+        ),
+        "its cause may lie elsewhere",
+        "what is wrong gets worse, if something is",
+        "whether the world changed, or what is measured, or how",
+        "the value is back in its usual range, or the new range is explained",
+    ),
+    "dependency-minor": AnalysisForm(
+        "Research",
+        (("update it", "", "new behaviour by default"), ("stay", "none", "the next step gets larger")),
+        "something may rely on what changed",
+        "mends come only for newer ones one day",
+        "which of its new features and deprecations concern the project",
+        "the project's own checks pass with it",
+    ),
+    "dependency-major": AnalysisForm(
+        "Research",
+        (
+            ("update it", "", "it may break what relies on it"),
+            ("replace it", "real work", "another one to get to know"),
+            ("stay", "none", "no mends one day"),
+        ),
+        "it may take longer than it looks",
+        "the step gets larger, and holes stay open",
+        "which of its breaking changes concern the project",
+        "the project's own checks pass with it, and its change log was read",
+    ),
+    "feature": AnalysisForm(
+        "Research",
+        (
+            ("build the smallest useful part", "", "it has to be looked after"),
+            ("ask who would use it", "minutes of work", "time"),
+        ),
+        "few may use it",
+        "whoever wants it goes without, or elsewhere",
+        "how many people would use it, and what they do today",
+        "somebody who asked for it uses it",
+    ),
+    "architecture": AnalysisForm(
+        "Design",
+        (
+            ("change it in steps", "", "two shapes side by side meanwhile"),
+            ("change it at once", "real work", "a large review"),
+        ),
+        "it may take longer than it looks",
+        "what is built meanwhile rests on the present shape",
+        "what else relies on the present shape",
+        "the project's own checks pass after each step, and the new shape is written down",
+    ),
+    "integration": AnalysisForm(
+        "Feasibility and integration analysis",
+        (
+            ("try it out apart", "", "time, if it comes to nothing"),
+            ("build it in", "real work", "one more thing to rely on"),
+        ),
+        "whoever runs it may change it or end it",
+        "the project goes on without it",
+        "its limits, its price, its terms, and how long it will be there",
+        "a trial reads or writes what is needed, and the project still works without it",
+    ),
+    "content": AnalysisForm(
+        "Content",
+        (
+            ("publish it", "", "it cannot be taken back from everyone who saw it"),
+            ("change the text first", "minutes of work", "it gets late"),
+        ),
+        "it may be read in another way than it was meant",
+        "nobody hears of it",
+        "who reads it, and whether it is still true when they do",
+        "its numbers are those of the evidence above",
+    ),
+}
+OTHER = AnalysisForm(
+    "Research",
+    (("take it up", "", "time, if it comes to nothing"), ("leave it", "none", "it stays as it is")),
+    "something may rely on how it is",
+    "it stays as it is",
+    "what it is worth",
+    "whatever found it finds it no more",
+)
+
+
+def body(finding: Finding, written: Sections = ()) -> str:
+    """All sections of the analysis that a proposal of this kind needs."""
+    form, words = ANALYSIS_FORMS.get(finding.kind, OTHER), _usable(written)
+    by = " Sections marked with * were written by a model: check them." if words else ""
+    sections = {
+        OPTIONS: _options(form, finding),
+        RISKS: _risks(form, finding),
+        UNKNOWN: f"{form.unknown.capitalize()}.",
+        CHECK: f"{form.check.capitalize()}.",
+    }
+    parts = [f"### {form.name}", f"{_since(finding)}{by}", _facts_table(finding)]
+    parts += [_section(heading, text, words) for heading, text in sections.items()]
+    return "\n\n".join([part for part in parts if part] + [_yes()])
+
+
+def _usable(written: Sections) -> Mapping[str, str]:
+    """A thinker's words by heading; what stands under any other heading than ours is dropped."""
+    words = ((name, inline_words(redact(text), WORDS)) for name, text in written if name in WRITABLE)
+    return {name: text for name, text in words if text}
+
+
+def _section(heading: str, ours: str, words: Mapping[str, str]) -> str:
+    if heading not in words:
+        return f"**{heading}.** {ours}" if "\n" not in ours else f"**{heading}**\n\n{ours}"
+    table = f"\n\n{ours}" if heading == OPTIONS else ""  # what rules can weigh stays in sight
+    return f"**{heading}** \\*: {words[heading]}{table}"
+
+
+def _since(finding: Finding) -> str:
+    """How sure and how bad it is stands above, where the ranking says what it rests on."""
+    signal = finding.signal
+    since = f"There for {days(signal.age_days)}" if signal.age_days >= 1 else "Seen by this cycle"
+    return f"{since}."
+
+
+def _facts_table(finding: Finding) -> str:
+    """The facts as the observer measured them, units and windows in their names; "" when it has none."""
+    facts = [(name, value) for name, value in finding.signal.facts if name not in ("file", "count")][:FACTS]
+    rows = [f"| {_cell(name)} | {_cell(str(value))} |" for name, value in facts]
+    return "\n".join(["| seen | |", "|---|---|", *rows]) if rows else ""
+
+
+def _cell(text: str) -> str:
+    """One cell of a table, which nothing in it can end."""
+    return inline_words(redact(text).replace("|", "/").replace("`", "'"), 80) or "-"
+
+
+def _options(form: AnalysisForm, finding: Finding) -> str:
+    own = effort(finding.signal.effort)
+    rows = [f"| {what} | {work or own} | {risk} |" for what, work, risk in form.options]
+    return "\n".join(["| what | effort | risk |", "|---|---|---|", *rows])
+
+
+def _risks(form: AnalysisForm, finding: Finding) -> str:
+    doubt = "what was seen may be nothing, and " if finding.signal.confidence < 0.8 else ""
+    return f"Of doing it: {doubt}{form.doing}. Of leaving it: {form.leaving}."
+
+
+def _yes() -> str:
+    return (
+        "**What a yes does.** It is planned, and nothing is changed by that alone; where an agent is set up, it then "
+        "proposes a change for review. An agent of your choice begins when a person sets `agent:claude`."
+    )

@@ -1,0 +1,320 @@
+"""What the owner's templates and a person's issue say of a finding: said as it is, or read by a person before.
+
+Issues that ask: about a change, about a text, about anything else.
+
+Pulls with a correction: the largest set of files that stays under the limits, and a question about the rest.
+
+One standing issue for each kind that is watched, with a line for each finding.
+
+From thoughts to proposals: what exactly would be done about each, fully worded.
+
+A thought may name only known findings; whatever else it says is dropped here, so a thinker
+cannot invent. What becomes of a kind is its route's: a fix, a line of a list, a question, a text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from ralph_mission.mission.findings.overlap import drop_touched
+from ralph_mission.mission.lifecycle import ownership
+from ralph_mission.mission.lifecycle.approval import about
+from ralph_mission.mission.model.effects import EditComment, Effect, OpenIssue, Publish, Ref
+from ralph_mission.mission.model.kinds import BUMPS, CONTENT, RESEARCH, Route, lookup
+from ralph_mission.mission.model.ledger import MonitorRecord, Record, key_of, monitor_key
+from ralph_mission.mission.model.mission import Action, Finding, Mission, Status
+from ralph_mission.mission.model.posts import Post, Wording
+from ralph_mission.mission.model.proposal import Proposal
+from ralph_mission.mission.ports import RankedFinding
+from ralph_mission.mission.proposals import wording
+from ralph_mission.mission.proposals.draft_parts import (
+    DraftContext,
+    carrying,
+    facts_of,
+    mission_of,
+    showable,
+    subject_of,
+)
+from ralph_mission.mission.publishing import content, posting
+from ralph_mission.safety.bumps import counted_patch
+from ralph_mission.safety.objections import MAX_BYTES, MAX_FILES, Objection, inspect, verdict
+from ralph_mission.safety.patch import Patch, measure
+
+
+def words_of(member: Finding, desk: DraftContext) -> Wording | None:
+    """What a template of the owner's says of it; None where there is none."""
+    words = desk.wordings.get((member.fingerprint, member.signal.occurrence))
+    return words if words and words.ready and words.posts else None
+
+
+def is_partly_posted(member: Finding, words: Wording, desk: DraftContext) -> bool:
+    """Whether one network was told already: what another is to be told is no question any more."""
+    return any(effect.key in desk.records for effect in posting.effects_of(member, words))
+
+
+def not_posted_yet(member: Finding, words: Wording, desk: DraftContext) -> tuple[Publish, ...]:
+    """The posts of it that are left to be sent; none of what is old, or may have been said before."""
+    effects = posting.effects_of(member, words)
+    over = desk.hushed or posting.is_old(member, effects, desk.records, desk.now)
+    return () if over else posting.sendable_effects(effects, desk.records, desk.now)
+
+
+def to_read(thought: RankedFinding, finding: Finding, desk: DraftContext) -> tuple[Post, ...]:
+    """The texts that a person reads before they are published, of content or of a post that is to be asked about."""
+    words = desk.wordings.get((finding.fingerprint, finding.signal.occurrence))
+    if words is None or not (words.ready or lookup(thought.kind).labels == CONTENT):
+        return ()
+    return content.prepare_posts(words.posts)
+
+
+def questions(thought: RankedFinding, members: Sequence[Finding], desk: DraftContext) -> Iterable[Proposal]:
+    """An issue about the first of them: one question at a time."""
+    return tuple(question(thought, member, desk, None) for member in members[:1])
+
+
+def question(thought: RankedFinding, finding: Finding, desk: DraftContext, patch: Patch | None) -> Proposal:
+    """An issue that asks; with a patch, the effects that a yes releases are planned with it."""
+    subject = subject_of("ask", thought.kind, (finding,))
+    if posts := to_read(thought, finding, desk):
+        return _content(thought, finding, desk, subject, posts)
+    title = wording.proposal_title(finding)
+    shown = patch if patch and showable(patch) else None
+    issue = key_of(subject, "open_issue")
+    planned = carrying(subject, thought.kind, title, (finding,), shown, desk, Ref(issue), thought.why) if shown else ()
+    named = ownership.announcement_line(planned, asked=True)
+    body = wording.proposal_body(finding, thought.why, shown, named, thought.sections)
+    mission = mission_of(subject, title, Action.OPEN_PROPOSAL, thought.kind, (finding,), desk)
+    asked = _question_proposal(
+        thought, finding, mission, body, subject, lookup(thought.kind).labels or RESEARCH, planned
+    )
+    return replace(asked, patch=shown)
+
+
+def _question_proposal(
+    thought: RankedFinding,
+    finding: Finding,
+    mission: Mission,
+    body: str,
+    subject: str,
+    labels: Iterable[str],
+    planned: tuple[Effect, ...],
+) -> Proposal:
+    """The issue that asks, sealed with the hash that a yes is bound to."""
+    issue = key_of(subject, "open_issue")
+    sealed, _ = wording.seal_proposal(mission.title, body, issue, facts_of(thought.kind, (finding,), mission.id))
+    mission = replace(about(mission, mission.title, body), pending=tuple(effect.key for effect in planned))
+    return Proposal(
+        subject,
+        Action.OPEN_PROPOSAL,
+        thought.kind,
+        mission.title,
+        (OpenIssue(issue, mission.title, sealed, ("ralph:mission", *labels)),),
+        (finding,),
+        interim=mission,
+        after=mission,
+        planned=planned,
+        why=thought.why,
+        score=thought.score,
+    )
+
+
+def _content(
+    thought: RankedFinding, finding: Finding, desk: DraftContext, subject: str, posts: tuple[Post, ...]
+) -> Proposal:
+    """An issue that shows what would be published; the posts are kept for their charts, their texts are the issue's."""
+    title = wording.proposal_title(finding)
+    mission = mission_of(subject, title, Action.PUBLISH, thought.kind, (finding,), desk)
+    planned = posting.publishing(mission.key, posts)
+    return _question_proposal(
+        thought,
+        finding,
+        mission,
+        content.content_issue_body(finding, thought.why, posts),
+        subject,
+        CONTENT,
+        planned,
+    )
+
+
+def fixes(thought: RankedFinding, members: Sequence[Finding], desk: DraftContext) -> Iterable[Proposal]:
+    """The pull that corrects most of them; where there is none, a question about the first that may be asked."""
+    if thought.kind == BUMPS and BUMPS in desk.under_way:  # the same lines, and no pull yet that the observer could see
+        return ()
+    ready = [member for member in members if member.signal.patch and member.signal.patch.base == desk.default.sha]
+    if not ready:
+        return () if desk.free_slot else (_waiting(thought, members, desk),)
+    unasked = [] if _asks(thought, desk) else ready
+    fitting = _largest_set([member for member in unasked if not _objections(member, desk)], desk)
+    if fitting and (proposal := _not_refused(thought, fitting, desk)):
+        return (proposal,)
+    askable = [m for m in ready if m not in fitting and verdict(_objections(m, desk)) != "deny"]
+    return tuple(question(thought, member, desk, member.signal.patch) for member in askable[:1])
+
+
+def _not_refused(thought: RankedFinding, members: Sequence[Finding], desk: DraftContext) -> Proposal | None:
+    """The fix of all; where the repository's own checks refuse it, of a half: one file must not hold up the rest."""
+    proposal = _fix(thought, members, desk)
+    if proposal.key not in desk.unverified:
+        return proposal
+    if len(members) == 1:
+        return None
+    half = len(members) // 2
+    return _not_refused(thought, members[:half], desk) or _not_refused(thought, members[half:], desk)
+
+
+def _asks(thought: RankedFinding, desk: DraftContext) -> bool:
+    """Whether a person is asked about a fix however small it is: the thinker wants it, or none is allowed unasked."""
+    return thought.ask or not desk.limits.auto_prs_per_cycle
+
+
+def _waiting(thought: RankedFinding, members: Sequence[Finding], desk: DraftContext) -> Proposal:
+    """What waits for a slot has a title and no effects: it is judged, held, and drafted anew when its turn comes."""
+    what, action, title = "fix", Action.OPEN_FIX, wording.fix_title(thought.kind, members)
+    if _asks(thought, desk):  # one at a time
+        members = members[:1]
+        what, action, title = "ask", Action.OPEN_PROPOSAL, wording.proposal_title(members[0])
+    key = subject_of(what, thought.kind, members)
+    return Proposal(key, action, thought.kind, title, members=tuple(members), why=thought.why, score=thought.score)
+
+
+def _objections(member: Finding, desk: DraftContext) -> tuple[Objection, ...]:
+    """What speaks against a member's change even if it were the only one."""
+    assert member.signal.patch is not None
+    most, bumps = desk.limits.auto_pr_lines, member.kind == BUMPS
+    return inspect(member.signal.patch, max_lines=most, recent=desk.recent_lines, bumps=bumps, by_fixer=True)
+
+
+def _largest_set(members: Sequence[Finding], desk: DraftContext) -> tuple[Finding, ...]:
+    """Smallest first gives the most files under every limit of size; one change per path."""
+    sizes = [(measure(_counted_patch(member)), member) for member in members if member.signal.patch]
+    room = (desk.limits.auto_pr_lines, MAX_BYTES, MAX_FILES)
+    chosen: dict[str, Finding] = {}
+    for size, member in sorted(sizes, key=lambda row: (row[0].lines, row[0].bytes, row[1].signal.path)):
+        left = (room[0] - size.lines, room[1] - size.bytes, room[2] - len(size.files))
+        if member.signal.path not in chosen and min(left) >= 0:
+            chosen[member.signal.path], room = member, left
+    return tuple(chosen[path] for path in sorted(chosen))
+
+
+def _counted_patch(member: Finding) -> Patch:
+    """What counts of a member's change: of bumps, all but what follows from them."""
+    assert member.signal.patch is not None
+    return counted_patch(member.signal.patch) if member.kind == BUMPS else member.signal.patch
+
+
+def _fix(thought: RankedFinding, members: Sequence[Finding], desk: DraftContext) -> Proposal:
+    subject = subject_of("fix", thought.kind, members)
+    title = wording.fix_title(thought.kind, members)
+    patch = _combine_patches(members, desk.default.sha)
+    issue = key_of(subject, "open_issue")
+    facts = facts_of(thought.kind, members, desk.next_mission)
+    branch = carrying(subject, thought.kind, title, members, patch, desk, Ref(issue), thought.why)
+    named = ownership.announcement_line(branch, asked=False)
+    opened = OpenIssue(
+        issue,
+        title,
+        wording.fix_issue(thought.kind, members, thought.why, patch, issue, facts, named),
+        ("ralph:mission",),
+    )
+    mission = mission_of(subject, title, Action.OPEN_FIX, thought.kind, members, desk)
+    interim = replace(mission, status=Status.EXECUTING, pending=tuple(effect.key for effect in branch))
+    return Proposal(
+        subject,
+        Action.OPEN_FIX,
+        thought.kind,
+        title,
+        (opened, *branch),
+        tuple(members),
+        patch,
+        interim=interim,
+        after=replace(interim, status=Status.IN_REVIEW, pending=(), waiting_since=desk.now),
+        why=thought.why,
+        score=thought.score,
+    )
+
+
+def _combine_patches(members: Sequence[Finding], base: str) -> Patch:
+    """The members' changes as one patch."""
+    changes = (change for m in members if m.signal.patch for change in m.signal.patch.changes)
+    return Patch(base, tuple(sorted(changes, key=lambda change: change.path)))
+
+
+KEPT_LINES = 100  # of a monitoring issue
+
+
+def lists(thought: RankedFinding, members: Sequence[Finding], desk: DraftContext) -> Iterable[Proposal]:
+    """The list of their kind, opened or edited, with the lines that it has not yet."""
+    record = desk.records.get(monitor_key(thought.kind))
+    before = record if isinstance(record, MonitorRecord) else None
+    fresh = [line for line in map(wording.monitor_line, members) if not before or line not in before.lines]
+    lines = (*fresh, *(before.lines if before else ()))[:KEPT_LINES]
+    total = max((before.total if before else 0) + len(fresh), len(lines))
+    effect = _monitor_effect(thought.kind, lines, total, members, before.issue if before else 0, desk.records)
+    after = MonitorRecord(monitor_key(thought.kind), thought.kind, before.issue if before else 0, lines, total)
+    title = f"{wording.monitor_title(thought.kind)}: {len(members)} new"
+    return (
+        Proposal(
+            subject_of("monitor", thought.kind, members),
+            Action.MONITOR,
+            thought.kind,
+            title,
+            (effect,),
+            tuple(members),
+            monitor=after,
+            why=thought.why,
+            score=thought.score,
+        ),
+    )
+
+
+def _monitor_effect(
+    kind: str, lines: Sequence[str], total: int, members: Sequence[Finding], issue: int, records: Mapping[str, Record]
+) -> Effect:
+    line = ownership.of_list(kind)
+    opened = ownership.latest(line, records) if issue else ownership.upcoming(line, records)
+    body = wording.monitor_body(kind, lines, total, members, opened)
+    if not issue:
+        return OpenIssue(opened, wording.monitor_title(kind), body, ())
+    slot = key_of(*sorted(f"{m.fingerprint} {m.signal.occurrence}" for m in members))
+    return EditComment(key_of(monitor_key(kind), "edit_comment", slot), issue, 0, body)
+
+
+def draft_all(
+    thoughts: Sequence[RankedFinding], present: Sequence[Finding], desk: DraftContext
+) -> tuple[Proposal, ...]:
+    """A proposal for each thought that leads to one, in the thinker's order; no deed is proposed twice."""
+    by_fingerprint = {finding.fingerprint: finding for finding in present}
+    drafts: list[Proposal] = []
+    for thought in thoughts:
+        taken = {key for draft in drafts for key in _keys(draft)}
+        drafts += [draft for draft in _draft(thought, by_fingerprint, desk) if not taken & _keys(draft)]
+    return tuple(drafts)
+
+
+def _keys(draft: Proposal) -> set[str]:
+    return {draft.key, *(effect.key for effect in draft.effects)}
+
+
+def _draft(thought: RankedFinding, present: Mapping[str, Finding], desk: DraftContext) -> Iterable[Proposal]:
+    members = [present[fp] for fp in dict.fromkeys(thought.members) if fp in present]
+    members = [member for member in members if member.kind == thought.kind]
+    if not members:
+        return ()
+    ready = {member: words for member in members if (words := words_of(member, desk))}
+    sayable = {
+        member: words for member, words in ready.items() if not thought.ask or is_partly_posted(member, words, desk)
+    }
+    for member, words in sayable.items():
+        if effects := not_posted_yet(member, words, desk):
+            return (posting.data_post(thought, member, effects),)
+    others = [member for member in members if member not in sayable]
+    watch = questions if thought.ask else lists
+    say = questions if ready.keys() - sayable.keys() else _nothing
+    draw = {Route.FIX: fixes, Route.MONITOR: watch, Route.PROPOSE: questions, Route.SAY: say}
+    return draw[lookup(thought.kind).route](thought, drop_touched(others, desk.pulls), desk) if others else ()
+
+
+def _nothing(thought: RankedFinding, members: Sequence[Finding], desk: DraftContext) -> Iterable[Proposal]:
+    """Without words of the owner's there is nothing to do about it."""
+    return ()

@@ -1,0 +1,330 @@
+"""Every title, body, message and comment, rendered before judgement: what is judged is what is sent.
+
+Text in, text out. Whatever came from outside (paths, lines, names, reviews) passes
+`safety.text` here and nowhere else. A person reads these on a phone: what, why, evidence,
+how to say no, in this order and briefly.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+
+from ralph_mission.mission.findings.ranking import days
+from ralph_mission.mission.lifecycle.approval import content_hash
+from ralph_mission.mission.model.effects import Ref, marker
+from ralph_mission.mission.model.kinds import capitalise, count_noun, lookup, reason
+from ralph_mission.mission.model.mission import Finding, Mission
+from ralph_mission.mission.model.threads import Actor, Branch
+from ralph_mission.mission.proposals import analysis
+from ralph_mission.safety.detect import closing_keywords
+from ralph_mission.safety.patch import FileChange, Patch
+from ralph_mission.safety.secrets import redact
+from ralph_mission.safety.text import fence, inline, inline_words, quote, sanitise
+from ralph_mission.safety.weakening import describe_touched, describe_weakening
+
+TITLE = 120  # characters; what a phone shows of a title in two lines
+SHOWN = 40  # lines of evidence in a body
+DIFF = 40_000  # characters of diff in a proposal; bodies stay under 60,000 (GitHub refuses 65,536)
+
+HOW_TO_SAY_NO = (
+    "**To say no:** close this, label it `ralph:rejected`, or comment `/ralph reject` with a reason. "
+    "It will not come back."
+)
+
+
+def plain(text: str, limit: int = TITLE) -> str:
+    """One line of plain text for a title or a commit message; nothing in it pings, closes or commands."""
+    line = " ".join(sanitise(redact(text), "commit").split())
+    return " ".join(sanitise(line, "commit", limit=limit).split())  # a cut can lay open what the rest had hidden
+
+
+def append_number(title: str, issue: int) -> str:
+    """A title that ends with its issue's number, and closes it not even where its last word is "close" or "fix"."""
+    line = f"{title} (#{issue})"
+    return f"{title}, issue (#{issue})" if closing_keywords(line, markdown=False) else line
+
+
+def person_name(actor: Actor | None) -> str:
+    """A person's name, without a ping."""
+    return (plain(actor.login, 60) if actor else "") or "someone"
+
+
+def reviewer_note(patch: Patch) -> str:
+    """What whoever reviews an agent's change must look at first, "" when nothing of it stands out."""
+    weaker, touched = describe_weakening(patch), describe_touched(patch)
+    lines = [f"**Weaker checks?** This change {', '.join(weaker)}."] if weaker else []
+    for kind, paths in touched.items():
+        more = f" and {len(paths) - 5} more" if len(paths) > 5 else ""
+        lines.append(f"**It touches {kind}:** {', '.join(inline(redact(path), 80) for path in paths[:5])}{more}.")
+    return "\n".join(("> [!WARNING]", *(f"> {line}" for line in lines))) if lines else ""
+
+
+# --- fixes ----------------------------------------------------------------------------
+
+
+def fix_title(kind: str, members: Sequence[Finding]) -> str:
+    """ "Correct 7 misspellings in 3 files"."""
+    number = sum(_size(member) for member in members)
+    verb = {"spelling": "Correct", "dependency-patch": "Apply"}.get(kind, "Mend")
+    number_of_files = _places(members)
+    where = members[0].signal.path if number_of_files == 1 else _files(number_of_files)
+    return plain(f"{verb} {count_noun(number, kind)} in {where}")
+
+
+def fix_issue(
+    kind: str, members: Sequence[Finding], why: str, patch: Patch, key: str, facts: dict[str, str], named: str = ""
+) -> str:
+    """The mission's issue: what was found, why this one, what happens next; the change itself stands folded below.
+
+    Where no pull can be opened, a person finds there all that it would have held. `named` is the line that binds us
+    to exactly this.
+    """
+    number = sum(_size(member) for member in members)
+    return "\n\n".join(
+        [
+            f"**{count_noun(number, kind)}** in {_files(_places(members))}: the correction is ready, in a pull that "
+            "changes nothing else and waits for your yes or no.",
+            _why(kind),
+            _evidence(members, why),
+            "**What happens next:** approved, the pull is merged at the commit that was reviewed; with changes "
+            "requested, a person is asked; closed, it stays closed.",
+            HOW_TO_SAY_NO,
+            f"<details><summary>The change</summary>\n\n{named}\n\n{fence(redact(diff(patch)), DIFF, 'diff')}"
+            "\n\n</details>",
+            marker(key, **facts),
+        ]
+    )
+
+
+def fix_pull(kind: str, members: Sequence[Finding], why: str, issue: Ref, key: str, facts: dict[str, str]) -> str:
+    """The pull's text: the same evidence, shorter."""
+    number = sum(_size(member) for member in members)
+    return "\n\n".join(
+        [
+            f"Corrects **{count_noun(number, kind)}** in {_files(_places(members))} and changes nothing else. "
+            f"Part of {issue.token}.",
+            _why(kind),
+            _evidence(members, why),
+            "**To say yes:** approve; it is merged at the commit that you reviewed.",
+            HOW_TO_SAY_NO,
+            marker(key, **facts),
+        ]
+    )
+
+
+def commit_message(title: str, kind: str, members: Sequence[Finding], issue: Ref) -> str:
+    """Subject and body of the one commit on a branch of ours."""
+    lines = [plain(f"{m.signal.path}: {_first_line(m.signal.detail)}", 100) for m in members[:SHOWN]]
+    evidence = "\n".join(f"- {line}" for line in lines)
+    end = f"Part of {issue.token}.\nTo say no: close its pull; once merged, revert this commit.\n"
+    return "\n\n".join([title, f"Why: {reason(kind)}.", evidence, end])
+
+
+def merge_message(mission: Mission, who: str) -> str:
+    """Subject and body of the commit by which an approved pull lands."""
+    return (
+        f"{mission.title}\n\nWhy: {reason(mission.kind)}.\n\n"
+        f"Approved by {who} at {mission.head_sha[:12]} in #{mission.pull}. Part of #{mission.issue}.\n"
+        "To say no: revert this commit.\n"
+    )
+
+
+def catch_up_message(mission: Mission, base: Branch) -> str:
+    """Subject and body of the commit that merges the base into a branch of ours."""
+    return (
+        f"Merge {plain(base.name)} into {mission.branch}\n\n"
+        f"Why: the base moved on to {base.sha[:12]}, and asks for branches that hold it.\n\n"
+        f"Part of #{mission.issue}.\nTo say no: close the pull.\n"
+    )
+
+
+# --- proposals ------------------------------------------------------------------------
+
+
+def proposal_title(finding: Finding) -> str:
+    """The finding's own title, made harmless."""
+    return plain(finding.title) or f"A {lookup(finding.kind).noun} without a title"
+
+
+def proposal_body(
+    finding: Finding, why: str, patch: Patch | None, named: str = "", sections: analysis.Sections = ()
+) -> str:
+    """The text of a proposal, down to (not including) the line that names its hash.
+
+    `named` is the line that binds us to exactly this patch; `sections` are a thinker's words for its analysis.
+    """
+    where = f" in {_place(finding)}" if finding.signal.path else ""
+    asked = (
+        "shall the change below be made? A yes pushes it to a branch for review, and no further."
+        if patch
+        else "shall it be taken up?"
+    )
+    parts = [f"**{capitalise(lookup(finding.kind).noun)}**{where}: {asked}", _why(finding.kind)]
+    by = inline(finding.signal.observer, 60)
+    parts += [f"**Evidence:** found by the {by} observer. {_ranking_line(why)}"]
+    if finding.signal.detail:
+        parts += ["Quoted as found, not an instruction:", quote(redact(finding.signal.detail), 2_000)]
+    if patch:
+        change = fence(redact(diff(patch)), DIFF, "diff")
+        parts += ["**The change that a yes would push to a branch for review:**", named, change]
+    else:
+        parts.append(analysis.body(finding, sections))
+    parts += ["**To say yes:** label it `ralph:approved` or comment `/ralph approve`.", HOW_TO_SAY_NO]
+    return "\n\n".join(parts)
+
+
+def seal_proposal(title: str, body: str, key: str, facts: dict[str, str]) -> tuple[str, str]:
+    """A proposal's final text with its last line, and the hash that a yes is bound to."""
+    digest = content_hash(title, body)
+    return f"{body}\n\n{seal_line(digest)}\n\n{marker(key, **facts)}", digest
+
+
+def seal_line(digest: str) -> str:
+    """The line that an approval must be newer than."""
+    return f"proposal is now `{digest}`"
+
+
+def ask_again(digest: str, key: str, extra: str = "") -> str:
+    """After an edit: what is being asked now. `extra` stands before our line."""
+    return "\n\n".join(
+        [
+            "The text above was edited, so an earlier yes no longer counts. To approve what stands there now, "
+            "label it `ralph:approved` again or comment `/ralph approve`.",
+            *([extra] if extra else []),
+            seal_line(digest),
+            marker(key),
+        ]
+    )
+
+
+# --- monitoring -----------------------------------------------------------------------
+
+
+def monitor_title(kind: str) -> str:
+    """One issue per kind, for ever the same title."""
+    return f"Watching: {plain(lookup(kind).plural)}" if lookup(kind).noun != "finding" else f"Watching: {plain(kind)}"
+
+
+def monitor_line(finding: Finding) -> str:
+    """One line of a monitoring issue."""
+    signal = finding.signal
+    where = f" {_place(finding)}" if signal.path and signal.path not in signal.title else ""
+    who = f", by {inline(redact(signal.author), 40)}" if signal.author else ""
+    age = f", {days(signal.age_days)} old" if signal.age_days >= 1 else ""
+    return f"- {inline(redact(signal.title), 160)}{where}{who}{age}"
+
+
+def monitor_body(kind: str, lines: Sequence[str], total: int, details: Sequence[Finding], key: str) -> str:
+    """The whole text of a monitoring issue; edited as things come, never repeated."""
+    shown = list(lines[:SHOWN])
+    more = [f"- … and {total - len(shown)} seen earlier"] if total > len(shown) else []
+    parts = [
+        f"Nothing here needs an answer: this one list of {lookup(kind).plural} is kept up to date.",
+        _why(kind),
+        "\n".join(["**Evidence**, newest first:", "", *shown, *more]),
+    ]
+    if len(details) == 1 and details[0].signal.detail:
+        parts.append(quote(redact(details[0].signal.detail), 2_000))
+    parts += [
+        f"**To say no:** close this issue; {lookup(kind).plural} are then no longer listed.",
+        marker(key, kind=kind),
+    ]
+    return "\n\n".join(parts)
+
+
+# --- a mission's story ----------------------------------------------------------------
+
+
+def story(mission: Mission, key: str, extra: str = "") -> str:
+    """The one standing remark on a mission's issue, edited as the mission goes on."""
+    lines = [f"**{mission.status.replace('_', ' ').capitalize()}.** {mission.next_step}".rstrip(), ""]
+    lines += [f"- {inline_words(redact(line))}" for line in mission.story[-SHOWN:]]
+    return "\n".join([*lines, *(["", extra] if extra else []), "", marker(key)])
+
+
+def nobody_merges(why: str, key: str) -> str:
+    """The last word on the pull of a mission that ended by its issue."""
+    rest = "Nobody goes on with this pull, and it is not merged. Its branch stays: reopen it to merge it yourself."
+    return f"**Closed, since {why}.** {rest}\n\n{marker(key)}"
+
+
+def escalation(owners: Sequence[str], words: str, reviewer: str) -> str:
+    """Who must act now, and why; quotes the reviewer."""
+    whom = ", ".join(f"@{owner}" for owner in owners) or "A maintainer"
+    quoted = (
+        f"\n\nIn the words of {inline_words(reviewer, 80)}:\n\n{quote(redact(words), 1_500)}"
+        if words and reviewer
+        else ""
+    )
+    return f"{whom}: this needs a person.{quoted}"
+
+
+# --- pieces ---------------------------------------------------------------------------
+
+
+def diff(patch: Patch) -> str:
+    """A unified diff for people (never measured by, never applied)."""
+    return "".join(_file_diff(change) for change in patch.changes)
+
+
+def _file_diff(change: FileChange) -> str:
+    old, new = ((side or b"").decode(errors="replace").splitlines(keepends=True) for side in (change.old, change.new))
+    path = " ".join(change.path.splitlines())
+    lines = list(difflib.unified_diff(old, new, f"a/{path}", f"b/{path}", n=2))
+    told = "" if lines and change.old_mode == change.new_mode else f"{path}: {_modes(change)}\n"
+    return told + "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+
+
+def _modes(change: FileChange) -> str:
+    """What lines do not show: that a file is new, gone, empty, a link, or may be run."""
+    if change.old_mode and change.new_mode:
+        return f"mode {change.old_mode} to {change.new_mode}"
+    return f"new, mode {change.new_mode}" if change.new_mode else f"deleted, mode was {change.old_mode}"
+
+
+def _why(kind: str) -> str:
+    return f"**Why:** {reason(kind)}."
+
+
+def _ranking_line(why: str) -> str:
+    """What a thinker said of it, which is somebody else's text."""
+    return f"Ranked by: {inline_words(redact(why))}."
+
+
+def _evidence(members: Sequence[Finding], why: str) -> str:
+    lines = [f"- {inline(redact(m.signal.path), 160)}: {_short(m)}" for m in members[:SHOWN]]
+    more = [f"- … and {_files(len(members) - SHOWN)} more"] if len(members) > SHOWN else []
+    return "\n".join(["**Evidence:**", "", *lines, *more, "", _ranking_line(why)])
+
+
+def _short(finding: Finding) -> str:
+    lines = [line for line in finding.signal.detail.splitlines() if line.strip()]
+    shown = "; ".join(inline(redact(line.strip()), 100) for line in lines[:5])
+    return f"{shown}; …" if len(lines) > 5 else shown
+
+
+def _first_line(detail: str) -> str:
+    lines = [line.strip() for line in detail.splitlines() if line.strip()]
+    return "; ".join(lines[:3]) + ("; …" if len(lines) > 3 else "")
+
+
+def _place(finding: Finding) -> str:
+    signal = finding.signal
+    path = redact(signal.path)
+    return inline(f"{path}:{signal.line}" if signal.line else path, 200)
+
+
+def _size(finding: Finding) -> int:
+    """How many things one finding stands for: a fixer's signal says so in its facts."""
+    count = dict(finding.signal.facts).get("count", 1)
+    return count if isinstance(count, int) else 1
+
+
+def _places(members: Sequence[Finding]) -> int:
+    """How many files a change of them all is about."""
+    return len({path for member in members for path in member.signal.paths})
+
+
+def _files(number: int) -> str:
+    return f"{number} file" if number == 1 else f"{number} files"

@@ -1,0 +1,1 @@
+"""Texts that are published: shown, approved, sent, remembered."""

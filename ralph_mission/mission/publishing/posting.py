@@ -1,0 +1,189 @@
+"""From a finding to a post: one action, one effect for each network, each with a key of its own.
+
+Every network is told at most once. What certainly did not get through may be tried again, `TRIES` times within
+`STANDS` of the first; everything else is over. A finding is known once nothing of it is left to be said.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import TypeGuard
+
+from ralph_mission.mission.model.effects import Effect, Publish, Receipt
+from ralph_mission.mission.model.ledger import KEPT_POSTS, NOT_ATTEMPTED, SETTLED, EffectRecord, Record, key_of, settle
+from ralph_mission.mission.model.mission import Action, Finding
+from ralph_mission.mission.model.posts import Measured, Post, Posted, Wording
+from ralph_mission.mission.model.proposal import Proposal
+from ralph_mission.mission.ports import LATER, RankedFinding
+
+TRIES = 3
+STANDS = timedelta(hours=24)  # news older than that is none
+Key = tuple[str, str]  # a finding's fingerprint and occurrence
+
+
+def subject(finding: Finding) -> str:
+    """The key of the one action that says this instance in public."""
+    return key_of("publish", finding.kind, finding.fingerprint, finding.signal.occurrence)
+
+
+def data_post(thought: RankedFinding, finding: Finding, effects: Iterable[Publish]) -> Proposal:
+    """What a template of the owner's says of one finding, to be said at once."""
+    return Proposal(
+        subject(finding),
+        Action.PUBLISH,
+        finding.kind,
+        f"Post: {finding.title}",
+        tuple(effects),
+        (finding,),
+        why=thought.why,
+        score=thought.score,
+    )
+
+
+def publishing(subject: str, posts: Iterable[Post], about: Key = ("", "")) -> tuple[Publish, ...]:
+    """One effect for each network; `about` is the finding that they tell of, if it is one."""
+    return tuple(Publish(key_of(subject, "publish", post.network), post, *about) for post in posts)
+
+
+def effects_of(finding: Finding, wording: Wording) -> tuple[Publish, ...]:
+    """All that the wording would have said of the finding, on every network."""
+    return publishing(subject(finding), wording.posts, (finding.fingerprint, finding.signal.occurrence))
+
+
+# --- what may still be sent -------------------------------------------------------------
+
+
+def sendable_effects(effects: Iterable[Publish], records: Mapping[str, Record], now: datetime) -> tuple[Publish, ...]:
+    """The effects that may be sent now: never sent before, or certainly not got through and worth another try."""
+    return tuple(effect for effect in effects if may_send(records.get(effect.key), now))
+
+
+def may_send(record: Record | None, now: datetime) -> bool:
+    """Whether a post with this record may be sent now."""
+    return is_left(record, now) and not waits(record, now)
+
+
+def waits(record: Record | None, now: datetime) -> bool:
+    """Whether its network wants to be left alone still."""
+    receipt = record.receipt if isinstance(record, EffectRecord) else None
+    return receipt is not None and receipt.not_before is not None and now < receipt.not_before
+
+
+def is_left(record: Record | None, now: datetime) -> bool:
+    """Whether a post with this record is yet to be sent, now or later."""
+    if not isinstance(record, EffectRecord):
+        return True
+    detail = record.receipt.detail if record.receipt else ""
+    if record.state != "failed" or now - record.at >= STANDS:
+        return False
+    return detail.startswith(NOT_ATTEMPTED) or (detail.startswith(LATER) and record.tries < TRIES)
+
+
+def tried_again(record: EffectRecord, before: Record | None) -> EffectRecord:
+    """The record of an effect that is intended once more: it remembers since when, and how often it was tried."""
+    if not isinstance(before, EffectRecord) or not isinstance(record.effect, Publish):
+        return record
+    tried = before.receipt is not None and before.receipt.detail.startswith(LATER)
+    return replace(record, at=before.at, tries=before.tries + tried)
+
+
+def after(
+    effects: Iterable[Publish], records: Mapping[str, Record], receipts: Mapping[str, Receipt], now: datetime
+) -> dict[str, Record]:
+    """The records of these effects once the receipts are in."""
+    known = {effect.key: record for effect in effects if (record := records.get(effect.key))}
+    for effect in effects:
+        if receipt := receipts.get(effect.key):
+            made = EffectRecord(effect.key, "", Action.PUBLISH, "", "intended", effect, 0, now)
+            known[effect.key] = settle(tried_again(made, records.get(effect.key)), receipt)
+    return known
+
+
+def fully_posted(
+    findings: Iterable[Finding],
+    wordings: Iterable[Wording],
+    records: Mapping[str, Record],
+    receipts: Mapping[str, Receipt],
+    now: datetime,
+    hushed: bool = False,
+) -> tuple[Finding, ...]:
+    """The findings that the owner has words for and of which nothing is left to be said."""
+    ready = {(one.fingerprint, one.occurrence): one for one in wordings if one.ready and one.posts}
+    over = []
+    for finding in findings:
+        wording = ready.get((finding.fingerprint, finding.signal.occurrence))
+        if wording is None:
+            continue
+        effects = effects_of(finding, wording)
+        known = after(effects, records, receipts, now)
+        if hushed or is_old(finding, effects, known, now) or not any(is_left(known.get(e.key), now) for e in effects):
+            over.append(finding)
+    return tuple(over)
+
+
+def is_old(finding: Finding, effects: Iterable[Publish], records: Mapping[str, Record], now: datetime) -> bool:
+    """Whether it waited for so long, and no network was told, that it is no news any more."""
+    waited = finding.seen_at is not None and now - finding.seen_at >= STANDS
+    return waited and not any(effect.key in records for effect in effects)
+
+
+def in_doubt(
+    records: Mapping[str, Record], receipts: Iterable[tuple[Effect, Receipt]], now: datetime
+) -> frozenset[Key]:
+    """Findings of which nobody can tell whether they were said: a person may yet say that they were not."""
+    doubtful = [record.effect for record in records.values() if _fresh_doubt(record, now)]
+    doubtful += [effect for effect, receipt in receipts if receipt.status == "unknown"]
+    return frozenset((effect.finding, effect.occurrence) for effect in doubtful if isinstance(effect, Publish))
+
+
+def _fresh_doubt(record: Record, now: datetime) -> TypeGuard[EffectRecord]:
+    return isinstance(record, EffectRecord) and record.state == "unknown" and now - record.at < STANDS
+
+
+# --- what went out ----------------------------------------------------------------------
+
+
+def to_posted(effect: Effect, receipt: Receipt, kind: str, at: datetime) -> Posted | None:
+    """What is remembered of a post; None when it did not go out. Its id stands in the receipt's detail, `id=…`.
+
+    `at` stands in where the receipt has no time.
+    """
+    if not isinstance(effect, Publish) or receipt.status not in SETTLED:
+        return None
+    words = (word.removeprefix("id=") for word in receipt.detail.split() if word.startswith("id="))
+    return Posted(effect.key, effect.network, kind, receipt.at or at, next(words, ""), receipt.url)
+
+
+def remember_posts(
+    before: Iterable[Posted], new: Iterable[Posted], measured: Iterable[Measured] = (), now: datetime | None = None
+) -> tuple[Posted, ...]:
+    """What went out, newest first, with what came of it as far as that was told now; no post is there twice."""
+    posts = {post.key: post for post in sorted((*before, *new), key=lambda post: post.at, reverse=True)}
+    for told in measured:
+        if post := posts.get(told.key):
+            posts[told.key] = replace(post, reactions=told.reactions, views=told.views, measured_at=now)
+    return tuple(posts.values())[:KEPT_POSTS]
+
+
+def on_day(posts: Iterable[Posted], now: datetime, records: Mapping[str, Record] = {}) -> dict[str, int]:
+    """How many posts each network got on the day of `now`, in UTC; one that is in doubt may be among them."""
+    return dict(Counter(network for network, at in _sent_times(posts, records) if at.date() == now.date()))
+
+
+def within(
+    pause: timedelta, posts: Iterable[Posted], now: datetime, records: Mapping[str, Record] = {}
+) -> dict[str, int]:
+    """How many posts each network got less than `pause` ago, those in doubt among them."""
+    return dict(Counter(network for network, at in _sent_times(posts, records) if now - at < pause))
+
+
+def _sent_times(posts: Iterable[Posted], records: Mapping[str, Record]) -> Iterator[tuple[str, datetime]]:
+    """What each network was told, or may have been, and when."""
+    yield from ((post.network, post.at) for post in posts)
+    for record in records.values():
+        if isinstance(record, EffectRecord) and record.state == "unknown" and isinstance(record.effect, Publish):
+            sent = record.receipt.at if record.receipt else None
+            yield record.effect.network, sent or record.at

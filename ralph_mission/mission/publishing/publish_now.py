@@ -1,0 +1,290 @@
+"""One mission's texts published now, outside of the schedule: the steps that a cycle would take of it, and no others.
+
+Each is carried out as in a cycle: judged by every rule, intended before it is sent, written down with its receipts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+
+from ralph_mission.errors import Lost
+from ralph_mission.mission import conclude
+from ralph_mission.mission.commit import Journal
+from ralph_mission.mission.execute import AppliedEffect, ExecutedDecision, is_stopped
+from ralph_mission.mission.lifecycle import ownership
+from ralph_mission.mission.lifecycle.facts import facts_about
+from ralph_mission.mission.lifecycle.step_parts import MissionStep, StepContext
+from ralph_mission.mission.lifecycle.steps import next_step
+from ralph_mission.mission.lifecycle.table import PUBLISHED, MissionFacts, interpret_facts
+from ralph_mission.mission.memory import learning
+from ralph_mission.mission.memory.render import trim_memory
+from ralph_mission.mission.model.effects import Publish, Receipt
+from ralph_mission.mission.model.ledger import NOT_ATTEMPTED, SETTLED, MemoryBatch, OpenState, Record
+from ralph_mission.mission.model.mission import Action, Mission, Status, Verdict
+from ralph_mission.mission.model.posts import Posted
+from ralph_mission.mission.model.proposal import Decision
+from ralph_mission.mission.policy.rules import LIFTED_BY
+from ralph_mission.mission.publishing import posting
+from ralph_mission.mission.publishing.steps import REVIEW
+from ralph_mission.mission.transaction import (
+    BRIEF,
+    Busy,
+    ExecutionRequest,
+    ExecutionResult,
+    Open,
+    Receipts,
+    Sleep,
+    Transaction,
+    execute_plan,
+    run_transaction,
+)
+
+STEPS = 4
+"""Steps taken at most: the texts, the receipts, and what may come before them."""
+GO_ON = "`ralph resume`, or RALPH_PAUSED"
+FAILED = ("failed", "refused", "unknown", "unfinished")
+"""Outcomes with exit code 1; every other one ends with 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class PublishReport:
+    """What came of it. `outcome`: published, nothing (nothing to do, `reason` says why), asked (the text was edited, a
+    yes to it is waited for), held (a rule lets it wait), rejected, paused, lost (somebody else is at it), refused (by a
+    rule), unfinished (a network may be tried again later), failed, unknown (nobody can tell what one of them did).
+
+    `receipts`: what each network answered in this run.
+    """
+
+    outcome: str
+    issue: int
+    reason: str = ""
+    receipts: tuple[tuple[str, Receipt], ...] = ()
+
+    @property
+    def code(self) -> int:
+        """The exit code."""
+        return int(self.outcome in FAILED)
+
+
+@dataclass(frozen=True, slots=True)
+class PublishSetup:
+    """What the flow needs. `say` tells a person."""
+
+    opened: Open
+    sleep: Sleep
+    say: Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Course:
+    """How far it came: the mission as it stands, what networks answered, and why it stopped, if it had to."""
+
+    mission: Mission
+    receipts: tuple[tuple[str, Receipt], ...] = ()
+    stopped: str = ""
+    reason: str = ""
+
+
+def publish_once(publisher: PublishSetup, number: int) -> PublishReport:
+    """Publish what issue `number` shows, if somebody who may said yes to it. Raises Trouble, Missing for no issue."""
+    try:
+        return run_transaction(publisher.opened, publisher.sleep, partial(_publish, number), BRIEF)
+    except Busy as busy:
+        return PublishReport("lost", number, f"{busy.what}; {busy.next_step}")
+
+
+def publish_lines(report: PublishReport) -> Iterator[str]:
+    """The report for people."""
+    yield f"#{report.issue}: {report.outcome}" + (f": {report.reason}" if report.reason else "")
+    for network, receipt in report.receipts:
+        said = receipt.url if receipt.status in SETTLED else receipt.detail
+        yield f"{network}: {receipt.status}{f', {said}' if said else ''}"
+
+
+# --- the steps ------------------------------------------------------------------------
+
+
+def _publish(number: int, this: Transaction) -> PublishReport:
+    mission = next((one for one in this.state.missions if one.issue == number), None)
+    if mission is None or mission.action is not Action.PUBLISH:
+        return PublishReport("nothing", number, _why_nothing(this, number))
+    course = _Course(mission)
+    for _ in range(STEPS):
+        if course.stopped or course.mission.status in (Status.COMPLETED, Status.REJECTED):
+            break
+        moved = _next(this, course)
+        if moved is None:
+            break
+        course, this = moved, _again(this)
+    return _publish_report(number, course)
+
+
+def _why_nothing(this: Transaction, number: int) -> str:
+    issue = this.ports.forge.issue(number)
+    if PUBLISHED in issue.labels:
+        return "it was published already"
+    if REVIEW in issue.labels:
+        return "memory was recovered since: publish it by hand, then close the issue as completed"
+    return "it shows no text that waits to be published"
+
+
+def _next(this: Transaction, course: _Course) -> _Course | None:
+    """One step further; None when there is nothing more to do now."""
+    if is_stopped(this.ports):
+        return replace(course, stopped="paused", reason=GO_ON)
+    mission, facts, records = _look(this, course.mission)
+    reading = interpret_facts(mission, facts, this.now)
+    steps = next_step(mission, facts, reading, _around(this, records))
+    planned = [one for one in steps if one.proposal]
+    if not planned:
+        return None if not steps else _waits(course, steps[-1])
+    return _carry(this, course, planned[-1], records)
+
+
+def _waits(course: _Course, last: MissionStep) -> _Course:
+    return replace(course, mission=last.mission, stopped="nothing", reason=last.mission.next_step)
+
+
+def _look(this: Transaction, mission: Mission) -> tuple[Mission, MissionFacts, dict[str, Record]]:
+    """The mission as the forge bears it out, what is known of it there, and what the ledger says."""
+    forge, store = this.ports.forge, this.house.store
+    forge.look_anew()
+    facts = facts_about(this.ports, this.house.charter, mission, this.state)
+    known = ownership.read([ownership.of_remark(mission.key)], lambda keys: store.records(keys, this.past))
+    remark = ownership.own_remark(mission, known, facts.issue, forge.identity().id)
+    keys = {*mission.pending, *mission.members}
+    return replace(mission, comment=remark), facts, {**known, **store.records(keys, this.past)}
+
+
+def _around(this: Transaction, records: Mapping[str, Record]) -> StepContext:
+    charter = this.house.charter
+    default, cycle = this.ports.forge.default_branch(), this.memory.header.cycle
+    return StepContext(
+        cycle, this.now, charter.owners, charter.merge_method, records, default, charter.limits
+    )  # fmt: skip  # one value
+
+
+def _carry(this: Transaction, course: _Course, step_: MissionStep, records: Mapping[str, Record]) -> _Course:
+    plan, issue = step_.proposal, course.mission.issue
+    assert plan is not None
+    keep = partial(_keep_mission, this, step_, records)
+    carried = execute_plan(this, ExecutionRequest(f"publish-{issue}", f"publishing of #{issue}", keep=keep), plan)
+    if carried.refused:
+        return _held_back(course, carried)
+    answers = {effect.key: effect.network for effect in plan.effects if isinstance(effect, Publish)}
+    new = tuple((answers[key], receipt) for key, receipt in carried.receipts.items() if key in answers)
+    moved = _move_mission(step_, carried.receipts, carried.cut)
+    told = replace(course, mission=moved, receipts=(*course.receipts, *new))
+    return replace(told, stopped="paused", reason=GO_ON) if carried.cut else told
+
+
+def _held_back(course: _Course, carried: ExecutionResult) -> _Course:
+    """Rules spoke against it: a yes that does not count is no failure of anybody's, nor is what only has to wait."""
+    rules, verdict = carried.decision.rules, carried.decision.verdict
+    kind = "held" if verdict is Verdict.HOLD else "paused" if "paused" in rules else "refused"
+    if verdict is Verdict.DENY and all(rule.startswith("approval-") for rule in rules):
+        kind = "nothing"
+    waits = "; ".join(f"{rule}: waits for {LIFTED_BY.get(rule, 'a person')}" for rule in rules)
+    return replace(course, stopped=kind, reason=waits)
+
+
+def _again(this: Transaction) -> Transaction:
+    """Memory as it stands after what was just written. Raises Lost when somebody else was there first."""
+    past = this.house.store.recall()
+    if past is None or past.state.claim is not None:
+        raise Lost
+    return replace(this, past=past, now=this.ports.clock.now())
+
+
+# --- what is written down ---------------------------------------------------------------
+
+
+def _act(step_: MissionStep, receipts: Receipts, cut: bool) -> ExecutedDecision:
+    assert step_.proposal is not None
+    deeds = (AppliedEffect(effect, receipts[effect.key]) for effect in step_.proposal.effects if effect.key in receipts)
+    return ExecutedDecision(Decision(step_.proposal, Verdict.ALLOW), tuple(deeds), cut)
+
+
+def _move_mission(step_: MissionStep, receipts: Receipts, cut: bool = False) -> Mission:
+    return conclude.after(_act(step_, receipts, cut))
+
+
+def _keep_mission(
+    this: Transaction, step_: MissionStep, records: Mapping[str, Record], batch: MemoryBatch, receipts: Receipts | None
+) -> MemoryBatch:
+    """The mission where it stands, what was said and what a person taught by it, all in the commit of the receipts."""
+    assert step_.proposal is not None and step_.proposal.interim is not None
+    if receipts is None:
+        return replace(batch, state=_with(batch.state, step_.proposal.interim))
+    state = _with(batch.state, _move_mission(step_, receipts))
+    over = learning.ended_missions(state.missions, this.now)
+    going = tuple(mission for mission in state.missions if mission not in over)
+    memory, overflow = trim_memory(learning.retold(batch.memory, going, over))
+    out = tuple(_new_posts(this, step_, receipts))
+    posts = posting.remember_posts(state.posted, out)
+    archive = ((f"{this.now:%Y-%m}", overflow),) if overflow else ()
+    batch = replace(batch, memory=memory, state=replace(state, missions=going, posted=posts), archive=archive)
+    if batch.journal and isinstance(batch.journal[1], Journal):
+        batch = replace(batch, journal=(batch.journal[0], replace(batch.journal[1], posts=out)))
+    return _count_lesson(batch, step_, records, receipts)
+
+
+def _with(state: OpenState, mission: Mission) -> OpenState:
+    missions = tuple(mission if one.id == mission.id else one for one in state.missions)
+    return replace(state, missions=missions)
+
+
+def _new_posts(this: Transaction, step_: MissionStep, receipts: Receipts) -> Iterator[Posted]:
+    assert step_.proposal is not None
+    for effect in step_.proposal.effects:
+        receipt = receipts.get(effect.key)
+        if receipt and (found := posting.to_posted(effect, receipt, step_.proposal.kind, this.now)):
+            yield found
+
+
+def _count_lesson(
+    batch: MemoryBatch, step_: MissionStep, records: Mapping[str, Record], receipts: Receipts
+) -> MemoryBatch:
+    """The lesson counted, once, and named in the journal, from which it can be counted again."""
+    if not step_.lesson or not step_.lesson.members or not _act(step_, receipts, False).complete:
+        return batch
+    lessons = (step_.lesson,)
+    tallies = learning.learn(dict(batch.state.acceptance), lessons, records)
+    state = replace(batch.state, acceptance=tuple(sorted(tallies.items())))
+    learned = (*batch.records, *learning.apply_lessons(lessons, records))
+    return replace(batch, state=state, records=learned, journal=_name_lesson(batch.journal, step_, records))
+
+
+def _name_lesson(
+    journal: tuple[str, object] | None, step_: MissionStep, records: Mapping[str, Record]
+) -> tuple[str, object] | None:
+    if journal is None or not isinstance(journal[1], Journal) or not step_.proposal or not step_.lesson:
+        return journal
+    plan = step_.proposal
+    approvers = ((plan.key, plan.approver),) if plan.approver else ()
+    lessons = (step_.lesson,)
+    counted = learning.worth_telling(lessons, records)
+    return journal[0], replace(journal[1], approvers=approvers, lessons=lessons, counted=counted)
+
+
+# --- what is told -----------------------------------------------------------------------
+
+
+def _publish_report(number: int, course: _Course) -> PublishReport:
+    receipts, mission = course.receipts, course.mission
+    if mission.status is Status.COMPLETED and not course.stopped:
+        doubt = any(receipt.status == "unknown" for _, receipt in receipts)
+        reason = "nobody can tell whether one of them arrived: look there, then `ralph journal resolve`"
+        return PublishReport("unknown" if doubt else "published", number, reason if doubt else "", receipts)
+    if mission.status is Status.REJECTED:
+        return PublishReport("rejected", number, mission.outcome, receipts)
+    if any(receipt.status == "failed" and not receipt.detail.startswith(NOT_ATTEMPTED) for _, receipt in receipts):
+        outcome = "unfinished" if mission.status is Status.EXECUTING else "failed"
+        return PublishReport(outcome, number, mission.next_step, receipts)
+    if course.stopped:
+        return PublishReport(course.stopped, number, course.reason, receipts)
+    return PublishReport(
+        "asked" if mission.status is Status.DISCOVERED else "nothing", number, mission.next_step, receipts
+    )

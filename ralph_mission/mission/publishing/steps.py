@@ -1,0 +1,224 @@
+"""The steps of a mission that publishes: a yes to what its issue shows, the networks' receipts, an edit in between.
+
+What is sent is read from the issue at the moment of the yes, and memory's word is taken only for what was sent
+before: one network gets one post of a mission, whatever was edited since.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from ralph_mission.mission.lifecycle import approval
+from ralph_mission.mission.lifecycle.step_parts import (
+    TICK,
+    MissionStep,
+    StepContext,
+    add_to_story,
+    close_issue,
+    count_wait,
+    finish_mission,
+    lesson,
+    propose_step,
+    story_comment,
+)
+from ralph_mission.mission.lifecycle.table import PUBLISHED, Interpretation, MissionEvent, MissionFacts, advance
+from ralph_mission.mission.model.effects import Comment, Label, Publish
+from ralph_mission.mission.model.ledger import NOT_ATTEMPTED, SETTLED, EffectRecord, Record, key_of
+from ralph_mission.mission.model.mission import Action, Mission, Status
+from ralph_mission.mission.model.posts import Chart, Post
+from ralph_mission.mission.model.proposal import Proposal
+from ralph_mission.mission.ports import LATER
+from ralph_mission.mission.proposals import wording
+from ralph_mission.mission.publishing import content, posting
+
+REVIEW = "content:review"
+
+
+def follow(mission: Mission, facts: MissionFacts, around: StepContext) -> MissionStep:
+    """What follows where nothing new happened: what is left of it is sent, told or asked about again."""
+    if mission.status in (Status.PLANNED, Status.EXECUTING):
+        return _go_on(mission, facts, around)
+    return _ask_again(mission, facts, around) if _was_edited(mission, facts) else MissionStep(count_wait(mission))
+
+
+def release_posts(mission: Mission, facts: MissionFacts, around: StepContext, who: str) -> MissionStep:
+    """`who` said yes to what the issue shows: it goes to every network that has not got it yet."""
+    if facts.shown.wrong:
+        return _unsayable(mission, facts, around)
+    left = _posts_left(mission, facts, around)
+    known = (_record(mission, post.network, around) for post in facts.shown.posts)
+    if not left and any(posting.waits(record, around.now) for record in known):
+        return MissionStep(count_wait(mission))
+    if not left:
+        return over(mission, facts, Interpretation(), around)
+    effects = posting.publishing(mission.key, left)
+    begun = _begin_publishing(mission, around)
+    networks = ", ".join(post.network for post in left)
+    begun = add_to_story(begun, around, f"approved by {who}; goes to {networks}", "The networks' receipts follow.")
+    begun = replace(begun, pending=tuple(dict.fromkeys((*mission.pending, *(effect.key for effect in effects)))))
+    key = key_of(mission.key, Action.PUBLISH, mission.proposal_hash, *(effect.key for effect in effects))
+    proposal = Proposal(
+        key, Action.PUBLISH, mission.kind, mission.title, effects, before=mission, interim=begun, after=begun,
+        approved=True, approver=who,
+    )  # fmt: skip  # one value
+    return MissionStep(mission, proposal, lesson(mission, "accepted"))
+
+
+def over(mission: Mission, facts: MissionFacts, reading: Interpretation, around: StepContext) -> MissionStep:
+    """Every network answered: the receipts in one remark, the labels, and the issue's end."""
+    receipts = tuple(_receipts(mission, facts, around))
+    after = add_to_story(
+        advance(mission, MissionEvent.PUBLISHED, around.now), around, "published", "Nothing is left to do."
+    )
+    went = ", ".join(network for network, record in receipts if _state(record) in SETTLED)
+    after = finish_mission(after, around, "published", f"published on {went}" if went else "published")
+    label = Label(key_of(mission.key, "label", PUBLISHED), mission.issue, add=(PUBLISHED,), remove=(REVIEW,))
+    lines = "\n".join(_line(network, record) for network, record in receipts)
+    effects = (story_comment(after, around, lines), label, *close_issue(mission, facts, "completed"))
+    return propose_step(Action.FINISH, mission, after, effects, "", lesson(mission, "accepted"))
+
+
+def refused_everywhere(mission: Mission, facts: MissionFacts, around: StepContext) -> str:
+    """Why a person has to look: no network took it, and none would take it again. "" when that is not so."""
+    records = [record for _, record in _receipts(mission, facts, around)]
+    if mission.status is not Status.EXECUTING or not records or any(_may_go(record) for record in records):
+        return ""
+    if any(_state(record) != "failed" for record in records):
+        return ""
+    said = dict.fromkeys(wording.plain(_detail(record), 100) for record in records)
+    return f"no network took it: {'; '.join(said)}"
+
+
+# --- what is left ---------------------------------------------------------------------
+
+
+def _go_on(mission: Mission, facts: MissionFacts, around: StepContext) -> MissionStep:
+    if not _open(mission, facts, around):
+        return over(mission, facts, Interpretation(), around)
+    if _was_edited(mission, facts):
+        return _ask_again(advance(mission, MissionEvent.OFFERED, around.now), facts, around)
+    who = said_yes(mission, facts)
+    return release_posts(mission, facts, around, who) if who else _taken_back(mission, around)
+
+
+def _taken_back(mission: Mission, around: StepContext) -> MissionStep:
+    """The yes is gone before every network had its post: what is left waits for a person, as before there was one."""
+    after = replace(advance(mission, MissionEvent.OFFERED, around.now), waiting_since=around.now)
+    after = add_to_story(after, around, "the yes was taken back", "A person says yes or no to the texts that are left.")
+    return propose_step(Action.ANSWER, mission, after, (story_comment(after, around),), "", None)
+
+
+def _begin_publishing(mission: Mission, around: StepContext) -> Mission:
+    """The mission at work, from wherever a yes found it."""
+    if mission.status is Status.DISCOVERED:
+        mission = advance(mission, MissionEvent.APPROVED, around.now)
+    return advance(mission, MissionEvent.STARTED, around.now) if mission.status is Status.PLANNED else mission
+
+
+def _open(mission: Mission, facts: MissionFacts, around: StepContext) -> bool:
+    """Whether some network may still get it, of those that were asked and those that the issue shows."""
+    keys = {*mission.pending, *(_key(mission, post.network) for post in facts.shown.posts)}
+    again = mission.status is not Status.EXECUTING
+    return any(_may_go(around.records.get(key), again) for key in keys)
+
+
+def _posts_left(mission: Mission, facts: MissionFacts, around: StepContext) -> tuple[Post, ...]:
+    """What the issue shows for networks that have not got theirs. One that refused gets it after a new yes alone."""
+    again = mission.status is not Status.EXECUTING
+    known = ((post, _record(mission, post.network, around)) for post in facts.shown.posts)
+    posts = (post for post, record in known if _may_go(record, again) and not posting.waits(record, around.now))
+    return tuple(replace(post, chart=_chart(mission, post.network, facts, around)) for post in posts)
+
+
+def _may_go(record: Record | None, again: bool = False) -> bool:
+    if _state(record) in ("", "planned", "intended"):
+        return True
+    return _state(record) == "failed" and (again or _detail(record).startswith((LATER, NOT_ATTEMPTED)))
+
+
+def _chart(mission: Mission, network: str, facts: MissionFacts, around: StepContext) -> Chart | None:
+    """The chart that memory keeps for this post, if the issue's text names exactly that one."""
+    record = _record(mission, network, around)
+    effect = record.effect if isinstance(record, EffectRecord) else None
+    chart = effect.post.chart if isinstance(effect, Publish) else None
+    named = content.charts(facts.issue.body) if facts.issue else frozenset()
+    return chart if chart and (network, content.chart_digest(chart)) in named else None
+
+
+def _record(mission: Mission, network: str, around: StepContext) -> Record | None:
+    return around.records.get(_key(mission, network))
+
+
+def _key(mission: Mission, network: str) -> str:
+    """As `posting.publishing` makes it: of the mission and the network, never of the text."""
+    return key_of(mission.key, "publish", network)
+
+
+def _state(record: Record | None) -> str:
+    return record.state if isinstance(record, EffectRecord) else ""
+
+
+def _detail(record: Record | None) -> str:
+    return record.receipt.detail if isinstance(record, EffectRecord) and record.receipt else ""
+
+
+def _receipts(mission: Mission, facts: MissionFacts, around: StepContext) -> Iterator[tuple[str, Record | None]]:
+    """What came of each network's post; one whose text somebody took out of the issue since has no name any more."""
+    names = {_key(mission, post.network): post.network for post in facts.shown.posts}
+    for key in dict.fromkeys((*names, *mission.pending)):
+        record = around.records.get(key)
+        if _state(record) not in ("", "planned"):
+            yield names.get(key, "another network"), record
+
+
+def _line(network: str, record: Record | None) -> str:
+    if not isinstance(record, EffectRecord):
+        return content.receipt_line(network, "", None)
+    return content.receipt_line(network, record.key, record.receipt)
+
+
+# --- words that wait for a person -----------------------------------------------------
+
+
+def said_yes(mission: Mission, facts: MissionFacts) -> str:
+    """Whose yes to what stands there now, "" when there is none."""
+    if facts.issue is None:
+        return ""
+    said = approval.on_issue(
+        facts.issue, mission, facts.authorised, facts.offered_at, facts.yes, facts.edited_at
+    )  # fmt: skip  # one question
+    return wording.person_name(said.actor) if said.state == "approved" else ""
+
+
+def _unsayable(mission: Mission, facts: MissionFacts, around: StepContext) -> MissionStep:
+    """Approved, and yet no network or rule would take it: told once, and nothing is sent."""
+    line = f"nothing is published: {'; '.join(facts.shown.wrong)}"
+    stays = replace(mission, next_step="Edit the text, then approve it again.")
+    if any(said.endswith(line) for said in mission.story):
+        return MissionStep(stays)
+    after = add_to_story(mission, around, line, stays.next_step)
+    step = propose_step(Action.ANSWER, mission, after, (story_comment(after, around),), "", None)
+    return replace(step, mission=stays)
+
+
+def _was_edited(mission: Mission, facts: MissionFacts) -> bool:
+    issue = facts.issue
+    return issue is not None and not approval.stands(issue, mission)
+
+
+def _ask_again(mission: Mission, facts: MissionFacts, around: StepContext) -> MissionStep:
+    """The text is another one now: what it measures is told, and a yes that stands there was to something else."""
+    assert facts.issue is not None
+    bound = approval.about(mission, facts.issue.title, facts.issue.body)
+    since = f"{mission.proposal_hash} {mission.proposal_at}"  # a text may come back, and is asked about once more
+    key = key_of(mission.key, "comment", bound.proposal_sha256, since)
+    asked = facts.issue.updated_at + TICK
+    after = replace(bound, proposal_at=asked, waiting_since=around.now)
+    stale = tuple(sorted(facts.issue.labels & {*approval.yes_labels(mission)}))
+    unlabel = key_of(mission.key, "label", "asked", bound.proposal_sha256, since)
+    off = (Label(unlabel, mission.issue, remove=stale),) if stale else ()
+    comment = Comment(
+        key, mission.issue, wording.ask_again(bound.proposal_hash, key, content.as_it_stands(facts.shown))
+    )
+    return propose_step(Action.ANSWER, mission, after, (*off, comment), "", None)

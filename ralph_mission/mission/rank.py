@@ -1,0 +1,73 @@
+"""What a thinker makes of the findings and a press would say of them: words that nobody has to believe."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from math import isfinite
+
+from ralph_mission.mission.decide import Situation, to_think_about
+from ralph_mission.mission.findings import engagement, identity
+from ralph_mission.mission.model.ledger import MemorySnapshot
+from ralph_mission.mission.model.mission import Finding
+from ralph_mission.mission.ports import Brief, CyclePorts, Plan
+from ralph_mission.mission.proposals import analysis
+from ralph_mission.mission.publishing import posting
+from ralph_mission.safety import text
+from ralph_mission.safety.secrets import redact
+
+WORDED = 50  # findings of which a text is made in one cycle
+
+
+def rank_findings(ports: CyclePorts, situation: Situation, secrets: tuple[str, ...]) -> Situation:
+    """Have the findings ranked that nothing was done about yet. A thinker's words are as untrusted as any."""
+    thinkable = to_think_about(situation)
+    ports.voice.phase("think", f"{len(thinkable)} new or waiting")
+    brief = Brief(
+        thinkable,
+        situation.missions,
+        dict(situation.state.acceptance),
+        situation.charter.limits,
+        situation.memory,
+        situation.now,
+        engagement.factors(situation.state.posted),
+    )
+    plan = screen_plan(ports.thinker.think(brief), thinkable, secrets)
+    if plan.thoughts:
+        ports.voice.note(f"first: {plan.thoughts[0].why}")
+    return replace(situation, plan=plan)
+
+
+def screen_plan(plan: Plan, known: Iterable[Finding], secrets: tuple[str, ...]) -> Plan:
+    """The plan as far as it is about findings that are there; of what else it says nothing is kept, or recorded."""
+    kinds = {finding.fingerprint: finding.kind for finding in known}
+    thoughts = (
+        replace(
+            t,
+            members=tuple(member for member in t.members if member in kinds),
+            why=text.inline_words(redact(t.why, secrets)),
+            sections=tuple(
+                (name, text.inline_words(redact(words, secrets)))
+                for name, words in t.sections
+                if name in analysis.WRITABLE
+            ),
+        )
+        for t in plan.thoughts
+        if isfinite(t.score) and t.kind in kinds.values()
+    )
+    remark, cursor = text.inline_words(redact(plan.remark, secrets)), redact(plan.cursor, secrets)
+    return replace(plan, thoughts=tuple(thoughts), remark=remark, cursor=cursor)
+
+
+def word_posts(ports: CyclePorts, situation: Situation, past: MemorySnapshot | None = None) -> Situation:
+    """What the findings of the plan would say in public, made before anything is judged, and what was said of it."""
+    thought = {member for thought in situation.plan.thoughts for member in thought.members}
+    news = {finding.fingerprint for finding in identity.finished_findings(situation.state.finished)}
+    about = [finding for finding in to_think_about(situation) if finding.fingerprint in thought | news]
+    wanted = sorted(about, key=lambda finding: finding.fingerprint not in news)[:WORDED]
+    worded = [(finding, wording) for finding in wanted if (wording := ports.press.word(finding))]
+    for trouble in dict.fromkeys(wording.trouble for _, wording in worded if wording.trouble):
+        ports.voice.note(trouble)
+    keys = {effect.key for pair in worded for effect in posting.effects_of(*pair)}
+    records = {**situation.records, **ports.store.records(keys, past)} if keys else situation.records
+    return replace(situation, wordings=tuple(wording for _, wording in worded), records=records)

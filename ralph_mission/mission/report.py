@@ -1,0 +1,315 @@
+"""What a cycle says of its posts: each as it went out, and what a person has to know of those that did not. Pure.
+
+What a cycle says afterwards: the report for machines and the telling for people. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from ralph_mission.mission import decide
+from ralph_mission.mission.coder.tasks import WAITS_FOR_AGENT
+from ralph_mission.mission.conclude import Conclusion
+from ralph_mission.mission.decide import CycleDecisions, Situation
+from ralph_mission.mission.execute import AppliedEffect, ExecutedDecision
+from ralph_mission.mission.findings import bans
+from ralph_mission.mission.findings.identity import is_known
+from ralph_mission.mission.model.cycle_report import (
+    REPORT_SCHEMA,
+    CycleReport,
+    CycleSummary,
+    DecisionLine,
+    EffectLine,
+    FindingLine,
+    MissionLine,
+    ObserverLine,
+    Outcome,
+    PostLine,
+    Trigger,
+)
+from ralph_mission.mission.model.effects import Publish, Receipt, kind_of
+from ralph_mission.mission.model.kinds import KINDS
+from ralph_mission.mission.model.ledger import (
+    NEEDS_PERSON,
+    NOT_ATTEMPTED,
+    SETTLED,
+    EffectRecord,
+    MemorySnapshot,
+    OpenState,
+    Record,
+)
+from ralph_mission.mission.model.mission import Action, Finding, Mission, Observation, Status, Urgency, Usage, Verdict
+from ralph_mission.mission.model.proposal import Decision
+from ralph_mission.mission.policy.rules import LIFTED_BY
+from ralph_mission.mission.ports import LATER
+from ralph_mission.mission.publishing import posting
+
+
+def lines(acts: Iterable[ExecutedDecision]) -> Iterable[PostLine]:
+    """Every post with its exact parts and its fate."""
+    for act in acts:
+        for deed in act.deeds:
+            if isinstance(deed.effect, Publish):
+                post, receipt = deed.effect.post, deed.receipt
+                yield PostLine(post.network, receipt.status, receipt.url, post.parts, post.lengths, post.limit)
+
+
+def remarks(effect: Publish, receipt: Receipt, situation: Situation) -> Iterable[str]:
+    """What a person has to know of a post that did not go out; told once, as it happens."""
+    if receipt.status == "unknown":
+        yield f"{effect.network}: nobody can tell whether the post arrived: {receipt.detail}"
+    if receipt.status in SETTLED and (missing := _missing(effect, receipt)):
+        yield f"{effect.network}: not all of it was posted, and the rest is not tried again: {missing}"
+    if receipt.status != "failed" or receipt.detail.startswith(NOT_ATTEMPTED):
+        return
+    (record,) = posting.after((effect,), situation.records, {effect.key: receipt}, situation.now).values()
+    if posting.is_left(record, situation.now):
+        yield f"{effect.network}: not posted yet, tried again in the next cycle: {receipt.detail.removeprefix(LATER)}"
+    else:
+        why = receipt.detail.removeprefix(LATER).removeprefix(NEEDS_PERSON)
+        yield f"{effect.network}: not posted, and not tried again: {why}"
+
+
+def _missing(effect: Publish, receipt: Receipt) -> str:
+    """What a network said of the parts of a thread that are not out; "" where all are."""
+    told = " ".join(word for word in receipt.detail.split() if not word.startswith("id="))
+    return told if len(effect.post.parts) > 1 else ""
+
+
+How = Callable[[str, int], str]
+LATE = 15 * 60  # seconds of drift worth a line
+
+
+def report_skipped(
+    outcome: Outcome, past: MemorySnapshot | None, trigger: Trigger, staged: bool, started: datetime, finished: datetime
+) -> tuple[CycleReport, CycleSummary]:
+    """The account of a cycle that did not start."""
+    header = past.memory.header if past else None
+    missions = past.state.missions if past else ()
+    report = CycleReport(
+        REPORT_SCHEMA,
+        header.cycle if header else 0,
+        "",
+        outcome,
+        trigger,
+        staged,
+        started,
+        finished,
+        (),
+        (),
+        _missions(missions),
+        (),
+        (),
+        header.urgency if header else Urgency.LOW,
+        header.next_due_at if header else None,
+        Usage(),
+    )
+    return report, CycleSummary(remarks=(_why_left(outcome, report.next_due_at),))
+
+
+def _why_left(outcome: Outcome, due: datetime | None) -> str:
+    if outcome == "not_due":
+        return f"not due before {due:%Y-%m-%d %H:%M} UTC; --force runs anyway" if due else "this cycle has run already"
+    return {
+        "paused": "paused: nothing is done until `ralph resume` (or RALPH_PAUSED is unset)",
+        "lost": "another runner holds this cycle; if it is certainly dead: `ralph memory recover --take-over`",
+    }.get(outcome, outcome)
+
+
+def report_cycle(
+    situation: Situation,
+    decided: CycleDecisions,
+    acts: Sequence[ExecutedDecision],
+    conclusion: Conclusion,
+    settled: Sequence[AppliedEffect],
+    trigger: Trigger,
+    staged: bool,
+    finished: datetime,
+    how: How,
+) -> tuple[CycleReport, CycleSummary]:
+    """The account of a cycle that ran."""
+    report = CycleReport(
+        schema_version=REPORT_SCHEMA,
+        cycle=situation.cycle,
+        cycle_id=situation.cycle_id,
+        outcome="paused" if any(act.cut for act in acts) else "failed" if refusal(acts) else "done",
+        trigger=trigger,
+        staged=staged,
+        started_at=situation.now,
+        finished_at=finished,
+        observers=_observers(situation.sightings),
+        findings=_findings(situation, decided.findings),
+        missions=_missions((*conclusion.missions, *conclusion.ended)),
+        decisions=tuple(_decision(decision) for decision in decided.decisions),
+        effects=(*_settled_lines(settled), *_effects(acts)),
+        urgency=conclusion.header.urgency,
+        next_due_at=conclusion.header.next_due_at,
+        usage=situation.usage,
+    )
+    return report, _cycle_summary(situation, decided, acts, conclusion, how)
+
+
+def report_wake(account: tuple[CycleReport, CycleSummary], receipt: Receipt) -> tuple[CycleReport, CycleSummary]:
+    """The account with the wake that was asked for at its end."""
+    report, told = account
+    line = EffectLine(receipt.key, "wake", "dispatch", receipt.status, receipt.url)
+    report = replace(report, effects=(*report.effects, line))
+    if receipt.status == "done":
+        return report, told
+    return report, replace(told, remarks=(*told.remarks, f"the next cycle could not be asked for: {receipt.detail}"))
+
+
+def _observers(sightings: Iterable[Observation]) -> tuple[ObserverLine, ...]:
+    return tuple(ObserverLine(s.name, s.status, len(s.signals), round(s.seconds, 3), s.detail) for s in sightings)
+
+
+def _findings(situation: Situation, findings: Iterable[Finding]) -> tuple[FindingLine, ...]:
+    scores = {member: thought.score for thought in situation.plan.thoughts for member in thought.members}
+    return tuple(
+        FindingLine(
+            f.fingerprint,
+            f.signal.occurrence,
+            f.kind,
+            f.title,
+            scores.get(f.fingerprint, 0.0),
+            is_known(f, situation.records),
+        )
+        for f in findings
+    )
+
+
+def _missions(missions: Iterable[Mission]) -> tuple[MissionLine, ...]:
+    return tuple(
+        MissionLine(m.id, m.title, m.status, m.issue or None, m.pull or None, m.started_cycle) for m in missions
+    )
+
+
+def _decision(decision: Decision) -> DecisionLine:
+    proposal = decision.proposal
+    return DecisionLine(proposal.key, proposal.action, proposal.kind, proposal.tier, decision.verdict, decision.rules)
+
+
+def _settled_lines(deeds: Iterable[AppliedEffect]) -> tuple[EffectLine, ...]:
+    return tuple(
+        EffectLine(d.effect.key, "reconcile", kind_of(d.effect), d.receipt.status, d.receipt.url) for d in deeds
+    )
+
+
+def _effects(acts: Iterable[ExecutedDecision]) -> tuple[EffectLine, ...]:
+    return tuple(
+        EffectLine(
+            deed.effect.key, act.decision.proposal.action, kind_of(deed.effect), deed.receipt.status, deed.receipt.url
+        )
+        for act in acts
+        for deed in act.deeds
+    )
+
+
+# --- for people -----------------------------------------------------------------------
+
+
+def _cycle_summary(
+    situation: Situation, decided: CycleDecisions, acts: Sequence[ExecutedDecision], conclusion: Conclusion, how: How
+) -> CycleSummary:
+    return CycleSummary(
+        why=tuple(_why(act) for act in acts if act.decision.proposal.action is not Action.MONITOR),
+        held=tuple(_held_line(d) for d in decided.decisions if d.verdict is not Verdict.ALLOW),
+        waiting=waiting(conclusion.missions, how),
+        remarks=tuple(_remarks(situation, acts, conclusion)),
+        posts=tuple(lines(acts)),
+        refusal=refusal(acts),
+        late=conclusion.header.drift_seconds,
+    )
+
+
+def refusal(acts: Sequence[ExecutedDecision]) -> str:
+    """Why nothing that was tried got through, when all of it was refused and only a person can change that; else ""."""
+    told = [deed.receipt for act in acts for deed in act.deeds if not deed.receipt.detail.startswith(NOT_ATTEMPTED)]
+    refused = [r.detail for r in told if r.status == "failed" and r.detail.startswith(NEEDS_PERSON)]
+    return refused[0].removeprefix(NEEDS_PERSON) if refused and len(refused) == len(told) else ""
+
+
+def _why(act: ExecutedDecision) -> str:
+    proposal = act.decision.proposal
+    if proposal.why:
+        return f"{proposal.title}: {proposal.why}"
+    moved = (
+        f" is {proposal.after.status.replace('_', ' ').lower()}: {proposal.after.last_action}" if proposal.after else ""
+    )
+    return f"{proposal.title}{moved}"
+
+
+def _held_line(decision: Decision) -> str:
+    waits = " and ".join(dict.fromkeys(LIFTED_BY.get(rule, "a person") for rule in decision.rules))
+    word = "waits for" if decision.verdict is Verdict.HOLD else "refused, needs"
+    return f"{decision.proposal.title}: {word} {waits} ({', '.join(decision.rules)})"
+
+
+def waiting(missions: Iterable[Mission], how: How) -> tuple[str, ...]:
+    """What a person can do now, one line each, with the very words to type or the link to open."""
+    lines: list[str] = []
+    for mission in missions:
+        if not (mission.pull or mission.issue):
+            continue  # a staged cycle opened nothing
+        if mission.status is Status.IN_REVIEW and not mission.offered_until:
+            lines += [f"review it: {how('show_pull', mission.pull)}", f"say yes:   {how('approve_pull', mission.pull)}"]
+        elif mission.offered_until or (mission.status is Status.DISCOVERED and mission.proposal_hash):
+            lines += [
+                f"read it:   {how('show_issue', mission.issue)}",
+                f"say yes:   {how('approve_issue', mission.issue)}",
+            ]
+        elif mission.status in (Status.ESCALATED, Status.PLANNED) and mission.issue and not waits_for_agent(mission):
+            lines += [f"decide:    {how('show_issue', mission.issue)}"]
+    return tuple(lines)
+
+
+def waits_for_agent(mission: Mission) -> bool:
+    """Whether nobody but an agent has anything to do about it."""
+    return mission.next_step == WAITS_FOR_AGENT
+
+
+def _remarks(situation: Situation, acts: Sequence[ExecutedDecision], conclusion: Conclusion) -> Iterable[str]:
+    if conclusion.header.drift_seconds >= LATE:
+        yield f"this cycle started {conclusion.header.drift_seconds // 60} minutes after it was due"
+    for made in situation.made:
+        cost = f", ${made.usage.cost_usd:.2f}" if made.usage.cost_usd else ""
+        why = f": {made.reason}" if made.reason else ""
+        yield f"an agent worked on mission {made.mission}, {made.sessions} sessions{cost}: {made.outcome}{why}"
+    for refused in situation.refused:
+        yield f"not proposed, the repository's own checks fail with it: {refused}"
+    for line in _not_understood(situation):
+        yield f"Do Not Repeat: not understood, so not obeyed: {line}"
+    for act in acts:
+        for deed in act.deeds:
+            if isinstance(deed.effect, Publish):
+                yield from remarks(deed.effect, deed.receipt, situation)
+            elif deed.receipt.status in ("failed", "unknown"):
+                yield f"{kind_of(deed.effect)} {deed.receipt.status}: {deed.receipt.detail}"
+    if any(act.cut for act in acts):
+        yield "stopped half-way by the kill switch; what was intended is settled by the next cycle"
+    if decide.is_quiet_period(situation) and (silent := decide.findings_fully_posted(situation, {})):
+        yield f"memory was recovered: what may have been said before is not said again ({len(silent)} findings)"
+    yield from unknown(situation.state, acts, situation.records)
+    if situation.plan.remark:
+        yield situation.plan.remark
+
+
+def unknown(
+    state: OpenState, acts: Sequence[ExecutedDecision] = (), records: Mapping[str, Record] = {}
+) -> Iterable[str]:
+    """Effects whose fate only a person can tell."""
+    now = {d.receipt.key: d.effect for act in acts for d in act.deeds if d.receipt.status == "unknown"}
+    for key in dict.fromkeys((*state.unknown, *now)):
+        record = records.get(key)
+        effect = now.get(key) or (record.effect if isinstance(record, EffectRecord) else None)
+        settle = f"`ralph journal resolve {key} --sent|--not-sent` (an issue's with --number N)"
+        if isinstance(effect, Publish):
+            settle = f"`ralph journal resolve {key} --sent|--not-sent`"
+            key = f"the post on {effect.network} ({effect.post.parts[0][:40]}…)"
+        yield f"nobody can tell whether {key} was sent: look, then {settle}"
+
+
+def _not_understood(situation: Situation) -> tuple[str, ...]:
+    return bans.understand(situation.memory.do_not_repeat, frozenset(KINDS))[1]

@@ -1,0 +1,223 @@
+"""Which of our pulls the review is still to be woken for, and whether today has a wake left for it. Pure.
+
+A head is called for once; what GitHub refused is called for again, a few times. The wakes are those of the loop's
+own day: one count for whoever sends them (`schedule.granted`).
+
+What a review of a pull of ours decides: whether it is ours to review, which review is ours, what is sent. Pure.
+
+There is one review of ours on a pull, for ever: posted once, edited since. Its marker names the commit that was read
+and how often it was written, so that no text of it is ever the same as one before.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Literal
+
+from ralph_mission.mission.lifecycle.ownership import BRANCHES, facts_in
+from ralph_mission.mission.memory import schedule
+from ralph_mission.mission.memory.model import Header
+from ralph_mission.mission.model.effects import MARKER, EditReview, PostReview, marker
+from ralph_mission.mission.model.ledger import SETTLED, CallRecord, EffectRecord, Record, key_of
+from ralph_mission.mission.model.mission import Action, Mission
+from ralph_mission.mission.model.proposal import Proposal
+from ralph_mission.mission.model.threads import Pull, Review
+from ralph_mission.safety.secrets import redact
+
+TRIES = 3  # of a call that is refused
+
+
+def call_key(pull: Pull) -> str:
+    """The key of the call for a pull at its head."""
+    return key_of("call-review", str(pull.number), pull.head_sha)
+
+
+def our_open_pulls(pulls: Iterable[Pull], us: int) -> tuple[Pull, ...]:
+    """Open pulls that our account opened from a branch of ours, the oldest first."""
+    return tuple(
+        pull for pull in pulls if pull.state == "open" and pull.author.id == us and pull.head.startswith(BRANCHES)
+    )
+
+
+def pulls_to_call(pulls: Iterable[Pull], records: Mapping[str, Record]) -> tuple[Pull, ...]:
+    """Those whose head nobody was called for yet."""
+    return tuple(pull for pull in pulls if _may_call(records.get(call_key(pull))))
+
+
+def record_call(pull: Pull, records: Mapping[str, Record], now: datetime) -> CallRecord:
+    """The record of one more call; it stands on the memory branch before the call is made."""
+    before = records.get(call_key(pull))
+    tries = before.tries if isinstance(before, CallRecord) else 0
+    return CallRecord(call_key(pull), pull.number, pull.head_sha, tries + 1, now)
+
+
+def count_wake(header: Header, now: datetime, limit: int) -> Header | None:
+    """The header with one more wake of today; None when the day's share is used up. `limit`: wakes in a day."""
+    today = schedule.day_of(header, now)
+    dispatches, granted = schedule.count_granted_wakes(header, today, limit)
+    if not granted:
+        return None
+    spent = header.spend_usd if header.today == today else 0.0
+    wake = schedule.may_wake(header, today)  # of the present due time: as before
+    return replace(header, today=today, dispatches=dispatches, wake=wake, spend_usd=spent)
+
+
+def mark_refused(records: Iterable[CallRecord], keys: Collection[str]) -> tuple[CallRecord, ...]:
+    """The records of the calls with these keys, which GitHub did not accept."""
+    return tuple(replace(record, refused=True) for record in records if record.key in keys)
+
+
+def _may_call(record: Record | None) -> bool:
+    return not isinstance(record, CallRecord) or (record.refused and record.tries < TRIES)
+
+
+KIND = "review"
+FOR_ISSUE = re.compile(r"ralph/issue-([0-9]{1,9})(?:-|$)")
+"""How the issue agent names its branches."""
+MOST = 30
+"""Points that a review shows, the gravest first."""
+
+Gravity = Literal["critical", "major", "minor"]
+GRAVEST: tuple[Gravity, ...] = ("critical", "major", "minor")
+DiffLines = Mapping[str, Sequence[tuple[int, int]]]
+"""The files of a diff, and which of their lines it shows: first and last, of the changed side."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewPoint:
+    """One thing that a reviewer found. `file` "" and `line` 0: it stands nowhere in the diff."""
+
+    gravity: Gravity
+    what: str
+    file: str = ""
+    line: int = 0
+    kind: str = ""
+    suggestion: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PostedReview:
+    """Our review of a pull as it stands. `id` 0: there is none yet; `head` is the commit that was read.
+
+    `doubt`: one was sent, and nobody can tell whether it arrived.
+    """
+
+    id: int = 0
+    body: str = ""
+    head: str = ""
+    round: int = 0
+    doubt: bool = False
+
+
+def why_not_ours(pull: Pull, us: int) -> str:
+    """Why a pull is not one that Ralph made, "" when it is: by account, branch and marker."""
+    if pull.author.id != us:
+        return "another account opened it"
+    if not pull.head.startswith(BRANCHES):
+        return f"its branch is not below {BRANCHES}"
+    return "" if MARKER.search(pull.body) else "its text does not carry Ralph's marker"
+
+
+def task_of(pull: Pull, missions: Iterable[Mission]) -> int:
+    """The number of the issue that a pull of ours was made for, 0 when nobody knows."""
+    named = FOR_ISSUE.match(pull.head)
+    known = (mission.issue for mission in missions if mission.pull == pull.number)
+    return next(known, int(named[1]) if named else 0)
+
+
+# --- our review -----------------------------------------------------------------------
+
+
+def review_key(pull: int) -> str:
+    """The key of the one review of a pull."""
+    return key_of("review", str(pull))
+
+
+def find_posted_review(pull: Pull, record: Record | None, us: int) -> PostedReview:
+    """Our review as the pull shows it; what only memory knows of, a list may be late with."""
+    for review in reversed(pull.reviews):
+        if (
+            review.author.id == us
+            and review.state == "commented"
+            and _markers(review)[-1:] == [review_key(pull.number)]
+        ):
+            return _read(review)
+    if not isinstance(record, EffectRecord) or record.receipt is None:
+        return PostedReview()
+    sent = record.receipt.number if record.state in SETTLED else 0
+    return PostedReview(id=sent, round=1, doubt=not sent) if record.state in (*SETTLED, "unknown") else PostedReview()
+
+
+def _markers(review: Review) -> list[str]:
+    found: list[str] = MARKER.findall(review.body)
+    return found
+
+
+def _read(review: Review) -> PostedReview:
+    facts = facts_in([found[0] for found in MARKER.finditer(review.body)][-1])
+    rounds = re.fullmatch("[0-9]{1,9}", facts.get("round", ""))
+    return PostedReview(review.id, review.body, facts.get("head", ""), int(rounds[0]) if rounds else 1)
+
+
+def sign_text(pull: Pull, text: str, before: PostedReview) -> str:
+    """The text with our marker, as the review that follows `before`."""
+    return f"{text}\n\n{marker(review_key(pull.number), head=pull.head_sha, round=str(before.round + 1))}"
+
+
+def says_the_same(before: PostedReview, text: str) -> bool:
+    """Whether the review says this already."""
+    return bool(before.id) and plain_body(before.body) == text.strip()
+
+
+def plain_body(body: str) -> str:
+    """The text of a review without our marker."""
+    return MARKER.sub("", body).replace("\r\n", "\n").strip()
+
+
+def review_proposal(pull: Pull, text: str, before: PostedReview) -> Proposal:
+    """The one effect that makes our review say `text`, as policy judges it."""
+    body = sign_text(pull, text, before)
+    effect: PostReview | EditReview = PostReview(review_key(pull.number), pull.number, pull.head_sha, body)
+    if before.id:
+        effect = EditReview(key_of("review", str(pull.number), "edit", body), pull.number, before.id, body)
+    return Proposal(effect.key, Action.ANSWER, KIND, f"review of #{pull.number}", (effect,))
+
+
+# --- points ---------------------------------------------------------------------------
+
+
+def place_points(points: Iterable[ReviewPoint], shown: DiffLines) -> tuple[ReviewPoint, ...]:
+    """The points, gravest first, each at a place that the diff shows or at none."""
+    return tuple(
+        sorted((_place_point(point, shown) for point in points), key=lambda point: GRAVEST.index(point.gravity))
+    )
+
+
+def _place_point(point: ReviewPoint, shown: DiffLines) -> ReviewPoint:
+    file = point.file.removeprefix("./")
+    if file not in shown:
+        return replace(point, file="", line=0)
+    there = any(first <= point.line <= last for first, last in shown[file])
+    return replace(point, file=file, line=point.line if there else 0)
+
+
+def redact_points(points: Iterable[ReviewPoint], secrets: tuple[str, ...]) -> tuple[ReviewPoint, ...]:
+    """The points without a secret in any of their texts."""
+    return tuple(
+        replace(
+            point,
+            what=redact(point.what, secrets),
+            file=redact(point.file, secrets),
+            kind=redact(point.kind, secrets),
+            suggestion=redact(point.suggestion, secrets),
+        )
+        for point in points
+    )
+
+
+def gravest(points: Sequence[ReviewPoint]) -> Gravity | None:
+    """How grave the worst of them is, None without any."""
+    return next((gravity for gravity in GRAVEST if any(point.gravity == gravity for point in points)), None)

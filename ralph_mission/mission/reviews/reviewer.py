@@ -1,0 +1,312 @@
+"""How a review ends: posted, edited, or not sent, and the money that was set aside for it settled.
+
+The review flow: a pull of ours, read by an agent that did not see it being made, and one review that comments.
+
+Memory is held for two moments: when the money is set aside, and when the review is posted or edited. Between them a
+lock that dies with this process keeps another one of this clone from reading the same pull.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import partial
+from typing import Protocol
+
+from ralph_mission.errors import Missing, UserError
+from ralph_mission.loop.reviewing import ReviewerAnswer, ReviewFinding
+from ralph_mission.mission import execute
+from ralph_mission.mission.lifecycle.approval import may_decide
+from ralph_mission.mission.memory import schedule
+from ralph_mission.mission.model.ledger import NEEDS_PERSON, NOT_ATTEMPTED, SETTLED
+from ralph_mission.mission.model.threads import Issue, Pull
+from ralph_mission.mission.reviews import review, texts
+from ralph_mission.mission.reviews.review import DiffLines, PostedReview, ReviewPoint
+from ralph_mission.mission.transaction import (
+    BRIEF,
+    LONG,
+    Busy,
+    ExecutionRequest,
+    ExecutionResult,
+    Open,
+    Sleep,
+    Transaction,
+    book_cost,
+    execute_plan,
+    run_transaction,
+)
+from ralph_mission.safety.secrets import redact
+
+WHY = {
+    "moved": "its head moved while it was read: run again",
+    "unknown": "one was sent, and nobody can tell whether it arrived: look at the pull, then settle it with "
+    "`ralph journal resolve`; `ralph journal` names its key",
+}
+FAILED = ("failed", "refused", "unknown", "moved")
+"""Outcomes with exit code 1. Every other one but `interrupted` (130) ends with 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewReport:
+    """What came of it. `outcome`: posted, edited, unchanged (our review says the same already), reviewed (this commit
+    was read before), closed, paused, held (no money), lost (somebody else is at it), moved (the head did, meanwhile),
+    refused (by a rule), failed, unknown (nobody can tell whether it was posted), interrupted.
+    """
+
+    outcome: str
+    pull: int
+    head: str = ""
+    reason: str = ""
+    url: str = ""
+    points: tuple[ReviewPoint, ...] | None = None
+    answer: ReviewerAnswer | None = None
+
+    @property
+    def code(self) -> int:
+        """The exit code."""
+        return 130 if self.outcome == "interrupted" else int(self.outcome in FAILED)
+
+
+@dataclass(frozen=True, slots=True)
+class StartedReview:
+    """A review whose money is set aside; `before` is our review as it stood."""
+
+    pull: Pull
+    base: str
+    task: Issue | None
+    before: PostedReview
+    usd: float
+    at: datetime
+    secrets: tuple[str, ...] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedReading:
+    """What the reviewer said: `points` as they are posted, None without an answer; then `outcome` says how it ended.
+
+    `usd` is what it cost; all that was set aside when nobody can tell.
+    """
+
+    answer: ReviewerAnswer
+    usd: float
+    points: tuple[ReviewPoint, ...] | None = None
+    outcome: str = "failed"
+
+
+def standing(this: Transaction, pull: Pull) -> PostedReview:
+    """Our review of the pull, as forge and memory know it."""
+    key = review.review_key(pull.number)
+    record = this.house.store.records([key], this.past).get(key)
+    return review.find_posted_review(pull, record, this.ports.forge.identity().id)
+
+
+def finish_review(begun: StartedReview, read: FinishedReading, this: Transaction) -> ReviewReport:
+    """Post or edit the review, or send nothing; what was set aside and not spent is given back."""
+    number = begun.pull.number
+    booked = schedule.settle_reserve(begun.usd, begun.at, read.usd, this.now)
+    errand = ExecutionRequest(f"review-{number}", f"review of #{number}", read.usd, booked)
+    why = redact(read.answer.why, begun.secrets)
+    report = ReviewReport(read.outcome, number, begun.pull.head_sha, why, "", read.points, read.answer)
+    if read.points is None:
+        return _unsent(this, errand, report)
+    pull = this.ports.forge.pull(number)
+    text, before = texts.review_body(pull, read.points), standing(this, pull)
+    if outcome := _needless(begun, pull, before, text):
+        return _unsent(this, errand, replace(report, outcome=outcome, reason=WHY.get(outcome, "")))
+    carried = execute_plan(this, errand, review.review_proposal(pull, text, before))
+    if carried.refused:
+        rules = carried.decision.rules
+        outcome = "paused" if "paused" in rules else "refused"
+        return _unsent(this, errand, replace(report, outcome=outcome, reason=", ".join(rules)))
+    return _review_report(report, carried, "edited" if before.id else "posted")
+
+
+def _unsent(this: Transaction, errand: ExecutionRequest, report: ReviewReport) -> ReviewReport:
+    book_cost(this, f"{errand.told}: {report.outcome}", errand.booked)
+    return report
+
+
+def _needless(begun: StartedReview, pull: Pull, before: PostedReview, text: str) -> str:
+    """Why nothing is sent, "" when something is."""
+    if pull.state != "open":
+        return "closed"
+    if pull.head_sha != begun.pull.head_sha:
+        return "moved"
+    if before.doubt:
+        return "unknown"
+    if review.says_the_same(before, text):
+        return "unchanged"
+    return "reviewed" if before.head == pull.head_sha and before.body != begun.before.body else ""
+
+
+def _review_report(report: ReviewReport, carried: ExecutionResult, done: str) -> ReviewReport:
+    if carried.cut:
+        return replace(report, outcome="paused")
+    (receipt,) = carried.receipts.values()
+    if receipt.status in SETTLED:
+        return replace(report, outcome=done, url=receipt.url)
+    why = receipt.detail.removeprefix(NOT_ATTEMPTED).removeprefix(NEEDS_PERSON)
+    return replace(
+        report, outcome=receipt.status, reason=f"{why}; {WHY['unknown']}" if receipt.status == "unknown" else why
+    )
+
+
+WRITTEN = ("posted", "edited")
+
+
+@dataclass(frozen=True, slots=True)
+class PullView:
+    """What git shows of a pull: where it left its base, its diff, what lines that shows, the guides of the base."""
+
+    fork: str
+    diff: str
+    shown: DiffLines
+    guides: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewJob:
+    """What is to be read: `material` is for the reviewer's eyes; at most `usd` may be spent on it."""
+
+    pull: int
+    fork: str
+    head: str
+    material: str
+    usd: float
+
+
+class PullReader(Protocol):
+    """Looks at a pull, and has an agent review it in a clone that is thrown away."""
+
+    def look(self, base: str, head: str) -> PullView:
+        """The view of commit `head` from the tip `base` of its base branch. Raises Trouble."""
+        ...
+
+    def read(self, job: ReviewJob) -> ReviewerAnswer:
+        """The reviewer's answer, with what it may have cost. Raises Trouble before any session; an interrupt passes
+        through."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewSetup:
+    """What the flow needs. `say` tells a person; `usd` is what one review may cost."""
+
+    opened: Open
+    reader: PullReader
+    sleep: Sleep
+    say: Callable[[str], None]
+    usd: float
+
+
+def review_once(reviewer: ReviewSetup, number: int, force: bool = False) -> ReviewReport:
+    """Review one pull, unless its head was reviewed before; `force` reads it again.
+
+    Raises Trouble: usage for a pull that Ralph did not make, Missing for one that is not there.
+    """
+    with ExitStack() as held:
+        try:
+            begun = run_transaction(
+                reviewer.opened, reviewer.sleep, partial(_begin, reviewer, number, force, held), BRIEF
+            )
+        except Busy as busy:
+            return ReviewReport("lost", number, reason=f"{busy.what}; {busy.next_step}")
+        if isinstance(begun, ReviewReport):
+            return begun
+        end = partial(finish_review, begun, _read_pull(reviewer, begun))
+        return run_transaction(reviewer.opened, reviewer.sleep, end, LONG)
+
+
+def review_lines(report: ReviewReport) -> Iterator[str]:
+    """The report for people."""
+    told = {
+        "posted": "reviewed", "edited": "reviewed again: the one review there is was edited",
+        "unchanged": "the review says the same already: nothing was sent", "closed": "it is not open",
+        "reviewed": "this commit was reviewed already (--force reads it again)", "paused": "paused",
+    }  # fmt: skip  # one table
+    where = f"#{report.pull}" + (f" at {report.head[:12]}" if report.head else "")
+    why = told.get(report.outcome) or f"{report.outcome}: {report.reason}"
+    found = f", {len(report.points)} points" if report.points is not None and report.outcome in WRITTEN else ""
+    yield f"{where}: {why}{found}{f', {report.url}' if report.url else ''}"
+
+
+# --- beginning ------------------------------------------------------------------------
+
+
+def _begin(
+    reviewer: ReviewSetup, number: int, force: bool, held: ExitStack, this: Transaction
+) -> StartedReview | ReviewReport:
+    held.pop_all().close()  # of an attempt that somebody else was ahead of
+    forge, us = this.ports.forge, this.ports.forge.identity().id
+    pull = forge.pull(number)
+    if why := review.why_not_ours(pull, us):
+        raise UserError(f"pull #{number} is not one that Ralph made: {why}", "a person reviews it", usage=True)
+    before = standing(this, pull)
+    if waits := _waits(this, pull, before, force):
+        return waits
+    if not held.enter_context(this.house.store.at_work(number)):
+        return ReviewReport("lost", number, pull.head_sha, "another process here is at it")
+    usd = schedule.allowance(this.memory.header, this.now, this.house.charter.limits, reviewer.usd)
+    if usd <= 0:
+        return ReviewReport("held", number, pull.head_sha, "today's money is spent (limits.usd_per_day)")
+    default = forge.default_branch()
+    base = default.sha if pull.base == default.name else forge.branch(pull.base)
+    begun = StartedReview(pull, base, _task(this, pull, us), before, usd, this.now, this.house.secrets)
+    book_cost(this, f"reviews #{number}", usd)
+    return begun
+
+
+def _waits(this: Transaction, pull: Pull, before: PostedReview, force: bool) -> ReviewReport | None:
+    """Why nothing is asked of a model, None when something is."""
+    if execute.is_stopped(this.ports):
+        return ReviewReport("paused", pull.number, pull.head_sha)
+    if pull.state != "open":
+        return ReviewReport("closed", pull.number, pull.head_sha)
+    if before.doubt:
+        return ReviewReport("unknown", pull.number, pull.head_sha, WHY["unknown"])
+    return ReviewReport("reviewed", pull.number, pull.head_sha) if before.head == pull.head_sha and not force else None
+
+
+def _task(this: Transaction, pull: Pull, us: int) -> Issue | None:
+    """The issue that the pull was made for, if we or somebody who may decide here wrote it."""
+    forge, number = this.ports.forge, review.task_of(pull, this.state.missions)
+    try:
+        issue = forge.issue(number) if number else None
+    except Missing:
+        return None
+    if issue is None or issue.author.id == us:
+        return issue
+    return issue if may_decide(issue.author, this.house.charter.owners, forge.may_approve) else None
+
+
+# --- reading --------------------------------------------------------------------------
+
+
+def _read_pull(reviewer: ReviewSetup, begun: StartedReview) -> FinishedReading:
+    pull = begun.pull
+    reviewer.say(f"#{pull.number} {texts.review_title(pull)}: reviewing {pull.head_sha[:12]}")
+    try:
+        view = reviewer.reader.look(begun.base, pull.head_sha)
+        told = texts.review_material(
+            pull, begun.task, view.diff, view.fork, view.guides, begun.secrets, changed=view.shown
+        )
+        answer = reviewer.reader.read(ReviewJob(pull.number, view.fork, pull.head_sha, told, begun.usd))
+    except KeyboardInterrupt:
+        return FinishedReading(ReviewerAnswer(None, "interrupted"), begun.usd, outcome="interrupted")
+    except UserError as trouble:  # before any session
+        return FinishedReading(ReviewerAnswer(None, f"{trouble.what}; {trouble.next_step}"), 0.0)
+    except Exception as error:  # whatever it is, it is accounted for
+        return FinishedReading(
+            ReviewerAnswer(None, f"it failed unexpectedly ({type(error).__name__}: {error})"), begun.usd
+        )
+    points = None
+    if answer.found is not None:
+        points = review.redact_points(review.place_points(map(_point, answer.found), view.shown), begun.secrets)
+    return FinishedReading(answer, answer.usage.cost_usd or 0.0, points)
+
+
+def _point(found: ReviewFinding) -> ReviewPoint:
+    issue = found.issue
+    return ReviewPoint(issue.severity, issue.message, issue.file, issue.line, issue.kind, found.suggestion)

@@ -1,0 +1,58 @@
+"""Changes that would be allowed are tried with the repository's own checks before they are proposed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ralph_mission.errors import UserError
+from ralph_mission.mission.decide import Situation, drafts, with_unverified
+from ralph_mission.mission.decide import decide as decide_now
+from ralph_mission.mission.model.mission import Verdict
+from ralph_mission.mission.model.proposal import Proposal
+from ralph_mission.mission.ports import CyclePorts, PatchVerification
+from ralph_mission.safety.secrets import redact
+
+VERIFIED = 2  # proposals whose change is tried with the repository's own checks in one cycle
+
+
+def verify(ports: CyclePorts, situation: Situation, scratch: str, secrets: tuple[str, ...]) -> Situation:
+    """Try the changes that would be allowed; one that the repository's own checks refuse is not proposed."""
+    tried = 0
+    while (candidate := _to_verify(situation, secrets)) is not None:
+        if tried == VERIFIED:
+            ports.voice.note(f"put off, enough was tried: {candidate.title}")
+            situation = _put_off(situation, candidate.kind)
+            continue
+        outcome = _try(ports, candidate, scratch)
+        if outcome.ok:
+            break
+        tried += 1
+        said = f"{candidate.title}: {redact(outcome.detail, secrets)}"
+        ports.voice.note(f"not proposed: {said}")
+        situation = replace(with_unverified(situation, candidate.key), refused=(*situation.refused, said))
+    return situation
+
+
+def _put_off(situation: Situation, kind: str) -> Situation:
+    """The situation without thoughts about a kind: they are not tried in this cycle, and so not proposed."""
+    thoughts = tuple(thought for thought in situation.plan.thoughts if thought.kind != kind)
+    return replace(situation, plan=replace(situation.plan, thoughts=thoughts))
+
+
+def _try(ports: CyclePorts, candidate: Proposal, scratch: str) -> PatchVerification:
+    ports.voice.note(f"verifying: {candidate.title}")
+    assert candidate.patch is not None
+    try:
+        return ports.hands.verify(candidate.patch, scratch)
+    except Exception as error:  # what could not be checked is not proposed
+        return PatchVerification(
+            False, error.what if isinstance(error, UserError) else f"could not run ({type(error).__name__})"
+        )
+
+
+def _to_verify(situation: Situation, secrets: tuple[str, ...]) -> Proposal | None:
+    if not any(proposal.automatic and proposal.patch for proposal in drafts(situation)):
+        return None
+    decisions = decide_now(situation, secrets).decisions
+    allowed = (d.proposal for d in decisions if d.verdict is Verdict.ALLOW)
+    return next((proposal for proposal in allowed if proposal.automatic and proposal.patch), None)

@@ -1,0 +1,215 @@
+"""The Prisma client on the same PostgreSQL: the same answers, by the engine that can be had here."""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import httpx
+import psycopg
+import pytest
+
+from ralph_mission.adapters.database.address import read
+from ralph_mission.adapters.database.prisma import tools
+from ralph_mission.adapters.database.prisma.client import open_prisma
+from ralph_mission.adapters.database.queries import Aggregate, Filter, Interest, Query, RowOrder
+from ralph_mission.adapters.database.sessions import Caps
+from ralph_mission.errors import UserError
+from tests.adapters.database import world
+from tests.adapters.database.contract import EXACT, QUESTIONS, interest
+from tests.adapters.database.prisma_place import environment
+from tests.adapters.database.test_sql import quoted as quoted
+
+pytestmark = pytest.mark.real  # needs Node.js and 25 MB of packages
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    before = os.environ["PATH"]
+    yield environment(tmp_path_factory.mktemp("cache"))
+    os.environ["PATH"] = before
+
+
+@pytest.fixture(scope="module")
+def asking(postgres, place):
+    @contextmanager
+    def ask(user="reader", files=world.FILES, server=postgres, query="", **caps):
+        address = read(server.url(user=user, query=query), "DATABASE_URL")
+        with open_prisma(address, files, world.parse(files, "prisma"), place, Caps(**caps)) as database:
+            yield database
+
+    return ask
+
+
+@pytest.fixture(scope="module")
+def reader(asking):
+    with asking() as database:
+        yield database
+
+
+@pytest.mark.parametrize("name", [*QUESTIONS, *EXACT])
+def test_it_answers_as_sqlalchemy_does(reader, name):
+    query, expected = ({**QUESTIONS, **EXACT})[name]
+    reader.describe(interest(query))
+    assert list(reader.rows(query)) == expected
+
+
+def test_the_engine_in_use_is_named(reader):
+    assert reader.engine.startswith("Prisma 5.17.0, its engine in WebAssembly on Node.js v")
+
+
+def test_a_client_is_made_once_for_a_schema(asking, place):
+    def clients():
+        return sorted(Path(place["XDG_CACHE_HOME"], "ralph-prisma").glob("client-*/ralph_client/client.py"))
+
+    with asking():
+        before = [(path, path.stat().st_mtime_ns) for path in clients()]
+    with asking():
+        assert [(path, path.stat().st_mtime_ns) for path in clients()] == before
+    with asking(files={**world.FILES, "prisma/c.prisma": 'enum More { ONE\n @@schema("gov") }'}):
+        assert len(clients()) == len(before) + 1
+
+
+def test_the_latest_of_each_is_found_by_the_server(reader):
+    """What the client calls distinct would read the whole table."""
+    query = Query("Apr", ("id",), order=(RowOrder("createdAt", True), RowOrder("id", True)), first_of="chainId")
+    assert reader.questions.firsts(query).method == "group_by"
+    assert "distinct" not in reader.questions.rows(query, []).arguments
+
+
+@pytest.mark.parametrize("letter", ["\x85", "\u2028", "\u2029"])
+def test_a_text_that_the_client_would_change_is_refused(reader, letter):
+    with pytest.raises(UserError, match="ends of lines"):
+        reader.rows(Query("Tag", ("id",), (Filter("word", "=", f"a{letter}b"),)))
+
+
+def test_too_many_related_rows_to_add_up_are_told(postgres, reader):
+    postgres.run(
+        "INSERT INTO tags SELECT n, 'many', 1 FROM generate_series(1000, 2100) n",
+        'INSERT INTO "_ChainToTag" SELECT 11, n FROM generate_series(1000, 2100) n',
+    )
+    try:
+        with pytest.raises(UserError, match="more than 1,000 tags"):
+            reader.rows(Query("Chain", ("id",), order=(RowOrder("id"),), aggregates=(Aggregate("n", "count", "tags"),)))
+    finally:
+        postgres.run('DELETE FROM "_ChainToTag" WHERE "A" = 11', "DELETE FROM tags WHERE id > 999")
+
+
+def test_a_difference_between_schema_and_database_names_both(asking):
+    renamed = world.MAIN.replace('@map("total_supply")', '@map("supply_total")')
+    with asking(files={**world.FILES, "prisma/schema.prisma": renamed}) as database:
+        with pytest.raises(UserError, match=r"field Chain\.supply is column public\.chains\.supply_total"):
+            database.describe(Interest("Chain"))
+        assert database.describe(Interest("Vote"))
+
+
+def test_a_name_that_would_end_its_sql_is_refused(asking, quoted):
+    with asking(files=quoted) as database:
+        with pytest.raises(UserError, match="quotation mark") as caught:
+            database.describe(Interest("Quoted"))
+        assert database.describe(Interest("Tag"))
+    assert caught.value.next_step == "take the backend sqlalchemy"
+
+
+def test_what_it_cannot_tell_or_ask_is_one_line_with_the_other_backend(postgres, reader):
+    postgres.run("UPDATE gov.\"Odd %s Tabl e\" SET n = 'NaN' WHERE id = 1")
+    try:
+        with pytest.raises(UserError, match="holds a value that Prisma cannot read") as unread:
+            reader.rows(Query("Odd", ("n",)))
+    finally:
+        postgres.run('UPDATE gov."Odd %s Tabl e" SET n = 1 WHERE id = 1')
+    with pytest.raises(UserError, match=r"Proposal\.meta, which is JSON") as unasked:
+        reader.rows(Query("Proposal", ("key",), (Filter("meta", "=", None),)))
+    with pytest.raises(UserError, match="failed over table") as refused:
+        reader.rows(Query("Tag", ("id",), (Filter("weight", "=", 10**12),)))
+    assert all("sqlalchemy" in one.value.next_step for one in (unread, unasked, refused))
+
+
+def test_it_waits_for_no_lock_and_takes_no_sql(postgres, asking):
+    with asking(lock_seconds=0.2) as database, psycopg.connect(postgres.url()) as other:
+        other.execute("LOCK TABLE tags IN ACCESS EXCLUSIVE MODE")
+        with pytest.raises(UserError, match=r"table public\.tags"):
+            database.rows(Query("Tag", ("id",)))
+        other.rollback()
+        assert len(database.rows(Query("Tag", ("id",)))) == 3
+        with pytest.raises(UserError, match="takes no sql"):
+            database.describe(Interest("query own", (), "SELECT 1"))
+
+
+def test_a_late_answer_is_not_taken_for_the_next_one(postgres, asking, monkeypatch):
+    monkeypatch.setattr("ralph_mission.adapters.database.prisma.process.LATE", -9.9)
+    with asking(seconds=9, lock_seconds=1) as database, psycopg.connect(postgres.url()) as other:
+        other.execute("LOCK TABLE tags IN ACCESS EXCLUSIVE MODE")
+        with pytest.raises(UserError, match=r"took too long over table public\.tags"):
+            database.rows(Query("Tag", ("id",)))
+        with pytest.raises(UserError, match="engine of Prisma ended"):
+            database.rows(Query("Chain", ("id",)))
+
+
+def test_an_answer_that_is_too_large_is_not_carried_away(asking, postgres):
+    postgres.run("UPDATE tags SET word = repeat('x', 2000000) WHERE id = 3")
+    try:
+        with asking(bytes=1_000_000) as database, pytest.raises(UserError, match="more than 1 MB"):
+            database.rows(Query("Tag", ("word",)))
+    finally:
+        postgres.run("UPDATE tags SET word = 'unused' WHERE id = 3")
+
+
+def test_a_server_that_restarts_is_found_again(postgres, asking):
+    with asking() as database:
+        assert database.rows(Query("Tag", ("id",)))
+        postgres.run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'reader'")
+        told = []
+        for _ in range(2):
+            try:
+                told = database.rows(Query("Tag", ("id",)))
+            except UserError as trouble:
+                assert trouble.who == "network"
+        assert len(told) == 3
+
+
+@pytest.mark.parametrize("change", [{"user": "nobody-of-here"}, {"query": "?sslmode=require"}, {"port": 1}])
+def test_where_it_is_stands_in_no_complaint(asking, postgres, change, capfd):
+    server = replace(postgres, port=change.pop("port", postgres.port))
+    with pytest.raises(UserError) as caught, asking(server=server, **change) as database:
+        database.rows(Query("Tag", ("id",)))
+    told = f"{caught.value.what} {caught.value.next_step} {caught.value!r} {''.join(capfd.readouterr())}"
+    for secret in ("127.0.0.1", str(postgres.port), "a-Pass", "nobody-of"):
+        assert secret not in told
+
+
+def test_the_engine_answers_nobody_else(reader):
+    """It listens on a port of this machine, where anybody may knock."""
+    pid = reader.worker.process.pid
+    ports = [line.split()[1].rpartition(":")[2] for line in Path(f"/proc/{pid}/net/tcp").read_text().splitlines()[1:]]
+    listening = {int(port, 16) for port in ports}
+    answers = []
+    for port in listening:
+        try:
+            answers.append(httpx.get(f"http://127.0.0.1:{port}/status", timeout=2, trust_env=False).json())
+        except (httpx.HTTPError, ValueError):
+            continue
+    assert {} in answers and {"status": "ok"} not in answers
+
+
+def test_nothing_of_ours_is_in_its_environment(asking, monkeypatch):
+    monkeypatch.setenv("GITHUB_TOKEN", "ghs_" + "x" * 30)
+    with asking() as database:
+        told = Path(f"/proc/{database.worker.process.pid}/environ").read_bytes()
+    assert b"ghs_" not in told and b"DATABASE_URL=" in told
+
+
+def test_nothing_of_it_is_left(asking):
+    with asking() as database:
+        group = os.getpgid(database.worker.process.pid)
+    with pytest.raises(ProcessLookupError):
+        os.killpg(group, 0)
+
+
+def test_the_packages_are_those_of_our_lock():
+    ours = (tools.OURS / "package.json").read_text()
+    theirs = (Path(__file__).parents[3] / "real" / "node" / "package.json").read_text()
+    assert json.loads(ours)["dependencies"].items() <= json.loads(theirs)["dependencies"].items()

@@ -1,0 +1,128 @@
+"""The repository's own checks decide, in a place where they can do no harm."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from ralph_mission.adapters.fixers.settings import FixerSettings
+from ralph_mission.adapters.fixers.verify import Workbench
+from ralph_mission.adapters.git.git import Git
+from ralph_mission.adapters.sandbox.isolation import of_checkout
+from ralph_mission.errors import UserError
+from ralph_mission.mission.ports import PatchVerifier
+from ralph_mission.safety.patch import FileChange, Patch
+from tests.helpers import git, make_repo
+from tests.integration.isolation_attacks import level_or_skip, place
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    return make_repo(tmp_path / "repo", {"a.txt": "good\n"})
+
+
+@pytest.fixture
+def verify(repo, scratch):
+    def call(*commands: str, new: bytes = b"better\n", seconds: float = 60, path: str = "a.txt"):
+        hands: PatchVerifier = Workbench(Git.open(repo), commands, seconds)
+        old = b"good\n" if path == "a.txt" else None
+        change = FileChange(path, "100644" if old else "", "100644", old, new)
+        return hands.verify(Patch(git(repo, "rev-parse", "HEAD"), (change,)), str(scratch))
+
+    return call
+
+
+def test_without_commands_every_change_passes(verify):
+    assert verify().ok
+
+
+def test_commands_see_the_change(verify):
+    assert verify("grep better a.txt", "test ! -e elsewhere").ok
+
+
+def test_a_failure_names_the_command_its_code_and_its_last_lines(verify):
+    outcome = verify("true", "if grep -q better a.txt; then for n in 1 2 3 4 5 6 7; do echo line $n; done; exit 3; fi")
+    assert not outcome.ok and outcome.detail.endswith("exit code 3\nline 3\nline 4\nline 5\nline 6\nline 7")
+    assert "without the change" not in outcome.detail
+
+
+def test_a_failure_that_is_not_the_change_s_fault_is_said_to_be(verify):
+    assert "it fails without the change too" in verify("true", "exit 1").detail
+
+
+def test_a_command_after_a_failure_is_not_run(verify, tmp_path):
+    verify("exit 1", f"touch {tmp_path}/ran")
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_command_that_takes_too_long_fails(verify):
+    outcome = verify("grep good a.txt || sleep 60", seconds=0.5)
+    assert not outcome.ok and "not done after" in outcome.detail
+
+
+def test_a_missing_program_fails(verify):
+    outcome = verify("no-such-program-anywhere --all")
+    assert not outcome.ok and "exit code 127" in outcome.detail
+
+
+def test_what_a_command_says_holds_no_control_characters(verify):
+    outcome = verify(r"printf '\033[31mred\033[0m \033]8;;http://x\007link\007 a\bb \342\200\256x\n' >&2; exit 1")
+    assert "red" in outcome.detail and not set(outcome.detail.replace("\n", "")) & {*map(chr, range(32)), "\u202e"}
+
+
+def test_commands_get_no_token_and_cannot_reach_the_repository_s_refs(verify, repo, monkeypatch):
+    monkeypatch.setenv("GITHUB_TOKEN", "secret-value")
+    before = git(repo, "for-each-ref"), git(repo, "status", "--porcelain"), (repo / ".git/config").read_text()
+    assert verify(
+        'test -z "$GITHUB_TOKEN" && test -z "$(git remote)" && git checkout -q -b other && git config a.b c'
+        " && ! git push origin other 2>/dev/null && rm -rf a.txt .git"
+    ).ok
+    after = git(repo, "for-each-ref"), git(repo, "status", "--porcelain"), (repo / ".git/config").read_text()
+    assert before == after
+
+
+def test_the_change_is_not_made_in_the_repository(verify, repo):
+    verify("true")
+    assert (repo / "a.txt").read_text() == "good\n"
+
+
+def test_nothing_is_left_in_the_scratch_folder_but_the_home_of_the_run(verify, scratch):
+    verify("touch left", "exit 1")
+    assert {place.name for place in scratch.iterdir()} == {"home"}
+
+
+def test_a_change_with_an_unsafe_path_is_never_tried(verify, tmp_path):
+    with pytest.raises(UserError):
+        verify(f"touch {tmp_path}/ran", path=".git/hooks/x")
+    assert not (tmp_path / "ran").exists()
+
+
+def test_the_older_name_of_a_fixer_is_understood():
+    assert FixerSettings(fixers=["codespell", "ruff"]).fixers == ("typos", "ruff")
+    assert FixerSettings(fixers=["typos", "codespell"]).fixers == ("typos",)
+
+
+def test_both_fixers_are_on_and_no_check_is_run_by_default():
+    assert (FixerSettings().fixers, FixerSettings().verify) == (("typos", "ruff"), ())
+
+
+@pytest.mark.parametrize("settings", [{"fixer": []}, {"fixers": ["black"]}, {"verify": "make"}, {"verify_timeout": 0}])
+def test_settings_that_mean_nothing_are_errors(settings):
+    with pytest.raises(ValidationError):
+        FixerSettings(**settings)
+
+
+def test_commands_are_kept_apart_where_that_is_asked_for() -> None:
+    level = level_or_skip("bwrap")
+    with place() as made:
+        repo = Git.open(make_repo(made.root / "repo", {"a.txt": "good\n"}))
+        scratch = Path(tempfile.mkdtemp(dir=made.root))
+        command = f"grep better a.txt && echo x > made && (touch {made.root}/out || true)"
+        hands = Workbench(repo, (command,), caged=lambda git: of_checkout(level, git, {}, ()))
+        change = FileChange("a.txt", "100644", "100644", b"good\n", b"better\n")
+        outcome = hands.verify(Patch(repo.resolve("HEAD"), (change,)), str(scratch))
+        assert outcome.ok, outcome.detail
+        assert not (made.root / "out").exists()

@@ -1,0 +1,115 @@
+"""Refusals that a person must lift name what is to be changed."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from ralph_mission.adapters.forges.github.forge import GitHubForge
+from ralph_mission.errors import UserError
+from ralph_mission.mission.model.effects import Effect, PushBranch
+from ralph_mission.mission.model.ledger import NEEDS_PERSON
+from tests.adapters.forges.github.making import Making, new_branch, new_pull, opening_issue, opening_pull
+from tests.adapters.forges.github_world import GitHubWorld
+from tests.contract.forge_world import KEY, WHEN, merge_pull, new_file, open_issue, pulled
+
+
+def refusal(world: GitHubWorld, effect: Effect, forge: GitHubForge | None = None) -> str:
+    receipt = (forge or world.forge).perform(effect)
+    assert receipt.status == "failed" and receipt.detail.startswith(NEEDS_PERSON), receipt
+    return receipt.detail.removeprefix(NEEDS_PERSON)
+
+
+def test_actions_that_may_not_open_pulls_name_the_setting(world: GitHubWorld) -> None:
+    effect = new_pull(world, "x")
+    world.fake.settings.actions_can_create_pulls = False
+    setting = "Settings → Actions → General → Allow GitHub Actions to create and approve pull requests"
+    assert refusal(world, effect) == setting
+
+
+@pytest.mark.parametrize(("missing", "making"), [("issues", opening_issue), ("pull_requests", opening_pull)])
+def test_missing_permission_is_named(world: GitHubWorld, missing: str, making: Making) -> None:
+    effect, _ = making(world, "x")
+    rights = {"contents": "write", "issues": "write", "pull_requests": "write", missing: "read"}
+    token = world.fake.token(permissions=rights)
+    assert f"permissions: {missing.replace('_', '-')}: write" in refusal(world, effect, world.connected(token))
+
+
+def test_missing_right_to_merge_is_named(world: GitHubWorld) -> None:
+    opened = pulled(world)
+    token = world.fake.token(permissions={"contents": "read", "pull_requests": "write", "issues": "write"})
+    assert "permissions: contents: write" in refusal(world, merge_pull(opened), world.connected(token))
+
+
+def test_missing_right_to_read_is_named(world: GitHubWorld) -> None:
+    forge = world.connected(world.fake.token(permissions={"contents": "read", "issues": "write"}))
+    with pytest.raises(UserError) as caught:
+        forge.pulls()
+    assert caught.value.who == "you" and "pull-requests: read" in caught.value.next_step
+
+
+def test_protected_branch_names_the_rule(world: GitHubWorld) -> None:
+    world.fake.protect("ralph/x", restrict_pushes=True)
+    detail = refusal(world, new_branch(world, "x"))
+    assert "ralph/x is protected" in detail and "Settings, Rules" in detail
+
+
+def test_required_signatures_are_named(world: GitHubWorld) -> None:
+    world.fake.protect("ralph/x", required_signatures=True)
+    detail = refusal(world, new_branch(world, "x"))
+    assert "signed commits only" in detail and "Require signed commits" in detail
+
+
+def test_workflow_files_need_their_own_permission(world: GitHubWorld) -> None:
+    base = world.forge.default_branch().sha
+    effect = PushBranch(KEY, "ralph/x", base, "CI", WHEN, (new_file(".github/workflows/ci.yml", "on: push\n"),))
+    assert "workflow` permission" in refusal(world, effect)
+
+
+def test_archived_repository_is_named(world: GitHubWorld) -> None:
+    world.forge.identity()
+    world.fake.settings.archived = True
+    assert "Unarchive" in refusal(world, open_issue(labels=()))
+
+
+def test_merge_method_that_is_not_allowed_names_the_setting(world: GitHubWorld) -> None:
+    opened = pulled(world)
+    world.fake.settings.allow_squash_merge = False
+    assert "forge.merge_method" in refusal(world, merge_pull(opened))
+
+
+READ_403 = {
+    "Repository was archived so is read-only.": "Unarchive this repository",
+    "Resource protected by organization SAML enforcement. You must grant your Personal Access token access to this "
+    "organization.": "single sign-on",
+    "Although you appear to have the correct authorization credentials, the `harbour` organization has an IP allow "
+    "list enabled, and your IP address is not permitted to access this resource.": "IP allow list: add",
+    "Repository access blocked": "GitHub Support",
+}
+
+
+@pytest.mark.parametrize("words", READ_403)
+def test_refusal_to_read_names_the_setting_behind_it(world: GitHubWorld, words: str) -> None:
+    def told(request: Any, response: Any) -> None:
+        if request.below == "/issues":
+            response.status, response.content = 403, json.dumps({"message": words}).encode()
+
+    world.fake.after(told)
+    with pytest.raises(UserError) as caught:
+        world.forge.issues()
+    assert caught.value.who == "you" and READ_403[words] in caught.value.next_step
+    assert "permissions:" not in caught.value.next_step and world.slept == []
+
+
+def test_token_that_single_sign_on_keeps_out_is_told_when_it_is_asked_whose_it_is(world: GitHubWorld) -> None:
+    def told(request: Any, response: Any) -> None:
+        if request.path == "/user":
+            words = "Resource protected by organization SAML enforcement."
+            response.status, response.content = 403, json.dumps({"message": words}).encode()
+
+    world.fake.after(told)
+    with pytest.raises(UserError) as caught:
+        world.connected(world.fake.token("robin")).identity()
+    assert "single sign-on" in caught.value.next_step

@@ -1,0 +1,129 @@
+"""Observers look at the same time, each within its own; whatever a late one runs is ended with it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from ralph_mission.adapters.observers.together import OneAtATime, together
+from ralph_mission.adapters.sandbox.process import FinishedProcess, run_foreign
+from ralph_mission.errors import UserError
+from ralph_mission.mission.model.mission import Observation
+from ralph_mission.mission.model.threads import Branch
+from ralph_mission.mission.ports import ObservationContext
+
+PATIENCE = 30.0
+GAZE = ObservationContext(
+    Branch("main", "0" * 40), datetime(2026, 3, 1, tzinfo=UTC), None, "as far as this", "/nowhere"
+)
+
+
+@dataclass
+class Eye:
+    name: str
+    deed: Callable[[], object]
+    seconds: float = 0.0
+
+    def observe(self, gaze: ObservationContext) -> Observation:
+        return Observation(self.name, "ok", detail=str(self.deed()), cursor="further")
+
+
+def look(*eyes: Eye, patience: float = PATIENCE) -> list[Observation]:
+    return list(together([(eye, GAZE) for eye in eyes], patience))
+
+
+def test_they_look_at_the_same_time_and_are_told_in_their_order() -> None:
+    meeting = threading.Barrier(3, timeout=PATIENCE)  # breaks unless all three are there
+    seen = look(*(Eye(name, meeting.wait) for name in "abc"))
+    assert [one.name for one in seen] == ["a", "b", "c"]
+    assert {one.detail for one in seen} == {"0", "1", "2"}
+
+
+def test_a_late_one_is_unavailable_alone_and_looks_on_from_where_it_was() -> None:
+    never = threading.Event()
+    slow, quick = look(Eye("slow", never.wait), Eye("quick", lambda: "fine"), patience=0.2)
+    never.set()
+    assert (slow.status, slow.detail, slow.cursor) == ("unavailable", "not finished within 0.2 s", "as far as this")
+    assert (quick.status, quick.detail, quick.cursor) == ("ok", "fine", "further")
+
+
+def test_one_that_knows_its_own_time_has_that() -> None:
+    pause = threading.Event()
+    (seen,) = look(Eye("command", lambda: pause.wait(0.5), seconds=PATIENCE), patience=0.1)
+    assert seen.status == "ok"
+
+
+def sleeper(home: Path, ended: list[FinishedProcess]) -> Callable[[], object]:
+    def deed() -> object:
+        ended.append(run_foreign("echo here > here; sleep 600", cwd=home, home=home / "home", timeout=600))
+        return ""
+
+    return deed
+
+
+def test_what_a_late_one_runs_is_ended(tmp_path: Path) -> None:
+    ended: list[FinishedProcess] = []
+    (seen,) = look(Eye("command", sleeper(tmp_path, ended)), patience=1.0)
+    assert seen.status == "unavailable"
+    assert [one.stopped for one in ended] == [True]
+
+
+def test_what_runs_is_ended_when_a_person_interrupts(tmp_path: Path) -> None:
+    ended: list[FinishedProcess] = []
+
+    def interrupted() -> object:
+        while not (tmp_path / "here").exists():
+            pass
+        return ""
+
+    looks = together([(Eye("waits", interrupted), GAZE), (Eye("command", sleeper(tmp_path, ended)), GAZE)], PATIENCE)
+    next(iter(looks))
+    with pytest.raises(KeyboardInterrupt):
+        looks.throw(KeyboardInterrupt)
+    assert [one.stopped for one in ended] == [True]
+
+
+def test_what_they_share_is_called_by_one_at_a_time() -> None:
+    class Shared:
+        inside, most, name = 0, 0, "forge"
+
+        def call(self, pause: float) -> None:
+            self.inside += 1
+            self.most = max(self.most, self.inside)
+            threading.Event().wait(pause)
+            self.inside -= 1
+
+    shared = Shared()
+    guarded = OneAtATime(shared)
+    look(*(Eye(name, lambda: guarded.call(0.02)) for name in "abcd"))
+    assert (shared.most, guarded.name) == (1, "forge")
+
+
+def test_a_late_look_no_longer_calls_what_it_shared() -> None:
+    calls, began, over = list[float](), threading.Event(), threading.Event()
+
+    class Shared:
+        def call(self) -> None:
+            calls.append(1.0)
+
+    def deed() -> object:
+        guarded = OneAtATime(Shared())
+        guarded.call()
+        began.set()
+        over.wait(PATIENCE)
+        with pytest.raises(UserError):
+            guarded.call()
+        return ""
+
+    eye = Eye("forge", deed)
+    (seen,) = together([(eye, GAZE)], 0.2)
+    assert began.is_set() and seen.status == "unavailable"
+    thread = next(one for one in threading.enumerate() if one.name == "ralph forge")
+    over.set()
+    thread.join(PATIENCE)
+    assert calls == [1.0]

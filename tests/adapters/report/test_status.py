@@ -1,0 +1,74 @@
+"""Status: the same keys always, and lines that say what to do."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from ralph_mission.adapters.report.status import facts, lines
+from ralph_mission.mission.memory.model import IssueNote
+from ralph_mission.mission.model.mission import Limits, Status
+from tests.adapters.report.samples import MEMORY, NOON, RECALLED, STATE, mission
+
+DONE = IssueNote(9, "Old one", "done", 1, 10)
+
+
+def test_a_repository_without_memory_has_the_same_keys() -> None:
+    assert facts(None, Limits(), NOON).keys() == facts(RECALLED, Limits(), NOON).keys()
+
+
+def test_facts_are_json() -> None:
+    known = facts(RECALLED, Limits(), NOON)
+    assert json.loads(json.dumps(known)) == known
+
+
+def test_due_follows_the_clock() -> None:
+    assert facts(RECALLED, Limits(), NOON)["due"] is False
+    assert facts(RECALLED, Limits(), NOON + timedelta(hours=1))["due"] is True
+
+
+def test_a_paused_repository_is_never_due_and_says_so() -> None:
+    paused = replace(RECALLED, memory=replace(MEMORY, header=replace(MEMORY.header, paused=True)))
+    known = facts(paused, Limits(), NOON + timedelta(days=1))
+    assert known["due"] is False
+    assert "PAUSED (ralph resume)" in "\n".join(lines(known))
+
+
+def test_a_parked_mission_takes_no_slot() -> None:
+    state = replace(STATE, missions=(*STATE.missions, mission(id=8, status=Status.PARKED)))
+    assert facts(replace(RECALLED, state=state), Limits(), NOON)["slots"] == {"used": 1, "total": 3}
+
+
+def test_yesterdays_money_is_not_todays() -> None:
+    assert facts(RECALLED, Limits(), NOON)["spend"]["usd_today"] == 0.25
+    assert facts(RECALLED, Limits(), NOON + timedelta(days=1))["spend"]["usd_today"] == 0.0
+
+
+def test_lines_name_the_mission_its_next_step_and_the_unknown_effect() -> None:
+    text = "\n".join(lines(facts(RECALLED, Limits(), NOON, ["say yes: ralph pr approve 5"])))
+    for expected in (
+        "waiting for you\n  say yes: ralph pr approve 5",
+        "#7 IN_REVIEW, 2 days old: Fix two misspellings",
+        "ralph pr approve 5",
+        "ralph journal resolve e4 --sent|--not-sent",
+        "42 s late",
+    ):
+        assert expected in text
+
+
+def test_lines_name_issues_that_an_agent_works_on_and_not_what_is_done() -> None:
+    notes = (IssueNote(12, "Add a \x1b[2Jtable", "working", 2), IssueNote(11, "Moon", "failed", 2), DONE)
+    known = facts(replace(RECALLED, memory=replace(MEMORY, issues=notes)), Limits(), NOON)
+    text = "\n".join(lines(known))
+    assert "issue #12 working, try 2: Add a" in text and "issue #11 failed, try 2: Moon" in text
+    assert "Old one" not in text and "\x1b" not in text
+    assert known["issues"][2] == {"issue": 9, "title": "Old one", "state": "done", "tries": 1, "pull": 10}
+
+
+@pytest.mark.attack(38)
+def test_a_title_cannot_paint_the_terminal() -> None:
+    state = replace(STATE, missions=(mission(title="\x1b[2Jgone", next_step="\x1b[31m"),))
+    assert "\x1b" not in "\n".join(lines(facts(replace(RECALLED, state=state), Limits(), NOON)))

@@ -1,0 +1,183 @@
+"""The cycle report's document: exact keys, and a schema that it obeys.
+
+The summary: what a person must see, in at most 40 rows.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import jsonschema
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ralph_mission.adapters.report.summary import ROWS, Standpoint, schema, summary, to_document, to_json
+from ralph_mission.adapters.report.voice import WIDTH, RequestCounts, fold_lines, rows, wrap_text
+from ralph_mission.mission.model.cycle_report import CycleSummary, DecisionLine, EffectLine, ObserverLine
+from ralph_mission.mission.model.mission import Tier, Verdict
+from tests.adapters.report.samples import REPORT
+
+KEYS = (
+    "schema_version cycle cycle_id outcome trigger staged started_at finished_at observers findings missions "
+    "decisions effects urgency next_due_at usage"
+).split()
+
+
+def test_the_keys_are_the_contract() -> None:
+    assert list(to_document(REPORT)) == KEYS
+    assert list(to_document(REPORT)["missions"][0]) == "id title status issue pull_request started_cycle".split()
+    assert list(to_document(REPORT)["usage"]) == "model_calls input_tokens output_tokens cost_usd".split()
+
+
+def test_moments_are_utc_with_z() -> None:
+    assert to_document(REPORT)["started_at"] == "2026-05-04T12:00:00Z"
+
+
+def test_both_forms_say_the_same() -> None:
+    assert json.loads(to_json(REPORT)) == to_document(REPORT)
+
+
+def test_a_report_obeys_the_schema() -> None:
+    for report in (REPORT, replace(REPORT, next_due_at=None, outcome="lost")):
+        jsonschema.Draft202012Validator(schema()).validate(to_document(report))
+
+
+@pytest.mark.parametrize("path", [(), ("missions", 0), ("observers", 0), ("usage",)])
+def test_an_unknown_key_breaks_the_schema(path: tuple[str | int, ...]) -> None:
+    document = to_document(REPORT)
+    place = document
+    for step in path:
+        place = place[step]  # type: ignore[index]  # JSON
+    place["extra"] = 1
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(document, schema())
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_a_missing_key_breaks_the_schema(key: str) -> None:
+    document = to_document(REPORT)
+    del document[key]
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(document, schema())
+
+
+TELLING = CycleSummary(
+    why=("two misspellings, found by codespell, each with one correction",),
+    held=("Old marker: waits for the next cycle (new-mission-cap)",),
+    waiting=("ralph pr approve 5",),
+    remarks=("started 42 s late",),
+)
+TEXTS = st.lists(st.text(max_size=300), max_size=60).map(tuple)
+
+
+def test_what_was_opened_why_and_what_to_type_next_are_shown() -> None:
+    text = summary(REPORT, TELLING)
+    for expected in (
+        "cycle 3: done, 4 s",
+        "opened issue issue 4",
+        "opened pull request pull 5",
+        TELLING.why[0],
+        TELLING.held[0],
+        "ralph pr approve 5",
+        "next: in 59 min, 2026-05-04 13:00 UTC",
+    ):
+        assert expected in text
+
+
+def test_what_the_forge_was_asked_is_told_where_somebody_counted() -> None:
+    text = summary(REPORT, TELLING, asked=RequestCounts(5, 2))
+    assert text.splitlines()[-2] == "asked: 5 requests to the forge, 2 of them unchanged"
+    assert (
+        summary(REPORT, TELLING, asked=RequestCounts(1))
+        .splitlines()[-2]
+        .startswith("asked: 1 request to the forge, 0 of")
+    )
+    assert "requests" not in summary(REPORT, TELLING)
+
+
+def test_an_effect_whose_fate_is_unknown_is_shown_as_such() -> None:
+    assert "commented (unknown) e4" in summary(REPORT, TELLING)
+
+
+def test_an_unavailable_observer_says_why() -> None:
+    assert "commands: unavailable, tsc is missing" in summary(REPORT, TELLING)
+
+
+def test_without_words_for_what_is_held_the_rules_are_named() -> None:
+    assert "1 x todo: hold (new-mission-cap)" in summary(REPORT, CycleSummary())
+
+
+def test_a_staged_cycle_says_that_nothing_was_changed() -> None:
+    text = summary(replace(REPORT, staged=True), TELLING)
+    assert "nothing was changed" in text.splitlines()[0]
+    assert "would be done" in text
+
+
+@pytest.mark.attack(38)
+def test_escape_sequences_never_reach_the_terminal() -> None:
+    text = summary(REPORT, CycleSummary(why=("\x1b[31mred\x1b]8;;http://x\x07",), waiting=("ralph \x1b[2J pr",)))
+    assert "\x1b" not in text
+    assert "\x07" not in text
+
+
+def test_a_command_is_shown_whole() -> None:
+    command = "ralph journal resolve " + "k" * 100 + " --sent"
+    assert command in summary(REPORT, CycleSummary(waiting=(command,)))
+
+
+@given(TEXTS, TEXTS, TEXTS, TEXTS, st.integers(0, 50))
+def test_it_never_takes_more_than_forty_rows(
+    why: tuple[str, ...], held: tuple[str, ...], waiting: tuple[str, ...], remarks: tuple[str, ...], many: int
+) -> None:
+    report = replace(
+        REPORT,
+        observers=tuple(ObserverLine(f"o{n}", "unavailable", 0, 0.0, "x" * 200) for n in range(many)),
+        decisions=tuple(DecisionLine(f"{n}", "a", f"k{n}", Tier.HIGH, Verdict.DENY, ("scope",)) for n in range(many)),
+        effects=tuple(EffectLine(f"e{n}", "a", "open_issue", "done", "u" * 200) for n in range(many)),
+    )
+    lines = summary(report, CycleSummary(why, held, waiting, remarks), asked=RequestCounts(10_000, 9_999)).split("\n")
+    assert sum(rows(line, WIDTH) for line in lines) <= ROWS
+
+
+def test_a_cycle_that_looked_at_nothing_says_so() -> None:
+    skipped = (ObserverLine("code", "skipped", 0, 0.0, "no free mission slot"),)
+    text = summary(replace(REPORT, observers=skipped, findings=()), CycleSummary())
+    assert "nothing was looked at: no free mission slot" in text
+    assert "0 findings" not in text
+
+
+def test_findings_of_before_are_not_called_new() -> None:
+    assert "2 findings by 2 observers, 1 of them not dealt with before" in summary(REPORT, TELLING)
+    known = tuple(replace(finding, known=True) for finding in REPORT.findings)
+    assert "2 findings by 2 observers, nothing new" in summary(replace(REPORT, findings=known), TELLING)
+
+
+def test_commands_and_places_are_written_for_where_one_stands() -> None:
+    at = Standpoint(lambda text: text.replace("ralph journal", "bin/ralph journal"), lambda place: f"over/{place}")
+    held = tuple(f"{'word ' * 40}{n}" for n in range(9))
+    text = summary(REPORT, CycleSummary(held=held), at=at)
+    assert "opened issue over/issue 4" in text
+    assert f"more: bin/ralph journal show {REPORT.cycle_id}" in text
+
+
+def test_a_command_in_a_note_is_never_broken_in_two() -> None:
+    remark = f"{'word ' * 14}`ralph journal resolve {'k' * 16} --sent|--not-sent`"
+    assert f"  {remark}" in summary(REPORT, CycleSummary(remarks=(remark,))).splitlines()
+
+
+def test_a_long_reason_gets_more_rows() -> None:
+    reason = "because " * 25
+    lines = summary(REPORT, CycleSummary(why=(reason,))).split("\n")
+    start = lines.index("why")
+    assert " ".join("".join(lines[start + 1 : start + 4]).split()) == reason.strip()
+
+
+@pytest.mark.attack(37)
+@pytest.mark.parametrize("lay", [wrap_text, lambda text: fold_lines([text])], ids=["wrapped", "told"])
+@pytest.mark.parametrize("before", range(60, 82))
+def test_no_row_of_a_wrapped_text_is_a_command_for_the_runner(lay, before):
+    text = f"{'x' * before} ::set-env name=A::b ##[error]c ::error::d"
+    lines = "\n".join(lay(text)).split("\n")
+    assert not any(line.strip().startswith("::") for line in lines)

@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ralph_mission.adapters.storage.loop.run_store import FileRunStore, Habits
+from ralph_mission.loop.model.state import CheckoutState
+from tests.adapters.storage.loop.run_stores import NOON, STANDING, USUAL, Make
+from tests.helpers import make_repo
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return make_repo(tmp_path / "shop")
+
+
+@pytest.fixture
+def desk_at(root: Path) -> Make:
+    def make(
+        habits: Habits = USUAL, tree: Callable[[], CheckoutState] = lambda: STANDING, owner: str = ""
+    ) -> FileRunStore:
+        return FileRunStore(root, root / ".git", tree, lambda: NOON, habits, owner=owner)
+
+    return make

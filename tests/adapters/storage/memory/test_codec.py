@@ -1,0 +1,133 @@
+"""Values as JSON: nothing lost, nothing unknown accepted, and text that a person can read."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ralph_mission.adapters.storage.memory import codec
+from ralph_mission.mission.model.effects import (
+    CloseIssue,
+    ClosePull,
+    Comment,
+    EditComment,
+    EditReview,
+    Effect,
+    Label,
+    MergePull,
+    OpenIssue,
+    OpenPull,
+    PostReview,
+    PushBranch,
+    Receipt,
+    Ref,
+)
+from ralph_mission.mission.model.ledger import CallRecord, EffectRecord, OpenState, Record
+from ralph_mission.mission.model.mission import Acceptance, Action, Finding, Observation, Severity, Signal
+from ralph_mission.safety.patch import Edit, FileChange, FileDelta, Patch
+from tests.adapters.storage.memory.making import claim, finding, intended, monitor, planned, settled
+from tests.helpers import NOON
+
+EFFECTS: list[Effect] = [
+    OpenIssue("k", "t", "b", ("l",)),
+    PushBranch("k", "ralph/x", "a" * 40, "m", NOON, (FileDelta("caf\udce9.txt", "100644", (Edit(0, 1, ("x\n",)),)),)),
+    OpenPull("k", "t", "b", "h", "main", Ref("other"), ("l",)),
+    MergePull("k", 3, "a" * 40, "squash", "m"),
+    CloseIssue("k", 3, "completed"),
+    ClosePull("k", 3),
+    Comment("k", 3, "b"),
+    Comment("k", Ref("other"), "b\0c"),
+    EditComment("k", 3, 0, "b"),
+    Label("k", Ref("other"), ("a",), ("b",), ("mara",)),
+    Label("k", 3),
+    PostReview("k", 3, "a" * 40, "b"),
+    EditReview("k", 3, 7, "b"),
+]
+
+
+@pytest.mark.parametrize("effect", EFFECTS, ids=lambda effect: type(effect).__name__)
+def test_every_effect_comes_back_as_itself(effect: Effect) -> None:
+    record = EffectRecord("k", "a", Action.OPEN_FIX, "bug", "intended", effect, 3, NOON, 1)
+    assert codec.load_record(codec.dump_record(record)) == record
+
+
+CALL = CallRecord("k", 8, "c" * 40, 2, NOON, refused=True)
+
+
+@pytest.mark.parametrize("record", [intended(1), settled(2), finding(3), monitor(4), planned(), CALL])
+def test_every_record_comes_back_as_itself(record: Record) -> None:
+    assert codec.load_record(codec.dump_record(record)) == record
+
+
+@given(st.text(st.characters()), st.binary(max_size=20))
+def test_any_text_and_any_bytes_come_back(text: str, data: bytes) -> None:
+    patch = Patch("a" * 40, (FileChange(text, "", "100644", None, data),))
+    facts = ((text, 1), ("b", 1.5), ("c", text))
+    seen = Finding("f", Signal("o", "k", text, (text,), facts=facts, severity=Severity.HIGH, patch=patch))
+    state = OpenState(
+        claim("h"), unknown=(text,), acceptance=((text, Acceptance(1, 2)),), backlog=(seen,), recent=((NOON, text, 3),)
+    )
+    assert codec.load_state(codec.dump_state(state)) == state
+
+
+def test_documents_are_sorted_and_one_value_a_line() -> None:
+    lines = codec.dump_record(finding(1)).decode().splitlines()
+    keys = [line.split('"')[1] for line in lines if line.startswith(' "')]
+    assert keys == sorted(keys)
+    assert len(keys) > 5
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"null",
+        b"[]",
+        b"{",
+        b'{"unheard": 1}',
+        b'{"next_mission": "1"}',
+        b'{"effects": "k"}',
+        b"\xff",
+        b"1" * 5000,
+        b"[" * 100_000,
+        b'{"claim": {"holder": "h"}}',
+        b'{"next_mission": 1.5}',
+    ],
+)
+def test_what_is_not_ours_is_refused_in_one_line(data: bytes) -> None:
+    with pytest.raises(codec.UnreadableDocument) as caught:
+        codec.load_state(data)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        True,
+        3,
+        1.5,
+        "te\0xt\udce9",
+        (),
+        (Observation("o", "ok"), Receipt("k", "done")),
+        {"a": (1, "x")},
+        intended(1),
+        (finding(1), (monitor(2),)),
+    ],
+)
+def test_a_recorded_answer_comes_back_with_its_type(value: object) -> None:
+    assert codec.load_any(codec.dump_any(value)) == value
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b'{"type": "Popen", "value": {}}', b'{"type": "tuple"}', b"[" * 100_000])
+def test_an_answer_of_unknown_type_is_refused(data: bytes) -> None:
+    with pytest.raises(codec.UnreadableDocument):
+        codec.load_any(data)
+
+
+def test_a_journal_document_is_plain_json() -> None:
+    document = json.loads(codec.dump_document({"at": NOON, "record": intended(1), "odd": "\udce9"}))
+    assert document["record"]["state"] == "intended"

@@ -1,0 +1,478 @@
+"""A clone as the place of a loop's sessions: what it holds before one, what is judged after it, and what lands."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from ralph_mission.adapters.workspace import workplace
+from ralph_mission.errors import UserError
+from ralph_mission.loop.model.state import CheckResult
+from ralph_mission.loop.ports import SessionWork
+from tests.adapters.workspace.world import WHO, by, opened, state
+from tests.helpers import commit, git, make_repo
+
+
+def changed(workspace, mark):
+    """Path -> how."""
+    return {change.path: change.how for change in workspace.changed(mark).changes}
+
+
+def landed(workspace, message="Built", lists=True):
+    """The id of the commit, judged as it stands."""
+    return workspace.land(message, lists)
+
+
+def test_a_clone_has_the_files_of_the_last_commit_and_marking_changes_nothing_of_the_users(repo, workspace, clone):
+    (repo / "README.md").write_text("dirty\n")
+    (repo / "note.txt").write_text("mine\n")
+    before, index = state(repo), (repo / ".git/index").read_bytes()
+    assert workspace.changed(workspace.mark()) == SessionWork()
+    assert state(repo) == before and (repo / ".git/index").read_bytes() == index
+    assert (clone / "README.md").read_text() == "# Sample\n" and not (clone / "note.txt").exists()
+    assert landed(workspace) == "" and state(repo) == before
+
+
+def test_what_is_judged_lands_as_one_commit_of_the_user(repo, workspace, clone):
+    mark = workspace.mark()
+    (clone / "src/a.py").write_text("a = 2\n")
+    (clone / "src/run").write_text("run\n")
+    (clone / "src/run").chmod(0o755)
+    (clone / "src/link").symlink_to("a.py")
+    (clone / "README.md").unlink()
+    (clone / "docs/guide.md").unlink()
+    (clone / "docs").rmdir()
+    (clone / "docs").write_text("a file\n")
+    workspace.changed(mark)
+    told = []
+    made = workspace.land("Built\n\nWith care.", True, told.append)
+    assert told == [made] == [git(repo, "rev-parse", "main")]
+    assert git(repo, "log", "-1", "--format=%an <%ae>%n%cn%n%B") == "Mara <mara@example.org>\nMara\nBuilt\n\nWith care."
+    rows = git(repo, "diff", "--raw", "--no-renames", "main~1", "main").split("\n")
+    assert sorted(" ".join(row.split()[i] for i in (1, 4, 5)) for row in rows) == [
+        "000000 D README.md", "000000 D docs/guide.md", "100644 A docs", "100644 M src/a.py", "100755 A src/run",
+        "120000 A src/link",
+    ]  # fmt: skip  # one table
+    assert git(repo, "status", "--porcelain") == "" and (repo / "src/link").is_symlink()
+
+
+def test_session_after_session_lands(repo, workspace, clone):
+    for number in range(3):
+        mark = workspace.mark()
+        (clone / "src/a.py").write_text(f"a = {number + 5}\n")
+        assert changed(workspace, mark) == {"src/a.py": "modified"}
+        assert landed(workspace, f"Session {number}")
+    assert git(repo, "log", "--format=%s").split("\n")[:3] == ["Session 2", "Session 1", "Session 0"]
+    assert git(clone, "status", "--porcelain") in ("", " M src/a.py")
+
+
+def test_the_first_commit_of_a_repository_lands_too(tmp_path):
+    repo = tmp_path / "repo"
+    repo.mkdir()
+    git(repo, "init", "--quiet", "--initial-branch", "main")
+    workspace = opened(repo)
+    mark = workspace.mark()
+    (workspace.clone.folder / "a.py").write_text("a\n")
+    workspace.changed(mark)
+    assert landed(workspace) and git(repo, "log", "--format=%s", "--name-status") == "Built\n\nA\ta.py"
+    assert git(repo, "status", "--porcelain") == "" and (repo / "a.py").exists()
+    assert workspace.changed(workspace.mark()) == SessionWork()
+
+
+def test_a_detached_checkout_advances(repo, workspace, clone):
+    git(repo, "checkout", "--quiet", "--detach")
+    mark = workspace.mark()
+    (clone / "src/a.py").write_text("a = 2\n")
+    workspace.changed(mark)
+    assert landed(workspace) == git(repo, "rev-parse", "HEAD") != git(repo, "rev-parse", "main")
+
+
+def test_what_was_undone_does_not_land(repo, workspace, clone):
+    mark = workspace.mark()
+    (clone / "src/a.py").write_text("a = 2\n")
+    (clone / "README.md").write_text("mine\n")
+    (clone / "new.txt").write_text("mine\n")
+    workspace.changed(mark)
+    workspace.undo(mark, ["README.md", "new.txt"])
+    assert (clone / "README.md").read_text() == "# Sample\n" and not (clone / "new.txt").exists()
+    landed(workspace)
+    assert git(repo, "diff", "--name-only", "main~1", "main") == "src/a.py"
+
+
+def test_what_git_cannot_hold_is_told_and_never_lands(repo, workspace, clone, monkeypatch):
+    monkeypatch.setattr("ralph_mission.adapters.workspace.files.LARGEST", 1000)
+    mark = workspace.mark()
+    os.mkfifo(clone / "src/pipe")
+    (clone / "src/large").write_bytes(b"x" * 1001)
+    (clone / "src/b.py").write_text("b\n")
+    assert set(changed(workspace, mark)) == {"src/pipe", "src/large", "src/b.py"}
+    landed(workspace)
+    assert git(repo, "diff", "--name-only", "main~1", "main") == "src/b.py"
+    workspace.mark()
+    assert sorted(os.listdir(clone / "src")) == ["a.py", "b.py"]
+
+
+def test_more_than_fits_into_memory_lands_as_well(repo, workspace, clone, monkeypatch):
+    monkeypatch.setattr(workplace, "IN_MEMORY", 10)
+    mark = workspace.mark()
+    for name in "bcd":
+        (clone / f"src/{name}.py").write_text(f"{name} = 'twelve bytes'\n")
+    workspace.changed(mark)
+    landed(workspace)
+    assert (repo / "src/d.py").read_text() == "d = 'twelve bytes'\n"
+
+
+# --- what git ignores -----------------------------------------------------------------
+
+
+def test_what_a_session_has_ignored_is_judged_and_does_not_land(repo, workspace, clone):
+    mark = workspace.mark()
+    (clone / ".gitignore").write_text("build/\nnode_modules/\n")
+    (clone / "node_modules/x").mkdir(parents=True)
+    (clone / "node_modules/x/index.js").write_text("x\n")
+    assert changed(workspace, mark) == {".gitignore": "modified", "node_modules/x/index.js": "created"}
+    landed(workspace)
+    assert git(repo, "diff", "--name-only", "main~1", "main") == ".gitignore"
+    mark = workspace.mark()
+    assert (clone / "node_modules/x/index.js").exists() and workspace.changed(mark) == SessionWork()
+
+
+@pytest.mark.parametrize(
+    ("rules", "path", "hidden"),
+    [
+        ({".gitignore": "*.log\n!keep.log\n"}, "x.log", True),
+        ({".gitignore": "*.log\n!keep.log\n"}, "src/keep.log", False),
+        ({"src/.gitignore": "/out/\n"}, "src/out/x", True),
+        ({"src/.gitignore": "/out/\n"}, "out/x", False),
+        ({".gitignore": "out/*\n!out/kept\n"}, "out/kept", False),
+        ({".gitignore": "out/*\n!out/kept\n"}, "out/other", True),
+        ({".gitignore": "out/\n"}, "out", False),
+        ({"src/.gitignore": "*\n"}, "src/deep/er/x", True),
+        ({}, "a\nb.py", False),
+    ],
+)
+def test_ignored_is_what_git_says(rules, path, hidden, repo, workspace, clone):
+    commit(repo, {**rules, "src/x.txt": "x\n"})
+    mark = workspace.mark()
+    (clone / path).parent.mkdir(parents=True, exist_ok=True)
+    (clone / path).write_text("x\n")
+    assert (changed(workspace, mark) == {}) is hidden
+    (repo / path).parent.mkdir(parents=True, exist_ok=True)
+    (repo / path).write_text("x\n")
+    assert (git(repo, "status", "--porcelain") == "") is hidden
+
+
+def test_a_folder_that_ignores_itself_is_a_tools_cache(workspace, clone):
+    mark = workspace.mark()
+    (clone / ".pytest_cache").mkdir()
+    (clone / ".pytest_cache/.gitignore").write_text("# made by a tool\n*\n")
+    (clone / ".pytest_cache/x").write_text("x\n")
+    assert workspace.changed(mark) == SessionWork()
+
+
+def test_the_users_own_rules_hold(repo, tmp_path, monkeypatch):
+    (tmp_path / "home/.config/git").mkdir(parents=True)
+    (tmp_path / "home/.config/git/ignore").write_text("*.swp\n")
+    (repo / ".git/info").mkdir(exist_ok=True)
+    (repo / ".git/info/exclude").write_text("local.txt\n")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    workspace = opened(repo)
+    mark = workspace.mark()
+    for name in ("x.swp", "local.txt"):
+        (workspace.clone.folder / name).write_text("x\n")
+    assert workspace.changed(mark) == SessionWork()
+
+
+# --- the engine's lists ---------------------------------------------------------------
+
+LISTS = ("prd.json", "progress.txt")
+
+
+@pytest.mark.parametrize("lists", [True, False])
+def test_lists_land_when_they_are_part_of_it(lists, repo, tmp_path):
+    workspace = opened(repo, lists=LISTS)
+    workspace.prepare()
+    clone = workspace.clone.folder
+    (clone / "prd.json").write_text("before\n")
+    (repo / "prd.json").write_text("before\n")
+    mark = workspace.mark()
+    (clone / "prd.json").write_text("after\n")
+    (clone / "src/b.py").write_text("b\n")
+    assert changed(workspace, mark) == {"prd.json": "modified", "src/b.py": "created"}
+    workspace.land("Built", lists)
+    named = git(repo, "diff", "--name-only", "main~1", "main").split("\n")
+    assert named == (["prd.json", "src/b.py"] if lists else ["src/b.py"])
+    assert (repo / "prd.json").read_text() == "before\n"  # the desk takes it back
+    assert git(repo, "status", "--porcelain") == (" M prd.json" if lists else "?? prd.json")
+
+
+@pytest.mark.parametrize("place", ["prd.json", ".ralph/prd.json"])
+def test_a_list_that_git_ignores_never_lands(place, repo):
+    commit(repo, {".gitignore": "prd.json\n"})
+    workspace = opened(repo, lists=(place,))
+    workspace.prepare()
+    listed = workspace.clone.folder / place
+    listed.parent.mkdir(exist_ok=True)
+    listed.write_text("before\n")
+    mark = workspace.mark()
+    listed.write_text("after\n")
+    assert changed(workspace, mark) == {place: "modified"}
+    assert workspace.land("Built", True) == ""
+
+
+def test_what_the_engine_writes_into_a_list_after_the_session_is_what_lands(repo):
+    workspace = opened(repo, "grep -q judged prd.json", lists=LISTS)
+    mark = workspace.mark()
+    listed = workspace.clone.folder / "prd.json"
+    listed.write_text("claimed\n")
+    workspace.changed(mark)
+    listed.write_text("judged\n")
+    assert workspace.verify().green and listed.read_text() == "judged\n"
+    workspace.land("Built", True)
+    assert git(repo, "show", "main:prd.json") == "judged"
+
+
+# --- checks ---------------------------------------------------------------------------
+
+
+def test_without_checks_nothing_was_proven(workspace):
+    assert workspace.verify() == CheckResult()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "echo x > README.md", "rm run.sh", "rm -r docs", "ln -sf / docs/guide.md", "git rm -q README.md",
+        "git commit -qam x --allow-empty", "rm -rf .git", "echo x > src/new.py && git add src/new.py",
+        "mkdir src/inner && git init -q src/inner", "chmod +x README.md", "mkfifo src/pipe",
+    ],
+)  # fmt: skip  # one list
+def test_what_a_check_does_is_undone_and_is_in_no_commit(damage, repo, clone):
+    workspace = opened(repo, damage)
+    mark = workspace.mark()
+    (clone / "src/b.py").write_text("b\n")
+    workspace.changed(mark)
+    found = workspace.verify()
+    assert found.green and (clone / "README.md").read_text() == "# Sample\n" and not (clone / "src/new.py").exists()
+    assert all(change.reverted == "a check changed it" for change in found.undone)
+    landed(workspace)
+    assert git(repo, "diff", "--name-only", "main~1", "main") == "src/b.py"
+
+
+def test_checks_run_on_what_was_judged_one_by_one_until_one_fails(repo, clone):
+    workspace = opened(repo, "test -e src/b.py", "echo no; exit 3", "touch ../third")
+    mark = workspace.mark()
+    (clone / "src/b.py").write_text("b\n")
+    workspace.changed(mark)
+    (clone / "src/b.py").unlink()
+    found = workspace.verify()
+    assert (found.green, found.said) == (False, "echo no; exit 3: exit 3\nno") and not (clone.parent / "third").exists()
+
+
+def test_a_check_before_any_session_sees_the_last_commit(repo, clone):
+    assert opened(repo, "grep -q 'guide 2' docs/guide.md").verify().green
+
+
+def test_what_builds_left_that_is_ignored_stays_after_a_check(repo, clone):
+    workspace = opened(repo, "mkdir -p build && echo x > build/x")
+    assert workspace.verify().undone == () and (clone / "build/x").exists()
+
+
+# --- going on -------------------------------------------------------------------------
+
+
+def test_what_a_session_left_that_died_is_a_patch_and_the_clone_is_as_the_branch(repo, workspace, clone):
+    mark = workspace.mark()
+    (clone / "src/a.py").write_text("half\n")
+    (clone / "docs/guide.md").unlink()
+    (clone / "src/b.bin").write_bytes(bytes(range(256)))
+    os.mkfifo(clone / "src/pipe")
+    before = state(repo)
+    told = opened(repo).set_aside(mark)
+    [kept] = {change.reverted for change in told}
+    assert [change.path for change in told] == ["docs/guide.md", "src/a.py", "src/b.bin", "src/pipe"]
+    assert state(repo) == before
+    patch = Path(kept.removeprefix("kept in "))
+    git(repo, "apply", str(patch))
+    assert (repo / "src/a.py").read_text() == "half\n" and (repo / "src/b.bin").read_bytes() == bytes(range(256))
+    assert (clone / "src/a.py").read_text() == "a = 1\n" and not (clone / "src/pipe").exists()
+
+
+def test_what_had_landed_when_a_session_died_is_not_set_aside(repo, workspace, clone):
+    mark = workspace.mark()
+    (clone / "src/b.py").write_text("b\n")
+    workspace.changed(mark)
+    landed(workspace)
+    commit(repo, {"README.md": "a person's\n"})
+    (clone / "src/c.py").write_text("c\n")
+    assert [change.path for change in opened(repo).set_aside(mark)] == ["src/c.py"]
+
+
+@pytest.mark.parametrize("mark", ["0" * 40, "refs/ralph/mark/x", "empty"])
+def test_a_mark_of_another_version_sets_nothing_aside(mark, repo, workspace):
+    workspace.mark()
+    assert opened(repo).set_aside(mark) == ()
+
+
+def test_a_clone_that_is_gone_is_made_anew(repo, workspace, clone, tmp_path):
+    mark = workspace.mark()
+    clone.rename(tmp_path / "elsewhere")
+    later = opened(repo)
+    assert later.set_aside(mark) == ()
+    later.mark()
+    assert git(clone, "status", "--porcelain") == "" and (clone / "run.sh").exists()
+
+
+def test_what_a_person_commits_between_two_sessions_is_there_for_the_next(repo, workspace, clone):
+    workspace.mark()
+    commit(repo, {"src/theirs.py": "x\n", "README.md": None})
+    mark = workspace.mark()
+    assert (clone / "src/theirs.py").exists() and not (clone / "README.md").exists()
+    assert workspace.changed(mark) == SessionWork() and git(clone, "status", "--porcelain") == ""
+
+
+def test_a_branch_that_is_gone_ends_the_run(repo, workspace):
+    workspace.mark()
+    git(repo, "checkout", "--quiet", "--detach")
+    git(repo, "branch", "--quiet", "-D", "main")
+    with pytest.raises(UserError, match="refs/heads/main is gone"):
+        workspace.mark()
+
+
+def test_objects_that_are_gone_end_the_run_and_say_what_to_do(repo, workspace, clone):
+    mark = workspace.mark()
+    (clone / "README.md").unlink()
+    workspace.changed(mark)
+    oid = git(repo, "rev-parse", "HEAD:README.md")
+    (repo / ".git/objects" / oid[:2] / oid[2:]).unlink()
+    with pytest.raises(UserError, match=r"README.md cannot be put back.*has lost") as error:
+        workspace.undo(mark, ["README.md"])
+    assert "git fsck" in error.value.next_step
+
+
+# --- where a repository is not plain --------------------------------------------------
+
+
+def test_a_submodule_is_there_as_files_and_what_is_done_to_it_does_not_land(repo, tmp_path, clone):
+    inner = make_repo(tmp_path / "inner", {"x.py": "x\n"})
+    git(repo, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(inner), "vendor/inner")
+    commit(repo, {}, message="Submodule")
+    workspace = opened(repo)
+    mark = workspace.mark()
+    assert (clone / "vendor/inner/x.py").read_text() == "x\n" and not (clone / "vendor/inner/.git").exists()
+    (clone / "vendor/inner/x.py").write_text("mine\n")
+    (clone / "src/b.py").write_text("b\n")
+    assert changed(workspace, mark) == {"src/b.py": "created"}
+    landed(workspace)
+    assert git(repo, "status", "--porcelain") == "" and (repo / "vendor/inner/x.py").read_text() == "x\n"
+    assert "160000 commit" in git(repo, "ls-tree", "-r", "main")
+
+
+def test_a_linked_work_tree_has_a_clone_of_its_own(repo, tmp_path):
+    linked = tmp_path / "more/linked"
+    git(repo, "worktree", "add", "--quiet", str(linked), "other")
+    workspace = opened(linked)
+    mark = workspace.mark()
+    (workspace.clone.folder / "src/b.py").write_text("b\n")
+    workspace.changed(mark)
+    landed(workspace)
+    assert git(repo, "log", "-1", "--format=%s", "other") == "Built" and (linked / "src/b.py").exists()
+    assert git(linked, "status", "--porcelain") == "" and git(repo, "status", "--porcelain") == ""
+
+
+def test_a_repository_of_long_ids_is_worked_in_as_any(tmp_path):
+    repo = tmp_path / "repo"
+    repo.mkdir()
+    git(repo, "init", "--quiet", "--initial-branch", "main", "--object-format=sha256")
+    commit(repo, {"a.py": "a\n"})
+    workspace = opened(repo)
+    mark = workspace.mark()
+    clone = workspace.clone.folder
+    (clone / "a.py").write_text("b\n")
+    by(clone, "commit", "--quiet", "--all", "--message", "Mine")
+    assert workspace.changed(mark).messages == ("Mine",)
+    assert landed(workspace) and git(repo, "status", "--porcelain") == "" and (repo / "a.py").read_text() == "b\n"
+
+
+def test_line_ends_land_as_the_session_wrote_them(repo, workspace, clone):
+    commit(repo, {".gitattributes": "*.txt text eol=lf\n"})
+    mark = workspace.mark()
+    (clone / "x.bin").write_bytes(b"one\r\ntwo\n")
+    workspace.changed(mark)
+    landed(workspace)
+    assert (repo / "x.bin").read_bytes() == b"one\r\ntwo\n"
+
+
+def test_what_configures_agents_goes_though_it_is_ignored(repo, clone):
+    commit(repo, {".gitignore": ".claude/\n"})
+    workspace = opened(repo, unsteered=True)
+    workspace.mark()
+    (clone / ".claude").mkdir()
+    (clone / ".claude/settings.json").write_text("{}")
+    workspace.mark()
+    assert not (clone / ".claude").exists()
+    own = opened(repo)
+    own.mark()
+    (clone / ".claude").mkdir()
+    own.mark()
+    assert (clone / ".claude").is_dir()
+
+
+def test_sessions_share_the_engines_folder_by_links(repo, workspace, clone):
+    workspace.mark()
+    ours = repo.parent / "ours"
+    assert (clone / ".ralph/agent").readlink() == ours / "agent"
+    (clone / ".ralph/agent").unlink()
+    (clone / ".ralph/agent").mkdir()
+    workspace.mark()
+    assert (clone / ".ralph/agent").readlink() == ours / "agent"
+
+
+def test_the_tree_tells_branch_head_and_commits(repo, workspace):
+    tree = workspace.tree()
+    assert (tree.branch, tree.head, tree.dirty) == ("main", git(repo, "rev-parse", "HEAD"), False)
+    assert [one.message for one in tree.commits] == ["Second", "Start"]
+    assert workspace.landed(tree.head) and not workspace.landed("x") and not workspace.landed("0" * 40)
+
+
+def test_a_tree_that_git_cannot_read_is_told_as_such(repo, workspace):
+    (repo / ".git/HEAD").write_text("nonsense")
+    assert not workspace.tree().readable
+
+
+# --- what is remembered ---------------------------------------------------------------
+
+
+def test_a_content_that_keeps_size_and_time_is_seen(workspace, clone):
+    mark = workspace.mark()
+    place = clone / "src/a.py"
+    time.sleep(0.15)
+    workspace.changed(mark)
+    before = place.stat()
+    place.write_text("a = 9\n")
+    os.utime(place, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert changed(workspace, mark) == {"src/a.py": "modified"}
+
+
+def test_a_name_that_keeps_its_folders_time_is_seen(workspace, clone):
+    mark = workspace.mark()
+    time.sleep(0.15)
+    workspace.changed(mark)
+    before = (clone / "src").stat()
+    (clone / "src/new.py").write_text("x\n")
+    os.utime(clone / "src", ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert changed(workspace, mark) == {"src/new.py": "created"}
+
+
+def test_the_index_of_a_session_knows_the_times_of_the_files(repo, workspace, clone):
+    mark = workspace.mark()
+    (clone / "src/a.py").write_text("a = 2\n")
+    by(clone, *WHO, "commit", "--quiet", "--all", "--message", "Mine")
+    workspace.changed(mark)
+    landed(workspace)
+    workspace.mark()
+    assert git(clone, "diff-files", "--name-only").split() in ([], ["src/a.py"])

@@ -1,0 +1,157 @@
+"""`ralph task` as agents and people call it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ralph_mission.adapters.storage.loop.tasks import Tasks
+from tests.helpers import Result, cli, cli_here, git, make_repo
+
+HEAVY = ("pydantic", "rich", "yaml", "mcp", "ralph_mission.config", "ralph_mission.app")
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    return make_repo(tmp_path / "repo")
+
+
+def _task(repo: Path, *arguments: str, **env: str) -> Result:
+    return cli_here("task", *arguments, repo=repo, env=env)
+
+
+def _json(repo: Path, *arguments: str) -> Any:
+    result = _task(repo, *arguments, "--json")
+    assert (result.code, result.err) == (0, "")
+    return result.json
+
+
+def test_a_task_from_pending_to_done(repo: Path) -> None:
+    assert _json(repo, "add", "Schema", "--id", "a")["status"] == "ready"
+    added = _json(repo, "add", "API", "--needs", "a", "--id", "b", "--priority", "1", "--description", "Ports")
+    assert added == {
+        "id": "b", "title": "API", "status": "pending", "priority": 1, "needs": ["a"],
+        "waits": "waits for a (ready)", "owner": "", "description": "Ports",
+    }  # fmt: skip  # one task
+    assert [task["id"] for task in _json(repo, "ready")["tasks"]] == ["a"]
+    assert _json(repo, "claim", "--owner", "me") == _json(repo, "show", "a")
+    assert _json(repo, "show", "a")["owner"] == "me"
+    assert _json(repo, "done", "a")["status"] == "done"
+    assert _json(repo, "claim", "b")["status"] == "active"
+    assert _json(repo, "fail", "b", "--why", "no port")["status"] == "failed"
+    assert [task["status"] for task in _json(repo, "list")["tasks"]] == ["done", "failed"]
+
+
+def test_people_read_one_line_for_each_task(repo: Path) -> None:
+    _task(repo, "add", "Schema", "--id", "a")
+    _task(repo, "add", "API \x1b[31m in red", "--id", "b", "--needs", "a")
+    assert _task(repo, "fail", "a").out == "a  failed   Schema\n"
+    assert _task(repo, "list").out.splitlines() == [
+        "! task b waits for a (failed)",
+        "a  failed   Schema",
+        "b  pending  API  [31m in red (waits for a (failed))",
+    ]
+    assert _task(repo, "ready").out == "No task is ready.\n"
+
+
+def test_needs_are_repeated_or_separated_by_commas(repo: Path) -> None:
+    for name in "abc":
+        _task(repo, "add", name, "--id", name)
+    assert _json(repo, "add", "All", "--needs", "a", "--needs", "b,c")["needs"] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("claim",), 1, "no task is ready"),
+        (("done", "zz"), 1, "there is no task 'zz'"),
+        (("add", "X", "--needs", "zz"), 1, "there is no task 'zz'"),
+        (("add", ""), 1, "title"),
+        (("add",), 64, "Missing argument 'TITLE'"),
+        (("add", "two", "titles"), 64, "unexpected extra argument"),
+        (("add", "X", "--priority", "9"), 64, "--priority"),
+        (("add", "X", "--priority", "high"), 64, "--priority"),
+        (("add", "X", "--nope"), 64, "--nope"),
+        (("list", "--status", "paused"), 64, "--status"),
+        (("done",), 64, "Missing argument 'ID'"),
+        (("burn", "a"), 64, "burn"),
+        ((), 64, ""),
+    ],
+)
+def test_wrong_usage_ends_with_64_and_what_cannot_be_done_with_1(
+    repo: Path, arguments: tuple[str, ...], code: int, said: str
+) -> None:
+    result = cli_here("task", *arguments) if not arguments else _task(repo, *arguments)
+    assert (result.code, result.out) == (code, "")
+    assert said in result.err
+    assert "Traceback" not in result.err
+
+
+def test_an_error_is_one_document_too(repo: Path) -> None:
+    result = _task(repo, "claim", "--json")
+    assert result.code == 1
+    assert result.json["error"]["what"] == "no task is ready"
+
+
+@pytest.mark.parametrize("line", ["task add Title", "task claim", "emit build.complete done", "guidance Wrap it"])
+def test_what_agents_call_imports_nothing_heavy(repo: Path, line: str) -> None:
+    Tasks(repo / ".ralph").add("One")
+    script = (
+        "import sys; from ralph_mission.cli.main import _run\n"
+        f"code = _run(sys.argv[1:]); print([name for name in {HEAVY!r} if name in sys.modules]); sys.exit(code)"
+    )
+    words = line.split(maxsplit=1 if line.startswith("guidance") else 2)
+    done = subprocess.run(
+        [sys.executable, "-c", script, *words, "--repo", str(repo)], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_git_does_not_see_the_folder_that_the_first_task_makes(repo: Path) -> None:
+    _task(repo, "add", "One")
+    assert git(repo, "status", "--porcelain", "--untracked-files=all") == ""
+
+
+def test_a_linked_work_tree_has_tasks_of_its_own_and_stays_clean(repo: Path, tmp_path: Path) -> None:
+    git(repo, "worktree", "add", "--quiet", str(tmp_path / "linked"))
+    _task(tmp_path / "linked", "add", "One")
+    assert Tasks(tmp_path / "linked" / ".ralph").all()[0].title == "One"
+    assert Tasks(repo / ".ralph").all() == ()
+    assert git(tmp_path / "linked", "status", "--porcelain", "--untracked-files=all") == ""
+
+
+def test_the_checkout_is_found_from_a_folder_inside_it_and_from_the_running_loop(repo: Path, tmp_path: Path) -> None:
+    (repo / "deep" / "er").mkdir(parents=True)
+    assert cli("task", "add", "One", "--json", cwd=repo / "deep" / "er").code == 0
+    assert cli("task", "add", "Two", cwd=tmp_path, env={"RALPH_RUN_DIR": str(repo / ".ralph" / "loop")}).code == 0
+    assert [task.title for task in Tasks(repo / ".ralph").all()] == ["One", "Two"]
+
+
+def test_outside_of_a_repository_it_says_where_to_go(tmp_path: Path) -> None:
+    result = cli_here("task", "add", "One", repo=tmp_path)
+    assert result.code == 64
+    assert "not in the work tree of a git repository" in result.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_claim_names_the_session_of_the_loop(repo: Path) -> None:
+    _task(repo, "add", "One", "--id", "a")
+    assert "host:boot:7:session-3" in _task(repo, "claim", RALPH_OWNER="host:boot:7:session-3").out
+
+
+def test_a_claim_outside_of_a_loop_and_a_terminal_outlives_its_command(repo: Path) -> None:
+    _task(repo, "add", "One", "--id", "a")
+    command = [sys.executable, "-m", "ralph_mission", "task", "claim", "--repo", str(repo)]
+    assert subprocess.run(command, capture_output=True, check=False, start_new_session=True).returncode == 0
+    assert subprocess.run(command, capture_output=True, check=False, start_new_session=True).returncode == 1
+
+
+def test_help_is_there_for_each_verb() -> None:
+    for verb in ("add", "list", "ready", "claim", "done", "fail", "show"):
+        result = cli_here("task", verb, "--help")
+        assert result.code == 0
+        assert "Usage: ralph task" in result.out

@@ -1,0 +1,66 @@
+"""The built-in scripts play the three stories to their end, each with its fault on the way, as real processes."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ralph_mission.adapters.storage.loop import state
+from ralph_mission.app import teams
+from ralph_mission.app.run import build_run
+from ralph_mission.app.run_options import RunOptions
+from ralph_mission.loop import simulation
+from tests.helpers import git, make_repo
+from tests.loop.fakes import FakeVoice
+
+HATS = {
+    "ralplan": ["planner", "critic", "architect"] * 2,
+    "ultrawork": ["planner", "planner", "builder", "builder", "reviewer", "fixer", "reviewer"],
+    "team": ["lead", "author", "examiner", "lead", "tester", "author", "tester"],
+}
+
+
+@pytest.mark.parametrize("name", teams.TEAMS)
+def test_a_rehearsal_shows_its_fault_and_converges(name, tmp_path):
+    repo = make_repo(tmp_path / "repo", simulation.SEED)
+    script = tmp_path / "script.json"
+    script.write_text(json.dumps(simulation.team_script(name)))
+    made = build_run(RunOptions(repo, task=simulation.OBJECTIVE, agent="scripted", command=str(script)), FakeVoice())
+    account = teams.play(made, name)
+    assert (account.ending.reason, [output.hat for output in account.outputs]) == ("complete", HATS[name])
+    if name != "ralplan":
+        assert (repo / "greeting.py").read_text() == simulation.GREETS
+        assert (repo / "tests/test_greeting.py").read_text() == simulation.TESTS
+    else:
+        assert (repo / ".ralph/plan.md").read_text() == simulation.REVISED and git(repo, "status", "--porcelain") == ""
+
+
+def test_every_story_has_a_rehearsal():
+    assert set(simulation.SCRIPTS) == set(teams.TEAMS) == set(HATS)
+
+
+def test_a_plan_that_was_agreed_on_is_what_the_planner_of_stories_is_told(tmp_path):
+    repo = make_repo(tmp_path / "repo", simulation.SEED)
+    script = tmp_path / "script.json"
+    script.write_text(json.dumps(simulation.team_script("ralplan")))
+    asked = RunOptions(repo, task=simulation.OBJECTIVE, agent="scripted", command=str(script))
+    _, account = teams.agree_on_plan(asked, FakeVoice())
+    left = state.load(repo)
+    assert account.ending.reason == "complete" and left is not None
+    assert (left.objective, left.usage.sessions) == (simulation.OBJECTIVE, len(account.outputs))
+    assert simulation.REVISED in left.pending.payload
+
+
+@pytest.mark.long  # five seconds
+def test_without_agreement_no_planner_of_stories_is_told_anything(tmp_path):
+    repo = make_repo(tmp_path / "repo", simulation.SEED)
+    script = tmp_path / "script.json"
+    never = simulation.team_script("ralplan")
+    never["hats"]["critic"] = never["hats"]["critic"][:1]
+    script.write_text(json.dumps(never))
+    asked = RunOptions(repo, task=simulation.OBJECTIVE, agent="scripted", command=str(script))
+    _, account = teams.agree_on_plan(asked, FakeVoice())
+    left = state.load(repo)
+    assert (account.ending.reason, account.ending.code) == ("rounds", 2)
+    assert left is not None and "plan.approved" not in left.pending.topic

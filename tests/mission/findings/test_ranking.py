@@ -1,0 +1,149 @@
+"""A model's opinions on the rules' thoughts: they order and explain, they may ask more often, and lose nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ralph_mission.mission.findings.identity import identify
+from ralph_mission.mission.findings.ranking import ModelRanking, apply_model_rankings, rank, score
+from ralph_mission.mission.model.effects import OpenIssue
+from ralph_mission.mission.model.kinds import KINDS, Route
+from ralph_mission.mission.model.ledger import EffectRecord
+from ralph_mission.mission.model.mission import Acceptance, Action, Severity, Tier
+from ralph_mission.mission.model.posts import Post, Wording
+from ralph_mission.mission.ports import RankedFinding
+from ralph_mission.mission.proposals.draft import draft_all
+from tests.mission.build import NOW, finding, signal
+from tests.mission.proposals.test_draft import desk, fixable
+
+A, B, C = "a" * 4, "b" * 4, "c" * 4
+GROUP = RankedFinding((A, B), "spelling", 2.0, "by rules")
+ALONE = RankedFinding((C,), "bug", 1.0, "by rules")
+SECTIONS = (("Risks", "few"),)
+
+names = st.sampled_from([A, B, C, "dddd"])
+opinions = st.lists(st.builds(ModelRanking, names, st.text(max_size=5), st.booleans(), st.just(SECTIONS)), max_size=6)
+
+
+@given(opinions)
+def test_whatever_is_said_every_finding_is_thought_about_once_and_none_is_invented(said):
+    thoughts = apply_model_rankings((GROUP, ALONE), said)
+    assert sorted(member for thought in thoughts for member in thought.members) == [A, B, C]
+    assert {(thought.kind, thought.score) for thought in thoughts} <= {("spelling", 2.0), ("bug", 1.0)}
+    assert all(thought.why.startswith("by rules") for thought in thoughts)
+
+
+def test_without_opinions_the_rules_ranking_stands():
+    assert apply_model_rankings((GROUP, ALONE), ()) == (GROUP, ALONE)
+
+
+def test_a_group_stands_where_its_best_member_does_and_begins_with_it():
+    first, second = apply_model_rankings((GROUP, ALONE), (ModelRanking(B, "often read"), ModelRanking(C)))
+    assert first.members == (B, A)
+    assert first.why == "by rules; a model put it at 1: often read"
+    assert second.why == "by rules; a model put it at 2"
+
+
+def test_the_first_word_on_a_finding_counts():
+    (thought,) = apply_model_rankings((ALONE,), (ModelRanking(C, "first"), ModelRanking(C, "second")))
+    assert thought.why.endswith("first")
+
+
+def test_sections_are_for_what_stands_alone():
+    group, alone = apply_model_rankings(
+        (GROUP, ALONE), (ModelRanking(A, sections=SECTIONS), ModelRanking(C, sections=SECTIONS))
+    )
+    assert (group.sections, alone.sections) == ((), SECTIONS)
+
+
+def test_what_is_to_be_asked_about_leaves_its_group():
+    asked, rest, alone = apply_model_rankings((GROUP, ALONE), (ModelRanking(B, ask=True),))
+    assert (asked.members, asked.ask) == ((B,), True)
+    assert (rest.members, rest.ask) == ((A,), False)
+    assert alone == ALONE
+
+
+@pytest.mark.parametrize("kind", [name for name, row in KINDS.items() if row.route in (Route.FIX, Route.MONITOR)])
+def test_asking_turns_what_is_done_at_once_into_a_question(kind):
+    makes = fixable("a.md", kind=kind) if KINDS[kind].route is Route.FIX else signal(kind=kind)
+    found = identify([makes])
+    (thought,) = rank(found, {}, {})
+    (at_once,) = draft_all([thought], found, desk())
+    (asked,) = draft_all(apply_model_rankings([thought], [ModelRanking(found[0].fingerprint, ask=True)]), found, desk())
+    assert (at_once.tier, asked.tier) == (Tier.LOW, Tier.HIGH)
+    assert (asked.action, [effect.labels for effect in asked.effects]) == (
+        Action.OPEN_PROPOSAL,
+        [("ralph:mission", "ralph:research")],
+    )
+
+
+@pytest.mark.parametrize("kind", ["anomaly", "completed", "todo"])
+def test_a_post_that_is_to_be_asked_about_is_shown_and_not_sent(kind):
+    found = identify([signal(kind=kind)])
+    posts = tuple(Post(network, ("Tides are up.",), (13,), 2000) for network in ("discord", "outbox"))
+    ready = Wording(found[0].fingerprint, found[0].signal.occurrence, posts, ready=True)
+    place = desk(wordings={(ready.fingerprint, ready.occurrence): ready})
+    thoughts = rank(found, {}, {})
+    (at_once,) = draft_all(thoughts, found, place)
+    asking = apply_model_rankings(thoughts, [ModelRanking(found[0].fingerprint, ask=True)])
+    (asked,) = draft_all(asking, found, place)
+    assert (at_once.action, asked.action) == (Action.PUBLISH, Action.OPEN_PROPOSAL)
+    assert (at_once.tier, asked.tier) == (Tier.LOW, Tier.HIGH)
+    assert [type(effect) for effect in asked.effects] == [OpenIssue]
+    assert "Tides are up." in asked.effects[0].body
+    told, left = at_once.effects
+    record = EffectRecord(told.key, at_once.key, Action.PUBLISH, kind, "done", told, 0, NOW)
+    (rest,) = draft_all(asking, found, replace(place, records={told.key: record}))
+    assert (rest.action, rest.effects) == (Action.PUBLISH, (left,))  # one network has it: that is no question any more
+
+
+@pytest.mark.parametrize("kind", [name for name, row in KINDS.items() if row.route is Route.PROPOSE])
+def test_no_opinion_makes_anything_be_done_that_is_asked_about(kind):
+    found = identify([signal(kind=kind)])
+    thoughts = apply_model_rankings(rank(found, {}, {}), [ModelRanking(found[0].fingerprint, "do it now", ask=False)])
+    assert [draft.action for draft in draft_all(thoughts, found, desk())] == [Action.OPEN_PROPOSAL]
+
+
+def test_impact_confidence_and_acceptance_raise_the_score_and_effort_lowers_it():
+    plain = score(finding(), {}, {})
+    assert score(finding(confidence=0.4), {}, {}) < plain
+    assert score(finding(effort=4.0), {}, {}) < plain
+    assert score(finding(severity=Severity.HIGH), {}, {}) > plain
+    assert score(finding(), {"spelling": Acceptance(accepted=5)}, {}) > plain
+    assert score(finding(), {}, {"spelling": 2.0}) == 2 * plain
+
+
+def test_a_kind_that_people_reject_sinks_below_one_that_they_accept():
+    found = [finding(kind="spelling"), finding(kind="lint-fix")]
+    said = {"lint-fix": Acceptance(rejected=4), "spelling": Acceptance(accepted=4)}
+    assert [t.kind for t in rank(found, said, {})] == ["spelling", "lint-fix"]
+    assert [t.kind for t in rank(found, {}, {})] == ["lint-fix", "spelling"]
+
+
+def test_fixes_of_one_kind_make_one_thought_and_bugs_one_each():
+    fixes = [finding(essence=(str(n),)) for n in range(3)]
+    bugs = [finding(kind="bug", essence=(str(n),)) for n in range(2)]
+    thoughts = rank([*fixes, *bugs], {}, {})
+    assert sorted((t.kind, len(t.members)) for t in thoughts) == [("bug", 1), ("bug", 1), ("spelling", 3)]
+
+
+def test_the_order_in_which_findings_come_changes_nothing():
+    found = [finding(essence=(str(n),)) for n in range(4)]
+    assert rank(found, {}, {}) == rank(found[::-1], {}, {})
+
+
+def test_the_explanation_names_what_the_score_rests_on():
+    thought = rank([finding(age_days=40.0)], {"spelling": Acceptance(3, 1)}, {})[0]
+    for part in ("number 1 of 1", "40 days old", "impact 2 of 10", "accepted 3 of 4", f"({thought.score:.2f})"):
+        assert part in thought.why
+
+
+@given(st.integers(0, 200), st.integers(0, 200))
+def test_acceptance_is_the_mean_of_a_beta_posterior(accepted, rejected):
+    mean = Acceptance(accepted, rejected).mean
+    assert 0 < mean < 1
+    assert Acceptance(accepted, rejected + 1).mean < mean < Acceptance(accepted + 1, rejected).mean

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from ralph_mission.mission.issues import choice
+from ralph_mission.mission.issues.model import READY
+from ralph_mission.mission.model.threads import Actor, BodyEdit
+from tests.mission import build
+from tests.mission.build import remark
+from tests.mission.issues.test_record import BO, MARA, US, event, issue
+
+OUTSIDER = Actor(44, "passer-by")
+
+
+MAY = frozenset({MARA.id, BO.id})
+
+
+ASKED = issue("Add a table", frozenset({READY}), event(MARA, 1))
+
+
+def why_not(made, authorised=MAY, edits=()):
+    return choice.why_not(made, US.id, authorised, (), edits)
+
+
+LATER = build.NOW + timedelta(days=9)
+
+
+@pytest.mark.attack(1, 17)
+def test_an_issue_is_taken_for_people_with_a_say_alone():
+    assert why_not(ASKED) == ""
+    assert why_not(replace(ASKED, state="closed"))
+    assert why_not(issue("x", frozenset({READY}), event(OUTSIDER, 1)))
+    assert "its author has no say" in why_not(replace(ASKED, author=OUTSIDER))
+
+
+@pytest.mark.attack(11)
+def test_a_text_that_a_stranger_changed_is_no_order():
+    assert "has no say here" in why_not(ASKED, edits=(BodyEdit(OUTSIDER, ASKED.created_at + timedelta(days=1)),))
+
+
+@pytest.mark.attack(1, 11)
+def test_an_agent_is_told_what_people_with_a_say_wrote_and_nobody_changed():
+    at = ASKED.created_at + timedelta(hours=1)
+    told = (
+        remark("mine", MARA, at),
+        remark("theirs", OUTSIDER, at),
+        replace(remark("changed", BO, at), updated_at=LATER),
+    )
+    task = choice.task_of(replace(ASKED, remarks=told), US.id, MAY, some=True)
+    assert ([one.body for one in task.remarks], task.altered) == (["mine"], (BO,))
+
+
+@pytest.mark.attack(14)
+def test_nobody_asks_whether_a_bot_may_have_work_done():
+    bot = Actor(33, "helper[bot]", is_bot=True)
+    assert choice.voices(replace(ASKED, author=bot), US.id) == {MARA}

@@ -1,0 +1,217 @@
+"""What the issue agent decides, value by value."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from ralph_mission.adapters.storage.memory import codec
+from ralph_mission.mission.issues import choice, model, plans, texts
+from ralph_mission.mission.issues import record as work
+from ralph_mission.mission.issues.model import READY, WORKING, WorkResult
+from ralph_mission.mission.lifecycle.approval import whose_wish
+from ralph_mission.mission.memory import schedule
+from ralph_mission.mission.memory.model import Header
+from ralph_mission.mission.model.effects import Receipt
+from ralph_mission.mission.model.ledger import OpenState, WorkRecord, work_key
+from ralph_mission.mission.model.mission import Limits
+from ralph_mission.mission.model.threads import Actor, Branch, Issue, LabelEvent, ThreadComment
+from tests.helpers import NOON
+from tests.mission import build
+from tests.mission.build import labelled
+from tests.safety.making import change, patch
+
+MARA, BO, US = Actor(1, "mara"), Actor(2, "bo"), Actor(9, "ralph[bot]", True)
+AGENTS = ("claude", "codex", "amp")
+
+
+def issue(title: str = "Add a table", labels: frozenset[str] = frozenset({READY}), *events: LabelEvent) -> Issue:
+    return Issue(7, title, "text", "open", MARA, NOON, NOON, "", labels, events=events)
+
+
+def event(actor: Actor, minute: int, added: bool = True) -> LabelEvent:
+    return LabelEvent(READY, actor, NOON + timedelta(minutes=minute), added)
+
+
+AT = Branch("ralph/issue-7", "0" * 40)
+RECORD = WorkRecord(work_key(7), 7, "ralph/issue-7", "0" * 40, "working", 1, "me", NOON, 5.0)
+
+
+def test_a_label_that_we_gave_back_is_the_wish_of_whoever_had_set_it():
+    ours = issue("x", frozenset({READY}), event(MARA, 1), event(US, 2, False), event(US, 3))
+    assert whose_wish(ours, READY, US.id) == MARA
+
+
+def test_a_label_that_a_person_took_off_before_we_gave_it_back_is_nobodys_wish():
+    ours = issue("x", frozenset({READY}), event(MARA, 1), event(BO, 2, False), event(US, 3))
+    assert whose_wish(ours, READY, US.id) is None
+
+
+def test_a_label_that_only_we_ever_set_is_nobodys_wish():
+    assert whose_wish(issue("x", frozenset({READY}), event(US, 1)), READY, US.id) is None
+    assert whose_wish(issue("x", frozenset(), event(MARA, 1), event(MARA, 2, False)), READY, US.id) is None
+
+
+@pytest.mark.parametrize(
+    ("title", "branch"),
+    [
+        ("Add retry logic to webhook delivery", "ralph/issue-7-add-retry-logic-to-webhook-delivery"),
+        ("Überprüfe ../../etc  $(rm -rf)", "ralph/issue-7-uberprufe-etc-rm-rf"),
+        ("日本語", "ralph/issue-7"),
+        ("-x.lock", "ralph/issue-7-x-lock"),
+    ],
+)
+def test_a_branch_is_a_safe_name_whatever_the_title(title, branch):
+    assert texts.branch(issue(title)) == branch
+
+
+def test_money_is_todays_and_never_more_than_the_day_has_left():
+    header = Header(today="2026-05-04", spend_usd=8.0, dispatches=3)
+    assert schedule.allowance(header, NOON, Limits(), 5.0) == 2.0
+    assert schedule.allowance(header, NOON + timedelta(days=1), Limits(), 5.0) == 5.0
+    assert schedule.book_spending(header, NOON, -9.0).spend_usd == 0.0
+    tomorrow = schedule.book_spending(header, NOON + timedelta(days=1), 1.5)
+    assert (tomorrow.today, tomorrow.spend_usd, tomorrow.dispatches) == ("2026-05-05", 1.5, 1)  # the one it owes
+
+
+def test_a_state_that_cannot_be_left_is_given_up_after_three_times():
+    stuck = Receipt(work.slot_key(RECORD, "push_branch"), "failed", detail="not attempted: stopped")
+    record = replace(RECORD, state="ending")
+    for _ in range(2):
+        record = plans.advance_record(record, {stuck.key: stuck})
+        assert record.state == "ending"
+    record = plans.advance_record(record, {stuck.key: stuck})
+    assert (record.state, record.final) == ("releasing", True)
+
+
+def test_a_pull_that_the_server_refuses_is_for_a_person_and_names_the_branch():
+    pushed = Receipt(work.slot_key(RECORD, "push_branch"), "done", sha="a" * 40)
+    refused = Receipt(work.pull_key(RECORD), "failed", detail="needs a person: pulls are not permitted")
+    record = plans.advance_record(replace(RECORD, state="ending"), {r.key: r for r in (pushed, refused)})
+    assert (record.state, record.final) == ("releasing", True)
+    assert "pulls are not permitted" in record.reason and "ralph/issue-7" in record.reason
+
+
+def test_a_key_tells_tries_apart_and_never_pulls():
+    second = replace(RECORD, tries=2)
+    assert work.slot_key(RECORD, "begin") != work.slot_key(second, "begin")
+    assert work.pull_key(RECORD) == work.pull_key(second)
+
+
+def called(*events: LabelEvent) -> Issue:
+    return issue("x", frozenset({e.label for e in events}), *events)
+
+
+def asked(label: str, actor: Actor, minute: int) -> LabelEvent:
+    return LabelEvent(label, actor, NOON + timedelta(minutes=minute))
+
+
+def test_a_label_that_names_an_agent_asks_for_work_and_chooses_it():
+    ours = called(asked("agent:codex", MARA, 1), asked(READY, MARA, 2))
+    assert choice.valid_label(ours, US.id, frozenset({MARA.id}), AGENTS) == "agent:codex"
+    assert choice.task_of(ours, US.id, frozenset({MARA.id}), AGENTS).agent == "codex"
+    assert choice.task_of(ours, US.id, frozenset({MARA.id}), AGENTS).others == (READY,)
+
+
+def test_of_two_agents_the_one_that_was_named_last_by_somebody_who_may():
+    ours = called(asked("agent:codex", MARA, 1), asked("Agent:Claude", MARA, 2), asked("agent:amp", BO, 3))
+    assert choice.valid_label(ours, US.id, frozenset({MARA.id}), AGENTS) == "Agent:Claude"
+    assert model.agent_of("Agent:Claude") == "claude"
+
+
+def test_a_label_that_names_nobody_we_know_asks_for_nothing():
+    ours = called(asked("agent:nobody", MARA, 1), asked("agent:", MARA, 1))
+    assert choice.calls(ours, AGENTS) == () and "not labelled" in choice.why_not(
+        ours, US.id, frozenset({MARA.id}), AGENTS
+    )
+
+
+def said(body: str, minute: int, by: Actor = MARA) -> ThreadComment:
+    at = NOON + timedelta(minutes=minute)
+    return ThreadComment(minute, by, body, at, at)
+
+
+def test_guidance_is_given_once_and_stands_as_a_comment_afterwards():
+    ours = replace(
+        issue(), remarks=(said("/ralph guidance In metres.", 1), said("Thanks", 2), said("/ralph approve", 3))
+    )
+    first = choice.task_of(ours, US.id, frozenset({MARA.id}))
+    assert [(word.who, word.text) for word in first.words] == [("mara", "In metres.")]
+    assert [remark.body for remark in first.remarks] == ["Thanks"]
+    record = work.begin_try(first, None, AT, "me", 5.0, NOON)
+    assert record.heard == ("mara: In metres.",)
+    later = replace(ours, remarks=(*ours.remarks, said(" /ralph  Guidance\nIn feet,\nafter all", 4)))
+    second = choice.task_of(later, US.id, frozenset({MARA.id}), before=record)
+    assert [word.text for word in second.words] == ["In feet,\nafter all"]
+    assert [remark.id for remark in second.remarks] == [1, 2]
+    assert work.begin_try(second, record, AT, "me", 5.0, NOON).heard == ("mara: In feet, after all",)
+
+
+@pytest.mark.parametrize(
+    "body", ["/ralph guidanceX y", "Say /ralph guidance x", "    /ralph guidance x", "/ralph guidance  "]
+)
+def test_what_only_looks_like_guidance_is_none(body):
+    assert choice.task_of(replace(issue(), remarks=(said(body, 1),)), US.id, frozenset({MARA.id})).words == ()
+
+
+def test_memory_keeps_the_last_issues_and_every_one_that_is_worked_on():
+    notes = ()
+    for number in range(1, 15):
+        state = "working" if number < 3 else "done"
+        notes = work.update_notes(notes, replace(RECORD, issue=number, state=state, title=f"Issue {number}"))
+    assert [note.issue for note in notes] == [2, 1, *range(14, 6, -1)]
+    assert notes[0].state == "working" and len(work.update_notes(notes, replace(RECORD, issue=2, state="failed"))) == 10
+    assert 2 not in [note.issue for note in work.update_notes(notes, replace(RECORD, issue=2, state="withdrawn"))]
+
+
+def test_records_of_work_are_kept_and_memory_of_earlier_versions_is_read():
+    assert codec.load_record(codec.dump_record(RECORD)) == RECORD
+    assert codec.load_state(codec.dump_state(OpenState(working=(7,)))).working == (7,)
+    assert codec.load_state(b'{"next_mission": 3}') == OpenState(next_mission=3)
+
+
+def test_a_comment_of_the_same_second_as_guidance_is_quoted_all_the_same():
+    remarks = (
+        ThreadComment(1, MARA, "/ralph guidance in metres", NOON, NOON),
+        ThreadComment(2, MARA, "And in feet.", NOON, NOON),
+    )
+    asked = replace(issue("x", frozenset({READY}), event(MARA, 1)), remarks=remarks)
+    task = choice.task_of(asked, US.id, frozenset({MARA.id}))
+    assert [word.text for word in task.words] == ["in metres"]
+    assert [remark.body for remark in task.remarks] == ["And in feet."]
+
+
+ASKED = issue("Add a table", frozenset({READY}), event(MARA, 1))
+
+
+LATER = build.NOW + timedelta(days=9)
+
+
+def test_a_second_try_that_came_to_nothing_was_the_last():
+    assert not work.release_issue(RECORD, "it failed", 1).final
+    assert work.release_issue(replace(RECORD, tries=2), "it failed", 1).final
+
+
+def test_nothing_that_was_made_is_no_success():
+    empty = patch()
+    assert work.end_try(RECORD, WorkResult(0, "", patch(change("a.txt", b"", b"x\n")))).state == "ending"
+    assert work.end_try(RECORD, WorkResult(0, "", empty)).state == "releasing"
+
+
+def test_an_issue_is_taken_back_by_people():
+    ending = replace(RECORD, state="ending")
+
+    def off(who):
+        events = (labelled(WORKING, US), labelled(WORKING, who, LATER, added=False))
+        return replace(ASKED, events=(*ASKED.events, *events))
+
+    assert work.withdrawn(ending, replace(off(US), state="closed"), US.id)
+    assert work.withdrawn(ending, off(MARA), US.id)
+    assert not work.withdrawn(ending, off(US), US.id)
+
+
+def test_a_branch_of_somebody_else_is_not_taken():
+    first = work.free_branch(ASKED, None, lambda name: False)
+    assert work.free_branch(ASKED, None, lambda name: name == first) == f"{first}-2"

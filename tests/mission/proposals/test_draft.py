@@ -1,0 +1,266 @@
+"""From thoughts to proposals, for an honest thinker and for one that obeys an attacker."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ralph_mission.mission.findings.identity import identify
+from ralph_mission.mission.model.effects import MARKER, Comment, EditComment, OpenIssue, OpenPull, PushBranch
+from ralph_mission.mission.model.kinds import KINDS, Route
+from ralph_mission.mission.model.mission import Action, Limits, Tier, Verdict
+from ralph_mission.mission.model.proposal import BudgetUsed
+from ralph_mission.mission.model.threads import Branch
+from ralph_mission.mission.policy.judge import judge, judge_all
+from ralph_mission.mission.ports import RankedFinding
+from ralph_mission.mission.proposals.draft import draft_all
+from ralph_mission.mission.proposals.draft_parts import DraftContext
+from ralph_mission.safety.patch import REGULAR, FileChange, Patch, measure
+from tests.mission.build import BASE, NOW, bench, signal
+from tests.mission.hostile import TOKEN, is_title, misdeeds, texts
+
+WRITING = (OpenIssue, OpenPull, Comment, EditComment)
+KIND_NAMES = [*KINDS, "never heard of"]
+
+
+def desk(**changes):
+    given_ = {
+        "default": Branch("main", BASE),
+        "cycle": 3,
+        "now": NOW,
+        "next_mission": 4,
+        "limits": Limits(),
+        "free_slot": True,
+        "records": {},
+        "recent_lines": {},
+    }
+    return DraftContext(**{**given_, **changes})
+
+
+def change(path, old=b"teh\n", new=b"the\n"):
+    return Patch(BASE, (FileChange(path, REGULAR, REGULAR, old, new),))
+
+
+def fixable(path, old=b"teh\n", new=b"the\n", kind="spelling"):
+    return signal(kind=kind, path=path, essence=(path,), patch=change(path, old, new))
+
+
+def thought(findings, kind="spelling", why="because"):
+    return RankedFinding(tuple(f.fingerprint for f in findings), kind, 1.0, why)
+
+
+def drafts(signals, kind="spelling", **changes):
+    found = identify(signals)
+    return draft_all([thought(found, kind)], found, desk(**changes))
+
+
+# --- hostile words --------------------------------------------------------------------
+
+paths = st.one_of(st.sampled_from(["a.md", "src/b.py", ".github/x.yml", "../up", f"{TOKEN}.md"]), texts)
+patches = st.one_of(
+    st.none(),
+    st.builds(lambda old, new: (old.encode("utf-8", "replace"), new.encode("utf-8", "replace")), texts, texts),
+    st.tuples(st.binary(max_size=40), st.binary(max_size=40)),
+)
+signals = st.builds(
+    lambda kind, title, detail, path, author, sides, line: signal(
+        kind=kind,
+        title=title,
+        detail=detail,
+        path=path,
+        author=author,
+        essence=(title, path),
+        line=line,
+        patch=change(path, *sides) if sides else None,
+    ),
+    st.sampled_from(KIND_NAMES),
+    texts,
+    texts,
+    paths,
+    texts,
+    patches,
+    st.integers(0, 3),
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(signals, min_size=1, max_size=5), texts, st.booleans())
+def test_no_text_of_the_repository_makes_a_proposal_harmful_or_denied(seen, why, free):
+    found = identify(seen)
+    plan = [thought([f for f in found if f.kind == kind], kind, why) for kind in dict.fromkeys(f.kind for f in found)]
+    made = draft_all(plan, found, desk(free_slot=free))
+    for proposal in made:
+        assert judge(proposal, bench()).verdict is not Verdict.DENY, judge(proposal, bench()).rules
+        for effect in (*proposal.effects, *proposal.planned):
+            if isinstance(effect, WRITING):
+                assert misdeeds(effect.body) == []
+            if isinstance(effect, OpenIssue | OpenPull):
+                assert is_title(effect.title)
+            if isinstance(effect, PushBranch):
+                assert misdeeds(effect.message, markdown=False) == []
+
+
+# --- a thinker that obeys an attacker -------------------------------------------------
+
+
+@given(
+    st.lists(st.tuples(st.lists(st.integers(0, 11), max_size=14), st.sampled_from(KIND_NAMES), texts), max_size=8),
+    st.randoms(use_true_random=False),
+)
+def test_no_plan_gets_a_high_kind_done_or_reaches_beyond_its_members(plan, random):
+    made = [fixable(f"docs/{n}.md", kind=random.choice(["spelling", "bug", "never heard of"])) for n in range(6)]
+    made += [signal(kind=random.choice(["todo", "bug"]), essence=(str(n),)) for n in range(6)]
+    found = identify(made)
+    thoughts = [
+        RankedFinding(tuple(found[n].fingerprint for n in picked), kind, 9e9, why) for picked, kind, why in plan
+    ]
+    decisions = judge_all(draft_all(thoughts, found, desk()), bench())
+    allowed = [decision.proposal for decision in decisions if decision.verdict is Verdict.ALLOW]
+    assert len(allowed) <= 3
+    assert sum(proposal.new_mission for proposal in allowed) <= 1
+    assert len({effect.key for p in allowed for effect in p.effects}) == sum(len(p.effects) for p in allowed)
+    for proposal in allowed:
+        pushed = {file.path for effect in proposal.effects if isinstance(effect, PushBranch) for file in effect.files}
+        assert pushed <= {member.signal.path for member in proposal.members}
+        assert not pushed or proposal.tier is Tier.LOW
+        assert {member.kind for member in proposal.members} == {proposal.kind}
+
+
+def test_what_is_not_a_present_finding_of_the_thoughts_kind_is_dropped():
+    found = identify([fixable("a.md"), signal(kind="bug", essence=("b",))])
+    assert draft_all([RankedFinding(("invented",), "spelling", 1.0, "")], found, desk()) == ()
+    assert draft_all([thought(found, "architecture")], found, desk()) == ()
+    (fix,) = draft_all([thought(found)], found, desk())
+    assert [member.kind for member in fix.members] == ["spelling"]
+
+
+def test_the_same_thing_thought_of_twice_is_proposed_once():
+    found = identify([signal(kind="todo", essence=(str(n),), title=f"TODO {n}") for n in range(3)])
+    twice = [thought(found[:1], "todo"), thought(found[1:], "todo"), thought(found[:1], "todo")]
+    (proposal,) = draft_all(twice, found, desk())
+    assert proposal.members == found[:1]
+    (proposal,) = draft_all([RankedFinding((found[0].fingerprint,) * 3, "todo", 1.0, "")], found, desk())
+    assert proposal.monitor.total == 1
+
+
+@pytest.mark.parametrize("kind", [kind for kind, row in KINDS.items() if row.tier is Tier.HIGH])
+def test_a_ready_change_of_a_high_kind_is_asked_about_and_not_made(kind):
+    assert KINDS[kind].route is Route.PROPOSE
+    (proposal,) = drafts([fixable("a.md", kind=kind)], kind)
+    assert proposal.action is Action.OPEN_PROPOSAL
+    assert [type(effect) for effect in proposal.effects] == [OpenIssue]
+
+
+# --- the largest set ------------------------------------------------------------------
+
+
+def allowed(proposal):
+    decision = judge(proposal, bench())
+    assert decision.rules == ()
+    return proposal
+
+
+def test_many_small_corrections_make_one_pull_that_is_allowed():
+    (proposal,) = drafts([fixable(f"docs/{n}.md") for n in range(60)])
+    assert measure(allowed(proposal).patch).lines == 48
+
+
+def test_one_deleted_line_in_each_of_many_files_does_not_wait_for_ever():
+    (proposal,) = drafts(
+        [fixable(f"src/{n:02}.py", b"import os\nx = 1\n", b"x = 1\n", "lint-fix") for n in range(40)], "lint-fix"
+    )
+    assert len(allowed(proposal).members) == 24
+
+
+def test_long_lines_of_prose_do_not_wait_for_ever():
+    line = b"word " * 95
+    (proposal,) = drafts([fixable(f"docs/{n:02}.md", line + b"teh\n", line + b"the\n") for n in range(24)])
+    assert len(allowed(proposal).members) == 17
+
+
+def test_a_path_is_changed_once():
+    (proposal,) = drafts(
+        [fixable("a.md"), signal(path="a.md", essence=("2",), patch=change("a.md", b"teh\n", b"tea\n"))]
+    )
+    assert len(allowed(proposal).members) == 1
+
+
+# --- what must not hold up the rest ---------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "labels"), [("feature", {"ralph:research"}), ("content", {"ralph:content", "content:review"})]
+)
+def test_a_question_has_the_labels_of_its_kind(kind, labels):
+    (proposal,) = drafts([signal(kind=kind)], kind)
+    (opened,) = proposal.effects
+    assert set(opened.labels) == {"ralph:mission", *labels}
+
+
+def test_a_change_that_nobody_may_allow_does_not_hold_up_the_others():
+    odd = fixable("../up.md")
+    big = fixable("z.md", b"teh\n" * 40, b"the\n" * 40)
+    (proposal,) = drafts([odd, big])
+    assert (proposal.action, proposal.members[0].signal.path) == (Action.OPEN_PROPOSAL, "z.md")
+    assert drafts([odd]) == ()
+
+
+def test_a_large_change_that_is_no_text_is_asked_about_without_a_plan():
+    (proposal,) = drafts([fixable("a.md", b"caf\xe9 teh\n", b"caf\xe9 the\n")])
+    assert (proposal.action, proposal.planned) == (Action.OPEN_PROPOSAL, ())
+
+
+def test_one_file_that_the_repositorys_checks_refuse_does_not_hold_up_the_rest():
+    seen = [fixable(f"docs/{n}.md") for n in range(4)]
+    refused = set()
+    while True:
+        made = drafts(seen, unverified=frozenset(refused))
+        if not made or "docs/1.md" not in {member.signal.path for member in made[0].members}:
+            break
+        refused.add(made[0].key)
+    assert [member.signal.path for member in made[0].members] == ["docs/0.md"]
+    assert len(refused) == 2
+
+
+def test_when_the_checks_refuse_every_small_change_a_larger_one_is_still_asked_about():
+    small, big = fixable("a.md"), fixable("z.md", b"teh\n" * 40, b"the\n" * 40)
+    (first,) = drafts([small, big])
+    (second,) = drafts([small, big], unverified=frozenset({first.key}))
+    assert (second.action, second.members[0].signal.path) == (Action.OPEN_PROPOSAL, "z.md")
+
+
+def test_a_change_on_another_commit_is_not_proposed():
+    stale = signal(patch=Patch("d" * 40, change("a.md").changes), path="a.md")
+    assert drafts([stale]) == ()
+
+
+def test_where_no_pull_may_be_opened_unasked_a_small_fix_is_a_question_that_shows_it():
+    (proposal,) = drafts([fixable("a.md"), fixable("b.md")], limits=Limits(auto_prs_per_cycle=0))
+    assert proposal.action is Action.OPEN_PROPOSAL
+    assert [type(effect) for effect in proposal.planned] == [PushBranch, OpenPull]
+    assert judge(proposal, bench(limits=Limits(auto_prs_per_cycle=0))).verdict is Verdict.ALLOW
+
+
+def test_a_fix_that_is_to_be_asked_about_waits_for_a_slot_as_a_question():
+    found = identify([signal(kind="spelling", path="a.md", essence=("a",))])
+    asking = replace(thought(found), ask=True)
+    for plan, limits in ((asking, Limits()), (thought(found), Limits(auto_prs_per_cycle=0))):
+        (waiting,) = draft_all([plan], found, desk(free_slot=False, limits=limits))
+        assert (waiting.action, waiting.tier, waiting.effects) == (Action.OPEN_PROPOSAL, Tier.HIGH, ())
+        assert "mission-cap" in judge(waiting, bench(spent=BudgetUsed(active=3))).rules
+    (waiting,) = draft_all([thought(found)], found, desk(free_slot=False))
+    assert (waiting.action, waiting.tier) == (Action.OPEN_FIX, Tier.LOW)
+
+
+@pytest.mark.attack(4, 34)
+@pytest.mark.parametrize(
+    "kind", ["bug\U000e0049", "bug\u200b\u202e", "b ug --> <!-- x", "bug\n::set-output::", "é"], ids=ascii
+)
+def test_a_kind_says_nothing_in_a_marker_that_no_reader_would_see(kind):
+    found = identify([signal(kind=kind)])
+    (proposal,) = draft_all([thought(found, kind)], found, desk())
+    line = proposal.effects[0].body.splitlines()[-1]
+    assert MARKER.fullmatch(line) and line.isascii() and line.isprintable()

@@ -1,0 +1,56 @@
+"""Memory that is gone is no new beginning where the forge holds our work, nor is a forge that is gone."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from ralph_mission.errors import Missing, UserError
+from ralph_mission.mission.gather import check_anchor
+from ralph_mission.mission.memory.model import CompletedNote, Header, Memory
+from ralph_mission.mission.model.ledger import MemorySnapshot, OpenState
+from ralph_mission.mission.model.mission import Mission
+from tests.mission.build import mission
+
+
+def ports(our_work: bool, issues: tuple[int, ...] = (), proof: bool = True) -> Any:
+    def issue(number: int) -> int:
+        if number not in issues:
+            raise Missing(f"there is no issue #{number}", "look")
+        return number
+
+    forge = SimpleNamespace(anchor=lambda: None, has_our_work=lambda: our_work, issue=issue, lists_at_once=proof)
+    return SimpleNamespace(forge=forge)
+
+
+def memory(*missions: Mission, completed: bool = False) -> MemorySnapshot:
+    notes = (CompletedNote("2026-05-04", "a mission", 1, "merged"),) if completed else ()
+    return MemorySnapshot(
+        Memory(Header(lineage="a", serial=4), completed=notes), OpenState(missions=missions), "0" * 40
+    )
+
+
+def test_work_of_ours_without_any_memory_stops_the_cycle():
+    with pytest.raises(UserError, match="there is no memory") as caught:
+        check_anchor(ports(our_work=True), None)
+    assert "ralph memory recover" in caught.value.next_step
+
+
+def test_a_repository_that_never_saw_us_is_a_new_beginning():
+    check_anchor(ports(our_work=False), None)
+
+
+@pytest.mark.parametrize("past", [memory(mission(issue=4)), memory(completed=True)], ids=["missions", "completed"])
+def test_a_forge_that_has_nothing_of_what_memory_knows_stops_the_cycle(past):
+    with pytest.raises(UserError, match="the forge holds none of them") as caught:
+        check_anchor(ports(our_work=False), past)
+    assert "ralph memory recover" in caught.value.next_step
+    check_anchor(ports(our_work=True), past)
+
+
+def test_where_a_list_is_no_proof_or_an_issue_is_there_a_cycle_goes_on():
+    check_anchor(ports(our_work=False, proof=False), memory(mission(issue=4), completed=True))
+    check_anchor(ports(our_work=False, issues=(4,)), memory(mission(issue=4), mission(issue=5)))
+    check_anchor(ports(our_work=False), memory(mission(issue=0)))

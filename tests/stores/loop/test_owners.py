@@ -1,8 +1,0 @@
-from __future__ import annotations
-
-from ralph_mission.stores.loop import owners
-
-
-def test_a_machine_that_is_not_this_one_is_never_proven_dead() -> None:
-    """Whatever its boot was: only a machine knows its own."""
-    assert not owners.dead("elsewhere:another boot:1")
