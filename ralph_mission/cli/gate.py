@@ -161,7 +161,7 @@ NAME = "ralph.yml"
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryPlace:
+class ServerMemory:
     """Branch and path of memory, and the longest pause between two cycles."""
 
     branch: str = layout.BRANCH
@@ -169,7 +169,7 @@ class MemoryPlace:
     longest: timedelta = field(default_factory=usual_longest)
 
 
-def on_server(place: RepositoryPlace, kept: Path, config: str | None) -> MemoryPlace:
+def on_server(place: RepositoryPlace, kept: Path, config: str | None) -> ServerMemory:
     """What `config` (a path in the repository; `ralph.yml` without one) says on the default branch.
 
     Settings that cannot be read say nothing here: the cycle then says what is wrong. `kept` is the folder of the
@@ -191,24 +191,24 @@ def on_server(place: RepositoryPlace, kept: Path, config: str | None) -> MemoryP
     return said
 
 
-def _parse(content: bytes | None) -> MemoryPlace:
+def _parse(content: bytes | None) -> ServerMemory:
     if content is None or (b"memory" not in content and b"schedule" not in content):
-        return MemoryPlace()
+        return ServerMemory()
     from ralph_mission.config.reading import load
 
     try:
         settings = load(content.decode("utf-8-sig"))
     except (UserError, UnicodeDecodeError):
-        return MemoryPlace()
-    return MemoryPlace(settings.memory.branch, settings.memory.path, settings.schedule.rhythm().longest)
+        return ServerMemory()
+    return ServerMemory(settings.memory.branch, settings.memory.path, settings.schedule.rhythm().longest)
 
 
-def read_cached(kept: Path, oid: str, path: str) -> MemoryPlace | None:
+def read_cached(kept: Path, oid: str, path: str) -> ServerMemory | None:
     """What was read at this commit before, if anything."""
     try:
         known: dict[str, Any] = json.loads((kept / "settings.json").read_bytes())
         branch, memory, longest = known["said"]
         sound = (known["oid"], known["config"]) == (oid, path) and type(branch) is type(memory) is str
-        return MemoryPlace(branch, memory, timedelta(seconds=longest)) if sound else None
+        return ServerMemory(branch, memory, timedelta(seconds=longest)) if sound else None
     except (OSError, ValueError, KeyError, TypeError, RecursionError, OverflowError):
         return None

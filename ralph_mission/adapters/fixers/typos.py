@@ -63,7 +63,7 @@ _ENGLISH = frozenset(
 )
 
 
-class Hit(NamedTuple):
+class TyposHit(NamedTuple):
     """What typos said: line (1-based), byte in the line, word, corrections."""
 
     line: int
@@ -104,7 +104,7 @@ def fixes(tree: CommitTree) -> Iterator[Fix]:
             yield Fix(path, entry.mode, text.encode(), new.encode(), _to_corrections(text, corrections))
 
 
-def run_typos(folder: Path, home: Path) -> dict[str, list[Hit]]:
+def run_typos(folder: Path, home: Path) -> dict[str, list[TyposHit]]:
     """What typos finds in the files below `folder`, by path. It writes nothing.
 
     Of settings it is given those at the top of the repository alone: they exclude files and allow words. Raises
@@ -118,10 +118,10 @@ def run_typos(folder: Path, home: Path) -> dict[str, list[Hit]]:
         said = done.stderr.decode(errors="replace").strip().splitlines()
         reason = "it took too long" if done.timed_out else (said[-1] if said else f"exit code {done.code}")
         raise UserError(f"typos cannot check this repository: {reason}", "run `typos` there to see why")
-    found: dict[str, list[Hit]] = {}
+    found: dict[str, list[TyposHit]] = {}
     for row in _rows(done.stdout):
         if row.get("type") == "typo" and "line_num" in row:
-            hit = Hit(row["line_num"], row["byte_offset"], row["typo"], tuple(row["corrections"]))
+            hit = TyposHit(row["line_num"], row["byte_offset"], row["typo"], tuple(row["corrections"]))
             found.setdefault(PurePosixPath(row["path"]).as_posix(), []).append(hit)
     return found
 
@@ -133,7 +133,7 @@ def _rows(output: bytes) -> Iterator[dict[str, Any]]:
 
 
 def correct(
-    path: str, text: str, found: Iterable[Hit], names: frozenset[str] = frozenset()
+    path: str, text: str, found: Iterable[TyposHit], names: frozenset[str] = frozenset()
 ) -> tuple[str, tuple[Misspelling, ...]]:
     """`text` with its misspellings corrected, and what was corrected; `names` (lower case) stay."""
     written = prose(path, text)
@@ -165,7 +165,7 @@ def _is_wanted(path: str) -> bool:
     return known and not (off_limits(path) or not_our_words(path))
 
 
-def _locate(text: str, found: Iterable[Hit]) -> Iterator[Misspelling]:
+def _locate(text: str, found: Iterable[TyposHit]) -> Iterator[Misspelling]:
     """What was found with one correction, in order, at its place in the text."""
     lines = text.encode().split(b"\n")
     starts = list(accumulate((len(line.decode()) + 1 for line in lines), initial=0))

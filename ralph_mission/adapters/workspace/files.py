@@ -126,7 +126,7 @@ class Reader:
 
         A folder that nobody knows and that ignores itself, as tools' caches do, is not entered, nor are `opaque` ones.
         """
-        look = _Look(known, _folders(known), opaque, time.time_ns())
+        look = _Walk(known, _folders(known), opaque, time.time_ns())
         new = self._list("", look)
         while new:
             hidden = ignored(new)
@@ -171,7 +171,7 @@ class Reader:
         digest.update(content)
         return digest.hexdigest()
 
-    def _list(self, start: str, look: _Look) -> list[str]:
+    def _list(self, start: str, look: _Walk) -> list[str]:
         """Add what is known below a folder to `look`; gives what nobody knows, folders with a slash."""
         new: list[str] = []
         known, folders, files, top = look.known, look.folders, look.files, self._top
@@ -239,7 +239,7 @@ class Reader:
 
 
 @dataclass(slots=True)
-class _Look:
+class _Walk:
     """One reading: what is known, the folders above it, and what was found so far."""
 
     known: Files

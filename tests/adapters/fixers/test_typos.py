@@ -9,7 +9,7 @@ import pytest
 
 from ralph_mission.adapters.fixers import places, typos
 from ralph_mission.adapters.fixers.places import not_our_words
-from ralph_mission.adapters.fixers.typos import Hit
+from ralph_mission.adapters.fixers.typos import TyposHit
 
 CHANGED = [
     ("README.md", "You will recieve the data.", "You will receive the data."),
@@ -175,7 +175,7 @@ KEPT = [
 EVERY = [*CHANGED, *((path, text, text) for path, text in KEPT)]
 
 
-def found_in(folder: Path, files: Iterable[tuple[str, str]]) -> list[list[Hit]]:
+def found_in(folder: Path, files: Iterable[tuple[str, str]]) -> list[list[TyposHit]]:
     """What typos finds in each of these files, in one go."""
     names = [f"{number}/{path}" for number, (path, _) in enumerate(files)]
     for name, (_, text) in zip(names, files, strict=True):
@@ -186,7 +186,7 @@ def found_in(folder: Path, files: Iterable[tuple[str, str]]) -> list[list[Hit]]:
 
 
 @pytest.fixture(scope="module")
-def hits(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], list[Hit]]:
+def hits(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], list[TyposHit]]:
     """What typos finds in every text of the tables, and in what becomes of it."""
     texts = list(dict.fromkeys(each for path, before, after in EVERY for each in ((path, before), (path, after))))
     return dict(zip(texts, found_in(tmp_path_factory.mktemp("tables"), texts), strict=True))
@@ -218,7 +218,8 @@ def test_a_correction_names_its_place_and_both_words(tmp_path):
 
 def test_a_name_of_the_repository_stays():
     assert (
-        typos.correct("x.md", "You recieve it.", [Hit(1, 4, "recieve", ("receive",))], frozenset({"recieve"}))[1] == ()
+        typos.correct("x.md", "You recieve it.", [TyposHit(1, 4, "recieve", ("receive",))], frozenset({"recieve"}))[1]
+        == ()
     )
 
 
@@ -231,13 +232,13 @@ def test_nothing_but_the_corrected_words_changes(tmp_path):
 @pytest.mark.parametrize(
     "hit",
     [
-        Hit(1, 4, "recieve", ("receive", "relieve")),
-        Hit(1, 4, "recieve", ()),
-        Hit(1, 4, "recieve", ("rm -rf /",)),
-        Hit(1, 4, "recieve", ("a\nb",)),
-        Hit(1, 4, "it", ("is",)),
-        Hit(1, 5, "recieve", ("receive",)),
-        Hit(9, 0, "recieve", ("receive",)),
+        TyposHit(1, 4, "recieve", ("receive", "relieve")),
+        TyposHit(1, 4, "recieve", ()),
+        TyposHit(1, 4, "recieve", ("rm -rf /",)),
+        TyposHit(1, 4, "recieve", ("a\nb",)),
+        TyposHit(1, 4, "it", ("is",)),
+        TyposHit(1, 5, "recieve", ("receive",)),
+        TyposHit(9, 0, "recieve", ("receive",)),
     ],
 )
 def test_what_is_no_plain_correction_at_its_place_is_not_made(hit):

@@ -309,7 +309,7 @@ HOSTILE = [
 @pytest.mark.attack(57)
 def test_a_text_made_to_exhaust_a_pattern_comes_to_an_end(path, text):
     before = "# recieve the data of it\n" + text
-    hit = typos.Hit(1, 2, "recieve", ("receive",))
+    hit = typos.TyposHit(1, 2, "recieve", ("receive",))
     assert len(typos.correct(path, before, [hit])[0].splitlines()) == len(before.splitlines())
 
 

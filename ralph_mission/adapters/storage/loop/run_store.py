@@ -273,7 +273,7 @@ class FileRunStore:
         return mended
 
     def keep(self, state_now: RunState, output: HatOutput | None) -> None:
-        """As in `ports.RunStore`: state, handoff, the session's record, and the other tool's files if it shares ours."""
+        """As in `ports.RunStore`: state, handoff, the session's record, and the other tool's files, if any."""
         self._state = state_now
         if state_now.mark:
             self._carried.begin()
