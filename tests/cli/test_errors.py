@@ -133,9 +133,9 @@ def test_debugging_shows_the_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_it_with_130_and_one_line(number: signal.Signals) -> None:
     code = (
-        "import sys, time\nfrom ralph_mission.cli.errors import guarded\n"
+        "import sys, time\nfrom ralph_mission.cli.errors import run_guarded\n"
         "def run(_):\n print('ready', flush=True); time.sleep(60)\n"
-        "sys.exit(guarded(run, []))"
+        "sys.exit(run_guarded(run, []))"
     )
     with subprocess.Popen(
         [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

@@ -23,12 +23,12 @@ TOKEN = "ghs_canary0123456789canary0123456789"
 DRIVER = """
 import json, os, sys
 from pathlib import Path
-from ralph_mission.adapters.sandbox.isolation import Cage
+from ralph_mission.adapters.sandbox.isolation import Sandbox
 from ralph_mission.adapters.sandbox.relay import endpoint
 from ralph_mission.adapters.sandbox.process import run_foreign
 order = json.load(sys.stdin)
 ends = order["endpoints"]
-cage = Cage(
+cage = Sandbox(
     order["level"], *(tuple(map(Path, order[name])) for name in ("writable", "readable", "hidden")),
     None if ends is None else tuple(map(endpoint, ends)),
 )

@@ -20,7 +20,7 @@ QUICK = """
 import sys
 from dataclasses import replace
 from ralph_mission.cli.main import main
-from ralph_mission.loop import presets
+from ralph_mission.loop.hats import patterns as presets
 fresh = presets.PRESETS["fresh"]
 presets.PRESETS["fresh"] = replace(fresh, limits=replace(fresh.limits, session=1.5, retry_pause=0.01))
 sys.exit(main())

@@ -19,14 +19,14 @@ SLOWLY = """
 import sys, time
 from ralph_mission.cli.main import main
 from ralph_mission.adapters.forges.local import LocalForge
-from ralph_mission.mission import acting, gathering, observing, thinking
+from ralph_mission.mission import execute, gather, observe, rank
 from ralph_mission.adapters.storage.memory.branch import BranchStore
 
 phase, arguments = sys.argv[1], sys.argv[2:]
 places = {
-    "check": (gathering, "situate"),
-    "observe": (observing, "_heard"),
-    "think": (thinking, "think"),
+    "check": (gather, "situate"),
+    "observe": (observe, "_redact_observation"),
+    "think": (rank, "rank_findings"),
     "act": (LocalForge, "perform"),
     "reflect": (BranchStore, "commit"),
 }

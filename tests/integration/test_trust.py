@@ -28,12 +28,12 @@ CRASHING = """
 import os, signal, sys
 from datetime import datetime
 from pathlib import Path
-from ralph_mission.app.cycle import build
+from ralph_mission.app.cycle import build_app
 from ralph_mission.adapters.forges.local import LocalForge
-from ralph_mission.mission.cycle import Request, run_cycle
+from ralph_mission.mission.cycle import CycleRequest, run_cycle
 
 repo, moment, where, survive = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
-house = build(Path(repo), now=datetime.fromisoformat(moment))
+house = build_app(Path(repo), now=datetime.fromisoformat(moment))
 perform, count = LocalForge.perform, 0
 
 def dying(self, effect):
@@ -47,7 +47,7 @@ def dying(self, effect):
     return receipt
 
 LocalForge.perform = dying
-run_cycle(house.ports, house.charter, Request(force=True), house.secrets)
+run_cycle(house.ports, house.charter, CycleRequest(force=True), house.secrets)
 """
 
 

@@ -15,10 +15,10 @@ from pydantic import BaseModel
 
 from ralph_mission.adapters.git.git import Git, GitError
 from ralph_mission.adapters.observers import database, social, web
-from ralph_mission.adapters.observers.code import observer as code
-from ralph_mission.adapters.observers.commands import observer as commands
-from ralph_mission.adapters.observers.dependencies import observer as dependencies
-from ralph_mission.adapters.observers.forge import observer as observer_observer
+from ralph_mission.adapters.observers.code import observer as code_observer
+from ralph_mission.adapters.observers.commands import observer as command_observer
+from ralph_mission.adapters.observers.dependencies import observer as dependency_observer
+from ralph_mission.adapters.observers.forge import observer as forge_observer
 from ralph_mission.adapters.observers.text import one_line
 from ralph_mission.adapters.packages.model import Bumper
 from ralph_mission.errors import UserError
@@ -53,22 +53,24 @@ class ObserverKind(Generic[S]):
 
 
 OBSERVERS: Mapping[str, ObserverKind[Any]] = {
-    "code": ObserverKind(code.CodeSettings, lambda settings, sources: code.build(settings, sources.git)),
+    "code": ObserverKind(
+        code_observer.CodeSettings, lambda settings, sources: code_observer.build(settings, sources.git)
+    ),
     "commands": ObserverKind(
-        commands.CommandSettings,
-        lambda settings, sources: commands.build(settings, sources.git, sources.cache, sources.secrets),
+        command_observer.CommandSettings,
+        lambda settings, sources: command_observer.build(settings, sources.git, sources.cache, sources.secrets),
     ),
     "database": ObserverKind(
         database.DatabaseSettings, lambda settings, sources: database.build(settings, sources.git)
     ),
     "dependencies": ObserverKind(
-        dependencies.DependencySettings,
-        lambda settings, sources: dependencies.build(
+        dependency_observer.DependencySettings,
+        lambda settings, sources: dependency_observer.build(
             settings, sources.git, sources.cache, sources.bumper, pulls=lambda: sources.forge.pulls("open")
         ),
     ),
     "forge": ObserverKind(
-        observer_observer.ForgeSettings, lambda settings, sources: observer_observer.build(settings, sources.forge)
+        forge_observer.ForgeSettings, lambda settings, sources: forge_observer.build(settings, sources.forge)
     ),
     "social": ObserverKind(
         social.SocialSettings, lambda settings, sources: social.build(settings, sources.posted, sources.overheard)

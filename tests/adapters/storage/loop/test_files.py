@@ -93,7 +93,7 @@ def test_a_lock_that_stays_taken_is_trouble_with_its_name(tmp_path: Path) -> Non
 def test_a_lock_is_free_as_soon_as_its_holder_is_killed(tmp_path: Path) -> None:
     script = (
         "import sys, pathlib; from ralph_mission.adapters.storage.loop import files\n"
-        "with files.locked(pathlib.Path(sys.argv[1])): print('held', flush=True); sys.stdin.read()"
+        "with files.hold_file_lock(pathlib.Path(sys.argv[1])): print('held', flush=True); sys.stdin.read()"
     )
     with subprocess.Popen(
         [sys.executable, "-c", script, str(tmp_path / "file")], stdin=subprocess.PIPE, stdout=subprocess.PIPE
