@@ -25,7 +25,7 @@ from ralph_mission.adapters.storage.memory.branch import BranchStore
 phase, arguments = sys.argv[1], sys.argv[2:]
 places = {
     "check": (gather, "situate"),
-    "observe": (observe, "_redact_observation"),
+    "observe": (observe, "redact_sighting"),
     "think": (rank, "rank_findings"),
     "act": (LocalForge, "perform"),
     "reflect": (BranchStore, "commit"),
