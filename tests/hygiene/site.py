@@ -81,12 +81,14 @@ class Site:
         """What action.yml itself gives this step; `said` is what its expressions come to. Others are refused."""
         known = {
             "steps.prepare.outputs.python": sys.executable,
+            "steps.extras.outputs.python || steps.prepare.outputs.python": sys.executable,
+            "inputs.agent == 'claude' && 'claude' || ''": "",
             "steps.prepare.outputs.scratch": str(self.scratch),
             "steps.checkout.outcome": "success",
         }
 
         def value(found: re.Match[str]) -> str:
-            assert re.fullmatch(f"{PREPARED}|{OTHERS}", found[1]), found[1]
+            assert found[1] in known or re.fullmatch(f"{PREPARED}|{OTHERS}", found[1]), found[1]
             return {**known, **(said or {})}.get(found[1], "")
 
         step: dict[str, Any] = STEPS[name]
