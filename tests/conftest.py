@@ -6,6 +6,7 @@ starts, the environment leads nowhere: an empty home, proxies that refuse, agent
 
 from __future__ import annotations
 
+import gc
 import ipaddress
 import os
 import shutil
@@ -70,6 +71,12 @@ def pytest_configure(config: pytest.Config) -> None:
     _stand_in_agents(sandbox / "bin")
     _stand_in(sandbox / NO_BWRAP / "bwrap", "bwrap is kept from tests that do not ask for it", 1)
     sys.addaudithook(_watch)
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of tests stay where they are: the collector need not look at them again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -150,6 +150,7 @@ class Remote:
     url: str
     token: str = field(default="", repr=False)
     keep: bool = True
+    _held: set[tuple[str, str]] = field(default_factory=set, repr=False, compare=False)  # by us: it is asked often
 
     def heads(self, *names: str) -> dict[str, str]:
         """Branches by name (globs allowed; all without one) and the commits they point at. Raises Trouble."""
@@ -180,6 +181,7 @@ class Remote:
 
         What is here already is not asked for again. Raises Trouble.
         """
+        wanted = {ref: oid for ref, oid in wanted.items() if (ref, oid) not in self._held}
         missing = [ref for ref, oid in wanted.items() if not self.has(oid)]
         if missing:
             specs = [f"+{ref}:{_kept_ref(ref)}" if self.keep else ref for ref in missing]
@@ -232,6 +234,7 @@ class Remote:
     def _hold(self, seen: Iterable[tuple[str, str]]) -> None:
         for ref, oid in seen:
             self.git.run("update-ref", "--no-deref", _kept_ref(ref), oid)
+            self._held.add((ref, oid))
 
     def _ask(self, *arguments: str) -> bytes:
         try:

@@ -85,7 +85,9 @@ def _read(world: World, request: Request, headers: Mapping[str, str], body: byte
     """What refs alone decide is asked of git once for each state of them: to look at them is most of what is asked."""
     if request.method == "POST" and b"command=ls-refs" not in body:
         return _backend(world, request, headers, body)
-    asked = (request.below, headers.get("Git-Protocol"), request.login, body, _refs(world.bare.path))
+    protocol = headers.get("Git-Protocol") or ""
+    said_alone = request.method == "GET" and "version=2" in protocol  # what git can do, and of refs nothing
+    asked = (request.below, protocol, request.login, body, () if said_alone else _refs(world.bare.path))
     if asked not in world.bare.told:
         world.bare.told[asked] = _backend(world, request, headers, body)
     return replace(world.bare.told[asked])
