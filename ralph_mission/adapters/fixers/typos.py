@@ -88,7 +88,8 @@ def version() -> str:
 
 def fixes(tree: CommitTree) -> Iterator[Fix]:
     """One fix per file with misspellings. Raises Trouble when typos cannot run or read the repository's settings."""
-    texts = {entry.path: (entry, text) for entry, text in tree.texts(_is_wanted) if not is_generated(text)}
+    readable = ((entry, text) for entry, text in tree.texts(_is_wanted) if _is_utf8(entry.path))  # typos ends at others
+    texts = {entry.path: (entry, text) for entry, text in readable if not is_generated(text)}
     settings = [entry.path for entry in tree.entries if entry.path in SETTINGS]
     with clone(tree.git, tree.commit, tree.scratch, paths=[*texts, *settings]) as folder:
         found = run_typos(folder, tree.scratch / "home")
@@ -102,6 +103,14 @@ def fixes(tree: CommitTree) -> Iterator[Fix]:
         new, corrections = correct(path, text, found[path], names)
         if corrections:
             yield Fix(path, entry.mode, text.encode(), new.encode(), _to_corrections(text, corrections))
+
+
+def _is_utf8(path: str) -> bool:
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def run_typos(folder: Path, home: Path) -> dict[str, list[TyposHit]]:
