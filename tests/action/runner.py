@@ -104,7 +104,7 @@ def bare_environment(home: Path, **more: str) -> dict[str, str]:
 
 def wait_for(path: Path) -> None:
     """Until somebody made `path`; an assertion fails when nobody does within a minute."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while not path.exists():
         assert time.monotonic() < deadline, f"{path} never came"
         time.sleep(0.01)

@@ -155,7 +155,7 @@ def works(pid: int) -> bool:
         return False
 
 
-def until(true: Callable[[], Any], seconds: float = 60) -> None:
+def until(true: Callable[[], Any], seconds: float = 300) -> None:
     """Wait for a condition; a test that waits in vain fails."""
     deadline = time.monotonic() + seconds
     while not true():

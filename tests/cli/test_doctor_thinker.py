@@ -7,12 +7,19 @@ from contextlib import contextmanager
 
 import pytest
 
+from ralph_mission.cli.doctor import sources
 from ralph_mission.extras import install_command
 from tests.adapters.thinkers.test_models import serving
 from tests.fakes.model.server import KEY, ScriptedModel
 from tests.helpers import cli_here, make_repo
 
 CONFIG = "thinker: {kind: llm, model: 'anthropic:scripted'}\n"
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch):
+    """The provider's client is imported within the doctor's seconds: a busy machine takes longer than a person."""
+    monkeypatch.setattr(sources, "MODEL_PATIENCE", 300.0)
 
 
 def checks(repo, **env):
@@ -73,8 +80,6 @@ def test_an_address_where_something_else_listens_is_broken(tmp_path, status, bod
 
 @pytest.mark.parametrize("missing", ["pydantic_ai", "anthropic"])
 def test_without_the_library_the_extra_is_named(tmp_path, monkeypatch, missing):
-    from ralph_mission.cli.doctor import sources
-
     monkeypatch.setattr(sources, "find_spec", lambda name: None if name == missing else object())
     first, _ = checks(repository(tmp_path), ANTHROPIC_API_KEY=KEY)
     assert first[0] == "wrong"

@@ -96,7 +96,7 @@ def test_ctrl_c_in_a_planner_ends_as_any_run_does_and_is_gone_on_from(shop: Worl
     running = shop.start("a shop", "--prd", *agent)
     until(lambda: (shop.aside / "waits").exists() and (shop.aside / "waits").read_text())
     running.send_signal(signal.SIGINT)
-    out, err = running.communicate(timeout=60)
+    out, err = running.communicate(timeout=300)
     document = json.loads(out)
     assert (running.returncode, document["ending"], document["code"]) == (130, "interrupted", 130), err
     assert state(shop)["kind"] == "plan"
@@ -134,7 +134,7 @@ if call == 1:
     told()
 """
     running = shop.start("a shop", "--prd", *shop.agent(PLANS + first + WRITES + BUILDS))
-    out, err = running.communicate(timeout=120)
+    out, err = running.communicate(timeout=300)
     assert (running.returncode, shop.calls) == (0, ["planner", "planner", "ralph"]), err
     assert json.loads(out)["ending"] == "complete"
     assert json.loads(out)["sessions"] == 2, "a restart starts a new run"
@@ -146,7 +146,7 @@ def test_a_planner_that_is_killed_is_gone_on_from(shop: World) -> None:
     running = shop.start("a shop", "--prd", *agent)
     until(lambda: (shop.aside / "waits").exists() and (shop.aside / "waits").read_text())
     running.kill()
-    running.communicate(timeout=60)
+    running.communicate(timeout=300)
     os.kill(int((shop.aside / "waits").read_text()), signal.SIGKILL)
     (shop.aside / "again").touch()
     done = shop.run("a shop", "--prd", "--continue", *agent)

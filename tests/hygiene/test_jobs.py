@@ -39,7 +39,7 @@ except OSError: found["gh"] = ""
 drop = pathlib.Path(DROP)
 (drop / f"{here.stat().st_ino}.part").write_text(json.dumps(found))
 os.rename(drop / f"{here.stat().st_ino}.part", drop / f"{here.stat().st_ino}.json")
-until = time.monotonic() + 120
+until = time.monotonic() + 300
 while len(list(drop.glob("*.json"))) < TOGETHER and time.monotonic() < until: time.sleep(0.02)
 pathlib.Path("tide.py").write_text("print('tide')\\n")
 subprocess.run(["git", "add", "-A"], check=True)

@@ -79,7 +79,7 @@ class Place:
     def run(self, level: str, argv: list[str], timeout: float = 60, **more: Any) -> Ended:
         """Play `argv` in the cage, started by a process that has a token."""
         with self.started(level, argv, timeout, **more) as process:
-            out, err = process.communicate(timeout=90)
+            out, err = process.communicate(timeout=300)
         assert process.returncode == 0, err
         return Ended(**json.loads(out))
 

@@ -43,7 +43,7 @@ def line(here: World, script: str, *options: str) -> list[str]:
 
 def run(here: World, script: str, *options: str) -> Result:
     command = line(here, script, *options)
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=here.repo, timeout=90)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=here.repo, timeout=300)
     assert "Traceback" not in done.stderr and "bug" not in done.stderr
     return Result(done.returncode, done.stdout, done.stderr)
 
@@ -77,7 +77,7 @@ def test_control_c_saves_where_the_run_stands(shop: World) -> None:
     process = subprocess.Popen(command, text=True, cwd=shop.repo, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     until(lambda: (shop.aside / "prompt-2").exists())
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=300)
     assert (process.returncode, json.loads(out)["ending"]) == (130, "interrupted"), err
     assert "--continue" in err and not works(int((shop.aside / "pid").read_text()))
     state = json.loads((shop.repo / ".ralph/loop/state.json").read_text())
@@ -105,7 +105,7 @@ def test_a_corrupt_repository_is_put_back_and_told_and_the_run_goes_on(shop: Wor
 def test_objects_that_are_gone_end_the_run_with_what_to_do_and_it_can_be_continued(shop: World) -> None:
     lose = "if call == 2:\n    os.rename('.git/objects', here / 'objects')\n    os.mkdir('.git/objects')\n"
     command = line(shop, STORY + lose)
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=shop.repo, timeout=90)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=shop.repo, timeout=300)
     assert done.returncode == 1 and "Traceback" not in done.stderr
     error = json.loads(done.stdout)["error"]
     assert error["who"] == "you" and "git fsck" in error["next"] and "--continue" in error["next"]

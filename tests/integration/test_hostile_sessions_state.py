@@ -234,7 +234,7 @@ def test_who_kills_the_loop_is_put_aside_when_it_goes_on(tmp_path: Path) -> None
     here = shop(tmp_path)
     agent = here.agent(WORDS + KILLS + SAYS)
     process = here.start("build it", "--max-iterations", "1", *agent)
-    process.communicate(timeout=60)
+    process.communicate(timeout=300)
     assert process.returncode == -signal.SIGKILL
     until(lambda: not works(int((here.aside / "pid").read_text())))
     done = here.run("--continue", "--max-iterations", "1", *agent)

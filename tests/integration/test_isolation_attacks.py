@@ -77,7 +77,7 @@ FETCHING = """
 import json, sys, urllib.request
 got = []
 for url in sys.argv[1:]:
-    try: got.append(urllib.request.urlopen(url, timeout=5).read().decode())
+    try: got.append(urllib.request.urlopen(url, timeout=60).read().decode())
     except OSError: got.append("")
 print(json.dumps(got))
 """
@@ -199,7 +199,8 @@ def test_a_process_that_hides_is_ended(here: Place, level: str) -> None:
 
 @pytest.mark.parametrize("hides", ["setsid", "setsid env -i"])
 def test_a_process_that_is_left_is_told(here: Place, level: str, hides: str) -> None:
-    told = here.run(level, ["/bin/sh", "-c", f"{hides} /bin/sleep 300 >/dev/null 2>&1 & sleep 0.1"])
+    begun = "until tr '\\0' ' ' </proc/$!/cmdline | grep -q '^/bin/sleep'; do sleep 0.02; done"
+    told = here.run(level, ["/bin/sh", "-c", f"{hides} /bin/sleep 300 >/dev/null 2>&1 & {begun}"])
     assert (told.code, told.left) == (0, ["/bin/sleep 300"])
 
 
@@ -314,7 +315,7 @@ def test_the_folder_is_the_work_tree_whoever_is_asked(here: Place, level: str) -
 
 def test_it_has_the_seconds_of_grace_to_end_in_order(here: Place, level: str) -> None:
     script = "trap 'echo bye > last; exit 0' TERM; echo $$ > started; while :; do sleep 0.05; done"
-    assert here.run(level, ["/bin/sh", "-c", script], timeout=1).code == 124
+    assert here.run(level, ["/bin/sh", "-c", script], timeout=5).code == 124
     assert (here.work / "last").read_text() == "bye\n"
 
 

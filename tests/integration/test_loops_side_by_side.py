@@ -26,7 +26,7 @@ def test_loops_in_work_trees_leave_each_other_alone(tmp_path: Path) -> None:
     agent = here.agent(TAKING_TURNS)
     both = {name: here.start(f"build {name}", "--worktree", "--max-iterations", "3", *agent) for name in "ab"}
     for name, process in both.items():
-        _, err = process.communicate(timeout=100)
+        _, err = process.communicate(timeout=300)
         assert process.returncode == 2 and "undone" not in err, err
         branch = git(here.repo, "for-each-ref", "--format=%(refname)", f"refs/heads/ralph-run/build-{name}-*")
         assert git(here.repo, "log", "--format=%s", branch).split() == [name, name, name, "Start"]
@@ -85,7 +85,7 @@ def _two(tmp_path: Path) -> tuple[World, World]:
 
 def _ended(here: World, long: Popen[str]) -> None:
     (here.aside / "over").touch()
-    _, err = long.communicate(timeout=100)
+    _, err = long.communicate(timeout=300)
     assert long.returncode == 0 and "undone" not in err, err
 
 

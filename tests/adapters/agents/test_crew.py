@@ -237,7 +237,7 @@ together(Path({str(repo)!r}), 'echo $$ > {started}/$RALPH_TASK; sleep 600', "a",
         wait.wait(0.05)
     pids = [int(file.read_text()) for file in started.iterdir()]
     process.send_signal(signal.SIGINT)
-    assert b"KeyboardInterrupt" in process.communicate(timeout=30)[1]
+    assert b"KeyboardInterrupt" in process.communicate(timeout=300)[1]
     for pid in pids:
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)

@@ -17,7 +17,7 @@ TEXTS = (b"one" * 1_000, b"another" * 1_000)
 
 
 def test_two_threads_that_write_one_file_leave_it_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    both, real = threading.Barrier(2, timeout=10), os.fsync
+    both, real = threading.Barrier(2, timeout=300), os.fsync
 
     def fsync(descriptor: int) -> None:
         if stat.S_ISREG(os.fstat(descriptor).st_mode):

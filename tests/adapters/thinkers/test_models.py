@@ -28,7 +28,7 @@ EXTRA = call(models.TOOL, ranking=[ranked(WORST, action="merge")])
 HUGE = call(models.TOOL, ranking=[ranked(WORST, why="w" * 1_000_000)])
 
 
-def ask(url, seconds=20.0, tries=2, model="anthropic:scripted", key=KEY):
+def ask(url, seconds=300.0, tries=2, model="anthropic:scripted", key=KEY):
     name = "ANTHROPIC" if model.startswith("anthropic") else "OPENAI"
     base = url if name == "ANTHROPIC" else f"{url}/v1"
     environ = {f"{name}_API_KEY": key, f"{name}_BASE_URL": base}

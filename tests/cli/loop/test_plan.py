@@ -114,7 +114,7 @@ if not (here / "again").exists():
     running = subprocess.Popen(line, text=True, cwd=shop.repo, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     until(lambda: (shop.aside / "waits").exists())
     running.send_signal(signal.SIGINT)
-    out, err = running.communicate(timeout=60)
+    out, err = running.communicate(timeout=300)
     assert (running.returncode, json.loads(out)["ending"]) == (130, "interrupted"), err
     (shop.aside / "again").touch()
     done = shop.ralph("plan", "a shop", "--continue", *agent, "--json")

@@ -106,7 +106,7 @@ def test_a_restart_replaces_the_process_and_starts_anew(tmp_path: Path) -> None:
         "if call == 3:\n    print('LOOP_COMPLETE')"
     )
     process = here.start("build it", *agent)
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=300)
     assert process.returncode == 0, err
     said = json.loads(out)  # one document, of the last run
     assert (said["ending"], said["sessions"], len(here.calls)) == ("complete", 1, 3)
