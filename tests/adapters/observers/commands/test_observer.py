@@ -159,7 +159,7 @@ def test_deeply_nested_output_is_unavailable(place: Place, parse: Any) -> None:
 
 
 def test_a_command_that_takes_too_long_is_ended(place: Place) -> None:
-    seen = look(place, "echo 'a:1: T1 early'; sleep 60", timeout=2.0)
+    seen = look(place, "echo 'a:1: T1 early'; sleep 60", timeout=0.3)
     assert seen.status == "unavailable" and "not finished within 0.3 s" in seen.detail
 
 
