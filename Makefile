@@ -47,7 +47,8 @@ guards: install-dev  ## the guard of each promise and rule switched off once: a 
 
 mutants: install-dev  ## what the tests of safety and policy do not notice when it is changed (hours)
 	@$(PYTHON) -I scripts/environment.py dev mutants
-	@$(BIN)/python -m mutmut run --max-children $(WORKERS)
+	@place=$$(mktemp -d) && TMPDIR=$$place $(BIN)/python -m mutmut run --max-children $(WORKERS); code=$$?; \
+	  rm -rf "$$place"; exit $$code
 	@$(BIN)/python -m mutmut export-cicd-stats
 	@cat mutants/mutmut-cicd-stats.json
 
