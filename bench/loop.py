@@ -155,9 +155,9 @@ def _interrupts(folder: Path, runs: int) -> tuple[Comparison, dict[str, list[flo
 
 
 def _interrupted(repo: Path, options: Sequence[str]) -> float:
-    busy = repo / ".ralph" / "busy"
+    busy = repo / ".ralph/workspace/tree/.ralph/busy"
     busy.unlink(missing_ok=True)
-    process = subprocess.Popen([str(RALPH), "run", "Take notes", "--allow-dirty", *options], cwd=repo,
+    process = subprocess.Popen([str(RALPH), "run", "Take notes", *options], cwd=repo,
                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip  # one call
     _until(busy.exists)
     start = time.perf_counter()

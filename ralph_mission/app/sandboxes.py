@@ -14,8 +14,7 @@ from ralph_mission.adapters.sandbox.relay import Endpoint, of_models
 from ralph_mission.config.settings import Config
 from ralph_mission.errors import UserError
 
-HELD = ("loop/state.json", "loop/prd.json", "loop/prd.previous.json", "loop/runs", "loop/judged.json",
-        "loop/verdicts.jsonl")  # fmt: skip  # one list
+HELD = ("loop/state.json", "loop/prd.json", "loop/prd.previous.json", "loop/runs", "loop/verdicts.jsonl")
 """Of the engine's folder what no session writes, where its view can be bounded."""
 PACKAGES = "node_modules"
 """A program in there needs what lies beside it."""

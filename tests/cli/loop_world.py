@@ -60,6 +60,11 @@ class World:
     aside: Path
 
     @property
+    def clone(self) -> Path:
+        """Where sessions work."""
+        return self.repo / ".ralph/workspace/tree"
+
+    @property
     def calls(self) -> list[str]:
         """The hat of each session so far."""
         path = self.aside / "calls"

@@ -6,6 +6,7 @@ The endings are those of docs/hats.md, docs/loop.md and docs/teams.md.
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -97,7 +98,7 @@ class Failing:
 
 
 BOTH, SHARED = ("one.txt", "two.txt"), [{**task, "files": ["*.txt"]} for task in TASKS]
-DIRTY, MINE = ("--allow-dirty",), {"one.txt": "half written"}
+MINE = {"one.txt": "half written"}
 PATHS = [
     *(Failing("cap reached", pattern, TURNS, {}, 2, "iterations", "4 sessions", ("--max-iterations", "4"),
             "fixer", 1 + (pattern == "debug")) for pattern in PATTERNS),
@@ -112,7 +113,7 @@ PATHS = [
     Failing("planner crashes", "ralplan", RALPLAN, {"planner": CRASH}, 1, "failures", "it crashed", hat="planner",
           times=3),
     Failing("cap reached", "ralplan", RALPLAN, {}, 2, "iterations", "4 sessions", ("--max-iterations", "4")),
-    Failing("conflict", "ultrawork", ULTRAWORK, {}, 1, "stuck", "one: ", DIRTY, "builder", 3, ("two.txt",), mine=MINE),
+    Failing("conflict", "ultrawork", ULTRAWORK, {}, 1, "stuck", "one: ", (), "builder", 3, ("two.txt",), mine=MINE),
     Failing("builder leaves its files", "ultrawork", ULTRAWORK,
           {"builder": [says("build.complete", run=['echo x > "$RALPH_TASK.txt"', "echo x > README.md"])]},
           1, "stuck", "one: ", hat="builder", times=4),
@@ -128,7 +129,7 @@ PATHS = [
           {"planner": [says("plan.complete", {"tasks": SHARED})]}, 1, "stuck", "one and two", hat="planner", times=2),
     Failing("cap reached", "ultrawork", ULTRAWORK, {}, 2, "iterations", "2 sessions", ("--max-iterations", "2"),
           "builder", 1),
-    Failing("conflict", "team", TEAM, {}, 1, "stuck", "one (ada)", DIRTY, "ada", 2, ("two.txt",), mine=MINE),
+    Failing("conflict", "team", TEAM, {}, 1, "stuck", "one (ada)", (), "ada", 2, ("two.txt",), mine=MINE),
     Failing("teammate crashes", "team", TEAM, {"ada": CRASH}, 1, "stuck", "one (ada)", hat="ada", times=2,
           made=("two.txt",), missing=("one.txt",)),
     Failing("tester never content", "team", TEAM, {"tester": [says("verification.failed", FAULT)]}, 2, "rounds",
@@ -145,9 +146,11 @@ PATHS = [
 def test_each_way_to_fail_ends_as_documented(tmp_path: Path, path: Failing) -> None:
     shop = world(tmp_path, {"ralph.yml": "loop: {stuck: 1}"})
     script = tmp_path / "play.json"
-    script.write_text(json.dumps({"hats": {**path.usual, **path.other}}))
-    for name, text in path.mine.items():
-        (shop.repo / name).write_text(text)
+    play = json.loads(json.dumps({**path.usual, **path.other}))
+    writes = [f"printf '{text}' > {shlex.quote(str(shop.repo / name))}" for name, text in path.mine.items()]
+    first = next(iter(play.values()))[0]
+    first["run"] = [*first.get("run", ()), *writes]
+    script.write_text(json.dumps({"hats": play}))
     done = shop.run(
         "two files", "--pattern", path.pattern, "--agent", "scripted", "--command", str(script), *path.options
     )

@@ -60,7 +60,7 @@ def test_an_interrupt_leaves_nothing_running_and_the_run_goes_on(
 def test_cancel_ends_the_session_at_once_and_the_run_is_not_continued(tmp_path: Path) -> None:
     here = world(tmp_path)
     process = here.start("build it", *here.agent("change()\ntime.sleep(600)"))
-    until(lambda: (here.repo / "file-1.txt").exists())
+    until(lambda: (here.clone / "file-1.txt").exists())
     told = here.ralph("cancel", "--json")
     out, _ = process.communicate(timeout=300)
     assert (told.code, told.json["running"]) == (0, True)
@@ -75,7 +75,7 @@ def test_cancel_lets_the_session_end_when_asked_to_stop(tmp_path: Path) -> None:
     process = here.start(
         "build it", *here.agent("change()\nwhile not (here / 'go').exists():\n    time.sleep(0.02)\nprint('half way')")
     )
-    until(lambda: (here.repo / "file-1.txt").exists())
+    until(lambda: (here.clone / "file-1.txt").exists())
     assert here.ralph("cancel", "--stop").code == 0
     (here.aside / "go").touch()
     out, _ = process.communicate(timeout=300)
@@ -111,7 +111,7 @@ def test_cancel_where_nothing_runs_says_so(tmp_path: Path) -> None:
 def test_cancel_clears_up_after_a_loop_that_was_killed(tmp_path: Path) -> None:
     here = world(tmp_path)
     process = here.start("build it", *here.agent("change()\ntime.sleep(600)"))
-    until(lambda: (here.repo / "file-1.txt").exists())
+    until(lambda: (here.clone / "file-1.txt").exists())
     here.end(process)
     told = here.ralph("cancel", "--json")
     assert (told.code, told.json["running"]) == (0, False)
@@ -122,7 +122,7 @@ def test_cancel_clears_up_after_a_loop_that_was_killed(tmp_path: Path) -> None:
 def test_a_second_loop_in_the_same_checkout_is_refused(tmp_path: Path) -> None:
     here = world(tmp_path)
     process = here.start("build it", *here.agent("change()\ntime.sleep(600)"))
-    until(lambda: (here.repo / "file-1.txt").exists())
+    until(lambda: (here.clone / "file-1.txt").exists())
     other = here.run("build that", "--command", "true")
     process.terminate()
     process.communicate(timeout=300)

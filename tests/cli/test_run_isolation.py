@@ -178,7 +178,7 @@ def test_checks_run_what_a_session_wrote_and_are_kept_apart_as_it_is(here: World
     check = f"sh ./check.sh; touch {here.aside}/out"
     told = run(here, f"echo 'ls / > .ralph/checked' > check.sh; {LOOK}", *ONE, "--verify", check)
     assert (here.aside / "out").exists() == (level == "env"), told
-    places = (here.repo / ".ralph/workspace/tree/.ralph/checked", here.repo / "seen.txt")
+    places = (here.clone / ".ralph/checked", here.repo / "seen.txt")
     seen = [place.read_text().split() for place in places]
     assert {"sys" in names for names in seen} == {level == "env"}
 
@@ -187,4 +187,4 @@ def test_a_check_at_bwrap_has_nobody_to_talk_to(here: World) -> None:
     at(here, level_or_skip("bwrap"))
     listed = "grep -c : /proc/net/dev > .ralph/interfaces"
     run(here, "echo x > x", *ONE, "--verify", listed, env={"ANTHROPIC_API_KEY": "of-nobody"})
-    assert (here.repo / ".ralph/workspace/tree/.ralph/interfaces").read_text() == "1\n"
+    assert (here.clone / ".ralph/interfaces").read_text() == "1\n"

@@ -102,10 +102,17 @@ def test_a_file_with_the_objective_is_as_immutable_as_the_objective(shop: World)
     assert (done.code, (shop.repo / "PROMPT.md").read_text()) == (3, "build it\n"), done.err
 
 
-@pytest.mark.parametrize("env", [{}, ENV], ids=["by itself", "by a supervisor"])
-def test_nothing_restarts_by_settings_that_git_was_told_to_ignore(tmp_path: Path, env: dict[str, str]) -> None:
+def test_settings_that_git_ignores_say_nothing_from_within_a_clone(tmp_path: Path) -> None:
     shop = world(tmp_path, {".gitignore": "ralph.yml\n"})
     agent = shop.agent(lines("pathlib.Path('ralph.yml').write_text('hands: {verify: [true]}')"))
+    done = shop.run_apart("build it", *agent)
+    assert (done.code, len(shop.calls), (shop.repo / "ralph.yml").exists()) == (0, 2, False), done.err
+
+
+@pytest.mark.parametrize("env", [{}, ENV], ids=["by itself", "by a supervisor"])
+def test_nothing_restarts_by_settings_that_changed_in_the_checkout(tmp_path: Path, env: dict[str, str]) -> None:
+    shop = world(tmp_path, {".gitignore": "ralph.yml\n"})
+    agent = shop.agent(lines(f"pathlib.Path({str(shop.repo)!r}, 'ralph.yml').write_text('hands: {{verify: [true]}}')"))
     done = shop.run("build it", *agent, env=env)
     assert (done.code, len(shop.calls)) == (1, 1), done.err
     assert "ralph.yml" in done.err and "changed while the run was going" in done.err
@@ -114,7 +121,7 @@ def test_nothing_restarts_by_settings_that_git_was_told_to_ignore(tmp_path: Path
 def test_a_planner_cannot_widen_what_the_builders_may_do(tmp_path: Path) -> None:
     shop = world(tmp_path, {".gitignore": "ralph.yml\n"})
     writes = """
-pathlib.Path("ralph.yml").write_text("hands: {verify: [true]}")
+(run_dir.parents[1] / "ralph.yml").write_text("hands: {verify: [true]}")
 story = {"id": "US-001", "title": "Count the shelf", "description": "As a keeper I see what is left.",
          "acceptanceCriteria": ["an empty shelf counts 0", "Typecheck passes"], "priority": 1, "passes": False}
 prd = {"project": "Shop", "branchName": "ralph/shop", "description": "A shop", "userStories": [story]}
@@ -125,14 +132,14 @@ pathlib.Path("prd.json").write_text(json.dumps(prd))
 
 
 def test_a_restart_of_untouched_settings_goes_on_as_before(shop: World) -> None:
-    done = shop.run("build it", *shop.agent(lines("pass")))
+    done = shop.run_apart("build it", *shop.agent(lines("pass")))
     assert (done.code, done.json["ending"], len(shop.calls)) == (0, "complete", 2), done.err
 
 
 def test_a_restart_with_continue_on_the_line_continues(shop: World) -> None:
     assert shop.run("build it", "--max-iterations", "1", *shop.agent("")).code == 2
     (shop.aside / "calls").unlink()
-    done = shop.run("build it", "--continue", *shop.agent(lines("pass")))
+    done = shop.run_apart("build it", "--continue", *shop.agent(lines("pass")))
     assert (done.code, done.json["sessions"]) == (0, 3), done.err
 
 

@@ -45,7 +45,7 @@ def test_five_stories_take_five_sessions_and_five_commits(shop: World) -> None:
 def test_a_kill_in_the_third_session_and_nothing_is_done_twice(shop: World) -> None:
     agent = shop.agent("if call == 3:\n    change()\n    time.sleep(600)\n" + ONE_STORY)
     process = shop.start(*AT_ONCE, *agent)
-    until(lambda: (shop.repo / "file-3.txt").exists())
+    until(lambda: (shop.clone / "file-3.txt").exists())
     shop.end(process)
     again = shop.run(*AT_ONCE, "--continue", *agent)
     assert again.code == 0, again.err
@@ -53,7 +53,7 @@ def test_a_kill_in_the_third_session_and_nothing_is_done_twice(shop: World) -> N
     assert len(shop.calls) == 6  # the one that was killed was given once more
     assert shop.messages() == [f"feat: US-00{number} - Part {number}" for number in (5, 4, 3, 2, 1)] + ["Start"]
     assert not (shop.repo / "file-3.txt").exists()
-    assert git(shop.repo, "for-each-ref", "--format=%(refname)", "refs/ralph/aside")
+    assert [*shop.repo.glob(".ralph/aside/*.patch")] and not git(shop.repo, "for-each-ref", "refs/ralph")
 
 
 def test_work_that_is_done_takes_no_session(two: World) -> None:
@@ -165,10 +165,9 @@ def test_progress_is_told_in_plain_lines_and_the_document_stands_alone(tmp_path:
 def test_a_check_that_flips_stories_where_git_does_not_look_passes_none(tmp_path):
     shop, place = world(tmp_path), ".ralph/prd.json"
     shop.stories(3, place=place)
-    hidden = shop.repo / place
-    script = f"change()\nlisted = pathlib.Path({str(hidden)!r})\n"
+    script = f"change()\nlisted = pathlib.Path({place!r})\n"
     script += "listed.write_text(listed.read_text().replace('false', 'true', 1))\n"
-    flips = ("--verify", f"sed -i s/false/true/g {hidden}")
+    flips = ("--verify", f"sed -i s/false/true/g {place} {shop.repo / place}")
     done = shop.run("--prd", "--preset", "fresh", "--max-iterations", "1", *flips, *shop.agent(script))
     assert done.code == 2, done.err
     assert shop.passing(place) == ["US-001"]

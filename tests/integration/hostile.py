@@ -62,7 +62,7 @@ def shop(folder: Path, stories: int = 0) -> World:
 def played(here: World, what: Attack, *options: str) -> Result:
     """One session of it, to the end of the run; it may fail, but never as a fault of ours."""
     script = what.script.replace("$PWD/..", "..").replace("../aside", str(here.aside))
-    done = here.run(*(options or ("build it", "--max-iterations", "1")), *here.agent(WORDS + script + SAYS))
+    done = here.run_apart(*(options or ("build it", "--max-iterations", "1")), *here.agent(WORDS + script + SAYS))
     assert "Traceback" not in done.err and "bug:" not in done.err, done.err
     return done
 

@@ -71,12 +71,13 @@ def test_nothing_is_moved_written_or_removed_where_a_session_has_our_folders_lea
     git(here.repo, "commit", "--quiet", "--message", "Stories elsewhere")
     done = played(here, attack("folders away", FOLDERS_AWAY), *ONE)
     assert done.code == 2, done.err
-    assert {".ralph/cycles", ".ralph/missions", ".ralph/cache", "scripts/ralph/prd.json"} <= told(done)
+    assert "scripts/ralph/prd.json" in told(done)
     theirs = next(tmp_path.rglob("theirs"))
     assert {path.name: path.read_text() for path in theirs.iterdir()} == {
         "prd.json": "theirs", "progress.txt": "theirs",
     }  # fmt: skip  # one value
-    assert not [path for path in (here.repo / ".ralph").rglob("*") if path.is_symlink()]
+    ours = [path for path in (here.repo / ".ralph").rglob("*") if "workspace" not in path.parts]
+    assert ours and not [path for path in ours if path.is_symlink()]
     assert json.loads((here.repo / "scripts/ralph/prd.json").read_text())["userStories"]
     assert played(here, attack("nothing", "pass\n"), *ONE).code == 2
 

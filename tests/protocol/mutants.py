@@ -160,10 +160,10 @@ MUTANTS = (
     Mutant("a settlement is not durable", DEATH, "no rest", ((cycle, "_settle", in_its_head),)),
     Mutant("the marker is not searched", DEATH, "there to see", ((execute, "_find", nothing),)),
     Mutant("a claim is never released", CALM, "Claim(", ((commit, "next_state", still_claimed),)),
-    Mutant("the kill switch is asked once", STOP, "after a stop", ((execute, "stopped", never),)),
+    Mutant("the kill switch is asked once", STOP, "after a stop", ((execute, "is_stopped", never),)),
     Mutant("an intent has no mission", DEATH, "otherwise", ((commit, "_interim", missions_as_before),)),
-    Mutant("a doubt is forgotten", LATE, "otherwise", ((commit, "closed", doubt_forgotten),)),
-    Mutant("what is settled stays open", CALM, "otherwise", ((commit, "closed", open_for_ever),)),
+    Mutant("a doubt is forgotten", LATE, "otherwise", ((commit, "close_effects", doubt_forgotten),)),
+    Mutant("what is settled stays open", CALM, "otherwise", ((commit, "close_effects", open_for_ever),)),
     Mutant("receipts are not written", CALM, "nobody's list", ((commit, "_records", receipts_lost),)),
     Mutant(
         "leftovers are made up for without a look", DEATH, "no claim", ((execute, "look_up_effect", settled_blindly),)

@@ -10,10 +10,8 @@ from contextlib import suppress
 from ralph_mission.adapters.git import git
 from ralph_mission.adapters.workspace.files import EXECUTABLE, LINK
 
-LEADING_OUT = frozenset(("", ".", ".."))
-"""Parts of a path that lead out of a folder, or nowhere."""
-WAITS = "ralph-restored"
-"""The end of the name under which a file is written before it takes its place."""
+LEADING_OUT = frozenset(("", ".", "..", ".git"))
+"""Parts of a path that lead out of a folder, nowhere, or into its repository."""
 
 
 def write_file(top: str, path: str, mode: str, content: bytes) -> None:
@@ -23,7 +21,7 @@ def write_file(top: str, path: str, mode: str, content: bytes) -> None:
     os.makedirs(os.path.dirname(where), exist_ok=True)
     if os.path.isdir(where) and not os.path.islink(where):
         remove_folder(where)
-    spare = os.path.join(os.path.dirname(where), f".{os.getpid()}.{WAITS}".encode())
+    spare = os.path.join(os.path.dirname(where), f".{os.getpid()}.ralph-restored".encode())
     with suppress(FileNotFoundError):
         os.unlink(spare)
     if mode == LINK:

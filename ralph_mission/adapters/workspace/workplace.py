@@ -162,9 +162,13 @@ class Workspace:
                 link.symlink_to(target)
 
     def _unsteer(self) -> None:
-        for name in sorted(os.listdir(self.clone.folder)):
-            if configures_agents(name) and not any(path == name or path.startswith(f"{name}/") for path in self._base):
-                remove_any(os.fsencode(self.clone.folder / name))
+        """Remove what configures agents and is not the repository's: what git ignores stays otherwise."""
+        top = self.clone.folder
+        for name in sorted(os.listdir(top)):
+            if configures_agents(name):
+                for path in _files_below(str(top), name):
+                    if path not in self._base:
+                        remove_path(str(top), path)
 
     # --- judging ----------------------------------------------------------------------
 
@@ -398,6 +402,13 @@ class Workspace:
         return CheckoutState(
             self._branch.removeprefix("refs/heads/"), commits[0].hash if commits else "", commits, False
         )
+
+
+def _files_below(top: str, path: str) -> list[str]:
+    """The files at `path` or in it; a link is one, and so is a folder with nothing in it."""
+    where = f"{top}/{path}"
+    inner = sorted(os.listdir(where)) if os.path.isdir(where) and not os.path.islink(where) else []
+    return [one for name in inner for one in _files_below(top, f"{path}/{name}")] if inner else [path]
 
 
 def _applied(files: Files, paths: Mapping[str, File | None]) -> Files:

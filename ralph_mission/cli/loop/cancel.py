@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -44,8 +45,11 @@ def cancel(word: StopSignal | None, repo: Path, as_json: bool) -> None:
 def _cancel(repo: Path, word: StopSignal) -> tuple[str, bool]:
     from ralph_mission.adapters.files import safe_paths
     from ralph_mission.adapters.git.git import Git
-    from ralph_mission.adapters.storage.loop import archive, place
+    from ralph_mission.adapters.storage.loop import archive, inbox, place
 
+    if home := place.of_session(repo, os.environ):
+        inbox.write(home, word)
+        return f"The loop was asked to {word}: {SAID[word]}.", True
     git = Git.open(repo)
     if git.work_tree is None:
         raise UserError(f"{repo} has no work tree", "name a checkout with --repo DIR", usage=True)

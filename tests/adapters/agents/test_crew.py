@@ -50,7 +50,7 @@ def together(
     most: int = 4,
     papers: dict[str, str] | None = None,
 ) -> tuple[ParallelResult, ...]:
-    base = made(repo, command, allow_dirty=True)
+    base = made(repo, command)
     state = RunState("run", "Build it.", START_OF_TIME)
     jobs = [
         ParallelSession(
@@ -82,7 +82,7 @@ def subjects(repo: Path) -> list[str]:
 def test_work_of_several_is_in_the_checkout_in_order_and_nothing_is_left_of_the_clones(repo):
     dones = together(repo, 'echo "$RALPH_TASK" > "$RALPH_TASK.txt"; rm -f "$RALPH_TASK.py"', "b", "a")
     assert [done.output.failure for done in dones] == ["", ""]
-    assert subjects(repo) == ["Start", "b: built apart", "a: built apart"]
+    assert subjects(repo) == ["Start", "Build it. (builder, session 1)", "Build it. (builder, session 2)"]
     assert ((repo / "a.txt").read_text(), (repo / "b.txt").read_text()) == ("a\n", "b\n")
     assert not (repo / "a.py").exists()
     assert git(repo, "status", "--porcelain") == "" and left_over(repo) == []
@@ -91,7 +91,7 @@ def test_work_of_several_is_in_the_checkout_in_order_and_nothing_is_left_of_the_
 
 def test_what_was_committed_in_a_clone_counts_as_what_was_not(repo):
     together(repo, "echo x > c.py; git add c.py; git -c user.name=x -c user.email=x commit -qm c; echo y > d.py", "t")
-    assert subjects(repo)[-1] == "t: built apart"
+    assert subjects(repo)[-1] == "c"
     assert ((repo / "c.py").read_text(), (repo / "d.py").read_text()) == ("x\n", "y\n")
 
 
@@ -164,7 +164,7 @@ def test_a_session_that_destroys_its_clone_hides_nothing_by_it_and_harms_no_othe
     )
     assert not (repo / "bad.txt").exists()
     assert dones[1].output.failure == "" and (repo / "good.txt").exists()
-    assert subjects(repo) == ["Start", "good: built apart"]
+    assert subjects(repo) == ["Start", "Build it. (builder, session 1)"]
 
 
 def test_papers_go_into_the_clone_and_come_back(repo):
@@ -195,7 +195,7 @@ def test_a_repository_without_a_commit_is_refused(tmp_path):
 def test_what_a_person_commits_meanwhile_is_built_upon(repo):
     commits = f"cd '{repo}' && echo p > p.py && git add p.py && git commit -q -m moved"
     (done,) = together(repo, f"echo x > c.py; ({commits})", "t")
-    assert not done.conflicts and subjects(repo)[-2:] == ["moved", "t: built apart"]
+    assert not done.conflicts and subjects(repo)[-2:] == ["moved", "Build it. (builder, session 1)"]
     assert (repo / "c.py").read_text() == "x\n" and git(repo, "status", "--porcelain") == ""
 
 

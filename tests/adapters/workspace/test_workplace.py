@@ -408,18 +408,20 @@ def test_line_ends_land_as_the_session_wrote_them(repo, workspace, clone):
 
 
 def test_what_configures_agents_goes_though_it_is_ignored(repo, clone):
-    commit(repo, {".gitignore": ".claude/\n"})
+    commit(repo, {".gitignore": ".claude/*.local.json\n.mcp.json\n", ".claude/settings.json": "{}"})
+    (theirs := repo.parent / "theirs").mkdir()
     workspace = opened(repo, unsteered=True)
     workspace.mark()
-    (clone / ".claude").mkdir()
-    (clone / ".claude/settings.json").write_text("{}")
+    (clone / ".claude/x.local.json").write_text("{}")
+    (clone / ".mcp.json").symlink_to(theirs)
     workspace.mark()
-    assert not (clone / ".claude").exists()
+    assert os.listdir(clone / ".claude") == ["settings.json"] and theirs.is_dir()
+    assert not (clone / ".mcp.json").is_symlink()
     own = opened(repo)
     own.mark()
-    (clone / ".claude").mkdir()
+    (clone / ".claude/x.local.json").write_text("{}")
     own.mark()
-    assert (clone / ".claude").is_dir()
+    assert (clone / ".claude/x.local.json").exists()
 
 
 def test_sessions_share_the_engines_folder_by_links(repo, workspace, clone):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from pathlib import Path
 
@@ -290,3 +291,13 @@ def test_a_folder_that_became_a_link_is_not_read_through(repo, scratch, tmp_path
         (folder / "src").symlink_to(outside)
         contents = [change.new or b"" for change in changed_since(folder, head(repo), Git.open(repo)).changes]
     assert not any(b"secret" in content for content in contents)
+
+
+@pytest.mark.attack(45)
+@pytest.mark.parametrize("path", ["../x", ".git/config", "a/.GIT/hooks/x"])
+def test_no_change_of_an_unsafe_path_is_made_in_a_clone(path: str, tmp_path: Path) -> None:
+    repo = make_repo(tmp_path / "unsafe")
+    change = FileChange(path, "", "100644", None, b"x")
+    made = clone(Git.open(repo), head(repo), tmp_path, changes=[change])
+    with pytest.raises(UserError, match=re.escape(repr(path))), made:
+        pass

@@ -11,6 +11,7 @@ import pytest
 
 from tests.cli.loop_world import RALPH, World, until, world
 from tests.cli.test_run_teams import AGREES, OBJECTS, PLANS, SAYS
+from tests.helpers import cli
 
 pytestmark = pytest.mark.long  # takes ten seconds or more
 
@@ -129,7 +130,7 @@ if call == 1:
     say("plan.complete", "")
     sys.exit()
 """
-    done = shop.ralph("plan", "a shop", *shop.agent(SAYS + restarts + STORIES), "--json")
+    done = cli("plan", "a shop", *shop.agent(SAYS + restarts + STORIES), "--json", repo=shop.repo)
     assert (done.code, len(shop.calls)) == (0, 2), done.err
     assert json.loads(done.out)["sessions"] == 1
 

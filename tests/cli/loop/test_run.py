@@ -74,7 +74,7 @@ def test_each_way_to_end_has_its_exit_code(tmp_path: Path, row: Row) -> None:
 
 def _interrupted(here: World, number: signal.Signals, asked: Sequence[str]) -> Result:
     process = here.start(*asked)
-    until(lambda: (here.repo / "file-1.txt").exists())
+    until(lambda: (here.clone / "file-1.txt").exists())
     process.send_signal(number)
     out, err = process.communicate()
     return Result(process.returncode, out, err)

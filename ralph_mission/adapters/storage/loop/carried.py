@@ -22,7 +22,7 @@ from ralph_mission.errors import UserError
 from ralph_mission.loop.model.state import PathChange
 from ralph_mission.loop.stories import prd as form
 
-JUDGED = ".ralph/loop/judged.json"
+JUDGED = ".ralph/judged.json"
 CAP = 64_000_000  # bytes of one of them
 REASON = "a session that was cut off left it so; it is as before that session"
 MEANWHILE = "was changed in the checkout meanwhile, so what a session wrote there does not count"
@@ -116,17 +116,18 @@ class Carried:
             write_file(str(self._place), name, REGULAR, content)
 
     def _taken_back(self, ours: Path, theirs: Path) -> str:
-        content, before = self._content(theirs), self._last.get(ours)
-        if content is None or content == before:
+        """What was done to the user's own meanwhile stays, but for stories that pass: only what was judged does."""
+        content, before, now = self._content(theirs), self._last.get(ours), self._content(ours)
+        if content is None or content == now:
+            self._last[ours] = now
             return ""
-        now = self._content(ours)
-        if now != before and now != content:
-            content, complaint = _merged(now, content), f"{ours.name} {MEANWHILE}"
-            if content is None:
-                return complaint
-        safe_paths.keep_within(ours, self._home)
-        files.write(target(ours, self._home), content)
-        self._last[ours] = content if content == self._content(theirs) else None
+        wanted = content if now == before else _merged(now, content)
+        self._last[ours] = wanted if wanted == content else None
+        if wanted is None:
+            return f"{ours.name} {MEANWHILE}"
+        if wanted != now:
+            safe_paths.keep_within(ours, self._home)
+            files.write(target(ours, self._home), wanted)
         return ""
 
     def _content(self, path: Path) -> bytes | None:
@@ -148,11 +149,11 @@ class Carried:
 
 
 def _merged(persons: bytes | None, sessions: bytes) -> bytes | None:
-    """A person's list with the stories that a session did; None where it cannot be told apart."""
+    """A person's list with the stories that pass in the session's; None where that cannot be told."""
     with suppress(ValueError, UserError):
         text = (persons or b"").decode()
         listed, done = form.parse_prd(text), form.parse_prd(sessions.decode())
         passes = {story.id for story in done.stories if story.passes}
-        stories = tuple(replace(story, passes=story.passes or story.id in passes) for story in listed.stories)
+        stories = tuple(replace(story, passes=story.id in passes) for story in listed.stories)
         return form.update_progress(text, replace(listed, stories=stories)).encode()
     return None

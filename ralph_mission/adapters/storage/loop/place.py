@@ -14,6 +14,8 @@ from ralph_mission.errors import UserError
 from ralph_mission.loop.model.state import PathChange
 
 IGNORED = b"/.ralph/"
+WORKSPACE = "workspace"
+"""Below `.ralph/`: where sessions work."""
 FOLDERS = (".ralph/agent", ".ralph/apart", ".ralph/cache", ".ralph/cycles", ".ralph/events", ".ralph/forge",
            ".ralph/loop/apart", ".ralph/loop/calls", ".ralph/loop/home", ".ralph/loop/runs",
            ".ralph/missions", ".ralph/outbox", ".ralph/replaced", ".ralph/review", ".ralph/units", ".ralph/work",
@@ -32,6 +34,12 @@ def folder(repo: Path | None, environ: Mapping[str, str]) -> Path:
         what = f"{here} is not in the work tree of a git repository"
         raise UserError(what, "run it there, or give --repo DIR", usage=True)
     return top / ".ralph"
+
+
+def of_session(repo: Path, environ: Mapping[str, str]) -> Path | None:
+    """The `.ralph` of the checkout whose loop plays a session in the clone that `repo` is in; None anywhere else."""
+    run = Path(environ["RALPH_RUN_DIR"]).absolute() if environ.get("RALPH_RUN_DIR") else None
+    return run.parent if run and repo.absolute().is_relative_to(run.parent / WORKSPACE) else None
 
 
 def prepare(place: Path) -> None:

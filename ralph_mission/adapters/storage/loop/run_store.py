@@ -133,6 +133,8 @@ class FileRunStore:
     def exclusive(self, order: RunSpec) -> Iterator[None]:
         """As in `ports.RunStore`. What was asked of this run is forgotten with it."""
         places.prepare(self._home)
+        for name in ("agent", "loop/runs"):  # where sessions write, and where none of them may
+            (self._home / name).mkdir(parents=True, exist_ok=True)
         if order.preset.stories:
             self._refuse_elsewhere(self._carried.folder)
         with lock.exclusive(self._git_dir, self._root, order.preset.name, self._now()):

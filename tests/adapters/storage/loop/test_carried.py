@@ -111,6 +111,17 @@ def test_what_a_person_changes_within_a_session_stays_and_what_passes_passes(car
     assert (clone / "prd.json").read_text() == (home / "prd.json").read_text()
 
 
+@pytest.mark.parametrize("session", [FOUND, DONE])
+def test_no_story_passes_by_what_is_written_beside_the_clone_while_a_session_works(session, carried, home, clone):
+    (clone / "prd.json").write_text(session)
+    every = [story["id"] for story in PRD["userStories"]]
+    (home / "prd.json").write_text(listed(*every))
+    carried.take_back()
+    assert passing(home) == ([FIRST] if session == DONE else [])
+    carried.bring()
+    assert passing(clone) == passing(home)
+
+
 def test_what_cannot_be_told_apart_is_the_persons_and_is_said(carried, home, clone) -> None:
     (home / "progress.txt").write_text("mine\n")
     (clone / "progress.txt").write_text("theirs\n")
@@ -159,7 +170,7 @@ ODD = {
 
 @pytest.mark.parametrize("odd", ODD)
 def test_whatever_stands_in_place_of_the_note_says_nothing_and_stops_nobody(odd, carried, home, clone, tmp_path):
-    (home / ".ralph/loop").mkdir(parents=True)
+    (home / ".ralph").mkdir()
     ODD[odd](home / JUDGED)
     carried.put_back(tmp_path / "aside", lambda _: True)
     assert passing(home) == []

@@ -220,3 +220,15 @@ def test_a_checkout_that_is_not_ready_gives_the_lock_back(desk_at: Make, root: P
     with pytest.raises(UserError, match="dirty"), desk.exclusive(FREE):
         pass
     begun(desk_at())
+
+
+@pytest.mark.parametrize("name", ["", LOCK, FORMER])
+def test_what_is_held_is_a_loop_that_runs(root: Path, name: str) -> None:
+    place = root / ".git" / name
+    if name:
+        place.touch()
+    assert not lock.held(root / ".git") and not lock.held(root / "none")
+    descriptor = os.open(place, os.O_RDONLY)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    assert lock.held(root / ".git")
+    os.close(descriptor)
