@@ -31,6 +31,6 @@ def install_command(extra: str) -> str:
 
 
 def require_extra(extra: str, purpose: str) -> None:
-    """Nothing when an extra is installed. Raises Trouble that says what needs it, such as "charts need"."""
+    """Nothing when an extra is installed. Raises UserError that says what needs it, such as "charts need"."""
     if module := missing_module(extra):
         raise UserError(f"{purpose} {module}, which is not installed", install_command(extra))

@@ -59,7 +59,7 @@ def patience(settings: Config) -> tuple[int, int]:
 
 @contextmanager
 def attendant(repo: Path, config: Path | None, wait: int, say: Callable[[str], None]) -> Iterator[Attendant]:
-    """Who stands beside the loop of a checkout. Raises Trouble where nothing is set up, or somebody does already."""
+    """Who stands beside the loop of a checkout. Raises UserError where nothing is set up, or somebody does already."""
     from ralph_mission.adapters.storage.loop import place
     from ralph_mission.adapters.storage.loop.beside import Beside
     from ralph_mission.adapters.storage.loop.inbox import Questions

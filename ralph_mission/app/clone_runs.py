@@ -93,7 +93,7 @@ class CloneRunResult:
 
 
 def play_in_clone(git: Git, errand: CloneRun, meter: CostMeter, voice: RunProgress) -> CloneRunResult:
-    """Run the loop to its end, or go on with the one that was left there. Raises Trouble, OSError."""
+    """Run the loop to its end, or go on with the one that was left there. Raises UserError, OSError."""
     folder = errand.asked.repo
     before = _left_run(folder, errand.asked.task)
     try:

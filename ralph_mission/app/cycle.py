@@ -121,7 +121,7 @@ def build_app(
     """The ports of one repository. `staged` keeps caches and recordings out of it; `now` stops the clock there.
 
     `spell` writes out a suggested command as it has to be typed.
-    Raises Trouble for a repository or a setting that cannot be used.
+    Raises UserError for a repository or a setting that cannot be used.
     """
     git = Git.open(repo)
     _new_enough(git)
@@ -172,7 +172,7 @@ def _new_enough(git: Git) -> None:
 
 
 def refuse_links(git: Git) -> None:
-    """For whoever is about to look and write: behind a link nothing is, until a person has looked. Raises Trouble."""
+    """For whoever is about to look and write: behind a link nothing is, until a person has looked. Raises UserError."""
     top, ours = git.state_dir.parent, git.state_dir.name  # which a git directory that stands apart calls otherwise
     names = [name.replace(safe_paths.RALPH, ours, 1) for name in place.FOLDERS]
     for folder, kept in ((top, names), (git.common_dir, [safe_paths.RALPH_IN_GIT])):

@@ -34,7 +34,7 @@ class RalphLoop:
     """Hat rotation, convergence and the prompts between, over immutable records.
 
     Give the name of a `pattern` or `hats` of your own. `threshold` is how many issues short of critical the last
-    review may leave. Raises Trouble for a pattern that is not known and for hats that cannot work together.
+    review may leave. Raises UserError for a pattern that is not known and for hats that cannot work together.
     """
 
     def __init__(

@@ -21,7 +21,7 @@ CLONE = "/.ralph/workspace/"
 
 
 def open_checkout(repo: Path) -> tuple[Git, Path]:
-    """The repository and its work tree. Raises Trouble (usage) when there is none."""
+    """The repository and its work tree. Raises UserError (usage) when there is none."""
     git = Git.open(repo)
     if git.work_tree is None:
         raise UserError(f"{repo} has no work tree", "run a loop in a checkout: git worktree add DIR", usage=True)
@@ -33,7 +33,7 @@ def open_checkout(repo: Path) -> tuple[Git, Path]:
 
 def open_worktree(git: Git, root: Path, branch: str, objective: str, named: Path | None) -> tuple[Git, Path]:
     """A linked work tree in `.ralph/worktrees/`, on `branch` or on one named after the objective; made when it is not
-    there yet, with the stories of `root` (in `named`, if one is). Raises Trouble when git refuses."""
+    there yet, with the stories of `root` (in `named`, if one is). Raises UserError when git refuses."""
     name = branch or f"ralph-run/{_slug(objective)}-{hashlib.sha256(objective.encode()).hexdigest()[:6]}"
     place = git.state_dir / "worktrees" / _slug(name)
     if not place.exists():
@@ -68,7 +68,7 @@ def whereabouts(git: Git, place: Path) -> str:
 
 
 def settle_branch(git: Git, branch: str, exempt: tuple[str, ...]) -> None:
-    """The checkout clean and on `branch` ("": as it is). Nobody else may work in it. Raises Trouble."""
+    """The checkout clean and on `branch` ("": as it is). Nobody else may work in it. Raises UserError."""
     dirty = list(_dirty(git, exempt))
     if dirty:
         more = f" and {len(dirty) - SHOWN} more" if len(dirty) > SHOWN else ""

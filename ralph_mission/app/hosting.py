@@ -54,7 +54,7 @@ def choose_hosting(
     staged: bool = False,
     spell: Callable[[str], str] = str,
 ) -> Hosting:
-    """The one that `--forge`, the settings and the environment lead to. Raises Trouble."""
+    """The one that `--forge`, the settings and the environment lead to. Raises UserError."""
     settings = read(git, config)
     if _wants_github(forge, settings):
         return _on_github(git, config, forge, clock, voice, staged)

@@ -49,7 +49,7 @@ class WorkOptions(AgentServiceOptions):
 
 
 def worker(wanted: WorkOptions, voice: PlainRunProgress, spell: Callable[[str], str] = str) -> IssueWorker:
-    """Everything the issue agent needs. Raises Trouble for settings that cannot be, an agent that is not named."""
+    """Everything the issue agent needs. Raises UserError for settings that cannot be, an agent that is not named."""
     doors = AppFactory(wanted, voice, spell)
     first = doors.first()
     hands, clock = LoopHands(wanted, first, voice), SystemClock()
@@ -71,7 +71,7 @@ class LoopHands:
     voice: PlainRunProgress
 
     def check(self) -> None:
-        """Raises Trouble when no loop could be started: before an issue is claimed for it."""
+        """Raises UserError when no loop could be started: before an issue is claimed for it."""
         if self.first.git.work_tree is not None:
             build_run(self._asked(self.first.git.work_tree, "look"), self.voice)
 

@@ -41,7 +41,7 @@ BUILDS: Mapping[str, Callable[[Mapping[str, str]], Channel]] = {
     "telegram": _telegram,
     "discord": _discord,
 }
-"""By their key in `publishers:` of ralph.yml. They raise Unset without their secrets, Trouble for wrong ones."""
+"""By their key in `publishers:` of ralph.yml. They raise Unset without their secrets, UserError for wrong ones."""
 
 
 def build_publishers(

@@ -43,7 +43,7 @@ from ralph_mission.mission.transaction import TransactionContext
 
 
 def call_reviews(repo: Path, config: Path | None, now: datetime | None = None) -> CallReport:
-    """Wake the review of our pulls, where a dispatch is what wakes it. Raises Trouble."""
+    """Wake the review of our pulls, where a dispatch is what wakes it. Raises UserError."""
     first = build_app(repo, config, "github", now=now)
     account = first.forge.identity().login
     standing = by_dispatch(first.config.schedule.review, account, first.git.work_tree)
@@ -64,7 +64,7 @@ SESSION, TURNS = 1800.0, 60
 
 
 def reviewer(wanted: AgentServiceOptions, voice: PlainRunProgress, spell: Callable[[str], str] = str) -> ReviewSetup:
-    """Everything the review needs. Raises Trouble for settings that cannot be, an agent that is not named."""
+    """Everything the review needs. Raises UserError for settings that cannot be, an agent that is not named."""
     doors = AppFactory(wanted, voice, spell)
     first = doors.first()
     reader = AgentReader(wanted, first)
@@ -81,7 +81,7 @@ class AgentReader:
     first: App
 
     def check(self) -> None:
-        """Raises Trouble when no session could be played: before money is set aside for it."""
+        """Raises UserError when no session could be played: before money is set aside for it."""
         if self.first.git.work_tree is not None:
             self._agent(self.first.git, self.first.git.work_tree)
 

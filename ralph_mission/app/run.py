@@ -64,12 +64,12 @@ class RunSetup:
     isolation: str = ""
 
     def unaltered(self) -> None:
-        """Raises Trouble when what the order comes from is not as it was: nothing starts anew by it unseen."""
+        """Raises UserError when what the order comes from is not as it was: nothing starts anew by it unseen."""
         require_unaltered(self.obeyed, self.began_with)
 
 
 def build_run(asked: RunOptions, voice: RunProgress, planned: Path | None = None) -> RunSetup:
-    """The order and the ports of one run; nothing is changed but a new work tree. Raises Trouble for what cannot be.
+    """The order and the ports of one run; nothing is changed but a new work tree. Raises UserError for what cannot be.
 
     `planned` is the work tree where the first part of this run has just written its stories.
     """
@@ -157,7 +157,7 @@ def agent_of(
     asked: RunOptions, settings: Config, git: Git, root: Path, model: str, found: Found, clone: Path | None = None
 ) -> Agent:
     """Who plays in the work tree `root` of `git`, or in the `clone` of it, kept apart as `found` says. Raises
-    Trouble when nobody is named."""
+    UserError when nobody is named."""
     from ralph_mission.adapters.agents.command import CommandAgent
     from ralph_mission.adapters.agents.fallback import FallbackAgent
     from ralph_mission.adapters.agents.scripted import ScriptedAgent, load

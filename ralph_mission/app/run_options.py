@@ -69,7 +69,7 @@ class RunOptions:
 
 
 def read_stories(asked: RunOptions, root: Path) -> Prd | None:
-    """The stories this run works through, None in free form. Raises Trouble (usage) when they cannot be had.
+    """The stories this run works through, None in free form. Raises UserError (usage) when they cannot be had.
 
     The preset `fresh` takes stories where it finds them and does without where there are none.
     """
@@ -127,7 +127,7 @@ class ResolvedRun:
 
 
 def resolve_run(asked: RunOptions, settings: Config, root: Path, prd: Prd | None) -> ResolvedRun:
-    """What is to be run. Raises Trouble (usage) for what cannot be."""
+    """What is to be run. Raises UserError (usage) for what cannot be."""
     objective, prompt = _objective(asked, settings, root, prd)
     worn = _hats(asked, settings, root)
     preset = _preset(asked, settings, tuple(hat for hat, _ in worn), prd)
@@ -303,7 +303,7 @@ def _json(line: bytes) -> object:
 
 
 def _find_doubts(asked: RunOptions, order: RunSpec) -> tuple[str, ...]:
-    """What is doubtful about the hats. Raises Trouble for a persistent loop that could not go on."""
+    """What is doubtful about the hats. Raises UserError for a persistent loop that could not go on."""
     if order.persistent and (order.preset.stories or asked.stories):
         what = "event_loop.persistent goes from task to task, and stories end when all of them pass"
         raise UserError(what, "take event_loop.persistent out of ralph.yml, or run without stories", usage=True)

@@ -21,7 +21,7 @@ PACKAGES = "node_modules"
 
 
 def agent_level(settings: Config, environ: Mapping[str, str] = os.environ) -> Found:
-    """The level at which agents of this repository play here. Raises Trouble when it cannot be had."""
+    """The level at which agents of this repository play here. Raises UserError when it cannot be had."""
     choice = settings.hands.agent
     level = find_level(choice.sandbox if choice else None, environ)
     return replace(level, wrap=_split_words(choice.wrap)) if choice else level
@@ -31,7 +31,7 @@ def agent_sandbox(
     found: Found, git: Git, names: Iterable[str], command: tuple[str, ...] | str, clone: Path | None = None
 ) -> Sandbox:
     """For sessions in the checkout, or in the `clone` of it, of an agent that sees `names` of our environment. Raises
-    Trouble."""
+    UserError."""
     if found.level == "env":
         return Sandbox(wrap=found.wrap)
     seen = {name: os.environ[name] for name in names if name in os.environ}
@@ -40,7 +40,7 @@ def agent_sandbox(
 
 
 def checks_sandbox(found: Found, git: Git, clone: Path | None = None) -> Sandbox:
-    """For a project's own checks, which run what an agent wrote and have nobody to talk to. Raises Trouble."""
+    """For a project's own checks, which run what an agent wrote and have nobody to talk to. Raises UserError."""
     return _caged(found, git, clone, ())
 
 
@@ -50,7 +50,7 @@ def patch_sandbox(settings: Config, git: Git) -> Sandbox:
 
 
 def writable_elsewhere(cage: Sandbox, git: Git) -> Sandbox:
-    """The same for another checkout. Raises Trouble."""
+    """The same for another checkout. Raises UserError."""
     if cage.level == "env":
         return cage
     made = of_checkout(cage.level, git, os.environ, cage.endpoints)

@@ -121,7 +121,7 @@ class ControlFiles:
 
 
 def require_unaltered(obeyed: ControlFiles, before: Mapping[Path, bytes | None]) -> None:
-    """Raises Trouble when one of them is not as it was `before`, whoever changed it."""
+    """Raises UserError when one of them is not as it was `before`, whoever changed it."""
     now = obeyed.read()
     altered = sorted(path.name for path in now.keys() | before.keys() if now.get(path) != before.get(path))
     if altered:

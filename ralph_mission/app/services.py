@@ -46,7 +46,7 @@ class AppFactory:
     spell: Callable[[str], str] = str
 
     def first(self) -> App:
-        """The household, once its warnings are told. Raises Trouble for settings that cannot be."""
+        """The household, once its warnings are told. Raises UserError for settings that cannot be."""
         first = self._opened()
         refuse_links(first.git)
         for warning in first.config.warnings:
@@ -55,7 +55,7 @@ class AppFactory:
         return first
 
     def house(self) -> TransactionContext:
-        """As a stroke wants it. Raises Trouble."""
+        """As a stroke wants it. Raises UserError."""
         made = self._opened()
         return TransactionContext(made.ports, made.store, made.charter, made.secrets)
 
@@ -79,7 +79,7 @@ class NotingProgress:
 
 
 def publisher(wanted: ServiceOptions, voice: PlainRunProgress, spell: Callable[[str], str] = str) -> PublishSetup:
-    """Everything the flow needs. Raises Trouble for a repository or a setting that cannot be used."""
+    """Everything the flow needs. Raises UserError for a repository or a setting that cannot be used."""
     doors = AppFactory(wanted, voice, spell)
     doors.first()
     return PublishSetup(doors.house, time.sleep, voice.note)

@@ -56,7 +56,7 @@ TEAMS: Mapping[str, TeamRun] = {
 
 
 def find_team(pattern: str) -> str:
-    """The story that `pattern` names, "" for what may be a pattern of hats. Raises Trouble for nearly a story."""
+    """The story that `pattern` names, "" for what may be a pattern of hats. Raises UserError for nearly a story."""
     key = pattern.strip().lower()
     near = get_close_matches(key, (*TEAMS, *patterns.PATTERNS, *patterns.ALIASES), 1)
     if near and near[0] in TEAMS and near[0] != key:
@@ -65,7 +65,7 @@ def find_team(pattern: str) -> str:
 
 
 def choose_team(asked: RunOptions) -> str:
-    """The story that is asked for, "" for any other run. Raises Trouble (usage) for options it has no use for."""
+    """The story that is asked for, "" for any other run. Raises UserError (usage) for options it has no use for."""
     name = find_team(asked.pattern)
     if name and asked.stories:
         raise _no_gate(name)
@@ -75,7 +75,7 @@ def choose_team(asked: RunOptions) -> str:
 
 
 def play(made: RunSetup, name: str, most: int = MOST, build: bool = False) -> RunResult:
-    """Run the order of `made` as the story `name` tells it, with `most` sessions at the same time. Raises Trouble.
+    """Run the order of `made` as the story `name` tells it, with `most` sessions at the same time. Raises UserError.
 
     `build`: what ralplan approves is built.
     """
@@ -159,7 +159,7 @@ def write_stories(
     asked: RunOptions, voice: RunProgress, follows: bool = False, replacing: bool = False
 ) -> tuple[RunSetup, RunResult]:
     """The stories written and checked, and what it was done with. Where a run `follows`, it goes on from the state
-    that is left. Raises Trouble."""
+    that is left. Raises UserError."""
     made = build_run(replace(asked, planning=True, worktree=False), voice)
 
     def read() -> tuple[Prd | None, str]:
@@ -172,7 +172,7 @@ def write_stories(
 
 def agree_on_plan(asked: RunOptions, voice: RunProgress) -> tuple[RunSetup, RunResult]:
     """Ralplan on a task. When the Critic approved, whoever continues the run writes stories from the plan. Raises
-    Trouble."""
+    UserError."""
     made = build_run(replace(asked, planning=True, worktree=False), voice)
     account = play(replace(made, order=replace(made.order, persistent=False)), "ralplan")
     if account.ending.reason == "complete":

@@ -106,7 +106,7 @@ def app() -> None:
 
 
 def run(arguments: list[str]) -> int:
-    """The exit code of one command line. Click's own errors come out as Trouble."""
+    """The exit code of one command line. Click's own errors come out as UserError."""
     instruction = os.environ.get("_RALPH_COMPLETE")
     if instruction:
         return shell_complete(app, {}, "ralph", "_RALPH_COMPLETE", instruction)

@@ -78,7 +78,7 @@ def memory_place(asked: Plain) -> dict[str, str]:
 
 
 def longest_pause(asked: Plain) -> timedelta:
-    """The longest pause by the settings here. Raises Trouble."""
+    """The longest pause by the settings here. Raises UserError."""
     from ralph_mission.adapters.storage.memory.due import usual_longest
 
     if not asked.config and not _mentions(asked, "schedule"):
@@ -115,7 +115,7 @@ def cache_folder(url: str) -> Path:
 
 
 def ask(asked: Plain) -> tuple[bool, datetime | None, str]:
-    """(due, when next, why). Raises Trouble."""
+    """(due, when next, why). Raises UserError."""
     from ralph_mission.adapters.storage.memory.due import due_fast, due_on_server
 
     now, longest = moment(asked.now) or datetime.now(UTC), partial(longest_pause, asked)
@@ -132,7 +132,7 @@ def ask(asked: Plain) -> tuple[bool, datetime | None, str]:
 
 
 def patiently(asked: Plain, sleep: Callable[[float], None] = time.sleep) -> tuple[bool, datetime | None, str]:
-    """As `ask`, after the wait that was allowed when a cycle is due that soon. Raises Trouble."""
+    """As `ask`, after the wait that was allowed when a cycle is due that soon. Raises UserError."""
     from ralph_mission.adapters.storage.memory.due import PAUSED
 
     due, next_due_at, reason = ask(asked)
@@ -146,7 +146,7 @@ def patiently(asked: Plain, sleep: Callable[[float], None] = time.sleep) -> tupl
 
 
 def answer(asked: Plain) -> int:
-    """Print whether a cycle is due; 0 when it is, 10 when not. Raises Trouble."""
+    """Print whether a cycle is due; 0 when it is, 10 when not. Raises UserError."""
     due, next_due_at, reason = patiently(asked)
     if asked.json:
         import json
@@ -173,7 +173,7 @@ def on_server(place: RepositoryPlace, kept: Path, config: str | None) -> ServerM
     """What `config` (a path in the repository; `ralph.yml` without one) says on the default branch.
 
     Settings that cannot be read say nothing here: the cycle then says what is wrong. `kept` is the folder of the
-    cache. Raises Trouble when the server cannot be asked.
+    cache. Raises UserError when the server cannot be asked.
     """
     path = posixpath.normpath(config or NAME)
     with tempfile.TemporaryDirectory(prefix="ralph-due-") as folder:

@@ -8,7 +8,7 @@ from ralph_mission.errors import UserError
 
 
 def moment(text: str | None) -> datetime | None:
-    """An ISO 8601 moment in UTC (a naive one is taken as UTC); None for None. Raises Trouble (usage)."""
+    """An ISO 8601 moment in UTC (a naive one is taken as UTC); None for None. Raises UserError (usage)."""
     if text is None:
         return None
     try:

@@ -31,7 +31,7 @@ class SetupFile:
     private: bool = False
 
     def state(self, top: Path, force: bool) -> State:
-        """What becomes of it. Raises Trouble (usage) when it leads out of `top`, or is a folder."""
+        """What becomes of it. Raises UserError (usage) when it leads out of `top`, or is a folder."""
         refuse_link(self.place, top)
         present = read_text(self.place)
         if present is None:
@@ -55,7 +55,7 @@ def render_template(name: str, **words: str) -> str:
 
 
 def refuse_differing(planned: Iterable[Planned]) -> None:
-    """Raises Trouble (usage) that names every file that is there and differs."""
+    """Raises UserError (usage) that names every file that is there and differs."""
     names = [file.place.name for file, state in planned if state == "in the way"]
     if names:
         what = f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} there already, and nothing was written"
@@ -73,7 +73,7 @@ def read_text(place: Path) -> str | None:
 
 
 def refuse_link(place: Path, top: Path) -> None:
-    """Raises Trouble (usage) when a file, or a folder above it in `top`, leads elsewhere or is no file."""
+    """Raises UserError (usage) when a file, or a folder above it in `top`, leads elsewhere or is no file."""
     inside = [folder for folder in (place, *place.parents) if top in folder.parents]
     for part in inside or [place]:
         if part.is_symlink():  # what it leads to may be anyone's

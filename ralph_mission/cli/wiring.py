@@ -30,14 +30,14 @@ def household(
     now: datetime | None = None,
     voice: CycleProgress | None = None,
 ) -> App:
-    """Everything that a command may touch. Raises Trouble for a repository or a setting that cannot be used."""
+    """Everything that a command may touch. Raises UserError for a repository or a setting that cannot be used."""
     from ralph_mission.app.cycle import build_app
 
     return build_app(repo, config, forge, staged=staged, now=now, voice=voice, spell=partial(spell, repo=repo))
 
 
 def recollection(house: App) -> MemorySnapshot:
-    """What memory says now. Raises Trouble when there is none yet."""
+    """What memory says now. Raises UserError when there is none yet."""
     recalled = house.ports.store.recall()
     if recalled is None:
         refuse_if_elsewhere(house)
@@ -46,7 +46,7 @@ def recollection(house: App) -> MemorySnapshot:
 
 
 def refuse_if_elsewhere(house: App) -> None:
-    """Raises Trouble when there is no memory here because it is on the server that this clone came from."""
+    """Raises UserError when there is no memory here because it is on the server that this clone came from."""
     branch = house.config.memory.branch
     if house.github is None and house.git.resolve(f"refs/remotes/origin/{branch}"):
         what = f"ralph's memory of this repository is on its server (origin/{branch})"
@@ -55,7 +55,7 @@ def refuse_if_elsewhere(house: App) -> None:
 
 
 def run_cycle(house: App, *, staged: bool, force: bool) -> tuple[CycleReport, CycleSummary]:
-    """One cycle, asked for on the command line or by an event of GitHub Actions. Raises Trouble."""
+    """One cycle, asked for on the command line or by an event of GitHub Actions. Raises UserError."""
     from ralph_mission.app.cycle import refuse_links
     from ralph_mission.mission import cycle
 
@@ -67,7 +67,7 @@ def run_cycle(house: App, *, staged: bool, force: bool) -> tuple[CycleReport, Cy
 
 
 def decide_again(house: App, cycle_id: str) -> list[str]:
-    """How today's decisions on a recorded cycle differ from those of then. Raises Trouble when it is not recorded."""
+    """How today's decisions on a recorded cycle differ from those of then. Raises UserError when it is not recorded."""
     from ralph_mission.mission.decide import Situation
     from ralph_mission.mission.operations.watch import differences
 

@@ -32,7 +32,7 @@ def read(git: Git, path: Path | None = None, commit: str = "") -> Config:
     """The configuration of a repository; all defaults when it has no `ralph.yml`.
 
     `path` names another file, `commit` the commit to read it from. Otherwise the work tree is read, or HEAD
-    when the repository is bare. Raises Trouble (usage) when the file is not there or says something impossible.
+    when the repository is bare. Raises UserError (usage) when the file is not there or says something impossible.
     """
     if path is not None:
         return load(_text(_bytes(path), str(path)), str(path))
@@ -45,7 +45,7 @@ def read(git: Git, path: Path | None = None, commit: str = "") -> Config:
 
 
 def load(text: str, source: str = NAME) -> Config:
-    """The configuration that `text` says; `source` is how errors call it. Raises Trouble (usage)."""
+    """The configuration that `text` says; `source` is how errors call it. Raises UserError (usage)."""
     try:
         document = parse(text)
     except YamlError as error:

@@ -72,7 +72,7 @@ def price(usage: SessionUsage, model: str, prices: Prices) -> float | None:
     """Dollars for these tokens; None when the user has given no price for the model, nor for `default`.
 
     A provider's prefix (`anthropic:`) and a date at the end of a model's name may be left out in the prices.
-    Raises Trouble for a price that is no amount.
+    Raises UserError for a price that is no amount.
     """
     known = next((prices[name] for name in _names(model) if name in prices), None)
     if known is None:
@@ -108,7 +108,7 @@ def estimate(
 ) -> CostEstimate:
     """What so many sessions of each hat cost, at `tokens` (input, output) a session.
 
-    `models` names a hat's model, `model` that of the rest. Raises Trouble when a model or a price is missing.
+    `models` names a hat's model, `model` that of the rest. Raises UserError when a model or a price is missing.
     """
     worn = {hat: models.get(hat) or model for hat in sessions}
     shares = tuple(

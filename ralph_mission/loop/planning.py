@@ -55,7 +55,7 @@ def plan_stories(wanted: RunSpec, ports: RunPorts, read: Read, follows: str = ""
     """Let planners write the stories: "complete" when a run can work through them, "stuck" after three sessions.
 
     `follows`: the kind of the run that then goes on from the state that is left; "" when nothing does. `replacing`:
-    stories that are there already are not those of this task. Raises Trouble as `run` does.
+    stories that are there already are not those of this task. Raises UserError as `run` does.
     """
     before = read()[0] if replacing else None
     return run_loop(wanted, ports, lambda this: _until_written(this, lambda: _wrong(read, before), follows))

@@ -1,4 +1,4 @@
-"""What a loop needs from the world, as Protocols. Errors cross as Trouble, which names who must act."""
+"""What a loop needs from the world, as Protocols. Errors cross as UserError, which names who must act."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Workplace(Protocol):
         """Bring what was judged to the branch as one commit; gives its id, "" when there is nothing.
 
         `lists`: the engine's lists are part of it. `announce` is told the commit before the branch moves (where it
-        stands, when there is nothing). Raises Trouble when something in the checkout stands in the way.
+        stands, when there is nothing). Raises UserError when something in the checkout stands in the way.
         """
         ...
 
@@ -110,7 +110,7 @@ class RunStore(Protocol):
         ...
 
     def exclusive(self, order: RunSpec) -> AbstractContextManager[None]:
-        """Held while a loop runs in this checkout. Raises Trouble when another one of any mode does."""
+        """Held while a loop runs in this checkout. Raises UserError when another one of any mode does."""
         ...
 
     def resumed(self, order: RunSpec) -> RunState | None:
@@ -273,6 +273,6 @@ class SessionPool(Protocol):
 
         A job whose changes meet an earlier one's, or what stands uncommitted here, is left out as a whole; so is one
         that failed, which harms no other. Before each start `may_start` is asked with what the finished ones took.
-        Raises Trouble when the checkout cannot be copied. An interrupt ends every session, then passes through.
+        Raises UserError when the checkout cannot be copied. An interrupt ends every session, then passes through.
         """
         ...

@@ -45,7 +45,7 @@ def run_loop(order: RunSpec, ports: RunPorts, story: Callable[[LoopRun], RunEndi
 
     `story` says who is next; without one the events alone do.
 
-    Raises Trouble before any session when the checkout is taken, and when files cannot be written.
+    Raises UserError before any session when the checkout is taken, and when files cannot be written.
     """
     with ports.desk.exclusive(order):
         this = _begin(order, ports)

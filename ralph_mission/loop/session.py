@@ -53,7 +53,7 @@ TITLE = 60  # characters of an objective in a commit's title
 def play_session(order: RunSpec, state: RunState, board: RunSnapshot, hat: Hat | None, ports: RunPorts) -> HatOutput:
     """Let `hat` (None: nobody in particular) play the next session, and keep of it what may stay.
 
-    What an agent does wrong is in the record; Trouble and interrupts pass through.
+    What an agent does wrong is in the record; UserError and interrupts pass through.
     """
     session = prompt.session_prompt(order, state, board, hat, ports.desk.run_dir)
     session = replace(session, prompt=without(session.prompt, ports.secrets))

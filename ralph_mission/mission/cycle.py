@@ -61,7 +61,7 @@ def run_cycle(
 ) -> CycleResult:
     """Run one cycle, or leave quietly: not due, paused, or somebody else's.
 
-    Raises Trouble, before any effect, when memory or the forge cannot be trusted or reached.
+    Raises UserError, before any effect, when memory or the forge cannot be trusted or reached.
     """
     run = CycleRun(ports, charter, request, secrets, ports.clock.now())
     with nullcontext(True) if request.staged else ports.store.exclusive() as ours:
@@ -109,7 +109,7 @@ def _reason_to_leave(run: CycleRun, past: MemorySnapshot | None, ours: bool) -> 
 
 
 def _refuse_if_forgotten(claim: Claim | None, now: datetime) -> None:
-    """Raises Trouble for a claim that no cycle holds that long: waiting proves nothing, but somebody has to look."""
+    """Raises UserError for a claim that no cycle holds that long: waiting proves nothing, but somebody has to look."""
     if claim and now - claim.at >= FORGOTTEN:
         what = (
             f"{claim.holder} holds the cycle since {claim.at:%Y-%m-%d %H:%M} UTC and nobody can tell whether it lives"
@@ -147,7 +147,7 @@ def _cycle(run: CycleRun, past: MemorySnapshot | None) -> CycleResult:
 
 
 def _check_position(run: CycleRun, past: MemorySnapshot | None) -> None:
-    """Raises Trouble when forge and memory disagree; Lost when only because somebody was at work since we recalled."""
+    """Raises UserError when forge and memory disagree; Lost when only because somebody worked since we recalled."""
     try:
         gather.check_anchor(run.ports, past)
     except UserError:

@@ -80,7 +80,7 @@ class ExecutedDecision:
 
 
 ApprovalCheck = Callable[[Mission], MissionFacts]
-"""What the forge says of a mission at this moment, with what owners said of it in a chat. Raises Trouble."""
+"""What the forge says of a mission at this moment, with what owners said of it in a chat. Raises UserError."""
 
 
 def execute_decisions(

@@ -31,7 +31,7 @@ from ralph_mission.mission.ports import CyclePorts, Forge
 
 
 def check_anchor(ports: CyclePorts, past: MemorySnapshot | None) -> None:
-    """Raises Trouble when the forge remembers more than memory does, or has work of ours that memory lacks."""
+    """Raises UserError when the forge remembers more than memory does, or has work of ours that memory lacks."""
     check_position(anchor_of(past) if past else None, [ports.forge.anchor()])
     if past is None and ports.forge.has_our_work():
         raise UserError(
@@ -115,7 +115,7 @@ def situate(
 
 
 def _refuse_twins(state: OpenState) -> None:
-    """Raises Trouble for two missions of one number: what the forge says of one must not pass for the other."""
+    """Raises UserError for two missions of one number: what the forge says of one must not pass for the other."""
     if len({mission.id for mission in state.missions}) < len(state.missions):
         raise refuse("memory holds two missions of one number")
 

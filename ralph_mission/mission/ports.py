@@ -1,6 +1,6 @@
 """What a cycle needs from the world, as Protocols. Adapters are chosen in `bootstrap.py` only.
 
-Errors cross these walls as `Trouble`, which names who must act. An observer may raise
+Errors cross these walls as `UserError`, which names who must act. An observer may raise
 anything: it then counts as unavailable and the cycle goes on. Everything else fails closed.
 """
 
@@ -50,7 +50,7 @@ class Store(Protocol):
     def recall(self) -> MemorySnapshot | None:
         """Memory, open keys and claim as of one commit; None when there is no memory yet.
 
-        Raises Trouble on rollback, foreign changes, corruption: before any effect.
+        Raises UserError on rollback, foreign changes, corruption: before any effect.
         """
         ...
 
@@ -94,12 +94,12 @@ class Forge(Protocol):
         ...
 
     def edits(self, number: int) -> tuple[BodyEdit, ...]:
-        """The last change of an issue's title and that of its text, as far as the forge knows. Raises Trouble."""
+        """The last change of an issue's title and that of its text, as far as the forge knows. Raises UserError."""
         ...
 
     def own_reviews(self, number: int) -> frozenset[int]:
         """The reviews of a pull that say what their authors wrote: nobody else is known to have, or may have, changed
-        a word of them. Raises Missing, Trouble."""
+        a word of them. Raises Missing, UserError."""
         ...
 
     def pulls(self, state: str = "open") -> tuple[Pull, ...]:
@@ -174,7 +174,7 @@ class Waker(Protocol):
     """One way of being called again. Losing a wake is harmless: another way, or the next one, makes up for it."""
 
     def wake(self, due: datetime, generation: int) -> Receipt | None:
-        """Ask for a cycle now; None where nobody can be asked. `failed` names why. Never raises Trouble."""
+        """Ask for a cycle now; None where nobody can be asked. `failed` names why. Never raises UserError."""
         ...
 
 
@@ -204,7 +204,7 @@ class PostPublisher(Protocol):
         ...
 
     def measure(self, network: str, parts: Sequence[str]) -> Post:
-        """These very parts as a post of that network, with what it counts. Raises Trouble for one it does not take."""
+        """These very parts as a post of that network, with what it counts. Raises UserError if it takes none."""
         ...
 
     def find(self, effect: Publish) -> Receipt | None:
@@ -235,7 +235,7 @@ class NoPublisher:
         return None
 
     def measure(self, network: str, parts: Sequence[str]) -> Post:
-        """Raises Trouble."""
+        """Raises UserError."""
         raise UserError(f"nothing is published on {network} here", "set it up in publishers of ralph.yml")
 
     def find(self, effect: Publish) -> Receipt | None:
@@ -263,11 +263,11 @@ class Inbox(Protocol):
         ...
 
     def read(self, cursor: str) -> tuple[tuple[ChatCommand, ...], str]:
-        """Orders since `cursor`, oldest first, and the next cursor. Raises Trouble."""
+        """Orders since `cursor`, oldest first, and the next cursor. Raises UserError."""
         ...
 
     def say(self, chat: int, text: str) -> None:
-        """Answer there, as plain text. Raises Trouble."""
+        """Answer there, as plain text. Raises UserError."""
         ...
 
 

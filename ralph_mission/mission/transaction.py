@@ -139,7 +139,7 @@ def _holder(house: TransactionContext, past: MemorySnapshot | None) -> str:
 
 
 def _check_position(house: TransactionContext, past: MemorySnapshot | None) -> None:
-    """Raises Trouble when forge and memory disagree; Lost when only because somebody was at work since we recalled."""
+    """Raises UserError when forge and memory disagree; Lost when only because somebody worked since we recalled."""
     try:
         gather.check_anchor(house.ports, past)
     except UserError:
@@ -209,7 +209,7 @@ class ExecutionResult:
 
 
 def execute_plan(this: Transaction, errand: ExecutionRequest, plan: Proposal) -> ExecutionResult:
-    """Do what a plan says, as far as it was not done before. Raises Lost before anything was done, Trouble."""
+    """Do what a plan says, as far as it was not done before. Raises Lost before anything was done, UserError."""
     known = this.house.store.records([*(effect.key for effect in plan.effects), *errand.also], this.past)
     left = remaining(plan.effects, known)
     decision = judge.judge(replace(plan, effects=left), _bench(this, left), errand.rules)

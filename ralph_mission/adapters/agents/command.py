@@ -69,7 +69,7 @@ class CommandAgent:
     def play(self, session: Session, stopped: Callable[[], bool]) -> AgentTurn:
         """One session in a fresh process; its whole group is gone when this returns or an interrupt leaves it.
 
-        Whatever the program does is a `failure` of the turn. Raises Trouble when it cannot be kept as far apart as
+        Whatever the program does is a `failure` of the turn. Raises UserError when it cannot be kept as far apart as
         `cage` wants.
         """
         place = self._place()

@@ -135,7 +135,7 @@ class ScriptedAgent:
 
 
 def load(place: Path) -> Script:
-    """The script in a file (.json, else TOML). Raises Trouble that names the file and the key."""
+    """The script in a file (.json, else TOML). Raises UserError that names the file and the key."""
     try:
         text = place.read_text("utf-8")
         value = json.loads(text) if place.suffix == ".json" else tomllib.loads(text)
@@ -145,7 +145,7 @@ def load(place: Path) -> Script:
 
 
 def script(value: object, where: str = "the script") -> Script:
-    """A script from what TOML or JSON gives: `{"hats": {name: [step, …]}}`. Raises Trouble for anything else."""
+    """A script from what TOML or JSON gives: `{"hats": {name: [step, …]}}`. Raises UserError for anything else."""
     try:
         return Play.model_validate(value).hats
     except ValidationError as error:

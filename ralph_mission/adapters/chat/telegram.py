@@ -55,7 +55,7 @@ class Bot:
     seconds: float = 10.0
 
     def ask(self, method: str, wait: int = 0, **fields: Any) -> Any:
-        """What `method` gives; sent once. Raises Refused, and Trouble when nobody knows what became of it."""
+        """What `method` gives; sent once. Raises Refused, and UserError when nobody knows what became of it."""
         from ralph_mission.adapters.http.networks import ask_network, open_session  # takes a while to load
 
         address = f"{self.api.rstrip('/')}/bot{self.token}/{method}"
@@ -169,7 +169,7 @@ class TelegramInbox:
 
 
 def read_updates(found: object) -> list[Update]:
-    """The updates of an answer, in order. Raises Trouble when it is none."""
+    """The updates of an answer, in order. Raises UserError when it is none."""
     if not isinstance(found, list):
         raise UserError("Telegram's answer is no list of updates", "look at TELEGRAM_API_URL", who="network")
     updates = [one for one in found if isinstance(one, dict) and type(one.get("update_id")) is int]

@@ -42,7 +42,7 @@ class Address:
 
 
 def read(said: str, variable: str) -> Address:
-    """An address as SQLAlchemy, libpq or Prisma write it. Raises Trouble that names the variable alone."""
+    """An address as SQLAlchemy, libpq or Prisma write it. Raises UserError that names the variable alone."""
     scheme, _, rest = said.strip().partition(":")
     if scheme.lower() in SQLITE and (path := _path(rest)):
         return Address("sqlite", path=path)
@@ -137,7 +137,7 @@ REACH = (
 
 
 def explain_error(error: BaseException, what: str) -> UserError:
-    """A Trouble that says who must act. `what` is ours, such as "table chains"."""
+    """A UserError that says who must act. `what` is ours, such as "table chains"."""
     origin = getattr(error, "orig", None) or error
     said = str(origin)
     code = getattr(origin, "sqlstate", None) or next((code for words, code in HINTS if re.search(words, said)), "")

@@ -147,7 +147,7 @@ PROBE = "ralph_may_write"
 
 
 def writable(engine: sa.Engine, caps: Caps, shapes: Sequence[Shape], schema: str) -> tuple[str, ...]:
-    """What was not refused, such as `DELETE on chains`; nothing for a role that may only read. Raises Trouble.
+    """What was not refused, such as `DELETE on chains`; nothing for a role that may only read. Raises UserError.
 
     The transaction says itself that it may write: a role that only has read-only as its habit is told too.
     """

@@ -26,7 +26,7 @@ class Schema:
 
     @classmethod
     def of(cls, files: Mapping[str, str], origin: str) -> Schema:
-        """Raises Trouble as `parse` does."""
+        """Raises UserError as `parse` does."""
         return cls(files, parse(files, origin))
 
 
@@ -34,7 +34,7 @@ class Schema:
 def open_database(
     backend: Backend, address: Address, schema: Schema | None, environment: Mapping[str, str]
 ) -> Iterator[Database]:
-    """A database, closed at the end. Raises Trouble."""
+    """A database, closed at the end. Raises UserError."""
     if backend == "prisma":
         if schema is None:
             raise UserError("the backend prisma needs a Prisma schema", "name it in prisma_schema")

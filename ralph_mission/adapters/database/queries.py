@@ -94,7 +94,7 @@ class Interest:
 class Database(Protocol):
     """A database that can be looked at and never written.
 
-    Raises Trouble (who="network" or "you") for everything that a database, a network or a settings file can
+    Raises UserError (who="network" or "you") for everything that a database, a network or a settings file can
     cause; what it says never holds an address, a user or a password.
     """
 

@@ -46,14 +46,14 @@ def engine(address: Address, caps: Caps) -> sa.Engine:
 
 @contextmanager
 def reading(engine: sa.Engine, caps: Caps, what: str) -> Iterator[sa.Connection]:
-    """A read-only transaction, rolled back at its end. Raises Trouble; `what` says in our words what was asked."""
+    """A read-only transaction, rolled back at its end. Raises UserError; `what` says in our words what was asked."""
     with _transaction(engine, caps, what, readonly=True) as connection:
         yield connection
 
 
 @contextmanager
 def trying(engine: sa.Engine, caps: Caps, what: str) -> Iterator[sa.Connection]:
-    """A transaction that may write and is rolled back all the same: for finding out what a role may. Raises Trouble."""
+    """A transaction that may write and is rolled back all the same: to find out what a role may. Raises UserError."""
     with _transaction(engine, caps, what, readonly=False) as connection:
         yield connection
 

@@ -90,7 +90,7 @@ class Catalog:
     origin: str = "the database"
 
     def shape(self, name: str) -> Shape:
-        """By model or table name, `schema.table` included. Raises Trouble when there is none, or several."""
+        """By model or table name, `schema.table` included. Raises UserError when there is none, or several."""
         for called in ("name", "place", "table"):
             found = [one for one in self.shapes if getattr(one, called) == name]
             if len(found) > 1:

@@ -23,7 +23,7 @@ from ralph_mission.errors import UserError
 def open_sql(address: Address, schema: Catalog | None = None, caps: Caps | None = None) -> Iterator[SqlDatabase]:
     """A database, closed at the end. `schema` is that of Prisma, which is then compared with what is there.
 
-    Raises Trouble when nobody answers.
+    Raises UserError when nobody answers.
     """
     caps = caps or Caps()
     connected = engine(address, caps)
@@ -55,14 +55,14 @@ class SqlDatabase:
 
     @property
     def encrypted(self) -> bool:
-        """Whether its connection speaks TLS. Raises Trouble when nobody answers."""
+        """Whether its connection speaks TLS. Raises UserError when nobody answers."""
         if self.address.kind != "postgresql":
             return False
         with reading(self.connected, self.caps, "its connection") as connection:
             return bool(connection.connection.driver_connection.pgconn.ssl_in_use)  # type: ignore[union-attr]  # open
 
     def reach(self) -> None:
-        """Raises Trouble when nobody answers."""
+        """Raises UserError when nobody answers."""
         with reading(self.connected, self.caps, "its version") as connection:
             connection.execute(sa.text("SELECT 1"))
 

@@ -89,7 +89,7 @@ class Bumps:
     def _moved(
         self, project: Project, bumps: Sequence[Bump], before: Contents, scratch: Path, deadline: float
     ) -> Contents:
-        """The files after these bumps. Raises Trouble for anything that is not exactly that."""
+        """The files after these bumps. Raises UserError for anything that is not exactly that."""
         if not all(bump.package.movable for bump in bumps):
             raise UserError("its digest has to change with it", "update it yourself")
         after = _tokens(project, bumps, before)
@@ -134,7 +134,7 @@ def _tokens(project: Project, bumps: Iterable[Bump], before: Contents) -> Conten
 
 
 def _believe(project: Project, bumps: Sequence[Bump], after: Contents, changes: Sequence[FileChange]) -> None:
-    """Raises Trouble unless exactly these packages moved, and nothing else is different."""
+    """Raises UserError unless exactly these packages moved, and nothing else is different."""
     texts = {path: content.decode(errors="replace") for path, content in after.items()}
     if not all(manifest_is_sound(change.path, texts[change.path]) for change in changes):
         raise UserError("the manifest could not be read afterwards", "change it yourself")

@@ -51,10 +51,10 @@ class CoderRun:
 Play = Callable[[Path, CodingTask], CoderRun]
 """Runs the loop in a folder, or goes on with the one that was left there.
 
-Raises KeyboardInterrupt; Trouble and OSError only before any session: whatever comes later has cost something.
+Raises KeyboardInterrupt; UserError and OSError only before any session: whatever comes later has cost something.
 """
 Check = Callable[[Patch], PatchVerification]
-"""The repository's own checks on a change, in a clean clone. Raises Trouble, OSError."""
+"""The repository's own checks on a change, in a clean clone. Raises UserError, OSError."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,7 +75,7 @@ class CommitTree:
 
 @dataclass(frozen=True, slots=True)
 class Fixer:
-    """One deterministic fixer. `kind` is the finding kind of its signals; `fixes` may raise Trouble."""
+    """One deterministic fixer. `kind` is the finding kind of its signals; `fixes` may raise UserError."""
 
     name: str
     kind: str

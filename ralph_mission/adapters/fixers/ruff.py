@@ -60,7 +60,7 @@ def version() -> str:
 
 
 def fixes(tree: CommitTree) -> Iterator[Fix]:
-    """One fix per Python file with safe fixes. Raises Trouble when ruff cannot run or read its configuration."""
+    """One fix per Python file with safe fixes. Raises UserError when ruff cannot run or read its configuration."""
     sources = {entry.path: text for entry, text in tree.texts(lambda path: path.endswith(".py"))}
     if not any(_is_python(path) for path in sources):
         return

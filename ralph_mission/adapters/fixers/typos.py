@@ -87,7 +87,7 @@ def version() -> str:
 
 
 def fixes(tree: CommitTree) -> Iterator[Fix]:
-    """One fix per file with misspellings. Raises Trouble when typos cannot run or read the repository's settings."""
+    """One fix per file with misspellings. Raises UserError when typos cannot run or read the repository's settings."""
     readable = ((entry, text) for entry, text in tree.texts(_is_wanted) if _is_utf8(entry.path))  # typos ends at others
     texts = {entry.path: (entry, text) for entry, text in readable if not is_generated(text)}
     settings = [entry.path for entry in tree.entries if entry.path in SETTINGS]
@@ -117,7 +117,7 @@ def run_typos(folder: Path, home: Path) -> dict[str, list[TyposHit]]:
     """What typos finds in the files below `folder`, by path. It writes nothing.
 
     Of settings it is given those at the top of the repository alone: they exclude files and allow words. Raises
-    Trouble when they cannot be read.
+    UserError when they cannot be read.
     """
     command = [own_tool("typos"), "--format", "json", "--isolated", "--hidden", "--no-ignore", "--no-check-filenames"]
     done = run_foreign(

@@ -58,7 +58,7 @@ class FixerObserver:
         return self.fixer.name
 
     def observe(self, gaze: ObservationContext) -> Observation:
-        """One signal per file. Raises Trouble when the fixer cannot run."""
+        """One signal per file. Raises UserError when the fixer cannot run."""
         started = time.monotonic()
         survey = self._remembered(gaze.head.sha) or self._fresh(gaze.head.sha, Path(gaze.scratch))
         signals = tuple(_signal(self.fixer, gaze.head.sha, fix) for fix in survey.fixes)
@@ -159,7 +159,7 @@ class Workbench:
     def verify(self, patch: Patch, scratch: str) -> PatchVerification:
         """Whether all commands pass with the patch; without commands nothing is run.
 
-        Raises Trouble when the base cannot be checked out, the patch names a path that git refuses, or the commands
+        Raises UserError when the base cannot be checked out, the patch names a path that git refuses, or the commands
         cannot be kept as far apart as is wanted.
         """
         if not self.commands:

@@ -2,7 +2,7 @@
 
 Answers about object ids are remembered. Missing history (a shallow clone) makes differences larger, never smaller.
 
-A definite no: nothing was done, and why. The bot gets it as a failed receipt, a person as Trouble.
+A definite no: nothing was done, and why. The bot gets it as a failed receipt, a person as UserError.
 
 From intended edits to a commit object. It is a function of the effect alone: doing it twice gives the same id.
 

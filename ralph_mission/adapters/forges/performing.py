@@ -21,7 +21,7 @@ def require_ready(effect: Effect) -> None:
 def find(effect: Effect, found: Callable[[Effect], Receipt | None]) -> Receipt | None:
     """What of `effect` is there as `found` tells it; None where what it is about is gone or refused, too.
 
-    Raises ValueError as `require_ready` does, Trouble.
+    Raises ValueError as `require_ready` does, UserError.
     """
     require_ready(effect)
     try:

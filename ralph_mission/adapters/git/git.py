@@ -150,7 +150,7 @@ class Git:
 
     @staticmethod
     def open(directory: Path) -> Git:
-        """The repository that `directory` is in. Raises Trouble when there is none."""
+        """The repository that `directory` is in. Raises UserError when there is none."""
         return _discover(Path(directory))
 
     @property

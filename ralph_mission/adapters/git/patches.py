@@ -161,12 +161,12 @@ Tree = Mapping[str, tuple[str, str]]
 
 
 def between(git: Git, base: str, head: str) -> Patch:
-    """What turned commit (or tree) `base` into `head`. Raises Trouble when an object is missing."""
+    """What turned commit (or tree) `base` into `head`. Raises UserError when an object is missing."""
     return Patch(git.resolve(base) or base, _changes(git, base, head))
 
 
 def from_diff(git: Git, diff: bytes) -> Patch:
-    """What a git or unified diff would make of HEAD. Raises Trouble when it does not apply.
+    """What a git or unified diff would make of HEAD. Raises UserError when it does not apply.
 
     A section that names an unsafe path, or a mode that git would quietly make another one, is never
     applied: it becomes a change by its own words, so that the rules can name it.
@@ -340,7 +340,7 @@ def _beyond_link(top: bytes, path: str) -> bool:
 
 
 def read_content(where: bytes, path: str, size: int) -> bytes:
-    """The bytes of a file that is no link. Raises Trouble when it is too large."""
+    """The bytes of a file that is no link. Raises UserError when it is too large."""
     if size > LARGEST:
         raise UserError(f"{path} has {size:,} bytes, too many to judge", "leave it out, or ignore it in .gitignore")
     with open(where, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW)) as file:

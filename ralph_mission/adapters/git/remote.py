@@ -44,7 +44,7 @@ class RepositoryPlace:
 
 
 def place(environ: Mapping[str, str]) -> RepositoryPlace:
-    """The repository that GITHUB_REPOSITORY, GITHUB_API_URL and GITHUB_TOKEN name. Raises Trouble (usage)."""
+    """The repository that GITHUB_REPOSITORY, GITHUB_API_URL and GITHUB_TOKEN name. Raises UserError (usage)."""
     repository = environ.get("GITHUB_REPOSITORY", "")
     if not REPOSITORY.fullmatch(repository) or repository.endswith("/.."):
         said = f"GITHUB_REPOSITORY is {repository!r}" if repository else "GITHUB_REPOSITORY is not set"
@@ -153,18 +153,18 @@ class Remote:
     _held: set[tuple[str, str]] = field(default_factory=set, repr=False, compare=False)  # by us: it is asked often
 
     def heads(self, *names: str) -> dict[str, str]:
-        """Branches by name (globs allowed; all without one) and the commits they point at. Raises Trouble."""
+        """Branches by name (globs allowed; all without one) and the commits they point at. Raises UserError."""
         wanted = [HEADS + name for name in names] or [f"{HEADS}*"]
         lines = self._ask("ls-remote", "--quiet", self.url, *wanted).decode("utf-8", "surrogateescape").split("\n")
         pairs = (line.partition("\t")[::2] for line in lines)  # a name may hold what ends a line elsewhere
         return {ref.removeprefix(HEADS): oid for oid, ref in pairs if ref.startswith(HEADS)}
 
     def head(self, branch: str) -> str:
-        """The commit a branch points at, "" when there is none. Raises Trouble."""
+        """The commit a branch points at, "" when there is none. Raises UserError."""
         return self.heads(branch).get(branch, "")
 
     def default(self) -> tuple[str, str]:
-        """Name and commit of the default branch. Raises Trouble when there is none."""
+        """Name and commit of the default branch. Raises UserError when there is none."""
         lines = self._ask("ls-remote", "--quiet", "--symref", self.url, "HEAD").decode("utf-8", "surrogateescape")
         name = re.search(r"^ref: refs/heads/(.+)\tHEAD$", lines, re.M)
         oid = re.search(r"^([0-9a-f]{40,64})\tHEAD$", lines, re.M)
@@ -179,7 +179,7 @@ class Remote:
     def fetch(self, wanted: Mapping[str, str]) -> None:
         """Bring commits here: ref on the server (`refs/heads/x`, `refs/pull/7/head`) -> commit it was seen at.
 
-        What is here already is not asked for again. Raises Trouble.
+        What is here already is not asked for again. Raises UserError.
         """
         wanted = {ref: oid for ref, oid in wanted.items() if (ref, oid) not in self._held}
         missing = [ref for ref, oid in wanted.items() if not self.has(oid)]
@@ -207,7 +207,7 @@ class Remote:
     def push(self, branch: str, new: str, old: str) -> bool:
         """Move `branch` from commit `old` ("": it must not exist) to `new`; False when it stood elsewhere.
 
-        Raises Denied when the server will never take it, Trouble when nobody could tell whether it did.
+        Raises Denied when the server will never take it, UserError when nobody could tell whether it did.
         """
         ref = HEADS + branch
         try:

@@ -17,7 +17,7 @@ EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 def without_steering(git: Git, base: str, head: str, steers: Callable[[str], bool] = steers_agents) -> str:
     """A commit with the files of `head`, but for those that steer agents: these are as at `base`.
 
-    Nothing points at it; it is `head` itself where there is nothing to put back. Raises Trouble when git cannot make
+    Nothing points at it; it is `head` itself where there is nothing to put back. Raises UserError when git cannot make
     one.
     """
     try:

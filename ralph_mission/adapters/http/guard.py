@@ -56,7 +56,7 @@ class Web(Protocol):
     def get(
         self, url: str, *, etag: str = "", modified: str = "", headers: Mapping[str, str] = NONE, cap: int = CAP
     ) -> WebAnswer:
-        """Ask for `url`, following redirects. Raises Trouble (`who` is network) for whatever a network can do."""
+        """Ask for `url`, following redirects. Raises UserError (`who` is network) for whatever a network can do."""
         ...
 
     def post(self, url: str, body: bytes, *, headers: Mapping[str, str] = NONE, cap: int = CAP) -> WebAnswer:
@@ -82,7 +82,7 @@ class GuardedWeb:
     `allow` are hosts ("wiki", with all their ports) or "host:port" that may be private: never from a page, and never
     by a redirect from a place that is not among them.
     `seconds` bound one question with all its hops; `permit` is asked before each hop, once its address
-    was found fit, and raises Trouble.
+    was found fit, and raises UserError.
     """
 
     allow: Collection[str] = ()
@@ -116,7 +116,7 @@ class GuardedWeb:
         return _answer(self._hop(there, "POST", headers, body, cap, time.monotonic() + self.seconds), there)
 
     def admit(self, url: str) -> None:
-        """Nothing, where `url` may be asked; nothing is sent. Raises Trouble as `get` does before it asks."""
+        """Nothing, where `url` may be asked; nothing is sent. Raises UserError as `get` does before it asks."""
         self._addresses(parse_address(url), time.monotonic() + self.seconds)
 
     def _hop(

@@ -19,7 +19,7 @@ def open_session(seconds: float, rewrite: Mapping[str, str] | None = None) -> Ht
 
 
 def ask_network(network: str, call: Callable[[], requests.Response]) -> requests.Response:
-    """What `call` gives. Raises Trouble when there is no answer."""
+    """What `call` gives. Raises UserError when there is no answer."""
     try:
         return call()
     except NoAnswer as error:
@@ -29,7 +29,7 @@ def ask_network(network: str, call: Callable[[], requests.Response]) -> requests
 def read_json(
     network: str, session: HttpSession, url: str, headers: Mapping[str, str] | None = None, **query: str
 ) -> Any:
-    """The document at an address. Raises Trouble."""
+    """The document at an address. Raises UserError."""
     answer = ask_network(network, lambda: session.get(url, headers=dict(headers or {}), params=query))
     if answer.status_code != 200:
         raise refusal(network, answer.status_code)

@@ -306,7 +306,7 @@ def _memory(memory: LoopMemory) -> MemoryFacts:
 
 
 def check_payload(value: JsonValue) -> str:
-    """The payload of an event as text. Raises Trouble when it is too long or cannot be read."""
+    """The payload of an event as text. Raises UserError when it is too long or cannot be read."""
     text = "" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     if len(text) > PAYLOAD or NO_TEXT.search(text):
         less = f"at most {PAYLOAD:,} characters that can be read, or name a file"

@@ -164,7 +164,7 @@ class Advisories:
     clock: Callable[[], float] = time.monotonic
 
     def about(self, subjects: Iterable[Subject]) -> Known:
-        """What is known against them. Raises Trouble when OSV cannot be asked."""
+        """What is known against them. Raises UserError when OSV cannot be asked."""
         until, wanted = self.clock() + self.seconds, sorted(set(subjects))
         named: list[tuple[Subject, str, str]] = []
         more = unasked = 0

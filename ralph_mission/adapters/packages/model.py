@@ -79,5 +79,5 @@ class Bumper(Protocol):
     """Who turns bumps into a change. Nothing of the repository is touched."""
 
     def bump(self, commit: str, bumps: tuple[Bump, ...], scratch: Path) -> Bumped:
-        """The change against `commit`. Raises Trouble when the commit cannot be read."""
+        """The change against `commit`. Raises UserError when the commit cannot be read."""
         ...

@@ -94,7 +94,7 @@ _QUOTED = 5
 
 
 def files_for_manager(files: Files) -> dict[str, bytes]:
-    """The files as a manager gets them. Raises Trouble for what leads to this machine's files or another registry."""
+    """The files as a manager gets them. Raises UserError for what leads to this machine's files or another registry."""
     for path, content in files.items():
         text = _text(path, content)
         if _is_settings(path):
@@ -107,7 +107,7 @@ def files_for_manager(files: Files) -> dict[str, bytes]:
 
 
 def addresses(files: Files) -> tuple[str, ...]:
-    """Every web address that a manager could take from them. Raises Trouble for what cannot be read for sure."""
+    """Every web address that a manager could take from them. Raises UserError for what cannot be read for sure."""
     kept = {path: _text(path, content) for path, content in files.items() if not _is_settings(path)}
     found = (url for path, text in kept.items() for said in _strings_in(path, text) for url in _urls(said))
     return tuple(dict.fromkeys(found))
@@ -121,7 +121,7 @@ def _is_settings(path: str) -> bool:
 
 
 def _one_registry(path: str, text: str) -> None:
-    """Raises Trouble for settings that name a registry of some packages alone: without them another would be asked."""
+    """Raises UserError for settings that name a registry of some packages alone: another would be asked."""
     lines = [line for line in text.splitlines() if "://" in line and line.lstrip()[:1] not in ("#", ";")]
     if len(lines) > 1 or not all(map(_OWN_REGISTRY.match, lines)):
         raise UserError(f"{path} names a registry of its own, and no settings are handed on", YOURSELF)
@@ -261,7 +261,7 @@ class Room:
     until: float = math.inf  # of `time.monotonic`; no step lasts longer
 
     def run(self, arguments: Sequence[str]) -> None:
-        """Raises Trouble when it fails, with the last line that it said."""
+        """Raises UserError when it fails, with the last line that it said."""
         done = self.ask(arguments)
         if done.code != 0:
             said = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
@@ -298,7 +298,7 @@ def scratch_project(
     seconds: float,
     until: float,
 ) -> Iterator[Room]:
-    """A room with these files, gone afterwards. Raises Trouble for what `handed` refuses."""
+    """A room with these files, gone afterwards. Raises UserError for what `handed` refuses."""
     with tempfile.TemporaryDirectory(prefix="packages-", dir=scratch) as own:
         folder = Path(own) / "files"
         for path, content in files_for_manager(files).items():
@@ -310,7 +310,7 @@ def scratch_project(
 def contents(git: Git, entries: Mapping[str, TreeEntry], project: Project) -> Contents:
     """Manifests, settings and the lock file: those in the folder of the lock file, and manifests below it.
 
-    Raises Trouble for one that is too large, which nobody could read instead.
+    Raises UserError for one that is too large, which nobody could read instead.
     """
     folder = posixpath.dirname(project.path)
     wanted = {*project.manifests, project.path}

@@ -46,7 +46,7 @@ class Channel(Protocol):
         ...
 
     def check(self) -> str:
-        """Who we are there, in words, by asking and changing nothing. Raises Trouble."""
+        """Who we are there, in words, by asking and changing nothing. Raises UserError."""
         ...
 
 
@@ -137,7 +137,7 @@ class OutboxFolder:
         return Receipt(key, "adopted", detail=f"id={found.name}") if found else None
 
     def check(self) -> str:
-        """Where it is. Raises Trouble where nothing can be written."""
+        """Where it is. Raises UserError where nothing can be written."""
         there = next(place for place in (self.folder, *self.folder.parents) if place.exists())
         if not there.is_dir() or not os.access(there, os.W_OK):
             raise UserError("the outbox cannot be written", f"mend the rights of {there}")

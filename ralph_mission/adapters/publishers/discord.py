@@ -45,7 +45,7 @@ class DiscordChannel:
         return None
 
     def check(self) -> str:
-        """The webhook's name. Raises Trouble."""
+        """The webhook's name. Raises UserError."""
         answer = ask(lambda: open_session(self.patience).request("GET", self.url))
         if not answer.ok or "id" not in answer.body:
             raise UserError(no("Discord", answer, _reason(answer), MENDS).detail, KEYS)
@@ -83,7 +83,7 @@ class DiscordChannel:
 
 
 def build(draw: Draw, environment: Mapping[str, str] = os.environ) -> DiscordChannel:
-    """Raises Unset without its secret, Trouble for an address that is no webhook's."""
+    """Raises Unset without its secret, UserError for an address that is no webhook's."""
     read_secrets(environment, NAMES, "discord")
     url = base(environment, NAMES[0], "")
     if not _WEBHOOK.fullmatch(url):

@@ -59,7 +59,7 @@ class Pressroom:
         return Wording(*key, posts, "; ".join(troubles), ready=template.ready and bool(posts))
 
     def measure(self, network: str, parts: Sequence[str]) -> Post:
-        """Raises Trouble for what the network does not take."""
+        """Raises UserError for what the network does not take."""
         return texts.measure_post(network, parts)
 
     def find(self, effect: Publish) -> Receipt | None:
@@ -98,7 +98,7 @@ class Pressroom:
     def _posts(
         self, template: Template, finding: Finding, facts: Mapping[str, Any]
     ) -> tuple[tuple[Post, ...], tuple[str, ...]]:
-        """What each network gets, and why another one gets nothing. Raises Trouble where the template fails."""
+        """What each network gets, and why another one gets nothing. Raises UserError where the template fails."""
         from ralph_mission.adapters.publishers import charts, templates  # Jinja2 takes a while to load
 
         said = templates.render(template.name, template.source, facts)

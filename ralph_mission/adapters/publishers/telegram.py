@@ -49,7 +49,7 @@ class TelegramChannel:
         return None
 
     def check(self) -> str:
-        """Which bot writes in which chat. Raises Trouble."""
+        """Which bot writes in which chat. Raises UserError."""
         bot = self._result(self._call("getMe")).get("username")
         chat = self._result(self._call("getChat", chat_id=self.chat))
         title = chat.get("title") or chat.get("username") or "a private chat"
@@ -99,7 +99,7 @@ class TelegramChannel:
 
 
 def build(draw: Draw, environment: Mapping[str, str] = os.environ) -> TelegramChannel:
-    """Raises Unset without its secrets, Trouble for what cannot be used."""
+    """Raises Unset without its secrets, UserError for what cannot be used."""
     token, chat = read_secrets(environment, NAMES, "telegram")
     if not token.replace(":", "").replace("-", "").replace("_", "").isalnum():
         raise UserError("TELEGRAM_BOT_TOKEN is no token of a bot", "copy it anew from @BotFather")

@@ -109,7 +109,7 @@ def _depth(loop: nodes.Node) -> int:
 
 
 def render(name: str, source: str, facts: Mapping[str, Value]) -> str:
-    """What the template says of these facts, without blanks around. Raises Trouble that names what is missing."""
+    """What the template says of these facts, without blanks around. Raises UserError that names what is missing."""
     said, length = [], 0
     try:
         for piece in _sandbox().from_string(source).generate(facts):

@@ -225,7 +225,7 @@ def units(text: str) -> int:
 
 
 def weight(text: str) -> int:
-    """What X counts. A text far beyond every limit is only measured roughly. Raises Trouble without the extra."""
+    """What X counts. A text far beyond every limit is only measured roughly. Raises UserError without the extra."""
     require_extra("x", "the length of posts on X needs")
     if len(text) > PLAIN:
         return len(text)
@@ -263,7 +263,7 @@ MEASURES: Mapping[str, tuple[int, Length]] = {
 
 
 def measure_post(network: str, parts: Sequence[str]) -> Post:
-    """These very parts as a post. Raises Trouble for what the network does not take."""
+    """These very parts as a post. Raises UserError for what the network does not take."""
     if network not in MEASURES:
         raise UserError(f"there is no network {network}", f"choose among {', '.join(MEASURES)}")
     limit, length = MEASURES[network]
@@ -281,7 +281,7 @@ def measure_post(network: str, parts: Sequence[str]) -> Post:
 def split_text(text: str, network: str) -> tuple[str, ...]:
     """The text as parts that the network takes, cut after sentences or words and counted, such as (1/3).
 
-    Raises Trouble for a word that is too long.
+    Raises UserError for a word that is too long.
     """
     limit, length = MEASURES[network]
     if length(text) <= limit:
@@ -295,7 +295,7 @@ def split_text(text: str, network: str) -> tuple[str, ...]:
 
 
 def _tear(word: str, room: int, length: Length) -> str:
-    """As much of a word as there is room for, in a script that has no blanks. Raises Trouble where it has letters."""
+    """As much of a word as there is room for, in a script that has no blanks. Raises UserError where it has letters."""
     whole = [match.span() for match in _ASCII.finditer(word)]
     ends = [match.end() for match in _CLUSTER.finditer(word)]
     ends = [end for end in ends if not any(begin < end < over for begin, over in whole)]

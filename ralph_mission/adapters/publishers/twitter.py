@@ -53,7 +53,7 @@ class TwitterChannel:
         return None
 
     def check(self) -> str:
-        """The user in whose name posts go out. Raises Trouble."""
+        """The user in whose name posts go out. Raises UserError."""
         client = self._client()
         answer = self._asked(lambda: client.get_me(user_auth=True))
         name = _data(answer).get("username")
@@ -114,7 +114,7 @@ class TwitterChannel:
 
 
 def build(draw: Draw, environment: Mapping[str, str] = os.environ) -> TwitterChannel:
-    """Raises Unset without its secrets, Trouble for an address that is none and without the extra."""
+    """Raises Unset without its secrets, UserError for an address that is none and without the extra."""
     keys = read_secrets(environment, NAMES, "twitter")
     require_extra("x", "posts on X need")
     return TwitterChannel(base(environment, "TWITTER_API_URL", USUAL), keys, draw)

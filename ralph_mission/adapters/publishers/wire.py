@@ -87,7 +87,7 @@ def _seconds(wait: object) -> float:
 
 
 def base(environment: Mapping[str, str], name: str, usual: str) -> str:
-    """Where a network's interface is: told by the environment, else its usual place. Raises Trouble."""
+    """Where a network's interface is: told by the environment, else its usual place. Raises UserError."""
     said = environment.get(name, "").strip().rstrip("/") or usual
     if not said.startswith(("https://", "http://")) or "@" in said or any(one.isspace() for one in said):
         raise UserError(f"{name} is no address", f"set {name} to one that begins with https://, or unset it")

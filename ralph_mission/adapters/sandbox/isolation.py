@@ -84,7 +84,7 @@ def enter_sandbox(
 ) -> Iterator[Inside]:
     """The command in its cage; `path` is the PATH it gets. Afterwards nothing runs there any more.
 
-    Raises Trouble when the level cannot be had.
+    Raises UserError when the level cannot be had.
     """
     argv = (*cage.wrap, *argv)
     if cage.level == "env":
@@ -124,8 +124,7 @@ def find_level(wanted: Level | None, environ: Mapping[str, str]) -> Found:
     """The level to insist on: `wanted` as the owner's configuration has it; where it says nothing (None), `bwrap`, or
     `env` on a machine that has none.
 
-    Raises Trouble when `bwrap` is asked for and cannot be had. On GitHub no agent runs at `env` unless the owner wrote
-    it: Trouble, who must act is the owner.
+    Raises UserError when `bwrap` is asked for and cannot be had, and on GitHub for `env` unless the owner wrote it.
     """
     if wanted == "env":
         return Found("env")
@@ -167,7 +166,7 @@ def of_checkout(
 ) -> Sandbox:
     """The cage for sessions in a checkout, with its repository where that lies elsewhere (a linked work tree).
 
-    Raises Trouble when git's configuration there holds a credential, which a session could read, and for a bare one.
+    Raises UserError when git's configuration there holds a credential, which a session could read, and for a bare one.
     """
     if level == "env":
         return OPEN

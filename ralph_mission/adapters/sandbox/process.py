@@ -80,7 +80,7 @@ def run_foreign(
     `allow` names variables of ours it may see. `timeout` in seconds; `output_cap` in bytes over
     both streams: reaching either ends the whole process group, and so does `stopped`, asked five times
     a second. Whoever is ended has `grace` seconds between TERM and KILL. `live` is given what comes in on
-    either stream, as it comes. A missing program gives code 127. `cage` keeps it further apart, or raises Trouble.
+    either stream, as it comes. A missing program gives code 127. `cage` keeps it further apart, or raises UserError.
     """
     arguments = ["/bin/sh", "-c", command] if isinstance(command, str) else list(command)
     with (

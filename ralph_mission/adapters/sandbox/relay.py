@@ -64,7 +64,7 @@ class Endpoint:
 
 
 def endpoint(url: str) -> Endpoint:
-    """The host of an address. Raises Trouble (usage) for one that is none, that would carry keys in clear, or cannot be
+    """The host of an address. Raises UserError (usage) for one that is none, would carry keys in clear, or cannot be
     offered inside: there, as here, a port below 1024 is root's."""
     parts = urlsplit(url)
     try:

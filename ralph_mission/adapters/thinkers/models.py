@@ -54,7 +54,7 @@ class Access:
 
 
 def access(model: str, environ: Mapping[str, str]) -> Access:
-    """What is needed to ask `provider:name`. Raises Trouble that names the missing key."""
+    """What is needed to ask `provider:name`. Raises UserError that names the missing key."""
     provider, _, name = model.partition(":")
     key, base = VARIABLES[provider]
     if not environ.get(key):
@@ -110,7 +110,7 @@ BY_STATUS = {
 
 @dataclass(frozen=True, slots=True)
 class ModelAsk:
-    """`asking.Ask` of a real provider. `access` may raise Trouble, which becomes the reason."""
+    """`asking.Ask` of a real provider. `access` may raise UserError, which becomes the reason."""
 
     access: Callable[[], Access]
     seconds: float

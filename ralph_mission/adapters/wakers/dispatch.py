@@ -35,7 +35,7 @@ class DispatchAnswer:
 
 
 Post = Callable[[str, dict[str, Any]], DispatchAnswer]
-"""Sends a JSON document to a path of the API (`/repos/o/n/dispatches`), once. May raise Trouble or OSError."""
+"""Sends a JSON document to a path of the API (`/repos/o/n/dispatches`), once. May raise UserError or OSError."""
 
 
 @dataclass(frozen=True, slots=True)

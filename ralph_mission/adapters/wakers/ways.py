@@ -205,7 +205,7 @@ HEARTBEAT = Way(
 def header_on_server(place: RepositoryPlace, branch: str, path: str) -> Header:
     """The header; an empty one when there is no memory yet or nobody can read it: the cycle then says what is wrong.
 
-    Raises Trouble when the server cannot be asked.
+    Raises UserError when the server cannot be asked.
     """
     with tempfile.TemporaryDirectory(prefix="ralph-wake-") as folder:
         here = Git(Path(folder), Path(folder), None)

@@ -19,7 +19,7 @@ def verdict(checks: Iterable[str], top: Path, seconds: float, cage: Sandbox = OP
     """Run shell commands in `top` one after another until one fails, each at most `seconds`, kept apart by `cage`.
 
     Each has a HOME that nobody has been in: start-up files that a session, or its code in a check, left in one would
-    judge the next. Raises Trouble when it cannot be kept as far apart as `cage` wants.
+    judge the next. Raises UserError when it cannot be kept as far apart as `cage` wants.
     """
     for check in checks:
         with tempfile.TemporaryDirectory(prefix="ralph-check-", ignore_cleanup_errors=True) as home:

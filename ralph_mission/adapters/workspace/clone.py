@@ -68,7 +68,7 @@ class Clone:
         return Git(self.folder / ".git", self.folder / ".git", self.folder)
 
     def make(self, commit: str) -> None:
-        """Have the files of `commit` ("" for none) where no clone stands yet. Raises Trouble."""
+        """Have the files of `commit` ("" for none) where no clone stands yet. Raises UserError."""
         if self.folder.is_dir() and not self.folder.is_symlink():
             return
         remove_any(os.fsencode(self.folder))
@@ -141,7 +141,7 @@ class Clone:
         return tuple(message for message in reversed(found) if message)
 
     def populate_submodules(self, objects: Objects, commit: str) -> None:
-        """Lay the files of submodules that the user has checked out into their folders. Raises Trouble, OSError."""
+        """Lay the files of submodules that the user has checked out into their folders. Raises UserError, OSError."""
         if self.git.work_tree is None:
             return
         entries = objects.entries(commit)

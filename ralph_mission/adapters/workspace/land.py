@@ -42,7 +42,7 @@ class Landing:
         """Bring a change to `branch` ("" for a detached HEAD); gives the commit it became there.
 
         The work tree goes along where the branch is checked out; the files of `exempt` paths are left to the caller,
-        whatever stands in them. Raises Trouble, with everything as it was.
+        whatever stands in them. Raises UserError, with everything as it was.
         """
         tip = branch or "HEAD"
         head, checked_out = self._stands(branch)

@@ -78,7 +78,7 @@ class WorkspaceApart(Workspace):
 
 @contextmanager
 def parts(git: Git, commit: str, names: Sequence[str], scratch: Path) -> Iterator[tuple[Part, ...]]:
-    """One clone of `commit` for each name, on a branch `work`; all are gone afterwards. Raises Trouble."""
+    """One clone of `commit` for each name, on a branch `work`; all are gone afterwards. Raises UserError."""
     base = git.resolve(commit)
     safe_paths.own(scratch).mkdir(parents=True, exist_ok=True)
     with ExitStack() as open_ones:

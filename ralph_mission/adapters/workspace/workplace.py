@@ -96,7 +96,7 @@ class Workspace:
 
     @_answered()
     def prepare(self) -> None:
-        """Have a clone at all. Nobody else may work in it. Raises Trouble."""
+        """Have a clone at all. Nobody else may work in it. Raises UserError."""
         self._stand()
         self.clone.make(self._at.head)
 
@@ -127,7 +127,7 @@ class Workspace:
         return self._marked
 
     def _stand(self) -> None:
-        """Know the branch and its files. Raises Trouble when the branch is gone."""
+        """Know the branch and its files. Raises UserError when the branch is gone."""
         at = position(self._git, self._branch)
         if self._at.head and not at.head:
             raise UserError(f"the branch {at.branch or 'HEAD'} is gone", "make it again, then go on with --continue")

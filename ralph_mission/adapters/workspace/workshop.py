@@ -34,7 +34,7 @@ def clone(
     """A folder below `scratch` with the files of `commit`, all or only `paths`; gone afterwards.
 
     HEAD is detached at the commit; `changes` stand in its index and in the files. Submodules are
-    empty folders, contents are those of the blobs. Raises Trouble when it cannot be checked out.
+    empty folders, contents are those of the blobs. Raises UserError when it cannot be checked out.
     """
     folder = Path(tempfile.mkdtemp(prefix="workshop-", dir=scratch)).resolve()
     try:
@@ -47,7 +47,7 @@ def clone(
 def check_out(git: Git, commit: str, folder: Path) -> Git:
     """The same at a path of the caller's, and it stays: the repository of the new clone. Half of one is never there.
 
-    Raises Trouble when it cannot be checked out.
+    Raises UserError when it cannot be checked out.
     """
     with clone(git, commit, folder.parent) as made:
         made.rename(folder)
@@ -58,7 +58,7 @@ def changed_since(folder: Path, commit: str, git: Git) -> Patch:
     """What really differs between `folder` and the tree of `commit`, read by content.
 
     New files count unless ignored. The clone's own `.git`, which foreign code could have changed,
-    is never asked: `git` is the repository that was cloned. Raises Trouble as `patches` does.
+    is never asked: `git` is the repository that was cloned. Raises UserError as `patches` does.
     """
     with tempfile.TemporaryDirectory(prefix="ralph-witness-") as place:
         witness = _borrowing(git, Git(Path(place), Path(place), folder))

@@ -10,7 +10,7 @@ from typing import Any
 from ralph_mission.errors import UserError
 
 Get = Callable[[str], tuple[int, Any]]
-"""Status and JSON of a read: "/labels" is below the repository, "//user" below the API. May raise Trouble."""
+"""Status and JSON of a read: "/labels" is below the repository, "//user" below the API. May raise UserError."""
 
 
 @dataclass(frozen=True, slots=True)

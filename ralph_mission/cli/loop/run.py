@@ -34,7 +34,7 @@ def mark_restarted(asked: RunOptions) -> RunOptions:
 
 
 def again(made: RunSetup) -> None:
-    """Become a new process; returns where somebody else starts it. Raises Trouble when the settings have changed."""
+    """Become a new process; returns where somebody else starts it. Raises UserError when the settings have changed."""
     made.unaltered()
     if os.environ.get(RESTART) != "exit":
         _replace_ourselves()
@@ -100,7 +100,7 @@ def run(as_json: bool, **options: Any) -> int:
 
 
 def play_run(asked: RunOptions, voice: PlainRunProgress) -> tuple[RunResult, RunSetup]:
-    """One run, and where it was; a task without stories is planned first. Raises Trouble."""
+    """One run, and where it was; a task without stories is planned first. Raises UserError."""
     from ralph_mission.app import teams
 
     story = teams.choose_team(asked)

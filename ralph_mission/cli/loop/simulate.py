@@ -59,7 +59,7 @@ def simulate(pattern: str, script: Path | None, keep: Path | None, as_json: bool
 
 
 def _find_script(pattern: str) -> tuple[str, dict[str, Any]]:
-    """Its proper name, and the script that is played when none is given. Raises Trouble."""
+    """Its proper name, and the script that is played when none is given. Raises UserError."""
     from ralph_mission.app import teams
     from ralph_mission.loop import simulation
     from ralph_mission.loop.hats import patterns

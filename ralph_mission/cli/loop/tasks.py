@@ -44,7 +44,7 @@ Said = tuple[str, dict[str, Any]]
 
 
 def do(deed: Callable[..., Said], repo: str | None, as_json: bool, **asked: Any) -> int:
-    """Do it in the checkout and print what it says. Raises Trouble; that of wrong usage ends with 64."""
+    """Do it in the checkout and print what it says. Raises UserError; that of wrong usage ends with 64."""
     try:
         text, document = deed(place.folder(Path(repo) if repo else None, os.environ), **asked)
     except UserError as trouble:
@@ -139,7 +139,7 @@ def guidance_list(where: Path) -> Said:
 
 
 def topic_of(topic: str) -> str:
-    """A topic as events may carry it. Raises Trouble for any other."""
+    """A topic as events may carry it. Raises UserError for any other."""
     if not TOPIC.fullmatch(topic):
         raise UserError(f"{topic!r} is no topic", "use words with dots, such as build.complete", usage=True)
     return topic

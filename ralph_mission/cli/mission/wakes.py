@@ -88,7 +88,7 @@ def wake(repo: Path, config: Path | None, now: str | None, review: bool, as_json
 
 
 def _review(repo: Path, config: Path | None, now: str | None, as_json: bool) -> int:
-    """Wake the review of our open pulls, each head once. Raises Trouble when GitHub refused it."""
+    """Wake the review of our open pulls, each head once. Raises UserError when GitHub refused it."""
     from ralph_mission.app.reviews import call_reviews
 
     called = call_reviews(repo, config, moment(now))
@@ -103,7 +103,7 @@ def _review(repo: Path, config: Path | None, now: str | None, as_json: bool) -> 
 
 
 def _send(repo: Path, config: Path | None, server: RepositoryPlace, header: Header, now: datetime) -> tuple[bool, str]:
-    """Whether a dispatch was sent, and what to say. Raises Trouble when GitHub refused it."""
+    """Whether a dispatch was sent, and what to say. Raises UserError when GitHub refused it."""
     from ralph_mission.adapters.files import atomic, locks
     from ralph_mission.adapters.wakers import ways
     from ralph_mission.adapters.wakers.dispatch import DispatchWaker

@@ -56,7 +56,7 @@ class ActionReference:
 def action_of(text: str | None, present: str = "") -> ActionReference | None:
     """`OWNER/NAME@COMMIT` as given; without one what this installation is, else what our workflow names already.
 
-    None: nobody here knows a commit, and a name is not invented. Raises Trouble (usage).
+    None: nobody here knows a commit, and a name is not invented. Raises UserError (usage).
     """
     if text is None:
         return installed_action() or _present_action(present)
@@ -149,7 +149,7 @@ def labels_in(present: str) -> tuple[str, ...]:
 
 
 def labels_of(text: str) -> tuple[str, ...]:
-    """A runner's labels, separated by commas or spaces. Raises Trouble (usage)."""
+    """A runner's labels, separated by commas or spaces. Raises UserError (usage)."""
     labels = tuple(re.split(r"[,\s]+", text.strip(", \t")))
     strange = [label for label in labels if not _LABEL.fullmatch(label)]
     if strange:

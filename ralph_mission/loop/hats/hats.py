@@ -31,7 +31,7 @@ COMMAND = re.compile(r"Bash\((.+?)(?::\*)?\)")
 
 
 def parse_hats(text: str, where: str) -> Found:
-    """The hat in a hat file's text, and warnings. Raises Trouble that names the file and the key."""
+    """The hat in a hat file's text, and warnings. Raises UserError that names the file and the key."""
     try:
         return from_toml(tomllib.loads(text), where)
     except (tomllib.TOMLDecodeError, RecursionError) as error:

@@ -137,7 +137,7 @@ ALIASES: Mapping[str, str] = {
 
 
 def find_pattern(name: str) -> HatPattern:
-    """The pattern of this name or alias. Raises Trouble that names the nearest."""
+    """The pattern of this name or alias. Raises UserError that names the nearest."""
     key = name.strip().lower().replace("_", "-")
     found = PATTERNS.get(ALIASES.get(key, key))
     if found is None:
@@ -178,7 +178,7 @@ PRESETS: Mapping[str, LoopPreset] = {
 
 
 def find_preset(name: str) -> LoopPreset:
-    """The preset of this name, or of a pattern's alias. Raises Trouble that names the nearest."""
+    """The preset of this name, or of a pattern's alias. Raises UserError that names the nearest."""
     key = name.strip().lower().replace("_", "-")
     found = PRESETS.get(ALIASES.get(key, key))
     if found is None:

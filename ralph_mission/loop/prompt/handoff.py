@@ -54,7 +54,7 @@ def marker(state: RunState, active: bool) -> Document:
 def read_handoff(document: object) -> Left:
     """What a handoff says; what is missing or of a wrong type in it counts as not said.
 
-    Raises Trouble when it does not even name its task.
+    Raises UserError when it does not even name its task.
     """
     said = document if isinstance(document, Mapping) else {}
     objective = _string(said, "original_prompt")

@@ -28,7 +28,7 @@ def update_readiness(tasks: Sequence[LoopTask]) -> Tasks:
 
 
 def find(tasks: Sequence[LoopTask], id: str) -> LoopTask:
-    """The task with this id. Raises Trouble when there is none."""
+    """The task with this id. Raises UserError when there is none."""
     found = next((task for task in tasks if task.id == id), None)
     if found is None:
         raise UserError(f"there is no task {id!r}", LIST)
@@ -41,7 +41,7 @@ def ready(tasks: Sequence[LoopTask]) -> Tasks:
 
 
 def add(tasks: Sequence[LoopTask], task: LoopTask) -> Tasks:
-    """The tasks with one more. Raises Trouble for what is no task, an id that is taken, needs that cannot be met."""
+    """The tasks with one more. Raises UserError for what is no task, an id that is taken, needs that cannot be met."""
     _check(task)
     if any(known.id == task.id for known in tasks):
         raise UserError(f"there is a task {task.id!r} already", LIST)
@@ -55,7 +55,7 @@ def add(tasks: Sequence[LoopTask], task: LoopTask) -> Tasks:
 
 def claim(tasks: Sequence[LoopTask], id: str, owner: str, dead: Callable[[str], bool]) -> tuple[Tasks, LoopTask]:
     """The tasks with one active for `owner`, and which. Without an id the first that is ready, then one whose owner
-    is `dead`. Raises Trouble when there is none, and for one that waits, is done, or is somebody's."""
+    is `dead`. Raises UserError when there is none, and for one that waits, is done, or is somebody's."""
     if id:
         return _give_task(tasks, _free(tasks, find(tasks, id), dead), owner)
     left = (task for task in tasks if task.status == "active" and dead(task.owner))
@@ -66,7 +66,7 @@ def claim(tasks: Sequence[LoopTask], id: str, owner: str, dead: Callable[[str], 
 
 
 def mark_done(tasks: Sequence[LoopTask], id: str) -> tuple[Tasks, LoopTask]:
-    """The tasks with this one done; once more changes nothing. Raises Trouble when it waits for others or failed."""
+    """The tasks with this one done; once more changes nothing. Raises UserError when it waits for others or failed."""
     task = find(tasks, id)
     if task.status == "pending":
         raise UserError(f"task {id!r} is not done: it {waits(tasks, task)}", f"first those; {LIST}")
@@ -76,7 +76,7 @@ def mark_done(tasks: Sequence[LoopTask], id: str) -> tuple[Tasks, LoopTask]:
 
 
 def mark_failed(tasks: Sequence[LoopTask], id: str) -> tuple[Tasks, LoopTask]:
-    """The tasks with this one failed; once more changes nothing. Raises Trouble when it is done."""
+    """The tasks with this one failed; once more changes nothing. Raises UserError when it is done."""
     task = find(tasks, id)
     if task.status == "done":
         raise UserError(f"task {id!r} is done", "add another task for what is left")

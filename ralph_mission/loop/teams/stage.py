@@ -161,7 +161,7 @@ def run_orchestration(
     papers: ArtifactStore,
     story: Callable[[Orchestration], RunEnding],
 ) -> RunResult:
-    """Run `order` as `story` tells it. Raises Trouble as `run` does."""
+    """Run `order` as `story` tells it. Raises UserError as `run` does."""
 
     def told(this: LoopRun) -> RunEnding:
         try:

@@ -25,7 +25,7 @@ ASKED = 1_500  # characters of a question with what belongs to it
 
 
 class RunningLoop(Protocol):
-    """The loop that runs in this checkout, if one does. Every call may raise Trouble and OSError."""
+    """The loop that runs in this checkout, if one does. Every call may raise UserError and OSError."""
 
     def progress(self) -> str:
         """How it fares, in some lines; "" when none runs."""
@@ -85,14 +85,14 @@ class Attendant:
     complaint: str = ""
 
     def attend(self, sleep: Callable[[float], None]) -> None:
-        """Look again and again, until interrupted. Raises Trouble for what no waiting mends."""
+        """Look again and again, until interrupted. Raises UserError for what no waiting mends."""
         failures = 0
         while True:
             failures = 0 if self.look() else failures + 1
             sleep(min(PAUSE * 2**failures, LONGEST_PAUSE))
 
     def look(self) -> bool:
-        """Hear, ask and tell, once; False when the chat or memory could not be had. Raises Trouble (usage)."""
+        """Hear, ask and tell, once; False when the chat or memory could not be had. Raises UserError (usage)."""
         try:
             self._hear()
             self._ask()

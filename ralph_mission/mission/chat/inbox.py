@@ -44,7 +44,7 @@ def apply_chat_commands(
 ) -> MemorySnapshot:
     """Memory once the orders that wait are obeyed. A chat that cannot be read is a line of the cycle, no more.
 
-    Raises Lost when somebody else's commit came first, Trouble when memory is not what it should be: nothing is
+    Raises Lost when somebody else's commit came first, UserError when memory is not what it should be: nothing is
     confirmed then, and all of it is read again.
     """
     if ports.inbox is None:

@@ -117,7 +117,7 @@ class WorkReport:
 def keep_working(worker: IssueWorker, limits: RunLimits | None = None) -> WorkReport:
     """Issue after issue, until interrupted or until `limits` over all of them are reached.
 
-    Raises Trouble for wrong usage or settings, which no waiting mends.
+    Raises UserError for wrong usage or settings, which no waiting mends.
     """
     told: set[tuple[int, str]] = set()
     began, sessions, usd = worker.now(), 0, 0.0
@@ -162,7 +162,7 @@ def _over(limits: RunLimits, per_issue: float, sessions: int, usd: float, second
 
 
 def work_once(worker: IssueWorker) -> WorkReport:
-    """One issue, or none. What dead runners left is put in order first. Raises Trouble."""
+    """One issue, or none. What dead runners left is put in order first. Raises UserError."""
     try:
         settled = tuple(finish.leftovers(worker.opened, worker.sleep))
     except Busy as busy:

@@ -124,7 +124,7 @@ def _end_work(opened: Open, sleep: Sleep, record: WorkRecord, played: WorkResult
 def _end(ours: WorkRecord, played: WorkResult, last: bool, this: Transaction) -> WorkRecord:
     """Write down what the loop came to; a change is announced and sent in the same stroke.
 
-    Raises Trouble while sending is stopped, unless this is the `last` time that it is tried.
+    Raises UserError while sending is stopped, unless this is the `last` time that it is tried.
     """
     found = this.record(ours.issue)
     if found is None or (found.holder, found.tries) != (ours.holder, ours.tries):

@@ -104,7 +104,7 @@ def _reworded_reviews(ports: CyclePorts, pull: Pull) -> frozenset[int]:
 
 
 def read_if_there(number: int, get: Callable[[int], T]) -> T | None:
-    """An issue or pull; None when somebody deleted it. Raises Trouble for any other reason."""
+    """An issue or pull; None when somebody deleted it. Raises UserError for any other reason."""
     try:
         return get(number)
     except Missing:

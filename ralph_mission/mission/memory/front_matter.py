@@ -55,7 +55,7 @@ def join(header: Header, body: str) -> str:
 
 
 def split(text: str) -> FrontMatter:
-    """The two parts of a memory file. Raises Trouble."""
+    """The two parts of a memory file. Raises UserError."""
     from ralph_mission.safety.front_matter import FrontMatterError, parse_front_matter
 
     try:
@@ -65,7 +65,7 @@ def split(text: str) -> FrontMatter:
 
 
 def read(found: FrontMatter) -> Header:
-    """The header of a front matter, migrated to our schema. Raises Trouble."""
+    """The header of a front matter, migrated to our schema. Raises UserError."""
     if not isinstance(found.value, dict):
         raise memory_error("has no settings in its front matter", 2)
     front = migrate(found.value)
@@ -83,7 +83,7 @@ def _exported(front: Mapping[str, Any]) -> str:
 
 
 def migrate(front: Front) -> Front:
-    """The front matter in our schema, one migration at a time. Raises Trouble when it is newer."""
+    """The front matter in our schema, one migration at a time. Raises UserError when it is newer."""
     schema = front.get("schema")
     if type(schema) is not int or schema < 0:
         raise memory_error("names no schema in its front matter")

@@ -45,7 +45,7 @@ _CYCLE = re.compile(r"### Cycle #(\d{1,18}) \(([^)]*)\)")
 
 
 def parse_memory(data: str | bytes) -> Memory:
-    """The value of a memory file, CRLF or not. Raises Trouble that names the line."""
+    """The value of a memory file, CRLF or not. Raises UserError that names the line."""
     text = _decode(data)
     front = front_matter.split(text)
     header = front_matter.read(front)
@@ -65,7 +65,7 @@ def parse_memory(data: str | bytes) -> Memory:
 
 
 def peek(data: str | bytes) -> Header:
-    """The front matter alone. Raises Trouble."""
+    """The front matter alone. Raises UserError."""
     return front_matter.read(front_matter.split(_decode(data)))
 
 
@@ -80,7 +80,7 @@ def people_sections(data: str | bytes) -> tuple[str, str] | None:
 
 
 def parse_notes(text: str) -> tuple[tuple[CompletedNote, ...], tuple[CycleNote, ...]]:
-    """What `render_notes` wrote, any number of times over. Raises Trouble."""
+    """What `render_notes` wrote, any number of times over. Raises UserError."""
     entries = list(_entries(((number, line.rstrip(" \t\r")) for number, line in enumerate(text.split("\n"), 1))))
     completed = tuple(_parse_completed(entry) for entry in entries if _FINISHED.fullmatch(entry.heading))
     return completed, tuple(_cycle(entry) for entry in entries if not _FINISHED.fullmatch(entry.heading))

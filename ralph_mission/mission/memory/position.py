@@ -27,7 +27,7 @@ def refuse(what: str) -> UserError:
 def check_position(
     position: Anchor | None, anchors: Iterable[Anchor | None], contains: Callable[[str], bool] | None = None
 ) -> None:
-    """Raises Trouble when memory at `position` (None: there is none) is not ahead of every anchor.
+    """Raises UserError when memory at `position` (None: there is none) is not ahead of every anchor.
 
     `contains` tells whether a commit is the position's own or one of its ancestors; where
     nobody can tell, lineage and serial have to do.

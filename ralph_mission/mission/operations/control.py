@@ -43,7 +43,7 @@ class Editable(Store, Protocol):
 
 
 def pause(store: Editable) -> None:
-    """Stop before the next effect. Raises Trouble when there is no memory to write it in."""
+    """Stop before the next effect. Raises UserError when there is no memory to write it in."""
     _set_paused(store, True)
 
 
@@ -69,7 +69,7 @@ def _present(store: Editable) -> MemorySnapshot:
 def resolve(store: Editable, key: str, sent: bool, number: int = 0) -> None:
     """A person says what became of an effect whose fate is unknown; `number`: the issue or remark it made.
 
-    Raises Trouble when there is no such effect, or when a cycle is running.
+    Raises UserError when there is no such effect, or when a cycle is running.
     """
     with store.exclusive() as ours:
         if not ours:

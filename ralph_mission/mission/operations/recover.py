@@ -49,7 +49,7 @@ HUSHED = timedelta(hours=24)  # what is seen by then may have been said in publi
 
 
 def recover_memory(store: Recoverable, forge: Forge, now: datetime, take_over: bool = False) -> Recovered:
-    """Rebuild memory and tell what became of it. Raises Trouble when a cycle is running here."""
+    """Rebuild memory and tell what became of it. Raises UserError when a cycle is running here."""
     with store.exclusive() as ours:
         if not ours:
             raise UserError("a cycle is running", "wait until it has ended")

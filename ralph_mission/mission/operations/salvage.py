@@ -66,11 +66,11 @@ class Recoverable(Store, Protocol):
     """A store that can show what is left of a memory and start it anew."""
 
     def repair(self) -> list[str]:
-        """Put right what cannot even be looked at; what was done, in words. Raises Trouble for what it cannot."""
+        """Put right what cannot even be looked at; what was done, in words. Raises UserError for what it cannot."""
         ...
 
     def salvage(self) -> Salvage:
-        """Everything that can still be read, trusted or not. Raises Trouble for what recovery cannot mend."""
+        """Everything that can still be read, trusted or not. Raises UserError for what recovery cannot mend."""
         ...
 
     def restart(self, batch: MemoryBatch, salvaged: Salvage) -> Anchor:
@@ -78,7 +78,7 @@ class Recoverable(Store, Protocol):
         ...
 
     def journal(self) -> Iterable[dict[str, Any]]:
-        """Every cycle's journal document, oldest first. Raises Trouble when one cannot be read."""
+        """Every cycle's journal document, oldest first. Raises UserError when one cannot be read."""
         ...
 
     def document(self) -> str:

@@ -51,12 +51,12 @@ LONGEST_PAUSE = 60  # minutes after failures in a row: 1, 2, 4 …
 USAGE = 2  # the exit code of a mistake that no waiting mends
 
 Gate = Callable[[], tuple[bool, datetime | None, str]]
-"""(due, when next, why), as `ralph due` answers. May raise Trouble."""
+"""(due, when next, why), as `ralph due` answers. May raise UserError."""
 
 
 @dataclass(frozen=True, slots=True)
 class WatchSetup:
-    """What watching needs from the world. `sleep` takes seconds; `cycle` and `gate` may raise Trouble."""
+    """What watching needs from the world. `sleep` takes seconds; `cycle` and `gate` may raise UserError."""
 
     clock: CycleClock
     sleep: Callable[[float], None]
@@ -68,7 +68,7 @@ class WatchSetup:
 def watch_cycles(watcher: WatchSetup, once: bool = False) -> None:
     """Cycle until interrupted; `once` ends after one cycle that ran to its end.
 
-    Raises Trouble for wrong usage or configuration, and with `once` for any other reason too.
+    Raises UserError for wrong usage or configuration, and with `once` for any other reason too.
     """
     failures, told = 0, LastLine()
     while True:
@@ -98,7 +98,7 @@ class LastLine:
 
 
 def _turn(watcher: WatchSetup, told: LastLine) -> tuple[CycleReport | None, LastLine]:
-    """One look at the gate, and a cycle when one is due. Raises Trouble."""
+    """One look at the gate, and a cycle when one is due. Raises UserError."""
     due, next_due_at, reason = watcher.gate()
     if due:
         report = watcher.cycle()

@@ -88,7 +88,7 @@ class _Course:
 
 
 def publish_once(publisher: PublishSetup, number: int) -> PublishReport:
-    """Publish what issue `number` shows, if somebody who may said yes to it. Raises Trouble, Missing for no issue."""
+    """Publish what issue `number` shows, if somebody who may said yes to it. Raises UserError, Missing for no issue."""
     try:
         return run_transaction(publisher.opened, publisher.sleep, partial(_publish, number), BRIEF)
     except Busy as busy:

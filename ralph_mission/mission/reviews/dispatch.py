@@ -20,7 +20,7 @@ from ralph_mission.mission.reviews import review
 from ralph_mission.mission.transaction import BRIEF, Busy, Open, Sleep, Transaction, commit_transaction, run_transaction
 
 Call = Callable[[int], Receipt]
-"""Asks for the review of a pull by its number; `failed` names why. Never raises Trouble."""
+"""Asks for the review of a pull by its number; `failed` names why. Never raises UserError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class CallReport:
 
 
 def call_due_reviews(opened: Open, sleep: Sleep, send: Call) -> CallReport:
-    """Wake the review of every pull of ours whose head nobody was called for. Raises Trouble."""
+    """Wake the review of every pull of ours whose head nobody was called for. Raises UserError."""
     try:
         return run_transaction(opened, sleep, partial(_call, send), BRIEF)
     except Busy as busy:

@@ -181,11 +181,11 @@ class PullReader(Protocol):
     """Looks at a pull, and has an agent review it in a clone that is thrown away."""
 
     def look(self, base: str, head: str) -> PullView:
-        """The view of commit `head` from the tip `base` of its base branch. Raises Trouble."""
+        """The view of commit `head` from the tip `base` of its base branch. Raises UserError."""
         ...
 
     def read(self, job: ReviewJob) -> ReviewerAnswer:
-        """The reviewer's answer, with what it may have cost. Raises Trouble before any session; an interrupt passes
+        """The reviewer's answer, with what it may have cost. Raises UserError before any session; an interrupt passes
         through."""
         ...
 
@@ -204,7 +204,7 @@ class ReviewSetup:
 def review_once(reviewer: ReviewSetup, number: int, force: bool = False) -> ReviewReport:
     """Review one pull, unless its head was reviewed before; `force` reads it again.
 
-    Raises Trouble: usage for a pull that Ralph did not make, Missing for one that is not there.
+    Raises UserError: usage for a pull that Ralph did not make, Missing for one that is not there.
     """
     with ExitStack() as held:
         try:

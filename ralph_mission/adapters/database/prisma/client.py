@@ -29,7 +29,7 @@ def open_prisma(
     environment: Mapping[str, str],
     caps: Caps | None = None,
 ) -> Iterator[PrismaDatabase]:
-    """A database, closed at the end. `files` are the texts that `schema` was parsed from. Raises Trouble."""
+    """A database, closed at the end. `files` are the texts that `schema` was parsed from. Raises UserError."""
     caps = caps or Caps()
     if address.kind != "postgresql":
         raise UserError("the backend prisma asks PostgreSQL alone", "take the backend sqlalchemy")
@@ -57,7 +57,7 @@ class PrismaDatabase:
             return f"Prisma 5.17.0, its engine in WebAssembly on Node.js {self.tools.node.version(Path(scratch))}"
 
     def describe(self, interest: Interest) -> Catalog:
-        """See `queries.Database`. Raises Trouble for what this client cannot ask.
+        """See `queries.Database`. Raises UserError for what this client cannot ask.
 
         That is an owner's own SQL, whose decimals it would round, and names with a quotation mark.
         """
@@ -96,7 +96,7 @@ class PrismaDatabase:
 
 
 def _askable(shape: Shape) -> None:
-    """Raises Trouble for a name that the engine would put into its SQL as it stands, and so would end it there."""
+    """Raises UserError for a name that the engine would put into its SQL as it stands, and so would end it there."""
     through = [one.through.table for one in shape.relations if one.through]
     for name in (shape.schema, shape.table, *(one.column for one in shape.columns), *through):
         if '"' in name:

@@ -33,7 +33,7 @@ UNREAD = "P2023"
 
 @contextmanager
 def connect_worker(tools: Tools, address: Address, caps: Caps, encrypted: bool = False) -> Iterator[PrismaWorker]:
-    """A client, ended with all that belongs to it. Raises Trouble when its engine does not come up.
+    """A client, ended with all that belongs to it. Raises UserError when its engine does not come up.
 
     `encrypted`: whether libpq came to speak TLS where its address leaves that open.
     """
@@ -87,11 +87,11 @@ class PrismaWorker:
     caps: Caps
 
     def start(self) -> None:
-        """Raises Trouble when the engine does not come up."""
+        """Raises UserError when the engine does not come up."""
         self._line({}, START, "the engine")
 
     def ask(self, call: ClientCall, what: str) -> Any:
-        """Raises Trouble; `what` says in our words what was asked."""
+        """Raises UserError; `what` says in our words what was asked."""
         asked = {"model": call.model, "method": call.method, "arguments": call.arguments, "select": call.select}
         said = self._line(asked, self.caps.seconds + self.caps.lock_seconds + LATE, what)
         if "error" in said:
@@ -129,7 +129,7 @@ class PrismaWorker:
 
 
 def _await(selector: selectors.BaseSelector, deadline: float, what: str) -> None:
-    """Until there is something to read. Raises Trouble when it takes too long, or when nobody wants it any more."""
+    """Until there is something to read. Raises UserError when it takes too long, or when nobody wants it any more."""
     stopped = STOPPED.get() or (lambda: False)
     while not selector.select(min(ASKED_EVERY, max(0.0, deadline - time.monotonic()))):
         if stopped():

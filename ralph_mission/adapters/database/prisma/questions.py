@@ -29,7 +29,7 @@ ELSE = "take the backend sqlalchemy"
 def prisma_url(address: Address, caps: Caps, native: bool, encrypted: bool) -> str:
     """The address with what every session has to be: read-only, impatient, in UTC, on one connection.
 
-    `encrypted`: what libpq came to with the same address. Raises Trouble for a check that an engine cannot make.
+    `encrypted`: what libpq came to with the same address. Raises UserError for a check that an engine cannot make.
     """
     parts = urlsplit(address.url)
     asked = dict(parse_qsl(parts.query))
@@ -134,7 +134,7 @@ class QueryTranslator:
         return ClientCall(self.names.model(shape), "find_many", arguments, tuple(self._selected(shape, paths)))
 
     def picked(self, query: Query, answer: Answer) -> Answer:
-        """The first row of each group; of ungrouped ones all. Raises Trouble when too many share the first place."""
+        """The first row of each group; of ungrouped ones all. Raises UserError when too many share the first place."""
         if not query.first_of:
             return answer
         if len(answer) >= SERIES:
@@ -191,7 +191,7 @@ class QueryTranslator:
         return ClientCall(self.names.model(far), "group_by", {"by": theirs, "where": both}, (*theirs, number))
 
     def made(self, query: Query, one: Aggregate, answer: Answer, numbers: Answer) -> Iterator[Value]:
-        """One for each row of `answer`. Raises Trouble where there is too much to be added up here."""
+        """One for each row of `answer`. Raises UserError where there is too much to be added up here."""
         shape = self.catalog.shape(query.source)
         relation, far = self._relation(shape, one.relation)
         ours = [self.names.field(shape, near) for near, _ in relation.pairs]
@@ -305,7 +305,7 @@ def _enum(column: Column, raw: Any) -> Value:
 
 
 def _graphql_value(column: Column, value: Value) -> Any:
-    """A value as GraphQL takes it. Raises Trouble for a text that the client would change."""
+    """A value as GraphQL takes it. Raises UserError for a text that the client would change."""
     if column.type == "enum":
         places = {name: value_name(place) for place, (name, _) in enumerate(column.values)}
         return places.get(str(value), str(value))

@@ -74,7 +74,7 @@ class SchemaBlock:
 
 
 def blocks(text: str, source: str) -> tuple[SchemaBlock, ...]:
-    """What a file declares; data sources and generators are passed over. Raises Trouble with the line."""
+    """What a file declares; data sources and generators are passed over. Raises UserError with the line."""
     if len(text) > LARGEST:
         raise UserError(f"{source} is longer than {LARGEST:,} characters", "name a smaller schema")
     reader = _Reader(list(_tokens(text, source)), source)
@@ -256,7 +256,7 @@ SCALARS: Mapping[str, Type] = {
 
 
 def parse(files: Mapping[str, str], origin: str) -> Catalog:
-    """The tables of a schema, by texts of its files. Raises Trouble that names the file and the line, or the field.
+    """The tables of a schema, by texts of its files. Raises UserError that names the file and the line, or the field.
 
     `origin` is how complaints call the whole. Views are tables too; a field of an embedded `type` is a column
     of type `other`.

@@ -72,7 +72,7 @@ def cache(environment: Mapping[str, str]) -> Path:
 
 
 def prepare_tools(schema: str, environment: Mapping[str, str]) -> Tools:
-    """Installed and generated, each once: the packages per lock file, the client per schema. Raises Trouble."""
+    """Installed and generated, each once: the packages per lock file, the client per schema. Raises UserError."""
     if importlib.util.find_spec("prisma") is None:
         raise UserError("the Prisma client for Python is not installed", INSTALL)
     place = _private(cache(environment))

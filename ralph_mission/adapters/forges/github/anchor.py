@@ -46,7 +46,7 @@ class AnchorIssue:
         return is_issue and reading.actor(wire.user).id == self.us().id
 
     def read(self) -> Anchor | None:
-        """The position it tells. Raises Trouble when there is one that cannot be read."""
+        """The position it tells. Raises UserError when there is one that cannot be read."""
         wire = self._found()
         if wire is None:
             return None

@@ -190,11 +190,11 @@ class Api:
     # --- reading
 
     def get(self, path: str, fresh: bool = False) -> Any:
-        """The JSON at a path, `fresh` without asking whether what is kept still holds. Raises Absent, Trouble."""
+        """The JSON at a path, `fresh` without asking whether what is kept still holds. Raises Absent, UserError."""
         return self._page(self._below(path), fresh).body
 
     def pages(self, path: str, fresh: bool = False) -> Iterator[list[Any]]:
-        """The pages of a list, as far as they are asked for. Raises Absent, Trouble."""
+        """The pages of a list, as far as they are asked for. Raises Absent, UserError."""
         below, seen = self._below(path), set[str]()
         while below:
             if below in seen or len(seen) == LONGEST:
@@ -213,7 +213,7 @@ class Api:
         return [item for page in self.pages(path, fresh) for item in page]
 
     def ask(self, query: str) -> Any:
-        """The `data` of a GraphQL query, which must only read. Raises Trouble."""
+        """The `data` of a GraphQL query, which must only read. Raises UserError."""
         answer = self._persist("POST", self._wire.graphql, {"query": query})
         body = answer.body
         if not answer.ok or not isinstance(body, dict) or not isinstance(body.get("data"), dict):
@@ -236,7 +236,7 @@ class Api:
         return page
 
     def _persist(self, method: str, place: str, body: Any = None, etag: str = "") -> ApiAnswer:
-        """A read's answer, after as much patience as is due. Raises Trouble."""
+        """A read's answer, after as much patience as is due. Raises UserError."""
         delays = iter(BACK_OFF)
         while True:
             try:

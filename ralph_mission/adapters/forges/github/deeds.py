@@ -67,7 +67,7 @@ class GitHubEffects:
 
     @singledispatchmethod
     def found(self, effect: Effect) -> Receipt | None:
-        """What of `effect` is there already: an adopted receipt. Raises Refused, Trouble."""
+        """What of `effect` is there already: an adopted receipt. Raises Refused, UserError."""
         raise ValueError(f"unknown effect {effect!r}")
 
     @found.register
@@ -144,7 +144,7 @@ class GitHubEffects:
 
     @singledispatchmethod
     def do(self, effect: Effect) -> Receipt:
-        """Do what is not there yet. Raises Refused, Doubt, Trouble."""
+        """Do what is not there yet. Raises Refused, Doubt, UserError."""
         raise ValueError(f"unknown effect {effect!r}")
 
     @do.register

@@ -1,4 +1,4 @@
-"""Who changed words that stand on GitHub after they were written: only GraphQL tells. Another shape is Trouble.
+"""Who changed words that stand on GitHub after they were written: only GraphQL tells. Another shape is UserError.
 
 Whoever may write may edit what others wrote. REST tells of a comment when it was updated, of a review's text nothing.
 """
@@ -33,7 +33,7 @@ AT_ONCE = 100
 
 
 def of_issue(api: Api, number: int) -> tuple[BodyEdit, ...]:
-    """The last change of an issue's title and those of its text. Raises Trouble.
+    """The last change of an issue's title and those of its text. Raises UserError.
 
     Whoever changes a text after somebody else keeps most of it, and may only have ticked a box.
     """
@@ -44,7 +44,7 @@ def of_issue(api: Api, number: int) -> tuple[BodyEdit, ...]:
 
 
 def own_reviews(api: Api, number: int) -> frozenset[int]:
-    """The reviews of a pull, of the last 50, whose every word, on lines too, is their author's. Raises Trouble."""
+    """The reviews of a pull, of the last 50, whose every word, on lines too, is their author's. Raises UserError."""
     told = read(_OfPull, api.ask(REVIEWS % (*_place(api), number))).repository.pullRequest.reviews.nodes
     return frozenset(
         one.fullDatabaseId for one in told if _own(one) and one.comments.whole and all(map(_own, one.comments.nodes))
@@ -52,7 +52,7 @@ def own_reviews(api: Api, number: int) -> frozenset[int]:
 
 
 def never_edited(api: Api, nodes: Sequence[str]) -> frozenset[str]:
-    """Which of these comments (node ids) nobody ever edited. Raises Trouble."""
+    """Which of these comments (node ids) nobody ever edited. Raises UserError."""
     return frozenset(
         one for start in range(0, len(nodes), AT_ONCE) for one in _unedited_nodes(api, nodes[start : start + AT_ONCE])
     )

@@ -62,17 +62,17 @@ class GitHubForge:
     # --- who
 
     def identity(self) -> Actor:
-        """The account of the token. Raises Trouble."""
+        """The account of the token. Raises UserError."""
         return self.people.us()
 
     def may_approve(self, actor: Actor) -> bool:
-        """Whether the account with this very id may write. Never a bot, never ourselves. Raises Trouble."""
+        """Whether the account with this very id may write. Never a bot, never ourselves. Raises UserError."""
         return self.people.may_write(actor)
 
     # --- branches
 
     def default_branch(self) -> Branch:
-        """The branch that pulls are merged into; its commit is here afterwards. Raises Trouble."""
+        """The branch that pulls are merged into; its commit is here afterwards. Raises UserError."""
         return self.threads.once("default branch", self._default)
 
     def _default(self) -> Branch:
@@ -81,13 +81,13 @@ class GitHubForge:
         return Branch(name, sha)
 
     def branch(self, name: str) -> str:
-        """The commit a branch points at now; "" when it does not exist. Raises Trouble."""
+        """The commit a branch points at now; "" when it does not exist. Raises UserError."""
         return self.remote.head(name)
 
     # --- issues and pulls
 
     def issues(self, state: str = "open", labels: Sequence[str] = ()) -> tuple[Issue, ...]:
-        """Issues that have all of `labels`, lowest number first, without the standing one. Raises Trouble."""
+        """Issues that have all of `labels`, lowest number first, without the standing one. Raises UserError."""
         wanted = frozenset(labels)
         wires = sorted(self._issues(state, wanted), key=lambda wire: wire.number)
         return tuple(reading.issue(wire) for wire in wires if wanted <= reading.names(wire.labels))
@@ -105,7 +105,7 @@ class GitHubForge:
         return [wire for wire in found.values() if not self.standing.is_it(wire)]
 
     def issue(self, number: int) -> Issue:
-        """One issue with its remarks and label events. Raises Missing, Trouble."""
+        """One issue with its remarks and label events. Raises Missing, UserError."""
         wire = self.threads.thread(number)
         if wire.pull_request is not None:
             raise Missing(f"there is no issue #{number}: it is a pull", "look at it as a pull")
@@ -113,15 +113,15 @@ class GitHubForge:
         return reading.issue(wire, reading.remarks(threads.remarks(told)), reading.events(threads.events(told)))
 
     def edits(self, number: int) -> tuple[BodyEdit, ...]:
-        """The last change of an issue's title and those of its text. Raises Trouble."""
+        """The last change of an issue's title and those of its text. Raises UserError."""
         return editing.of_issue(self.api, number)
 
     def own_reviews(self, number: int) -> frozenset[int]:
-        """The reviews of a pull whose every word is their author's. Raises Trouble."""
+        """The reviews of a pull whose every word is their author's. Raises UserError."""
         return editing.own_reviews(self.api, number)
 
     def pulls(self, state: str = "open") -> tuple[Pull, ...]:
-        """Pulls, lowest number first: the open ones, and at least those closed in the last 7 days. Raises Trouble."""
+        """Pulls, lowest number first: the open ones, and at least those closed in the last 7 days. Raises UserError."""
         wires = [
             wire
             for _, wire in sorted(self.threads.pulls().items())
@@ -137,7 +137,7 @@ class GitHubForge:
         return wire.closed_at is None or self.now() - wire.closed_at <= RECENT
 
     def pull(self, number: int) -> Pull:
-        """One pull with reviews, remarks, commits and events. Raises Missing, Trouble."""
+        """One pull with reviews, remarks, commits and events. Raises Missing, UserError."""
         listed: PullWire | None = self.threads.memory.get("pulls", {}).get(number)
         wire = listed if listed is not None and listed.state == "open" else self.threads.pull(number)
         default = self.default_branch()
@@ -167,7 +167,7 @@ class GitHubForge:
         self.threads.forget()
 
     def pulse(self, since: datetime) -> Pulse:
-        """Stars now; since then pulls merged (of the last 7 days), issues opened and closed. Raises Trouble."""
+        """Stars now; since then pulls merged (of the last 7 days), issues opened and closed. Raises UserError."""
         stars = self.threads.repository().get("stargazers_count")
         closed = self._closed_since(since)
         every = {wire.number: wire for wire in (*self._work(self.threads.open().values()), *closed)}
@@ -186,7 +186,7 @@ class GitHubForge:
     # --- our own things
 
     def anchor(self) -> Anchor | None:
-        """The memory position that the standing issue tells. Raises Trouble."""
+        """The memory position that the standing issue tells. Raises UserError."""
         return self.standing.read()
 
     def set_anchor(self, anchor: Anchor) -> None:

@@ -43,7 +43,7 @@ class Heads:
         self.fetch(self._missing(wanted))
 
     def fetch(self, wanted: Mapping[str, str]) -> None:
-        """Fetch refs, but for those that are not there. Raises Trouble."""
+        """Fetch refs, but for those that are not there. Raises UserError."""
         left = dict(wanted)
         while left:
             try:
@@ -110,13 +110,13 @@ class People:
     _authority: dict[int, bool] = field(default_factory=dict)
 
     def us(self) -> Actor:
-        """The account of the token. Raises Trouble."""
+        """The account of the token. Raises UserError."""
         if self._us is None:
             self._us = self._user() or self._viewer()
         return self._us
 
     def may_write(self, actor: Actor, fresh: bool = False) -> bool:
-        """Whether the account with this very id may write. Never a bot, never ourselves. Raises Trouble."""
+        """Whether the account with this very id may write. Never a bot, never ourselves. Raises UserError."""
         if fresh or actor.id not in self._authority:
             self._authority[actor.id] = self._asked(actor, fresh)
         return self._authority[actor.id]

@@ -1,6 +1,6 @@
 """The labels of ours, as they look where nobody has made them yet. Upper and lower case are the same to GitHub.
 
-GitHub's JSON as nouns of the mission. An unexpected shape is Trouble with GitHub, never a KeyError.
+GitHub's JSON as nouns of the mission. An unexpected shape is UserError with GitHub, never a KeyError.
 
 A null user is the ghost account, which stands for people who left. Times are to the second, so that
 what happened within one is told apart by its id, which grows.
@@ -202,7 +202,7 @@ class RuleWire(WireModel):
 
 
 def read(kind: type[T], data: Any) -> T:
-    """JSON as one of the types above, or a tuple of them. Raises Trouble when it is something else."""
+    """JSON as one of the types above, or a tuple of them. Raises UserError when it is something else."""
     adapter: TypeAdapter[T] = _adapter(kind)  # type: ignore[arg-type]  # every type is hashable
     try:
         return adapter.validate_python(data)

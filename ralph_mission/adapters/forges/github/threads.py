@@ -63,7 +63,7 @@ class Threads:
         return self.once("open", lambda: _by_number(self.issues(state="open", direction="asc")))
 
     def issues(self, **filters: str) -> Iterator[IssueWire]:
-        """Issues and pulls that match, page by page. Raises Trouble."""
+        """Issues and pulls that match, page by page. Raises UserError."""
         query = urlencode({"sort": "created", "per_page": "100", **filters})
         for page in self._listed(f"/issues?{query}"):
             yield from reading.read(tuple[IssueWire, ...], page)
@@ -75,7 +75,7 @@ class Threads:
                 yield wire
 
     def thread(self, number: int, fresh: bool = False) -> IssueWire:
-        """One issue, or pull seen as one. Raises Missing, Trouble."""
+        """One issue, or pull seen as one. Raises Missing, UserError."""
         known = self.memory.get("open", {}).get(number)
         if known is not None and not fresh:
             found: IssueWire = known
@@ -122,7 +122,7 @@ class Threads:
         return tuple(wire for wire in wires if wire.head.ref == branch and wire.ours)
 
     def pull(self, number: int, fresh: bool = False) -> PullWire:
-        """One pull as it is told alone. Raises Missing, Trouble."""
+        """One pull as it is told alone. Raises Missing, UserError."""
         return reading.read(PullWire, self.one(f"/pulls/{number}", f"pull #{number}", fresh))
 
     # --- details
@@ -132,7 +132,7 @@ class Threads:
     ) -> Mapping[str, list[Any]]:
         """Events, comments and (`reviewed`) reviews of a thread that was `changed` last then, all as JSON.
 
-        `comments`: how many there are, None where the list did not say. Raises Missing, Trouble.
+        `comments`: how many there are, None where the list did not say. Raises Missing, UserError.
         """
         kept = self.api.kept.get(f"details {number}")
         if isinstance(kept, dict) and self._holds(number, kept, changed, comments):
@@ -188,12 +188,12 @@ class Threads:
         return found
 
     def comments(self, number: int, fresh: bool = False) -> tuple[CommentWire, ...]:
-        """All comments, oldest first. Raises Missing, Trouble."""
+        """All comments, oldest first. Raises Missing, UserError."""
         raw = self._of(number, "comments", fresh)
         return tuple(sorted(reading.read(tuple[CommentWire, ...], raw), key=lambda wire: (wire.created_at, wire.id)))
 
     def reviews(self, number: int, fresh: bool = False) -> tuple[ReviewWire, ...]:
-        """All reviews. Raises Missing, Trouble."""
+        """All reviews. Raises Missing, UserError."""
         return reading.read(tuple[ReviewWire, ...], self._of(number, "reviews", fresh))
 
     def _of(self, number: int, part: str, fresh: bool) -> list[Any]:
@@ -203,7 +203,7 @@ class Threads:
             raise self.missing(f"issue or pull #{number}", absent) from None
 
     def one(self, path: str, what: str, fresh: bool = False) -> Any:
-        """The JSON of one thing. Raises Missing when there certainly is none, Trouble."""
+        """The JSON of one thing. Raises Missing when there certainly is none, UserError."""
         try:
             return self.api.get(path, fresh)
         except Absent as absent:
@@ -216,7 +216,7 @@ class Threads:
         return Missing(f"{gone} {what}", f"look at {self.api.place.page}")
 
     def repository(self) -> Mapping[str, Any]:
-        """What GitHub tells of the repository itself. Raises Trouble when the token does not see it."""
+        """What GitHub tells of the repository itself. Raises UserError when the token does not see it."""
         try:
             body = self.once("repository", lambda: self.api.get(""))
         except Absent:

@@ -39,7 +39,7 @@ def tips(git: Git) -> dict[str, str]:
 
 
 def default_branch(git: Git, configured: str = "") -> Branch:
-    """The configured one, else what origin calls its own, main, master, the only one, HEAD's. Raises Trouble."""
+    """The configured one, else what origin calls its own, main, master, the only one, HEAD's. Raises UserError."""
     known = tips(git)
     if configured and configured not in known:
         raise UserError(f"there is no branch {configured}", "create it, or name another default branch", usage=True)

@@ -61,7 +61,7 @@ class ThreadStore:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Held while something changes. Makes the folder when there is none yet. Raises Trouble for a link in it."""
+        """Held while something changes. Makes the folder when there is none yet. Raises UserError for a link in it."""
         with ExitStack() as stack:
             try:
                 for folder in FOLDERS:
@@ -93,7 +93,7 @@ class ThreadStore:
         return self._named(self.path(f"{thread.kind}s", thread.number))
 
     def find(self, number: int) -> LocalThread | None:
-        """The issue or pull with this number. Raises Trouble when its file is mangled."""
+        """The issue or pull with this number. Raises UserError when its file is mangled."""
         paths = (self.path(folder, number) for folder in FOLDERS)
         return next((thread for path in paths if (thread := self._read(path))), None)
 
@@ -123,7 +123,7 @@ class ThreadStore:
                 yield trouble
 
     def next_number(self) -> int:
-        """A number that no issue or pull ever had. Call it with the lock held. Raises Trouble for a damaged note."""
+        """A number that no issue or pull ever had. Call it with the lock held. Raises UserError for a damaged note."""
         taken = (int(path.stem) for folder in FOLDERS for path in self._paths(folder))
         number = max(self._last_number(), *taken, 0) + 1
         atomic.write(self.root / NOTE, f"{number}\n".encode())

@@ -25,7 +25,7 @@ LOGIN = re.compile(r"\w[\w.@+-]{0,63}")
 
 
 def person(login: str) -> Actor:
-    """The person called `login`; always the same numeric id. Raises Trouble for the bot's and for odd names."""
+    """The person called `login`; always the same numeric id. Raises UserError for the bot's and for odd names."""
     if login.casefold().endswith("[bot]"):
         raise UserError(f"{login} is a bot's name", "name a person with --as LOGIN", usage=True)
     if not LOGIN.fullmatch(login):

@@ -54,7 +54,7 @@ class LocalForge:
         return BOT
 
     def default_branch(self) -> Branch:
-        """The branch that pulls are merged into. Raises Trouble when there are no commits."""
+        """The branch that pulls are merged into. Raises UserError when there are no commits."""
         return branches.default_branch(self.git, self.default)
 
     def branch(self, name: str) -> str:
@@ -71,7 +71,7 @@ class LocalForge:
         )
 
     def issue(self, number: int) -> Issue:
-        """One issue with its remarks and label events. Raises Trouble when there is none."""
+        """One issue with its remarks and label events. Raises UserError when there is none."""
         thread = self._thread(number, "issue")
         return threads.issue(thread, self.desk.url(thread), details=True)
 
@@ -92,7 +92,7 @@ class LocalForge:
         return tuple(self._pull(thread, known, details=False) for thread in standing if thread.state in wanted)
 
     def pull(self, number: int) -> Pull:
-        """One pull with reviews, remarks, commits and events. Raises Trouble when there is none."""
+        """One pull with reviews, remarks, commits and events. Raises UserError when there is none."""
         known = branches.tips(self.git)
         thread = branches.settle_thread(self.git, self._thread(number, "pull"), known)
         return self._pull(thread, known, details=True)
@@ -110,7 +110,7 @@ class LocalForge:
         )
 
     def diff(self, number: int) -> str:
-        """What a pull changes, as git's patch, for a person to read. Raises Trouble when there is none."""
+        """What a pull changes, as git's patch, for a person to read. Raises UserError when there is none."""
         known = branches.tips(self.git)
         thread = branches.settle_thread(self.git, self._thread(number, "pull"), known)
         assert thread.change

@@ -20,7 +20,7 @@ Step = Callable[[LocalThread, Actor, datetime], LocalThread]
 
 
 class Person:
-    """Somebody at the keyboard, by login. Each deed gives the number of what it was done to, or raises Trouble."""
+    """Somebody at the keyboard, by login. Each deed gives the number of what it was done to, or raises UserError."""
 
     def __init__(self, forge: LocalForge, login: str) -> None:
         self.forge, self.desk, self.git = forge, forge.desk, forge.git

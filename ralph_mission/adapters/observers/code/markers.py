@@ -179,7 +179,7 @@ def scan(
 ) -> tuple[Hit, ...]:
     """The markers in a commit's tree, or only in `paths`, by path and line.
 
-    Raises Trouble when git cannot use a pattern, or not in time.
+    Raises UserError when git cannot use a pattern, or not in time.
     """
     if paths is not None and not paths:
         return ()

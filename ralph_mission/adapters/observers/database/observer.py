@@ -89,7 +89,7 @@ class DatabaseObserver:
 
     @contextmanager
     def opened(self, commit: str) -> Iterator[Database]:
-        """The database, by the schema of a commit. Raises Trouble; Unset without an address."""
+        """The database, by the schema of a commit. Raises UserError; Unset without an address."""
         address = self.address()
         wanted = self.settings.prisma_schema
         schema = schema_files.schema(self.git, commit, wanted) if wanted else None
@@ -97,7 +97,7 @@ class DatabaseObserver:
             yield database
 
     def address(self) -> Address:
-        """Where it is. Raises Unset, or Trouble for what is no address."""
+        """Where it is. Raises Unset, or UserError for what is no address."""
         variable = self.settings.address
         said = self.environment.get(variable, "").strip()
         if not said:

@@ -37,7 +37,7 @@ REGULAR = ("100644", "100755")
 
 
 def schema(git: Git, commit: str, path: str) -> Schema:
-    """Never the work tree: what is not committed counts for nobody. Raises Trouble when there is none."""
+    """Never the work tree: what is not committed counts for nobody. Raises UserError when there is none."""
     place = path.strip("/").removeprefix("./")
     found = [one for one in git.listing(commit, place) if one.mode in REGULAR] if commit else []
     files = [one for one in found if one.path == place or one.path.endswith(ENDING)]

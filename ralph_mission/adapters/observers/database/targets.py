@@ -63,7 +63,7 @@ class Target:
 
 
 def target(watch: DatabaseWatch, catalog: Catalog) -> Target:
-    """Raises Trouble that names the watch, what is not there, and what is nearest to it."""
+    """Raises UserError that names the watch, what is not there, and what is nearest to it."""
     try:
         return _Finder(watch, catalog).target()
     except UserError as trouble:

@@ -108,7 +108,7 @@ class DependencyLookup:
         return DependencyFindings(reading, told, asked, known, trouble)
 
     def a_little(self, reading: DependencyReading) -> DependencyFindings:
-        """One package at each registry, and one at OSV. Raises Trouble when one of them cannot be asked."""
+        """One package at each registry, and one at OSV. Raises UserError when one of them cannot be asked."""
         bases = {base: package for package, base in self._bases(reading).items() if package.direct}
         if "" in bases:
             what = f"nobody says which registry has {bases[''].name}"

@@ -131,7 +131,7 @@ class Dependencies:
     def try_out(self, gaze: ObservationContext) -> tuple[str, tuple[Project, ...]]:
         """Ask each registry about one package, and OSV about one; nothing is kept. What was found, for people.
 
-        Raises Trouble when one of them cannot be asked, or a file cannot be read.
+        Raises UserError when one of them cannot be asked, or a file cannot be read.
         """
         reading = self._read(self.git.resolve(gaze.head.sha))
         if reading.unread:

@@ -139,7 +139,7 @@ class DiscordReader:
     seconds: float = 15.0
 
     def look(self, posted: Iterable[Posted], now: datetime) -> NetworkNews:
-        """Everything that is asked of it. Raises Trouble."""
+        """Everything that is asked of it. Raises UserError."""
         measured = tuple(self._measured(ours(posted, DISCORD_NETWORK))) if self.webhook else ()
         asked = questions(DISCORD, self._asked(), now) if self.token and self.channel else ()
         return NetworkNews(
@@ -202,7 +202,7 @@ class TelegramReader:
     overheard: Overheard | None = None
 
     def look(self, posted: Iterable[Posted], now: datetime) -> NetworkNews:
-        """Everything that is asked of it. Raises Trouble."""
+        """Everything that is asked of it. Raises UserError."""
         members = number(self.bot.ask("getChatMemberCount", chat_id=self.channel)) if self.channel else None
         updates = self.overheard() if self.overheard else self._waiting()
         return self.heard(updates, posted, now, members)
@@ -290,7 +290,7 @@ class XReader:
     seconds: float = 15.0
 
     def look(self, posted: Iterable[Posted], now: datetime) -> NetworkNews:
-        """Everything that is asked of it. Raises Trouble when it says nothing about our own posts or account."""
+        """Everything that is asked of it. Raises UserError when it says nothing about our own posts or account."""
         client = self._client()
         measured = self._measured(client, ours(posted, X_NETWORK))
         account, mentioned = self._account(client) if self.settings.account else (None, ())
@@ -342,7 +342,7 @@ class XReader:
 
 
 def _data(call: Callable[[], Any]) -> Any:
-    """The `data` of an answer, None where there is none. Raises Trouble; words of exceptions may hold anything."""
+    """The `data` of an answer, None where there is none. Raises UserError; words of exceptions may hold anything."""
     import tweepy
 
     from ralph_mission.adapters.http.networks import ask_network, refusal

@@ -24,7 +24,7 @@ class Network(Protocol):
     """One network."""
 
     def look(self, posted: Iterable[Posted], now: datetime) -> NetworkNews:
-        """Everything that is asked of it. Raises Trouble."""
+        """Everything that is asked of it. Raises UserError."""
         ...
 
 

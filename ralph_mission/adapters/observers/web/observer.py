@@ -63,7 +63,7 @@ class Source:
             return self._unseen(trouble, gaze.cursor)
 
     def try_out(self, scratch: Path, now: datetime) -> str:
-        """One bounded look, of which nothing is remembered: what is there, in words. Raises Trouble."""
+        """One bounded look, of which nothing is remembered: what is there, in words. Raises UserError."""
         found = self._read(self._ask(WebCursor(""), now), None, scratch)
         return count_noun(len(found["items"]), "item") if "items" in found else f"{len(found['text']):,} characters"
 

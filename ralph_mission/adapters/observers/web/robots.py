@@ -24,7 +24,7 @@ class Robots:
     once: Callable[[str, Callable[[], str]], str] = lambda origin, ask: ask()
 
     def permit(self, url: str) -> None:
-        """Nothing when `url` may be read. Raises Trouble when it may not, or when nobody can tell."""
+        """Nothing when `url` may be read. Raises UserError when it may not, or when nobody can tell."""
         from protego import Protego
 
         there = parse_address(url)

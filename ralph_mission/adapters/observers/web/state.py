@@ -41,7 +41,7 @@ class Errands:
         return self._speakers.setdefault(kind, name) == name
 
     def once(self, now: datetime, question: str, ask: Callable[[], str]) -> str:
-        """What `ask` gave to whoever came first with this question. Raises what it raised: Trouble for the web."""
+        """What `ask` gave to whoever came first with this question. Raises what it raised: UserError for the web."""
         with self._lock:
             if now != self._now:
                 self._now, self._known = now, {}
@@ -78,7 +78,7 @@ class Conditions:
 
 
 def search(endpoint: str, query: str, allow: Collection[str], seconds: float) -> WebAnswer:
-    """Send a query. Raises Unset without an endpoint, Trouble as the web does."""
+    """Send a query. Raises Unset without an endpoint, UserError as the web does."""
     if not endpoint:
         raise SearchUnset("not configured: nobody says where to search", "set SEARCH_URL in the environment")
     words = quote(query, safe="")
@@ -94,7 +94,7 @@ def search(endpoint: str, query: str, allow: Collection[str], seconds: float) ->
 def fetch(
     web: GuardedWeb, url: str, since: Conditions, folder: Path | None, now: datetime, errands: Errands | None = None
 ) -> WebAnswer:
-    """Ask for a page as its host's robots.txt allows, which is kept in `folder` for the day. Raises Trouble.
+    """Ask for a page as its host's robots.txt allows, which is kept in `folder` for the day. Raises UserError.
 
     `errands` ask a host for it once for all sources that look at once.
     """

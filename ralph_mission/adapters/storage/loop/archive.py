@@ -170,7 +170,7 @@ def archive_run(root: Path, previous: RunState | None, log: EventLog, now: datet
 def clear_up(root: Path, git_dir: Path, *, forget: bool) -> list[str]:
     """Remove what a loop that died left lying about, each by a short name; nobody may run here.
 
-    `forget`: the run cannot be continued afterwards; its state goes to its folder. Raises OSError and Trouble.
+    `forget`: the run cannot be continued afterwards; its state goes to its folder. Raises OSError and UserError.
     """
     home, done = root / ".ralph", []
     found = state.rescue(root)[0] if forget else None

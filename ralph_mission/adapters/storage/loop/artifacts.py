@@ -12,7 +12,7 @@ CAP = 4 * 1024 * 1024  # bytes of one of them
 
 @dataclass(frozen=True, slots=True)
 class FileArtifactStore:
-    """`ports.ArtifactStore` in `folder`, the `.ralph` of a checkout. Raises Trouble for what is no file, OSError."""
+    """`ports.ArtifactStore` in `folder`, the `.ralph` of a checkout. Raises UserError for what is no file, OSError."""
 
     folder: Path
 

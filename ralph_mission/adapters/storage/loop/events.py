@@ -33,7 +33,7 @@ from ralph_mission.loop.model.state import PathChange
 def append_event(
     folder: Path, topic: str, payload: str = "", hat: str = "", iteration: int = 0, at: datetime | None = None
 ) -> None:
-    """Append one line for the loop to hear. `folder` is `.ralph`. Raises OSError and Trouble."""
+    """Append one line for the loop to hear. `folder` is `.ralph`. Raises OSError and UserError."""
     said: dict[str, Any] = {"topic": topic, "payload": payload}
     said |= {"ts": (at or datetime.now(UTC)).isoformat(), "hat": hat, "iteration": iteration}
     line = json.dumps(said, ensure_ascii=False).encode("utf-8", "replace")
@@ -151,7 +151,7 @@ NAME = ".ralph/events.jsonl"
 
 @dataclass(slots=True)
 class EventLog:
-    """The log of one checkout (`folder` is its `.ralph`), as one process knows it. May raise Trouble and OSError."""
+    """The log of one checkout (`folder` is its `.ralph`), as one process knows it. May raise UserError and OSError."""
 
     folder: Path
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
@@ -237,7 +237,7 @@ class EventLog:
         return (wrong,) if wrong else ()
 
     def _judged(self) -> tuple[bytes, str]:
-        """The proven part of the log, and what is wrong with it. Raises Trouble for what is no file."""
+        """The proven part of the log, and what is wrong with it. Raises UserError for what is no file."""
         head = self._ends()  # first: a loop may be writing
         lines = _whole(self._content()).splitlines(keepends=True)
         good, wrong = _judge([line.rstrip(b"\r\n") for line in lines], head)

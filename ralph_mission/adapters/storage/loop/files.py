@@ -24,7 +24,7 @@ STRANGE = "move it away, then run again"
 
 
 def read(path: Path, cap: int, top: Path | None = None) -> bytes | None:
-    """The content, None when there is no such file. Raises Trouble beyond `cap` bytes and for what is no file.
+    """The content, None when there is no such file. Raises UserError beyond `cap` bytes and for what is no file.
 
     Below `.ralph`, or `ralph` in a git directory, it is read by no link, in a work tree `top` by none that leads
     out of it, and a file with a second name is none: sessions write there, and we reach further than they do.
@@ -71,7 +71,7 @@ def write(path: Path, content: bytes, *, lasting: bool = True) -> None:
 
 def append(path: Path, line: bytes, lasting: bool = True) -> None:
     """Add one line under the file's lock, lastingly unless told otherwise; makes the file. A torn last line is ended
-    first, so that it stays the only one that cannot be read. Raises OSError, and Trouble when the lock stays taken or
+    first, so that it stays the only one that cannot be read. Raises OSError, and UserError when the lock stays taken or
     it is no file."""
     with hold_file_lock(path):
         add(path, line, lasting)
@@ -115,7 +115,7 @@ def hold_file_lock(path: Path, wait: float = 30) -> Iterator[None]:
     """Held while `path` is read and written, among processes and threads; makes the folder. Not reentrant.
 
     The lock is a file beside it, `<name>.lock`, because the file itself is replaced; the kernel drops it when its
-    holder dies, however it dies. Raises Trouble after `wait` seconds.
+    holder dies, however it dies. Raises UserError after `wait` seconds.
     """
     lock = path.with_name(f"{path.name}.lock")
     _make_folder(path.parent)

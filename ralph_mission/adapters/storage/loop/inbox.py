@@ -32,7 +32,7 @@ LONGEST_QUESTION = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Guide:
-    """The guidance of one checkout; `folder` is its `.ralph`. Every call may raise Trouble and OSError."""
+    """The guidance of one checkout; `folder` is its `.ralph`. Every call may raise UserError and OSError."""
 
     folder: Path
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
@@ -43,7 +43,7 @@ class Guide:
         return self.folder / "loop" / "guidance.jsonl"
 
     def say(self, text: str) -> Guidance:
-        """Keep a person's word for the next session. Raises Trouble for an empty or a very long one."""
+        """Keep a person's word for the next session. Raises UserError for an empty or a very long one."""
         words = text.strip()
         if not words or len(words) > LENGTH:
             wrong = "is too long" if words else "needs words"
@@ -92,13 +92,13 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Questions:
-    """Those of one checkout; `folder` is its `.ralph`. Every call may raise Trouble and OSError."""
+    """Those of one checkout; `folder` is its `.ralph`. Every call may raise UserError and OSError."""
 
     folder: Path
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     def ask(self, text: str) -> Question:
-        """Put one on the list. Raises Trouble for an empty or a very long one."""
+        """Put one on the list. Raises UserError for an empty or a very long one."""
         words = text.strip()
         if not words or len(words) > LONGEST_QUESTION:
             what = "the question is too long" if words else "there is no question"

@@ -46,7 +46,7 @@ def active(root: Path, now: datetime) -> Iterator[Mode]:
 
 
 def left_by_others(root: Path) -> handoff.Left | None:
-    """What a run of others left to go on from; None when there is nothing, or it is complete. Raises Trouble when it
+    """What a run of others left to go on from; None when there is nothing, or it is complete. Raises UserError when it
     names no task."""
     said = _document(root, root / FOLDER / HANDOFF)
     if not said or said.get("by") == BY:

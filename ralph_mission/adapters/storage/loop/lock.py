@@ -112,7 +112,7 @@ class Holder:
 
 @contextmanager
 def exclusive(git_dir: Path, root: Path, mode: str, now: datetime) -> Iterator[None]:
-    """Held while a loop runs in the work tree `root` of `git_dir`. Raises Trouble when another one does."""
+    """Held while a loop runs in the work tree `root` of `git_dir`. Raises UserError when another one does."""
     with _alone(git_dir), _open_note(git_dir, os.O_CREAT) as note:
         if former(git_dir):
             raise _busy(Holder())

@@ -22,7 +22,7 @@ NEWS = 50
 
 @dataclass(frozen=True, slots=True)
 class Memories:
-    """The memories of one checkout; `folder` is its `.ralph`. Every call may raise Trouble and OSError."""
+    """The memories of one checkout; `folder` is its `.ralph`. Every call may raise UserError and OSError."""
 
     folder: Path
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
@@ -45,7 +45,7 @@ class Memories:
         return memories.find_memories(self.all(), query)
 
     def add(self, content: str, kind: str = "pattern", tags: Sequence[str] = ()) -> LoopMemory:
-        """Remember something. Raises Trouble for an unknown kind, nothing, a book, and a file that is full."""
+        """Remember something. Raises UserError for an unknown kind, nothing, a book, and a file that is full."""
         if kind not in memories.KINDS:
             raise UserError(f"{kind!r} is no kind of memory", f"choose {', '.join(memories.KINDS)}")
         if not content.strip() or len(content) > LENGTH:

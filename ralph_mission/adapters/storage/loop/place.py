@@ -25,7 +25,7 @@ FOLDERS = (".ralph/agent", ".ralph/apart", ".ralph/cache", ".ralph/cycles", ".ra
 
 def folder(repo: Path | None, environ: Mapping[str, str]) -> Path:
     """The `.ralph` of a checkout: the one `repo` is in, else the running loop's (`RALPH_RUN_DIR`), else the one
-    around us. Nothing is made. Raises Trouble outside of a repository."""
+    around us. Nothing is made. Raises UserError outside of a repository."""
     if repo is None and environ.get("RALPH_RUN_DIR"):
         return Path(environ["RALPH_RUN_DIR"]).absolute().parent
     here = (repo or Path()).absolute()
@@ -43,7 +43,7 @@ def of_session(repo: Path, environ: Mapping[str, str]) -> Path | None:
 
 
 def prepare(place: Path) -> None:
-    """Make the folder, and keep it out of git when it is new. Raises OSError, and Trouble for a link in its place."""
+    """Make the folder, and keep it out of git when it is new. Raises OSError, and UserError for a link in its place."""
     if found := safe_paths.links(place.parent, FOLDERS):
         raise UserError(f"{place.parent / found[0]} is a link", files.STRANGE)
     if place.is_dir():

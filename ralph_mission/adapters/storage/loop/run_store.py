@@ -96,7 +96,7 @@ class FileRunStore:
 
     `clone` is where sessions work and have the stories and their log, where that is not the work tree itself.
     `owner` is what sessions claim tasks as: what one leaves active is given back when it is over.
-    `ready` makes the checkout ready for an order once nobody else works there, or raises Trouble.
+    `ready` makes the checkout ready for an order once nobody else works there, or raises UserError.
     """
 
     def __init__(

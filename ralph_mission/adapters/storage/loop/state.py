@@ -39,7 +39,7 @@ class Saved:
 
 
 def load(root: Path) -> RunState | None:
-    """The state in the work tree `root`, None when there is none. Raises Unreadable, and Trouble for no plain file."""
+    """The state in the work tree `root`, None when there is none. Raises Unreadable, UserError for no plain file."""
     content = files.read(root / STATE, LARGEST)
     if content is None:
         return None
@@ -68,7 +68,7 @@ def save(root: Path, state: RunState) -> None:
 
 
 def rescue(root: Path) -> tuple[RunState | None, str]:
-    """The state, and a complaint when the file was broken: it is put aside, not lost. Raises OSError and Trouble."""
+    """The state, and a complaint when the file was broken: it is put aside, not lost. Raises OSError and UserError."""
     try:
         return load(root), ""
     except codec.UnreadableDocument as error:

@@ -51,7 +51,7 @@ class Line(NamedTuple):
 
 
 class Tasks(NamedTuple):
-    """The tasks of one checkout; `folder` is its `.ralph`. Every call may raise Trouble and OSError."""
+    """The tasks of one checkout; `folder` is its `.ralph`. Every call may raise UserError and OSError."""
 
     folder: Path
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
@@ -79,7 +79,7 @@ class Tasks(NamedTuple):
     def add(
         self, title: str, needs: Sequence[str] = (), priority: int = 3, description: str = "", id: str = ""
     ) -> LoopTask:
-        """Put a task on the list. Raises Trouble as `lifecycle.add` does."""
+        """Put a task on the list. Raises UserError as `lifecycle.add` does."""
 
         def change(tasks: All) -> tuple[All, LoopTask]:
             name = id or self._fresh(tasks)

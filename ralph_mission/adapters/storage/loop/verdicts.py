@@ -26,7 +26,7 @@ def path(root: Path) -> Path:
 
 
 def say(root: Path, accepted: bool, run_id: str = "") -> tuple[str, AcceptanceVerdict]:
-    """Keep a person's word on a run ("": the last one): its id and the verdict. Raises Trouble (usage), OSError."""
+    """Keep a person's word on a run ("": the last one): its id and the verdict. Raises UserError (usage), OSError."""
     run = _run(root, run_id)
     if run.pending.topic != CONVERGED:
         raise UserError(

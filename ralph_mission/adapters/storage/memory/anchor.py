@@ -52,7 +52,7 @@ class Anchorage:
     folder: Path
 
     def read(self) -> AnchorMark | None:
-        """What is remembered; None when nothing is. Raises Trouble when it cannot be read."""
+        """What is remembered; None when nothing is. Raises UserError when it cannot be read."""
         try:
             return AnchorMark(**_check_fields(json.loads((self.folder / "anchor.json").read_bytes())))
         except FileNotFoundError:

@@ -140,7 +140,7 @@ class BranchStore:
             return True
 
     def read(self, commit: str) -> tuple[Memory, OpenState]:
-        """Memory and open state of one commit, whoever made it. Raises Trouble."""
+        """Memory and open state of one commit, whoever made it. Raises UserError."""
         names = (f"{commit}:{self.branch.path}", f"{commit}:{layout.OPEN}")
         found = self.git.blobs(names)
         for name in names:
@@ -257,7 +257,7 @@ class BranchStore:
         except (GitError, Denied):
             self._restore(before)
             raise
-        # A Trouble is doubt: it may have moved, and then `pending` says that it is ours.
+        # A UserError is doubt: it may have moved, and then `pending` says that it is ours.
         if not moved:
             self._restore(before)
             return ""
@@ -284,7 +284,7 @@ class BranchStore:
             self.anchorage.write(before)
 
     def files(self, batch: MemoryBatch, head: str) -> dict[str, bytes | None]:
-        """What a batch writes on top of `head`, by path. Raises Trouble when it could not be read back."""
+        """What a batch writes on top of `head`, by path. Raises UserError when it could not be read back."""
         return recordings.files(self.git, self.branch.path, batch, head)
 
 
@@ -305,7 +305,7 @@ def _skipping_ci(message: str) -> str:
 
 @contextmanager
 def explain_errors(what: str) -> Iterator[None]:
-    """Git's and the system's errors as one line with what to do; they leave memory as it was. Raises Trouble."""
+    """Git's and the system's errors as one line with what to do; they leave memory as it was. Raises UserError."""
     try:
         yield
     except Denied as error:

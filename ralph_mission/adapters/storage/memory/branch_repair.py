@@ -51,7 +51,7 @@ def faults(branch: MemoryBranch) -> Iterator[str]:
 def repair(branch: MemoryBranch) -> list[str]:
     """Make the branch one that git can go on from; what was done for it, in words.
 
-    Raises Trouble for a lock that may be held, a branch that is checked out, and where only a new clone helps.
+    Raises UserError for a lock that may be held, a branch that is checked out, and where only a new clone helps.
     """
     done = list(_unlock(branch))
     if _other_ref(branch):
@@ -113,7 +113,7 @@ def _other_ref(branch: MemoryBranch) -> str:
 
 
 def _named_object(branch: MemoryBranch) -> str:
-    """The object that the ref names, whether it is there or not; "" for none. Raises Trouble for a server's."""
+    """The object that the ref names, whether it is there or not; "" for none. Raises UserError for a server's."""
     if branch.remote:
         return branch.head()
     return branch.git.try_text("rev-parse", "--verify", "--quiet", branch.ref)

@@ -52,7 +52,7 @@ def due_fast(
 ) -> tuple[bool, datetime | None, str]:
     """(due, when next, why). Memory that cannot be read is due: the cycle then says what is wrong.
 
-    `longest` tells the longest pause that is configured. Raises Trouble when `repo_dir` is not a repository.
+    `longest` tells the longest pause that is configured. Raises UserError when `repo_dir` is not a repository.
     """
     common, git = _common(Path(repo_dir))
     oid = _loose(common, branch)
@@ -80,7 +80,7 @@ def due_on_server(
 ) -> tuple[bool, datetime | None, str]:
     """The same of a server's memory branch, with or without a clone; `kept` is the folder of the cache.
 
-    One look at the ref; the file itself is fetched only when the branch has moved since. Raises Trouble.
+    One look at the ref; the file itself is fetched only when the branch has moved since. Raises UserError.
     """
     from ralph_mission.adapters.git.git import Git
     from ralph_mission.adapters.git.remote import Remote

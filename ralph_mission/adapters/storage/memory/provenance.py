@@ -47,7 +47,7 @@ class MemoryBranch:
         return f"refs/heads/{self.name}"
 
     def head(self) -> str:
-        """The commit it points at, here by now; "" when there is none. Raises Trouble when it is checked out or odd."""
+        """The commit it points at, here by now; "" when there is none. Raises UserError if checked out or odd."""
         if self.remote:
             oid = self.remote.head(self.name)
             if oid:
@@ -72,13 +72,13 @@ class MemoryBranch:
         return self.git.common_dir / self.ref
 
     def move(self, new: str, old: str) -> bool:
-        """Compare-and-swap; `old` "" means it must not exist. False when it was elsewhere. Raises Denied, Trouble."""
+        """Compare-and-swap; `old` "" means it must not exist. False when it was elsewhere. Raises Denied, UserError."""
         if self.remote:
             return self.remote.push(self.name, new, old)
         return self.git.move_ref(self.ref, new, old)
 
     def refuse_unborn_checkout(self) -> None:
-        """Raises Trouble when a work tree stands on the branch before its first commit."""
+        """Raises UserError when a work tree stands on the branch before its first commit."""
         if self.remote:
             return
         place = ""
@@ -88,7 +88,7 @@ class MemoryBranch:
                 raise _checked_out(self.name, place)
 
     def ours(self, head: str, mark: AnchorMark | None, alone: bool = True) -> str:
-        """The newest commit of ours that `head` is or stands on. Raises Trouble.
+        """The newest commit of ours that `head` is or stands on. Raises UserError.
 
         A clone that remembers nothing trusts what the forge was told of, or else what it finds, once, if its files are
         regular. Unless it has to be `alone` (a cycle is under way), a clone of a server's repository lets runners

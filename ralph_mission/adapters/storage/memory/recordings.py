@@ -46,7 +46,7 @@ class Recordings:
         return self._git.state_dir / "cycles"
 
     def record(self, name: str, value: object) -> None:
-        """As in `ports.Recorder`. Raises Trouble when it cannot be written, ValueError for an id or name that no
+        """As in `ports.Recorder`. Raises UserError when it cannot be written, ValueError for an id or name that no
         folder can have."""
         carried = getattr(value, "cycle_id", "")
         if carried and carried != self._cycle_id:
@@ -59,7 +59,7 @@ class Recordings:
             raise _record_error(self.folder, error) from None
 
     def load(self, cycle_id: str) -> tuple[tuple[str, object], ...]:
-        """(name, value) in the order recorded. Raises Trouble when there is no such cycle or it cannot be read."""
+        """(name, value) in the order recorded. Raises UserError when there is no such cycle or it cannot be read."""
         place = self.folder / cycle_id
         if not _NAME.fullmatch(cycle_id) or not place.is_dir():
             raise UserError(f"no cycle {cycle_id!r} is recorded", f"the last {KEEP} are in {self.folder}", usage=True)
@@ -106,7 +106,7 @@ def _load(file: Path) -> object:
 
 
 def files(git: Git, path: str, batch: MemoryBatch, head: str) -> dict[str, bytes | None]:
-    """All of a batch on top of `head`, memory at `path`. Raises Trouble when it could not be read back."""
+    """All of a batch on top of `head`, memory at `path`. Raises UserError when it could not be read back."""
     made: dict[str, bytes | None] = {path: render_file(batch.memory), layout.OPEN: codec.dump_state(batch.state)}
     made.update({layout.record(record.key): codec.dump_record(record) for record in batch.records})
     if batch.dashboard is not None:
@@ -118,7 +118,7 @@ def files(git: Git, path: str, batch: MemoryBatch, head: str) -> dict[str, bytes
 
 
 def render_file(memory: Memory) -> bytes:
-    """The memory file. Raises Trouble."""
+    """The memory file. Raises UserError."""
     # What cannot be read back must not be written: that would stop every later cycle.
     data = render_memory(memory).encode("utf-8", "surrogateescape")
     parse_memory(data)

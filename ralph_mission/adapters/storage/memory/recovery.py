@@ -32,7 +32,7 @@ class RecoverableStore(BranchStore):
     """`operations.salvage.Recoverable`."""
 
     def journal(self) -> Iterator[dict[str, Any]]:
-        """Every cycle's audit document, oldest first. Raises Trouble when one cannot be read."""
+        """Every cycle's audit document, oldest first. Raises UserError when one cannot be read."""
         with explain_errors(READING):
             head = self.branch.head()
             entries = self.git.listing(head, f"{layout.JOURNAL}/") if head else ()
@@ -57,7 +57,7 @@ class RecoverableStore(BranchStore):
         return _faults(self)
 
     def repair(self) -> list[str]:
-        """Put right what git itself cannot read of the branch; what was done, in words. Raises Trouble."""
+        """Put right what git itself cannot read of the branch; what was done, in words. Raises UserError."""
         with explain_errors("mend the branch"):
             return branch_repair.repair(self.branch)
 
