@@ -35,7 +35,7 @@ from ralph_mission.adapters.observers.code import markers
 from ralph_mission.adapters.observers.commands import observer
 from ralph_mission.adapters.observers.forge import observer as forge
 from ralph_mission.mission.findings import identity
-from ralph_mission.mission.issues import texts
+from ralph_mission.mission.issues import tasks
 from tests.fakes.github.deeds import threads
 from tests.helpers import make_repo
 from tests.integration.hub import UNPACED, Hub, hub
@@ -188,7 +188,7 @@ def remarks(size: int, folder: Path, log: Path) -> Iterator[tuple[str, Figures]]
 def longest_prompt(harbour: Hub, number: int) -> int:
     """What an agent would be told of an issue if all of its comments were those of people who may decide."""
     issue = harbour.house().ports.forge.issue(number)
-    return len(texts.issue_prompt(issue, issue.remarks, ""))
+    return len(tasks.issue_prompt(issue, issue.remarks, ""))
 
 
 def outsiders(size: int, folder: Path, log: Path) -> Iterator[tuple[str, Figures]]:
@@ -255,7 +255,7 @@ CASES = (
         (
             f"a page for each hundred, at most {api.LONGEST:,} pages: LONGEST, adapters/forges/github/api.py",
             f"kept {api.MOST // 1_000_000} MB of characters in all: MOST, adapters/forges/github/api.py",
-            f"in a prompt {texts.REMARKS} comments of {texts.REMARK:,} characters: mission/issues/texts.py",
+            f"in a prompt {tasks.REMARKS} comments of {tasks.REMARK:,} characters: mission/issues/tasks.py",
             PAUSE,
         ),
         # Measured: processors 2.1 times as much, memory 1.8, git 1, requests 12, writes 1, kept 45, prompt 1.

@@ -33,7 +33,7 @@ from ralph_mission.config.reading import NAME
 from ralph_mission.config.settings import Config
 from ralph_mission.errors import UserError
 from ralph_mission.loop.cost import CostMeter
-from ralph_mission.mission.coder.model import CodingTask
+from ralph_mission.mission.model.agent_job import AgentJob
 from ralph_mission.mission.model.mission import Usage
 from ralph_mission.mission.ports import PatchVerification
 from ralph_mission.safety.patch import Patch
@@ -87,7 +87,7 @@ class LoopCoder:
     head: str
     place: Path
 
-    def play(self, folder: Path, commission: CodingTask) -> CoderRun:
+    def play(self, folder: Path, commission: AgentJob) -> CoderRun:
         """As in `hands.coder.Play`."""
         meter = CostMeter(commission.usd, PRICED)
         try:
@@ -104,7 +104,7 @@ class LoopCoder:
             code, came.reason, came.words, came.learned, came.sessions, came.seconds, _usage_since(came, meter.usd)
         )
 
-    def _errand(self, folder: Path, commission: CodingTask) -> CloneRun:
+    def _errand(self, folder: Path, commission: AgentJob) -> CloneRun:
         planned = self.settings.hands.agent is not None and self.settings.hands.agent.plan == PATTERN
         guides = conventions.read(self.git, commission.default_sha or commission.base_sha)
         asked = RunOptions(

@@ -17,7 +17,7 @@ from ralph_mission.errors import UserError
 from ralph_mission.mission.ports import Seal
 
 if TYPE_CHECKING:
-    from ralph_mission.mission.chat.attendant import Attendant
+    from ralph_mission.mission.chat.inbox import Attendant
 
 SETUP = f"set {TOKEN}, and list your chat in telegram.chats of ralph.yml: docs/telegram.md"
 
@@ -64,7 +64,7 @@ def attendant(repo: Path, config: Path | None, wait: int, say: Callable[[str], N
     from ralph_mission.adapters.storage.loop.beside import Beside
     from ralph_mission.adapters.storage.loop.inbox import Questions
     from ralph_mission.app.cycle import build_app
-    from ralph_mission.mission.chat.attendant import Attendant
+    from ralph_mission.mission.chat.inbox import Attendant
 
     house = build_app(repo, config)
     chat, root = inbox(house.config, os.environ, house.ports.clock.now, wait), house.git.work_tree

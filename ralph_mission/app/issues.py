@@ -30,7 +30,7 @@ from ralph_mission.config.reading import NAME
 from ralph_mission.errors import UserError
 from ralph_mission.loop.cost import CostMeter
 from ralph_mission.mission.issues.agent import IssueJob, IssueWorker
-from ralph_mission.mission.issues.model import WorkResult
+from ralph_mission.mission.issues.tasks import WorkResult
 from ralph_mission.safety.patch import Patch
 
 PRESET = "issue"

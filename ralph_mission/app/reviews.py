@@ -37,8 +37,7 @@ from ralph_mission.loop.model.order import RunLimits
 from ralph_mission.loop.model.state import Session, SessionUsage
 from ralph_mission.loop.ports import Agent
 from ralph_mission.loop.reviewing import ReviewerAnswer
-from ralph_mission.mission.reviews.dispatch import CallReport, call_due_reviews
-from ralph_mission.mission.reviews.reviewer import PullView, ReviewJob, ReviewSetup
+from ralph_mission.mission.reviews.reviewer import CallReport, PullView, ReviewJob, ReviewSetup, call_due_reviews
 from ralph_mission.mission.transaction import TransactionContext
 
 

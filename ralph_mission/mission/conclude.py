@@ -9,13 +9,13 @@ from datetime import datetime
 
 from ralph_mission.mission import decide
 from ralph_mission.mission.coder import tasks
-from ralph_mission.mission.coder.model import CodingResult
 from ralph_mission.mission.decide import CycleDecisions, Situation
 from ralph_mission.mission.execute import ExecutedDecision
 from ralph_mission.mission.findings import identity
 from ralph_mission.mission.lifecycle.step_parts import Lesson, MissionStep
 from ralph_mission.mission.memory import learning, schedule
 from ralph_mission.mission.memory.model import Header
+from ralph_mission.mission.model.agent_job import AgentResult
 from ralph_mission.mission.model.effects import Effect, OpenIssue, Receipt
 from ralph_mission.mission.model.kinds import BUMPS
 from ralph_mission.mission.model.ledger import FinishedMission, absorb, is_settled
@@ -244,18 +244,18 @@ def _ready(situation: Situation, decided: CycleDecisions, acts: Sequence[Execute
 def _agent_waits(situation: Situation, missions: Iterable[Mission]) -> bool:
     """Whether an agent can go on at once: it may, has money, and somebody may still wake us today."""
     facts, stopped = dict(situation.world.facts), {made.mission for made in situation.made if not _went_well(made)}
-    ready = (m for m in missions if m.id in facts and m.id not in stopped and tasks.waits(m, facts[m.id]))
+    ready = (m for m in missions if m.id in facts and m.id not in stopped and tasks.is_waiting(m, facts[m.id]))
     return any(ready) and _grant_wake(situation)[1] and _purse(situation).usd > 0
 
 
-def _went_well(made: CodingResult) -> bool:
+def _went_well(made: AgentResult) -> bool:
     """Whether going on at once is worth it: what failed, or moved nothing, waits for the next cycle in its time."""
     return made.outcome == "made" or (made.outcome == "goes on" and made.progressed)
 
 
-def _purse(situation: Situation) -> tasks.CodingBudget:
+def _purse(situation: Situation) -> tasks.AgentBudget:
     spent = (situation.memory.header.spend_usd if _same_day(situation) else 0.0) + situation.usage.cost_usd
-    return tasks.purse(situation.charter.limits, 0.0, spent, 0.0)
+    return tasks.compute_budget(situation.charter.limits, 0.0, spent, 0.0)
 
 
 def _grant_wake(situation: Situation) -> tuple[int, bool]:

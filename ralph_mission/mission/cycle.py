@@ -17,7 +17,7 @@ from ralph_mission.errors import Lost, UserError
 from ralph_mission.mission import commit, execute, gather, observe, rank, report, verify
 from ralph_mission.mission.chat import inbox
 from ralph_mission.mission.coder import service
-from ralph_mission.mission.coder.screening import RedactingCoder
+from ralph_mission.mission.coder.results import RedactingCoder
 from ralph_mission.mission.conclude import Conclusion, conclude
 from ralph_mission.mission.decide import CycleDecisions, CycleSettings, Situation, decide
 from ralph_mission.mission.execute import AppliedEffect, ExecutedDecision

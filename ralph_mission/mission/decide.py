@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, time, timedelta
 
-from ralph_mission.mission.coder.model import CodingResult
 from ralph_mission.mission.findings import bans as do_not_repeat
 from ralph_mission.mission.findings import identity
 from ralph_mission.mission.findings.overlap import other_pulls
@@ -20,6 +19,7 @@ from ralph_mission.mission.lifecycle.table import MissionFacts, interpret_facts
 from ralph_mission.mission.memory.learning import WINDOW
 from ralph_mission.mission.memory.model import Memory
 from ralph_mission.mission.memory.schedule import Rhythm, day_of
+from ralph_mission.mission.model.agent_job import AgentResult
 from ralph_mission.mission.model.effects import Receipt
 from ralph_mission.mission.model.kinds import KINDS
 from ralph_mission.mission.model.ledger import MonitorRecord, OpenState, Record, monitor_key
@@ -78,7 +78,7 @@ class Situation:
     sightings: tuple[Observation, ...] = ()
     plan: Plan = Plan(())
     refused: tuple[str, ...] = ()  # changes that the repository's own checks refused, and why
-    made: tuple[CodingResult, ...] = ()  # what agents came to
+    made: tuple[AgentResult, ...] = ()  # what agents came to
     wordings: tuple[Wording, ...] = ()  # what findings would say in public
     judged_at: datetime | None = None  # when it is decided, which may be long after `now`: agents take their time
 

@@ -13,8 +13,8 @@ from datetime import datetime
 from typing import Protocol
 
 from ralph_mission.errors import UserError
-from ralph_mission.mission.coder.model import CodingResult, CodingTask
 from ralph_mission.mission.memory.model import Memory
+from ralph_mission.mission.model.agent_job import AgentJob, AgentResult
 from ralph_mission.mission.model.effects import Effect, Publish, Receipt
 from ralph_mission.mission.model.ledger import Anchor, MemoryBatch, MemorySnapshot, OpenState, Record
 from ralph_mission.mission.model.mission import Acceptance, Finding, Limits, Mission, Observation, Usage
@@ -354,7 +354,7 @@ class PatchVerifier(Protocol):
 class Coder(Protocol):
     """Has an agent carry out what no fixer can: in a clone of its own, with no way to the forge."""
 
-    def work(self, commission: CodingTask) -> CodingResult:
+    def work(self, commission: AgentJob) -> AgentResult:
         """Begin, or go on with what was begun here earlier. What goes wrong is what it came to; an interrupt too."""
         ...
 

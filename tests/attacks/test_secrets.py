@@ -16,7 +16,7 @@ from ralph_mission.loop.model.items import LoopEvent
 from ralph_mission.loop.model.state import VERDICT
 from ralph_mission.loop.rules import verdicts
 from ralph_mission.loop.teams import ralplan
-from ralph_mission.mission.reviews import texts
+from ralph_mission.mission.reviews import review
 from ralph_mission.safety.objections import inspect, verdict
 from ralph_mission.safety.secrets import find_secrets, redact, redact_record, without
 from tests.attacks.canaries import CANARY, ENVIRONMENT, PASSPHRASE, TRANSFORMS, left_in
@@ -68,7 +68,7 @@ BOUNDED = {
         lambda text: str(redact_record(ralplan.parse_critique(objecting(text), ()), KNOWN)),
     ),
     "a critique of no form": (200, lambda text: str(redact_record(ralplan.parse_critique(text, ()), KNOWN))),
-    "a diff": (texts.DIFF, lambda text: texts.review_material(pull(), None, text, "a" * 40, secrets=KNOWN)),
+    "a diff": (review.DIFF, lambda text: review.review_material(pull(), None, text, "a" * 40, secrets=KNOWN)),
 }
 """Where a text is cut before it is known to hold nothing, how long it may be there, and what is said of it at last."""
 

@@ -23,7 +23,7 @@ from ralph_mission.adapters.storage.memory.recordings import Recordings
 from ralph_mission.errors import UserError
 from ralph_mission.mission.decide import Situation
 from ralph_mission.mission.model.effects import OpenPull
-from ralph_mission.mission.operations import watch
+from ralph_mission.mission.operations import control
 from tests.crash.dying import dying
 from tests.crash.failing_writes import FailingHub
 from tests.crash.interleaving import a_cycle, race
@@ -126,7 +126,7 @@ class Chaos:
         situation, decisions = recorded["situation"], recorded["decisions"]
         assert isinstance(situation, Situation) and isinstance(decisions, tuple)
         self.counted["replayed"] += 1
-        return watch.differences(situation, decisions, (self.harbour.token,))
+        return control.differences(situation, decisions, (self.harbour.token,))
 
     def dies(self) -> str:
         """It ends at one of its requests."""

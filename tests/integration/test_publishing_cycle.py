@@ -19,8 +19,8 @@ from ralph_mission.mission.memory.parse import parse_memory
 from ralph_mission.mission.memory.render import render_memory
 from ralph_mission.mission.model.posts import Measured, Post, Wording
 from ralph_mission.mission.operations import control
+from ralph_mission.mission.operations.control import differences
 from ralph_mission.mission.operations.recover import recover_memory
-from ralph_mission.mission.operations.watch import differences
 from tests.helpers import cli_here
 from tests.integration.dying import dying
 from tests.integration.publishing import NETWORKS, Networks, Numbers, Publishing, publishing, spike

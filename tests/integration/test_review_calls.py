@@ -13,7 +13,7 @@ import pytest
 from ralph_mission.errors import Lost
 from ralph_mission.mission.model.effects import Receipt
 from ralph_mission.mission.operations import control
-from ralph_mission.mission.reviews.dispatch import CallReport, call_due_reviews
+from ralph_mission.mission.reviews.reviewer import CallReport, call_due_reviews
 from tests.helpers import Result, cli_here
 from tests.integration.at_review import proposed
 from tests.integration.at_work import FILES, Place, on_hub, on_this_machine

@@ -14,7 +14,7 @@ from ralph_mission.errors import UserError
 from ralph_mission.loop.model.order import RunLimits
 from ralph_mission.mission.issues import finish
 from ralph_mission.mission.issues.agent import keep_working, work_once
-from ralph_mission.mission.issues.model import WorkResult
+from ralph_mission.mission.issues.tasks import WorkResult
 from ralph_mission.mission.model.effects import MARKER
 from ralph_mission.mission.operations import control
 from ralph_mission.safety import text

@@ -10,7 +10,7 @@ import pytest
 from ralph_mission.loop.hats.patterns import IDLE_PAUSE
 from ralph_mission.loop.model.order import RunLimits
 from ralph_mission.mission.issues.agent import IssueJob, keep_working
-from ralph_mission.mission.issues.model import SPARED, WorkResult
+from ralph_mission.mission.issues.tasks import SPARED, WorkResult
 from ralph_mission.mission.memory.schedule import LEAST
 from tests.integration.at_work import FAILED, FORGES, READY, Place, Scripted, ended, made
 

@@ -12,9 +12,9 @@ import pytest
 
 from ralph_mission.errors import UserError
 from ralph_mission.mission import execute
-from ralph_mission.mission.issues import plans
+from ralph_mission.mission.issues import record as plans
 from ralph_mission.mission.issues.agent import IssueJob
-from ralph_mission.mission.issues.model import WorkResult
+from ralph_mission.mission.issues.tasks import WorkResult
 from ralph_mission.mission.model.ledger import work_key
 from ralph_mission.mission.operations import control
 from tests.integration.at_review import Told, proposed, read

@@ -12,7 +12,7 @@ import pytest
 
 from ralph_mission.adapters.forges.github import api
 from ralph_mission.adapters.observers.forge import observer
-from ralph_mission.mission.issues import texts
+from ralph_mission.mission.issues import tasks
 from ralph_mission.mission.model.threads import ThreadComment
 from tests.adapters.forges.github_world import github, kept_file
 from tests.crash.dying import told
@@ -23,7 +23,7 @@ from tests.integration.test_hub_requests import CROWDED, asked, crowd, one_more,
 from tests.integration.world import CALM
 from tests.load.sizes import real
 
-MOST_TOLD = 2 * texts.BODY + 2 * texts.REMARKS * texts.REMARK  # characters: text, comments, Learnings
+MOST_TOLD = 2 * tasks.BODY + 2 * tasks.REMARKS * tasks.REMARK  # characters: text, comments, Learnings
 IDLE = 12  # requests of a cycle that begins a mission of an owner, whatever else there is
 
 
@@ -77,7 +77,7 @@ def test_a_text_of_any_length_is_cut_before_it_is_kept_or_told(tmp_path, charact
         world.fake.issue(number).body = "word " * (characters // 5)
         issue = world.connected().issue(number)
         remark = ThreadComment(1, issue.author, issue.body, issue.created_at, issue.created_at)
-        told = texts.issue_prompt(issue, (remark,) * max(3, 3_000_000 // characters), issue.body)
+        told = tasks.issue_prompt(issue, (remark,) * max(3, 3_000_000 // characters), issue.body)
         assert len(told) < MOST_TOLD
         assert len(issue.body) >= characters - 5  # nothing was cut on the way: it is what is told that is bounded
 
@@ -105,7 +105,7 @@ def test_comments_cost_a_request_for_each_hundred_and_the_last_one_is_heard(
         assert (len(issue.remarks), issue.remarks[-1].body) == (comments + 1, "/ralph reject")
         table.count(f"{comments:,} comments", requests=forge_now.requests.total)
         assert kept_file(world).stat().st_size <= 2 * api.MOST
-        assert len(texts.issue_prompt(issue, issue.remarks, "")) < MOST_TOLD
+        assert len(tasks.issue_prompt(issue, issue.remarks, "")) < MOST_TOLD
 
 
 @pytest.mark.long  # takes ten seconds or more

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ralph_mission.mission.coder import tasks
-from ralph_mission.mission.issues import texts
+from ralph_mission.mission.issues import tasks as texts
 from ralph_mission.mission.proposals.wording import reviewer_note
 from ralph_mission.safety.objections import inspect
 from ralph_mission.safety.weakening import describe_touched, describe_weakening
@@ -115,7 +115,7 @@ def test_a_path_in_the_note_pings_nobody() -> None:
 def test_e54_every_pull_of_an_agent_tells_its_reviewer() -> None:
     gone = patch(change("tests/test_a.py", b"def test_a():\n    assert f()\n", None))
     for body in (
-        texts.pull(issue(), gone, "Made all tests green.", (), "0" * 16),
+        texts.issue_pull_text(issue(), gone, "Made all tests green.", (), "0" * 16),
         tasks.pull_text(mission(issue=7), gone, "Made all tests green.", (), "0" * 16, {}),
         tasks.commit_text(mission(issue=7, pull=8), 1, gone),
     ):

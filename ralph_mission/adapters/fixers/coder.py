@@ -23,7 +23,7 @@ from ralph_mission.adapters.workspace.parallel import KEPT
 from ralph_mission.adapters.workspace.restore import remove_folder
 from ralph_mission.adapters.workspace.workshop import changed_since, check_out
 from ralph_mission.errors import UserError
-from ralph_mission.mission.coder.model import CodingResult, CodingTask
+from ralph_mission.mission.model.agent_job import AgentJob, AgentResult
 from ralph_mission.mission.model.mission import Usage
 from ralph_mission.mission.ports import PatchVerification
 from ralph_mission.safety.patch import Patch, patch_ids
@@ -48,7 +48,7 @@ class CoderRun:
     usage: Usage = Usage()
 
 
-Play = Callable[[Path, CodingTask], CoderRun]
+Play = Callable[[Path, AgentJob], CoderRun]
 """Runs the loop in a folder, or goes on with the one that was left there.
 
 Raises KeyboardInterrupt; UserError and OSError only before any session: whatever comes later has cost something.
@@ -66,7 +66,7 @@ class AgentCoder:
     play: Play
     check: Check
 
-    def work(self, commission: CodingTask) -> CodingResult:
+    def work(self, commission: AgentJob) -> AgentResult:
         """As in the port; an interrupt goes through: whoever pressed it wants the cycle to end."""
         try:
             folder = self._clone(commission)
@@ -76,9 +76,9 @@ class AgentCoder:
                 return said
             played = self.play(tree, commission)
         except UserError as trouble:
-            return CodingResult(commission.mission, "failed", f"{trouble.what}; {trouble.next_step}")
+            return AgentResult(commission.mission, "failed", f"{trouble.what}; {trouble.next_step}")
         except OSError as error:
-            return CodingResult(commission.mission, "failed", f"its clone cannot be kept: {_what(error)}")
+            return AgentResult(commission.mission, "failed", f"its clone cannot be kept: {_what(error)}")
         return self._made(commission, folder, before, played)
 
     def tidy(self, missions: Collection[int]) -> None:
@@ -88,7 +88,7 @@ class AgentCoder:
             for folder in [one for one in self._folders() if one.name.partition("-")[0] not in kept]:
                 remove_folder(os.fsencode(folder))
 
-    def _done_before(self, folder: Path, patch: Patch, commission: CodingTask) -> CodingResult | None:
+    def _done_before(self, folder: Path, patch: Patch, commission: AgentJob) -> AgentResult | None:
         """What an earlier cycle noted as done, and died before it could be sent.
 
         A session could have written the note, so it stands for no check: the change is checked once more.
@@ -99,10 +99,10 @@ class AgentCoder:
             return None
         return replace(said, patch=patch)
 
-    def _made(self, commission: CodingTask, folder: Path, before: Patch, played: CoderRun) -> CodingResult:
+    def _made(self, commission: AgentJob, folder: Path, before: Patch, played: CoderRun) -> AgentResult:
         """What the loop came to, with what it cost: nothing that goes wrong here unsays that."""
         patch, reason = self._left(folder / "tree", _base(folder))
-        made = CodingResult(
+        made = AgentResult(
             commission.mission, "failed" if reason else _outcome(played), reason or played.reason, patch, played.words,
             played.learned, played.sessions,
             played.seconds, played.usage, patch_ids(patch) != patch_ids(before), answered_at=commission.answers,
@@ -133,7 +133,7 @@ class AgentCoder:
 
     # --- clones -----------------------------------------------------------------------
 
-    def _clone(self, commission: CodingTask) -> Path:
+    def _clone(self, commission: AgentJob) -> Path:
         """The folder where this was begun, if what it began at is part of where the branch stands; else a new one."""
         name = f"{commission.mission}-{commission.round}-{commission.attempt}-{commission.subject}-"
         for folder in self._folders():
@@ -147,12 +147,12 @@ class AgentCoder:
                 remove_folder(os.fsencode(folder))
         return self._begun(self.place / f"{name}{commission.base_sha}", commission)
 
-    def _fits(self, base: str, commission: CodingTask) -> bool:
+    def _fits(self, base: str, commission: AgentJob) -> bool:
         if commission.round:
             return base == commission.base_sha
         return self.git.resolve(base) == base == self.git.try_text("merge-base", base, commission.base_sha)
 
-    def _begun(self, folder: Path, commission: CodingTask) -> Path:
+    def _begun(self, folder: Path, commission: AgentJob) -> Path:
         folder.mkdir(parents=True)
         self.place.chmod(0o711)  # an agent that plays as another user has to get to its clone
         folder.chmod(0o711)
@@ -189,14 +189,14 @@ def _base(folder: Path) -> str:
     return folder.name.rpartition("-")[2]
 
 
-def _tell(folder: Path, made: CodingResult) -> None:
+def _tell(folder: Path, made: AgentResult) -> None:
     """Note beside the clone that it is done, so that a cycle which dies now does not ask the agent again."""
     answered = made.answered_at.isoformat() if made.answered_at else ""
     content = json.dumps({"words": made.words, "learned": made.learned, "answered": answered})
     atomic.write(folder / NOTE, content.encode())
 
 
-def read_note(folder: Path, commission: CodingTask) -> CodingResult | None:
+def read_note(folder: Path, commission: AgentJob) -> AgentResult | None:
     """What the note says; it cannot say that a review was answered which nobody had written when it was."""
     note = safe_paths.content(folder / NOTE, LONGEST + 1)
     if note is None or len(note) > LONGEST:
@@ -207,7 +207,7 @@ def read_note(folder: Path, commission: CodingTask) -> CodingResult | None:
         answered = datetime.fromisoformat(said["answered"]) if said["answered"] else None
         if answered and commission.answers:
             answered = min(answered, commission.answers)
-        return CodingResult(
+        return AgentResult(
             commission.mission, "made", "", None, str(said["words"]), learned, progressed=True,
             answered_at=answered if commission.answers else None,
         )  # fmt: skip  # one value

@@ -241,7 +241,7 @@ class LlmThinker:
         if self.ask is None:
             return STAGED
         today = spent_today(brief.memory.header, brief.now) + unbooked
-        left = tasks.purse(brief.limits, unbooked, today, 0.0).usd
+        left = tasks.compute_budget(brief.limits, unbooked, today, 0.0).usd
         most = self.bill.most(question) * self.settings.tries
         if most <= min(left, self.settings.usd):
             return ""

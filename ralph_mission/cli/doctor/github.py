@@ -111,7 +111,7 @@ def _repository(hub: Hub, repository: Repository) -> Made:
 
 def _ready_label(hub: Hub, _: Repository) -> Made:
     """Whether people can set the label that hands an issue over. All others are made when first needed."""
-    from ralph_mission.mission.issues.model import READY
+    from ralph_mission.mission.issues.tasks import READY
 
     if hub.get(f"/labels/{READY}")[0] == 404:
         advice = f"gh label create {READY}, or Issues → Labels → New label"

@@ -85,12 +85,12 @@ def review(number: int, force: bool, as_json: bool, repo: Path, **options: Any) 
     from ralph_mission.app.run import PausingClock
     from ralph_mission.app.secrets import environment_secrets
     from ralph_mission.app.services import AgentServiceOptions
-    from ralph_mission.mission.reviews import reviewer as flow
+    from ralph_mission.mission.reviews import reviewer as reviewer_reviewer
 
     with telling(sys.stderr, environment_secrets(), PausingClock().now) as voice:
         made = reviewer(AgentServiceOptions(repo, **options), voice, partial(spell, repo=repo))
-        report = flow.review_once(made, number, force)
-        for line in flow.review_lines(report):
+        report = reviewer_reviewer.review_once(made, number, force)
+        for line in reviewer_reviewer.review_lines(report):
             voice.note(type_commands(line, repo))
     return tell_outcome(_document(report), review_page, as_json)
 

@@ -140,8 +140,8 @@ def watch(repo: Path, config: Path | None, once: bool) -> None:
     """
     from ralph_mission.app.stand_ins import SystemClock
     from ralph_mission.config.reading import read
-    from ralph_mission.mission.operations.watch import WatchSetup
-    from ralph_mission.mission.operations.watch import watch_cycles as keep_watch
+    from ralph_mission.mission.operations.control import WatchSetup
+    from ralph_mission.mission.operations.control import watch_cycles as keep_watch
 
     for warning in read(Git.open(repo), config).warnings:  # a mistake in the settings ends it here
         _say(f"note: {warning}", repo)

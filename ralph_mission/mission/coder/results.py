@@ -1,23 +1,20 @@
-"""A change of an agent's that is shown, and pushed after a yes and not before. Pure.
-
-The remark on the mission's issue names the change by its digest, and a yes is to that digest. The answer to a review
-is on offer while its pull is in review (`Mission.offered_until`): a newer review or another head makes it void.
-
-What becomes of what an agent made for a mission: a pull, a question, the answer to a review, or another try. Pure.
+"""What becomes of what an agent made for a mission: a pull, a question, the answer to a review, or another try. Pure.
 
 A change that no rule speaks against goes into a pull for review. One that is too large, or on a protected path, is
-shown on the mission's issue, and the branch is pushed after a yes. What no yes could lift needs a person's own hands.
+shown on the mission's issue, which names it by its digest, and the branch is pushed after a yes to that digest. The
+answer to a review is on offer while its pull is in review (`Mission.offered_until`): a newer review or another head
+makes it void. What may never be sent is told by rules and paths, never by a value.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 
-from ralph_mission.mission.coder import screening, tasks
-from ralph_mission.mission.coder.model import CodingResult
+from ralph_mission.mission.coder import tasks
 from ralph_mission.mission.coder.tasks import WAITS_FOR_AGENT
 from ralph_mission.mission.findings.overlap import touched_by
+from ralph_mission.mission.issues.tasks import WorkResult
 from ralph_mission.mission.lifecycle import approval, ownership
 from ralph_mission.mission.lifecycle.approval import APPROVED, about
 from ralph_mission.mission.lifecycle.ownership import Change, change_remark, facts_of
@@ -30,13 +27,18 @@ from ralph_mission.mission.lifecycle.step_parts import (
     story_comment,
 )
 from ralph_mission.mission.lifecycle.table import MissionEvent, MissionFacts, advance
+from ralph_mission.mission.model.agent_job import AgentJob, AgentResult
 from ralph_mission.mission.model.effects import Comment, Effect, Label, OpenPull, PushBranch
 from ralph_mission.mission.model.ledger import EffectRecord, key_of
 from ralph_mission.mission.model.mission import Action, Mission, Status
 from ralph_mission.mission.model.proposal import Proposal
+from ralph_mission.mission.ports import Coder
 from ralph_mission.mission.proposals import wording
-from ralph_mission.safety.objections import inspect
-from ralph_mission.safety.patch import Patch, deltas, patch_ids
+from ralph_mission.mission.proposals.draft_parts import PATCH_LINES, showable
+from ralph_mission.mission.proposals.wording import plain
+from ralph_mission.safety.objections import DENIES, Objection, inspect, verdict
+from ralph_mission.safety.patch import Patch, deltas, measure, patch_ids
+from ralph_mission.safety.secrets import redact, strip_known
 
 
 def offer_effects(
@@ -57,14 +59,14 @@ def offer_effects(
         ownership.announcement_line(planned, asked=True),
     )
     answers = 0 if digest else mission.pull
-    said = Comment(key, mission.issue, tasks.offer(patch, rules, named, digest, key, answers))
+    said = Comment(key, mission.issue, tasks.offer_text(patch, rules, named, digest, key, answers))
     if APPROVED not in facts.issue.labels:
         return (said,)
     return Label(key_of(mission.key, "label", f"offered {key}"), mission.issue, remove=(APPROVED,)), said
 
 
 def offer_answer(
-    begun: Mission, facts: MissionFacts, made: CodingResult, push: PushBranch, rules: Sequence[str], around: StepContext
+    begun: Mission, facts: MissionFacts, made: AgentResult, push: PushBranch, rules: Sequence[str], around: StepContext
 ) -> MissionStep:
     """The answer to a review is shown, and a yes to it asked for. It counts as a round, or there was no end to them."""
     assert made.patch is not None
@@ -142,7 +144,7 @@ def _kept_pushes(mission: Mission, around: StepContext) -> tuple[PushBranch, ...
     return tuple(e for e in effects if isinstance(e, PushBranch) and e.branch == mission.branch)
 
 
-def follow(mission: Mission, facts: MissionFacts, made: CodingResult, around: StepContext) -> MissionStep:
+def step_from_result(mission: Mission, facts: MissionFacts, made: AgentResult, around: StepContext) -> MissionStep:
     """What follows from the work of this cycle."""
     if made.outcome == "held":
         return MissionStep(replace(mission, next_step=f"An agent goes on with it when it may: {made.reason}."))
@@ -155,14 +157,14 @@ def follow(mission: Mission, facts: MissionFacts, made: CodingResult, around: St
     return _send_change(mission, begun, facts, made, made.patch, around)
 
 
-def _goes_on(begun: Mission, made: CodingResult, around: StepContext) -> MissionStep:
+def _goes_on(begun: Mission, made: AgentResult, around: StepContext) -> MissionStep:
     stalled = 0 if made.progressed else begun.stalled_cycles + 1
     after = add_to_story(begun, around, f"{_effort(made)}, not finished ({made.reason})", WAITS_FOR_AGENT)
     after = replace(after, stalled_cycles=stalled, turns=begun.turns + 1)
     return propose_step(Action.ANSWER, after, after, (story_comment(after, around),), "", None)
 
 
-def _record_failure(mission: Mission, begun: Mission, made: CodingResult, around: StepContext) -> MissionStep:
+def _record_failure(mission: Mission, begun: Mission, made: AgentResult, around: StepContext) -> MissionStep:
     """Three tries that came to nothing are one too many, whatever each of them said."""
     reason = made.reason if made.outcome == "failed" else "it was declared done, and no file was changed"
     after = add_to_story(begun, around, f"{_effort(made)}, came to nothing: {reason}", WAITS_FOR_AGENT)
@@ -170,26 +172,26 @@ def _record_failure(mission: Mission, begun: Mission, made: CodingResult, around
     return propose_step(Action.ANSWER, after, after, (story_comment(after, around),), "", None)
 
 
-def _effort(made: CodingResult) -> str:
+def _effort(made: AgentResult) -> str:
     spent = f", ${made.usage.cost_usd:.2f}" if made.usage.cost_usd else ""
     return f"an agent worked on it ({made.sessions} session{'s' * (made.sessions != 1)}{spent})"
 
 
 def _send_change(
-    mission: Mission, begun: Mission, facts: MissionFacts, made: CodingResult, patch: Patch, around: StepContext
+    mission: Mission, begun: Mission, facts: MissionFacts, made: AgentResult, patch: Patch, around: StepContext
 ) -> MissionStep:
     why = inspect(patch, max_lines=around.limits.auto_pr_lines, recent=around.recent)
     rules = tuple(dict.fromkeys(objection.rule for objection in why))
-    if reason := screening.why_not(patch, why):
+    if reason := explain_refusal(patch, why):
         return _record_failure(mission, begun, replace(made, outcome="failed", reason=reason), around)
     if begun.status is Status.FIXING:
         return _answer(begun, facts, made, patch, rules, around)
-    push, pull = change(begun, made, patch, around)
+    push, pull = change_effects(begun, made, patch, around)
     if rules:
         return _offer_change(begun, facts, patch, (push, pull), rules, around)
     named = ownership.announcement_line((push, pull), asked=False)
     remark = _remark(mission, (push, pull))
-    said = Comment(remark, mission.issue, tasks.announcement(patch, named, remark))
+    said = Comment(remark, mission.issue, tasks.announcement_text(patch, named, remark))
     interim = replace(begun, pending=(push.key, pull.key), failure="", failures=0, stalled_cycles=0, turns=0)
     interim = add_to_story(interim, around, f"{_effort(made)}; its change is in a pull", "Review the pull.")
     after = replace(advance(interim, MissionEvent.PULL_OPENED, around.now), pending=(), waiting_since=around.now)
@@ -207,10 +209,12 @@ def _step(
     return MissionStep(count_wait(mission), proposal)
 
 
-def change(mission: Mission, made: CodingResult, patch: Patch, around: StepContext) -> tuple[PushBranch, OpenPull]:
+def change_effects(
+    mission: Mission, made: AgentResult, patch: Patch, around: StepContext
+) -> tuple[PushBranch, OpenPull]:
     """The branch and the pull of a change. Their keys are the change's: another one is another deed."""
     same = tuple(sorted(patch_ids(patch)))
-    branch = mission.branch or tasks.branch(mission)
+    branch = mission.branch or tasks.mission_branch(mission)
     push = PushBranch(
         key_of(mission.key, "push_branch", patch.base, *same), branch, patch.base,
         tasks.commit_text(mission, 0, patch), around.now, deltas(patch), issue=mission.issue,
@@ -255,7 +259,7 @@ def _offer_change(
 
 
 def _answer(
-    begun: Mission, facts: MissionFacts, made: CodingResult, patch: Patch, rules: tuple[str, ...], around: StepContext
+    begun: Mission, facts: MissionFacts, made: AgentResult, patch: Patch, rules: tuple[str, ...], around: StepContext
 ) -> MissionStep:
     """A push on top of what was reviewed, or a question first where a rule speaks against it."""
     same = sorted(patch_ids(patch))
@@ -283,3 +287,67 @@ def retry_answer(mission: Mission) -> MissionStep:
     """What follows when it did not get through: what was made is still there, and is sent anew."""
     before = mission.answered_before
     return MissionStep(replace(count_wait(mission), pending=(), rounds=max(0, mission.rounds - 1), answered_at=before))
+
+
+@dataclass(frozen=True, slots=True)
+class RedactingCoder:
+    """A coder that is told no secret, and of whose words and changes none gets into memory, a recording or a log.
+
+    `secrets` are the values that this runner knows; whoever wrote the issue may have said one.
+    """
+
+    coder: Coder
+    secrets: tuple[str, ...]
+
+    def work(self, commission: AgentJob) -> AgentResult:
+        """As in the port."""
+        return redact_result(self.coder.work(strip_known(commission, self.secrets)), self.secrets)
+
+    def tidy(self, missions: Collection[int]) -> None:
+        """As in the port."""
+        self.coder.tidy(missions)
+
+
+def redact_result(made: AgentResult, secrets: Sequence[str]) -> AgentResult:
+    """What an agent came to, with its words redacted; a change that holds a secret is a try that failed."""
+    words, learned = redact(made.words, secrets), tuple(redact(line, secrets) for line in made.learned)
+    made = replace(made, reason=redact(made.reason, secrets), words=words, learned=learned)
+    found = inspect(made.patch, secrets=secrets) if made.patch else ()
+    if made.patch is None or "secret" not in _rules(found):
+        return made
+    if made.outcome == "made":
+        made = replace(made, outcome="failed", reason=explain_refusal(made.patch, found))
+    return replace(made, patch=None)
+
+
+def redact_work(played: WorkResult, secrets: Sequence[str]) -> WorkResult:
+    """What the loop of an issue came to, with nothing secret in its words; its change is judged when it is sent."""
+    learned = tuple(redact(line, secrets) for line in played.learned)
+    return replace(played, reason=redact(played.reason, secrets), words=redact(played.words, secrets), learned=learned)
+
+
+def explain_refusal(patch: Patch, found: Sequence[Objection]) -> str:
+    """Why no yes could send a change, given what speaks against it; "" when it may be asked about."""
+    if verdict(found) == "deny":
+        return _refusal_text(", ".join(rule for rule in _rules(found) if rule in DENIES))
+    return "" if showable(patch) else _refusal_text(_unshown(patch))
+
+
+def _unshown(patch: Patch) -> str:
+    """Why nobody could be shown it whole."""
+    size = measure(patch)
+    odd = [plain(file.path, 80) for file in size.files if file.binary]
+    if odd:
+        more = f" and {len(odd) - 1} more" if len(odd) > 1 else ""
+        return f"`{odd[0]}`{more} is no UTF-8 text, and nobody says yes to what cannot be shown"
+    if size.lines > PATCH_LINES:
+        return f"{size.lines:,} changed lines are more than can be shown whole ({PATCH_LINES:,})"
+    return "its lines are too long to be shown whole"
+
+
+def _refusal_text(why: str) -> str:
+    return f"its change may not be sent: {why}"
+
+
+def _rules(found: Iterable[Objection]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(objection.rule for objection in found))

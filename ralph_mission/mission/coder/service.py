@@ -7,12 +7,12 @@ from datetime import datetime
 
 from ralph_mission.mission import commit, execute
 from ralph_mission.mission.coder import tasks
-from ralph_mission.mission.coder.model import CodingResult, CodingTask
 from ralph_mission.mission.decide import Situation
 from ralph_mission.mission.lifecycle.facts import refresh_facts
 from ralph_mission.mission.lifecycle.table import MissionEvent, MissionFacts, advance, interpret_facts
 from ralph_mission.mission.memory import schedule
 from ralph_mission.mission.memory.model import Memory
+from ralph_mission.mission.model.agent_job import AgentJob, AgentResult
 from ralph_mission.mission.model.ledger import MemorySnapshot
 from ralph_mission.mission.model.mission import Limits, Mission, Status, Usage
 from ralph_mission.mission.ports import Coder, CyclePorts
@@ -39,7 +39,7 @@ def run_coding_tasks(
 
 
 def _ready(mission: Mission, facts: MissionFacts, now: datetime) -> bool:
-    return tasks.waits(mission, facts) and interpret_facts(mission, facts, now).event is None
+    return tasks.is_waiting(mission, facts) and interpret_facts(mission, facts, now).event is None
 
 
 def _turn(
@@ -47,7 +47,7 @@ def _turn(
 ) -> tuple[MemorySnapshot, Situation]:
     left = _budget_left(situation, until - ports.clock.now().timestamp())
     if held := _reason_to_stop(ports, left, situation.charter.limits):
-        made = CodingResult(mission.id, "held", held)
+        made = AgentResult(mission.id, "held", held)
         return past, replace(situation, made=(*situation.made, made))
     mission = advance(mission, MissionEvent.STARTED, situation.now) if mission.status is Status.PLANNED else mission
     batch = commit.commission(situation, mission, left.usd, ports.store.holder(), ports.clock.now())
@@ -67,14 +67,14 @@ def _without_reserve(memory: Memory, situation: Situation) -> Memory:
     return replace(memory, header=header)
 
 
-def _budget_left(situation: Situation, seconds: float) -> tasks.CodingBudget:
+def _budget_left(situation: Situation, seconds: float) -> tasks.AgentBudget:
     header = situation.memory.header
     spent = schedule.spent_today(header, situation.now)
     cost = situation.usage.cost_usd
-    return tasks.purse(situation.charter.limits, cost, spent + cost, seconds)
+    return tasks.compute_budget(situation.charter.limits, cost, spent + cost, seconds)
 
 
-def _reason_to_stop(ports: CyclePorts, left: tasks.CodingBudget, limits: Limits) -> str:
+def _reason_to_stop(ports: CyclePorts, left: tasks.AgentBudget, limits: Limits) -> str:
     if execute.is_stopped(ports):
         return "paused"
     if not schedule.enough(left.usd, limits.usd_per_cycle):
@@ -83,22 +83,22 @@ def _reason_to_stop(ports: CyclePorts, left: tasks.CodingBudget, limits: Limits)
 
 
 def _run_coder(
-    ports: CyclePorts, coder: Coder, situation: Situation, mission: Mission, left: tasks.CodingBudget
-) -> CodingResult:
+    ports: CyclePorts, coder: Coder, situation: Situation, mission: Mission, left: tasks.AgentBudget
+) -> AgentResult:
     facts = dict(situation.world.facts)[mission.id]
-    asked = tasks.commission(mission, facts, situation.world.default.sha, situation.memory.learnings, left)
+    asked = tasks.build_job(mission, facts, situation.world.default.sha, situation.memory.learnings, left)
     ports.voice.note(f"#{mission.issue} {mission.title}: an agent works on it, for at most ${left.usd:.2f}")
-    made = _carefully(coder, asked)
-    told = max((when for when, _ in tasks.guidance(mission, facts)), default=mission.guided_at)
+    made = _work_safely(coder, asked)
+    told = max((when for when, _ in tasks.new_guidance(mission, facts)), default=mission.guided_at)
     ports.voice.note(f"#{mission.issue}: {made.outcome}{f', {made.reason}' if made.reason else ''}")
     return replace(made, guided_at=told if made.sessions else mission.guided_at)
 
 
-def _carefully(coder: Coder, asked: CodingTask) -> CodingResult:
+def _work_safely(coder: Coder, asked: AgentJob) -> AgentResult:
     try:
         return coder.work(asked)
     except Exception as error:  # whatever it is, the cycle goes on, and other missions have their turn
         why, spent = f"it failed unexpectedly ({type(error).__name__})", Usage(cost_usd=asked.usd)
-        return CodingResult(
+        return AgentResult(
             asked.mission, "failed", why, usage=spent
         )  # nobody knows what it cost: all that was set aside

@@ -19,10 +19,11 @@ from ralph_mission.loop.hats.patterns import ERROR_PAUSE, IDLE_PAUSE, ISSUE_PAUS
 from ralph_mission.loop.model.items import Guidance
 from ralph_mission.loop.model.order import RunLimits
 from ralph_mission.mission import execute
-from ralph_mission.mission.issues import choice, finish, model, plans, texts
+from ralph_mission.mission.issues import finish, tasks
+from ralph_mission.mission.issues import record as plans
 from ralph_mission.mission.issues import record as work
 from ralph_mission.mission.issues.finish import PlanResult, carry_out_plan, note_record
-from ralph_mission.mission.issues.model import GuidanceNote, WorkResult, WorkTask
+from ralph_mission.mission.issues.tasks import GuidanceNote, WorkResult, WorkTask
 from ralph_mission.mission.lifecycle.approval import may_decide
 from ralph_mission.mission.memory import schedule
 from ralph_mission.mission.model.ledger import NOT_ATTEMPTED, WorkRecord
@@ -201,7 +202,7 @@ def _take_issue(worker: IssueWorker, held: ExitStack) -> TakenIssue:
     try:
         taken = run_transaction(worker.opened, worker.sleep, partial(_take_next, worker, held), BRIEF)
         if taken.record and taken.job is None:
-            run_transaction(worker.opened, worker.sleep, partial(_leave, taken.record), BRIEF)
+            run_transaction(worker.opened, worker.sleep, partial(_cancel_try, taken.record), BRIEF)
         return taken
     except Busy as busy:
         return TakenIssue("lost", reason=f"{busy.what}; {busy.next_step}")
@@ -232,8 +233,8 @@ def _take_next(worker: IssueWorker, held: ExitStack, this: Transaction) -> Taken
         return TakenIssue("paused")
     usd = schedule.allowance(this.memory.header, this.now, this.house.charter.limits, worker.usd_per_issue)
     skipped: list[tuple[int, str]] = []
-    for issue in _ready(worker, this):
-        task, why = _looked_at(worker, this, issue)
+    for issue in _list_ready(worker, this):
+        task, why = _look_at(worker, this, issue)
         if not why and not schedule.enough(usd, worker.usd_per_issue):
             return TakenIssue("held", reason="today's money is spent (limits.usd_per_day)", skipped=tuple(skipped))
         if task and not why and not task.agent and (absent := worker.hands.why_not("")):
@@ -250,34 +251,34 @@ def _take_next(worker: IssueWorker, held: ExitStack, this: Transaction) -> Taken
     return TakenIssue("idle", skipped=tuple(skipped))
 
 
-def _ready(worker: IssueWorker, this: Transaction) -> list[Issue]:
+def _list_ready(worker: IssueWorker, this: Transaction) -> list[Issue]:
     """Open issues that are labelled ready, the oldest (which has the smallest number) first; or the one that is named.
 
     Raises Missing for one that is not there.
     """
     if worker.only:
         return [this.ports.forge.issue(worker.only)]
-    asked_for = (issue for issue in this.ports.forge.issues("open") if choice.calls(issue, worker.agents))
+    asked_for = (issue for issue in this.ports.forge.issues("open") if tasks.requesting_labels(issue, worker.agents))
     return sorted(asked_for, key=lambda issue: issue.number)
 
 
-def _looked_at(worker: IssueWorker, this: Transaction, issue: Issue) -> tuple[WorkTask | None, str]:
+def _look_at(worker: IssueWorker, this: Transaction, issue: Issue) -> tuple[WorkTask | None, str]:
     """The task that an issue is, or why it is none."""
     forge, us = this.ports.forge, this.ports.forge.identity().id
     if issue.number in this.state.working:
         return None, "another runner is at it"
-    pulls = choice.others(forge.pulls(), us)
+    pulls = tasks.others(forge.pulls(), us)
     before = this.record(issue.number)
-    if why := choice.why_not_yet(issue, before, this.state.missions, pulls):
+    if why := tasks.why_not_yet(issue, before, this.state.missions, pulls):
         return None, why
     whole = forge.issue(issue.number)
     owners, may = this.house.charter.owners, forge.may_approve
     edits = forge.edits(issue.number) if owners else ()
-    people = choice.voices(whole, us, worker.agents, edits)
+    people = tasks.find_participants(whole, us, worker.agents, edits)
     authorised = frozenset(person.id for person in people if may_decide(person, owners, may))
-    if why := choice.why_not(whole, us, authorised, worker.agents, edits):
+    if why := tasks.why_not(whole, us, authorised, worker.agents, edits):
         return None, why
-    task = choice.task_of(whole, us, authorised, worker.agents, before, some=bool(owners))
+    task = tasks.read_task(whole, us, authorised, worker.agents, before, some=bool(owners))
     return task, worker.hands.why_not(task.agent) if task.agent else ""
 
 
@@ -289,16 +290,16 @@ def _claim_issue(worker: IssueWorker, this: Transaction, task: WorkTask, usd: fl
     before = this.record(issue.number)
     at = Branch(work.free_branch(issue, before, partial(_stands, this)), base)
     record = work.begin_try(task, before, at, this.house.store.holder(), usd, this.now)
-    plan = plans.work_proposal(record, issue, plans.beginning(record, task.others))
+    plan = plans.work_proposal(record, issue, plans.begin_effects(record, task.others))
     done = carry_out_plan(this, record, plan, usd)
     if done.refused and "paused" not in done.rules:  # nothing was begun, and another issue may have its turn
         return TakenIssue("refused", reason=f"rules speak against what would be said there: {', '.join(done.rules)}")
     if done.refused:
         return TakenIssue("paused")
     if done.carried.cut:
-        return TakenIssue("paused", work.unbegun(record, before, said=not _unsent(done)))
+        return TakenIssue("paused", work.cancel_try(record, before, said=not _unsent(done)))
     prompt = without("\n".join(filter(None, (_prompt(worker, this, task, record), guides))), this.house.secrets)
-    title = texts.title(issue)
+    title = tasks.issue_title(issue)
     return TakenIssue(
         "taken",
         done.record,
@@ -313,7 +314,7 @@ def _unsent(done: PlanResult) -> bool:
     return all(one.status == "failed" and one.detail.startswith(NOT_ATTEMPTED) for one in receipts)
 
 
-def _leave(left: WorkRecord, this: Transaction) -> None:
+def _cancel_try(left: WorkRecord, this: Transaction) -> None:
     """Write down that a claimed try never began, and give its money back."""
     found = this.record(left.issue)
     if found and (found.state, found.tries) == ("working", left.tries):
@@ -329,13 +330,13 @@ def _stands(this: Transaction, branch: str) -> bool:
 
 def _prompt(worker: IssueWorker, this: Transaction, task: WorkTask, record: WorkRecord) -> str:
     words = tuple((word.who, word.text) for word in task.words)
-    return texts.issue_prompt(task.issue, task.remarks, this.memory.learnings, worker.role, record.reason, words)
+    return tasks.issue_prompt(task.issue, task.remarks, this.memory.learnings, worker.role, record.reason, words)
 
 
 def _work_on(worker: IssueWorker, record: WorkRecord, job: IssueJob) -> WorkResult:
     if record.state != "working":
         return WorkResult(record.code, record.reason)
-    worker.say(f"#{job.issue} {job.title}: try {record.number} of {model.TRIES}")
+    worker.say(f"#{job.issue} {job.title}: try {record.number} of {tasks.TRIES}")
     try:
         return worker.hands.play(job)
     except Exception as error:  # whatever it is, the issue is given back and the next one has its turn

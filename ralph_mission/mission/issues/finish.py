@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from ralph_mission.errors import Missing, UserError
-from ralph_mission.mission.coder import screening
-from ralph_mission.mission.issues import plans
+from ralph_mission.mission.coder import results
+from ralph_mission.mission.issues import record as plans
 from ralph_mission.mission.issues import record as work
-from ralph_mission.mission.issues.model import WorkResult
 from ralph_mission.mission.issues.record import OPEN
+from ralph_mission.mission.issues.tasks import WorkResult
 from ralph_mission.mission.memory import schedule
 from ralph_mission.mission.model.effects import Effect
 from ralph_mission.mission.model.ledger import MemoryBatch, WorkRecord
@@ -131,10 +131,10 @@ def _end(ours: WorkRecord, played: WorkResult, last: bool, this: Transaction) ->
         return ours  # somebody has declared us dead, and goes on in our place
     if found.state not in ("working", "ending"):
         return found  # we have written it down before, and did not hear that it arrived
-    played = screening.unspoken(played, this.house.secrets)
+    played = results.redact_work(played, this.house.secrets)
     usd = schedule.settle_reserve(ours.reserved, ours.at, played.usd, this.now) if found.state == "working" else 0.0
     record, issue = work.end_try(ours, played), _there(this, ours.issue)
-    if issue is None or work.withdrawn(record, issue, this.ports.forge.identity().id):
+    if issue is None or work.is_withdrawn(record, issue, this.ports.forge.identity().id):
         record = replace(record, state="withdrawing", reason="a person took it back")
     if record.state == "ending" and issue is not None:
         sent = _announce_change(this, record, issue, played, usd, last)
@@ -153,11 +153,11 @@ def _announce_change(
     """What came of sending the change; the record of a try that came to nothing when it may not be sent."""
     forge = this.ports.forge
     try:
-        made = plans.change(record, issue, played, forge.default_branch().name, this.now)
+        made = plans.work_effects(record, issue, played, forge.default_branch().name, this.now)
     except UnicodeDecodeError:
         return work.release_issue(record, "the change holds a file that is not text", 1)
-    remark, _ = plans.own_remark(record, issue, forge.identity().id)
-    effects: tuple[Effect, ...] = (*plans.announcing(record, remark, made), *made)
+    remark, _ = plans.find_own_comment(record, issue, forge.identity().id)
+    effects: tuple[Effect, ...] = (*plans.announce_effects(record, remark, made), *made)
     done = carry_out_plan(this, record, plans.work_proposal(record, issue, effects, played.patch), usd)
     if not done.refused or ("paused" in done.rules and not last):
         return done
@@ -194,7 +194,7 @@ def _step(ours: WorkRecord, this: Transaction) -> WorkRecord | None:
     issue = _there(this, ours.issue)
     if record.state == "working":
         record = work.release_issue(record, DIED, 1)
-    if record.state != "closing" and work.withdrawn(record, issue, this.ports.forge.identity().id):
+    if record.state != "closing" and work.is_withdrawn(record, issue, this.ports.forge.identity().id):
         record = replace(record, state="withdrawing", reason="a person took it back")
     if record.state == "ending" and issue is not None:
         return _sent_on(this, record, issue)
@@ -204,17 +204,17 @@ def _step(ours: WorkRecord, this: Transaction) -> WorkRecord | None:
 def _plan(this: Transaction, record: WorkRecord, issue: Issue | None) -> tuple[Effect, ...]:
     """What is sent at the end of the work on an issue."""
     if record.state == "withdrawing":
-        return plans.taking_off(record, issue, this.ports.forge.identity().id)
-    return {"closing": plans.closing, "releasing": plans.releasing}[record.state](record)
+        return plans.withdraw_effects(record, issue, this.ports.forge.identity().id)
+    return {"closing": plans.finish_effects, "releasing": plans.release_effects}[record.state](record)
 
 
 def _sent_on(this: Transaction, record: WorkRecord, issue: Issue) -> WorkRecord:
     """The rest of a change that was announced, as it was announced."""
     known = this.house.store.records(work.change_keys(record), this.past)
-    left = plans.unsent_change(record, known, issue, this.ports.forge.identity().id)
+    left = plans.find_unsent_change(record, known, issue, this.ports.forge.identity().id)
     if left is None:
         record = work.release_issue(record, "its runner ended before the change was announced", 1)
-        return _carry_out(this, record, issue, plans.releasing(record))
+        return _carry_out(this, record, issue, plans.release_effects(record))
     return _carry_out(this, record, issue, left[0], left)
 
 
@@ -248,7 +248,7 @@ def _count_refusal(this: Transaction, record: WorkRecord, issue: Issue, usd: flo
     bare = replace(record, reason=plans.UNSAID)
     done = carry_out_plan(this, bare, plans.work_proposal(bare, issue, _plan(this, bare, issue)), usd)
     if done.refused and "paused" not in done.rules:
-        record = plans.given_up(bare)
+        record = plans.give_up(bare)
         note_record(this, record, usd)
         return record
     return record if done.refused else done.record

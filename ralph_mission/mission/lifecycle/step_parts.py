@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from ralph_mission.mission.coder.model import CodingResult
 from ralph_mission.mission.lifecycle import ownership
 from ralph_mission.mission.lifecycle.table import Interpretation, MissionFacts
+from ralph_mission.mission.model.agent_job import AgentResult
 from ralph_mission.mission.model.effects import CloseIssue, ClosePull, Comment, EditComment, Effect
 from ralph_mission.mission.model.ledger import Record, key_of
 from ralph_mission.mission.model.mission import Action, Limits, Mission, Status
@@ -51,7 +51,7 @@ class StepContext:
     default: Branch
     limits: Limits = Limits()
     recent: Mapping[str, int] = field(default_factory=dict)  # lines of automatic pulls on each path lately
-    made: Mapping[int, CodingResult] = field(default_factory=dict)  # by mission: what an agent came to in this cycle
+    made: Mapping[int, AgentResult] = field(default_factory=dict)  # by mission: what an agent came to in this cycle
 
 
 def count_wait(mission: Mission) -> Mission:

@@ -347,7 +347,7 @@ def next_step(
     if facts.coder and tasks.is_review_answered(mission, facts):
         return (*refused, results.close_answered_review(mission, around))
     if made := around.made.get(mission.id):
-        return (*refused, results.follow(mission, facts, made, around))
+        return (*refused, results.step_from_result(mission, facts, made, around))
     return refused or (_waiting(mission, facts, around),)
 
 

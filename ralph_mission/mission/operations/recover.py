@@ -14,8 +14,8 @@ from datetime import datetime, timedelta
 from ralph_mission.errors import Damaged, Missing, UserError
 from ralph_mission.mission.chat import orders
 from ralph_mission.mission.gather import is_forge_lost
-from ralph_mission.mission.issues.model import WORKING
 from ralph_mission.mission.issues.record import OPEN
+from ralph_mission.mission.issues.tasks import WORKING
 from ralph_mission.mission.lifecycle import adoption, approval, ownership
 from ralph_mission.mission.lifecycle.approval import standing_label
 from ralph_mission.mission.memory import learning
@@ -39,7 +39,7 @@ from ralph_mission.mission.operations.salvage import (
     RecoveryReport,
     Salvage,
     Trace,
-    rebuilt_ledger,
+    rebuild_ledger,
     traces_on,
 )
 from ralph_mission.mission.ports import Forge, Store
@@ -60,8 +60,8 @@ def recover_memory(store: Recoverable, forge: Forge, now: datetime, take_over: b
         traces = traces_on(forge)
         if salvaged.state and is_forge_lost(forge, salvaged.state):
             salvaged = _without_forge(salvaged, told)
-        records, open_state = rebuilt_ledger(salvaged, traces, forge, told)
-        state = replace(open_state, missions=rebuilt_missions(open_state, traces, forge, now, told))
+        records, open_state = rebuild_ledger(salvaged, traces, forge, told)
+        state = replace(open_state, missions=rebuild_missions(open_state, traces, forge, now, told))
         state = _claim(state, store, take_over, told)
         found = at_work(records, state, forge, now, take_over)
         records |= {record.key: record for record in found}
@@ -166,7 +166,7 @@ def _memory(salvaged: Salvage, state: OpenState, anchors: Iterable[Anchor], now:
 # --- missions ---
 
 
-def rebuilt_missions(
+def rebuild_missions(
     state: OpenState, traces: tuple[Trace, ...], forge: Forge, now: datetime, told: RecoveryReport
 ) -> tuple[Mission, ...]:
     """Those that can still be read, and those that only the forge knows."""
@@ -177,7 +177,7 @@ def rebuilt_missions(
         if trace.remark or not isinstance(issue, Issue) or not trace.mission or issue.number in known:
             continue
         if issue.state == "open" and "ralph:mission" in issue.labels:
-            known[issue.number] = _rebuilt(trace, issue, pulls.get(trace.mission), forge, now)
+            known[issue.number] = _rebuild_mission(trace, issue, pulls.get(trace.mission), forge, now)
             told.kept.append(f"mission #{trace.mission} from issue #{issue.number}: {issue.title}")
     for mission in _peoples_own(traces, forge, known, now):
         known[mission.issue] = mission
@@ -212,7 +212,7 @@ def _peoples_own(traces: Iterable[Trace], forge: Forge, known: Collection[int], 
                 yield adoption.found_again(made, mission, issue, pull, authorised)
 
 
-def _rebuilt(trace: Trace, issue: Issue, pull: Pull | None, forge: Forge, now: datetime) -> Mission:
+def _rebuild_mission(trace: Trace, issue: Issue, pull: Pull | None, forge: Forge, now: datetime) -> Mission:
     action, tier = trace.action, lookup(trace.kind).tier
     rebuilt = Mission(
         trace.mission,

@@ -170,7 +170,7 @@ def _traces_in(thing: Issue | Pull, us: Actor) -> Iterable[Trace]:
 # --- the ledger ---
 
 
-def rebuilt_ledger(
+def rebuild_ledger(
     salvaged: Salvage, traces: Iterable[Trace], forge: Forge, told: RecoveryReport
 ) -> tuple[dict[str, Record], OpenState]:
     """Every record by its key, and the state with nothing left open."""

@@ -1,28 +1,31 @@
-"""How a review ends: posted, edited, or not sent, and the money that was set aside for it settled.
-
-The review flow: a pull of ours, read by an agent that did not see it being made, and one review that comments.
+"""A pull of ours, read by an agent that did not see it being made, and one review that comments.
 
 Memory is held for two moments: when the money is set aside, and when the review is posted or edited. Between them a
 lock that dies with this process keeps another one of this clone from reading the same pull.
+
+What the workflow's own token opens starts no other workflow, so the review is called for by a dispatch. The call
+stands in memory before it is sent; whoever died between the two loses one call, and any push makes another.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from typing import Protocol
 
-from ralph_mission.errors import Missing, UserError
+from ralph_mission.errors import Lost, Missing, UserError
 from ralph_mission.loop.reviewing import ReviewerAnswer, ReviewFinding
 from ralph_mission.mission import execute
 from ralph_mission.mission.lifecycle.approval import may_decide
 from ralph_mission.mission.memory import schedule
-from ralph_mission.mission.model.ledger import NEEDS_PERSON, NOT_ATTEMPTED, SETTLED
+from ralph_mission.mission.memory.model import Header
+from ralph_mission.mission.model.effects import Receipt
+from ralph_mission.mission.model.ledger import NEEDS_PERSON, NOT_ATTEMPTED, SETTLED, CallRecord, MemoryBatch, Record
 from ralph_mission.mission.model.threads import Issue, Pull
-from ralph_mission.mission.reviews import review, texts
+from ralph_mission.mission.reviews import review
 from ralph_mission.mission.reviews.review import DiffLines, PostedReview, ReviewPoint
 from ralph_mission.mission.transaction import (
     BRIEF,
@@ -34,6 +37,7 @@ from ralph_mission.mission.transaction import (
     Sleep,
     Transaction,
     book_cost,
+    commit_transaction,
     execute_plan,
     run_transaction,
 )
@@ -95,7 +99,7 @@ class FinishedReading:
     outcome: str = "failed"
 
 
-def standing(this: Transaction, pull: Pull) -> PostedReview:
+def read_posted_review(this: Transaction, pull: Pull) -> PostedReview:
     """Our review of the pull, as forge and memory know it."""
     key = review.review_key(pull.number)
     record = this.house.store.records([key], this.past).get(key)
@@ -112,8 +116,8 @@ def finish_review(begun: StartedReview, read: FinishedReading, this: Transaction
     if read.points is None:
         return _unsent(this, errand, report)
     pull = this.ports.forge.pull(number)
-    text, before = texts.review_body(pull, read.points), standing(this, pull)
-    if outcome := _needless(begun, pull, before, text):
+    text, before = review.review_body(pull, read.points), read_posted_review(this, pull)
+    if outcome := _why_needless(begun, pull, before, text):
         return _unsent(this, errand, replace(report, outcome=outcome, reason=WHY.get(outcome, "")))
     carried = execute_plan(this, errand, review.review_proposal(pull, text, before))
     if carried.refused:
@@ -128,7 +132,7 @@ def _unsent(this: Transaction, errand: ExecutionRequest, report: ReviewReport) -
     return report
 
 
-def _needless(begun: StartedReview, pull: Pull, before: PostedReview, text: str) -> str:
+def _why_needless(begun: StartedReview, pull: Pull, before: PostedReview, text: str) -> str:
     """Why nothing is sent, "" when something is."""
     if pull.state != "open":
         return "closed"
@@ -243,7 +247,7 @@ def _begin(
     pull = forge.pull(number)
     if why := review.why_not_ours(pull, us):
         raise UserError(f"pull #{number} is not one that Ralph made: {why}", "a person reviews it", usage=True)
-    before = standing(this, pull)
+    before = read_posted_review(this, pull)
     if waits := _waits(this, pull, before, force):
         return waits
     if not held.enter_context(this.house.store.at_work(number)):
@@ -271,7 +275,7 @@ def _waits(this: Transaction, pull: Pull, before: PostedReview, force: bool) -> 
 
 def _task(this: Transaction, pull: Pull, us: int) -> Issue | None:
     """The issue that the pull was made for, if we or somebody who may decide here wrote it."""
-    forge, number = this.ports.forge, review.task_of(pull, this.state.missions)
+    forge, number = this.ports.forge, review.find_task(pull, this.state.missions)
     try:
         issue = forge.issue(number) if number else None
     except Missing:
@@ -286,10 +290,10 @@ def _task(this: Transaction, pull: Pull, us: int) -> Issue | None:
 
 def _read_pull(reviewer: ReviewSetup, begun: StartedReview) -> FinishedReading:
     pull = begun.pull
-    reviewer.say(f"#{pull.number} {texts.review_title(pull)}: reviewing {pull.head_sha[:12]}")
+    reviewer.say(f"#{pull.number} {review.review_title(pull)}: reviewing {pull.head_sha[:12]}")
     try:
         view = reviewer.reader.look(begun.base, pull.head_sha)
-        told = texts.review_material(
+        told = review.review_material(
             pull, begun.task, view.diff, view.fork, view.guides, begun.secrets, changed=view.shown
         )
         answer = reviewer.reader.read(ReviewJob(pull.number, view.fork, pull.head_sha, told, begun.usd))
@@ -310,3 +314,74 @@ def _read_pull(reviewer: ReviewSetup, begun: StartedReview) -> FinishedReading:
 def _point(found: ReviewFinding) -> ReviewPoint:
     issue = found.issue
     return ReviewPoint(issue.severity, issue.message, issue.file, issue.line, issue.kind, found.suggestion)
+
+
+Call = Callable[[int], Receipt]
+"""Asks for the review of a pull by its number; `failed` names why. Never raises UserError."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallReport:
+    """The pulls that the review was woken for, and why not for the others. `refusal`: what GitHub refused, and why."""
+
+    pulls: tuple[int, ...] = ()
+    reason: str = ""
+    refusal: str = ""
+
+
+def call_due_reviews(opened: Open, sleep: Sleep, send: Call) -> CallReport:
+    """Wake the review of every pull of ours whose head nobody was called for. Raises UserError."""
+    try:
+        return run_transaction(opened, sleep, partial(_call, send), BRIEF)
+    except Busy as busy:
+        return CallReport(reason=f"{busy.what}; the next cycle wakes it")
+
+
+def _call(send: Call, this: Transaction) -> CallReport:
+    if this.past is None or execute.is_stopped(this.ports):
+        return CallReport(reason="paused" if this.past else "nothing was proposed yet")
+    forge = this.ports.forge
+    pulls = review.our_open_pulls(forge.pulls(), forge.identity().id)
+    known = this.house.store.records([review.call_key(pull) for pull in pulls], this.past)
+    waiting = review.pulls_to_call(pulls, known)
+    header, granted = _grant_calls(this, waiting)
+    left = f"today's wakes are used up, {len(waiting) - len(granted)} wait" if len(granted) < len(waiting) else ""
+    if not granted:
+        return CallReport(reason=left or "no pull waits for its review to be woken")
+    records = [review.record_call(pull, known, this.now) for pull in granted]
+    this = _write_calls(this, header, records, f"ralph: wakes the review of {len(records)}")
+    return _send_calls(this, records, send, left)
+
+
+def _grant_calls(this: Transaction, waiting: Sequence[Pull]) -> tuple[Header, list[Pull]]:
+    """The pulls that today has a wake for, and the header that counts them."""
+    header, granted = this.memory.header, list[Pull]()
+    for pull in waiting:
+        more = review.count_wake(header, this.now, this.house.charter.limits.dispatches_per_day)
+        if more is None:
+            break
+        header = more
+        granted.append(pull)
+    return header, granted
+
+
+def _send_calls(this: Transaction, records: Sequence[CallRecord], send: Call, left: str) -> CallReport:
+    receipts = {record.key: send(record.pull) for record in records}
+    failed = [key for key, receipt in receipts.items() if receipt.status == "failed"]
+    if failed:
+        _note(this, review.mark_refused(records, failed))
+    woken = tuple(record.pull for record in records if record.key not in failed)
+    return CallReport(woken, left, receipts[failed[0]].detail if failed else "")
+
+
+def _note(this: Transaction, records: Sequence[CallRecord]) -> None:
+    try:
+        _write_calls(this, this.memory.header, records, f"ralph: {len(records)} reviews could not be woken")
+    except Lost:
+        return  # somebody wrote memory meanwhile: then these calls count as made, and a push makes others
+
+
+def _write_calls(this: Transaction, header: Header, records: Sequence[Record], subject: str) -> Transaction:
+    return commit_transaction(
+        this, MemoryBatch(replace(this.memory, header=header), this.state, tuple(records), subject)
+    )

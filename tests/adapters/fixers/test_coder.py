@@ -15,7 +15,7 @@ from ralph_mission.adapters.fixers import coder as module
 from ralph_mission.adapters.fixers.coder import NOTE, AgentCoder, CoderRun
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.errors import UserError
-from ralph_mission.mission.coder.model import CodingTask
+from ralph_mission.mission.model.agent_job import AgentJob
 from ralph_mission.mission.model.mission import Usage
 from ralph_mission.mission.ports import PatchVerification
 from ralph_mission.safety.patch import Patch
@@ -35,7 +35,7 @@ class Shop:
         self.played = CoderRun(0, "complete", "It is there.", sessions=1, usage=COST)
         self.coder = AgentCoder(self.git, self.place, self._play, self._check)
 
-    def _play(self, tree: Path, commission: CodingTask) -> CoderRun:
+    def _play(self, tree: Path, commission: AgentJob) -> CoderRun:
         self.plays += 1
         self.deed(tree)
         return self.played
@@ -44,9 +44,9 @@ class Shop:
         self.checked.append(patch)
         return PatchVerification(self.checks)
 
-    def commission(self, **more: object) -> CodingTask:
+    def commission(self, **more: object) -> AgentJob:
         head = self.git.resolve("HEAD")
-        return CodingTask(1, 0, "A table", "ralph/mission-1", head, "Do it", 2.0, 60.0, subject="abc", **more)  # type: ignore[arg-type]  # its fields
+        return AgentJob(1, 0, "A table", "ralph/mission-1", head, "Do it", 2.0, 60.0, subject="abc", **more)  # type: ignore[arg-type]  # its fields
 
     def work(self, **more: object):
         return self.coder.work(self.commission(**more))
@@ -176,9 +176,9 @@ def noted(folder: Path, answered: datetime) -> None:
     (folder / coder.NOTE).write_text(json.dumps(said))
 
 
-def answering(moment: datetime) -> CodingTask:
+def answering(moment: datetime) -> AgentJob:
     """As much of a commission as is asked of a note."""
-    made = CodingTask.__new__(CodingTask)
+    made = AgentJob.__new__(AgentJob)
     for name, value in {"mission": 3, "answers": moment}.items():
         object.__setattr__(made, name, value)
     return made

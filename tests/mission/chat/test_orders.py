@@ -160,8 +160,8 @@ def test_a_yes_that_was_obeyed_is_no_news_once_an_issue_is_believed_to_be_its_mi
 
 def test_a_session_hears_it_once() -> None:
     facts = MissionFacts(ISSUE, None, frozenset({MARA.id}), guidance=(ChatGuidance(7, NOW, "keep it small"),))
-    assert tasks.guidance(MISSION, facts) == ((NOW, "keep it small"),)
-    assert tasks.guidance(replace(MISSION, guided_at=NOW), facts) == ()
+    assert tasks.new_guidance(MISSION, facts) == ((NOW, "keep it small"),)
+    assert tasks.new_guidance(replace(MISSION, guided_at=NOW), facts) == ()
 
 
 def test_one_message_goes_to_each_chat() -> None:

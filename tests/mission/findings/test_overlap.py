@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ralph_mission.mission.findings.overlap import closes
-from ralph_mission.mission.issues.choice import why_not_yet
+from ralph_mission.mission.issues.tasks import why_not_yet
 from ralph_mission.mission.model.mission import Verdict
 from ralph_mission.mission.policy.judge import judge
 from tests.mission.build import MARA, ask, bench, fix, issue, pull

@@ -8,9 +8,10 @@ from datetime import timedelta
 import pytest
 
 from ralph_mission.adapters.storage.memory import codec
-from ralph_mission.mission.issues import choice, model, plans, texts
+from ralph_mission.mission.issues import record as plans
 from ralph_mission.mission.issues import record as work
-from ralph_mission.mission.issues.model import READY, WORKING, WorkResult
+from ralph_mission.mission.issues import tasks
+from ralph_mission.mission.issues.tasks import READY, WORKING, WorkResult
 from ralph_mission.mission.lifecycle.approval import whose_wish
 from ralph_mission.mission.memory import schedule
 from ralph_mission.mission.memory.model import Header
@@ -64,7 +65,7 @@ def test_a_label_that_only_we_ever_set_is_nobodys_wish():
     ],
 )
 def test_a_branch_is_a_safe_name_whatever_the_title(title, branch):
-    assert texts.branch(issue(title)) == branch
+    assert tasks.issue_branch(issue(title)) == branch
 
 
 def test_money_is_todays_and_never_more_than_the_day_has_left():
@@ -110,20 +111,20 @@ def asked(label: str, actor: Actor, minute: int) -> LabelEvent:
 
 def test_a_label_that_names_an_agent_asks_for_work_and_chooses_it():
     ours = called(asked("agent:codex", MARA, 1), asked(READY, MARA, 2))
-    assert choice.valid_label(ours, US.id, frozenset({MARA.id}), AGENTS) == "agent:codex"
-    assert choice.task_of(ours, US.id, frozenset({MARA.id}), AGENTS).agent == "codex"
-    assert choice.task_of(ours, US.id, frozenset({MARA.id}), AGENTS).others == (READY,)
+    assert tasks.valid_label(ours, US.id, frozenset({MARA.id}), AGENTS) == "agent:codex"
+    assert tasks.read_task(ours, US.id, frozenset({MARA.id}), AGENTS).agent == "codex"
+    assert tasks.read_task(ours, US.id, frozenset({MARA.id}), AGENTS).others == (READY,)
 
 
 def test_of_two_agents_the_one_that_was_named_last_by_somebody_who_may():
     ours = called(asked("agent:codex", MARA, 1), asked("Agent:Claude", MARA, 2), asked("agent:amp", BO, 3))
-    assert choice.valid_label(ours, US.id, frozenset({MARA.id}), AGENTS) == "Agent:Claude"
-    assert model.agent_of("Agent:Claude") == "claude"
+    assert tasks.valid_label(ours, US.id, frozenset({MARA.id}), AGENTS) == "Agent:Claude"
+    assert tasks.agent_of("Agent:Claude") == "claude"
 
 
 def test_a_label_that_names_nobody_we_know_asks_for_nothing():
     ours = called(asked("agent:nobody", MARA, 1), asked("agent:", MARA, 1))
-    assert choice.calls(ours, AGENTS) == () and "not labelled" in choice.why_not(
+    assert tasks.requesting_labels(ours, AGENTS) == () and "not labelled" in tasks.why_not(
         ours, US.id, frozenset({MARA.id}), AGENTS
     )
 
@@ -137,13 +138,13 @@ def test_guidance_is_given_once_and_stands_as_a_comment_afterwards():
     ours = replace(
         issue(), remarks=(said("/ralph guidance In metres.", 1), said("Thanks", 2), said("/ralph approve", 3))
     )
-    first = choice.task_of(ours, US.id, frozenset({MARA.id}))
+    first = tasks.read_task(ours, US.id, frozenset({MARA.id}))
     assert [(word.who, word.text) for word in first.words] == [("mara", "In metres.")]
     assert [remark.body for remark in first.remarks] == ["Thanks"]
     record = work.begin_try(first, None, AT, "me", 5.0, NOON)
     assert record.heard == ("mara: In metres.",)
     later = replace(ours, remarks=(*ours.remarks, said(" /ralph  Guidance\nIn feet,\nafter all", 4)))
-    second = choice.task_of(later, US.id, frozenset({MARA.id}), before=record)
+    second = tasks.read_task(later, US.id, frozenset({MARA.id}), before=record)
     assert [word.text for word in second.words] == ["In feet,\nafter all"]
     assert [remark.id for remark in second.remarks] == [1, 2]
     assert work.begin_try(second, record, AT, "me", 5.0, NOON).heard == ("mara: In feet, after all",)
@@ -153,7 +154,7 @@ def test_guidance_is_given_once_and_stands_as_a_comment_afterwards():
     "body", ["/ralph guidanceX y", "Say /ralph guidance x", "    /ralph guidance x", "/ralph guidance  "]
 )
 def test_what_only_looks_like_guidance_is_none(body):
-    assert choice.task_of(replace(issue(), remarks=(said(body, 1),)), US.id, frozenset({MARA.id})).words == ()
+    assert tasks.read_task(replace(issue(), remarks=(said(body, 1),)), US.id, frozenset({MARA.id})).words == ()
 
 
 def test_memory_keeps_the_last_issues_and_every_one_that_is_worked_on():
@@ -178,7 +179,7 @@ def test_a_comment_of_the_same_second_as_guidance_is_quoted_all_the_same():
         ThreadComment(2, MARA, "And in feet.", NOON, NOON),
     )
     asked = replace(issue("x", frozenset({READY}), event(MARA, 1)), remarks=remarks)
-    task = choice.task_of(asked, US.id, frozenset({MARA.id}))
+    task = tasks.read_task(asked, US.id, frozenset({MARA.id}))
     assert [word.text for word in task.words] == ["in metres"]
     assert [remark.body for remark in task.remarks] == ["And in feet."]
 
@@ -207,9 +208,9 @@ def test_an_issue_is_taken_back_by_people():
         events = (labelled(WORKING, US), labelled(WORKING, who, LATER, added=False))
         return replace(ASKED, events=(*ASKED.events, *events))
 
-    assert work.withdrawn(ending, replace(off(US), state="closed"), US.id)
-    assert work.withdrawn(ending, off(MARA), US.id)
-    assert not work.withdrawn(ending, off(US), US.id)
+    assert work.is_withdrawn(ending, replace(off(US), state="closed"), US.id)
+    assert work.is_withdrawn(ending, off(MARA), US.id)
+    assert not work.is_withdrawn(ending, off(US), US.id)
 
 
 def test_a_branch_of_somebody_else_is_not_taken():

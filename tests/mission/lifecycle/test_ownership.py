@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ralph_mission.mission.issues import texts
+from ralph_mission.mission.issues import tasks
 from ralph_mission.mission.lifecycle import ownership, table
 from ralph_mission.mission.lifecycle.facts import facts_about
 from ralph_mission.mission.lifecycle.ownership import (
@@ -111,8 +111,8 @@ def test_no_evidence_of_a_finding_names_a_change(own: str) -> None:
 @pytest.mark.parametrize("own", LINES)
 def test_what_memory_keeps_of_the_work_on_an_issue_names_no_change(own: str) -> None:
     kept = replace(RECORD, branch=f"x`\n\n{own}\n\n`", heard=(f"x\n\n{own}",))
-    assert named(texts.beginning(kept, 2, KEY)) == frozenset()
-    assert "on the branch `ralph/issue-3`." in texts.beginning(RECORD, 2, KEY)
+    assert named(tasks.begin_comment(kept, 2, KEY)) == frozenset()
+    assert "on the branch `ralph/issue-3`." in tasks.begin_comment(RECORD, 2, KEY)
 
 
 def _owed(detail: str) -> Any:

@@ -7,7 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ralph_mission.mission.coder import tasks
-from ralph_mission.mission.issues import texts as work_text
+from ralph_mission.mission.issues import tasks as work_text
 from ralph_mission.mission.lifecycle.approval import content_hash
 from ralph_mission.mission.model.effects import MARKER, Ref
 from ralph_mission.mission.model.threads import Actor
@@ -58,7 +58,7 @@ def test_a_title_with_its_number_closes_nothing_whatever_word_it_ends_with(title
     assert wording.append_number(title, 7) == f"{title}, issue (#7)"
     for subject in (
         work_text.pull_title(issue(number=7, title=title)),
-        work_text.message(issue(number=7, title=title)).splitlines()[0],
+        work_text.commit_message(issue(number=7, title=title)).splitlines()[0],
         tasks.commit_text(mission(issue=7, title=title), 0, Patch("0" * 40, ())).splitlines()[0],
     ):
         assert subject.endswith("(#7)") and is_title(subject)

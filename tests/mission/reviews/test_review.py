@@ -12,7 +12,7 @@ from ralph_mission.mission.model.mission import Action, Limits, Verdict
 from ralph_mission.mission.model.proposal import BudgetUsed, PolicyContext
 from ralph_mission.mission.model.threads import Actor, Pull, Review
 from ralph_mission.mission.policy import judge
-from ralph_mission.mission.reviews import review, texts
+from ralph_mission.mission.reviews import review
 from ralph_mission.mission.reviews.review import PostedReview, ReviewPoint, place_points
 from tests.helpers import NOON
 
@@ -43,7 +43,7 @@ def test_a_pull_is_ours_by_account_branch_and_marker() -> None:
 @pytest.mark.parametrize(("head", "number"), [("ralph/issue-3-table", 3), ("ralph/issue-12", 12), ("ralph/fix", 0),
                                               ("ralph/issue-3x", 0)])  # fmt: skip  # one table
 def test_the_task_is_told_by_the_branch(head: str, number: int) -> None:
-    assert review.task_of(replace(PULL, head=head), ()) == number
+    assert review.find_task(replace(PULL, head=head), ()) == number
 
 
 def test_our_review_is_found_by_account_state_and_last_marker() -> None:
@@ -116,16 +116,16 @@ def test_the_gravest_come_first_and_decide_the_verdict() -> None:
         {},
     )
     assert [point.what for point in points] == ["b", "d", "c", "a"]
-    assert "something has to be fixed" in texts.review_body(PULL, points)
-    assert "2 critical, 1 major, 1 minor" in texts.review_body(PULL, points)
-    assert "no points" in texts.review_body(PULL, ()) and "nothing was found" in texts.review_body(PULL, ())
+    assert "something has to be fixed" in review.review_body(PULL, points)
+    assert "2 critical, 1 major, 1 minor" in review.review_body(PULL, points)
+    assert "no points" in review.review_body(PULL, ()) and "nothing was found" in review.review_body(PULL, ())
 
 
 def test_a_secret_that_stands_there_after_all_is_held_back_by_the_rules() -> None:
     bench = PolicyContext(
         Limits(), BudgetUsed(), "main", "ralph-memory", US.id, NOON, secrets=("correct-horse-battery",)
     )
-    plain = review.review_proposal(PULL, texts.review_body(PULL, ()), PostedReview())
+    plain = review.review_proposal(PULL, review.review_body(PULL, ()), PostedReview())
     assert judge.judge(plain, bench).verdict is Verdict.ALLOW
     for text, rule in (
         ("It is correct-horse-battery.", "secret"),

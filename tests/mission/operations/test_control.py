@@ -11,7 +11,7 @@ import pytest
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.cycle_report import CycleReport, Outcome
 from ralph_mission.mission.model.mission import Urgency, Usage
-from ralph_mission.mission.operations.watch import WatchSetup, watch_cycles
+from ralph_mission.mission.operations.control import WatchSetup, watch_cycles
 from tests.helpers import NOON
 
 HOUR = timedelta(hours=1)

@@ -5,8 +5,8 @@ from datetime import timedelta
 
 import pytest
 
-from ralph_mission.mission.issues import choice
-from ralph_mission.mission.issues.model import READY
+from ralph_mission.mission.issues import tasks
+from ralph_mission.mission.issues.tasks import READY
 from ralph_mission.mission.model.threads import Actor, BodyEdit
 from tests.mission import build
 from tests.mission.build import remark
@@ -22,7 +22,7 @@ ASKED = issue("Add a table", frozenset({READY}), event(MARA, 1))
 
 
 def why_not(made, authorised=MAY, edits=()):
-    return choice.why_not(made, US.id, authorised, (), edits)
+    return tasks.why_not(made, US.id, authorised, (), edits)
 
 
 LATER = build.NOW + timedelta(days=9)
@@ -49,11 +49,11 @@ def test_an_agent_is_told_what_people_with_a_say_wrote_and_nobody_changed():
         remark("theirs", OUTSIDER, at),
         replace(remark("changed", BO, at), updated_at=LATER),
     )
-    task = choice.task_of(replace(ASKED, remarks=told), US.id, MAY, some=True)
+    task = tasks.read_task(replace(ASKED, remarks=told), US.id, MAY, some=True)
     assert ([one.body for one in task.remarks], task.altered) == (["mine"], (BO,))
 
 
 @pytest.mark.attack(14)
 def test_nobody_asks_whether_a_bot_may_have_work_done():
     bot = Actor(33, "helper[bot]", is_bot=True)
-    assert choice.voices(replace(ASKED, author=bot), US.id) == {MARA}
+    assert tasks.find_participants(replace(ASKED, author=bot), US.id) == {MARA}

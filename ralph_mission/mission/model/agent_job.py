@@ -1,4 +1,4 @@
-"""What an agent is asked to do for a mission, and what it came to. Nouns only; `coding` and `coded` are the verbs."""
+"""What an agent is asked to do, and what came of it. Nouns only."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ralph_mission.safety.patch import Patch
 
 
 @dataclass(frozen=True, slots=True)
-class CodingTask:
+class AgentJob:
     """One mission's work for an agent, in a clone of `base_sha`, for at most `usd` and `seconds`.
 
     `round` is 0 for the change itself, n for the answer to the nth review; `subject` is a digest of the issue's text.
@@ -35,7 +35,7 @@ class CodingTask:
 
 
 @dataclass(frozen=True, slots=True)
-class CodingResult:
+class AgentResult:
     """What came of a commission: `made` is a change, `goes on` is not finished and can be gone on with.
 
     `held` was not begun; `reason` is why it is not finished, in our words; `words` are the agent's last ones.

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from ralph_mission.mission.coder import results, screening
-from ralph_mission.mission.coder.model import CodingResult, CodingTask
+from ralph_mission.mission.coder import results
 from ralph_mission.mission.lifecycle.approval import PersonVerdict
 from ralph_mission.mission.lifecycle.step_parts import StepContext
 from ralph_mission.mission.lifecycle.steps import next_step
 from ralph_mission.mission.lifecycle.table import Interpretation, MissionEvent, MissionFacts, interpret_facts
+from ralph_mission.mission.model.agent_job import AgentJob, AgentResult
 from ralph_mission.mission.model.mission import Status
 from ralph_mission.mission.model.proposal import BudgetUsed
 from ralph_mission.mission.model.threads import Branch
@@ -29,13 +29,13 @@ def change(content: bytes, path: str = "src/table.py") -> Patch:
     return Patch(BASE, (FileChange(path, "", REGULAR, None, content),))
 
 
-def made(patch: Patch | None, **more: object) -> CodingResult:
-    return replace(CodingResult(1, "made", "", patch, "It is there."), **more)
+def made(patch: Patch | None, **more: object) -> AgentResult:
+    return replace(AgentResult(1, "made", "", patch, "It is there."), **more)
 
 
 def failure(patch: Patch) -> str:
     started = mission(status=Status.EXECUTING, issue=3, pull=0)
-    step = results.follow(started, FACTS, screening.redact_result(made(patch), (KNOWN,)), AROUND)
+    step = results.step_from_result(started, FACTS, results.redact_result(made(patch), (KNOWN,)), AROUND)
     assert step.proposal and step.proposal.after
     return str(step.proposal.after.failure)
 
@@ -43,7 +43,7 @@ def failure(patch: Patch) -> str:
 @pytest.mark.parametrize("unasked", [True, False])
 def test_what_may_be_sent_is_a_persons_wish_unless_our_issue_says_that_nobody_was_asked(unasked):
     started = mission(status=Status.EXECUTING, issue=3, pull=0)
-    step = results.follow(started, replace(FACTS, unasked=unasked), made(change(b"x = 1\n")), AROUND)
+    step = results.step_from_result(started, replace(FACTS, unasked=unasked), made(change(b"x = 1\n")), AROUND)
     full = bench(spent=BudgetUsed(auto_pulls=1))
     assert step.proposal and judge(step.proposal, full).rules == (("auto-pr-cap",) if unasked else ())
 
@@ -61,29 +61,29 @@ def test_every_rule_that_refuses_for_good_is_named():
 def test_a_change_with_a_secret_is_kept_nowhere():
     secret = change(f"KEY = '{KNOWN}'\n".encode())
     for outcome in ("made", "goes on", "failed"):
-        kept = screening.redact_result(made(secret, outcome=outcome), (KNOWN,))
+        kept = results.redact_result(made(secret, outcome=outcome), (KNOWN,))
         assert kept.patch is None and kept.outcome == ("goes on" if outcome == "goes on" else "failed")
     clean = change(b"TABLE = 1\n")
-    assert screening.redact_result(made(clean), (KNOWN,)).patch == clean
+    assert results.redact_result(made(clean), (KNOWN,)).patch == clean
 
 
 def test_an_agent_s_words_are_redacted():
     said = made(None, words=f"I used {KNOWN}.", reason=f"stuck at {KNOWN}", learned=(f"the key is {KNOWN}",))
-    kept = screening.redact_result(said, (KNOWN,))
+    kept = results.redact_result(said, (KNOWN,))
     assert KNOWN not in repr(kept) and "[redacted: known-value]" in kept.words
 
 
 def test_what_a_coder_says_comes_through_without_secrets():
     class Loose:
-        def work(self, commission: CodingTask) -> CodingResult:
+        def work(self, commission: AgentJob) -> AgentResult:
             return made(None, words=KNOWN)
 
         def tidy(self, missions: object) -> None:
             self.tidied = missions
 
     loose = Loose()
-    discreet = screening.RedactingCoder(loose, (KNOWN,))
-    assert KNOWN not in discreet.work(CodingTask(1, 0, "", "", BASE, "", 1.0, 1.0)).words
+    discreet = results.RedactingCoder(loose, (KNOWN,))
+    assert KNOWN not in discreet.work(AgentJob(1, 0, "", "", BASE, "", 1.0, 1.0)).words
     discreet.tidy([4])
     assert loose.tidied == [4]
 
@@ -91,15 +91,15 @@ def test_what_a_coder_says_comes_through_without_secrets():
 @pytest.mark.attack(33)
 def test_a_coder_is_told_no_value_that_we_know_whoever_wrote_it():
     class Curious:
-        def work(self, commission: CodingTask) -> CodingResult:
+        def work(self, commission: AgentJob) -> AgentResult:
             self.told = repr(commission)
             return made(None)
 
         def tidy(self, missions: object) -> None: ...
 
     curious = Curious()
-    asked = CodingTask(1, 0, f"Use {KNOWN}", "b", BASE, f"It is {KNOWN}.", 1.0, 1.0, (f"take {KNOWN}",), "subject")
-    screening.RedactingCoder(curious, (KNOWN,)).work(asked)
+    asked = AgentJob(1, 0, f"Use {KNOWN}", "b", BASE, f"It is {KNOWN}.", 1.0, 1.0, (f"take {KNOWN}",), "subject")
+    results.RedactingCoder(curious, (KNOWN,)).work(asked)
     assert KNOWN not in curious.told
     assert curious.told.count("[redacted: known-value]") == 3 and "'subject'" in curious.told
 
@@ -107,20 +107,20 @@ def test_a_coder_is_told_no_value_that_we_know_whoever_wrote_it():
 @pytest.mark.parametrize("content", [b"\x89PNG\0\0", "Gezeiten für Kähne\n".encode("latin-1")])
 def test_a_file_that_is_no_text_is_named_and_not_counted_in_lines(content):
     patch = change(content, "docs/tide.png")
-    said = screening.why_not(patch, inspect(patch))
+    said = results.explain_refusal(patch, inspect(patch))
     assert "`docs/tide.png` is no UTF-8 text" in said and "lines" not in said
 
 
 def test_several_of_them_are_counted():
     patch = Patch(BASE, (*change(b"\0", "a.png").changes, *change(b"\0", "b.png").changes))
-    assert "`a.png` and 1 more is no UTF-8 text" in screening.why_not(patch, ())
+    assert "`a.png` and 1 more is no UTF-8 text" in results.explain_refusal(patch, ())
 
 
 def test_a_change_that_is_too_long_says_how_long():
     patch = change(b"x = 1\n" * 2_001)
-    assert "2,001 changed lines are more than can be shown whole (2,000)" in screening.why_not(patch, ())
-    assert "too long to be shown" in screening.why_not(change(b"x = '" + b"y" * 300_000 + b"'\n"), ())
-    assert screening.why_not(change(b"x = 1\n"), ()) == ""
+    assert "2,001 changed lines are more than can be shown whole (2,000)" in results.explain_refusal(patch, ())
+    assert "too long to be shown" in results.explain_refusal(change(b"x = '" + b"y" * 300_000 + b"'\n"), ())
+    assert results.explain_refusal(change(b"x = 1\n"), ()) == ""
 
 
 def test_an_escalation_names_the_rules_that_refused_what_was_to_be_sent():
