@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from ralph_mission.adapters.sandbox.isolation import Level, missing_bwrap
-from tests.conftest import NO_BWRAP, SANDBOX
+from tests.conftest import NO_BWRAP
 
 TOKEN = "ghs_canary0123456789canary0123456789"
 DRIVER = """
@@ -109,8 +109,8 @@ class Place:
 
 def offer_bwrap() -> None:
     """Until the end of the test, bubblewrap is found where the machine has it."""
-    kept = str(Path(os.environ[SANDBOX], NO_BWRAP))
-    os.environ["PATH"] = os.pathsep.join(one for one in os.environ["PATH"].split(os.pathsep) if one != kept)
+    folders = os.environ["PATH"].split(os.pathsep)  # a worker of pytest-xdist has its parent's folder there too
+    os.environ["PATH"] = os.pathsep.join(one for one in folders if Path(one).name != NO_BWRAP)
 
 
 def level_or_skip(name: Level) -> Level:
