@@ -10,7 +10,7 @@ from ralph_mission.adapters.forges.local.forge import LocalForge
 from ralph_mission.adapters.forges.local.people import Person
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.mission.model.effects import OpenIssue, marker
-from tests.helpers import Result, cli, cli_here, make_repo
+from tests.helpers import Result, cli_here, make_repo
 
 KEY = "a1" * 8
 
@@ -153,5 +153,5 @@ def test_default_person_is_the_systems_user(repo: Path) -> None:
 
 
 def test_folder_without_repository_is_wrong_usage(tmp_path: Path) -> None:
-    result = cli("issue", "list", "--json", repo=tmp_path)
+    result = cli_here("issue", "list", "--json", repo=tmp_path)
     assert result.code == 2 and result.json["error"]["who"] == "you"

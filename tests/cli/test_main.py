@@ -91,7 +91,7 @@ def test_a_shell_completes_commands() -> None:
 
 
 def test_a_folder_that_is_no_repository_is_named(tmp_path: Path) -> None:
-    told = cli("cycle", repo=tmp_path)
+    told = cli_here("cycle", repo=tmp_path)
     assert told.code == 2
     assert "is not a git repository" in told.err
     assert told.err.count("\n") == 1

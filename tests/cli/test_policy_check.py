@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.judging import CANARY, FILES, NEW, Judge, append, both, by_patch, by_tree, diff, judged
-from tests.helpers import cli, cli_here, git, make_repo
+from tests.helpers import cli_here, git, make_repo
 
 
 @pytest.fixture
@@ -134,5 +134,5 @@ def test_a_folder_without_a_repository_is_wrong_usage(tmp_path: Path) -> None:
 
 def test_a_patch_comes_through_a_pipe_byte_for_byte(repo: Path) -> None:
     append(repo, "naïve = 1\n")
-    result = cli("policy", "check", "--patch", "-", "--json", repo=repo, stdin=diff(repo))
+    result = cli_here("policy", "check", "--patch", "-", "--json", repo=repo, stdin=diff(repo))
     assert (result.code, result.json["lines"]) == (0, 1)

@@ -11,7 +11,7 @@ import pytest
 from ralph_mission.adapters.forges.local.forge import LocalForge
 from tests import packages_world as world
 from tests.fakes.registry import Registry, serving
-from tests.helpers import cli, cli_here, git, make_repo
+from tests.helpers import cli_here, git, make_repo
 from tests.integration.dying import dying
 
 CONFIG = "observers: {dependencies: {}}\nhands: {fixers: []}\n"
@@ -27,7 +27,7 @@ def cycle(repo: Path, registry: Registry, cached: bool = True) -> dict:
     if not cached:
         shutil.rmtree(repo / ".ralph" / "cache")
     told = {"OSV_API_URL": registry.url, "PIP_INDEX_URL": registry.index, "npm_config_registry": registry.node}
-    done = cli("cycle", "--json", "--force", repo=repo, env=told)
+    done = cli_here("cycle", "--json", "--force", repo=repo, env=told)
     assert done.code == 0, done.err
     return done.json
 
@@ -49,7 +49,7 @@ def test_patch_bumps_become_one_pull_that_is_merged_when_approved(tmp_path: Path
     allowed = [d for d in report["decisions"] if d["kind"] == "dependency-patch"]
     assert [(d["action"], d["tier"], d["verdict"]) for d in allowed] == [("open-fix", "low", "allow")]
     assert report["urgency"] == "high"
-    (pull,) = cli("pr", "list", "--json", repo=repo).json["pulls"]
+    (pull,) = cli_here("pr", "list", "--json", repo=repo).json["pulls"]
     assert pull["title"] == "Apply 4 patch-level updates in 2 files"
     changed = git(repo, "diff", "--name-only", "main", pull["head"]).splitlines()
     assert changed == ["pyproject.toml", "uv.lock"]
@@ -58,7 +58,7 @@ def test_patch_bumps_become_one_pull_that_is_merged_when_approved(tmp_path: Path
     registry.python["buoy"]["1.4.5"] = {}
     again = cycle(repo, registry, cached=False)  # newer still: what is at work is not proposed beside it
     assert not any(d["kind"] == "dependency-patch" for d in again["decisions"])
-    assert cli("pr", "approve", str(pull["number"]), repo=repo).code == 0
+    assert cli_here("pr", "approve", str(pull["number"]), repo=repo).code == 0
     cycle(repo, registry)
     assert 'name = "buoy"\nversion = "1.4.4"' in git(repo, "show", "main:uv.lock")
     (decision,) = (d for d in cycle(repo, registry)["decisions"] if d["kind"] == "dependency-patch")
@@ -70,7 +70,7 @@ def test_larger_steps_ask_first(tmp_path: Path, registry: Registry) -> None:
     world.grow(registry)
     (decision,) = (d for d in cycle(repo, registry)["decisions"] if d["verdict"] == "allow")
     assert (decision["kind"], decision["action"], decision["tier"]) == ("dependency-major", "open-proposal", "high")
-    assert cli("pr", "list", "--json", repo=repo).json["pulls"] == []
+    assert cli_here("pr", "list", "--json", repo=repo).json["pulls"] == []
 
 
 def test_a_newer_release_makes_no_second_pull_beside_one_that_was_cut_off(tmp_path: Path, registry: Registry) -> None:
@@ -82,5 +82,5 @@ def test_a_newer_release_makes_no_second_pull_beside_one_that_was_cut_off(tmp_pa
     registry.python["buoy"]["1.4.9"] = {}
     for _ in range(2):
         cycle_here(repo, registry)
-    (pull,) = cli("pr", "list", "--json", repo=repo).json["pulls"]
+    (pull,) = cli_here("pr", "list", "--json", repo=repo).json["pulls"]
     assert "buoy==1.4.3" in git(repo, "show", f"{pull['head']}:requirements.txt")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers import cli
+from tests.helpers import cli_here
 from tests.integration.world import CALM, world
 
 SLOWLY = """
@@ -88,10 +88,10 @@ def test_a_full_disk_while_memory_is_written_is_one_line_and_changes_nothing(tmp
     )
     shim.chmod(0o755)
     full = {"PATH": f"{shim.parent}{os.pathsep}{os.environ['PATH']}"}
-    done = cli("cycle", "--force", repo=harbour.repo, env=full)
+    done = cli_here("cycle", "--force", repo=harbour.repo, env=full)
     assert done.code == 1
     assert done.err.splitlines()[-1].startswith("error: ")
     assert "no space left on device" in done.err.splitlines()[-1].lower()
     assert "Traceback" not in done.err
     assert (harbour.git("rev-parse", "ralph-memory"), len(harbour.issues)) == (head, issues)
-    assert cli("cycle", "--force", repo=harbour.repo).code == 0
+    assert cli_here("cycle", "--force", repo=harbour.repo).code == 0

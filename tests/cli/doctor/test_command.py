@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.helpers import Result, cli, cli_here, git, make_repo
+from tests.helpers import Result, cli_here, git, make_repo
 
 
 def checks(told: Result) -> dict[str, dict[str, Any]]:
@@ -16,7 +16,7 @@ def checks(told: Result) -> dict[str, dict[str, Any]]:
 
 
 def test_a_sound_repository_has_nothing_wrong(tmp_path: Path) -> None:
-    told = cli("doctor", repo=make_repo(tmp_path))
+    told = cli_here("doctor", repo=make_repo(tmp_path))
     assert told.code == 0
     assert told.out.splitlines()[-1] == "nothing is wrong"
     for name in (

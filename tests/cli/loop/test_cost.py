@@ -9,7 +9,7 @@ import pytest
 
 from ralph_mission.adapters.storage.loop import state
 from ralph_mission.loop.model.state import HatOutput, RunState, SessionUsage
-from tests.helpers import cli, cli_here, make_repo
+from tests.helpers import cli_here, make_repo
 
 PRICES = "cost:\n  prices:\n    large: {input: 15.0, output: 75.0}\n    small: {input: 1.0, output: 5.0}\n"
 ESTIMATE = ("cost", "--estimate", "planner=5,builder=30,reviewer=28,fixer=4", "--tokens-in", "10000",
@@ -40,7 +40,7 @@ def keep(repo: Path, run: str = "now") -> None:
 
 
 def test_a_checkout_where_nothing_ran_says_so(repo: Path) -> None:
-    result = cli("cost", repo=repo)
+    result = cli_here("cost", repo=repo)
     assert (result.code, result.out) == (0, "No loop has run here yet.\n")
 
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.helpers import cli, make_repo
+from tests.helpers import cli, cli_here, make_repo
 
 
 def test_wrong_usage_ends_with_64() -> None:
-    result = cli("mcp", "--port", "1")
+    result = cli_here("mcp", "--port", "1")
     assert (result.code, result.out) == (64, "")
     assert "--port" in result.err
 
 
 def test_outside_of_a_repository_it_says_where_to_go(tmp_path: Path) -> None:
-    result = cli("mcp", cwd=tmp_path)
+    result = cli_here("mcp", cwd=tmp_path)
     assert result.code == 64
     assert "not in the work tree of a git repository" in result.err
 
@@ -25,4 +25,4 @@ def test_a_client_that_leaves_at_once_is_no_failure(tmp_path: Path) -> None:
 
 
 def test_help_is_there_without_the_protocol(tmp_path: Path) -> None:
-    assert "Usage: ralph mcp" in cli("mcp", "--help").out
+    assert "Usage: ralph mcp" in cli_here("mcp", "--help").out

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ralph_mission.adapters.storage.loop.tasks import Tasks
-from tests.helpers import Result, cli, cli_here, git, make_repo
+from tests.helpers import Result, cli_here, git, make_repo
 
 HEAVY = ("pydantic", "rich", "yaml", "mcp", "ralph_mission.config", "ralph_mission.app")
 
@@ -126,8 +126,8 @@ def test_a_linked_work_tree_has_tasks_of_its_own_and_stays_clean(repo: Path, tmp
 
 def test_the_checkout_is_found_from_a_folder_inside_it_and_from_the_running_loop(repo: Path, tmp_path: Path) -> None:
     (repo / "deep" / "er").mkdir(parents=True)
-    assert cli("task", "add", "One", "--json", cwd=repo / "deep" / "er").code == 0
-    assert cli("task", "add", "Two", cwd=tmp_path, env={"RALPH_RUN_DIR": str(repo / ".ralph" / "loop")}).code == 0
+    assert cli_here("task", "add", "One", "--json", cwd=repo / "deep" / "er").code == 0
+    assert cli_here("task", "add", "Two", cwd=tmp_path, env={"RALPH_RUN_DIR": str(repo / ".ralph" / "loop")}).code == 0
     assert [task.title for task in Tasks(repo / ".ralph").all()] == ["One", "Two"]
 
 

@@ -15,7 +15,7 @@ import jsonschema
 import pytest
 
 from ralph_mission.adapters.report.summary import schema
-from tests.helpers import cli, cli_here, commit, git, make_repo
+from tests.helpers import cli_here, commit, git, make_repo
 
 NOW = "2026-05-05T12:00:00Z"
 FILES = {"README.md": "# Sample\n\nThis is teh documentation, and it recieves little care.\n"}
@@ -33,14 +33,14 @@ def refs(repo: Path) -> str:
 
 
 def test_a_cycle_prints_one_document_that_obeys_its_schema(repo: Path) -> None:
-    told = cli("cycle", "--json", "--now", NOW, repo=repo)
+    told = cli_here("cycle", "--json", "--now", NOW, repo=repo)
     assert told.code == 0
     jsonschema.validate(told.json, schema())
     assert (told.json["cycle"], told.json["outcome"], told.json["trigger"]) == (1, "done", "cli")
 
 
 def test_the_phases_are_told_on_stderr_and_the_summary_on_stdout(repo: Path) -> None:
-    told = cli("cycle", "--now", NOW, repo=repo)
+    told = cli_here("cycle", "--now", NOW, repo=repo)
     assert told.code == 0
     phases = [line.split(":")[0] for line in told.err.splitlines() if not line.startswith(" ")]
     assert phases == ["check", "observe", "think", "act", "reflect"]
@@ -188,7 +188,7 @@ def test_the_journal_shows_one_cycle_with_the_rules_that_held(repo: Path) -> Non
 
 
 def test_what_was_opened_can_be_opened_from_where_one_stands(repo: Path, tmp_path: Path) -> None:
-    told = cli("cycle", "--now", NOW, "--repo", "sample", cwd=tmp_path)
+    told = cli_here("cycle", "--now", NOW, "--repo", "sample", cwd=tmp_path)
     place = next(line.split()[-1] for line in told.out.splitlines() if "opened issue" in line)
     assert place.startswith("sample/") and (tmp_path / place).is_file()
 
@@ -244,7 +244,7 @@ def test_a_git_that_is_too_old_is_refused_before_anything(repo: Path, tmp_path: 
     )
     old.chmod(0o755)
     before = refs(repo)
-    told = cli("cycle", repo=repo, env={"PATH": f"{old.parent}:{os.environ['PATH']}"})
+    told = cli_here("cycle", repo=repo, env={"PATH": f"{old.parent}:{os.environ['PATH']}"})
     assert (told.code, told.err) == (1, "error: git version 2.37.9 is too old. install git 2.38 or newer\n")
     assert refs(repo) == before and not (repo / ".ralph").exists()
 

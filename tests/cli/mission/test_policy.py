@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.helpers import cli, cli_here
+from tests.helpers import cli_here
 
 
 def test_a_text_comes_out_inert() -> None:
@@ -12,7 +12,7 @@ def test_a_text_comes_out_inert() -> None:
 
 def test_ordinary_text_comes_out_byte_for_byte() -> None:
     text = "# Häding\n\n`@x` and **bold**, no newline at the end"
-    assert cli("sanitize", "--sink", "pr", stdin=text).out == text
+    assert cli_here("sanitize", "--sink", "pr", stdin=text).out == text
 
 
 def test_a_sink_is_needed() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.adapters.storage.memory.making import on_server
-from tests.helpers import cli, cli_here, git, make_repo
+from tests.helpers import cli_here, git, make_repo
 from tests.integration.test_interrupts import SLOWLY
 from tests.integration.world import world
 
@@ -29,7 +29,7 @@ def journal(repo: Path) -> list[dict]:
 
 def test_once_runs_the_cycle_that_is_due_and_says_when_the_next_is(tmp_path):
     harbour = world(tmp_path / "repo")
-    told = cli("watch", "--once", repo=harbour.repo)
+    told = cli_here("watch", "--once", repo=harbour.repo)
     assert told.code == 0
     (line,) = told.out.splitlines()
     assert "cycle 1: " in line
@@ -64,7 +64,7 @@ def test_a_signal_within_a_cycle_ends_it_and_the_next_carries_on(tmp_path):
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=300)
     assert process.returncode == 130
-    assert cli("watch", "--once", repo=harbour.repo).code == 0
+    assert cli_here("watch", "--once", repo=harbour.repo).code == 0
     assert len(journal(harbour.repo)) == 1
 
 

@@ -12,12 +12,12 @@ from ralph_mission.cli.setup_files import render_settings
 from ralph_mission.config.reading import load, read
 from ralph_mission.config.settings import Config
 from ralph_mission.mission.model.mission import Limits
-from tests.helpers import cli, cli_here, git, make_repo
+from tests.helpers import cli_here, git, make_repo
 
 
 def test_the_file_loads_without_warnings(tmp_path: Path) -> None:
     repo = make_repo(tmp_path)
-    told = cli("init", repo=repo)
+    told = cli_here("init", repo=repo)
     assert told.code == 0
     assert read(Git.open(repo)).warnings == ()
 
@@ -44,7 +44,7 @@ def test_an_exclude_file_keeps_its_lines_and_gets_ours_once(tmp_path: Path) -> N
 def test_a_file_that_is_there_and_differs_is_refused_and_nothing_is_written(tmp_path: Path) -> None:
     repo = make_repo(tmp_path)
     (repo / "ralph.yml").write_text("owners: [mara]\n")
-    told = cli("init", repo=repo)
+    told = cli_here("init", repo=repo)
     assert told.code == 2
     assert "ralph.yml is there already, and nothing was written" in told.err and "--force" in told.err
     assert (repo / "ralph.yml").read_text() == "owners: [mara]\n"
