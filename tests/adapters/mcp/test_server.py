@@ -21,7 +21,7 @@ from ralph_mission.adapters.storage.loop import events
 from ralph_mission.adapters.storage.loop.inbox import Guide
 from ralph_mission.adapters.storage.loop.tasks import Tasks
 from ralph_mission.errors import UserError
-from tests.helpers import RALPH, make_repo
+from tests.helpers import RALPH, cli_here, make_repo
 
 pytestmark = pytest.mark.long  # takes ten seconds or more
 
