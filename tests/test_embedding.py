@@ -13,9 +13,8 @@ import pytest
 import ralph_mission
 from ralph_mission.app.embedding import RalphLoop, get_hat_prompt
 from ralph_mission.errors import UserError
-from ralph_mission.loop.hats.patterns import PATTERNS
-from ralph_mission.loop.model.items import LoopEvent
-from ralph_mission.loop.model.state import Hat, HatOutput
+from ralph_mission.loop.hats import PATTERNS
+from ralph_mission.loop.model.state import Hat, HatOutput, LoopEvent
 
 DOCUMENT = Path(__file__).parent.parent / "docs" / "hats.md"
 

@@ -15,13 +15,12 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from ralph_mission.errors import UserError
-from ralph_mission.loop.hats import hats as hats_hats
-from ralph_mission.loop.hats import patterns
-from ralph_mission.loop.model.items import LoopEvent
+from ralph_mission.loop import hats as hats_hats
+from ralph_mission.loop import hats as patterns
 from ralph_mission.loop.model.order import LoopPreset, RunEnding, RunSpec
-from ralph_mission.loop.model.state import START, Hat, HatOutput, RunSnapshot, RunState
+from ralph_mission.loop.model.state import START, Hat, HatOutput, LoopEvent, RunSnapshot, RunState
 from ralph_mission.loop.prompt import session
-from ralph_mission.loop.rules import completion, progress, routing, verdicts
+from ralph_mission.loop.rules import completion, routing, verdicts
 
 __all__ = ["Hat", "HatOutput", "LoopEvent", "RalphLoop", "get_hat_prompt"]
 
@@ -108,7 +107,7 @@ class RalphLoop:
         if (output.hat, output.iteration) != due:
             raise ValueError(f"session {due[1]} is due, of {due[0]}; not {output.iteration}, of {output.hat}")
         whole = replace(output, event=output.event and _full(output.event, output))
-        self._state = progress.advance_state(self._order, self._state, whole, 0.0)
+        self._state = completion.advance_state(self._order, self._state, whole, 0.0)
         self._outputs = (*self._outputs, whole)
         return self.hat
 

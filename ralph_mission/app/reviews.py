@@ -31,12 +31,12 @@ from ralph_mission.app.run import PausingClock, agent_of
 from ralph_mission.app.run_options import RunOptions
 from ralph_mission.app.services import AgentServiceOptions, AppFactory
 from ralph_mission.errors import UserError
-from ralph_mission.loop import reviewing
+from ralph_mission.loop import planning
 from ralph_mission.loop.cost import CostMeter, MeteredAgent
 from ralph_mission.loop.model.order import RunLimits
 from ralph_mission.loop.model.state import Session, SessionUsage
+from ralph_mission.loop.planning import ReviewerAnswer
 from ralph_mission.loop.ports import Agent
-from ralph_mission.loop.reviewing import ReviewerAnswer
 from ralph_mission.mission.reviews.reviewer import CallReport, PullView, ReviewJob, ReviewSetup, call_due_reviews
 from ralph_mission.mission.transaction import TransactionContext
 
@@ -118,11 +118,11 @@ class AgentReader:
             run_dir = part.folder / ".ralph" / "loop"
             run_dir.mkdir(exist_ok=True)
             session = Session(
-                reviewing.HAT, 1, "", str(run_dir), self._model(), min(SESSION, runtime), TURNS,
-                schema=reviewing.SCHEMA,
+                planning.HAT, 1, "", str(run_dir), self._model(), min(SESSION, runtime), TURNS,
+                schema=planning.SCHEMA,
             )  # fmt: skip  # one value
             agent = MeteredAgent(self._agent(part.git, part.folder), meter)
-            return reviewing.ask_reviewer(agent, job.material, session, limits, PausingClock())
+            return planning.ask_reviewer(agent, job.material, session, limits, PausingClock())
 
     def _agent(self, git: Git, root: Path) -> Agent:
         wanted, settings = self.wanted, self.first.config

@@ -20,11 +20,9 @@ from ralph_mission.config.loop_keys import HatKeys
 from ralph_mission.config.reading import NAME
 from ralph_mission.config.settings import Config
 from ralph_mission.errors import UserError
-from ralph_mission.loop import planning
-from ralph_mission.loop.hats import hats, patterns
-from ralph_mission.loop.model.items import LoopEvent
+from ralph_mission.loop import hats, planning
 from ralph_mission.loop.model.order import LoopPreset, RunLimits, RunSpec
-from ralph_mission.loop.model.state import RESUME, START, Hat, Prd, RunState
+from ralph_mission.loop.model.state import RESUME, START, Hat, LoopEvent, Prd, RunState
 from ralph_mission.loop.rules import routing, verdicts
 
 
@@ -218,8 +216,8 @@ def _text(path: Path, top: Path | None) -> str:
 
 def _preset(asked: RunOptions, settings: Config, worn: tuple[Hat, ...], prd: Prd | None) -> LoopPreset:
     usual = "prd" if prd or asked.prd else "hats" if worn else "loop"
-    preset, loop = patterns.find_preset(asked.preset or usual), settings.event_loop
-    limits = patterns.PERSISTENT if loop.persistent else preset.limits
+    preset, loop = hats.find_preset(asked.preset or usual), settings.event_loop
+    limits = hats.PERSISTENT if loop.persistent else preset.limits
     return replace(
         preset,
         limits=_limits(asked, settings, limits),
@@ -248,7 +246,7 @@ def _limits(asked: RunOptions, settings: Config, usual: RunLimits) -> RunLimits:
 
 def _hats(asked: RunOptions, settings: Config, root: Path) -> tuple[hats.Found, ...]:
     """The pattern's hats, or those of hat files and of ralph.yml, with doubts; of equal names the last one counts."""
-    usual = patterns.find_pattern(asked.pattern).hats if asked.pattern else ()
+    usual = hats.find_pattern(asked.pattern).hats if asked.pattern else ()
     # Keys of ralph.yml that mean nothing are among the settings' own warnings.
     named = () if asked.pattern else tuple(_hat(name, keys, settings) for name, keys in settings.hats.items())
     every: tuple[hats.Found, ...] = (
@@ -286,7 +284,7 @@ def _hat(name: str, keys: HatKeys, settings: Config) -> Hat:
 
 
 def _kind(asked: RunOptions, preset: LoopPreset) -> str:
-    return patterns.find_pattern(asked.pattern).name if asked.pattern else str(preset.name)
+    return hats.find_pattern(asked.pattern).name if asked.pattern else str(preset.name)
 
 
 def _threshold(kind: str, settings: Config, root: Path) -> int:

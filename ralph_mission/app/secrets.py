@@ -17,8 +17,7 @@ from pathlib import Path
 
 from ralph_mission.adapters.storage.loop import files
 from ralph_mission.errors import UserError
-from ralph_mission.safety.secrets import SHORTEST, find_secrets
-from ralph_mission.safety.token_formats import is_placeholder
+from ralph_mission.safety.secrets import SHORTEST, find_secrets, is_placeholder
 
 SECRET_NAMES = re.compile(
     "TOKEN(?!IZ)|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|API_?KEY|COOKIE(?!CUTTER)|WEBHOOK_URL|DATABASE_URL"

@@ -28,11 +28,9 @@ from ralph_mission.app.ground import open_checkout
 from ralph_mission.app.run import RunSetup, build_run
 from ralph_mission.app.run_options import RunOptions, needs_planning, recall_planning
 from ralph_mission.errors import UserError
-from ralph_mission.loop import planning
-from ralph_mission.loop.hats import patterns
-from ralph_mission.loop.model.items import Guidance, StopSignal
+from ralph_mission.loop import hats, planning
 from ralph_mission.loop.model.order import RunResult, RunSpec
-from ralph_mission.loop.model.state import Prd
+from ralph_mission.loop.model.state import Guidance, Prd, StopSignal
 from ralph_mission.loop.ports import Agent, ParallelSession, RunPorts, RunProgress
 from ralph_mission.loop.ports import ArtifactStore as PapersPort
 from ralph_mission.loop.ports import SessionPool as CrewPort
@@ -58,7 +56,7 @@ TEAMS: Mapping[str, TeamRun] = {
 def find_team(pattern: str) -> str:
     """The story that `pattern` names, "" for what may be a pattern of hats. Raises UserError for nearly a story."""
     key = pattern.strip().lower()
-    near = get_close_matches(key, (*TEAMS, *patterns.PATTERNS, *patterns.ALIASES), 1)
+    near = get_close_matches(key, (*TEAMS, *hats.PATTERNS, *hats.PATTERN_ALIASES), 1)
     if near and near[0] in TEAMS and near[0] != key:
         raise UserError(f"no pattern {pattern!r}", f"did you mean {near[0]}?", usage=True)
     return key if key in TEAMS else ""

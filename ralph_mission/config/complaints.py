@@ -9,7 +9,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from ralph_mission.errors import UserError
-from ralph_mission.safety.strict_yaml import Document, Path
+from ralph_mission.safety.front_matter import Document, Path
 
 DURATION = "a duration such as 15m, 6h or 14d"
 WANTED = {

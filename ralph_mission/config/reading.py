@@ -15,7 +15,7 @@ from ralph_mission.config import loop_keys
 from ralph_mission.config.complaints import explain, known_keys, trouble
 from ralph_mission.config.settings import GONE_WAKE, Config
 from ralph_mission.errors import UserError
-from ralph_mission.safety.strict_yaml import MAX_BYTES, Document, YamlError, parse
+from ralph_mission.safety.front_matter import MAX_BYTES, Document, YamlError, parse
 
 NAME = "ralph.yml"
 

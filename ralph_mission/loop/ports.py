@@ -8,19 +8,21 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
-from ralph_mission.loop.model.items import Guidance, LoopEvent, StopSignal
 from ralph_mission.loop.model.order import RunResult, RunSpec
 from ralph_mission.loop.model.state import (
     AgentTurn,
     CheckResult,
+    Guidance,
     Hat,
     HatOutput,
+    LoopEvent,
     PathChange,
     Prd,
     RunSnapshot,
     RunState,
     Session,
     SessionUsage,
+    StopSignal,
 )
 
 

@@ -14,7 +14,7 @@ from ralph_mission.loop import session as playing
 from ralph_mission.loop.model.order import RunEnding, RunResult, RunSpec
 from ralph_mission.loop.model.state import CONVERGED, Hat, HatOutput, PathChange, RunSnapshot, RunState
 from ralph_mission.loop.ports import RunPorts
-from ralph_mission.loop.rules import completion, progress, routing
+from ralph_mission.loop.rules import completion, routing
 
 SIGNAL_ENDINGS = {
     "stop": RunEnding("stop", "asked to stop", "go on with --continue"),
@@ -97,7 +97,7 @@ def _until_ended(this: LoopRun) -> RunEnding:
 
 def _look(this: LoopRun) -> RunSnapshot:
     board = this.ports.desk.board()
-    this.state = progress.focus(this.order, this.state, board)
+    this.state = completion.focus(this.order, this.state, board)
     return board
 
 
@@ -106,18 +106,18 @@ def _is_proven(this: LoopRun, board: RunSnapshot) -> bool:
     if not completion.looks_done(this.order, this.state, board):
         return False
     if why := completion.remaining(this.order, board):
-        this.state = progress.state_after_open_tasks(this.order, this.state, why)
+        this.state = completion.state_after_open_tasks(this.order, this.state, why)
         return False
     verification = this.ports.workplace.verify()
     if not verification.green:
-        this.state = progress.state_after_red_checks(this.order, this.state, verification.said)
+        this.state = completion.state_after_red_checks(this.order, this.state, verification.said)
     return verification.green
 
 
 def _tidy(this: LoopRun) -> RunSnapshot:
     """What a persistent loop does instead of ending: nothing of this piece of work is seen by the next."""
     this.ports.desk.tidy()
-    this.state = progress.state_after_resume(this.state)
+    this.state = completion.state_after_resume(this.state)
     return _look(this)
 
 
@@ -150,7 +150,7 @@ def session(this: LoopRun, board: RunSnapshot, hat: Hat | None) -> None:
 
 def account(this: LoopRun, output: HatOutput) -> None:
     """Write down where the run stands after a session."""
-    this.state = progress.advance_state(this.order, this.state, output, this.elapsed)
+    this.state = completion.advance_state(this.order, this.state, output, this.elapsed)
     this.ports.desk.keep(this.state, output)
     this.outputs.append(output)
     this.ports.voice.output(this.order, this.state, output)

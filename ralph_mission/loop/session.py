@@ -10,13 +10,13 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from ralph_mission.loop.model.items import LoopEvent
 from ralph_mission.loop.model.order import PLANNING, RunLimits, RunSpec
 from ralph_mission.loop.model.state import (
     AgentTurn,
     CheckResult,
     Hat,
     HatOutput,
+    LoopEvent,
     PathChange,
     RunSnapshot,
     RunState,

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ralph_mission.loop.hats.patterns import HatPattern
+from ralph_mission.loop.hats import HatPattern
 from ralph_mission.loop.model.order import RunResult
 from ralph_mission.loop.model.state import PLANNED, VERDICT, HatOutput
 

@@ -18,8 +18,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from ralph_mission.safety.hidden import INVISIBLE, without_controls, without_invisible
-from ralph_mission.safety.markdown import prose
+from ralph_mission.safety.markdown import INVISIBLE, prose, without_controls, without_invisible
 
 ANY_CASE = re.IGNORECASE
 LINES = re.MULTILINE

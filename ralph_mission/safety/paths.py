@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from ralph_mission.safety.hidden import INVISIBLE
+from ralph_mission.safety.markdown import INVISIBLE
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec

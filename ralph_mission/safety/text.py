@@ -23,8 +23,7 @@ from ralph_mission.safety.detect import (
     shows_nothing,
     workflow_commands,
 )
-from ralph_mission.safety.hidden import without_controls, without_invisible
-from ralph_mission.safety.markdown import prose, replace
+from ralph_mission.safety.markdown import prose, replace, without_controls, without_invisible
 
 __all__ = [
     "HOSTS",

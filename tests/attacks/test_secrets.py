@@ -12,8 +12,7 @@ import pytest
 
 from ralph_mission.adapters.agents import reading
 from ralph_mission.app.secrets import environment_secrets
-from ralph_mission.loop.model.items import LoopEvent
-from ralph_mission.loop.model.state import VERDICT
+from ralph_mission.loop.model.state import VERDICT, LoopEvent
 from ralph_mission.loop.rules import verdicts
 from ralph_mission.loop.teams import ralplan
 from ralph_mission.mission.reviews import review

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from ralph_mission.safety.detect import mentions
-from ralph_mission.safety.hidden import INVISIBLE
+from ralph_mission.safety.markdown import INVISIBLE
 from ralph_mission.safety.text import LIMITS, fence, inline, quote, sanitise
 from tests.figures import Table, shown
 from tests.safety.hostile_texts import SINKS, hidden

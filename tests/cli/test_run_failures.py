@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from ralph_mission.loop.hats.patterns import PATTERNS
+from ralph_mission.loop.hats import PATTERNS
 from tests.cli.loop_world import World, world
 
 pytestmark = pytest.mark.long  # takes ten seconds or more

@@ -11,7 +11,7 @@ from ralph_mission.adapters.git.git import Git
 from ralph_mission.app.run_options import ResolvedRun, RunOptions, resolve_run
 from ralph_mission.config.reading import read
 from ralph_mission.errors import UserError
-from ralph_mission.loop.hats import patterns
+from ralph_mission.loop import hats
 from tests.cli.loop_world import World, world
 
 PERSISTENT = "event_loop: {persistent: true}\nhats: {builder: {triggers: [loop.start, task.resume]}}"
@@ -55,7 +55,7 @@ def test_a_persistent_loop_without_limits_of_its_own_has_a_day_ten_thousand_sess
 ) -> None:
     limits = ordered(world(tmp_path, {"ralph.yml": PERSISTENT})).order.limits
     assert (limits.iterations, limits.runtime, limits.usd) == (10_000, 86_400.0, 50.0)
-    assert limits.failures == patterns.PERSISTENT.failures
+    assert limits.failures == hats.PERSISTENT.failures
 
 
 def test_limits_of_its_own_hold_in_a_persistent_loop(tmp_path: Path) -> None:

@@ -11,9 +11,9 @@ from typing import Any
 from ralph_mission.adapters.report.loop_voice import PlainRunProgress
 from ralph_mission.app.reviews import AgentReader
 from ralph_mission.app.services import AgentServiceOptions
-from ralph_mission.loop import reviewing
+from ralph_mission.loop import planning
 from ralph_mission.loop.model.state import SessionUsage
-from ralph_mission.loop.reviewing import ReviewerAnswer
+from ralph_mission.loop.planning import ReviewerAnswer
 from ralph_mission.mission import gather
 from ralph_mission.mission.model.effects import OpenPull, PushBranch, marker
 from ralph_mission.mission.model.ledger import MemoryBatch, OpenState, key_of
@@ -47,7 +47,7 @@ class Told:
         self.jobs.append(job)
         said = self.says[min(len(self.jobs), len(self.says)) - 1]
         text = said(job) if callable(said) else said
-        return ReviewerAnswer(reviewing.parse_findings(text), usage=SessionUsage(1, cost_usd=self.usd))
+        return ReviewerAnswer(planning.parse_findings(text), usage=SessionUsage(1, cost_usd=self.usd))
 
 
 def reader(place: Place, **options: Any) -> AgentReader:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from ralph_mission.errors import Missing, UserError
-from ralph_mission.loop.reviewing import ReviewerAnswer
+from ralph_mission.loop.planning import ReviewerAnswer
 from ralph_mission.mission.model.effects import MARKER, marker
 from ralph_mission.mission.operations import control
 from ralph_mission.mission.operations.recover import recover_memory

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.loop.hats.patterns import IDLE_PAUSE
+from ralph_mission.loop.hats import IDLE_PAUSE
 from ralph_mission.loop.model.order import RunLimits
 from ralph_mission.mission.issues.agent import IssueJob, keep_working
 from ralph_mission.mission.issues.tasks import SPARED, WorkResult

@@ -8,13 +8,15 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from ralph_mission.errors import UserError
-from ralph_mission.loop.model.items import Guidance, LoopEvent, LoopTask, StopSignal
 from ralph_mission.loop.model.order import RunResult, RunSpec
 from ralph_mission.loop.model.state import (
     AgentTurn,
     CheckoutState,
     CheckResult,
+    Guidance,
     HatOutput,
+    LoopEvent,
+    LoopTask,
     PathChange,
     Prd,
     RunPaths,
@@ -22,6 +24,7 @@ from ralph_mission.loop.model.state import (
     RunState,
     Session,
     SessionCommit,
+    StopSignal,
 )
 from ralph_mission.loop.ports import RunPorts, SessionWork
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ralph_mission.loop.hats.patterns import PRESETS
+from ralph_mission.loop.hats import PRESETS
 from ralph_mission.loop.model.order import RunLimits, RunResult, RunSpec
 from ralph_mission.loop.model.state import VERDICT, AgentTurn, CheckResult, Prd, UserStory
 from ralph_mission.loop.run import run_loop

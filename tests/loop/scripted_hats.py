@@ -7,9 +7,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ralph_mission.loop import session as playing
-from ralph_mission.loop.model.items import Guidance
 from ralph_mission.loop.model.order import LoopPreset, RunLimits, RunSpec
-from ralph_mission.loop.model.state import AgentTurn, HatOutput, PathChange, Session, SessionCommit, SessionUsage
+from ralph_mission.loop.model.state import (
+    AgentTurn,
+    Guidance,
+    HatOutput,
+    PathChange,
+    Session,
+    SessionCommit,
+    SessionUsage,
+)
 from ralph_mission.loop.ports import ParallelResult, ParallelSession, RunPorts
 from tests.loop.fakes import FakeClock, FakeDesk, FakeVoice, FakeWorkplace
 

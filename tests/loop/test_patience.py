@@ -6,8 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ralph_mission.loop.hats.patterns import PATTERNS, PRESETS
-from ralph_mission.loop.model.items import LoopTask
+from ralph_mission.loop.hats import PATTERNS, PRESETS
 from ralph_mission.loop.model.order import RunResult, RunSpec
 from ralph_mission.loop.model.state import (
     PLANNED,
@@ -17,6 +16,7 @@ from ralph_mission.loop.model.state import (
     AgentTurn,
     CheckResult,
     Hat,
+    LoopTask,
     Prd,
     Session,
     UserStory,

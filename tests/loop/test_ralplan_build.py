@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 
-from ralph_mission.loop.model.items import LoopTask
-from ralph_mission.loop.model.state import CheckResult
+from ralph_mission.loop.model.state import CheckResult, LoopTask
 from ralph_mission.loop.teams import ralplan
 from tests.loop.scripted_hats import CRASH, Cast, World, order, played, says
 from tests.loop.teams.test_ralplan import BETTER, EXPIRY, PLAN, YES, advised, judged, plans, verdict

@@ -7,8 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from ralph_mission.loop.model.items import LoopEvent, LoopTask
-from ralph_mission.loop.model.state import PLANNED, AgentTurn, Prd, RunState
+from ralph_mission.loop.model.state import PLANNED, AgentTurn, LoopEvent, LoopTask, Prd, RunState
 from tests.loop.fakes import START_OF_TIME
 from tests.loop.making import DONE, GREEN, NOTHING, RED, order, pbr, played, says, stories, verdict, world
 

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from ralph_mission.loop.hats.patterns import PATTERNS, PRESETS
-from ralph_mission.loop.model.items import LoopEvent, LoopTask
+from ralph_mission.loop.hats import PATTERNS, PRESETS
 from ralph_mission.loop.model.order import LoopPreset
 from ralph_mission.loop.model.state import (
     CONVERGED,
@@ -17,6 +16,8 @@ from ralph_mission.loop.model.state import (
     VERIFICATION_FAILED,
     AgentTurn,
     Hat,
+    LoopEvent,
+    LoopTask,
     PathChange,
     SessionUsage,
 )

@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from ralph_mission.loop.model.items import Guidance, LoopTask
 from ralph_mission.loop.model.order import LoopPreset
-from ralph_mission.loop.model.state import RESUME, START, AgentTurn, Hat, RunState, SessionUsage
+from ralph_mission.loop.model.state import RESUME, START, AgentTurn, Guidance, Hat, LoopTask, RunState, SessionUsage
 from tests.loop.fakes import START_OF_TIME
 from tests.loop.making import DONE, NOTHING, order, played, says, world
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ralph_mission.errors import UserError
-from ralph_mission.loop.model.items import Guidance
-from ralph_mission.loop.model.state import AgentTurn
+from ralph_mission.loop.model.state import AgentTurn, Guidance
 from tests.loop.fakes import START_OF_TIME
 from tests.loop.making import DONE, NOTHING, order, played, world
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ralph_mission.loop.hats.patterns import PRESETS
-from ralph_mission.loop.model.items import LoopTask
-from ralph_mission.loop.model.state import AgentTurn, Hat, RunPaths
+from ralph_mission.loop.hats import PRESETS
+from ralph_mission.loop.model.state import AgentTurn, Hat, LoopTask, RunPaths
 from tests.loop.fakes import FakeWorld
 from tests.loop.making import GREEN, RED, order, played, stories, world
 

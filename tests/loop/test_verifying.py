@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ralph_mission.loop.hats.patterns import PATTERNS, PRESETS
+from ralph_mission.loop.hats import PATTERNS, PRESETS
 from ralph_mission.loop.model.order import RunSpec
 from ralph_mission.loop.model.state import AgentTurn, CheckResult, Session
 from ralph_mission.loop.run import run_loop

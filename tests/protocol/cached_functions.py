@@ -10,7 +10,7 @@ from unittest import mock
 
 from ralph_mission.mission import cycle, verify
 from ralph_mission.safety import secrets
-from ralph_mission.safety.token_formats import Span
+from ralph_mission.safety.secrets import Span
 
 DECIDING = tuple(
     (module, name, getattr(module, name))

@@ -5,8 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from ralph_mission.safety import detect
-from ralph_mission.safety.hidden import CONTROL, ESCAPE, invisible
-from ralph_mission.safety.markdown import prose
+from ralph_mission.safety.markdown import CONTROL, ESCAPE, invisible, prose
 from ralph_mission.safety.text import LIMITS
 
 SINKS = sorted(LIMITS)

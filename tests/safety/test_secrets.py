@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralph_mission.loop.model.items import LoopEvent, ReviewIssue
-from ralph_mission.loop.model.state import HatOutput
+from ralph_mission.loop.model.state import HatOutput, LoopEvent, ReviewIssue
 from ralph_mission.mission.model.mission import Status
 from ralph_mission.safety.secrets import find_secrets, redact, redact_record, strip_known, texts, without
 from ralph_mission.safety.text import sanitise

@@ -21,7 +21,7 @@ from typing import Any
 
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.posts import VERBS, ChatCommand
-from ralph_mission.safety.hidden import without_controls, without_invisible
+from ralph_mission.safety.markdown import without_controls, without_invisible
 
 API = "https://api.telegram.org"
 TOKEN, ADDRESS = "TELEGRAM_BOT_TOKEN", "TELEGRAM_API_URL"

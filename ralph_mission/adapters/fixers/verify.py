@@ -24,7 +24,7 @@ from ralph_mission.adapters.workspace.workshop import clone
 from ralph_mission.mission.model.kinds import count_noun
 from ralph_mission.mission.model.mission import Observation, Severity, Signal
 from ralph_mission.mission.ports import ObservationContext, PatchVerification
-from ralph_mission.safety.hidden import without_controls, without_invisible
+from ralph_mission.safety.markdown import without_controls, without_invisible
 from ralph_mission.safety.patch import FileChange, Patch
 from ralph_mission.safety.text import truncate
 

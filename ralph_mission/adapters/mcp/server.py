@@ -19,9 +19,9 @@ from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import AfterValidator, BaseModel, Field, JsonValue
 
 from ralph_mission.errors import UserError
-from ralph_mission.loop.model.items import Guidance, LoopTask, TaskStatus
-from ralph_mission.loop.prompt.memories import LoopMemory
-from ralph_mission.loop.rules import tasks as lifecycle
+from ralph_mission.loop.model.state import Guidance, LoopTask, TaskStatus
+from ralph_mission.loop.prompt.situation import LoopMemory
+from ralph_mission.loop.rules import routing as lifecycle
 
 INSTRUCTIONS = (
     "Tasks, events, memories and guidance of the loop you work in. Take a task with task_claim before you work on it, "

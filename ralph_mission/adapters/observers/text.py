@@ -5,7 +5,7 @@ Meaning is not touched here; what may be *sent* is decided in wording.
 
 from __future__ import annotations
 
-from ralph_mission.safety.hidden import without_controls
+from ralph_mission.safety.markdown import without_controls
 
 TITLE = 120  # characters
 DETAIL = 2_000

@@ -31,7 +31,7 @@ from ralph_mission.extras import require_extra
 from ralph_mission.mission.model.mission import Finding
 from ralph_mission.mission.model.posts import OUTBOX, Post
 from ralph_mission.safety import text
-from ralph_mission.safety.hidden import without_controls, without_invisible
+from ralph_mission.safety.markdown import without_controls, without_invisible
 
 DIGITS = 320  # before the point: every float has fewer, and a longer number is none that a person reads
 _TIME = re.compile(r"\d{4}-\d\d-\d\d(T|$)")

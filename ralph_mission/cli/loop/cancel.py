@@ -15,7 +15,7 @@ from ralph_mission.errors import UserError
 
 if TYPE_CHECKING:
     from ralph_mission.adapters.storage.loop.lock import Holder
-    from ralph_mission.loop.model.items import StopSignal
+    from ralph_mission.loop.model.state import StopSignal
 
 STARTING = 2.0
 """Seconds in which a run that was just started takes the lock, then forgets what was asked of an earlier one."""

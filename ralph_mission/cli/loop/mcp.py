@@ -27,7 +27,7 @@ def mcp(repo: str | None) -> int:
     from ralph_mission.adapters.storage.loop.memories import Memories
     from ralph_mission.adapters.storage.loop.tasks import Tasks
     from ralph_mission.cli.loop import tasks
-    from ralph_mission.loop.model.items import LoopEvent
+    from ralph_mission.loop.model.state import LoopEvent
 
     where = place.folder(Path(repo) if repo else None, os.environ)
     place.prepare(where)

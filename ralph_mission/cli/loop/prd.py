@@ -43,7 +43,7 @@ def convert(
     What is there of another branch is put into archive/ with its progress.txt first.
     """
     from ralph_mission.loop.stories import prd as form
-    from ralph_mission.loop.stories.convert import convert_prd as converted
+    from ralph_mission.loop.stories.prd import convert_prd as converted
 
     target = out or repo / "prd.json"
     stories = _readable(file, lambda text: converted(text, project or repo.resolve().name))
@@ -95,7 +95,7 @@ def skills(out: Path | None, force: bool, repo: Path, as_json: bool) -> None:
 
 def _reader(path: Path) -> Callable[[str], Prd]:
     from ralph_mission.loop.stories import prd as form
-    from ralph_mission.loop.stories.convert import convert_prd as converted
+    from ralph_mission.loop.stories.prd import convert_prd as converted
 
     is_markdown = path.suffix.lower() in (".md", ".markdown")
     return (lambda text: converted(text, complete=False)) if is_markdown else form.parse_prd

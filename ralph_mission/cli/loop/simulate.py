@@ -61,12 +61,11 @@ def simulate(pattern: str, script: Path | None, keep: Path | None, as_json: bool
 def _find_script(pattern: str) -> tuple[str, dict[str, Any]]:
     """Its proper name, and the script that is played when none is given. Raises UserError."""
     from ralph_mission.app import teams
-    from ralph_mission.loop import simulation
-    from ralph_mission.loop.hats import patterns
+    from ralph_mission.loop import hats, simulation
 
     if story := teams.find_team(pattern):
         return story, simulation.team_script(story)
-    chosen = patterns.find_pattern(pattern)
+    chosen = hats.find_pattern(pattern)
     return chosen.name, simulation.pattern_script(chosen)
 
 

@@ -26,11 +26,11 @@ from ralph_mission.adapters.storage.loop import place
 from ralph_mission.adapters.storage.loop.tasks import Tasks
 from ralph_mission.cli.options import json_option, print_json, repo_option
 from ralph_mission.errors import UserError
-from ralph_mission.loop.model.items import LoopTask
-from ralph_mission.loop.rules import tasks as lifecycle
+from ralph_mission.loop.model.state import LoopTask
+from ralph_mission.loop.rules import routing as lifecycle
 
 if TYPE_CHECKING:
-    from ralph_mission.loop.model.items import Guidance
+    from ralph_mission.loop.model.state import Guidance
 
 MISUSED = 64
 """The exit code for wrong usage of a loop's commands (EX_USAGE of sysexits)."""

@@ -47,7 +47,7 @@ def work(once: bool, persistent: bool, as_json: bool, repo: Path, prompt_file: P
     from ralph_mission.app.issues import WorkOptions, worker
     from ralph_mission.app.run import PausingClock
     from ralph_mission.app.secrets import environment_secrets
-    from ralph_mission.loop.hats.patterns import PERSISTENT
+    from ralph_mission.loop.hats import PERSISTENT
     from ralph_mission.mission.issues import agent as flow
 
     if once and persistent:

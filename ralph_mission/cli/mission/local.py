@@ -19,7 +19,7 @@ from ralph_mission.cli.moments import iso
 from ralph_mission.cli.options import json_option, print_json, repo_option
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.threads import Issue, Pull
-from ralph_mission.safety.hidden import CONTROL, INVISIBLE, SURROGATE, without_controls, without_invisible
+from ralph_mission.safety.markdown import CONTROL, INVISIBLE, SURROGATE, without_controls, without_invisible
 
 if TYPE_CHECKING:
     from ralph_mission.adapters.forges.local.forge import LocalForge

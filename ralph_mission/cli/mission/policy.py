@@ -47,8 +47,8 @@ def check(context: click.Context, repo: Path, patch: str | None, as_json: bool) 
     """
     from ralph_mission.adapters.git.git import Git
     from ralph_mission.app.secrets import environment_secrets
+    from ralph_mission.safety.objections import describe_weakening
     from ralph_mission.safety.patch import measure
-    from ralph_mission.safety.weakening import describe_weakening
 
     git = Git.open(repo)
     limit = _limit(git)

@@ -4,15 +4,58 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Literal
+from typing import Literal, NamedTuple
 
-from ralph_mission.loop.model.items import Guidance as Guidance
-from ralph_mission.loop.model.items import LoopEvent as LoopEvent
-from ralph_mission.loop.model.items import LoopTask as LoopTask
-from ralph_mission.loop.model.items import ReviewIssue as ReviewIssue
-from ralph_mission.loop.model.items import Severity as Severity
-from ralph_mission.loop.model.items import StopSignal as StopSignal
-from ralph_mission.loop.model.items import TaskStatus as TaskStatus
+TaskStatus = Literal["pending", "ready", "active", "done", "failed"]
+
+
+class LoopTask(NamedTuple):
+    """A unit of work with prerequisites. `ready` means that all of `needs` are done."""
+
+    id: str
+    title: str
+    status: TaskStatus = "pending"
+    needs: tuple[str, ...] = ()
+    owner: str = ""
+    priority: int = 3
+    description: str = ""
+
+
+Severity = Literal["critical", "major", "minor"]
+StopSignal = Literal["", "stop", "cancel", "restart"]
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewIssue:
+    """One thing a reviewer found. Without a severity it is critical: unknown is never waved through."""
+
+    message: str
+    file: str = ""
+    line: int = 0
+    kind: str = ""
+    severity: Severity = "critical"
+
+
+@dataclass(frozen=True, slots=True)
+class LoopEvent:
+    """A routing signal with its reasons. `hat` said it in `iteration`; the engine says some itself (hat "")."""
+
+    topic: str
+    payload: str = ""
+    issues: tuple[ReviewIssue, ...] = ()
+    hat: str = ""
+    iteration: int = 0
+    at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Guidance:
+    """A person's word to the next session: given once, and to be acknowledged."""
+
+    id: str
+    text: str
+    at: datetime
+
 
 Failure = Literal["", "exit", "timeout", "rate_limit", "server", "auth", "missing", "event"]
 """Why a turn failed: exit code, our time limit, the provider's limit or fault, a key that it does not know, no such
@@ -295,7 +338,7 @@ class RunState:
     objective: str
     started_at: datetime
     iteration: int = 0
-    pending: LoopEvent = LoopEvent(START)  # noqa: RUF009  # frozen
+    pending: LoopEvent = LoopEvent(START)  # frozen
     feedback: str = ""
     item: str = ""
     stale: int = 0

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from ralph_mission.safety.hidden import without_controls, without_invisible
+from ralph_mission.safety.markdown import without_controls, without_invisible
 from ralph_mission.safety.secrets import redact
 
 T = TypeVar("T")

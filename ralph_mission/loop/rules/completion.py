@@ -1,14 +1,37 @@
-"""When the work is done: what state files prove, never what an agent says alone.
+"""When a run ends: the work is done, a limit is reached, or nothing moves any more. Pure folds over `RunState`.
 
-When a run ends by a limit. Asked before each session, so that no limit is passed by starting one more.
+Done is what state files prove, never what an agent says alone. Limits are asked before each session, so that none is
+passed by starting one more.
+
+Two questions of progress are kept apart. Is this *item* getting done (`stale`)? Does anything move at all (`idle`)?
+A commit answers the second and not the first: one story can take many honest sessions. Hats that take turns over
+one item are the exception: a round of them counts as one session, and where one of them reviews, what counts are
+verdicts with no fewer issues than the one before.
 """
 
 from __future__ import annotations
 
-from ralph_mission.loop.model.items import LoopEvent
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Literal
+
 from ralph_mission.loop.model.order import RunEnding, RunLimits, RunSpec
-from ralph_mission.loop.model.state import CONVERGED, RESUME, RunSnapshot, RunState
-from ralph_mission.loop.rules.routing import has_reviewer
+from ralph_mission.loop.model.state import (
+    CONVERGED,
+    PLANNED,
+    RESUME,
+    START,
+    VERDICT,
+    VERIFICATION_FAILED,
+    Hat,
+    HatOutput,
+    LoopEvent,
+    RunSnapshot,
+    RunState,
+    SessionUsage,
+)
+from ralph_mission.loop.rules import routing
+from ralph_mission.loop.rules.routing import find_hat, has_reviewer, next_event
 
 
 def looks_done(order: RunSpec, state: RunState, board: RunSnapshot) -> bool:
@@ -122,3 +145,180 @@ def _cost(limits: RunLimits, state: RunState) -> RunEnding | None:
     return RunEnding(
         "cost", what, "set prices in ralph.yml (cost: prices:) for agents that tell tokens, or drop --max-cost"
     )
+
+
+REFUSALS = 20
+"""Refused commands that the next session hears of."""
+Patience = Literal["", "warn", "replan", "skip"]
+
+
+def item_of(order: RunSpec, state: RunState, board: RunSnapshot) -> str:
+    """What the next session works on: the first story that is left, else the first ready task, else nothing named."""
+    if order.preset.stories and board.prd:
+        return next((story.id for story in board.prd.todo if story.id not in state.skipped), "")
+    ready = (task for task in board.tasks if task.status in ("ready", "active") and task.id not in state.skipped)
+    return next((task.id for task in sorted(ready, key=lambda task: task.priority)), "")
+
+
+def patience(order: RunSpec, state: RunState) -> Patience:
+    """What the next session on the same item has to hear: a warning, that the plan is void, that it is skipped."""
+    threshold, vain = order.limits.stuck, in_vain(order, state)
+    if vain >= 2 * threshold:
+        return "skip"
+    if vain > threshold:
+        return "replan"
+    return "warn" if vain == threshold else ""
+
+
+def in_vain(order: RunSpec, state: RunState) -> int:
+    """Sessions that came no nearer to the end. With neither an item nor a reviewer only what moves can tell."""
+    if has_reviewer(order.hats):
+        return state.stale
+    return state.stale // max(1, len(order.hats)) if state.item else state.idle
+
+
+def focus(order: RunSpec, state: RunState, board: RunSnapshot) -> RunState:
+    """The state with the item of the next session; one that took too long is skipped for the next."""
+    if _under_review(order, state):
+        return _passed_over(order, state, board)
+    if state.pending.topic == CONVERGED and order.preset.stories and board.prd and board.prd.todo:
+        state = _call_next(order, state, "the review is over, go on")
+    item = item_of(order, state, board)
+    if item != state.item:
+        return replace(state, item=item, stale=0, left=None)
+    return _passed_over(order, state, board)
+
+
+def _under_review(order: RunSpec, state: RunState) -> bool:
+    """Whether hats are still at what they took up: the item is theirs until a reviewer has nothing left to say."""
+    begins = (START, RESUME, PLANNED, CONVERGED)
+    return bool(state.item) and has_reviewer(order.hats) and state.pending.topic not in begins
+
+
+def _passed_over(order: RunSpec, state: RunState, board: RunSnapshot) -> RunState:
+    item = state.item
+    if item and patience(order, state) == "skip":
+        passed_over = replace(state, skipped=state.skipped | {item}, stale=0, left=None)
+        following = item_of(order, passed_over, board)
+        return replace(_call_next(order, passed_over, f"{item} was skipped, go on"), item=following)
+    return state
+
+
+def advance_state(order: RunSpec, state: RunState, output: HatOutput, elapsed: float) -> RunState:
+    """The state after a session: who is next, what it has to hear, and how the counters stand."""
+    stale = _stale(order, state, output)
+    pending = _next(order, replace(state, stale=stale), output)
+    again = _same(state.pending, pending) and not output.progressed and pending.topic not in (RESUME, START)
+    settled = replace(
+        state,
+        iteration=output.iteration,
+        pending=pending,
+        feedback=_feedback(output),
+        stale=stale,
+        left=_issues_left(state, output, pending),
+        idle=0 if output.progressed else state.idle + 1,
+        failures=state.failures + 1 if output.failure else 0,
+        redispatches=state.redispatches + 1 if again else 0,
+        last=output,
+        elapsed=elapsed,
+        mark="",
+    )
+    return _add_usage(settled, state.item, output)
+
+
+def state_after_red_checks(order: RunSpec, state: RunState, said: str) -> RunState:
+    """The work looked done and the checks are red: whoever builds hears it."""
+    event = LoopEvent(VERIFICATION_FAILED, said)
+    if find_hat(order.hats, event) is None and builder(order.hats):
+        event = LoopEvent(PLANNED, said)
+    return replace(state, pending=event if order.hats else state.pending, feedback=f"The checks are red:\n{said}",
+                   stale=_vainly(order, state), last=_without_promise(state.last))  # fmt: skip  # one sentence
+
+
+def state_after_open_tasks(order: RunSpec, state: RunState, why: str) -> RunState:
+    """The work looked done and tasks are open: back to whoever takes the next one."""
+    return replace(_call_next(order, state, why), feedback=f"Not done yet: {why}.", stale=_vainly(order, state),
+                   last=_without_promise(state.last))  # fmt: skip  # one sentence
+
+
+def _vainly(order: RunSpec, state: RunState) -> int:
+    """Under a reviewer a clean verdict that proves nothing is as much in vain as one that finds as much."""
+    return state.stale + 1 if has_reviewer(order.hats) else state.stale
+
+
+def _without_promise(last: HatOutput | None) -> HatOutput | None:
+    return replace(last, promised=False) if last else None
+
+
+def state_after_resume(state: RunState) -> RunState:
+    """Between two pieces of work of a persistent loop."""
+    last = _without_promise(state.last)
+    return replace(state, pending=resume_event(), feedback="", item="", stale=0, left=None, last=last)
+
+
+def _call_next(order: RunSpec, state: RunState, why: str) -> RunState:
+    """Whoever takes the next piece of work is next."""
+    return replace(state, pending=LoopEvent(PLANNED if builder(order.hats) else START, why))
+
+
+def builder(hats: Sequence[Hat]) -> Hat | None:
+    """Who hears of red checks when nobody asked to: the first hat that answers a plan."""
+    return next((hat for hat in hats if PLANNED in hat.triggers), None)
+
+
+def _next(order: RunSpec, state: RunState, output: HatOutput) -> LoopEvent:
+    if output.event is None:
+        return state.pending if output.failure else (LoopEvent(START) if order.hats else state.pending)
+    event = next_event(output.event, order.threshold)
+    planner = routing.planner(order.hats)
+    if event.topic == VERDICT and planner and state.stale == order.limits.stuck + 1:
+        return replace(event, topic=_call(planner))
+    return event
+
+
+def _call(hat: Hat) -> str:
+    return next((topic for topic in hat.triggers if "*" not in topic), START)
+
+
+def _stale(order: RunSpec, state: RunState, output: HatOutput) -> int:
+    """How long nothing has come nearer: a review needs many rounds, as long as each leaves fewer issues."""
+    if state.item and state.item in output.passed:
+        return 0
+    if not has_reviewer(order.hats):
+        return state.stale + 1
+    if state.left is None or output.event is None or output.event.topic != VERDICT:
+        return state.stale
+    return 0 if len(output.issues) < state.left else state.stale + 1
+
+
+def _issues_left(state: RunState, output: HatOutput, pending: LoopEvent) -> int | None:
+    if pending.topic == CONVERGED:
+        return None
+    return len(output.issues) if output.event and output.event.topic == VERDICT else state.left
+
+
+def _same(before: LoopEvent, after: LoopEvent) -> bool:
+    return (before.topic, before.payload) == (after.topic, after.payload)
+
+
+def _feedback(output: HatOutput) -> str:
+    undone = [f"- {change.path}: {change.how}; undone, because {change.reverted}" for change in output.reverted]
+    refused = [f"- {why}" for why in output.refused[:REFUSALS]]
+    told = ([output.reason] if output.reason else []) + (["What was undone:", *undone] if undone else [])
+    return "\n".join((*told, *(["Commands that were refused:", *refused] if refused else [])))
+
+
+def _add_usage(state: RunState, item: str, output: HatOutput) -> RunState:
+    return replace(
+        state,
+        usage=state.usage + output.usage,
+        by_hat=_add_to_table(state.by_hat, output.hat, output.usage),
+        by_item=_add_to_table(state.by_item, item, output.usage) if item else state.by_item,
+    )
+
+
+def _add_to_table(
+    table: tuple[tuple[str, SessionUsage], ...], name: str, usage: SessionUsage
+) -> tuple[tuple[str, SessionUsage], ...]:
+    known = dict(table)
+    return tuple({**known, name: known.get(name, SessionUsage()) + usage}.items())

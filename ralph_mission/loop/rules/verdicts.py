@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from ralph_mission.loop.model.items import LoopEvent, ReviewIssue, Severity
-from ralph_mission.loop.model.state import VERDICT
+from ralph_mission.loop.model.state import VERDICT, LoopEvent, ReviewIssue, Severity
 from ralph_mission.safety.text import truncate
 
 DEFAULTS: Mapping[str, int] = {"refactor": 1}

@@ -1,7 +1,12 @@
-"""`prd.json` as text: read with its synonyms, written back so that only what changed differs.
+"""A PRD as stories: `prd.json` read and written back, and a PRD in markdown converted.
 
-The keys are those of snarktank/ralph, which oh-my-claudecode shares; unknown keys (`architectVerified`) stay as they
-are, in their order. A file written by others keeps its indent, and is rendered anew only when nothing else is left.
+`prd.json` is read with its synonyms, and written back so that only what changed differs. The keys are those of
+snarktank/ralph, which oh-my-claudecode shares; unknown keys (`architectVerified`) stay as they are, in their order. A
+file written by others keeps its indent, and is rendered anew only when nothing else is left.
+
+In markdown, story headings are read (`### US-001: Title`, `### Story 3 - Title`), or every heading or bullet below
+“User Stories”, or the bullets below “Requirements” when there is nothing better. They are put in order and given the
+criteria that every story has.
 """
 
 from __future__ import annotations
@@ -9,11 +14,13 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ralph_mission.loop.model.state import Prd, UserStory
+from ralph_mission.loop.stories import lint
+from ralph_mission.loop.stories.lint import BROWSER, TYPECHECK
 
 MAX_CHARS = 4_000_000
 """A thousand stories of a page each; more than that is no list of stories."""
@@ -178,3 +185,171 @@ def _dump_like(text: str, root: Any) -> str:
     made = json.dumps(root, indent=found[1] if found else None, separators=(comma, colon), ensure_ascii="\\u" in body)
     made = made.replace("\n", "\r\n") if "\r\n" in body else made
     return text[:start] + made + text[start + len(body) :]
+
+
+TYPECHECK_PASSES = "Typecheck passes"
+VERIFY_IN_BROWSER = "Verify in browser"
+
+_ID = re.compile(r"^\W*(?P<id>[A-Z][A-Z0-9]*-\d+)\b[\s:.)\]–—-]*(?P<title>.*)$")  # noqa: RUF001  # people write all dashes
+_NUMBER = re.compile(r"^(?:user )?story\s+#?(?P<number>\d{1,18})\b[\s:.)–—-]*(?P<title>.*)$", re.IGNORECASE)  # noqa: RUF001  # as above
+_STORIES = re.compile(r"^\W*(?:\d+[.)]?\s*)?(?:user )?stories\b", re.IGNORECASE)
+_REQUIREMENTS = re.compile(r"^\W*(?:\d+[.)]?\s*)?(?:functional |core )?(?:requirements|features)\b", re.IGNORECASE)
+_LABEL = re.compile(r"^\*\*(?P<name>[^*]+?):?\*\*:?\s*(?P<rest>.*)$", re.DOTALL)
+_TICK = re.compile(r"^\[(?P<mark>[ xX])\]\s+")
+_ONLY = re.compile(r"^\*\*\[[^\]]*\]\*\*\s*")  # “[UI stories only]” of the published template
+_PRD = re.compile(r"^(?:PRD|Product Requirements Document)\b[\s:–—-]*", re.IGNORECASE)  # noqa: RUF001  # as above
+_NUMBERED = re.compile(r"^(?:FR-)?\d+[.):]\s*")
+
+
+@dataclass(slots=True)
+class _Part:
+    """One heading with what stands below it, up to the next heading."""
+
+    level: int
+    title: str
+    paragraphs: list[str] = field(default_factory=list)
+    bullets: list[tuple[str, str]] = field(default_factory=list)  # the label above it, the text
+
+
+def convert_prd(text: str, project: str = "", complete: bool = True) -> Prd:
+    """The stories of a markdown PRD. `complete` adds the standing criteria and orders them; else they are as written.
+
+    A ticked checkbox passes nothing: that takes a session. Raises Unreadable when there is no story.
+    """
+    if len(text) > MAX_CHARS:
+        raise UnreadablePrd(f"longer than {MAX_CHARS} characters")
+    parts = _parts(text)
+    stories = _stories(parts)
+    if not stories:
+        raise UnreadablePrd("no user story: none of its headings reads like “### US-001: Title”")
+    if len(stories) > MAX_STORIES:
+        raise UnreadablePrd(f"more than {MAX_STORIES} stories")
+    title = _title(parts)
+    done = lint.order_by_layer([add_standard_criteria(story) for story in stories]) if complete else tuple(stories)
+    numbered = tuple(replace(story, priority=place) for place, story in enumerate(done, 1))
+    return Prd(
+        _find_label(parts, "project") or project or title, branch_of(parts, title), _summary(parts, title), numbered
+    )
+
+
+def add_standard_criteria(story: UserStory) -> UserStory:
+    """The story with “Typecheck passes”, and with “Verify in browser” when people see what it changes."""
+    seen = lint.is_ui(story) and not any(BROWSER.search(one) for one in story.criteria)
+    typed = any(TYPECHECK.search(one) for one in story.criteria)
+    more = (*(() if typed else (TYPECHECK_PASSES,)), *((VERIFY_IN_BROWSER,) if seen else ()))
+    return replace(story, criteria=(*story.criteria, *more))
+
+
+def slug_of(text: str, limit: int = 50) -> str:
+    """`text` as a name in kebab-case, "feature" when no letter is left; for branches and files."""
+    words = re.sub(r"[^\w]+|_", "-", text.lower()).strip("-")
+    return (words if len(words) <= limit else words[:limit].rpartition("-")[0] or words[:limit]).strip("-") or "feature"
+
+
+def branch_of(parts: Sequence[_Part], title: str) -> str:
+    """The branch that the PRD names, else `ralph/` and its title."""
+    named = _find_label(parts, "branch", "branchname").strip("` ")
+    return named or f"ralph/{slug_of(title)}"
+
+
+def _stories(parts: Sequence[_Part]) -> list[UserStory]:
+    named = [story for part in parts if (story := _parse_story_heading(part))]
+    if named:
+        return named
+    for heading in (_STORIES, _REQUIREMENTS):
+        below = list(_below(parts, heading))
+        listed = [text for part in below[:1] for _, text in part.bullets]
+        if len(below) > 1:
+            return [_converted_story(f"US-{place:03}", part.title, part) for place, part in enumerate(below[1:], 1)]
+        if listed:
+            return [_bullet(place, one) for place, one in enumerate(listed, 1)]
+    return []
+
+
+def _below(parts: Sequence[_Part], heading: re.Pattern[str]) -> Iterator[_Part]:
+    """The first part with such a heading, and the parts one level deeper that belong to it."""
+    start = next((place for place, part in enumerate(parts) if part.level and heading.match(part.title)), None)
+    if start is None:
+        return
+    yield parts[start]
+    for part in parts[start + 1 :]:
+        if part.level <= parts[start].level:
+            return
+        if part.level == parts[start].level + 1:
+            yield part
+
+
+def _parse_story_heading(part: _Part) -> UserStory | None:
+    found, numbered = _ID.match(part.title), _NUMBER.match(part.title)
+    if part.level and found and not found["id"].startswith(("FR-", "NFR-")):
+        return _converted_story(found["id"], found["title"], part)
+    if part.level and numbered:
+        return _converted_story(f"US-{int(numbered['number']):03}", numbered["title"], part)
+    return None
+
+
+def _converted_story(name: str, title: str, part: _Part) -> UserStory:
+    criteria = [text for label, text in part.bullets if "criteria" in label] or [text for _, text in part.bullets]
+    return UserStory(name, _bare(title) or name, _find_description(part), tuple(criteria))
+
+
+def _bullet(place: int, text: str) -> UserStory:
+    bare = _NUMBERED.sub("", text)
+    return UserStory(f"US-{place:03}", bare.split("\n")[0][:80], bare, (bare,))
+
+
+def _find_description(part: _Part) -> str:
+    labels = [found for one in part.paragraphs if (found := _LABEL.match(one))]
+    said = [found["rest"] for found in labels if found["name"].lower() in ("description", "user story", "story")]
+    plain = [one for one in part.paragraphs if not _LABEL.match(one)]
+    return " ".join(" ".join(said or plain).split())
+
+
+def _title(parts: Sequence[_Part]) -> str:
+    headings = sorted((part for part in parts if part.level), key=lambda part: part.level != 1)
+    return _PRD.sub("", _bare(headings[0].title)) or "feature"
+
+
+def _summary(parts: Sequence[_Part], title: str) -> str:
+    texts = (" ".join(one.split()) for part in parts for one in part.paragraphs if not _LABEL.match(one))
+    first = next(texts, "")
+    return f"{title} - {first}" if first.rstrip(".") not in ("", title) else title
+
+
+def _find_label(parts: Sequence[_Part], *names: str) -> str:
+    """The value of a line like `**Project:** MyApp` outside of the stories."""
+    labels = (_LABEL.match(line) for part in parts if not _parse_story_heading(part) for one in part.paragraphs
+              for line in one.splitlines())  # fmt: skip  # one walk
+    return next((found["rest"].strip() for found in labels if found and found["name"].lower() in names), "")
+
+
+def _bare(text: str) -> str:
+    return text.strip().strip("*[]").strip()
+
+
+def _parts(text: str) -> list[_Part]:
+    """The document by its headings; code blocks, quotes and tables are nobody's stories."""
+    from markdown_it import MarkdownIt
+
+    parts, label, level, inside = [_Part(0, "")], "", 0, 0
+    tokens = MarkdownIt("commonmark").parse(text)
+    for before, token in zip([None, *tokens], tokens, strict=False):
+        inside += {"list_item_open": 1, "list_item_close": -1}.get(token.type, 0)
+        if token.type == "heading_open":
+            level, label = int(token.tag[1:]), ""
+        if token.type != "inline" or before is None:
+            continue
+        if before.type == "heading_open":
+            parts.append(_Part(level, token.content.strip()))
+        elif inside:
+            parts[-1].bullets.append((label, _ONLY.sub("", _TICK.sub("", token.content)).strip()))
+        else:
+            parts[-1].paragraphs += _paragraphs(token.content)
+            found = _LABEL.match(parts[-1].paragraphs[-1])
+            label = found["name"].lower() if found else ""
+    return parts
+
+
+def _paragraphs(text: str) -> list[str]:
+    """A paragraph cut before each line that starts with a bold label."""
+    return [one.strip() for one in re.split(r"\n(?=\*\*[^*\n]+\*\*)", text) if one.strip()] or [text]

@@ -10,7 +10,7 @@ from itertools import combinations
 from typing import Any
 
 from ralph_mission.loop.rules import scope
-from ralph_mission.loop.rules.tasks import ID
+from ralph_mission.loop.rules.routing import ID
 
 FENCE = re.compile(r"```(?:json)?\s*\n(.*?)\n\s*```", re.DOTALL | re.IGNORECASE)
 MOST, MOST_GLOBS, LONGEST = 200, 200, 4_000

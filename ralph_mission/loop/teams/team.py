@@ -12,9 +12,17 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from ralph_mission.loop.model.items import LoopEvent, ReviewIssue
 from ralph_mission.loop.model.order import RunEnding, RunResult, RunSpec
-from ralph_mission.loop.model.state import PLANNED, START, VERDICT, VERIFICATION_FAILED, CheckResult, Hat
+from ralph_mission.loop.model.state import (
+    PLANNED,
+    START,
+    VERDICT,
+    VERIFICATION_FAILED,
+    CheckResult,
+    Hat,
+    LoopEvent,
+    ReviewIssue,
+)
 from ralph_mission.loop.ports import ArtifactStore, ParallelResult, RunPorts, SessionPool
 from ralph_mission.loop.rules import scope, verdicts
 from ralph_mission.loop.teams import assignments

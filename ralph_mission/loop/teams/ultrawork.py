@@ -12,10 +12,18 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Literal
 
-from ralph_mission.loop.hats import patterns
-from ralph_mission.loop.model.items import LoopEvent
+from ralph_mission.loop import hats
 from ralph_mission.loop.model.order import RunEnding, RunResult, RunSpec
-from ralph_mission.loop.model.state import PLANNED, START, VERDICT, VERIFICATION_FAILED, CheckResult, Hat, HatOutput
+from ralph_mission.loop.model.state import (
+    PLANNED,
+    START,
+    VERDICT,
+    VERIFICATION_FAILED,
+    CheckResult,
+    Hat,
+    HatOutput,
+    LoopEvent,
+)
 from ralph_mission.loop.ports import ArtifactStore, ParallelResult, RunPorts, SessionPool
 from ralph_mission.loop.rules import routing
 from ralph_mission.loop.teams import assignments
@@ -42,12 +50,12 @@ BUILDER = Hat(
     "need it. Write only the files that are yours.",
 )  # fmt: skip  # as above
 REVIEWER = replace(
-    patterns.REVIEWER,
+    hats.REVIEWER,
     triggers=(MERGED, FIXED),
     instructions="Several builders worked apart, and their work was put together. Judge the whole: does each task do "
-    f"what it should, and do the parts fit? {patterns.REVIEWER.instructions}",
+    f"what it should, and do the parts fit? {hats.REVIEWER.instructions}",
 )
-FIXER = replace(patterns.FIXER, triggers=(VERDICT, VERIFICATION_FAILED), default_publishes=FIXED)
+FIXER = replace(hats.FIXER, triggers=(VERDICT, VERIFICATION_FAILED), default_publishes=FIXED)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,10 +27,10 @@ from ralph_mission.mission.proposals.wording import (
     reviewer_note,
     seal_line,
 )
+from ralph_mission.safety.objections import describe_touched, describe_weakening
 from ralph_mission.safety.patch import Patch
 from ralph_mission.safety.secrets import redact
 from ralph_mission.safety.text import fence, inline_words, quote
-from ralph_mission.safety.weakening import describe_touched, describe_weakening
 
 BODY, REMARK, REMARKS, REVIEW = 20_000, 4_000, 20, 8_000
 """Characters of an issue, of each comment and of each review that are quoted; how many comments: the newest."""

@@ -15,9 +15,9 @@ from math import inf
 from typing import Protocol
 
 from ralph_mission.errors import UserError
-from ralph_mission.loop.hats.patterns import ERROR_PAUSE, IDLE_PAUSE, ISSUE_PAUSE
-from ralph_mission.loop.model.items import Guidance
+from ralph_mission.loop.hats import ERROR_PAUSE, IDLE_PAUSE, ISSUE_PAUSE
 from ralph_mission.loop.model.order import RunLimits
+from ralph_mission.loop.model.state import Guidance
 from ralph_mission.mission import execute
 from ralph_mission.mission.issues import finish, tasks
 from ralph_mission.mission.issues import record as plans

@@ -18,10 +18,10 @@ from ralph_mission.mission.model.mission import Finding, Mission
 from ralph_mission.mission.model.threads import Actor, Branch
 from ralph_mission.mission.proposals import analysis
 from ralph_mission.safety.detect import closing_keywords
+from ralph_mission.safety.objections import describe_touched, describe_weakening
 from ralph_mission.safety.patch import FileChange, Patch
 from ralph_mission.safety.secrets import redact
 from ralph_mission.safety.text import fence, inline, inline_words, quote, sanitise
-from ralph_mission.safety.weakening import describe_touched, describe_weakening
 
 TITLE = 120  # characters; what a phone shows of a title in two lines
 SHOWN = 40  # lines of evidence in a body

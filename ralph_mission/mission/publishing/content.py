@@ -22,8 +22,7 @@ from ralph_mission.mission.model.posts import Chart, Post
 from ralph_mission.mission.ports import PostPublisher
 from ralph_mission.mission.proposals.wording import HOW_TO_SAY_NO
 from ralph_mission.safety import text
-from ralph_mission.safety.hidden import invisible, without_controls
-from ralph_mission.safety.markdown import FENCE, PARAGRAPH, Block, blocks, has_html
+from ralph_mission.safety.markdown import FENCE, PARAGRAPH, Block, blocks, has_html, invisible, without_controls
 from ralph_mission.safety.secrets import redact
 from ralph_mission.safety.text import inline, inline_words
 

@@ -17,7 +17,7 @@ from functools import partial
 from typing import Protocol
 
 from ralph_mission.errors import Lost, Missing, UserError
-from ralph_mission.loop.reviewing import ReviewerAnswer, ReviewFinding
+from ralph_mission.loop.planning import ReviewerAnswer, ReviewFinding
 from ralph_mission.mission import execute
 from ralph_mission.mission.lifecycle.approval import may_decide
 from ralph_mission.mission.memory import schedule

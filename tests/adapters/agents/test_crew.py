@@ -19,9 +19,8 @@ from ralph_mission.app import teams
 from ralph_mission.app.run import build_run
 from ralph_mission.app.run_options import RunOptions
 from ralph_mission.errors import UserError
-from ralph_mission.loop.model.items import LoopEvent
 from ralph_mission.loop.model.order import RunResult
-from ralph_mission.loop.model.state import Hat, RunSnapshot, RunState, SessionUsage
+from ralph_mission.loop.model.state import Hat, LoopEvent, RunSnapshot, RunState, SessionUsage
 from ralph_mission.loop.ports import ParallelResult, ParallelSession
 from tests.helpers import commit, git, make_repo
 from tests.loop.fakes import START_OF_TIME, FakeVoice

@@ -17,11 +17,11 @@ from ralph_mission.adapters.report.loop_voice import (
     telling,
     took,
 )
-from ralph_mission.loop.model.items import LoopEvent
 from ralph_mission.loop.model.order import LoopPreset, RunEnding, RunLimits, RunResult, RunSpec
 from ralph_mission.loop.model.state import (
     CheckResult,
     HatOutput,
+    LoopEvent,
     PathChange,
     Prd,
     RunSnapshot,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.loop.hats.patterns import PATTERNS
+from ralph_mission.loop.hats import PATTERNS
 from tests.helpers import cli_here
 
 pytestmark = pytest.mark.long  # takes ten seconds or more

@@ -6,7 +6,7 @@ import pytest
 
 from ralph_mission.loop.model.order import RunSpec
 from ralph_mission.loop.model.state import Hat
-from tests.loop.prompt.test_session_prompt import BUILDER, FRESH, ORDER, REVIEWER, part, text
+from tests.loop.prompt.test_session import BUILDER, FRESH, ORDER, REVIEWER, part, text
 
 
 @pytest.mark.parametrize(

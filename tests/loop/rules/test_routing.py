@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from ralph_mission.loop.model.items import LoopEvent, ReviewIssue
-from ralph_mission.loop.model.state import VERDICT
+from ralph_mission.loop.model.state import VERDICT, LoopEvent, ReviewIssue
 from ralph_mission.loop.rules import routing
 
 SAID = '<event topic="build.complete">all green</event>'

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralph_mission.loop.model.items import LoopEvent, ReviewIssue
-from ralph_mission.loop.model.state import VERDICT
+from ralph_mission.loop.model.state import VERDICT, LoopEvent, ReviewIssue
 from ralph_mission.loop.rules import routing
 from ralph_mission.loop.rules.verdicts import AcceptanceVerdict, parse_issues, read_verdicts, threshold
 

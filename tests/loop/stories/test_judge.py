@@ -10,7 +10,7 @@ import pytest
 from ralph_mission.loop.model.order import LoopPreset, RunSpec
 from ralph_mission.loop.model.state import CheckResult, HatOutput, PathChange, Prd, UserStory
 from ralph_mission.loop.stories import judge as stories
-from ralph_mission.loop.stories.progress_log import notes
+from ralph_mission.loop.stories.judge import notes
 
 GREEN = CheckResult(green=True, ran=True)
 RED = CheckResult(green=False, ran=True, said="1 failed: test_login")

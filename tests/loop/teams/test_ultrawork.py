@@ -6,8 +6,7 @@ import json
 
 import pytest
 
-from ralph_mission.loop.model.items import LoopTask
-from ralph_mission.loop.model.state import CheckResult
+from ralph_mission.loop.model.state import CheckResult, LoopTask
 from ralph_mission.loop.rules import scope
 from ralph_mission.loop.teams import assignments, ultrawork
 from ralph_mission.loop.teams.assignments import UnclearAssignment

@@ -18,7 +18,7 @@ from ralph_mission.adapters.packages.lockfiles import DependencyReading
 from ralph_mission.adapters.packages.model import Bump, Bumped, Ecosystem, Package
 from ralph_mission.mission.model.mission import Severity, Signal
 from ralph_mission.safety.bumps import Step
-from ralph_mission.safety.strict_yaml import LOADER, MAX_BYTES
+from ralph_mission.safety.front_matter import LOADER, MAX_BYTES
 
 RENOVATE = (
     "renovate.json renovate.json5 .renovaterc .renovaterc.json .renovaterc.json5 .github/renovate.json"

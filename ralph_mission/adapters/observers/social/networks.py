@@ -25,7 +25,7 @@ from ralph_mission.errors import UserError
 from ralph_mission.extras import require_extra
 from ralph_mission.mission.model.mission import Severity, Signal
 from ralph_mission.mission.model.posts import Measured, Posted
-from ralph_mission.safety.hidden import without_invisible
+from ralph_mission.safety.markdown import without_invisible
 
 MOST = 10  # questions told of one look, of each network
 EXCERPT = 600  # characters of what somebody wrote

@@ -29,7 +29,7 @@ from ralph_mission.adapters.storage.loop.stories import Stories
 from ralph_mission.adapters.storage.loop.tasks import Tasks
 from ralph_mission.errors import UserError
 from ralph_mission.loop.model.state import Prd, RunState
-from ralph_mission.loop.stories import progress_log
+from ralph_mission.loop.stories import judge
 
 LAST_BRANCH = ".last-branch"
 HALF = ".ralph-archiving-"
@@ -75,7 +75,7 @@ def archive_stories(folder: Path, branch: str, listed: str | None, log: str, now
     A second one of a day gets a number of its own; what a process that died had put away stays the one. None when
     there is nothing to keep. Raises OSError.
     """
-    said = {"prd.json": listed, "progress.txt": log if progress_log.says(log) else None}
+    said = {"prd.json": listed, "progress.txt": log if judge.says(log) else None}
     texts = {name: text.encode() for name, text in said.items() if text is not None}
     if not texts:
         return None

@@ -12,7 +12,7 @@ from ralph_mission.adapters.storage.loop.inbox import Guide, Questions
 from ralph_mission.adapters.storage.loop.stories import Stories
 from ralph_mission.adapters.storage.memory.codec import UnreadableDocument
 from ralph_mission.errors import UserError
-from ralph_mission.loop.model.items import Guidance
+from ralph_mission.loop.model.state import Guidance
 from ralph_mission.mission.chat.orders import OpenQuestion
 from ralph_mission.mission.model.posts import ChatCommand
 

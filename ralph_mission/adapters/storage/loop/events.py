@@ -26,8 +26,7 @@ from typing import Any, cast
 
 from ralph_mission.adapters.storage.loop import files
 from ralph_mission.errors import UserError
-from ralph_mission.loop.model.items import LoopEvent, ReviewIssue
-from ralph_mission.loop.model.state import PathChange
+from ralph_mission.loop.model.state import LoopEvent, PathChange, ReviewIssue
 
 
 def append_event(

@@ -21,7 +21,7 @@ from typing import Any, get_args
 from ralph_mission.adapters.files import locks
 from ralph_mission.adapters.storage.loop import files
 from ralph_mission.errors import UserError
-from ralph_mission.loop.model.items import Guidance, StopSignal
+from ralph_mission.loop.model.state import Guidance, StopSignal
 
 CAP = 16 * 1024 * 1024
 LENGTH = 4000

@@ -17,7 +17,7 @@ from ralph_mission.adapters.files import safe_paths
 from ralph_mission.adapters.storage.loop import files
 from ralph_mission.errors import UserError
 from ralph_mission.loop.model.state import RunState
-from ralph_mission.loop.prompt import handoff
+from ralph_mission.loop.prompt import session
 
 FOLDER = ".omc/state"
 MARKER, HANDOFF, PROMPT = "ralph-fresh-state.json", "ralph-fresh-handoff.json", "iteration-prompt.txt"
@@ -45,19 +45,19 @@ def active(root: Path, now: datetime) -> Iterator[Mode]:
                 yield Mode(mode, path.relative_to(root).as_posix())
 
 
-def left_by_others(root: Path) -> handoff.Left | None:
+def left_by_others(root: Path) -> session.Left | None:
     """What a run of others left to go on from; None when there is nothing, or it is complete. Raises UserError when it
     names no task."""
     said = _document(root, root / FOLDER / HANDOFF)
     if not said or said.get("by") == BY:
         return None
-    found = handoff.read_handoff(said)
+    found = session.read_handoff(said)
     return None if found.completed else found
 
 
 def mirror(root: Path, state: RunState, document: Mapping[str, Any], active: bool) -> None:
     """Write the state and the handoff where the other tool looks for them. Raises OSError."""
-    _write(root, root / FOLDER / MARKER, {**handoff.marker(state, active), "by": BY})
+    _write(root, root / FOLDER / MARKER, {**session.marker(state, active), "by": BY})
     _write(root, root / FOLDER / HANDOFF, {**document, "by": BY})
 
 

@@ -24,7 +24,7 @@ from ralph_mission.adapters.files import locks, safe_paths
 from ralph_mission.adapters.sandbox.process import end_orphans
 from ralph_mission.adapters.storage.loop import files, legacy
 from ralph_mission.errors import UserError
-from ralph_mission.safety.hidden import without_controls, without_invisible
+from ralph_mission.safety.markdown import without_controls, without_invisible
 
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from ralph_mission.adapters.storage.loop import files
 from ralph_mission.errors import UserError
-from ralph_mission.loop.prompt import memories
-from ralph_mission.loop.prompt.memories import LoopMemory
+from ralph_mission.loop.prompt import situation
+from ralph_mission.loop.prompt.situation import LoopMemory
 
 CAP = 8 * 1024 * 1024
 LENGTH, TAGS = 4000, 10
@@ -38,23 +38,23 @@ class Memories:
 
     def all(self) -> tuple[LoopMemory, ...]:
         """The memories, in the file's order."""
-        return memories.parse_memories(self.text())
+        return situation.parse_memories(self.text())
 
     def search(self, query: str) -> tuple[LoopMemory, ...]:
         """Those that hold every word of the query."""
-        return memories.find_memories(self.all(), query)
+        return situation.find_memories(self.all(), query)
 
     def add(self, content: str, kind: str = "pattern", tags: Sequence[str] = ()) -> LoopMemory:
         """Remember something. Raises UserError for an unknown kind, nothing, a book, and a file that is full."""
-        if kind not in memories.KINDS:
-            raise UserError(f"{kind!r} is no kind of memory", f"choose {', '.join(memories.KINDS)}")
+        if kind not in situation.KINDS:
+            raise UserError(f"{kind!r} is no kind of memory", f"choose {', '.join(situation.KINDS)}")
         if not content.strip() or len(content) > LENGTH:
             raise UserError("a memory has some words and not a book", f"write at most {LENGTH:,} characters")
-        names = tuple(filter(None, map(memories.tag, tags)))[:TAGS]
+        names = tuple(filter(None, map(situation.tag, tags)))[:TAGS]
         with files.hold_file_lock(self.path):
             words = content.strip().encode("utf-8", "replace").decode()
             memory = LoopMemory(self._fresh(), words, kind, names, f"{self.now():%Y-%m-%d}")
-            text = memories.insert_memory(self._whole(), memory).encode("utf-8", "surrogateescape")
+            text = situation.insert_memory(self._whole(), memory).encode("utf-8", "surrogateescape")
             if len(text) > CAP:
                 raise UserError(
                     f"{self.path} would be larger than {CAP:,} bytes", "take out what nobody needs any more"
@@ -75,8 +75,8 @@ class Memories:
     def news(self, theirs: Memories, note: Callable[[str], None]) -> tuple[LoopMemory, ...]:
         """What another file, which sessions wrote, remembers more. What is too long or too much is left out and noted,
         so that no memory costs the work of whoever had it."""
-        known = {memory.content for memory in memories.parse_memories(self.known(note))}
-        found = {memory.content: memory for memory in memories.parse_memories(theirs.known(note))}
+        known = {memory.content for memory in situation.parse_memories(self.known(note))}
+        found = {memory.content: memory for memory in situation.parse_memories(theirs.known(note))}
         new = [memory for content, memory in found.items() if content not in known]
         fitting = [memory for memory in new if len(memory.content) <= LENGTH]
         if left_out := len(new) - len(fitting[:NEWS]):

@@ -11,7 +11,7 @@ from pathlib import Path
 from ralph_mission.adapters.files import atomic, safe_paths
 from ralph_mission.adapters.storage.loop import files, place
 from ralph_mission.loop.model.state import PathChange, ProgressNotes
-from ralph_mission.loop.stories import progress_log as form
+from ralph_mission.loop.stories import judge as form
 
 MAX_BYTES = 4_000_000
 """Beyond this only both ends are read, and a session that made it so large is undone."""

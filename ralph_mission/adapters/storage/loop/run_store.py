@@ -31,20 +31,22 @@ from ralph_mission.adapters.storage.loop.state import TASKS, Records, Shared
 from ralph_mission.adapters.storage.loop.stories import Stories
 from ralph_mission.adapters.storage.loop.tasks import Tasks
 from ralph_mission.errors import UserError
-from ralph_mission.loop.model.items import Guidance, LoopEvent, StopSignal
 from ralph_mission.loop.model.order import RunResult, RunSpec
 from ralph_mission.loop.model.state import (
     CheckoutState,
+    Guidance,
     HatOutput,
+    LoopEvent,
     PathChange,
     Prd,
     ProgressNotes,
     RunPaths,
     RunSnapshot,
     RunState,
+    StopSignal,
     UserStory,
 )
-from ralph_mission.loop.prompt import handoff
+from ralph_mission.loop.prompt import session
 from ralph_mission.loop.rules import completion
 
 Value = TypeVar("Value")
@@ -288,7 +290,7 @@ class FileRunStore:
         assert self._order is not None  # `exclusive` came first
         # Without stories nothing was written since the board was last read.
         board = self.board() if output and self._order.preset.stories else self._board
-        document = handoff.handoff_document(self._order, state_now, board)
+        document = session.handoff_document(self._order, state_now, board)
         shown = json.dumps(document, indent=2).encode() + b"\n"
         files.write(self._home / "loop/handoff.json", shown, lasting=False)  # it only shows what the state holds
         if self._mirrored:

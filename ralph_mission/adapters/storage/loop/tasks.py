@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from ralph_mission.adapters.storage.loop import files, lock
-from ralph_mission.loop.model.items import LoopTask, TaskStatus
-from ralph_mission.loop.rules import tasks as lifecycle
+from ralph_mission.loop.model.state import LoopTask, TaskStatus
+from ralph_mission.loop.rules import routing as lifecycle
 
 CAP = 32 * 1024 * 1024
 """Bytes; some hundred thousand tasks."""

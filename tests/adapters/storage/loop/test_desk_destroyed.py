@@ -15,8 +15,7 @@ from ralph_mission.adapters.storage.loop.inbox import Guide
 from ralph_mission.adapters.storage.loop.memories import Memories
 from ralph_mission.adapters.storage.loop.run_store import FileRunStore, Habits
 from ralph_mission.adapters.storage.loop.tasks import Tasks
-from ralph_mission.loop.model.items import LoopEvent
-from ralph_mission.loop.model.state import CheckoutState, HatOutput
+from ralph_mission.loop.model.state import CheckoutState, HatOutput, LoopEvent
 from tests.adapters.storage.loop.run_stores import FREE, NOON, PRD, STANDING, STORIES, USUAL, Make
 
 # --- what a session destroyed ---------------------------------------------------------

@@ -12,7 +12,7 @@ import pytest
 from ralph_mission.adapters.storage.loop import events as said
 from ralph_mission.adapters.storage.loop import events as saying
 from ralph_mission.adapters.storage.loop.events import EventLog
-from ralph_mission.loop.model.items import LoopEvent, ReviewIssue
+from ralph_mission.loop.model.state import LoopEvent, ReviewIssue
 from tests.helpers import NOON
 
 ISSUE = ReviewIssue("off by one", "tide.py", 12, "bug", "major")

@@ -10,7 +10,7 @@ import pytest
 from ralph_mission.adapters.storage.loop import inbox
 from ralph_mission.adapters.storage.loop.inbox import Guide
 from ralph_mission.errors import UserError
-from ralph_mission.loop.model.items import Guidance
+from ralph_mission.loop.model.state import Guidance
 from tests.helpers import NOON
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from ralph_mission.adapters.storage.loop.memories import Memories
 from ralph_mission.errors import UserError
-from ralph_mission.loop.prompt import memories as memories_text
-from ralph_mission.loop.prompt.memories import LoopMemory
+from ralph_mission.loop.prompt import situation as memories_text
+from ralph_mission.loop.prompt.situation import LoopMemory
 from tests.helpers import NOON
 
 THEIRS = """# Memories

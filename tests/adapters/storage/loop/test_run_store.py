@@ -12,9 +12,8 @@ from ralph_mission.adapters.storage.loop.inbox import Guide
 from ralph_mission.adapters.storage.loop.memories import Memories
 from ralph_mission.adapters.storage.loop.run_store import Habits
 from ralph_mission.adapters.storage.loop.tasks import Tasks
-from ralph_mission.loop.model.items import LoopEvent
 from ralph_mission.loop.model.order import RunEnding, RunResult
-from ralph_mission.loop.model.state import HatOutput
+from ralph_mission.loop.model.state import HatOutput, LoopEvent
 from tests.adapters.storage.loop.run_stores import FREE, NOON, PRD, STORIES, Make, begun
 
 # --- going on, and starting anew ------------------------------------------------------

@@ -11,8 +11,16 @@ import pytest
 
 from ralph_mission.adapters.storage.loop import state
 from ralph_mission.adapters.storage.memory import codec
-from ralph_mission.loop.model.items import LoopEvent, ReviewIssue
-from ralph_mission.loop.model.state import CheckResult, HatOutput, PathChange, RunState, SessionCommit, SessionUsage
+from ralph_mission.loop.model.state import (
+    CheckResult,
+    HatOutput,
+    LoopEvent,
+    PathChange,
+    ReviewIssue,
+    RunState,
+    SessionCommit,
+    SessionUsage,
+)
 
 NOON = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
 OUTPUT = HatOutput(

@@ -10,8 +10,7 @@ import pytest
 
 from ralph_mission.adapters.storage.loop import state, verdicts
 from ralph_mission.errors import UserError
-from ralph_mission.loop.model.items import LoopEvent, ReviewIssue
-from ralph_mission.loop.model.state import CONVERGED, RunState
+from ralph_mission.loop.model.state import CONVERGED, LoopEvent, ReviewIssue, RunState
 
 NOON = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
 LEFT = LoopEvent(CONVERGED, issues=(ReviewIssue("a name", severity="minor"),))

@@ -8,17 +8,20 @@ from datetime import UTC, datetime
 
 import pytest
 
-from ralph_mission.loop.model.items import Guidance, LoopEvent, LoopTask, ReviewIssue
 from ralph_mission.loop.model.order import LoopPreset, RunLimits, RunSpec
 from ralph_mission.loop.model.state import (
     VERDICT,
     CheckoutState,
     CheckResult,
+    Guidance,
     Hat,
     HatOutput,
+    LoopEvent,
+    LoopTask,
     PathChange,
     Prd,
     ProgressNotes,
+    ReviewIssue,
     RunPaths,
     RunSnapshot,
     RunState,

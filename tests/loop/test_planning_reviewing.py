@@ -10,11 +10,10 @@ from datetime import datetime, timedelta
 import jsonschema
 import pytest
 
-from ralph_mission.loop import reviewing
-from ralph_mission.loop.model.items import ReviewIssue
+from ralph_mission.loop import planning
 from ralph_mission.loop.model.order import RunLimits
-from ralph_mission.loop.model.state import AgentTurn, Session, SessionUsage
-from ralph_mission.loop.reviewing import HAT, ReviewFinding, ask_reviewer, parse_findings
+from ralph_mission.loop.model.state import AgentTurn, ReviewIssue, Session, SessionUsage
+from ralph_mission.loop.planning import HAT, ReviewFinding, ask_reviewer, parse_findings
 from ralph_mission.loop.rules.verdicts import UnclearVerdict
 from tests.helpers import NOON
 
@@ -53,7 +52,7 @@ def said(text: str, cost: float | None = 0.5) -> AgentTurn:
     return AgentTurn(text, usage=SessionUsage(1, cost_usd=cost))
 
 
-def asked(player: Player, **limits: object) -> reviewing.ReviewerAnswer:
+def asked(player: Player, **limits: object) -> planning.ReviewerAnswer:
     return ask_reviewer(
         player, "Look at this.", FIRST, RunLimits(**{"runtime": 3600.0, "usd": 2.0} | limits), player.clock
     )
@@ -118,7 +117,7 @@ def test_anything_else_is_no_answer(text: str) -> None:
 
 
 def test_the_schema_allows_what_is_read_and_nothing_more() -> None:
-    schema = json.loads(reviewing.SCHEMA)
+    schema = json.loads(planning.SCHEMA)
     jsonschema.validate(json.loads(ANSWER), schema)
     for value in ({"issues": [RACE | {"approve": True}]}, {"issues": [], "verdict": "approve"}):
         with pytest.raises(jsonschema.ValidationError):

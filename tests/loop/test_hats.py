@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 
 from ralph_mission.errors import UserError
-from ralph_mission.loop.hats.hats import complaints, from_toml, from_yaml, parse_hats
-from ralph_mission.loop.hats.patterns import BUILDER, FIXER, PLANNER, REVIEWER
+from ralph_mission.loop.hats import BUILDER, FIXER, PLANNER, REVIEWER, complaints, from_toml, from_yaml, parse_hats
 from ralph_mission.loop.model.state import Hat
 
-EXAMPLES = Path(__file__).parents[3] / "examples" / "hats"
+EXAMPLES = Path(__file__).parents[2] / "examples" / "hats"
 SET = (PLANNER, BUILDER, REVIEWER, FIXER)
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ralph_mission.loop.stories import convert, lint
+from ralph_mission.loop.stories import lint
+from ralph_mission.loop.stories import prd as convert
 from ralph_mission.loop.stories.prd import UnreadablePrd
 
 DOCUMENT = """\

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ralph_mission.errors import UserError
-from ralph_mission.loop.model.items import LoopTask, TaskStatus
-from ralph_mission.loop.rules import tasks as lifecycle
+from ralph_mission.loop.model.state import LoopTask, TaskStatus
+from ralph_mission.loop.rules import routing as lifecycle
 
 
 def _nobody(owner: str) -> bool:

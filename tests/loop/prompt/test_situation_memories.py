@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralph_mission.loop.prompt.memories import within
+from ralph_mission.loop.prompt.situation import within
 
 FILE = """# Memories
 

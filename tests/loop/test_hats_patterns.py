@@ -8,23 +8,31 @@ from __future__ import annotations
 import pytest
 
 from ralph_mission.errors import UserError
-from ralph_mission.loop.hats.hats import complaints
-from ralph_mission.loop.hats.patterns import (
-    ALIASES,
+from ralph_mission.loop.hats import (
     ERROR_PAUSE,
     HATS,
     IDLE_PAUSE,
     ISSUE_PAUSE,
+    PATTERN_ALIASES,
     PATTERNS,
     PERSISTENT,
     PRESETS,
     TESTS,
     assign_models,
+    complaints,
     find_pattern,
     find_preset,
 )
-from ralph_mission.loop.model.items import LoopEvent, ReviewIssue
-from ralph_mission.loop.model.state import CONVERGED, PLANNED, RESUME, START, VERDICT, VERIFICATION_FAILED
+from ralph_mission.loop.model.state import (
+    CONVERGED,
+    PLANNED,
+    RESUME,
+    START,
+    VERDICT,
+    VERIFICATION_FAILED,
+    LoopEvent,
+    ReviewIssue,
+)
 from ralph_mission.loop.rules.routing import find_hat, next_event
 from ralph_mission.loop.rules.scope import why_outside
 
@@ -105,7 +113,7 @@ def test_the_seven_hats_and_the_four_patterns_are_there():
     assert list(PATTERNS) == ["plan-build-review", "test-first", "refactor", "debug"]
 
 
-@pytest.mark.parametrize(("name", "pattern"), [*ALIASES.items(), ("Plan_Build_Review", "plan-build-review")])
+@pytest.mark.parametrize(("name", "pattern"), [*PATTERN_ALIASES.items(), ("Plan_Build_Review", "plan-build-review")])
 def test_a_pattern_has_other_names(name, pattern):
     assert find_pattern(name).name == pattern
 

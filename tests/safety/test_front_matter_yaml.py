@@ -7,7 +7,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralph_mission.safety.strict_yaml import MAX_BYTES, MAX_DEPTH, YamlError, parse
+from ralph_mission.safety.front_matter import MAX_BYTES, MAX_DEPTH, YamlError, parse
 
 WORDS = st.text("abcdefghij -_é", min_size=1, max_size=12)
 VALUES = st.recursive(

@@ -3,7 +3,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from ralph_mission.loop.model.state import HatOutput, RunSnapshot, RunState
-from ralph_mission.loop.rules import completion, progress
+from ralph_mission.loop.rules import completion
 from tests.loop.making import order
 
 BEGUN = RunState(
@@ -12,7 +12,7 @@ BEGUN = RunState(
 
 
 def test_a_promise_before_red_checks_is_no_promise_after_them() -> None:
-    state = progress.state_after_red_checks(order(), BEGUN, "1 failed")
+    state = completion.state_after_red_checks(order(), BEGUN, "1 failed")
     assert state.last is not None and not state.last.promised
     assert completion.looks_done(order(), BEGUN, RunSnapshot())
     assert not completion.looks_done(order(), state, RunSnapshot())

@@ -12,12 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ralph_mission.errors import UserError
-from ralph_mission.loop.model.items import LoopEvent, LoopTask
 from ralph_mission.loop.model.order import LoopPreset, RunLimits, RunSpec
 from ralph_mission.loop.model.state import (
     CheckoutState,
     CheckResult,
     HatOutput,
+    LoopEvent,
+    LoopTask,
     Prd,
     ProgressNotes,
     RunSnapshot,
@@ -25,8 +26,8 @@ from ralph_mission.loop.model.state import (
     SessionCommit,
     UserStory,
 )
-from ralph_mission.loop.prompt import handoff
-from ralph_mission.loop.rules import progress
+from ralph_mission.loop.prompt import session
+from ralph_mission.loop.rules import completion
 
 NOW = datetime(2026, 1, 28, 15, 14, 3, 376_000, UTC)
 ORDER = RunSpec(
@@ -56,7 +57,7 @@ def size(document: dict[str, Any]) -> int:
 
 def test_the_document_has_the_keys_of_the_schema_in_its_order() -> None:
     last = HatOutput("ralph", 3, failure="timeout", reason="45 minutes are over", summary="half done")
-    made = handoff.handoff_document(ORDER, replace(STATE, last=last), board())
+    made = session.handoff_document(ORDER, replace(STATE, last=last), board())
     assert list(made) == ["version", "created_at", "iteration", "max_iterations", "original_prompt",
                           "completion_promise", "completed", "prd", "progress", "git", "stuckDetection",
                           "lastError"]  # fmt: skip  # the schema's order
@@ -69,7 +70,7 @@ def test_the_document_has_the_keys_of_the_schema_in_its_order() -> None:
 
 
 def test_the_document_says_what_files_say() -> None:
-    made = handoff.handoff_document(ORDER, STATE, board())
+    made = session.handoff_document(ORDER, STATE, board())
     assert (made["version"], made["created_at"]) == ("1.0", "2026-01-28T15:14:03.376Z")
     assert (made["iteration"], made["max_iterations"]) == (3, 20)
     assert (made["original_prompt"], made["completion_promise"]) == ("Build a REST API for todos", "TASK_COMPLETE")
@@ -80,27 +81,27 @@ def test_the_document_says_what_files_say() -> None:
 
 
 def test_what_is_optional_is_absent_rather_than_null() -> None:
-    made = handoff.handoff_document(replace(ORDER, preset=LoopPreset("loop")), replace(STATE, item=""), RunSnapshot())
+    made = session.handoff_document(replace(ORDER, preset=LoopPreset("loop")), replace(STATE, item=""), RunSnapshot())
     assert not {"prd", "lastError", "completion_message"} & set(made)
     assert "lastCompletedStory" not in made["progress"] and "lastActionAttempted" not in made["stuckDetection"]
 
 
 def test_a_skipped_story_is_incomplete_and_not_next() -> None:
-    made = handoff.handoff_document(ORDER, replace(STATE, skipped=frozenset({"US-0003"})), board())
+    made = session.handoff_document(ORDER, replace(STATE, skipped=frozenset({"US-0003"})), board())
     assert made["prd"]["nextStoryId"] == "US-0004" and "US-0003" in made["prd"]["incompleteIds"]
 
 
 def test_with_nothing_left_there_is_no_next_story() -> None:
-    made = handoff.handoff_document(ORDER, replace(STATE, item=""), board(5, 5))
+    made = session.handoff_document(ORDER, replace(STATE, item=""), board(5, 5))
     assert made["prd"]["nextStoryId"] is None and made["completed"] is True and made["completion_message"]
 
 
 def test_stories_that_pass_on_red_checks_or_with_open_tasks_are_not_completed() -> None:
     red = replace(STATE, last=HatOutput("ralph", 3, verification=CheckResult(False, True, "1 failed")))
-    made = handoff.handoff_document(ORDER, red, board(5, 5))
+    made = session.handoff_document(ORDER, red, board(5, 5))
     assert made["completed"] is False and made["lastError"]["message"] == "1 failed"
     assert (
-        handoff.handoff_document(ORDER, STATE, replace(board(5, 5), tasks=(LoopTask("t", "x"),)))["completed"] is False
+        session.handoff_document(ORDER, STATE, replace(board(5, 5), tasks=(LoopTask("t", "x"),)))["completed"] is False
     )
 
 
@@ -110,27 +111,27 @@ def test_stories_that_pass_on_red_checks_or_with_open_tasks_are_not_completed() 
 def test_iterations_on_the_same_story_are_really_counted() -> None:
     state, counted = replace(STATE, iteration=0, stale=0), []
     for number in range(1, 5):
-        state = progress.focus(ORDER, state, board())
-        state = progress.advance_state(ORDER, state, HatOutput("ralph", number, progressed=True), 60.0)
-        counted.append(handoff.handoff_document(ORDER, state, board())["stuckDetection"]["iterationsOnSameStory"])
+        state = completion.focus(ORDER, state, board())
+        state = completion.advance_state(ORDER, state, HatOutput("ralph", number, progressed=True), 60.0)
+        counted.append(session.handoff_document(ORDER, state, board())["stuckDetection"]["iterationsOnSameStory"])
     assert counted == [1, 2, 3, 4]
 
 
 def test_the_count_starts_again_with_the_next_story() -> None:
-    state = progress.advance_state(ORDER, replace(STATE, stale=2), HatOutput("ralph", 4, passed=("US-0003",)), 60.0)
-    after = progress.focus(ORDER, state, board(5, 3))
-    made = handoff.handoff_document(ORDER, after, board(5, 3))
+    state = completion.advance_state(ORDER, replace(STATE, stale=2), HatOutput("ralph", 4, passed=("US-0003",)), 60.0)
+    after = completion.focus(ORDER, state, board(5, 3))
+    made = session.handoff_document(ORDER, after, board(5, 3))
     assert made["stuckDetection"]["iterationsOnSameStory"] == 0 and made["prd"]["nextStoryId"] == "US-0004"
 
 
 def test_the_status_of_the_prd_is_written_each_time() -> None:
-    made = handoff.handoff_document(ORDER, STATE, board())
+    made = session.handoff_document(ORDER, STATE, board())
     assert made["stuckDetection"]["lastPrdStatus"] == ["US-0003", "US-0004", "US-0005"]
 
 
 def test_the_last_action_is_who_said_what() -> None:
     last = HatOutput("builder", 3, LoopEvent("build.complete"), "wrote the lock")
-    stuck = handoff.handoff_document(ORDER, replace(STATE, last=last), board())["stuckDetection"]
+    stuck = session.handoff_document(ORDER, replace(STATE, last=last), board())["stuckDetection"]
     assert stuck["lastActionAttempted"] == "builder said build.complete: wrote the lock"
 
 
@@ -142,7 +143,7 @@ def test_the_last_action_is_who_said_what() -> None:
 def test_the_handoff_is_at_most_5_kb_from_1_to_1000_stories(number: int, text: str) -> None:
     last = HatOutput("ralph" + text, 3, failure="exit", reason="boom" + text, summary=text)
     state = replace(STATE, objective="Build" + text * 50, last=last)
-    made = handoff.handoff_document(ORDER, state, board(number, 0, text))
+    made = session.handoff_document(ORDER, state, board(number, 0, text))
     assert size(made) <= FIVE_KB
     assert made["prd"]["storiesTotal"] == number
 
@@ -151,23 +152,23 @@ def test_the_handoff_is_at_most_5_kb_from_1_to_1000_stories(number: int, text: s
 def test_the_handoff_is_at_most_5_kb_of_valid_utf_8_with_any_text(text: str, times: int, number: int) -> None:
     last = HatOutput(text, 3, failure="exit", reason=text * times, summary=text)
     state = replace(STATE, objective="x" + text * times, last=last, item=text)
-    made = handoff.handoff_document(ORDER, state, board(number, 0, text * times))
+    made = session.handoff_document(ORDER, state, board(number, 0, text * times))
     assert size(made) <= FIVE_KB and json.loads(json.dumps(made)) == made
 
 
 def test_lone_surrogates_do_not_stop_it_from_being_written() -> None:
-    made = handoff.handoff_document(ORDER, replace(STATE, objective="a\ud800b"), board(3, 0, "\udfff"))
+    made = session.handoff_document(ORDER, replace(STATE, objective="a\ud800b"), board(3, 0, "\udfff"))
     json.dumps(made, ensure_ascii=False).encode("utf-8")
 
 
 def test_a_prompt_that_is_cut_says_so_and_a_short_one_is_whole() -> None:
-    assert handoff.handoff_document(ORDER, STATE, board())["original_prompt"] == STATE.objective
-    long = handoff.handoff_document(ORDER, replace(STATE, objective="word " * 20_000), board())["original_prompt"]
+    assert session.handoff_document(ORDER, STATE, board())["original_prompt"] == STATE.objective
+    long = session.handoff_document(ORDER, replace(STATE, objective="word " * 20_000), board())["original_prompt"]
     assert long.startswith("word word") and long.endswith("…") and len(long) > 400
 
 
 def test_incomplete_ids_are_cut_with_a_count_that_adds_up() -> None:
-    ids = handoff.handoff_document(ORDER, STATE, board(1000))["prd"]["incompleteIds"]
+    ids = session.handoff_document(ORDER, STATE, board(1000))["prd"]["incompleteIds"]
     assert ids[0] == "US-0003" and ids[-1] == f"… {998 - (len(ids) - 1)} more"
 
 
@@ -191,13 +192,13 @@ THEIRS = {
 
 
 def test_a_handoff_written_by_others_is_enough_to_go_on() -> None:
-    left = handoff.read_handoff(THEIRS)
-    assert left == handoff.Left("Build a REST API for todos with CRUD", 3, 20, "TASK_COMPLETE", False, NOW, "US-003",
+    left = session.read_handoff(THEIRS)
+    assert left == session.Left("Build a REST API for todos with CRUD", 3, 20, "TASK_COMPLETE", False, NOW, "US-003",
                                 2, "API Error 400")  # fmt: skip  # one value
 
 
 def test_what_is_written_is_read_again() -> None:
-    left = handoff.read_handoff(json.loads(json.dumps(handoff.handoff_document(ORDER, STATE, board()))))
+    left = session.read_handoff(json.loads(json.dumps(session.handoff_document(ORDER, STATE, board()))))
     assert (left.objective, left.iteration, left.item, left.stale) == (STATE.objective, 3, "US-0003", 1)
     assert left.started_at == NOW
 
@@ -205,17 +206,17 @@ def test_what_is_written_is_read_again() -> None:
 @pytest.mark.parametrize("wrong", [None, "x", 1.5, [], {}, True, -1])
 def test_a_wrong_type_counts_as_not_said(wrong: object) -> None:
     document = dict.fromkeys(THEIRS, wrong) | {"original_prompt": "task"}
-    left = handoff.read_handoff(document)
+    left = session.read_handoff(document)
     assert left.objective == "task" and left.iteration == 0 and left.started_at is None
 
 
 @pytest.mark.parametrize("document", [None, [], "x", {}, {"original_prompt": ""}, {"original_prompt": 3}])
 def test_a_handoff_without_a_task_is_refused_with_a_next_step(document: object) -> None:
     with pytest.raises(UserError) as trouble:
-        handoff.read_handoff(document)
+        session.read_handoff(document)
     assert "original_prompt" in trouble.value.what and trouble.value.next_step
 
 
 def test_the_marker_is_the_light_state_file() -> None:
     east = replace(STATE, started_at=NOW.astimezone(timezone(timedelta(hours=9))), iteration=1)
-    assert handoff.marker(east, True) == {"active": True, "started_at": "2026-01-28T15:14:03.376Z", "iteration": 1}
+    assert session.marker(east, True) == {"active": True, "started_at": "2026-01-28T15:14:03.376Z", "iteration": 1}

@@ -7,8 +7,7 @@ import pytest
 from ralph_mission.mission.coder import tasks
 from ralph_mission.mission.issues import tasks as texts
 from ralph_mission.mission.proposals.wording import reviewer_note
-from ralph_mission.safety.objections import inspect
-from ralph_mission.safety.weakening import describe_touched, describe_weakening
+from ralph_mission.safety.objections import describe_touched, describe_weakening, inspect
 from tests.mission.build import issue, mission
 from tests.safety.making import change, patch
 

@@ -1,0 +1,413 @@
+"""Hats, and the patterns in which they take turns. An event decides who is next, never a model (seed 001).
+
+Hats come from what people write: the hat file (TOML, seed 001) and `hats:` of `ralph.yml`.
+
+    [hat]      name, model, max_tokens; besides: description, triggers, publishes, default_publishes, instructions
+    [context]  load
+    [tools]    denied; besides: commands
+    [files]    write_allowed, write_denied
+    [exit]     emit_event, payload
+
+The further keys are ours. A tool written as `Bash(git push:*)`, or with a space in it, is a command.
+
+plan.complete -> builder · build.complete -> reviewer · review.verdict with issues -> fixer, without -> the end ·
+fix.complete -> reviewer · verification.failed -> builder, with what failed. In every pattern whoever builds also
+listens to plan.complete, which the engine says when work is left, and the first hat listens to task.resume.
+
+The presets are data too: each of the originals is one row over the same engine. Numbers are theirs.
+
+- loop: 100 sessions, 4 hours, 3 failures in a row, 3 redispatches, LOOP_COMPLETE (seed 000, its termination table).
+- fresh: 20 sessions, 100 turns and 45 minutes each, 3 retries 5 seconds apart, stuck after 3, TASK_COMPLETE
+  (seed 002 §7.3, §7.6 and §8.3); it has no limit over all of them but their product, 15 hours.
+- prd: 10 sessions, 2 seconds between them, COMPLETE, one commit per story (seed 004 and its script); their product
+  likewise: 10 times 45 minutes.
+- issue: 50 sessions per issue (seed 000, proposal A), else as loop.
+- hats, and one row per pattern: as loop, until the reviewer has nothing critical left to say (seed 001: 100 at most).
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from typing import Any
+
+from ralph_mission.errors import UserError
+from ralph_mission.loop.model.order import LoopPreset, RunLimits
+from ralph_mission.loop.model.state import (
+    CONVERGED,
+    PLANNED,
+    RESUME,
+    START,
+    VERDICT,
+    VERIFICATION_FAILED,
+    Hat,
+    LoopEvent,
+)
+from ralph_mission.loop.rules.routing import ALIASES, find_hat
+
+Found = tuple[Hat, tuple[str, ...]]
+"""A hat, and warnings about keys that mean nothing."""
+NAME = re.compile(r"[\w][\w .-]{0,59}")
+COMMAND = re.compile(r"Bash\((.+?)(?::\*)?\)")
+
+
+def parse_hats(text: str, where: str) -> Found:
+    """The hat in a hat file's text, and warnings. Raises UserError that names the file and the key."""
+    try:
+        return from_toml(tomllib.loads(text), where)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise UserError(f"{where} is not TOML: {error}", "mend that line", usage=True) from None
+
+
+def from_toml(value: Mapping[str, Any], where: str) -> Found:
+    """A hat file as tomllib reads it. What it does not say comes from the built-in hat of its name."""
+    flat = {f"{section}.{key}": item for section, keys in value.items()
+            for key, item in (keys.items() if isinstance(keys, dict) else ())}  # fmt: skip  # one table
+    loose = tuple(key for key, item in value.items() if not isinstance(item, dict))
+    fields = _fields(flat, TOML, where)
+    if "name" not in fields:
+        raise _wrong(where, "hat.name", "a name")
+    emitted = fields.pop("emit_event", "")
+    if emitted:
+        fields["publishes"] = tuple(dict.fromkeys((*fields.get("publishes", ()), emitted)))
+    return _make_hat(fields), _unknown((*flat, *loose), TOML, where)
+
+
+def from_yaml(name: str, value: Mapping[str, Any], where: str = "ralph.yml") -> Found:
+    """One entry of `hats:` in ralph.yml; `name` is its key. ralph-orchestrator's schema, and our keys of a hat file."""
+    at = f"{where}: hats.{name}"
+    fields = _fields(value, YAML, at)
+    label = fields.pop("label", "")
+    more = fields.pop("extra_instructions", ())
+    fields["instructions"] = "\n\n".join(filter(None, (fields.get("instructions", ""), *more)))
+    fields["description"] = fields.get("description") or label
+    return _make_hat({**fields, "name": name}), _unknown(value, (*YAML, *UNUSED), at)
+
+
+def complaints(hats: Sequence[Hat], persistent: bool, promise: str = "LOOP_COMPLETE") -> tuple[str, ...]:
+    """What cannot work in a set of hats, each in a sentence; () when all of it can.
+
+    Two hats of one name, a topic but the promise that nobody hears, a hat that nothing calls, nobody to start
+    with, and a persistent loop that nobody takes up again.
+    """
+    return (
+        *_doubles(hats),
+        *_unheard(hats, promise),
+        *_unreached_hats(hats, promise),
+        *_unheard_starts(hats, persistent),
+    )
+
+
+# --- reading ----------------------------------------------------------------------------
+
+
+def _make_hat(fields: dict[str, Any]) -> Hat:
+    """Denied tools that are commands are denied as commands; triggers left out are the built-in hat's."""
+    tools = fields.get("tools_denied", ())
+    commands = tuple(found for tool in tools if (found := _command(tool)))
+    fields["tools_denied"] = tuple(tool for tool in tools if not _command(tool))
+    fields["commands_denied"] = tuple(dict.fromkeys((*fields.get("commands_denied", ()), *commands)))
+    usual = HATS.get(fields["name"])
+    if usual is not None:
+        fields = {"triggers": usual.triggers, "publishes": usual.publishes} | fields
+    return Hat(**fields)
+
+
+def _command(tool: str) -> str:
+    found = COMMAND.fullmatch(tool.strip())
+    return found[1].strip() if found else tool.strip() if " " in tool.strip() else ""
+
+
+def _fields(value: Mapping[str, Any], table: Table, where: str) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
+    for key, item in value.items():
+        if key in table and item is not None:
+            name, read, wanted = table[key]
+            try:
+                fields[name] = read(item)
+            except TypeError:
+                raise _wrong(where, key, wanted) from None
+    return fields
+
+
+def _unknown(keys: Sequence[str] | Mapping[str, Any], known: Sequence[str] | Table, where: str) -> tuple[str, ...]:
+    return tuple(f"{where}: {key} means nothing here{_near(key, tuple(known))}" for key in keys if key not in known)
+
+
+def _near(word: str, known: Sequence[str]) -> str:
+    last = {name.rpartition(".")[2]: name for name in known}
+    near = get_close_matches(word, known, 1) or get_close_matches(word.rpartition(".")[2], last, 1)
+    return f", did you mean {last.get(near[0], near[0])}?" if near else ""
+
+
+def _wrong(where: str, key: str, wanted: str) -> UserError:
+    return UserError(f"{where}: {key} must be {wanted}", "see docs/hats.md", usage=True)
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return value
+
+
+def _name(value: object) -> str:
+    name = _text(value).strip()
+    if not NAME.fullmatch(name):
+        raise TypeError
+    return name
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    items = [value] if isinstance(value, str) else value
+    if not isinstance(items, list | tuple) or not all(isinstance(item, str) for item in items):
+        raise TypeError
+    return tuple(items)
+
+
+def _count(value: object) -> int:
+    if type(value) is not int or value < 0:
+        raise TypeError
+    return value
+
+
+Table = Mapping[str, tuple[str, Callable[[object], Any], str]]
+A_TEXT, A_LIST = (_text, "a text"), (_texts, "a list of texts")
+SHARED: Table = {
+    "description": ("description", *A_TEXT),
+    "triggers": ("triggers", *A_LIST),
+    "publishes": ("publishes", *A_LIST),
+    "default_publishes": ("default_publishes", *A_TEXT),
+    "instructions": ("instructions", *A_TEXT),
+    "model": ("model", *A_TEXT),
+    "max_tokens": ("max_tokens", _count, "a whole number"),
+}
+TOML: Table = {
+    "hat.name": ("name", _name, "a name of letters, digits, spaces, dots and dashes"),
+    **{f"hat.{key}": row for key, row in SHARED.items()},
+    "context.load": ("context", *A_LIST),
+    "tools.denied": ("tools_denied", *A_LIST),
+    "tools.commands": ("commands_denied", *A_LIST),
+    "files.write_allowed": ("write_allowed", *A_LIST),
+    "files.write_denied": ("write_denied", *A_LIST),
+    "exit.emit_event": ("emit_event", *A_TEXT),
+    "exit.payload": ("payload", *A_LIST),
+}
+YAML: Table = {
+    **SHARED,
+    "name": ("label", *A_TEXT),
+    "subscribes_to": ("triggers", *A_LIST),
+    "extra_instructions": ("extra_instructions", *A_LIST),
+    "disallowed_tools": ("tools_denied", *A_LIST),
+    "commands_denied": ("commands_denied", *A_LIST),
+    "write_allowed": ("write_allowed", *A_LIST),
+    "write_denied": ("write_denied", *A_LIST),
+    "context": ("context", *A_LIST),
+    "payload": ("payload", *A_LIST),
+}
+UNUSED = ("backend", "backend_args", "max_activations", "timeout", "concurrency", "aggregate", "color", "emoji")
+"""Keys of ralph-orchestrator (2.10) that have no meaning here and are no mistakes."""
+
+
+# --- what is wrong with a set -------------------------------------------------------------
+
+
+def _doubles(hats: Sequence[Hat]) -> Iterator[str]:
+    names = [hat.name for hat in hats]
+    yield from (f"two hats are called {name}" for name in dict.fromkeys(names) if names.count(name) > 1)
+
+
+def _unheard(hats: Sequence[Hat], promise: str) -> Iterator[str]:
+    triggers = tuple(trigger for hat in hats for trigger in hat.triggers)
+    for hat in hats:
+        for topic in dict.fromkeys((*hat.publishes, *filter(None, (hat.default_publishes,)))):
+            if topic not in (promise, CONVERGED) and not _meet((topic,), triggers):
+                yield f"{hat.name} publishes {topic}, which nobody hears{_near(topic, triggers)}"
+
+
+def _unreached_hats(hats: Sequence[Hat], promise: str) -> Iterator[str]:
+    said = {START, RESUME, VERIFICATION_FAILED, promise, *ALIASES.get(START, ())}
+    topics = (*said, *(topic for hat in hats for topic in (*hat.publishes, hat.default_publishes) if topic))
+    for hat in hats:
+        if not hat.triggers:
+            yield f"{hat.name} has no triggers, so nothing calls it"
+        elif not _meet(topics, hat.triggers):
+            yield f"nothing calls {hat.name}: nobody says {' or '.join(hat.triggers)}{_near(hat.triggers[0], topics)}"
+
+
+def _unheard_starts(hats: Sequence[Hat], persistent: bool) -> Iterator[str]:
+    if hats and find_hat(hats, LoopEvent(START)) is None:
+        yield f"nobody listens to {START}, so the first session wears no hat"
+    if persistent and find_hat(hats, LoopEvent(RESUME)) is None:
+        yield f"a persistent loop needs a hat that listens to {RESUME}"
+
+
+def _meet(topics: Sequence[str], triggers: Sequence[str]) -> bool:
+    """Whether one of the topics is heard; published topics may be patterns as well."""
+    return any(fnmatchcase(topic, trigger) or fnmatchcase(trigger, topic) for topic in topics for trigger in triggers)
+
+
+BUILT, FIXED, TESTED, DIAGNOSED = "build.complete", "fix.complete", "tests.written", "diagnosis.complete"
+BEGIN = (START, RESUME)
+WORK = (PLANNED, VERIFICATION_FAILED)
+DOCS = ("docs/**", "doc/**")
+TESTS = (
+    "tests/**", "test/**", "spec/**", "**/__tests__/**", "**/test_*.py", "**/*_test.*", "**/*.test.*", "**/*.spec.*",
+    "**/conftest.py",
+)  # fmt: skip  # one list
+PLANS = ("PLAN.md", "plans/**")
+WRITING = ("Edit", "MultiEdit", "Write", "NotebookEdit")
+"""Tools that change files, by the names that coding agents give them."""
+DENIED = ("git push --force", "git reset --hard", "git clean -fdx", "git rebase", "rm -rf /", "sudo")
+"""What no session may run while nobody watches; what `shims.DANGEROUS` names is denied besides."""
+
+
+@dataclass(frozen=True, slots=True)
+class HatPattern:
+    """Hats that take turns at one kind of task. `fits` says when to take it."""
+
+    name: str
+    hats: tuple[Hat, ...]
+    fits: str
+
+
+PLANNER = Hat(
+    "planner", BEGIN, (PLANNED,),
+    description="decides what is to be done, in small steps",
+    instructions="Read what the objective touches before you decide anything. Write the plan as tasks (`ralph task "
+    "add`), each small enough for one session, with what it needs first, how to see that it is done, and what must "
+    "stay as it is. Say which files each of them touches. A plan costs little: when one exists and does not work, "
+    "write another. Build nothing.",
+    write_allowed=PLANS, commands_denied=DENIED,
+)  # fmt: skip  # who, what, where
+BUILDER = Hat(
+    "builder", WORK, (BUILT,),
+    description="builds one planned step",
+    instructions="Take the first step that is ready and build exactly that, in the manner of the code around it. "
+    "When you were called because checks failed, mend their cause and leave the checks alone. Run the checks, commit, "
+    "close the task. Do not judge your own work: somebody else does.",
+    write_denied=(*DOCS, *TESTS), commands_denied=DENIED, payload=("the files changed", "how it was checked"),
+)  # fmt: skip  # as above
+REVIEWER = Hat(
+    "reviewer", (BUILT, FIXED), (VERDICT,),
+    description="judges what was built, and changes nothing",
+    instructions="You have not seen this being written, and you owe nobody anything. Read the change and what it "
+    "touches, run it and its tests, try the cases that its author did not think of. Report what breaks, what is "
+    "missing and what contradicts the objective or the plan, each with file, line and kind, and how severe it is: "
+    "critical must be fixed, major should be, minor may stay. Matters of taste are no issues.",
+    write_allowed=(), tools_denied=WRITING, commands_denied=DENIED, payload=("issues",),
+)  # fmt: skip  # as above
+FIXER = Hat(
+    "fixer", (VERDICT,), (FIXED,),
+    description="mends what the reviewer found",
+    instructions="Mend every issue of the verdict, the critical ones first, and nothing besides. Show the fault with "
+    "a test before you mend it where that can be done. When an issue is none, leave the code and say why.",
+    commands_denied=DENIED, payload=("what was mended", "what was left and why"),
+)  # fmt: skip  # as above
+TESTER = Hat(
+    "tester", BEGIN, (TESTED,),
+    description="writes the tests that say what is wanted",
+    instructions="Write tests for what the objective asks, through the interfaces that its users see: what must "
+    "hold, its limits, and what must be refused. Run them: those for what is not built yet must fail, and for that "
+    "reason only. Do not build it.",
+    write_allowed=TESTS, commands_denied=DENIED, payload=("the tests", "why they fail now"),
+)  # fmt: skip  # as above
+DEBUGGER = Hat(
+    "debugger", BEGIN, (DIAGNOSED,),
+    description="finds the cause of a fault and shows it with a test",
+    instructions="Make the fault happen, reliably, in the smallest test that shows it. Then narrow it down: one "
+    "assumption at a time, each tried and not believed. Name the cause, with file and line, and what else it can "
+    "break. Do not mend it.",
+    write_allowed=TESTS, commands_denied=DENIED, payload=("the cause with file and line", "the failing test"),
+)  # fmt: skip  # as above
+REFACTORER = Hat(
+    "refactorer", (TESTED, *WORK), (BUILT,),
+    description="changes the shape of code and nothing of what it does",
+    instructions="Change one thing about the shape of the code at a time, run the tests after each, commit each. What "
+    "it does stays the same: when a test has to change, stop and say so. Features and faults are not yours.",
+    write_denied=(*DOCS, *TESTS), commands_denied=DENIED, payload=("what changed its shape", "how it was checked"),
+)  # fmt: skip  # as above
+GUARD = replace(
+    TESTER,
+    description="writes tests for what the code does now",
+    instructions="Before anything is moved, write tests for what the code in question does now, right or wrong, as "
+    "its callers see it. They pass today and must pass afterwards. Do not change the code.",
+    payload=("the tests", "what they hold on to"),
+)
+
+HATS: Mapping[str, Hat] = {hat.name: hat for hat in (PLANNER, BUILDER, REVIEWER, FIXER, TESTER, DEBUGGER, REFACTORER)}
+"""Every hat by its name."""
+
+PATTERNS: Mapping[str, HatPattern] = {
+    pattern.name: pattern
+    for pattern in (
+        # Nobody else writes tests here, so its builder may.
+        HatPattern("plan-build-review", (PLANNER, replace(BUILDER, write_denied=DOCS), REVIEWER, FIXER),
+                "a feature of several steps"),
+        HatPattern("test-first", (TESTER, replace(BUILDER, triggers=(TESTED, *WORK)), REVIEWER, FIXER),
+                "behaviour that can be said as tests"),
+        HatPattern("refactor", (GUARD, REFACTORER, REVIEWER, FIXER), "another shape, the same behaviour"),
+        HatPattern("debug", (DEBUGGER, replace(FIXER, triggers=(DIAGNOSED, VERDICT, *WORK)), REVIEWER),
+                "a fault whose cause nobody knows"),
+    )
+}  # fmt: skip  # one table
+"""Every pattern by its name."""
+PATTERN_ALIASES: Mapping[str, str] = {
+    "pbr": "plan-build-review", "feature": "plan-build-review", "tdd": "test-first", "refactoring": "refactor",
+    "debugging": "debug", "bugfix": "debug",
+}  # fmt: skip  # one table
+
+
+def find_pattern(name: str) -> HatPattern:
+    """The pattern of this name or alias. Raises UserError that names the nearest."""
+    key = name.strip().lower().replace("_", "-")
+    found = PATTERNS.get(PATTERN_ALIASES.get(key, key))
+    if found is None:
+        near = get_close_matches(key, (*PATTERNS, *PATTERN_ALIASES), 1)
+        mend = f"did you mean {near[0]}?" if near else f"there are {', '.join(PATTERNS)}"
+        raise UserError(f"no pattern {name!r}", mend, usage=True)
+    return found
+
+
+def assign_models(pattern: HatPattern, models: Mapping[str, str]) -> tuple[Hat, ...]:
+    """The pattern's hats, each with its model where one is named for it; "*" is for the others."""
+    return tuple(replace(hat, model=models.get(hat.name, models.get("*", hat.model))) for hat in pattern.hats)
+
+
+SESSION = 45 * 60.0
+"""Seconds that one session may take (seed 002 §7.6)."""
+LOOP = RunLimits(iterations=100, runtime=4 * 3600.0, failures=3, redispatches=3)
+FRESH = RunLimits(iterations=20, runtime=20 * SESSION, session=SESSION, turns=100, stuck=3, retries=3, retry_pause=5.0)
+PRD = RunLimits(iterations=10, runtime=10 * SESSION, session=SESSION, pause=2.0)
+ISSUE = replace(LOOP, iterations=50)
+PERSISTENT = replace(LOOP, iterations=10_000, runtime=86_400.0, usd=50.0, unpriced=True)
+"""Of a loop that goes from issue to issue: 10,000 sessions, a day, $50 (seed 000, proposal B)."""
+IDLE_PAUSE, ISSUE_PAUSE, ERROR_PAUSE = 300.0, 30.0, 60.0
+"""Seconds to wait: without an issue, between two issues, after an error (seed 000, proposal A and its wrapper)."""
+
+PRESETS: Mapping[str, LoopPreset] = {
+    preset.name: preset
+    for preset in (
+        LoopPreset("loop", LOOP, "LOOP_COMPLETE"),
+        LoopPreset("fresh", FRESH, "TASK_COMPLETE"),
+        LoopPreset("prd", PRD, "COMPLETE", stories=True),
+        LoopPreset("issue", ISSUE, "LOOP_COMPLETE"),
+        LoopPreset("hats", LOOP, "LOOP_COMPLETE"),
+        *(LoopPreset(pattern.name, LOOP, "LOOP_COMPLETE", hats=pattern.hats) for pattern in PATTERNS.values()),
+    )
+}  # fmt: skip  # one table
+"""Every preset by its name. `fresh` has stories where a prd.json is: that is for whoever reads the files to say."""
+
+
+def find_preset(name: str) -> LoopPreset:
+    """The preset of this name, or of a pattern's alias. Raises UserError that names the nearest."""
+    key = name.strip().lower().replace("_", "-")
+    found = PRESETS.get(PATTERN_ALIASES.get(key, key))
+    if found is None:
+        near = get_close_matches(key, (*PRESETS, *PATTERN_ALIASES), 1)
+        mend = f"did you mean {near[0]}?" if near else f"there are {', '.join(PRESETS)}"
+        raise UserError(f"no preset {name!r}", mend, usage=True)
+    return found

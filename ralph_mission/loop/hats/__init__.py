@@ -1,1 +1,0 @@
-"""Hats and the patterns in which they take turns."""
