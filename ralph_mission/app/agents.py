@@ -11,7 +11,6 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -37,6 +36,7 @@ from ralph_mission.mission.model.agent_job import AgentJob
 from ralph_mission.mission.model.mission import Usage
 from ralph_mission.mission.ports import PatchVerification
 from ralph_mission.safety.patch import Patch
+from ralph_mission.values import dataclass
 
 PLACE = "missions"
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +14,7 @@ from ralph_mission.config.settings import Config
 from ralph_mission.config.telegram import CHECKIN, TIMEOUT
 from ralph_mission.errors import UserError
 from ralph_mission.mission.ports import Seal
+from ralph_mission.values import dataclass
 
 if TYPE_CHECKING:
     from ralph_mission.mission.chat.inbox import Attendant

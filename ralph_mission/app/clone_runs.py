@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import isfinite
 from pathlib import Path
 
@@ -32,6 +32,7 @@ from ralph_mission.loop.model.order import RunResult
 from ralph_mission.loop.model.state import Failure, RunState
 from ralph_mission.loop.ports import RunProgress
 from ralph_mission.loop.run import run_loop
+from ralph_mission.values import dataclass
 
 HOMES = (f"{KEPT}/loop/home", f"{KEPT}/loop/apart")
 AWAY: tuple[Failure, ...] = ("missing", "auth", "server")

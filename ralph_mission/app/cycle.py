@@ -11,7 +11,7 @@ import secrets
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -53,6 +53,7 @@ from ralph_mission.mission.ports import (
     Store,
     Thinker,
 )
+from ralph_mission.values import dataclass
 
 if TYPE_CHECKING:
     from ralph_mission.adapters.forges.github.forge import GitHubForge

@@ -6,7 +6,6 @@ import json
 import os
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ralph_mission.adapters.forges.local.forge import LocalForge
@@ -20,6 +19,7 @@ from ralph_mission.config.reading import read
 from ralph_mission.config.settings import Config, MemoryPlace
 from ralph_mission.errors import UserError
 from ralph_mission.mission.ports import CycleClock, CycleProgress, Forge, Waker
+from ralph_mission.values import dataclass
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,7 +8,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from ralph_mission.adapters.agents.registry import CLIENTS, PRICED, presence
@@ -32,6 +32,7 @@ from ralph_mission.loop.cost import CostMeter
 from ralph_mission.mission.issues.agent import IssueJob, IssueWorker
 from ralph_mission.mission.issues.tasks import WorkResult
 from ralph_mission.safety.patch import Patch
+from ralph_mission.values import dataclass
 
 PRESET = "issue"
 NEVER_SENT = ("/.github/",)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -39,6 +39,7 @@ from ralph_mission.loop.planning import ReviewerAnswer
 from ralph_mission.loop.ports import Agent
 from ralph_mission.mission.reviews.reviewer import CallReport, PullView, ReviewJob, ReviewSetup, call_due_reviews
 from ralph_mission.mission.transaction import TransactionContext
+from ralph_mission.values import dataclass
 
 
 def call_reviews(repo: Path, config: Path | None, now: datetime | None = None) -> CallReport:

@@ -6,7 +6,7 @@ import os
 import shlex
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,6 +31,7 @@ from ralph_mission.loop.model.order import RunSpec
 from ralph_mission.loop.model.state import AgentTurn, Prd, Session, UserStory
 from ralph_mission.loop.ports import Agent, RunPorts, RunProgress, Workplace
 from ralph_mission.loop.stories.lint import is_ui
+from ralph_mission.values import dataclass
 
 if TYPE_CHECKING:
     from ralph_mission.adapters.agents.command import CommandAgent

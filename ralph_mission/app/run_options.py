@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from ralph_mission.adapters.storage.loop import files, legacy, state
@@ -24,6 +24,7 @@ from ralph_mission.loop import hats, planning
 from ralph_mission.loop.model.order import LoopPreset, RunLimits, RunSpec
 from ralph_mission.loop.model.state import RESUME, START, Hat, LoopEvent, Prd, RunState
 from ralph_mission.loop.rules import routing, verdicts
+from ralph_mission.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

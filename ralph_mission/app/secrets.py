@@ -11,13 +11,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 from ralph_mission.adapters.storage.loop import files
 from ralph_mission.errors import UserError
 from ralph_mission.safety.secrets import SHORTEST, find_secrets, is_placeholder
+from ralph_mission.values import dataclass
 
 SECRET_NAMES = re.compile(
     "TOKEN(?!IZ)|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|API_?KEY|COOKIE(?!CUTTER)|WEBHOOK_URL|DATABASE_URL"

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from ralph_mission.adapters.report.loop_voice import PlainRunProgress
@@ -15,6 +14,7 @@ from ralph_mission.adapters.storage.memory.recordings import keep_out_of_git
 from ralph_mission.app.cycle import App, build_app, refuse_links
 from ralph_mission.mission.publishing.publish_now import PublishSetup
 from ralph_mission.mission.transaction import TransactionContext
+from ralph_mission.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

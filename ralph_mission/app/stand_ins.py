@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from ralph_mission.mission.model.effects import Receipt
+from ralph_mission.values import dataclass
 
 
 class SystemClock:

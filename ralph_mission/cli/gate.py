@@ -16,7 +16,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -30,6 +30,7 @@ from ralph_mission.adapters.storage.memory import layout
 from ralph_mission.adapters.storage.memory.due import usual_longest
 from ralph_mission.cli.moments import iso, moment
 from ralph_mission.errors import UserError
+from ralph_mission.values import dataclass
 
 if TYPE_CHECKING:
     from ralph_mission.adapters.git.remote import RepositoryPlace

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from ralph_mission.adapters.files import atomic
 from ralph_mission.errors import UserError
+from ralph_mission.values import dataclass
 
 if TYPE_CHECKING:
     from ralph_mission.adapters.observers.commands.recipes import Recipe

@@ -10,11 +10,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from ralph_mission.errors import UserError
 from ralph_mission.loop.model.state import AgentTurn, HatOutput, RunState, Session, SessionUsage
 from ralph_mission.loop.ports import Agent, RunPorts
+from ralph_mission.values import dataclass
 
 Prices = Mapping[str, Mapping[str, object]]
 """Model -> {"input": …, "output": …}, in dollars per million tokens; `default` is every other model."""

@@ -30,7 +30,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import Any
@@ -48,6 +48,7 @@ from ralph_mission.loop.model.state import (
     LoopEvent,
 )
 from ralph_mission.loop.rules.routing import ALIASES, find_hat
+from ralph_mission.values import dataclass
 
 Found = tuple[Hat, tuple[str, ...]]
 """A hat, and warnings about keys that mean nothing."""

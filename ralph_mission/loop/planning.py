@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -39,6 +39,7 @@ from ralph_mission.loop.rules.verdicts import UnclearVerdict
 from ralph_mission.loop.run import SIGNAL_ENDINGS, LoopRun, run_loop, session
 from ralph_mission.loop.stories import lint
 from ralph_mission.loop.teams.stage import with_own_settings
+from ralph_mission.values import dataclass
 
 Read = Callable[[], tuple[Prd | None, str]]
 """What stands in the file now, and a complaint about it."""
@@ -221,7 +222,7 @@ class ReviewerAnswer:
 
     found: tuple[ReviewFinding, ...] | None
     why: str = ""
-    usage: SessionUsage = SessionUsage()  # noqa: RUF009  # frozen
+    usage: SessionUsage = SessionUsage()
     seconds: float = 0.0
 
 

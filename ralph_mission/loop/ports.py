@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Protocol
 
@@ -24,6 +24,7 @@ from ralph_mission.loop.model.state import (
     SessionUsage,
     StopSignal,
 )
+from ralph_mission.values import dataclass
 
 
 class LoopClock(Protocol):

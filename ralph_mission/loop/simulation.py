@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ralph_mission.loop.hats import HatPattern
 from ralph_mission.loop.model.order import RunResult
 from ralph_mission.loop.model.state import PLANNED, VERDICT, HatOutput
+from ralph_mission.values import dataclass
 
 Steps = dict[str, list[dict[str, Any]]]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from ralph_mission.mission import conclude, decide
@@ -40,6 +40,7 @@ from ralph_mission.mission.model.posts import Measured, Posted
 from ralph_mission.mission.model.proposal import Proposal
 from ralph_mission.mission.proposals import wording
 from ralph_mission.mission.publishing import posting
+from ralph_mission.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

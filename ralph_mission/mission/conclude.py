@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from ralph_mission.mission import decide
@@ -26,6 +26,7 @@ from ralph_mission.mission.ports import THINKER
 from ralph_mission.mission.publishing import posting
 from ralph_mission.safety.bumps import counted_patch
 from ralph_mission.safety.patch import measure
+from ralph_mission.values import dataclass
 
 CURSORS = 200_000  # characters, as they are written; the head of the memory file has 256 KiB
 CUT_BY_CAP = frozenset({"new-mission-cap", "action-cap", "auto-pr-cap"})

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -29,6 +29,7 @@ from ralph_mission.mission.model.ledger import NOT_ATTEMPTED, Claim, MemorySnaps
 from ralph_mission.mission.model.mission import Verdict
 from ralph_mission.mission.model.proposal import Decision
 from ralph_mission.mission.ports import CyclePorts
+from ralph_mission.values import dataclass
 
 FORGOTTEN = timedelta(hours=24)  # a cycle takes minutes, and a job of the workflow an hour at most
 

@@ -7,7 +7,7 @@ runs `decide` again on a recorded situation.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime, time, timedelta
 
 from ralph_mission.mission.findings import bans as do_not_repeat
@@ -32,6 +32,7 @@ from ralph_mission.mission.ports import Plan
 from ralph_mission.mission.proposals.draft import draft_all
 from ralph_mission.mission.proposals.draft_parts import DraftContext
 from ralph_mission.mission.publishing import posting
+from ralph_mission.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ never decides that something did not happen: for an effect without a natural key
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ralph_mission.errors import Missing, UserError
 from ralph_mission.mission.lifecycle import approval, ownership
@@ -45,6 +45,7 @@ from ralph_mission.mission.policy import rules
 from ralph_mission.mission.ports import CyclePorts
 from ralph_mission.mission.publishing import steps
 from ralph_mission.safety.text import truncate
+from ralph_mission.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

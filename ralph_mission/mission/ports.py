@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Protocol
 
@@ -22,6 +22,7 @@ from ralph_mission.mission.model.posts import ChatCommand, Post, Wording
 from ralph_mission.mission.model.threads import Actor, BodyEdit, Branch, Issue, Pull, Pulse
 from ralph_mission.safety.patch import Patch
 from ralph_mission.safety.text import truncate
+from ralph_mission.values import dataclass
 
 
 class CycleClock(Protocol):

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Protocol, TypeVar
@@ -45,6 +45,7 @@ from ralph_mission.mission.policy import judge
 from ralph_mission.mission.policy.rules import RULES, Rule
 from ralph_mission.mission.ports import CyclePorts, Store
 from ralph_mission.mission.publishing import posting
+from ralph_mission.values import dataclass
 
 T = TypeVar("T")
 PAUSE = 2.0  # seconds between two looks at whether memory is free

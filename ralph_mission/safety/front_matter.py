@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import yaml
+
+from ralph_mission.values import dataclass
 
 MAX_BYTES = 256 * 1024
 MAX_DEPTH = 32

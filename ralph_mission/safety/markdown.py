@@ -13,9 +13,10 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
+
+from ralph_mission.values import dataclass
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt

@@ -14,7 +14,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from ralph_mission.safety.bumps import counted_patch, holds_versions, only_patches
@@ -32,6 +31,7 @@ from ralph_mission.safety.patch import (
 )
 from ralph_mission.safety.paths import fixer_may_write, protected_path, unsafe_path
 from ralph_mission.safety.secrets import find_secrets
+from ralph_mission.values import dataclass
 
 MAX_LINES = 49
 """Seed 003: an automatic fix has under 50 changed lines."""

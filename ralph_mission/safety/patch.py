@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
+
+from ralph_mission.values import dataclass
 
 REGULAR = "100644"
 EXECUTABLE = "100755"

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 
 from ralph_mission.safety import detect
@@ -24,6 +23,7 @@ from ralph_mission.safety.detect import (
     workflow_commands,
 )
 from ralph_mission.safety.markdown import prose, replace, without_controls, without_invisible
+from ralph_mission.values import dataclass
 
 __all__ = [
     "HOSTS",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from ralph_mission.adapters.agents import reading
@@ -16,6 +16,7 @@ from ralph_mission.adapters.agents.reading import AgentReply, Gave
 from ralph_mission.adapters.files import safe_paths
 from ralph_mission.adapters.sandbox import shims
 from ralph_mission.loop.model.state import Hat, Session
+from ralph_mission.values import dataclass
 
 LONGEST = 1_000_000  # bytes
 WRITES = ("Edit", "Write")

@@ -14,12 +14,12 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from ralph_mission.adapters.agents import reading
 from ralph_mission.adapters.agents.client import RUNS, Client, Invocation, SessionPlace, may_write
 from ralph_mission.adapters.agents.reading import AgentReply, Gave
 from ralph_mission.loop.model.state import Session, SessionUsage
+from ralph_mission.values import dataclass
 
 SPAN = "dispatch_tool_call_with_state"
 WANTED = f"error,[{SPAN}]=trace"

@@ -11,7 +11,7 @@ import os
 import shlex
 import shutil
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from ralph_mission.adapters.sandbox.isolation import OPEN, Sandbox
 from ralph_mission.adapters.sandbox.process import own_tool, run_foreign
 from ralph_mission.adapters.sandbox.shims import DANGEROUS
 from ralph_mission.loop.model.state import AgentTurn, Session, SessionUsage
+from ralph_mission.values import dataclass
 
 GRACE = 1.0  # seconds between TERM and KILL: Ctrl-C is answered within two
 OUTPUT_CAP = 20_000_000  # bytes over both streams: hours of a talkative agent

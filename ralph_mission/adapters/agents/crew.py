@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 from ralph_mission.adapters.git.git import Git, GitError
@@ -21,6 +21,7 @@ from ralph_mission.errors import UserError
 from ralph_mission.loop import session
 from ralph_mission.loop.model.state import HatOutput, PathChange, SessionUsage
 from ralph_mission.loop.ports import ArtifactStore, ParallelResult, ParallelSession, RunPorts
+from ralph_mission.values import dataclass
 
 MOST = 4
 """Sessions at the same time: a person's machine and a provider's limits bear so many."""

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from zoneinfo import ZoneInfo
 
 from ralph_mission.loop.model.state import AgentTurn, Session, SessionUsage
 from ralph_mission.loop.ports import Agent
+from ralph_mission.values import dataclass
 
 PATIENCE = 300.0  # seconds of a limit that are waited for rather than changing the agent
 GONE = ("missing", "auth", "server")

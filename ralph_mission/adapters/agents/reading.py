@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -19,6 +19,7 @@ from ralph_mission.adapters.agents.fallback import seconds_until
 from ralph_mission.loop.model.state import AgentTurn, Failure, SessionUsage
 from ralph_mission.safety.secrets import redact
 from ralph_mission.safety.text import sanitise, truncate
+from ralph_mission.values import dataclass
 
 LAST_LINES, LAST_CHARACTERS = 5, 600
 MOST_USD, MOST = 1_000.0, 10_000_000_000

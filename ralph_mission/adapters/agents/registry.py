@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from ralph_mission.adapters.agents import amp, claude, codex, copilot, gemini, opencode
 from ralph_mission.adapters.agents.client import Client
 from ralph_mission.adapters.sandbox.process import run_foreign
+from ralph_mission.values import dataclass
 
 CLIENTS: Mapping[str, Client] = {
     client.name: client

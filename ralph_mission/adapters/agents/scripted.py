@@ -23,7 +23,7 @@ import os
 import shlex
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Literal
@@ -35,6 +35,7 @@ from ralph_mission.adapters.files import safe_paths
 from ralph_mission.adapters.sandbox import shims
 from ralph_mission.errors import UserError
 from ralph_mission.loop.model.state import AgentTurn, Session
+from ralph_mission.values import dataclass
 
 ANY = "*"
 FOREVER = 1_000_000  # seconds: longer than any time limit

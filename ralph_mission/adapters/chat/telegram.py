@@ -15,13 +15,14 @@ import hmac
 import re
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.posts import VERBS, ChatCommand
 from ralph_mission.safety.markdown import without_controls, without_invisible
+from ralph_mission.values import dataclass
 
 API = "https://api.telegram.org"
 TOKEN, ADDRESS = "TELEGRAM_BOT_TOKEN", "TELEGRAM_API_URL"

@@ -6,10 +6,11 @@ What a database refused, in our own words: what it said itself may hold an addre
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 from ralph_mission.errors import UserError
+from ralph_mission.values import dataclass
 
 POSTGRES = ("postgres", "postgresql", "postgresql+psycopg")
 SQLITE = ("sqlite", "file")

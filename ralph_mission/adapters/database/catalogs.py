@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import sqlalchemy as sa
@@ -24,6 +24,7 @@ from sqlalchemy.sql.expression import Executable
 
 from ralph_mission.adapters.database.sessions import Caps, trying
 from ralph_mission.adapters.database.shapes import Catalog, Column, Relation, Shape, Type
+from ralph_mission.values import dataclass
 
 KINDS: Sequence[tuple[type | tuple[type, ...], Type]] = (
     (sa.Enum, "enum"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from ralph_mission.adapters.database.address import Address
@@ -13,6 +13,7 @@ from ralph_mission.adapters.database.queries import Database
 from ralph_mission.adapters.database.shapes import Catalog
 from ralph_mission.errors import UserError
 from ralph_mission.extras import require_extra
+from ralph_mission.values import dataclass
 
 Backend = Literal["sqlalchemy", "prisma"]
 

@@ -7,12 +7,12 @@ Backends translate them, mapped names and mapped enum values included, and never
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from typing import Literal, Protocol
 
 from ralph_mission.adapters.database.shapes import Catalog
+from ralph_mission.values import dataclass
 
 Value = Decimal | int | str | bool | datetime | None
 """A cell, the same from every backend.

@@ -6,7 +6,6 @@ import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 
 from ralph_mission.adapters.database.address import Address, explain_error
+from ralph_mission.values import dataclass
 
 INSTRUCTIONS = 10_000  # of SQLite's machine between two looks at the clock
 

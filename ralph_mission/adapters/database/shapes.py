@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Literal
 
 from ralph_mission.errors import UserError
+from ralph_mission.values import dataclass
 
 Type = Literal["int", "decimal", "float", "text", "bool", "time", "enum", "json", "bytes", "other"]
 ALIKE = (

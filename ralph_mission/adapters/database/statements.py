@@ -6,7 +6,7 @@ An owner's own query as a table: what its answer's columns are.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
@@ -18,6 +18,7 @@ from sqlalchemy.types import NULLTYPE, TypeEngine
 from ralph_mission.adapters.database.cells import LONGEST
 from ralph_mission.adapters.database.queries import Aggregate, Filter, Interest, Query, RowOrder, Value
 from ralph_mission.adapters.database.shapes import Catalog, Column, Relation, Shape, Type
+from ralph_mission.values import dataclass
 
 Expression = sql.ColumnElement[Any]
 TYPES: Mapping[type, TypeEngine[Any]] = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from ralph_mission.adapters.fixers.places import manifest_is_sound, npm_pins, python_pins
@@ -20,6 +20,7 @@ from ralph_mission.adapters.packages.scratch import Contents, astray, contents, 
 from ralph_mission.errors import UserError
 from ralph_mission.safety.bumps import only_patches
 from ralph_mission.safety.patch import REGULAR, FileChange, Patch
+from ralph_mission.values import dataclass
 
 SECONDS = 120.0  # for one step of a package manager
 ALTOGETHER = 240.0  # for all steps of one change

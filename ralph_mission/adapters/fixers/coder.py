@@ -11,7 +11,7 @@ import json
 import os
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Literal
@@ -28,6 +28,7 @@ from ralph_mission.mission.model.mission import Usage
 from ralph_mission.mission.ports import PatchVerification
 from ralph_mission.safety.patch import Patch, patch_ids
 from ralph_mission.safety.paths import configures_agents
+from ralph_mission.values import dataclass
 
 LIMIT = 2
 """The exit code of a loop that came to one of its limits: it can be gone on with."""

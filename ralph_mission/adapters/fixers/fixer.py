@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from ralph_mission.adapters.git.git import Git, TreeEntry
 from ralph_mission.safety.patch import EXECUTABLE, REGULAR
+from ralph_mission.values import dataclass
 
 LARGEST = 1_000_000
 """Bytes of a file that a fixer still reads."""

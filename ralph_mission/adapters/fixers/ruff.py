@@ -13,7 +13,6 @@ import re
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from ralph_mission.adapters.fixers.fixer import CommitTree, Correction, Fix, Fixer
@@ -23,6 +22,7 @@ from ralph_mission.adapters.workspace.workshop import clone
 from ralph_mission.errors import UserError
 from ralph_mission.mission.findings.identity import normalise_line
 from ralph_mission.safety.patch import REGULAR
+from ralph_mission.values import dataclass
 
 RULES = 1
 """Counts the changes to what follows here, so that no cache outlives its rules."""

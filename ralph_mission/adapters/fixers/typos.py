@@ -12,7 +12,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
 from pathlib import Path, PurePosixPath
@@ -33,6 +32,7 @@ from ralph_mission.adapters.sandbox.process import own_tool, run_foreign
 from ralph_mission.adapters.workspace.workshop import clone
 from ralph_mission.errors import UserError
 from ralph_mission.mission.findings.identity import normalise_line
+from ralph_mission.values import dataclass
 
 RULES = 1
 """Counts the changes to what follows here, so that no cache outlives its rules."""

@@ -10,7 +10,7 @@ import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -27,6 +27,7 @@ from ralph_mission.mission.ports import ObservationContext, PatchVerification
 from ralph_mission.safety.markdown import without_controls, without_invisible
 from ralph_mission.safety.patch import FileChange, Patch
 from ralph_mission.safety.text import truncate
+from ralph_mission.values import dataclass
 
 MOST_FILES = 400
 SURVEY_SECONDS = 60.0

@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 from ralph_mission.adapters.git.git import EMPTY_TREE, Git, GitError, Identity
 from ralph_mission.mission.model.effects import MARKER, PushBranch
 from ralph_mission.mission.model.threads import Touch
 from ralph_mission.safety.patch import FileDelta, apply, patch_id
+from ralph_mission.values import dataclass
 
 HUNK = re.compile(rb"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 

@@ -17,11 +17,12 @@ import subprocess
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from pathlib import Path
 
 from ralph_mission.errors import UserError
+from ralph_mission.values import dataclass
 
 NOBODY = "0" * 40
 

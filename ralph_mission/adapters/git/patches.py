@@ -19,13 +19,14 @@ import stat
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from ralph_mission.adapters.git.git import EMPTY_TREE, Git, GitError
 from ralph_mission.errors import UserError
 from ralph_mission.safety.patch import EXECUTABLE, GITLINK, REGULAR, SYMLINK, FileChange, Patch
 from ralph_mission.safety.paths import unsafe_path
+from ralph_mission.values import dataclass
 
 HUNK = re.compile(rb"@@ -\d+(?:,(\d{1,18}))? \+\d+(?:,(\d{1,18}))? @@")  # git takes none of more digits
 HEADER = re.compile(rb"diff --git (.+)")

@@ -13,11 +13,12 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from urllib.parse import urlsplit
 
 from ralph_mission.adapters.git.git import TIMED_OUT, Git, GitError
 from ralph_mission.errors import UserError
+from ralph_mission.values import dataclass
 
 PUBLIC_API = "https://api.github.com"
 REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._-]{1,100}")

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from urllib.parse import quote, urlsplit
 
 from ralph_mission.errors import UserError
+from ralph_mission.values import dataclass
 
 PORTS = {"http": 80, "https": 443}
 LONGEST = 4_000  # characters of a URL

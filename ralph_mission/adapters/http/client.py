@@ -13,7 +13,6 @@ import time
 import zlib
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass
 from functools import cache
 from http.client import HTTPResponse, IncompleteRead
 from socket import gaierror, socket
@@ -27,6 +26,7 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import HTTPError
 
 from ralph_mission.adapters.http.deadline import call_within
+from ralph_mission.values import dataclass
 
 PIECE = 65_536  # bytes that are read at once
 ENCODINGS = ("gzip", "x-gzip", "deflate")
@@ -244,7 +244,7 @@ def _read(response: requests.Response, size: int) -> requests.Response:
         made.status_code, made.reason, made.url = response.status_code, response.reason, response.url
         made.headers, made.encoding, made.request = response.headers, response.encoding, response.request
         made.raw = io.BytesIO(_unpack(response.raw, response.headers.get("Content-Encoding", ""), size))
-    made.content  # noqa: B018  # is kept from now on, also where somebody closes the answer
+    made.content  # is kept from now on, also where somebody closes the answer
     return made
 
 

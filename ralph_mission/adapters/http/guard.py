@@ -11,7 +11,7 @@ import socket
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urljoin
@@ -19,6 +19,7 @@ from urllib.parse import urljoin
 from ralph_mission.adapters.http.address import PORTS, AddressRefused, WebAddress, is_public, parse_address
 from ralph_mission.adapters.http.deadline import call_within
 from ralph_mission.errors import UserError
+from ralph_mission.values import dataclass
 
 if TYPE_CHECKING:
     import requests

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -25,6 +25,7 @@ from ralph_mission.errors import UserError
 from ralph_mission.mission.model.mission import Observation
 from ralph_mission.mission.model.posts import Posted
 from ralph_mission.mission.ports import Forge, ObservationContext, Observer
+from ralph_mission.values import dataclass
 
 REASON = 300  # characters
 S = TypeVar("S", bound=BaseModel)

@@ -9,7 +9,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import quote
@@ -19,6 +19,7 @@ from ralph_mission.adapters.packages.cache import AnswerCache, CachedAnswer
 from ralph_mission.adapters.packages.model import Ecosystem
 from ralph_mission.adapters.packages.versions import parse, step
 from ralph_mission.errors import UserError
+from ralph_mission.values import dataclass
 
 LOWEST: Mapping[Ecosystem, str] = {"npm": "0.0.0-0", "PyPI": "0.dev0"}
 """What OSV means by an introduction in "0"."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from ralph_mission.adapters.files import atomic, safe_paths
+from ralph_mission.values import dataclass
 
 KEPT = 3_000
 """Answers that stay; a lock file has some hundred packages."""

@@ -6,13 +6,14 @@ import hashlib
 import posixpath
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.packages import node, python
 from ralph_mission.adapters.packages.model import Project
 from ralph_mission.adapters.packages.versions import SOUND
 from ralph_mission.safety.patch import EXECUTABLE, REGULAR
+from ralph_mission.values import dataclass
 
 LARGEST = 8_000_000
 """Bytes of a lock file that is still read."""

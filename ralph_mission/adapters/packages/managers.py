@@ -13,7 +13,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -22,6 +22,7 @@ from ralph_mission.adapters.packages.node import plain_yaml
 from ralph_mission.adapters.packages.scratch import Room
 from ralph_mission.adapters.sandbox.process import own_tool, run_foreign
 from ralph_mission.safety.bumps import SECTIONS
+from ralph_mission.values import dataclass
 
 UV = ("lock", "--no-config", "--no-build", "--no-progress", "--no-python-downloads", "--color", "never")
 NPM = ("install", "--package-lock-only", "--ignore-scripts", "--no-audit", "--no-fund", "--git=/bin/false")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
 from ralph_mission.safety.bumps import Step as Step
 from ralph_mission.safety.patch import Patch
+from ralph_mission.values import dataclass
 
 Ecosystem = Literal["PyPI", "npm"]
 """As advisories name them."""

@@ -6,7 +6,6 @@ import json
 import posixpath
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import yaml
@@ -14,6 +13,7 @@ import yaml
 from ralph_mission.adapters.packages.model import Package, Project
 from ralph_mission.adapters.packages.versions import Lines
 from ralph_mission.safety.bumps import SECTIONS
+from ralph_mission.values import dataclass
 
 LOCKS = ("package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml")
 MANIFEST = "package.json"

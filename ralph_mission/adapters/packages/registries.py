@@ -19,7 +19,7 @@ import time
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 from html.parser import HTMLParser
 from pathlib import Path
@@ -35,6 +35,7 @@ from ralph_mission.adapters.packages.cache import AnswerCache, CachedAnswer
 from ralph_mission.adapters.packages.model import Ecosystem, Package, Release
 from ralph_mission.adapters.sandbox.process import run_foreign
 from ralph_mission.errors import UserError
+from ralph_mission.values import dataclass
 
 NAMES: Mapping[Ecosystem, tuple[str, ...]] = {
     "PyPI": ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL"),

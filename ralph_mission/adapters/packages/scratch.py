@@ -25,7 +25,6 @@ import time
 import tomllib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -41,6 +40,7 @@ from ralph_mission.adapters.packages.node import plain_yaml
 from ralph_mission.adapters.packages.registries import SETTINGS, apart
 from ralph_mission.adapters.sandbox.process import FinishedProcess, run_foreign
 from ralph_mission.errors import UserError
+from ralph_mission.values import dataclass
 
 PATHS = ("package.json", "pnpm-workspace.yaml", "pyproject.toml", "uv.toml", "uv.lock")
 """Where a text that looks like a path is one, or is a pattern of paths."""

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
@@ -20,6 +19,7 @@ from ralph_mission.adapters.files import atomic
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.effects import Receipt
 from ralph_mission.mission.model.posts import OUTBOX, Chart, Post
+from ralph_mission.values import dataclass
 
 Draw = Callable[[Chart], bytes]
 """A chart as PNG; b"" where none can be made. Never raises."""

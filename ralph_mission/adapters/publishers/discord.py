@@ -6,7 +6,7 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from ralph_mission.adapters.publishers.channel import Draw, read_secrets
@@ -16,6 +16,7 @@ from ralph_mission.errors import UserError
 from ralph_mission.mission.model.effects import Receipt
 from ralph_mission.mission.model.posts import Chart, Post
 from ralph_mission.safety.text import inline_words, truncate
+from ralph_mission.values import dataclass
 
 NAMES = ("DISCORD_WEBHOOK_URL",)
 ALT = 1_024  # characters

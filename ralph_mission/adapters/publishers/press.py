@@ -6,7 +6,7 @@ What came of a part of a post, and what that means for the whole.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from ralph_mission.adapters.publishers import texts
@@ -17,6 +17,7 @@ from ralph_mission.errors import UserError
 from ralph_mission.mission.model.effects import Fate, Publish, Receipt
 from ralph_mission.mission.model.mission import Finding
 from ralph_mission.mission.model.posts import Post, Wording
+from ralph_mission.values import dataclass
 
 CONTENT = "content"
 

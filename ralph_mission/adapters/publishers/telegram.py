@@ -9,7 +9,7 @@ import html
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from ralph_mission.adapters.publishers.channel import Draw, read_secrets
@@ -20,6 +20,7 @@ from ralph_mission.errors import UserError
 from ralph_mission.mission.model.effects import Receipt
 from ralph_mission.mission.model.posts import Post
 from ralph_mission.safety.text import inline_words
+from ralph_mission.values import dataclass
 
 NAMES = ("TELEGRAM_BOT_TOKEN", "TELEGRAM_CHANNEL_ID")
 USUAL = "https://api.telegram.org"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, cast
 
 import requests
@@ -23,6 +23,7 @@ from ralph_mission.extras import require_extra
 from ralph_mission.mission.model.effects import Receipt
 from ralph_mission.mission.model.posts import Chart, Post
 from ralph_mission.safety.text import inline_words, truncate
+from ralph_mission.values import dataclass
 
 NAMES = ("TWITTER_API_KEY", "TWITTER_API_SECRET", "TWITTER_ACCESS_TOKEN", "TWITTER_ACCESS_TOKEN_SECRET")
 USUAL = "https://api.twitter.com"  # what tweepy says, whatever the place is called today

@@ -6,7 +6,7 @@ What goes wrong is told apart by the one question that counts: may it have got t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import requests
@@ -15,6 +15,7 @@ from ralph_mission.adapters.http.client import HttpLimits, HttpSession, NoAnswer
 from ralph_mission.adapters.publishers.press import PartResult
 from ralph_mission.errors import UserError
 from ralph_mission.mission.ports import LATER
+from ralph_mission.values import dataclass
 
 PATIENCE = 20.0  # seconds for connecting, and for each piece of an answer
 WHOLE = 60.0  # seconds for a request and its answer

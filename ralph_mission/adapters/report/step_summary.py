@@ -24,7 +24,6 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +33,7 @@ from ralph_mission.mission.model.cycle_report import CycleReport, CycleSummary, 
 from ralph_mission.mission.model.mission import Verdict
 from ralph_mission.mission.policy.rules import LIFTED_BY
 from ralph_mission.safety.text import inline_words
+from ralph_mission.values import dataclass
 
 LINES = 30  # in one section
 PART = 5_000  # characters of a post

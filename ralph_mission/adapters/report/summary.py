@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
@@ -29,6 +28,7 @@ from ralph_mission.adapters.report.voice import (
 )
 from ralph_mission.mission.model.cycle_report import CycleReport, CycleSummary, PostLine
 from ralph_mission.mission.model.mission import Verdict
+from ralph_mission.values import dataclass
 
 REPORT: TypeAdapter[CycleReport] = TypeAdapter(CycleReport)
 

@@ -11,13 +11,13 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, TextIO
 
 from ralph_mission.mission.ports import CycleProgress
 from ralph_mission.safety.secrets import redact
 from ralph_mission.safety.text import sanitise
+from ralph_mission.values import dataclass
 
 if TYPE_CHECKING:
     from rich.console import Console

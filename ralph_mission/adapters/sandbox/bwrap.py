@@ -18,12 +18,12 @@ import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from ralph_mission.adapters.sandbox import inside
 from ralph_mission.adapters.sandbox.relay import Endpoint
+from ralph_mission.values import dataclass
 
 MISSING = "bubblewrap (bwrap) is not installed"
 INSTALL = "install bubblewrap (apt-get install bubblewrap, dnf install bubblewrap)"

@@ -11,7 +11,6 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -20,6 +19,7 @@ from ralph_mission.adapters.git.remote import acts_on_github
 from ralph_mission.adapters.sandbox import bwrap
 from ralph_mission.adapters.sandbox.relay import Endpoint, relay
 from ralph_mission.errors import UserError
+from ralph_mission.values import dataclass
 
 Level = Literal["env", "bwrap"]
 NAMESPACES = (

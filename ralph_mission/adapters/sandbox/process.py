@@ -19,13 +19,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
 from ralph_mission.adapters.sandbox.inside import still
 from ralph_mission.adapters.sandbox.isolation import OPEN, Inside, Sandbox, enter_sandbox
+from ralph_mission.values import dataclass
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
 PASSED_ON = ("PATH", "LANG", "LC_ALL")

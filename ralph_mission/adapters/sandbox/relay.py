@@ -14,12 +14,12 @@ import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from ralph_mission.adapters.sandbox.inside import LINES, pass_on
 from ralph_mission.errors import UserError
+from ralph_mission.values import dataclass
 
 ANTHROPIC = ("ANTHROPIC_BASE_URL", "https://api.anthropic.com")
 GEMINI = ("GOOGLE_GEMINI_BASE_URL", "https://generativelanguage.googleapis.com")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -26,6 +26,7 @@ from ralph_mission.mission.ports import Brief, Plan, Thinker
 from ralph_mission.mission.proposals.analysis import WRITABLE
 from ralph_mission.safety.secrets import find_secrets, redact
 from ralph_mission.safety.text import sanitise, truncate
+from ralph_mission.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import warnings
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ralph_mission.adapters.http.deadline import call_within
@@ -23,6 +23,7 @@ from ralph_mission.adapters.thinkers.answers import ModelAnswer, wrong
 from ralph_mission.adapters.thinkers.llm import ModelQuestion, Reply, size
 from ralph_mission.errors import UserError
 from ralph_mission.extras import install_command
+from ralph_mission.values import dataclass
 
 if TYPE_CHECKING:
     import httpx2
@@ -121,7 +122,7 @@ class ModelAsk:
         """As in `asking.Ask`; within `seconds`, whatever happens."""
         try:
             access = self.access()
-            import pydantic_ai  # noqa: F401  # says here, and not in a thread, that it is missing
+            import pydantic_ai  # says here, and not in a thread, that it is missing
         except ImportError:
             return MISSING
         except UserError as trouble:

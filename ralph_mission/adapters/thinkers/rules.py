@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from ralph_mission.mission.findings import ranking
 from ralph_mission.mission.ports import Brief, Plan
+from ralph_mission.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ gate, which reads memory alone, so a forged, late or repeated dispatch changes n
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,6 +14,7 @@ from ralph_mission.adapters.wakers.ways import EVENT, REVIEW
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.effects import Receipt
 from ralph_mission.mission.model.ledger import key_of
+from ralph_mission.values import dataclass
 
 MOVED = "the repository was renamed or moved: set GITHUB_REPOSITORY to its new name"
 REASONS = {

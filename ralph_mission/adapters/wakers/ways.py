@@ -25,7 +25,7 @@ import re
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -35,6 +35,7 @@ from ralph_mission.errors import UserError
 from ralph_mission.mission.memory import schedule
 from ralph_mission.mission.memory.model import Header
 from ralph_mission.mission.memory.parse import peek
+from ralph_mission.values import dataclass
 
 AGAIN_AFTER = timedelta(minutes=10)  # a dispatch may get lost; one for the same generation is then repeated
 DAYS = 8  # that are counted, those of the last wakes: a clock that jumps back and forth finds its day again

@@ -14,7 +14,6 @@ import stat
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from ralph_mission.adapters.git import git as wire
@@ -24,6 +23,7 @@ from ralph_mission.adapters.workspace.objects import Objects, submodules
 from ralph_mission.adapters.workspace.restore import remove_any, write_file
 from ralph_mission.adapters.workspace.workshop import INERT, check_out
 from ralph_mission.errors import UserError
+from ralph_mission.values import dataclass
 
 SHARED_REFS = ("refs/heads", "refs/tags")
 """What a session sees of the repository besides its branch."""

@@ -12,12 +12,13 @@ import stat
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import NamedTuple
 
 from ralph_mission.adapters.git import git as wire
 from ralph_mission.adapters.git.git import Git, GitError
+from ralph_mission.values import dataclass
 
 LINK, REGULAR, EXECUTABLE, SPECIAL = "120000", "100644", "100755", "special"
 UNREADABLE, TOO_LARGE = "unreadable", "too large"

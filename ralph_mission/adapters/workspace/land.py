@@ -7,7 +7,6 @@ stands in the way, nothing is changed.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from ralph_mission.adapters.workspace.files import File
 from ralph_mission.adapters.workspace.objects import Objects
 from ralph_mission.adapters.workspace.user import User
 from ralph_mission.errors import UserError
+from ralph_mission.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from ralph_mission.adapters.workspace.restore import remove_folder
 from ralph_mission.adapters.workspace.workplace import Workspace
 from ralph_mission.adapters.workspace.workshop import clone
 from ralph_mission.loop.model.state import PathChange
+from ralph_mission.values import dataclass
 
 PREFIX = "ultrawork-"
 BRANCH = "refs/heads/work"

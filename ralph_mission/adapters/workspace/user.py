@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import subprocess
-from dataclasses import dataclass
 from pathlib import Path
 
 from ralph_mission.adapters.git.git import Git, Identity
 from ralph_mission.adapters.git.remote import acts_on_github
+from ralph_mission.values import dataclass
 
 WANTED = r"^(user\.(name|email)|core\.(autocrlf|eol|excludesfile)|filter\..*)$"
 """Who commits; how bytes become blobs (line ends, large files); what is left out everywhere."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Any
 
 from ralph_mission.errors import UserError
+from ralph_mission.values import dataclass
 
 Get = Callable[[str], tuple[int, Any]]
 """Status and JSON of a read: "/labels" is below the repository, "//user" below the API. May raise UserError."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -29,6 +28,7 @@ from ralph_mission.cli.setup_files import (
 from ralph_mission.config.reading import NAME, load
 from ralph_mission.config.settings import Config
 from ralph_mission.errors import UserError
+from ralph_mission.values import dataclass
 
 LOOP = workflow.PLACES["cycle"]
 AGENTS = ("work", "review")

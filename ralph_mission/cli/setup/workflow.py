@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -15,6 +14,7 @@ from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.wakers.ways import EVENT, PUBLISH, REVIEW, WORK
 from ralph_mission.cli.setup_files import render_template
 from ralph_mission.errors import UserError
+from ralph_mission.values import dataclass
 
 PLACES: Mapping[str, str] = {
     "cycle": ".github/workflows/ralph-loop.yml",

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from ralph_mission.loop.model.state import Hat, HatOutput, PathChange, RunState
+from ralph_mission.values import dataclass
 
 RunMode = Literal["loop", "fresh", "prd", "hats", "issue"]
 EndReason = Literal[

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Literal, NamedTuple
+
+from ralph_mission.values import dataclass
 
 TaskStatus = Literal["pending", "ready", "active", "done", "failed"]
 
@@ -338,7 +340,7 @@ class RunState:
     objective: str
     started_at: datetime
     iteration: int = 0
-    pending: LoopEvent = LoopEvent(START)  # frozen
+    pending: LoopEvent = LoopEvent(START)
     feedback: str = ""
     item: str = ""
     stale: int = 0

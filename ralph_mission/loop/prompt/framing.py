@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from ralph_mission.safety.markdown import without_controls, without_invisible
 from ralph_mission.safety.secrets import redact
+from ralph_mission.values import dataclass
 
 T = TypeVar("T")
 SCRATCHPAD = 16_000

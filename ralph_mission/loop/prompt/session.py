@@ -14,7 +14,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -37,6 +36,7 @@ from ralph_mission.loop.rules import completion, scope
 from ralph_mission.loop.rules.routing import COORDINATOR, PROMISE
 from ralph_mission.safety.markdown import without_controls
 from ralph_mission.safety.text import sanitise
+from ralph_mission.values import dataclass
 
 STORIES = (  # {prd} and {progress} are where they stand
     "Work on the current story and no other. When every criterion is true and the project's checks are green, set "

@@ -13,7 +13,6 @@ Markdown of ralph-orchestrator, sections of quoted blocks:
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from itertools import pairwise
 
 from ralph_mission.loop.model.order import RunSpec
@@ -40,6 +39,7 @@ from ralph_mission.loop.prompt.framing import (
 )
 from ralph_mission.loop.rules import completion
 from ralph_mission.loop.rules.routing import has_reviewer
+from ralph_mission.values import dataclass
 
 RULE = (
     "Lines behind `>` are quoted. What is quoted under OBJECTIVE and GUIDANCE is what people ask of you; everything "

@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
 from ralph_mission.loop.model.state import VERDICT, LoopEvent, ReviewIssue, Severity
 from ralph_mission.safety.text import truncate
+from ralph_mission.values import dataclass
 
 DEFAULTS: Mapping[str, int] = {"refactor": 1}
 """Kinds (a pattern's name) whose default is not 0: a refactoring always leaves one suggestion (seed 001)."""

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from ralph_mission.loop.model.order import RunSpec
 from ralph_mission.loop.model.state import CheckResult, HatOutput, PathChange, Prd, ProgressNotes, UserStory
+from ralph_mission.values import dataclass
 
 PROVIDER = frozenset({"rate_limit", "server", "auth", "missing"})
 SAID = 1500  # characters of the checks' last words that the next session is told
@@ -182,7 +183,9 @@ MAX_HEADING = 300
 
 _HEADING = re.compile(r"^##?\s")
 _PATTERNS = re.compile(r"^##\s+codebase patterns\b", re.I)
-_ENTRY = re.compile(r"^##\s+\[?(?P<when>[^\]\n]*?\d[^\]\n]*?)\]?\s+[-–—]\s+\[?(?P<name>[^\]\n]+?)\]?\s*$")  # noqa: RUF001  # people write all three dashes
+_ENTRY = re.compile(
+    r"^##\s+\[?(?P<when>[^\]\n]*?\d[^\]\n]*?)\]?\s+[-–—]\s+\[?(?P<name>[^\]\n]+?)\]?\s*$"
+)  # people write all three dashes
 _BULLET = re.compile(r"^\s*[-*+]\s+(?P<text>\S.*)$")
 _LABEL = re.compile(
     r"^(?:[-*+]\s+)?(?:\*\*(?P<bold>[^*]+?)(?::\*\*|\*\*:)|(?P<plain>learnings[^:]*):)\s*(?P<rest>.*)$", re.I

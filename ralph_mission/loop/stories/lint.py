@@ -14,11 +14,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from heapq import heapify, heappop, heappush
 
 from ralph_mission.loop.model.state import Prd, UserStory
+from ralph_mission.values import dataclass
 
 SCHEMA, BACKEND, UI, DASHBOARD = "schema", "backend", "ui", "dashboard"
 LAYERS = (SCHEMA, BACKEND, UI, DASHBOARD)

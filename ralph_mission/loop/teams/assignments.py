@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
 from ralph_mission.loop.rules import scope
 from ralph_mission.loop.rules.routing import ID
+from ralph_mission.values import dataclass
 
 FENCE = re.compile(r"```(?:json)?\s*\n(.*?)\n\s*```", re.DOTALL | re.IGNORECASE)
 MOST, MOST_GLOBS, LONGEST = 200, 200, 4_000

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from typing import Any
 
 from ralph_mission.loop.model.order import RunEnding, RunResult, RunSpec
@@ -21,6 +21,7 @@ from ralph_mission.loop.teams import stage as sections
 from ralph_mission.loop.teams.assignments import UnclearAssignment, parse_document
 from ralph_mission.loop.teams.stage import Orchestration, SessionPart, run_orchestration
 from ralph_mission.safety.text import truncate
+from ralph_mission.values import dataclass
 
 APPROVALS, REFUSALS = ("approve", "approved", "accept", "accepted"), ("reject", "rejected", "revise")
 NONE_GIVEN = "rejected without a reason"

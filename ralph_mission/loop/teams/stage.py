@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from ralph_mission.loop.hats import DENIED
 from ralph_mission.loop.model.order import RunEnding, RunResult, RunSpec
@@ -17,6 +17,7 @@ from ralph_mission.loop.ports import ArtifactStore, ParallelResult, ParallelSess
 from ralph_mission.loop.prompt import situation
 from ralph_mission.loop.rules import completion
 from ralph_mission.loop.run import SIGNAL_ENDINGS, LoopRun, account, run_loop, session
+from ralph_mission.values import dataclass
 
 
 class RunOver(Exception):

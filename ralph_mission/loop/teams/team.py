@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from ralph_mission.loop.model.order import RunEnding, RunResult, RunSpec
@@ -29,6 +29,7 @@ from ralph_mission.loop.teams import assignments
 from ralph_mission.loop.teams.assignments import AssignedTask, Member, UnclearAssignment
 from ralph_mission.loop.teams.stage import Orchestration, RunOver, SessionPart, run_orchestration
 from ralph_mission.loop.teams.ultrawork import PLANS, REFUSED, TaskProgress, after, trouble
+from ralph_mission.values import dataclass
 
 FIXES = 3
 """Fix loops."""

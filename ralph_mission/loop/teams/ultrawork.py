@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Literal
 
 from ralph_mission.loop import hats
@@ -29,6 +29,7 @@ from ralph_mission.loop.rules import routing
 from ralph_mission.loop.teams import assignments
 from ralph_mission.loop.teams.assignments import AssignedTask, UnclearAssignment
 from ralph_mission.loop.teams.stage import Orchestration, RunOver, SessionPart, run_orchestration
+from ralph_mission.values import dataclass
 
 FIXES, TRIES, PLANS = 3, 2, 2
 """Sessions of the Fixer, of the Builder for one task, of the Planner for a plan that can be divided."""

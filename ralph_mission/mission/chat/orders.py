@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 
 from ralph_mission.mission.lifecycle import ownership
@@ -22,6 +22,7 @@ from ralph_mission.mission.model.mission import Mission, Status
 from ralph_mission.mission.model.posts import ChatCommand
 from ralph_mission.mission.model.threads import Issue
 from ralph_mission.mission.ports import Seal
+from ralph_mission.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ makes it void. What may never be sent is told by rules and paths, never by a val
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ralph_mission.mission.coder import tasks
 from ralph_mission.mission.coder.tasks import WAITS_FOR_AGENT
@@ -39,6 +39,7 @@ from ralph_mission.mission.proposals.wording import plain
 from ralph_mission.safety.objections import DENIES, Objection, inspect, verdict
 from ralph_mission.safety.patch import Patch, deltas, measure, patch_ids
 from ralph_mission.safety.secrets import redact, strip_known
+from ralph_mission.values import dataclass
 
 
 def offer_effects(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from ralph_mission.mission.lifecycle.approval import content_hash, is_unaltered
@@ -31,6 +31,7 @@ from ralph_mission.safety.objections import describe_touched, describe_weakening
 from ralph_mission.safety.patch import Patch
 from ralph_mission.safety.secrets import redact
 from ralph_mission.safety.text import fence, inline_words, quote
+from ralph_mission.values import dataclass
 
 BODY, REMARK, REMARKS, REVIEW = 20_000, 4_000, 20, 8_000
 """Characters of an issue, of each comment and of each review that are quoted; how many comments: the newest."""

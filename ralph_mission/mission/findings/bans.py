@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
+
+from ralph_mission.values import dataclass
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec

@@ -8,11 +8,11 @@ ranking makes of it is `FLOOR` + mean / 2: between 0.75 and 1.25, and 1 while no
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from statistics import median
 
 from ralph_mission.mission.model.kinds import lookup
 from ralph_mission.mission.model.posts import OUTBOX, Posted
+from ralph_mission.values import dataclass
 
 FLOOR = 0.75
 

@@ -12,13 +12,14 @@ everything else stands in the finding and in `kinds.KINDS`. Weights, from config
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 from math import log2
 
 from ralph_mission.mission.model.kinds import Route, lookup
 from ralph_mission.mission.model.mission import Acceptance, Finding, Severity
 from ralph_mission.mission.ports import RankedFinding
+from ralph_mission.values import dataclass
 
 Sections = tuple[tuple[str, str], ...]
 

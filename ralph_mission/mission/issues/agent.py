@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from math import inf
@@ -31,6 +31,7 @@ from ralph_mission.mission.model.threads import Branch, Issue
 from ralph_mission.mission.transaction import BRIEF, Busy, Open, Sleep, Transaction, run_transaction
 from ralph_mission.safety.paths import branch_name_ok
 from ralph_mission.safety.secrets import without
+from ralph_mission.values import dataclass
 
 HERE = "Somebody on the machine that works on it"
 SHORTEST = 60.0  # seconds that are worth a beginning

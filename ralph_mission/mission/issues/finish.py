@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from ralph_mission.errors import Missing, UserError
@@ -38,6 +38,7 @@ from ralph_mission.mission.transaction import (
 )
 from ralph_mission.safety.objections import inspect
 from ralph_mission.safety.secrets import redact
+from ralph_mission.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from ralph_mission.mission.coder.tasks import GUIDANCE
@@ -23,6 +22,7 @@ from ralph_mission.mission.proposals.wording import append_number, person_name, 
 from ralph_mission.safety.patch import Patch
 from ralph_mission.safety.secrets import redact
 from ralph_mission.safety.text import inline, inline_words, quote
+from ralph_mission.values import dataclass
 
 READY, WORKING, FAILED = "ralph-ready", "ralph-working", "ralph-failed"
 AGENT = "agent:"

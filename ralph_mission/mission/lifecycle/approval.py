@@ -11,13 +11,14 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from ralph_mission.mission.model.effects import MARKER, MergePull
 from ralph_mission.mission.model.ledger import ChatYes
 from ralph_mission.mission.model.mission import Action, Mission
 from ralph_mission.mission.model.threads import Actor, BodyEdit, Issue, LabelEvent, Pull, Review, ThreadComment
+from ralph_mission.values import dataclass
 
 APPROVED, REJECTED = "ralph:approved", "ralph:rejected"
 CONTENT_APPROVED = "content:approved"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime, timedelta
 
 from ralph_mission.mission.lifecycle import ownership
@@ -15,6 +15,7 @@ from ralph_mission.mission.model.mission import Action, Limits, Mission, Status
 from ralph_mission.mission.model.proposal import Proposal
 from ralph_mission.mission.model.threads import Branch, Pull
 from ralph_mission.mission.proposals import wording
+from ralph_mission.values import dataclass
 
 TICK = timedelta(milliseconds=1)  # the finest that a forge's times are told in
 

@@ -11,7 +11,7 @@ cycle: `read` looks at facts, never at what an earlier cycle believed.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
@@ -21,6 +21,7 @@ from ralph_mission.mission.model.ledger import BEHIND, NEEDS_PERSON, ChatGuidanc
 from ralph_mission.mission.model.mission import Action, Mission, Status
 from ralph_mission.mission.model.threads import Actor, Issue, LabelEvent, Pull
 from ralph_mission.mission.publishing.content import NOTHING_SHOWN, ShownPosts
+from ralph_mission.values import dataclass
 
 S = Status
 STUCK_CYCLES = 3  # "3 cycles without progress or 3 equal failures"

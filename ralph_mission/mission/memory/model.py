@@ -6,10 +6,10 @@ Learnings and Do Not Repeat survives byte for byte.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 
 from ralph_mission.mission.model.mission import Status, Urgency
+from ralph_mission.values import dataclass
 
 SCHEMA = 1
 KEEP_COMPLETED = 10  # seed 003: "Completed Missions (last 10)"

@@ -9,11 +9,12 @@ What was spent today, what may be, and how it is written down: of missions, issu
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from ralph_mission.mission.memory.model import Header
 from ralph_mission.mission.model.mission import Finding, Limits, Severity, Urgency
+from ralph_mission.values import dataclass
 
 HIGH_STREAK = 4
 AHEAD = timedelta(days=5)  # that two clocks may differ, each wrong by two; what is further off is no day at all

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
 from ralph_mission.mission.model.mission import Usage
 from ralph_mission.safety.patch import Patch
+from ralph_mission.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
 from ralph_mission.mission.model.effects import Fate
 from ralph_mission.mission.model.mission import Status, Tier, Urgency, Usage, Verdict
+from ralph_mission.values import dataclass
 
 REPORT_SCHEMA = 1
 Outcome = Literal["done", "not_due", "lost", "paused", "failed"]

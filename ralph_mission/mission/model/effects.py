@@ -10,13 +10,14 @@ written as a `Ref` in a field and as `Ref.token` in a text.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Literal
 
 from ralph_mission.mission.model.posts import OUTBOX, Post
 from ralph_mission.mission.model.threads import Touch
 from ralph_mission.safety.patch import FileDelta
+from ralph_mission.values import dataclass
 
 MARKER = re.compile(r"<!-- ralph:v1 key=([0-9a-f]{8,64})(?: [a-z]+=[^\s>]+)* -->")
 

@@ -6,10 +6,10 @@ The table is the classification of seed 003's risk tiers. A kind that is not in 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from ralph_mission.mission.model.mission import Tier
+from ralph_mission.values import dataclass
 
 
 class Route(StrEnum):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from ralph_mission.mission.memory.model import Memory
@@ -26,6 +26,7 @@ from ralph_mission.mission.model.effects import (
 )
 from ralph_mission.mission.model.mission import Acceptance, Action, Finding, Mission
 from ralph_mission.mission.model.posts import Posted
+from ralph_mission.values import dataclass
 
 SETTLED = ("done", "adopted")
 NOT_ATTEMPTED = "not attempted: "  # begins the detail of a failure that says nothing about the effect itself

@@ -7,7 +7,6 @@ Times are timezone-aware and in UTC. Ages are in days, durations in seconds, mon
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Literal
@@ -26,6 +25,7 @@ from ralph_mission.mission.model.threads import (
     Touch,
 )
 from ralph_mission.safety.patch import Patch
+from ralph_mission.values import dataclass
 
 __all__ = [
     "Acceptance",

@@ -5,8 +5,9 @@ A text is made once, before anything is judged: what is judged is what is sent.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
+
+from ralph_mission.values import dataclass
 
 OUTBOX = "outbox"
 """The network that is a folder: files for a person to read and send."""

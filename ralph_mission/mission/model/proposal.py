@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, time, timedelta
 
 from ralph_mission.mission.findings.bans import Ban
@@ -13,6 +13,7 @@ from ralph_mission.mission.model.ledger import MonitorRecord, Record
 from ralph_mission.mission.model.mission import Action, Finding, Limits, Mission, Tier, Verdict
 from ralph_mission.mission.model.threads import Issue, Pull
 from ralph_mission.safety.patch import Patch
+from ralph_mission.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,9 @@ Times are timezone-aware and in UTC.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
+
+from ralph_mission.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

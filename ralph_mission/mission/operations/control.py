@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -33,6 +33,7 @@ from ralph_mission.mission.model.mission import Action
 from ralph_mission.mission.model.proposal import Decision
 from ralph_mission.mission.ports import CycleClock, Store
 from ralph_mission.safety.secrets import strip_known
+from ralph_mission.values import dataclass
 
 
 class Editable(Store, Protocol):

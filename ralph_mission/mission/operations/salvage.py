@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
@@ -33,6 +33,7 @@ from ralph_mission.mission.model.ledger import (
 from ralph_mission.mission.model.mission import Action, Mission, Tier
 from ralph_mission.mission.model.threads import Actor, Issue, Pull
 from ralph_mission.mission.ports import Forge, Store
+from ralph_mission.values import dataclass
 
 UNTOLD = datetime(1970, 1, 1, tzinfo=UTC)  # when an effect began whose record is lost
 

@@ -8,7 +8,6 @@ fails without it, a section in the document.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 
 from ralph_mission.mission.findings import identity
 from ralph_mission.mission.findings.bans import forbids
@@ -20,6 +19,7 @@ from ralph_mission.mission.model.proposal import PolicyContext, Proposal
 from ralph_mission.mission.model.threads import Issue
 from ralph_mission.safety import objections, paths, secrets, text
 from ralph_mission.safety.patch import sketch
+from ralph_mission.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,12 @@ seen, how sure that is and what a yes does are ours alone. Short, since it is re
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from ralph_mission.mission.findings.ranking import days, effort
 from ralph_mission.mission.model.mission import Finding
 from ralph_mission.safety.secrets import redact
 from ralph_mission.safety.text import inline_words
+from ralph_mission.values import dataclass
 
 Sections = tuple[tuple[str, str], ...]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 
 from ralph_mission.mission.findings.overlap import touched_by
@@ -15,6 +15,7 @@ from ralph_mission.mission.model.posts import Wording
 from ralph_mission.mission.model.threads import Branch, Pull
 from ralph_mission.mission.proposals import wording
 from ralph_mission.safety.patch import Patch, deltas, measure, patch_ids
+from ralph_mission.values import dataclass
 
 PATCH_LINES = 2_000  # a proposal shows its patch; nobody reads more than this on a forge
 

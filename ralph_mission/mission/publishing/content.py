@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.effects import Receipt
@@ -25,6 +25,7 @@ from ralph_mission.safety import text
 from ralph_mission.safety.markdown import FENCE, PARAGRAPH, Block, blocks, has_html, invisible, without_controls
 from ralph_mission.safety.secrets import redact
 from ralph_mission.safety.text import inline, inline_words
+from ralph_mission.values import dataclass
 
 HEADING = 3
 PLAIN = ("", "text")

@@ -6,7 +6,7 @@ Each is carried out as in a cycle: judged by every rule, intended before it is s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from ralph_mission.errors import Lost
@@ -40,6 +40,7 @@ from ralph_mission.mission.transaction import (
     execute_plan,
     run_transaction,
 )
+from ralph_mission.values import dataclass
 
 STEPS = 4
 """Steps taken at most: the texts, the receipts, and what may come before them."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Literal
 
@@ -26,6 +26,7 @@ from ralph_mission.mission.proposals.wording import person_name, plain
 from ralph_mission.safety.paths import steers_agents
 from ralph_mission.safety.secrets import redact
 from ralph_mission.safety.text import fence, inline, inline_words, quote, truncate
+from ralph_mission.values import dataclass
 
 TRIES = 3  # of a call that is refused
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 from functools import partial
 from typing import Protocol
@@ -42,6 +42,7 @@ from ralph_mission.mission.transaction import (
     run_transaction,
 )
 from ralph_mission.safety.secrets import redact
+from ralph_mission.values import dataclass
 
 WHY = {
     "moved": "its head moved while it was read: run again",

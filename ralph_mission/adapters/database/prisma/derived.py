@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 from ralph_mission.adapters.database.prisma.schema import (
     SCALARS,
@@ -22,6 +21,7 @@ from ralph_mission.adapters.database.prisma.schema import (
     blocks,
 )
 from ralph_mission.adapters.database.shapes import Catalog, Shape
+from ralph_mission.values import dataclass
 
 GENERATOR = "ralph-prisma-client-py"
 """What the command line of Prisma is told to run; a program of that name has to be on its path."""

@@ -12,7 +12,6 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import Any
 
 from ralph_mission.adapters.database.address import MENDS, Address
@@ -22,6 +21,7 @@ from ralph_mission.adapters.database.prisma.tools import Tools
 from ralph_mission.adapters.database.sessions import Caps
 from ralph_mission.adapters.sandbox.process import ASKED_EVERY, STOPPED
 from ralph_mission.errors import UserError
+from ralph_mission.values import dataclass
 
 START = 40.0  # seconds for the engine to come up
 LATE = 5.0  # seconds more than the server's own limit

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -21,6 +20,7 @@ from ralph_mission.adapters.database.queries import CAP, GROUPS, SERIES, Aggrega
 from ralph_mission.adapters.database.sessions import Caps
 from ralph_mission.adapters.database.shapes import Catalog, Column, Relation, Shape
 from ralph_mission.errors import UserError
+from ralph_mission.values import dataclass
 
 SYSTEM = "system"  # of sslrootcert: the authorities that this host believes
 ELSE = "take the backend sqlalchemy"

@@ -8,10 +8,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ralph_mission.adapters.database.shapes import Catalog, Column, Relation, Shape, Through, Type, nearest
 from ralph_mission.errors import UserError
+from ralph_mission.values import dataclass
 
 LARGEST = 4_000_000  # characters of one file
 DEEPEST = 40  # brackets in brackets

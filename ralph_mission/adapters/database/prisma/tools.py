@@ -15,7 +15,6 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
@@ -23,6 +22,7 @@ from ralph_mission.adapters.database.prisma.derived import GENERATOR
 from ralph_mission.adapters.sandbox.process import run_foreign
 from ralph_mission.errors import UserError
 from ralph_mission.extras import install_command
+from ralph_mission.values import dataclass
 
 OURS = Path(__file__).parents[1] / "prisma_engine"
 LOCK = OURS / "package-lock.json"

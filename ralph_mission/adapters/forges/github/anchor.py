@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 from ralph_mission.adapters.forges.commits import ForgeRefused, mark
 from ralph_mission.adapters.forges.github import reading
@@ -15,6 +14,7 @@ from ralph_mission.errors import Damaged, Missing
 from ralph_mission.mission.model.effects import marker
 from ralph_mission.mission.model.ledger import Anchor, key_of
 from ralph_mission.mission.model.threads import Actor
+from ralph_mission.values import dataclass
 
 TITLE = "Ralph looks after this repository"
 KEY = key_of("anchor")

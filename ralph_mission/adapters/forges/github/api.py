@@ -17,7 +17,6 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from pathlib import Path
@@ -33,6 +32,7 @@ from ralph_mission.adapters.git.remote import RepositoryPlace
 from ralph_mission.adapters.http.client import NoAnswer
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.ledger import NOT_ATTEMPTED
+from ralph_mission.values import dataclass
 
 MOST = 8_000_000  # characters of the file
 BALLAST = frozenset({"_links", "node_id", "reactions", "performed_via_github_app", "pinned_comment"})

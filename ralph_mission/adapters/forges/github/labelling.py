@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 from ralph_mission.adapters.forges.commits import ForgeRefused
 from ralph_mission.adapters.forges.github import reading
@@ -13,6 +12,7 @@ from ralph_mission.adapters.forges.github.people import People
 from ralph_mission.adapters.forges.github.reading import PullWire, canonical, shape
 from ralph_mission.adapters.forges.github.threads import Threads, label_path
 from ralph_mission.errors import Missing, UserError
+from ralph_mission.values import dataclass
 
 OWED = "owed labels"  # where they are kept: the names by the number of the pull, as a string
 MOST = 10  # pulls that one cycle tries again: there are never more than a few

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from ralph_mission.adapters.forges.commits import ForgeRefused
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.ledger import NEEDS_PERSON
+from ralph_mission.values import dataclass
 
 SECONDARY = 60.0  # seconds to wait where GitHub does not say how long; its own advice
 FURTHEST = 86400.0  # seconds: no limit of GitHub's lasts longer than a day

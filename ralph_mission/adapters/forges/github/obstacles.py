@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
@@ -18,6 +17,7 @@ from ralph_mission.adapters.forges.github.reading import PullWire, RuleWire
 from ralph_mission.adapters.forges.github.threads import Threads
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.ledger import NEEDS_PERSON, NOT_ATTEMPTED
+from ralph_mission.values import dataclass
 
 PASSED = ("success", "neutral", "skipped")
 SAID = {

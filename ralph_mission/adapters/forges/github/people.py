@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 from urllib.parse import quote
 
@@ -20,6 +20,7 @@ from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.git.remote import HEADS, Remote
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.threads import Actor, Branch, Pull
+from ralph_mission.values import dataclass
 
 NO_REF = re.compile(r"couldn't find remote ref (\S+)")
 

@@ -14,7 +14,7 @@ import shlex
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from functools import partial
 from pathlib import Path
 
@@ -26,6 +26,7 @@ from ralph_mission.adapters.forges.local.threads import LocalThread
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.errors import Damaged, UserError
 from ralph_mission.mission.model.ledger import Anchor
+from ralph_mission.values import dataclass
 
 NAME = re.compile(r"\d{4,}\.md")
 FOLDERS = ("issues", "pulls")

@@ -9,7 +9,7 @@ that the merge is done.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from ralph_mission.adapters.forges.commits import ForgeRefused, merged_tree
@@ -18,6 +18,7 @@ from ralph_mission.adapters.forges.local.desk import ThreadStore
 from ralph_mission.adapters.forges.local.threads import LocalThread, PullChange, after, mark_merged
 from ralph_mission.adapters.git.git import Git, Identity
 from ralph_mission.mission.model.threads import Actor
+from ralph_mission.values import dataclass
 
 OURS = ".ralph"
 

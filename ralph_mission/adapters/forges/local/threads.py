@@ -6,10 +6,11 @@ in which people and the bot spoke can be read from the times.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from ralph_mission.mission.model.threads import Actor, Issue, LabelEvent, Pull, Review, ThreadComment
+from ralph_mission.values import dataclass
 
 TICK = timedelta(milliseconds=1)  # the resolution of our time stamps
 

@@ -10,10 +10,10 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from ralph_mission.adapters.git.git import Git, GitError
+from ralph_mission.values import dataclass
 
 FILES = 30  # blamed in one look
 LINES = 50  # of one file

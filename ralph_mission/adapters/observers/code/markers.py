@@ -19,7 +19,6 @@ import math
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -32,6 +31,7 @@ from ralph_mission.adapters.observers.commands.results import GarbledOutput, Res
 from ralph_mission.adapters.observers.text import plain
 from ralph_mission.adapters.sandbox.process import run_foreign
 from ralph_mission.errors import UserError
+from ralph_mission.values import dataclass
 
 FOLDERS = tuple(
     (

@@ -10,7 +10,6 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Annotated, TypeVar
 
@@ -24,6 +23,7 @@ from ralph_mission.adapters.observers.settings import ObserverSection, PathPatte
 from ralph_mission.adapters.observers.text import block, count_noun, one_line
 from ralph_mission.mission.model.mission import Observation, Severity, Signal
 from ralph_mission.mission.ports import ObservationContext, Observer
+from ralph_mission.values import dataclass
 
 NAME = "code"
 MANY = 50  # new markers of one kind in one look: beyond this they are counted, not listed

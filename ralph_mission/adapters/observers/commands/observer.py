@@ -10,7 +10,7 @@ import os
 import re
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -33,6 +33,7 @@ from ralph_mission.mission.findings.identity import normalise_line
 from ralph_mission.mission.model.mission import Observation, Severity, Signal
 from ralph_mission.mission.ports import ObservationContext, Observer
 from ralph_mission.safety.secrets import find_secrets, redact
+from ralph_mission.values import dataclass
 
 MOST = 500  # results of one command
 AROUND = 60.0  # seconds

@@ -6,8 +6,9 @@ Each is tested against what the tool really printed (tests/observers/samples).
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from ralph_mission.values import dataclass
 
 # Packages are installed without their scripts: what a dependency wants to run at install is its business.
 _NODE = "npm ci --ignore-scripts --no-audit --no-fund >&2 && npx --no-install "

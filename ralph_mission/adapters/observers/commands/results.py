@@ -12,7 +12,6 @@ import json
 import posixpath
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,6 +19,7 @@ import jmespath
 from pydantic import AfterValidator, Field, StringConstraints
 
 from ralph_mission.adapters.observers.settings import ObserverSection
+from ralph_mission.values import dataclass
 
 _UNNAMEABLE = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")  # nothing a tool's report should call a file
 

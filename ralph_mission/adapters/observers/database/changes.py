@@ -7,7 +7,7 @@ values are remembered from look to look, and the first window only collects them
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 
@@ -18,6 +18,7 @@ from ralph_mission.adapters.observers.database.results import Answers, RowFact, 
 from ralph_mission.adapters.observers.database.settings import ChangeCondition
 from ralph_mission.adapters.observers.database.state import Sample, WatchEpisode, WatchState
 from ralph_mission.adapters.observers.database.targets import VALUE, Target
+from ralph_mission.values import dataclass
 
 SPACING = 4  # values remembered per window, of each series
 REMEMBERED = 60  # series whose values are remembered

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 
 from ralph_mission.adapters.database.address import Address, read
@@ -22,6 +22,7 @@ from ralph_mission.adapters.observers.text import count_noun, one_line
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.mission import Observation
 from ralph_mission.mission.ports import ObservationContext
+from ralph_mission.values import dataclass
 
 NAME = "database"
 SECONDS = 120.0  # for all watches of one look: none begins later

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 from math import isfinite
@@ -20,6 +20,7 @@ from ralph_mission.adapters.observers.database.targets import Target
 from ralph_mission.adapters.observers.text import block, one_line
 from ralph_mission.mission.model.mission import Signal
 from ralph_mission.safety.secrets import redact
+from ralph_mission.values import dataclass
 
 DRAWN = 100  # values of a series
 Answers = Mapping[str, Sequence[Row]]

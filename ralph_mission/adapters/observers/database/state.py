@@ -6,7 +6,6 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 from ralph_mission.adapters.database.queries import Value
 from ralph_mission.adapters.observers.database.numbers import format_value
 from ralph_mission.adapters.observers.database.settings import DatabaseWatch
+from ralph_mission.values import dataclass
 
 EPISODES = 200  # groups that are told of at a time
 SAMPLES = 400  # values remembered for one watch

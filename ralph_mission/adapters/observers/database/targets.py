@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 
@@ -11,6 +10,7 @@ from ralph_mission.adapters.database.shapes import Catalog, Column, Relation, Sh
 from ralph_mission.adapters.observers.database.numbers import format_value, join_key
 from ralph_mission.adapters.observers.database.settings import DatabaseWatch
 from ralph_mission.errors import UserError
+from ralph_mission.values import dataclass
 
 VALUE = "#value"  # what no field is called: a number made of related rows
 NUMBERS = ("int", "decimal", "float")

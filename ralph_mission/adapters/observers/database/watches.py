@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -24,6 +24,7 @@ from ralph_mission.adapters.observers.database.results import Answers, RowFact, 
 from ralph_mission.adapters.observers.database.settings import Outlier
 from ralph_mission.adapters.observers.database.state import WatchEpisode, WatchState
 from ralph_mission.adapters.observers.database.targets import Target
+from ralph_mission.values import dataclass
 
 UNKNOWN = "the value now is unknown (null or not a number)"
 BY_MEDIAN = Fraction("0.6745")  # makes the median absolute deviation of a normal distribution its standard deviation

@@ -6,7 +6,7 @@ What came of bumps, as plain JSON and back: deriving lock files is dear, so one 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +21,7 @@ from ralph_mission.adapters.packages.versions import ahead, patches
 from ralph_mission.errors import UserError
 from ralph_mission.safety.bumps import Step
 from ralph_mission.safety.patch import REGULAR, FileChange, Patch
+from ralph_mission.values import dataclass
 
 if TYPE_CHECKING:
     from ralph_mission.adapters.http.guard import Web

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -41,6 +41,7 @@ from ralph_mission.errors import UserError
 from ralph_mission.mission.model.mission import Observation, Signal
 from ralph_mission.mission.model.threads import Pull
 from ralph_mission.mission.ports import ObservationContext
+from ralph_mission.values import dataclass
 
 if TYPE_CHECKING:
     from ralph_mission.adapters.http.guard import Web

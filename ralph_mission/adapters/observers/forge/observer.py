@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from pydantic import Field
@@ -25,6 +24,7 @@ from ralph_mission.errors import Missing
 from ralph_mission.mission.model.mission import Observation, Severity, Signal
 from ralph_mission.mission.model.threads import Actor, Issue, Pull
 from ralph_mission.mission.ports import Forge, ObservationContext, Observer
+from ralph_mission.values import dataclass
 
 NAME = "forge"
 MOST = 50  # signals of one kind

@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import islice, zip_longest
 from typing import Any, TypeVar
@@ -24,6 +24,7 @@ from ralph_mission.adapters.observers.text import block, count_noun, one_line
 from ralph_mission.mission.model.mission import Severity, Signal
 from ralph_mission.mission.model.threads import Actor, Issue, Pull, Pulse
 from ralph_mission.mission.ports import ObservationContext
+from ralph_mission.values import dataclass
 
 ROUND = 500  # things remembered as read; beyond it, the lowest numbers get another turn early
 _RANGES = re.compile(r"(?:\d{1,9}(?:-\d{1,9})?(?:,|$))*")

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -26,6 +26,7 @@ from ralph_mission.extras import require_extra
 from ralph_mission.mission.model.mission import Severity, Signal
 from ralph_mission.mission.model.posts import Measured, Posted
 from ralph_mission.safety.markdown import without_invisible
+from ralph_mission.values import dataclass
 
 MOST = 10  # questions told of one look, of each network
 EXCERPT = 600  # characters of what somebody wrote

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Protocol
 
@@ -13,6 +13,7 @@ from ralph_mission.errors import UserError
 from ralph_mission.mission.model.mission import Observation
 from ralph_mission.mission.model.posts import Posted
 from ralph_mission.mission.ports import ObservationContext
+from ralph_mission.values import dataclass
 
 OBSERVER = "social"
 PUNCTUAL = 0.9  # of `every`: a cycle that is a little early is not too early

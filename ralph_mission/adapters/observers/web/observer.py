@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from ralph_mission.adapters.sandbox.process import run_foreign
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.mission import Observation, Signal
 from ralph_mission.mission.ports import ObservationContext
+from ralph_mission.values import dataclass
 
 MOST = 20  # items told of one look
 EXHAUSTED = "cannot be read within its time and memory"

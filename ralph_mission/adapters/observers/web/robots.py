@@ -6,11 +6,12 @@ Without one (4xx) everything may be read; one that cannot be read (5xx, no conne
 from __future__ import annotations
 
 from collections.abc import Callable, MutableMapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from ralph_mission.adapters.http.address import parse_address
 from ralph_mission.adapters.http.guard import AGENT, GuardedWeb
 from ralph_mission.errors import UserError
+from ralph_mission.values import dataclass
 
 CAP = 512_000  # bytes: RFC 9309 wants 500 KiB at least
 

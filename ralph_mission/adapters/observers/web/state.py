@@ -13,7 +13,7 @@ import re
 import threading
 from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -26,6 +26,7 @@ from ralph_mission.adapters.observers.commands.results import Result
 from ralph_mission.adapters.observers.web.robots import Robots
 from ralph_mission.errors import UserError
 from ralph_mission.extras import require_extra
+from ralph_mission.values import dataclass
 
 
 class Errands:

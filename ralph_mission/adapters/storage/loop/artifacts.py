@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from ralph_mission.adapters.storage.loop import files
+from ralph_mission.values import dataclass
 
 CAP = 4 * 1024 * 1024  # bytes of one of them
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from ralph_mission.errors import UserError
 from ralph_mission.loop.model.state import Guidance
 from ralph_mission.mission.chat.orders import OpenQuestion
 from ralph_mission.mission.model.posts import ChatCommand
+from ralph_mission.values import dataclass
 
 SHORT = 200  # characters of an objective, on a phone
 

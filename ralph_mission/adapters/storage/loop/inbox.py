@@ -13,7 +13,6 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, get_args
@@ -22,6 +21,7 @@ from ralph_mission.adapters.files import locks
 from ralph_mission.adapters.storage.loop import files
 from ralph_mission.errors import UserError
 from ralph_mission.loop.model.state import Guidance, StopSignal
+from ralph_mission.values import dataclass
 
 CAP = 16 * 1024 * 1024
 LENGTH = 4000

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from ralph_mission.adapters.storage.loop import files
 from ralph_mission.errors import UserError
 from ralph_mission.loop.model.state import RunState
 from ralph_mission.loop.prompt import session
+from ralph_mission.values import dataclass
 
 FOLDER = ".omc/state"
 MARKER, HANDOFF, PROMPT = "ralph-fresh-state.json", "ralph-fresh-handoff.json", "iteration-prompt.txt"

@@ -16,7 +16,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from datetime import datetime
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from ralph_mission.adapters.sandbox.process import end_orphans
 from ralph_mission.adapters.storage.loop import files, legacy
 from ralph_mission.errors import UserError
 from ralph_mission.safety.markdown import without_controls, without_invisible
+from ralph_mission.values import dataclass
 
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from ralph_mission.adapters.storage.loop import files
 from ralph_mission.errors import UserError
 from ralph_mission.loop.prompt import situation
 from ralph_mission.loop.prompt.situation import LoopMemory
+from ralph_mission.values import dataclass
 
 CAP = 8 * 1024 * 1024
 LENGTH, TAGS = 4000, 10

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
@@ -48,6 +48,7 @@ from ralph_mission.loop.model.state import (
 )
 from ralph_mission.loop.prompt import session
 from ralph_mission.loop.rules import completion
+from ralph_mission.values import dataclass
 
 Value = TypeVar("Value")
 

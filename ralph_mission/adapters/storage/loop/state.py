@@ -14,7 +14,7 @@ from __future__ import annotations
 import itertools
 import os
 import stat
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from ralph_mission.adapters.files import safe_paths
@@ -22,6 +22,7 @@ from ralph_mission.adapters.storage.loop import files
 from ralph_mission.adapters.storage.loop.place import PUT_BACK
 from ralph_mission.adapters.storage.memory import codec
 from ralph_mission.loop.model.state import HatOutput, PathChange, RunState
+from ralph_mission.values import dataclass
 
 STATE = ".ralph/loop/state.json"
 RUNS = ".ralph/loop/runs"

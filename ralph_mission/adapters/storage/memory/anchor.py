@@ -19,13 +19,14 @@ import secrets
 import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from ralph_mission.adapters.files import atomic, locks
 from ralph_mission.mission.memory.position import refuse
 from ralph_mission.mission.model.ledger import Anchor
+from ralph_mission.values import dataclass
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 

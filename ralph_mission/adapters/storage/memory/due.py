@@ -12,13 +12,13 @@ import re
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ralph_mission.adapters.storage.memory import layout
 from ralph_mission.errors import UserError
+from ralph_mission.values import dataclass
 
 if TYPE_CHECKING:
     from ralph_mission.adapters.git.git import Git

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from ralph_mission.adapters.git.git import Git, GitError
@@ -20,6 +19,7 @@ from ralph_mission.mission.memory.parse import peek
 from ralph_mission.mission.memory.position import refuse
 from ralph_mission.mission.model.ledger import Anchor
 from ralph_mission.safety.patch import REGULAR
+from ralph_mission.values import dataclass
 
 FOLLOWED = re.compile(rb"ref: |[0-9a-f]{40}")
 """How what git can follow begins: another ref's name, a commit's id."""
