@@ -42,7 +42,7 @@ def _define_value(plain: type) -> type:
 def _compiled_when_called(cls: Any) -> Any:
     def __init__(self: Any, *values: Any, **named: Any) -> None:
         compiled = _compile_init(cls)
-        setattr(cls, "__init__", compiled)  # this once: mypy refuses the assignment
+        setattr(cls, "__init__", compiled)  # noqa: B010  # this once: mypy refuses the assignment
         compiled(self, *values, **named)
 
     return __init__

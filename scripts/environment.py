@@ -104,8 +104,8 @@ def unmet():
     if sys.version_info < MIN_PYTHON:
         return "Python %d.%d is too old: install 3.11 or newer, then make PYTHON=python3.11" % sys.version_info[:2]
     try:
-        import ensurepip  # only whether it is there
-        import venv  # only whether it is there
+        import ensurepip  # noqa: F401  # only whether it is there
+        import venv  # noqa: F401  # only whether it is there
     except ImportError:
         return "Python has no venv module: install it (Debian, Ubuntu: apt install python3-venv)"
     if git_version() < MIN_GIT:

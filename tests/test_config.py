@@ -41,7 +41,7 @@ thinker: {kind: rules}
 hands: {fixers: [typos, ruff], agent: {kind: claude, fallback: [codex], sandbox: bwrap}, verify: ['make test']}
 completion: {open_tasks: reject}
 publishers: {twitter: {}, telegram: {}, discord: {}, templates: {anomaly: '…'}, quiet_hours: '22:00-07:00'}
-"""  # the documented example, line for line
+"""  # noqa: E501  # the documented example, line for line
 
 
 def refused(text: str) -> UserError:

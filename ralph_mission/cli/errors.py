@@ -65,9 +65,9 @@ def run_guarded(run: Callable[[list[str]], int], arguments: list[str]) -> int:
 def _have_streams() -> None:
     # A caller that closed them (`>&-`, a service) wants to hear nothing; that is no reason to fail.
     if sys.stdout is None:
-        sys.stdout = open(os.devnull, "w")  # open as long as we run
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115  # open as long as we run
     if sys.stderr is None:
-        sys.stderr = open(os.devnull, "w")  # open as long as we run
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115  # open as long as we run
 
 
 def _print_anything() -> None:

@@ -91,7 +91,7 @@ def test_a_death_after_any_write_of_an_edit_leaves_one_review(place):
 @pytest.mark.crash  # takes minutes
 @pytest.mark.parametrize("kind", ["before", "after"])
 def test_a_death_at_any_request_leaves_one_review(place, kind):
-    every = lambda life: [(at, kind) for at in range(1, len(life.requests) + 1)]  # one use
+    every = lambda life: [(at, kind) for at in range(1, len(life.requests) + 1)]  # noqa: E731  # one use
     assert die_everywhere(place, proposed(place), every) >= 15
 
 

@@ -349,7 +349,7 @@ def test_a_recovery_that_lost_nothing_keeps_the_texts_that_wait(place, networks)
 
 
 def test_quiet_hours_hold_it_and_say_so(tmp_path, networks):
-    quiet = lambda charter: replace(charter, quiet_hours=(time(0), time(23, 59, 59)))  # one use
+    quiet = lambda charter: replace(charter, quiet_hours=(time(0), time(23, 59, 59)))  # noqa: E731  # one use
     with FORGES["local"](tmp_path, CONFIG) as found:
         place = with_networks(found, networks, quiet)
         number = asked(place)
@@ -389,7 +389,7 @@ def test_what_a_person_does_while_a_cycle_observes_is_heeded(place, networks, wh
         "say no": lambda: place.person().comment(number, "/ralph reject too early"),
     }
     plain = place.house
-    house = lambda: replace(made := plain(), ports=replace(made.ports, observers=(Meanwhile(acts[what]),)))  # one use
+    house = lambda: replace(made := plain(), ports=replace(made.ports, observers=(Meanwhile(acts[what]),)))  # noqa: E731  # one use
     cycle(replace(place, house=house))
     assert networks.said == []
     cycle(place)

@@ -168,7 +168,7 @@ def test_a_definite_refusal_is_told_once(tmp_path):
 
 def test_half_a_thread_is_told_to_a_person(tmp_path, monkeypatch):
     harbour = publishing(tmp_path)
-    two = lambda self, network, parts: Post(network, ("one (1/2)", "two (2/2)"), (9, 9), 280)  # of two parts
+    two = lambda self, network, parts: Post(network, ("one (1/2)", "two (2/2)"), (9, 9), 280)  # noqa: E731  # of two parts
     monkeypatch.setattr(Networks, "measure", two)
     harbour.press.fails("twitter", ("done", "id=7 1 of 2 parts are out; X refuses it with 403"))
     _, telling = harbour.cycle()

@@ -43,7 +43,7 @@ class Here:
 
     def plan(self, follows="", replacing=False, hats=(), **limits):
         usual = RunSpec("A shop.", LoopPreset("prd", RunLimits(**limits), "COMPLETE", True, hats), persistent=True)
-        read = lambda: (self.prd, "")  # one value
+        read = lambda: (self.prd, "")  # noqa: E731  # one value
         return planning.plan_stories(planning.planning_spec(usual), self.world.ports, read, follows, replacing)
 
 

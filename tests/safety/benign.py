@@ -30,7 +30,7 @@ BENIGN = [
     "Footnote[^1].\n\n[^1]: The note.\n",
     "Emoji: 🎉 ❤️ 👩‍💻 👨‍👩‍👧 🏳️‍🌈 👍🏽 1️⃣ ☎️ :tada:\n",
     "日本語のテキスト、中文文本、한국어 텍스트。\n",
-    "می‌خواهم بروم — خانه‌ها\n",  # written with joiners and a dash, as Persian is
+    "می‌خواهم بروم — خانه‌ها\n",  # noqa: RUF001  # written with joiners and a dash, as Persian is
     "हिन्दी क्‍ष ക്‍ഷ\n",
     "العربية والعبرية: שלום\n",
     "Ünïcödé: naïve café, Zürich, Ελληνικά, Кириллица.\n",

@@ -28,7 +28,7 @@ wheels = [
     {{ url = "{HOST}/files/buoy-1.4.2-cp311-cp311-manylinux_2_17_x86_64.whl", hash = "sha256:{DIGEST}", size = 7, upload-time = "2026-01-02T03:04:05.6Z" }},
     {{ url = "{HOST}/files/buoy-1.4.2-py3-none-any.whl", hash = "sha256:{DIGEST}", size = 9 }},
 ]
-"""
+"""  # noqa: E501 (as uv writes it)
 BUMPED = UV.replace("1.4.2", "1.4.10").replace(DIGEST, OTHER).replace("size = 9", "size = 1000")
 BUMPED = BUMPED.replace(DIGEST[:60], OTHER[:60]).replace("2026-01-02T03:04:05.6Z", "2026-02-02T03:04:05Z")
 YARN = f"""\

@@ -48,7 +48,7 @@ def main(arguments: list[str]) -> int:
     if "--version" in arguments:
         return _version()
     try:
-        import claude_agent_sdk  # whether it is there; it takes half a second
+        import claude_agent_sdk  # noqa: F401  # whether it is there; it takes half a second
     except ImportError:
         print(NEEDED, file=sys.stderr)
         return MISSING

@@ -244,7 +244,7 @@ def _read(response: requests.Response, size: int) -> requests.Response:
         made.status_code, made.reason, made.url = response.status_code, response.reason, response.url
         made.headers, made.encoding, made.request = response.headers, response.encoding, response.request
         made.raw = io.BytesIO(_unpack(response.raw, response.headers.get("Content-Encoding", ""), size))
-    made.content  # is kept from now on, also where somebody closes the answer
+    made.content  # noqa: B018  # is kept from now on, also where somebody closes the answer
     return made
 
 

@@ -174,9 +174,7 @@ def _task_tools(shelf: RunFiles) -> tuple[Callable[..., Any], ...]:
 
     async def task_add(
         title: Annotated[Line, Field(description="what is to be done, in one line", max_length=lifecycle.TITLE)],
-        needs: Annotated[
-            list[Name], Field(description="ids of tasks that must be done before", max_length=1000)
-        ] = [],  # the schema's default; never changed
+        needs: Annotated[list[Name], Field(description="ids of tasks that must be done before", max_length=1000)] = [],  # noqa: B006  # the schema's default; never changed
         priority: Annotated[int, Field(ge=1, le=5, description="1 goes first")] = 3,
         description: Annotated[Text, Field(max_length=lifecycle.DESCRIPTION)] = "",
         id: Annotated[Name, Field(description="its name; one is made up without")] = "",
@@ -237,7 +235,7 @@ def _memory_tools(shelf: RunFiles) -> tuple[Callable[..., Any], ...]:
     async def memory_add(
         content: Annotated[Text, Field(description="what later sessions should know", max_length=4000)],
         kind: Annotated[Kind, Field(description="what sort of knowledge it is")] = "pattern",
-        tags: Annotated[list[Name], Field(max_length=10)] = [],  # the schema's default; never changed
+        tags: Annotated[list[Name], Field(max_length=10)] = [],  # noqa: B006  # the schema's default; never changed
     ) -> MemoryFacts:
         """Remember something for all later sessions."""
         with _tool_errors():

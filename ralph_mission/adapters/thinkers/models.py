@@ -122,7 +122,7 @@ class ModelAsk:
         """As in `asking.Ask`; within `seconds`, whatever happens."""
         try:
             access = self.access()
-            import pydantic_ai  # says here, and not in a thread, that it is missing
+            import pydantic_ai  # noqa: F401  # says here, and not in a thread, that it is missing
         except ImportError:
             return MISSING
         except UserError as trouble:

@@ -183,9 +183,7 @@ MAX_HEADING = 300
 
 _HEADING = re.compile(r"^##?\s")
 _PATTERNS = re.compile(r"^##\s+codebase patterns\b", re.I)
-_ENTRY = re.compile(
-    r"^##\s+\[?(?P<when>[^\]\n]*?\d[^\]\n]*?)\]?\s+[-–—]\s+\[?(?P<name>[^\]\n]+?)\]?\s*$"
-)  # people write all three dashes
+_ENTRY = re.compile(r"^##\s+\[?(?P<when>[^\]\n]*?\d[^\]\n]*?)\]?\s+[-–—]\s+\[?(?P<name>[^\]\n]+?)\]?\s*$")  # noqa: RUF001  # people write all three dashes
 _BULLET = re.compile(r"^\s*[-*+]\s+(?P<text>\S.*)$")
 _LABEL = re.compile(
     r"^(?:[-*+]\s+)?(?:\*\*(?P<bold>[^*]+?)(?::\*\*|\*\*:)|(?P<plain>learnings[^:]*):)\s*(?P<rest>.*)$", re.I

@@ -190,14 +190,14 @@ def _dump_like(text: str, root: Any) -> str:
 TYPECHECK_PASSES = "Typecheck passes"
 VERIFY_IN_BROWSER = "Verify in browser"
 
-_ID = re.compile(r"^\W*(?P<id>[A-Z][A-Z0-9]*-\d+)\b[\s:.)\]–—-]*(?P<title>.*)$")  # people write all dashes
-_NUMBER = re.compile(r"^(?:user )?story\s+#?(?P<number>\d{1,18})\b[\s:.)–—-]*(?P<title>.*)$", re.IGNORECASE)  # as above
+_ID = re.compile(r"^\W*(?P<id>[A-Z][A-Z0-9]*-\d+)\b[\s:.)\]–—-]*(?P<title>.*)$")  # noqa: RUF001  # people write all dashes
+_NUMBER = re.compile(r"^(?:user )?story\s+#?(?P<number>\d{1,18})\b[\s:.)–—-]*(?P<title>.*)$", re.IGNORECASE)  # noqa: RUF001  # as above
 _STORIES = re.compile(r"^\W*(?:\d+[.)]?\s*)?(?:user )?stories\b", re.IGNORECASE)
 _REQUIREMENTS = re.compile(r"^\W*(?:\d+[.)]?\s*)?(?:functional |core )?(?:requirements|features)\b", re.IGNORECASE)
 _LABEL = re.compile(r"^\*\*(?P<name>[^*]+?):?\*\*:?\s*(?P<rest>.*)$", re.DOTALL)
 _TICK = re.compile(r"^\[(?P<mark>[ xX])\]\s+")
 _ONLY = re.compile(r"^\*\*\[[^\]]*\]\*\*\s*")  # “[UI stories only]” of the published template
-_PRD = re.compile(r"^(?:PRD|Product Requirements Document)\b[\s:–—-]*", re.IGNORECASE)  # as above
+_PRD = re.compile(r"^(?:PRD|Product Requirements Document)\b[\s:–—-]*", re.IGNORECASE)  # noqa: RUF001  # as above
 _NUMBERED = re.compile(r"^(?:FR-)?\d+[.):]\s*")
 
 

@@ -75,5 +75,5 @@ def test_what_the_server_says_is_kept_to_one_short_line():
 
 
 def test_the_key_is_that_of_the_generation_and_no_other():
-    keys: Callable[[int], str] = lambda n: DispatchWaker("a/b", Line(DispatchAnswer(204))).wake(NOON, n).key  # one use
+    keys: Callable[[int], str] = lambda n: DispatchWaker("a/b", Line(DispatchAnswer(204))).wake(NOON, n).key  # noqa: E731  # one use
     assert keys(3) == keys(3) != keys(4)
