@@ -15,6 +15,7 @@ import pytest
 from importlinter.cli import lint_imports
 
 from ralph_mission.extras import EXTRAS
+from tools import surface
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "ralph_mission"
@@ -267,3 +268,8 @@ def test_functions_are_named_by_a_verb_and_an_object() -> None:
     names = [node.name for _, node in _definitions(ast.FunctionDef)]  # type: ignore[attr-defined]  # as above
     bare = [name for name in names if "_" not in name.strip("_") and PARTICIPLE.fullmatch(name.strip("_"))]
     assert len(bare) <= 0.04 * len(names), sorted(bare)
+
+
+def test_there_is_little_to_learn() -> None:
+    assert len(list(surface.commands())) <= 40
+    assert len(surface.options()) <= 120

@@ -5,67 +5,74 @@ from __future__ import annotations
 import difflib
 import importlib
 import os
+from collections.abc import Sequence
 from typing import Any
 
 import click
 from click.shell_completion import shell_complete
 
 from ralph_mission import __version__
+from ralph_mission.cli.options import SharedGroup
 from ralph_mission.errors import UserError
 
 COMMANDS = {
-    "cycle": ("ralph_mission.cli.mission.cycle:cycle", "Run one cycle: recall, observe, think, judge, act, reflect."),
-    "due": ("ralph_mission.cli.mission.wakes:due", "Say whether a cycle is due (exit code 0) or not (10)."),
-    "watch": ("ralph_mission.cli.mission.wakes:watch", "Keep cycling here, whenever a cycle is due."),
-    "wake": ("ralph_mission.cli.mission.wakes:wake", "Wake the loop on GitHub when a cycle is due; for a timer."),
-    "status": (
-        "ralph_mission.cli.mission.status:status",
-        "Show missions, free slots, who waits for whom, the next wake.",
-    ),
-    "report": ("ralph_mission.cli.mission.status:report", "Write the dashboard: everything known, as one page."),
+    "init": ("ralph_mission.cli.setup.init:init", "Write ralph.yml, and the workflow or units that run it."),
     "doctor": (
         "ralph_mission.cli.doctor.command:doctor",
-        "Check what ralph needs here, and how to mend what is missing.",
+        "Check what ralph needs here, and how to get the rest.",
     ),
-    "init": ("ralph_mission.cli.setup.init:init", "Write ralph.yml, and the workflow or units that run it."),
+    "cycle": ("ralph_mission.cli.mission.cycle:cycle", "Run one cycle: look, decide, act, remember."),
+    "due": ("ralph_mission.cli.mission.wakes:due", "Say whether a cycle is due (exit code 0) or not (10)."),
+    "watch": ("ralph_mission.cli.mission.wakes:watch", "Keep cycling here, whenever a cycle is due."),
+    "status": ("ralph_mission.cli.mission.status:status", "Show missions, who waits for whom, and the next cycle."),
     "pause": ("ralph_mission.cli.mission.status:pause", "Stop before the next effect, until `ralph resume`."),
     "resume": ("ralph_mission.cli.mission.status:resume", "Go on after `ralph pause`."),
     "issue": ("ralph_mission.cli.mission.issue:issue", "Read and answer issues of the local forge."),
     "pr": ("ralph_mission.cli.mission.pr:pr", "Review and merge pull requests of the local forge."),
-    "memory": ("ralph_mission.cli.mission.memory:memory", "Show, verify or recover ralph's memory."),
+    "memory": ("ralph_mission.cli.mission.memory:memory", "Show or recover ralph's memory."),
     "journal": ("ralph_mission.cli.mission.journal:journal", "List what was done; settle what only a person can tell."),
-    "replay": ("ralph_mission.cli.mission.cycle:replay", "Decide a recorded cycle again and compare."),
-    "policy": ("ralph_mission.cli.mission.policy:policy", "Ask what policy says of a patch."),
-    "sanitize": ("ralph_mission.cli.mission.policy:sanitize", "Make a text safe for where it will be shown."),
+    "policy": ("ralph_mission.cli.mission.policy:policy", "Ask what the rules say of a patch."),
     "run": ("ralph_mission.cli.loop.run:run", "Work on a task in fresh sessions until files prove that it is done."),
-    "work": ("ralph_mission.cli.loop.work:work", "Work through the issues that are labelled ralph-ready."),
-    "review": ("ralph_mission.cli.loop.review:review", "Review a pull request that Ralph made; a person approves."),
-    "publish": ("ralph_mission.cli.loop.review:publish", "Publish the texts of an issue that somebody approved."),
-    "cancel": ("ralph_mission.cli.loop.cancel:cancel", "End the loop that runs here, or clear up after a dead one."),
     "plan": ("ralph_mission.cli.loop.plan:plan", "Have the user stories of a task written and checked."),
-    "simulate": (
-        "ralph_mission.cli.loop.simulate:simulate",
-        "Show how a pattern of hats converges, with a scripted agent.",
-    ),
-    "task": ("ralph_mission.cli.loop.tasks:task", "Add, claim and finish the tasks of a loop."),
-    "emit": ("ralph_mission.cli.loop.tasks:emit", "Say an event to the running loop."),
+    "prd": ("ralph_mission.cli.loop.prd:prd", "Convert and check the user stories of a run."),
+    "task": ("ralph_mission.cli.loop.tasks:task", "Add, list and finish the tasks of a loop."),
     "guidance": ("ralph_mission.cli.loop.tasks:guidance", "Tell the next session of a loop something."),
-    "verdict": ("ralph_mission.cli.loop.tasks:verdict", "Say whether what a reviewer let stand is good enough."),
-    "mcp": ("ralph_mission.cli.loop.mcp:mcp", "Serve tasks, events, memories and guidance to agents over stdio."),
-    "prd": ("ralph_mission.cli.loop.prd:prd", "Write, convert and check the user stories of a run."),
+    "cancel": ("ralph_mission.cli.loop.cancel:cancel", "End the loop that runs here, or clear up after a dead one."),
     "cost": ("ralph_mission.cli.loop.cost:cost", "Show what a loop's sessions cost, or estimate what they would."),
-    "telegram": ("ralph_mission.cli.loop.telegram:telegram", "Hear orders in a chat while a loop runs."),
-    "schema": ("ralph_mission.cli.setup.schema:schema", "Print the JSON Schema of ralph.yml or of the cycle report."),
-    "completion": ("ralph_mission.cli.setup.schema:completion", "Print the completion script of a shell."),
+    "simulate": ("ralph_mission.cli.loop.simulate:simulate", "Play a pattern of hats with a scripted agent."),
+    "work": ("ralph_mission.cli.loop.work:work", "Work through the issues that are labelled ralph-ready."),
+    "review": ("ralph_mission.cli.loop.review:review", "Review a pull request that ralph made; a person approves."),
+    "publish": ("ralph_mission.cli.loop.review:publish", "Publish the texts of an issue that somebody approved."),
+    "telegram": ("ralph_mission.cli.loop.telegram:telegram", "Take orders from a chat while a loop runs."),
 }
 """Name -> where the command is (`module:attribute`) and its line in `ralph --help`."""
+UNLISTED = {
+    "wake": "ralph_mission.cli.mission.wakes:wake",
+    "mcp": "ralph_mission.cli.loop.mcp:mcp",
+    "emit": "ralph_mission.cli.loop.tasks:emit",
+    "verdict": "ralph_mission.cli.loop.tasks:verdict",
+    "sanitize": "ralph_mission.cli.mission.policy:sanitize",
+    "schema": "ralph_mission.cli.setup.schema:schema",
+    "completion": "ralph_mission.cli.setup.schema:completion",
+}
+"""What agents, timers, scripts and editors call: not in `ralph --help`, but in docs/cli.md."""
+RENAMED = {
+    ("report",): ("status", "--page"),
+    ("replay",): ("journal", "show", "--replay"),
+    ("prd", "new"): ("plan",),
+    ("pr", "diff"): ("pr", "show", "--diff"),
+    ("issue", "unlabel"): ("issue", "label", "--remove"),
+    ("task", "ready"): ("task", "list", "--ready"),
+    ("task", "fail"): ("task", "done", "--failed"),
+}
+"""Older spellings, which are still understood, and what they are short for."""
 OF_LOOPS = frozenset(
     {"run", "work", "review", "cancel", "plan", "simulate", "task", "emit", "guidance", "verdict", "mcp", "prd", "cost"}
 )
 """Commands whose wrong usage or settings end with 64 (EX_USAGE): 2 says that a loop reached a limit."""
 
 
-class LazyGroup(click.Group):
+class LazyGroup(SharedGroup):
     """A group that knows its commands by name and imports one when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -74,9 +81,10 @@ class LazyGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command, imported now; None when there is no such name."""
-        if cmd_name not in COMMANDS:
+        place = COMMANDS[cmd_name][0] if cmd_name in COMMANDS else UNLISTED.get(cmd_name)
+        if place is None:
             return None
-        module, attribute = COMMANDS[cmd_name][0].split(":")
+        module, attribute = place.split(":")
         command: click.Command = getattr(importlib.import_module(module), attribute)
         return command
 
@@ -84,7 +92,7 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command that was asked for; a mistyped one is answered with the nearest."""
-        if args and args[0] not in COMMANDS and not ctx.resilient_parsing:
+        if args and args[0] not in {**COMMANDS, **UNLISTED} and not ctx.resilient_parsing:
             close = difflib.get_close_matches(args[0], COMMANDS, n=1)
             raise click.UsageError(f"no command {args[0]!r}{f', did you mean {close[0]}?' if close else ''}", ctx)
         return super().resolve_command(ctx, args)
@@ -110,6 +118,7 @@ def run(arguments: list[str]) -> int:
     instruction = os.environ.get("_RALPH_COMPLETE")
     if instruction:
         return shell_complete(app, {}, "ralph", "_RALPH_COMPLETE", instruction)
+    arguments = expand_renamed(arguments)
     try:
         with app.make_context("ralph", list(arguments), color=False if os.environ.get("NO_COLOR") else None) as context:
             result: Any = app.invoke(context)
@@ -132,8 +141,26 @@ def run(arguments: list[str]) -> int:
     return result if type(result) is int else 0
 
 
-def _misuse(arguments: list[str]) -> int:
-    return 64 if arguments[:1] and arguments[0] in OF_LOOPS else 2
+def expand_renamed(arguments: Sequence[str]) -> list[str]:
+    """The command line with an older spelling of its command written out."""
+    start = _command_index(arguments)
+    for old, new in RENAMED.items():
+        if tuple(arguments[start : start + len(old)]) == old:
+            return [*arguments[:start], *new, *arguments[start + len(old) :]]
+    return list(arguments)
+
+
+def _command_index(arguments: Sequence[str]) -> int:
+    """Where the command's name stands: behind the shared options that come first."""
+    index = 0
+    while index < len(arguments) and arguments[index].startswith("-"):
+        index += 2 if arguments[index] in ("--repo", "--config") else 1
+    return index
+
+
+def _misuse(arguments: Sequence[str]) -> int:
+    index = _command_index(arguments)
+    return 64 if index < len(arguments) and arguments[index] in OF_LOOPS else 2
 
 
 def _hint(error: click.UsageError) -> str:

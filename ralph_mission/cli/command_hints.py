@@ -31,7 +31,7 @@ def type_commands(text: str, repo: Path) -> str:
 
 
 def spell(command: str, repo: Path) -> str:
-    """One whole command written out: `ralph pr diff 2` as `.venv/bin/ralph pr diff 2 --repo sample`."""
+    """One whole command written out: `ralph pr show 2` as `.venv/bin/ralph pr show 2 --repo sample`."""
     return program() + command.removeprefix("ralph") + _where(repo)
 
 

@@ -10,12 +10,13 @@ import click
 
 from ralph_mission import __version__
 from ralph_mission.cli.errors import INTERRUPTED
+from ralph_mission.cli.options import named_repo, repo_option
 from ralph_mission.extras import require_extra
 
 
 @click.command()
-@click.option("--repo", metavar="DIR", help="The checkout; else the running loop's, else the one around here.")
-def mcp(repo: str | None) -> int:
+@repo_option
+def mcp(repo: Path) -> int:
     """Serve tasks, events, memories and guidance over standard input and output, until they close.
 
     Add it to an agent as a server with the command `ralph mcp`.
@@ -29,7 +30,7 @@ def mcp(repo: str | None) -> int:
     from ralph_mission.cli.loop import tasks
     from ralph_mission.loop.model.state import LoopEvent
 
-    where = place.folder(Path(repo) if repo else None, os.environ)
+    where = place.folder(named_repo(), os.environ)
     place.prepare(where)
 
     def emit(topic: str, payload: str) -> None:

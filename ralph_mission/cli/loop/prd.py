@@ -1,4 +1,4 @@
-"""`ralph prd`: have stories written for a task, from a PRD to stories, and what is wrong with them."""
+"""`ralph prd`: from a PRD to stories, and what is wrong with them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ralph_mission.cli.loop.plan import plan
-from ralph_mission.cli.options import json_option, now_option, print_json, repo_option
+from ralph_mission.cli.options import SharedGroup, json_option, now_option, print_json, repo_option
 from ralph_mission.errors import UserError
 
 if TYPE_CHECKING:
@@ -19,12 +18,9 @@ FILE = click.Path(path_type=Path)
 force_option = click.option("--force", is_flag=True, help="Replace what is there.")
 
 
-@click.group()
+@click.group(cls=SharedGroup)
 def prd() -> None:
-    """Write, convert and check the user stories that `ralph run --prd` works through."""
-
-
-prd.add_command(plan, "new")
+    """Convert and check the user stories that `ralph run --prd` works through; `ralph plan` writes them."""
 
 
 @prd.command()
@@ -74,7 +70,7 @@ def lint(file: Path | None, repo: Path, as_json: bool) -> int:
     return 1 if findings else 0
 
 
-@prd.command()
+@prd.command(hidden=True)
 @click.option("--out", type=FILE, help="The folder to copy them to.  [default: skills]")
 @force_option
 @repo_option

@@ -24,7 +24,7 @@ import click
 
 from ralph_mission.adapters.storage.loop import place
 from ralph_mission.adapters.storage.loop.tasks import Tasks
-from ralph_mission.cli.options import json_option, print_json, repo_option
+from ralph_mission.cli.options import SharedGroup, json_option, named_repo, print_json, repo_option
 from ralph_mission.errors import UserError
 from ralph_mission.loop.model.state import LoopTask
 from ralph_mission.loop.rules import routing as lifecycle
@@ -43,10 +43,10 @@ Said = tuple[str, dict[str, Any]]
 """What to print: for people, and as one JSON document."""
 
 
-def do(deed: Callable[..., Said], repo: str | None, as_json: bool, **asked: Any) -> int:
+def do(deed: Callable[..., Said], as_json: bool, **asked: Any) -> int:
     """Do it in the checkout and print what it says. Raises UserError; that of wrong usage ends with 64."""
     try:
-        text, document = deed(place.folder(Path(repo) if repo else None, os.environ), **asked)
+        text, document = deed(place.folder(named_repo(), os.environ), **asked)
     except UserError as trouble:
         trouble.exit_code = MISUSED if trouble.exit_code == 2 else trouble.exit_code
         raise
@@ -196,14 +196,11 @@ Function = Callable[..., Any]
 
 
 def common(command: Function) -> Function:
-    """`--repo` and `--json`, as every command of a loop's files has them."""
-    where = click.option(
-        "--repo", metavar="DIR", help="The checkout; else the running loop's, else the one around here."
-    )
-    return where(json_option(command))
+    """`--repo` and `--json`. Without `--repo` it is the running loop's checkout, else the one around here."""
+    return repo_option(json_option(command))
 
 
-@click.group()
+@click.group(cls=SharedGroup)
 def task() -> None:
     """The tasks of a loop: pending → ready → active → done or failed."""
 
@@ -215,58 +212,53 @@ def task() -> None:
 @click.option("--description", default="", metavar="TEXT")
 @click.option("--id", default="", metavar="ID", help="Its name, if not one of ours.")
 @common
-def add(repo: str | None, as_json: bool, **asked: Any) -> int:
+def add(repo: Path, as_json: bool, **asked: Any) -> int:
     """Put a task on the list."""
-    return do(task_add, repo, as_json, **asked)
+    return do(task_add, as_json, **asked)
 
 
 @task.command("list")
 @click.option("--status", type=click.Choice(STATUSES), default=None, help="Only these.")
+@click.option("--ready", is_flag=True, help="Only what can be claimed, in the order of claiming.")
 @common
-def list_(repo: str | None, as_json: bool, status: str | None) -> int:
+def list_(repo: Path, as_json: bool, status: str | None, ready: bool) -> int:
     """Show the tasks, and what is wrong with the list."""
-    return do(task_list, repo, as_json, status=status or "")
+    if ready and status:
+        raise click.UsageError("give either --ready or --status")
+    if ready:
+        return do(task_ready, as_json)
+    return do(task_list, as_json, status=status or "")
 
 
-@task.command()
-@common
-def ready(repo: str | None, as_json: bool) -> int:
-    """Show what can be claimed, first things first."""
-    return do(task_ready, repo, as_json)
-
-
-@task.command()
+@task.command(hidden=True)
 @click.argument("id", required=False, default="")
 @click.option("--owner", default="", metavar="TEXT", help="Who works on it: host:boot-id:pid, or $RALPH_OWNER.")
 @common
-def claim(repo: str | None, as_json: bool, id: str, owner: str) -> int:
+def claim(repo: Path, as_json: bool, id: str, owner: str) -> int:
     """Take a task, the first that is ready unless you name one. Nobody else gets it."""
-    return do(task_claim, repo, as_json, id=id, owner=owner)
+    return do(task_claim, as_json, id=id, owner=owner)
 
 
 @task.command()
 @click.argument("id")
+@click.option("--failed", is_flag=True, help="It failed: what needs it stays pending.")
+@click.option("--why", default="", metavar="TEXT", help="With --failed: what went wrong.")
 @common
-def done(repo: str | None, as_json: bool, id: str) -> int:
-    """Mark a task done; what only waited for it becomes ready."""
-    return do(task_done, repo, as_json, id=id)
+def done(repo: Path, as_json: bool, id: str, failed: bool, why: str) -> int:
+    """Mark a task done, so that what only waited for it becomes ready; or failed."""
+    if why and not failed:
+        raise click.UsageError("--why goes with --failed")
+    if failed:
+        return do(task_fail, as_json, id=id, why=why)
+    return do(task_done, as_json, id=id)
 
 
-@task.command()
-@click.argument("id")
-@click.option("--why", default="", metavar="TEXT", help="What went wrong.")
-@common
-def fail(repo: str | None, as_json: bool, id: str, why: str) -> int:
-    """Mark a task failed; what needs it stays pending."""
-    return do(task_fail, repo, as_json, id=id, why=why)
-
-
-@task.command()
+@task.command(hidden=True)
 @click.argument("id")
 @common
-def show(repo: str | None, as_json: bool, id: str) -> int:
+def show(repo: Path, as_json: bool, id: str) -> int:
     """Show one task."""
-    return do(task_show, repo, as_json, id=id)
+    return do(task_show, as_json, id=id)
 
 
 @click.command()
@@ -274,22 +266,22 @@ def show(repo: str | None, as_json: bool, id: str) -> int:
 @click.argument("payload", required=False, default="")
 @click.option("--json-payload", is_flag=True, help="The payload is JSON: refuse it when it is not.")
 @common
-def emit(repo: str | None, as_json: bool, topic: str, payload: str, json_payload: bool) -> int:
+def emit(repo: Path, as_json: bool, topic: str, payload: str, json_payload: bool) -> int:
     """Say an event; the loop hears it when this session is over."""
-    return do(emit_event, repo, as_json, topic=topic, payload=payload, json_payload=json_payload)
+    return do(emit_event, as_json, topic=topic, payload=payload, json_payload=json_payload)
 
 
 @click.command()
 @click.argument("text", nargs=-1)
 @click.option("--list", "listed", is_flag=True, help="Show what was said, and whether a session was given it.")
 @common
-def guidance(repo: str | None, as_json: bool, text: tuple[str, ...], listed: bool) -> int:
+def guidance(repo: Path, as_json: bool, text: tuple[str, ...], listed: bool) -> int:
     """Tell the next session something, once."""
     if listed == bool(text):
         raise click.UsageError("give either words for the next session or --list")
     if listed:
-        return do(guidance_list, repo, as_json)
-    return do(add_guidance, repo, as_json, text=" ".join(text))
+        return do(guidance_list, as_json)
+    return do(add_guidance, as_json, text=" ".join(text))
 
 
 @click.command()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ralph_mission.cli.command_hints import type_commands
-from ralph_mission.cli.options import at_repository
+from ralph_mission.cli.options import at_repository, named_repo
 from ralph_mission.errors import UserError
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def _ask_question(repo: Path, config: Path | None, question: str) -> str:
     from ralph_mission.adapters.storage.loop.inbox import Questions
     from ralph_mission.app.chat import patience
 
-    folder = place.folder(repo if repo != Path() else None, os.environ)
+    folder = place.folder(named_repo(), os.environ)
     place.prepare(folder)
     questions, seconds = Questions(folder), patience(_settings(folder.parent, config))[0]
     if not questions.heard:

@@ -1,7 +1,4 @@
-"""`ralph cycle`: one cycle, live on stderr, summed up on stdout.
-
-`ralph replay`: decide a recorded cycle again, from what the world answered then.
-"""
+"""`ralph cycle`: one cycle, live on stderr, summed up on stdout."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ import click
 from ralph_mission.cli.command_hints import type_commands
 from ralph_mission.cli.moments import moment
 from ralph_mission.cli.options import at_repository, json_option, now_option, print_json
-from ralph_mission.cli.wiring import decide_again, household, run_cycle
+from ralph_mission.cli.wiring import household, run_cycle
 
 if TYPE_CHECKING:
     from ralph_mission.adapters.report.voice import RequestCounts
@@ -84,17 +81,3 @@ def _from_here(place: str, work_tree: Path | None) -> str:
     """A place in the work tree as it is called from where we stand; anything else unchanged."""
     inside = place and work_tree and not Path(place).is_absolute() and "://" not in place
     return os.path.relpath(work_tree / place) if inside and work_tree else place
-
-
-@click.command()
-@click.argument("cycle_id")
-@at_repository
-@json_option
-def replay(cycle_id: str, repo: Path, config: Path | None, as_json: bool) -> int:
-    """Decide the recorded cycle CYCLE_ID again; exit code 1 when the decisions differ."""
-    differences = decide_again(household(repo, config, staged=True), cycle_id)
-    if as_json:
-        print_json({"cycle_id": cycle_id, "same": not differences, "differences": differences})
-    else:
-        click.echo("\n".join(differences) or f"{cycle_id}: the same decisions")
-    return 1 if differences else 0

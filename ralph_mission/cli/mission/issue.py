@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from ralph_mission.cli.mission.local import CYCLE, LocalForgeSession, common, text_of
+from ralph_mission.cli.mission.local import CYCLE, LocalForgeGroup, LocalForgeSession, common, text_of
 
 HINTS = {
     "ralph:mission": "the next cycle makes it a mission",
@@ -13,7 +13,7 @@ HINTS = {
 }
 
 
-@click.group()
+@click.group(cls=LocalForgeGroup)
 def issue() -> None:
     """Read and answer issues of the local forge."""
 
@@ -61,24 +61,18 @@ def comment(desk: LocalForgeSession, number: int, text: str) -> None:
 @issue.command()
 @click.argument("number", type=int)
 @click.argument("labels", nargs=-1, required=True, metavar="NAME...")
+@click.option("--remove", is_flag=True, help="Take them off.")
 @common
-def label(desk: LocalForgeSession, number: int, labels: tuple[str, ...]) -> None:
-    """Set labels. `ralph:approved` and `ralph:rejected` answer a proposal."""
+def label(desk: LocalForgeSession, number: int, labels: tuple[str, ...], remove: bool) -> None:
+    """Set labels, or take them off. `ralph:approved` and `ralph:rejected` answer a proposal."""
     desk.forge.issue(number)
+    if remove:
+        desk.person.unlabel(number, labels)
+        desk.say(f"Took labels off #{number}.", desk.forge.issue(number))
+        return
     desk.person.label(number, labels)
     hint = next((f"; {HINTS[name]}" for name in reversed(HINTS) if name in labels), "")
     desk.say(f"Labelled #{number}{hint}.", desk.forge.issue(number), CYCLE if hint else "")
-
-
-@issue.command()
-@click.argument("number", type=int)
-@click.argument("labels", nargs=-1, required=True, metavar="NAME...")
-@common
-def unlabel(desk: LocalForgeSession, number: int, labels: tuple[str, ...]) -> None:
-    """Take labels off."""
-    desk.forge.issue(number)
-    desk.person.unlabel(number, labels)
-    desk.say(f"Took labels off #{number}.", desk.forge.issue(number))
 
 
 @issue.command()

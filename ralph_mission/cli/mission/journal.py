@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ralph_mission.cli.options import at_repository, config_option, json_option, print_json, repo_option
-from ralph_mission.cli.wiring import household
+from ralph_mission.cli.options import SharedGroup, at_repository, json_option, print_json
+from ralph_mission.cli.wiring import decide_again, household
 from ralph_mission.errors import UserError
 from ralph_mission.safety.text import sanitise
 
@@ -17,13 +17,12 @@ if TYPE_CHECKING:
     from ralph_mission.mission.model.ledger import MemorySnapshot
 
 
-@click.group(invoke_without_command=True)
+@click.group(cls=SharedGroup, invoke_without_command=True)
 @at_repository
 @json_option
 @click.pass_context
 def journal(context: click.Context, repo: Path, config: Path | None, as_json: bool) -> None:
     """List every effect with its cycle, its state and what came of it."""
-    context.obj = (repo, config)
     if context.invoked_subcommand is not None:
         return
     from ralph_mission.mission.operations import control
@@ -39,18 +38,13 @@ def journal(context: click.Context, repo: Path, config: Path | None, as_json: bo
 @click.argument("key")
 @click.option("--sent/--not-sent", default=None, required=True, help="Whether it arrived.")
 @click.option("--number", type=click.IntRange(0), default=0, help="The issue or remark it made, when it was sent.")
-@repo_option
-@config_option
+@at_repository
 @json_option
-@click.pass_context
-def resolve(
-    context: click.Context, key: str, sent: bool, number: int, repo: Path, config: Path | None, as_json: bool
-) -> None:
+def resolve(key: str, sent: bool, number: int, repo: Path, config: Path | None, as_json: bool) -> None:
     """Say whether the effect KEY, whose fate is unknown, did happen. It is never sent again by itself."""
     from ralph_mission.mission.operations import control
 
-    above_repo, above_config = context.obj
-    house = household(repo if repo != Path() else above_repo, config or above_config)
+    house = household(repo, config)
     control.resolve(house.store, key, sent, number)
     if as_json:
         print_json({"key": key, "sent": sent})
@@ -60,14 +54,14 @@ def resolve(
 
 @journal.command()
 @click.argument("cycle_id")
-@repo_option
-@config_option
+@click.option("--replay", is_flag=True, help="Decide it again by today's rules; exit code 1 when anything differs.")
+@at_repository
 @json_option
-@click.pass_context
-def show(context: click.Context, cycle_id: str, repo: Path, config: Path | None, as_json: bool) -> None:
+def show(cycle_id: str, replay: bool, repo: Path, config: Path | None, as_json: bool) -> int:
     """Show what the cycle CYCLE_ID found, decided and did; with --json its report."""
-    above_repo, above_config = context.obj
-    house = household(repo if repo != Path() else above_repo, config or above_config)
+    if replay:
+        return _replay(cycle_id, repo, config, as_json)
+    house = household(repo, config)
     found = next((d for d in house.store.journal() if d["report"]["cycle_id"] == cycle_id), None)
     if found is None:
         raise UserError(f"the journal knows no cycle {cycle_id!r}", "see: ralph journal", usage=True)
@@ -77,19 +71,27 @@ def show(context: click.Context, cycle_id: str, repo: Path, config: Path | None,
         click.echo(
             "\n".join(sanitise(line, "log") for line in (*_page(found["report"]), *_post_lines(found["telling"])))
         )
+    return 0
 
 
-@journal.command()
-@repo_option
-@config_option
+def _replay(cycle_id: str, repo: Path, config: Path | None, as_json: bool) -> int:
+    differences = decide_again(household(repo, config, staged=True), cycle_id)
+    if as_json:
+        print_json({"cycle_id": cycle_id, "same": not differences, "differences": differences})
+    else:
+        click.echo("\n".join(differences) or f"{cycle_id}: the same decisions")
+    return 1 if differences else 0
+
+
+@journal.command(hidden=True)
+@at_repository
 @json_option
 @click.pass_context
 def count(context: click.Context, repo: Path, config: Path | None, as_json: bool) -> None:
     """Count what was learned again, from the journal alone, and compare it with Learnings; exit 1 where they differ."""
     from ralph_mission.mission.memory.learning import recount_learnings
 
-    above_repo, above_config = context.obj
-    store = household(repo if repo != Path() else above_repo, config or above_config).store
+    store = household(repo, config).store
     past, documents = store.recall(), tuple(store.journal())
     lines = recount_learnings(documents)
     same = lines == (past.memory.measured if past else ())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from functools import wraps
@@ -16,7 +16,7 @@ import click
 
 from ralph_mission.cli.command_hints import spell
 from ralph_mission.cli.moments import iso
-from ralph_mission.cli.options import json_option, print_json, repo_option
+from ralph_mission.cli.options import SharedGroup, SharedOption, json_option, print_json, repo_option
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.threads import Issue, Pull
 from ralph_mission.safety.markdown import CONTROL, INVISIBLE, SURROGATE, without_controls, without_invisible
@@ -26,7 +26,16 @@ if TYPE_CHECKING:
     from ralph_mission.adapters.forges.local.people import Person
 
 CYCLE = "ralph cycle --force"
-as_option = click.option("--as", "login", metavar="LOGIN", help="Act as this person; the default is your login.")
+AS: Mapping[str, Any] = {"metavar": "LOGIN", "help": "Act as this person; the default is your login."}
+as_option = click.option("--as", "login", cls=SharedOption, **AS)
+
+
+class LocalForgeGroup(SharedGroup):
+    """`ralph issue` and `ralph pr`, which take `--as` for their commands too."""
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self.params.append(SharedOption(["--as", "login"], expose_value=False, **AS))
 
 
 class LocalForgeSession:

@@ -10,7 +10,7 @@ import click
 from ralph_mission.adapters.forges.local.forge import LocalForge
 from ralph_mission.adapters.storage.memory.recovery import UNDERSTOOD
 from ralph_mission.cli.mission.local import reveal_hidden
-from ralph_mission.cli.options import at_repository, json_option, print_json
+from ralph_mission.cli.options import SharedGroup, at_repository, json_option, print_json
 from ralph_mission.cli.wiring import household, recollection
 from ralph_mission.errors import UserError
 from ralph_mission.mission.memory.model import Header
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from ralph_mission.mission.model.ledger import MemorySnapshot
 
 
-@click.group()
+@click.group(cls=SharedGroup)
 def memory() -> None:
-    """Show, verify or recover ralph's memory."""
+    """Show or recover ralph's memory."""
 
 
 @memory.command()
@@ -41,7 +41,7 @@ def show(repo: Path, config: Path | None, as_json: bool) -> None:
     click.echo(reveal_hidden(text), nl=not text.endswith("\n"))
 
 
-@memory.command()
+@memory.command(hidden=True)
 @at_repository
 @json_option
 def verify(repo: Path, config: Path | None, as_json: bool) -> int:

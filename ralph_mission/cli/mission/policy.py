@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ralph_mission.cli.options import json_option, print_json, repo_option
+from ralph_mission.cli.options import SharedGroup, json_option, print_json, repo_option
 from ralph_mission.errors import UserError
 from ralph_mission.safety.objections import MAX_LINES, inspect, verdict
 
@@ -30,7 +30,7 @@ NEXT = {
 }
 
 
-@click.group()
+@click.group(cls=SharedGroup)
 def policy() -> None:
     """Ask what policy says of a patch."""
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
-from ralph_mission.cli.mission.local import CYCLE, LocalForgeSession, common, reveal_hidden, text_of
+from ralph_mission.cli.mission.local import CYCLE, LocalForgeGroup, LocalForgeSession, common, reveal_hidden, text_of
 from ralph_mission.cli.options import print_json
 
 
-@click.group()
+@click.group(cls=LocalForgeGroup)
 def pr() -> None:
     """Review and merge pull requests of the local forge."""
 
@@ -23,17 +23,13 @@ def list_(desk: LocalForgeSession, state: str) -> None:
 
 @pr.command()
 @click.argument("number", type=int)
+@click.option("--diff", is_flag=True, help="What it changes; what a terminal would hide or obey is written out.")
 @common
-def show(desk: LocalForgeSession, number: int) -> None:
-    """Show one pull request with reviews and all that was said."""
-    desk.show(desk.forge.pull(number))
-
-
-@pr.command()
-@click.argument("number", type=int)
-@common
-def diff(desk: LocalForgeSession, number: int) -> None:
-    """Show what it changes; what a terminal would hide or obey is written out."""
+def show(desk: LocalForgeSession, number: int, diff: bool) -> None:
+    """Show one pull request with its reviews and comments, or with --diff what it changes."""
+    if not diff:
+        desk.show(desk.forge.pull(number))
+        return
     text = desk.forge.diff(number)
     if desk.as_json:
         print_json({"number": number, "diff": text})

@@ -1,7 +1,4 @@
-"""`ralph pause` and `ralph resume`: the kill switch that memory carries.
-
-`ralph status` and `ralph report`: what memory says, at a glance and in full. Both only read.
-"""
+"""`ralph pause` and `ralph resume`: the kill switch that memory carries. `ralph status`: what memory says."""
 
 from __future__ import annotations
 
@@ -15,17 +12,18 @@ from ralph_mission.cli.options import at_repository, json_option, print_json
 from ralph_mission.cli.wiring import household, recollection, refuse_if_elsewhere
 from ralph_mission.errors import UserError
 
+FILE = click.Path(path_type=Path, dir_okay=False)
+
 
 @click.command()
 @at_repository
 @json_option
 def pause(repo: Path, config: Path | None, as_json: bool) -> None:
-    """Stop before the next effect, also of a cycle that runs right now."""
+    """Stop before the next effect, also of a cycle that runs right now; `ralph resume` goes on."""
     from ralph_mission.mission.operations import control
 
-    house = household(repo, config)
-    control.pause(house.store)
-    _tell(True, type_commands("paused: nothing is done until `ralph resume`", repo), as_json)
+    control.pause(household(repo, config).store)
+    _tell_paused(True, type_commands("paused: nothing is done until `ralph resume`", repo), as_json)
 
 
 @click.command()
@@ -35,12 +33,12 @@ def resume(repo: Path, config: Path | None, as_json: bool) -> None:
     """Go on after `ralph pause`."""
     from ralph_mission.mission.operations import control
 
-    house = household(repo, config)
-    control.resume(house.store)
-    _tell(False, type_commands("resumed: the next cycle runs when it is due; now: ralph cycle --force", repo), as_json)
+    control.resume(household(repo, config).store)
+    line = "resumed: the next cycle runs when it is due; now: ralph cycle --force"
+    _tell_paused(False, type_commands(line, repo), as_json)
 
 
-def _tell(paused: bool, line: str, as_json: bool) -> None:
+def _tell_paused(paused: bool, line: str, as_json: bool) -> None:
     if as_json:
         print_json({"paused": paused})
     else:
@@ -48,10 +46,17 @@ def _tell(paused: bool, line: str, as_json: bool) -> None:
 
 
 @click.command()
+@click.option("--page", is_flag=True, help="The dashboard instead: everything known, as one markdown page.")
+@click.option("--output", type=FILE, metavar="FILE", help="Write the page there.")
 @at_repository
 @json_option
-def status(repo: Path, config: Path | None, as_json: bool) -> None:
-    """Show missions, free slots, spend, drift and who waits for whom; from memory alone."""
+def status(page: bool, output: Path | None, repo: Path, config: Path | None, as_json: bool) -> None:
+    """Show missions, free slots, spending and who waits for whom; from memory alone."""
+    if page or output:
+        if as_json:
+            raise click.UsageError("the page is markdown: leave --page or --json out")
+        _write_page(repo, config, output)
+        return
     from ralph_mission.adapters.report.status import facts, lines
     from ralph_mission.mission.report import waiting
 
@@ -67,11 +72,7 @@ def status(repo: Path, config: Path | None, as_json: bool) -> None:
         click.echo("\n".join(lines(known, partial(type_commands, repo=repo))))
 
 
-@click.command()
-@at_repository
-@click.option("--output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Instead of stdout.")
-def report(repo: Path, config: Path | None, output: Path | None) -> None:
-    """Write the dashboard: everything known about this repository, as one markdown page."""
+def _write_page(repo: Path, config: Path | None, output: Path | None) -> None:
     house = household(repo, config)
     recalled = recollection(house)
     page = house.ports.dashboard(recalled.memory, recalled.state)

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--repo", default=".", metavar="DIR", help="The repository.")
-@click.option("--config", metavar="FILE", help="Settings to use instead of ralph.yml.")
 @now_option
 @click.option(
     "--wait",
@@ -46,18 +44,19 @@ if TYPE_CHECKING:
     metavar="SECONDS",
     help=f"When a cycle is due within that many seconds (at most {LONGEST_WAIT}), wait until it is.",
 )
+@at_repository
 @json_option
-def due(repo: str, config: str | None, now: str | None, wait: int, as_json: bool) -> int:
+def due(now: str | None, wait: int, repo: Path, config: Path | None, as_json: bool) -> int:
     """Say whether a cycle is due: exit code 0 when it is, 10 when not."""
-    return answer(Plain(repo, config, now, as_json, wait))
+    return answer(Plain(str(repo), str(config) if config else None, now, as_json, wait))
 
 
 @click.command()
 @click.option("--review", is_flag=True, help="Wake the review of what ralph proposed, where GitHub does not.")
-@at_repository
 @now_option
+@at_repository
 @json_option
-def wake(repo: Path, config: Path | None, now: str | None, review: bool, as_json: bool) -> int:
+def wake(review: bool, now: str | None, repo: Path, config: Path | None, as_json: bool) -> int:
     """Wake the loop on GitHub when a cycle is due: exit code 0 when one is, 10 when not.
 
     Sends one dispatch for each due time, and the same again after 10 minutes while nothing has come of it.

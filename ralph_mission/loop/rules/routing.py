@@ -229,11 +229,11 @@ def _check(task: LoopTask) -> None:
 
 def _free(tasks: Sequence[LoopTask], task: LoopTask, dead: Callable[[str], bool]) -> LoopTask:
     if task.status == "pending":
-        raise UserError(f"task {task.id!r} {waits(tasks, task)}", "see what can be claimed: ralph task ready")
+        raise UserError(f"task {task.id!r} {waits(tasks, task)}", "see what can be claimed: ralph task list --ready")
     if task.status == "done":
-        raise UserError(f"task {task.id!r} is done", "see what can be claimed: ralph task ready")
+        raise UserError(f"task {task.id!r} is done", "see what can be claimed: ralph task list --ready")
     if task.status == "active" and not dead(task.owner):
-        mend = f"take another; if nobody works on it: ralph task fail {task.id}, then claim it"
+        mend = f"take another; if nobody works on it: ralph task done {task.id} --failed, then claim it"
         raise UserError(f"task {task.id!r} is claimed by {task.owner or 'somebody'}", mend)
     return task
 
@@ -244,7 +244,7 @@ def _give_task(tasks: Sequence[LoopTask], task: LoopTask, owner: str) -> tuple[T
         task.status == "failed"
         and _update_readiness(unfailed, {other.id for other in tasks if other.status == "done"}) == unfailed
     ):
-        raise UserError(f"task {task.id!r} {waits(tasks, unfailed)}", "see what can be claimed: ralph task ready")
+        raise UserError(f"task {task.id!r} {waits(tasks, unfailed)}", "see what can be claimed: ralph task list --ready")
     return _with(tasks, task._replace(status="active", owner=owner))
 
 

@@ -21,7 +21,7 @@ from ralph_mission.mission.model.ledger import Anchor
 from ralph_mission.mission.model.threads import Actor, BodyEdit, Branch, Issue, Pull, Pulse
 
 HOW = {
-    "show_pull": "pr diff {}",
+    "show_pull": "pr show {} --diff",
     "approve_pull": "pr approve {}",
     "show_issue": "issue show {}",
     "approve_issue": "issue label {} ralph:approved",
