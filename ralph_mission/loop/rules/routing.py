@@ -244,7 +244,8 @@ def _give_task(tasks: Sequence[LoopTask], task: LoopTask, owner: str) -> tuple[T
         task.status == "failed"
         and _update_readiness(unfailed, {other.id for other in tasks if other.status == "done"}) == unfailed
     ):
-        raise UserError(f"task {task.id!r} {waits(tasks, unfailed)}", "see what can be claimed: ralph task list --ready")
+        reason = f"task {task.id!r} {waits(tasks, unfailed)}"
+        raise UserError(reason, "see what can be claimed: ralph task list --ready")
     return _with(tasks, task._replace(status="active", owner=owner))
 
 
