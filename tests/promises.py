@@ -219,7 +219,7 @@ PROMISES = (
             "integration/test_hub_life.py::test_a_wrong_clock_refuses_no_yes_and_loses_no_label",
             "integration/test_hub_life.py::test_a_wrong_clock_brings_an_escalated_mission_back",
             "integration/test_after_a_death.py::test_a_clock_that_went_back_does_not_make_an_old_yes_new",
-            "cli/test_doctor_schedule.py::test_a_clock_that_was_ahead_silences_nothing",
+            "cli/doctor/test_checks.py::test_a_clock_that_was_ahead_silences_nothing",
         ),
         ("soak",),
     ),

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.loop.test_run_teams import AGREES, OBJECTS, PLANS, SAYS
 from tests.cli.loop_world import RALPH, World, until, world
-from tests.cli.test_run_teams import AGREES, OBJECTS, PLANS, SAYS
 from tests.helpers import cli
 
 pytestmark = pytest.mark.long  # takes ten seconds or more

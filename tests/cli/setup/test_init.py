@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from pathlib import Path
 
+import pytest
+
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.observers.commands.recipes import RECIPES
+from ralph_mission.cli.setup.workflow import ActionReference, action_of
 from ralph_mission.cli.setup_files import render_settings
 from ralph_mission.config.reading import load, read
 from ralph_mission.config.settings import Config
 from ralph_mission.mission.model.mission import Limits
-from tests.helpers import cli_here, git, make_repo
+from tests.cli.init_place import LOOP, PINNED, SHA, hosted, install, states, workflow
+from tests.helpers import cli_here, commit, git, make_repo
 
 
 def test_the_file_loads_without_warnings(tmp_path: Path) -> None:
@@ -111,3 +116,139 @@ def test_what_is_commented_out_shows_the_default() -> None:
     assert (config.schedule, config.memory, config.forge) == (Config().schedule, Config().memory, Config().forge)
     assert config.hands.fixers == Config().hands.fixers
     assert config.observers.code.markers == Config().observers.code.markers
+
+
+# --- `ralph init`: the action is named by a commit that somebody knows, and never by a name that nobody promised. ---
+
+
+def vcs(url: str, commit: str) -> str:
+    return json.dumps({"url": url, "vcs_info": {"vcs": "git", "commit_id": commit}})
+
+
+@pytest.mark.parametrize(
+    ("told", "action"),
+    [
+        (None, None),
+        ("{", None),
+        ('{"url": "https://files.example/x.zip", "archive_info": {}}', None),
+        ('{"url": "file:///no/such/folder", "dir_info": {"editable": true}}', None),
+        (vcs("https://git.example/x", SHA), None),
+        (vcs("https://github.com/a/b", "main"), None),
+        (vcs("https://github.com/a/b.git", SHA), ActionReference("a/b", SHA)),
+    ],
+)
+def test_the_action_is_the_commit_that_is_installed(
+    monkeypatch: pytest.MonkeyPatch, told: str | None, action: ActionReference | None
+) -> None:
+    install(monkeypatch, told)
+    assert action_of(None) == action
+
+
+# --- an editable installation, as `make run` makes one in a clone -----------------------
+
+
+@pytest.fixture
+def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A clone of the project's repository on GitHub, installed from there."""
+    repo = make_repo(tmp_path / "a clone", {"action.yml": "name: ralph\n"})
+    git(repo, "remote", "add", "origin", "https://github.com/mara/ralph_mission.git")
+    git(repo, "update-ref", "refs/remotes/origin/main", "HEAD")
+    install(monkeypatch, json.dumps({"url": repo.as_uri(), "dir_info": {"editable": True}}))
+    return repo
+
+
+def test_a_clone_runs_the_commit_that_its_remote_has(clone: Path) -> None:
+    assert action_of(None) == ActionReference("mara/ralph_mission", git(clone, "rev-parse", "HEAD"))
+
+
+def test_a_commit_that_was_never_pushed_is_named_to_nobody(clone: Path) -> None:
+    commit(clone, {"x": "1"})
+    assert action_of(None) is None
+
+
+def test_a_fork_that_has_the_commit_is_the_one_that_is_named(clone: Path) -> None:
+    pushed = commit(clone, {"x": "1"})
+    git(clone, "remote", "add", "fork", "git@github.com:joe/fork.git")
+    git(clone, "update-ref", "refs/remotes/fork/topic", pushed)
+    assert action_of(None) == ActionReference("joe/fork", pushed)
+
+
+def test_a_remote_elsewhere_names_nothing(clone: Path) -> None:
+    git(clone, "remote", "set-url", "origin", "https://git.example/mara/ralph_mission")
+    assert action_of(None) is None
+
+
+def test_a_repository_that_only_holds_a_copy_of_it_is_not_taken_for_it(
+    clone: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (clone / "vendor").mkdir()
+    install(monkeypatch, json.dumps({"url": (clone / "vendor").as_uri(), "dir_info": {"editable": True}}))
+    assert action_of(None) is None
+
+
+def test_a_repository_without_an_action_is_not_the_action(clone: Path) -> None:
+    git(clone, "update-ref", "refs/remotes/origin/main", commit(clone, {"action.yml": None}))
+    assert action_of(None) is None
+
+
+# --- when nobody knows ------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("unknown_commit")
+def test_without_a_known_commit_all_but_the_workflow_is_written_and_naming_it_is_to_do(tmp_path: Path) -> None:
+    repo = hosted(tmp_path)
+    told = cli_here("init", repo=repo)
+    assert told.code == 0
+    assert (repo / "ralph.yml").exists() and not (repo / LOOP).exists()
+    assert f"to do: {LOOP} is not written" in told.out
+    assert f"ralph init --repo {repo} --action OWNER/NAME@COMMIT" in told.out
+
+
+@pytest.mark.usefixtures("unknown_commit")
+def test_what_was_to_do_is_done_by_naming_the_commit(tmp_path: Path) -> None:
+    repo = hosted(tmp_path)
+    cli_here("init", repo=repo)
+    told = cli_here("init", "--action", PINNED, "--json", repo=repo)
+    assert states(told) == {"ralph.yml": "unchanged", "ralph-loop.yml": "new"}
+    assert workflow(repo)["jobs"]["cycle"]["steps"][0]["uses"] == PINNED
+
+
+@pytest.mark.usefixtures("unknown_commit")
+def test_a_commit_that_was_named_once_stays_named(tmp_path: Path) -> None:
+    repo = hosted(tmp_path)
+    cli_here("init", "--action", PINNED, repo=repo)
+    assert states(cli_here("init", "--runner", "gpu", "--force", "--json", repo=repo))["ralph-loop.yml"] == "replaced"
+    (job,) = workflow(repo)["jobs"].values()
+    assert (job["steps"][0]["uses"], job["runs-on"]) == (PINNED, "gpu")
+
+
+@pytest.mark.usefixtures("unknown_commit")
+def test_a_step_of_somebody_else_is_never_taken_for_the_action(tmp_path: Path) -> None:
+    repo = hosted(tmp_path)
+    (repo / LOOP).parent.mkdir(parents=True)
+    (repo / LOOP).write_text(f"on: push\njobs: {{}}\n      - uses: actions/checkout@{SHA}\n")
+    assert "is not written" in cli_here("init", repo=repo).out
+
+
+@pytest.mark.usefixtures("unknown_commit")
+def test_units_are_written_without_a_known_commit(tmp_path: Path) -> None:
+    repo = hosted(tmp_path)
+    assert "ralph-wake@.timer" in states(cli_here("init", "--wake", "timer", "--json", repo=repo))
+    assert not (repo / LOOP).exists()
+
+
+@pytest.mark.parametrize("ref", ["v0.1.0", "main", SHA[:12]])
+def test_a_name_that_may_move_is_refused_with_the_way_to_its_commit(tmp_path: Path, ref: str) -> None:
+    repo = hosted(tmp_path)
+    told = cli_here("init", "--action", f"mara/ralph_mission@{ref}", repo=repo)
+    assert told.code == 2
+    assert f"git ls-remote https://github.com/mara/ralph_mission {ref} '{ref}^{{}}'" in told.err
+    assert git(repo, "status", "--porcelain") == ""
+
+
+@pytest.mark.usefixtures("known_commit")
+def test_nothing_that_is_used_can_move(tmp_path: Path) -> None:
+    repo = hosted(tmp_path)
+    cli_here("init", repo=repo)
+    jobs = workflow(repo)["jobs"].values()
+    assert {step["uses"] for job in jobs for step in job["steps"]} == {PINNED}

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.init_place import states
-from tests.cli.test_init_units import sections
+from tests.cli.setup.test_workflow import sections
 from tests.helpers import Result, cli_here, make_repo
 from tests.postgres_server import Server, Unavailable, running
 

@@ -1,7 +1,8 @@
-"""`ralph task` as agents and people call it."""
+"""`ralph emit`: the one event that ends a session."""
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -9,15 +10,101 @@ from typing import Any
 
 import pytest
 
+from ralph_mission.adapters.storage.loop import events, state
+from ralph_mission.adapters.storage.loop.inbox import Guide
 from ralph_mission.adapters.storage.loop.tasks import Tasks
+from tests.adapters.storage.loop.test_verdicts import RUN
 from tests.helpers import Result, cli_here, git, make_repo
-
-HEAVY = ("pydantic", "rich", "yaml", "mcp", "ralph_mission.config", "ralph_mission.app")
 
 
 @pytest.fixture
 def repo(tmp_path: Path) -> Path:
     return make_repo(tmp_path / "repo")
+
+
+def test_an_event_carries_its_hat_and_iteration(repo: Path) -> None:
+    env = {"RALPH_HAT": "builder", "RALPH_ITERATION": "4"}
+    result = cli_here("emit", "build.complete", "two files", "--json", repo=repo, env=env)
+    assert result.code == 0
+    assert result.json == {"topic": "build.complete", "payload": "two files", "hat": "builder", "iteration": 4}
+    (event,) = events.read_events(repo / ".ralph")
+    assert (event.topic, event.payload, event.hat, event.iteration) == ("build.complete", "two files", "builder", 4)
+    assert event.at is not None
+
+
+def test_a_payload_that_has_to_be_json_is_checked(repo: Path) -> None:
+    assert cli_here("emit", "review.verdict", '{"issues":[]}', "--json-payload", repo=repo).code == 0
+    result = cli_here("emit", "review.verdict", "{issues}", "--json-payload", repo=repo)
+    assert result.code == 64
+    assert "not JSON" in result.err
+    assert [event.payload for event in events.read_events(repo / ".ralph")] == ['{"issues": []}']
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "Missing argument 'TOPIC'"),
+        (("two words",), "no topic"),
+        (("",), "no topic"),
+        (("a\nb",), "no topic"),
+        (("x" * 101,), "no topic"),
+        (("a.b", "payload", "more"), "unexpected extra argument"),
+        (("a.b", "x" * 100_001), "too long"),
+        (("a.b", "--nope"), "--nope"),
+    ],
+)
+def test_wrong_usage_ends_with_64(repo: Path, arguments: tuple[str, ...], message: str) -> None:
+    result = cli_here("emit", *arguments, repo=repo)
+    assert (result.code, result.out) == (64, "")
+    assert message in result.err
+    assert events.read_events(repo / ".ralph") == ()
+
+
+def test_an_event_without_a_loop_waits_for_one(repo: Path) -> None:
+    cli_here("emit", "loop.note", repo=repo, env={"RALPH_ITERATION": "many"})
+    (event,) = events.read_events(repo / ".ralph")
+    assert (event.payload, event.hat, event.iteration) == ("", "", 0)
+
+
+# --- `ralph guidance`: a person steers from wherever they are. ---
+
+
+@pytest.mark.parametrize("words", [("Wrap the existing code",), ("Wrap", "the", "existing", "code")])
+def test_words_wait_for_the_next_session(repo: Path, words: tuple[str, ...]) -> None:
+    result = cli_here("guidance", *words, "--json", repo=repo)
+    assert result.code == 0
+    (said,) = Guide(repo / ".ralph").pending()
+    assert (said.id, said.text) == (result.json["id"], "Wrap the existing code")
+
+
+def test_the_list_tells_what_was_given(repo: Path) -> None:
+    assert cli_here("guidance", "--list", repo=repo).out == "No guidance.\n"
+    cli_here("guidance", "First", repo=repo)
+    cli_here("guidance", "Second", repo=repo)
+    guide = Guide(repo / ".ralph")
+    guide.acknowledge([guide.pending()[0].id])
+    listed = cli_here("guidance", "--list", "--json", repo=repo).json["guidance"]
+    assert [(one["text"], one["given"]) for one in listed] == [("First", True), ("Second", False)]
+    first, second = cli_here("guidance", "--list", repo=repo).out.splitlines()
+    assert "given" in first
+    assert "waiting" in second
+
+
+@pytest.mark.parametrize("arguments", [(), ("words", "--list"), ("--nope",)])
+def test_wrong_usage_ends_with_64_tasks_guidance(repo: Path, arguments: tuple[str, ...]) -> None:
+    result = cli_here("guidance", *arguments, repo=repo)
+    assert (result.code, result.out) == (64, "")
+    assert result.err.startswith("error: ")
+
+
+def test_no_words_are_no_guidance(repo: Path) -> None:
+    assert cli_here("guidance", "  ", repo=repo).code == 1
+    assert Guide(repo / ".ralph").all() == ()
+
+
+# --- `ralph task` as agents and people call it. ---
+
+HEAVY = ("pydantic", "rich", "yaml", "mcp", "ralph_mission.config", "ralph_mission.app")
 
 
 def _task(repo: Path, *arguments: str, **env: str) -> Result:
@@ -155,3 +242,23 @@ def test_help_is_there_for_each_verb() -> None:
         result = cli_here("task", verb, "--help")
         assert result.code == 0
         assert "Usage: ralph task" in result.out
+
+
+# --- `ralph verdict`, as a person types it. ---
+
+
+def test_a_verdict_is_kept_and_the_next_threshold_knows_it(tmp_path: Path) -> None:
+    repo = make_repo(tmp_path / "shop", {"a.txt": "a\n"})
+    state.save(repo, RUN)
+    done = cli_here("verdict", "accept", "--json", repo=repo)
+    assert (done.code, json.loads(done.out)) == (
+        0,
+        {"run": RUN.run_id, "kind": "refactor", "left": 1, "accepted": True},
+    )
+    assert json.loads((repo / ".ralph/loop/verdicts.jsonl").read_text())["left"] == 1
+
+
+def test_a_verdict_on_no_run_is_wrong_usage_of_a_loop_command(tmp_path: Path) -> None:
+    repo = make_repo(tmp_path / "shop", {"a.txt": "a\n"})
+    done = cli_here("verdict", "reject", repo=repo)
+    assert done.code == 64 and "no run" in done.err

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import shutil
+import sys
+import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ralph_mission.loop import simulation
-from tests.cli.loop_world import World, world
+from tests.cli import loop_world
+from tests.cli.loop_world import ONE_STORY, World, until, world
 from tests.helpers import cli_here, git
 from tests.integration.isolation_attacks import level_or_skip, place
 
@@ -188,3 +193,181 @@ def test_a_check_at_bwrap_has_nobody_to_talk_to(here: World) -> None:
     listed = "grep -c : /proc/net/dev > .ralph/interfaces"
     run(here, "echo x > x", *ONE, "--verify", listed, env={"ANTHROPIC_API_KEY": "of-nobody"})
     assert (here.clone / ".ralph/interfaces").read_text() == "1\n"
+
+
+# --- What a session did that it was not allowed to, as a process: it is gone afterwards, and the report says so. ---
+
+SETTINGS = """
+hats:
+  builder: {triggers: [loop.start], publishes: [LOOP_COMPLETE], write_allowed: ['src/**']}
+"""
+FILES = {"ralph.yml": SETTINGS, "README.md": "# Shop\n", "kept.txt": "kept\n", "moved.txt": "one\ntwo\nthree\n",
+         "linked.txt": "a file\n", "src/a.py": "x = 1\n"}  # fmt: skip  # one table
+DONE = """print('<event topic="LOOP_COMPLETE">done</event>')"""
+WAYS = f"""
+path = pathlib.Path
+path("src/a.py").write_text("x = 2\\n")
+path("committed.txt").write_text("x")
+subprocess.run(["git", "mv", "moved.txt", "renamed.txt"], check=True)
+commit("Sneaked in")
+path("README.md").write_text("# Mine\\n")
+path("untracked.txt").write_text("x")
+path("kept.txt").unlink()
+path("linked.txt").unlink()
+path("linked.txt").symlink_to("/etc/hostname")
+path(".git/hooks/post-commit").parent.mkdir(exist_ok=True)
+path(".git/hooks/post-commit").write_text("#!/bin/sh\\ntouch hooked\\n")
+path(".git/hooks/post-commit").chmod(0o755)
+subprocess.run(["git", "config", "core.pager", "touch paged"], check=True)
+{DONE}
+"""
+
+
+def test_eight_ways_to_leave_the_globs_are_gone_afterwards_and_in_the_report(tmp_path: Path) -> None:
+    shop = world(tmp_path, FILES)
+    done = shop.run("build it", *shop.agent(WAYS))
+    assert (done.code, done.json["sessions"]) == (0, 1), done.err
+    told = {undone["path"]: undone["why"] for undone in done.json["reverted"]}
+    files = {"committed.txt", "README.md", "untracked.txt", "kept.txt", "moved.txt", "renamed.txt", "linked.txt"}
+    assert set(told) == files
+    assert {told[path] for path in files} == {"builder may write src/** only"}
+    assert {path: (shop.repo / path).read_text() for path in FILES} == {**FILES, "src/a.py": "x = 2\n"}
+    assert not (shop.repo / "linked.txt").is_symlink()
+    assert sorted(os.listdir(shop.repo)) == sorted([".git", ".ralph", *{path.split("/")[0] for path in FILES}])
+    assert git(shop.repo, "diff", "--name-only", "main~1", "main") == "src/a.py"
+    assert git(shop.repo, "status", "--porcelain") == ""
+    assert not (shop.repo / ".git/hooks/post-commit").exists()
+    assert "paged" not in (shop.repo / ".git/config").read_text()
+
+
+COMMANDS = {
+    "git push -f": "`git push -f`",
+    "sh -c 'git push --force-with-lease'": "`git push --force-with-lease`",
+    "env git push origin +main": "`git push origin +main`",
+    'bash -lc "git push --force"': "`git push --force`",
+    "rm -r -f /": "`rm -r -f /`",
+}
+"""What an agent runs, and what the report calls it."""
+
+
+def test_commands_that_are_denied_are_refused_in_any_spelling_and_in_the_report(tmp_path: Path) -> None:
+    shop = world(tmp_path)
+    git(shop.repo, "remote", "add", "origin", str(tmp_path / "nowhere.git"))
+    harmless = tmp_path / "bin/rm"  # the one that is found where nothing stands before it
+    harmless.parent.mkdir()
+    harmless.write_text("#!/bin/sh\nexit 0\n")
+    harmless.chmod(0o755)
+    agent = shop.agent(
+        f"codes = [subprocess.run(command, shell=True).returncode for command in {list(COMMANDS)!r}]\n"
+        "(here / 'codes').write_text(json.dumps(codes))\nprint('LOOP_COMPLETE')"
+    )
+    done = shop.run("build it", *agent, env={"PATH": f"{harmless.parent}{os.pathsep}{os.environ['PATH']}"})
+    assert done.code == 0, done.err
+    refused = [(row["session"], row["why"].partition(" is denied by ")[0]) for row in done.json["refused"]]
+    assert refused == [(1, why) for why in COMMANDS.values()]
+    assert 0 not in json.loads((shop.aside / "codes").read_text())
+
+
+# --- run killed ---
+
+STORIES = 5
+TAKES = 0.6  # seconds of a session and of the engine around it, or so: the moment is anywhere in there
+NOTES = "story = todo()[0]\nwith (here / 'given').open('a') as file:\n    file.write(f'{story}\\n')\n"
+SEEDS = [*range(2), *(pytest.param(seed, marks=pytest.mark.crash) for seed in range(2, 12))]  # the whole takes long
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_kill_at_any_moment_and_nothing_is_redone(tmp_path: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    shop = world(tmp_path)
+    shop.stories(STORIES)
+    asked = ["--prd", "--preset", "fresh", *shop.agent(NOTES + ONE_STORY)]
+    process = shop.start(*asked)
+    session = chance.randint(1, STORIES)
+    until(lambda: len(shop.calls) >= session)
+    time.sleep(chance.uniform(0, TAKES))  # nothing to wait for: any moment will do
+    shop.end(process)
+    passed, before = committed(shop), len(given(shop))
+    done = shop.run("--continue", *asked)
+    assert (done.code, done.json["ending"]) == (0, "complete"), done.err
+    noted = (shop.repo / "progress.txt").read_text().count("- Passed in session")
+    assert done.json["sessions"] == noted, done.err
+    assert noted in (STORIES, STORIES - 1)  # killed between a commit and its note: the story is done all the same
+    assert shop.messages() == [f"feat: US-00{number} - Part {number}" for number in range(STORIES, 0, -1)] + ["Start"]
+    assert not set(given(shop)[before:]) & set(passed)
+    assert len(shop.calls) <= STORIES + 1
+
+
+DIES = """
+import os, sys
+from ralph_mission.cli.main import main
+from ralph_mission.adapters.git.git import Git
+move = Git.move_ref
+def die(*given, **named):
+    {after} and move(*given, **named)
+    os.kill(os.getpid(), 9)
+Git.move_ref = die
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.long  # five seconds
+def test_a_story_counts_when_its_own_commit_landed_whatever_a_person_commits_since(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: bool
+) -> None:
+    shop = world(tmp_path)
+    shop.stories(2)
+    asked = ["--prd", "--preset", "fresh", *shop.agent(ONE_STORY)]
+    with monkeypatch.context() as patched:
+        patched.setattr(loop_world, "RALPH", [sys.executable, "-c", DIES.format(after=after)])
+        assert shop.start(*asked).wait() == -9
+    git(shop.repo, "commit", "--quiet", "--allow-empty", "--message", "A person's")
+    done = shop.run("--continue", *asked)
+    assert (done.code, done.json["ending"]) == (0, "complete"), done.err
+    wanted = ["feat: US-002 - Part 2", "A person's", "feat: US-001 - Part 1", "Start"]
+    redone = ["feat: US-002 - Part 2", "feat: US-001 - Part 1", "A person's", "Start"]
+    assert shop.messages() == (wanted if after else redone)
+
+
+def given(shop: World) -> list[str]:
+    """The story of each session, in order."""
+    path = shop.aside / "given"
+    return path.read_text().split() if path.exists() else []
+
+
+def committed(shop: World) -> list[str]:
+    """The stories that have their commit."""
+    return [message.split()[1] for message in shop.messages() if message.startswith("feat: ")]
+
+
+def test_what_a_killed_run_left_running_is_ended_by_the_next(tmp_path: Path) -> None:
+    shop = world(tmp_path)
+    shop.stories(1)
+    pid = shop.aside / "pid"
+    lingers = f"import time\npathlib.Path({str(pid)!r}).write_text(str(os.getpid()))\ntime.sleep(600)\n"
+    process = shop.start("--prd", "--preset", "fresh", *shop.agent(lingers))
+    until(pid.exists)
+    process.kill()
+    process.communicate()
+    agent = Path("/proc") / pid.read_text()
+    assert agent.exists()
+    done = shop.run("--continue", "--prd", "--preset", "fresh", *shop.agent(ONE_STORY))
+    assert done.code == 0, done.err
+    until(lambda: not agent.exists())  # whoever collects the dead may take a moment
+
+
+@pytest.mark.parametrize("leaves", ["pathlib.Path('prd.json').write_text('')", "os.unlink('prd.json')"])
+@pytest.mark.long  # six seconds
+def test_a_kill_in_the_middle_of_a_write_of_the_stories_loses_none(tmp_path: Path, leaves: str) -> None:
+    shop = world(tmp_path)
+    shop.stories(3)
+    halfway = shop.aside / "halfway"
+    dies = f"if call == 2:\n    {leaves}\n    pathlib.Path({str(halfway)!r}).touch()\n    time.sleep(600)\n"
+    asked = ["--prd", "--preset", "fresh", *shop.agent(dies + ONE_STORY)]
+    process = shop.start(*asked)
+    until(halfway.exists)
+    shop.end(process)
+    done = shop.run("--continue", *asked)
+    assert (done.code, shop.passing()) == (0, ["US-001", "US-002", "US-003"]), done.err
+    assert "prd.json" in (shop.aside / "prompt-3").read_text()
