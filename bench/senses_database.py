@@ -18,7 +18,8 @@ import psycopg
 
 from ralph_mission.adapters.database import sql
 from ralph_mission.adapters.database.address import read
-from ralph_mission.adapters.database.opening import Backend, Schema, open_database
+from ralph_mission.adapters.database.opening import Backend, open_database
+from ralph_mission.adapters.database.prisma.schema import parse
 from ralph_mission.adapters.database.queries import Database
 from ralph_mission.adapters.database.sessions import stream_rows
 from ralph_mission.adapters.git.git import Git
@@ -191,7 +192,7 @@ def asking(server: Server, rows: int, backend: Backend, folder: Path) -> Iterato
         stack.enter_context(mock.patch.dict(os.environ))
         if backend == "prisma":
             told = environment(folder)
-        schema, address = Schema.of(FILES, "prisma/schema.prisma"), read(server.url(user="reader"), "DATABASE_URL")
+        schema, address = parse(FILES, "prisma/schema.prisma"), read(server.url(user="reader"), "DATABASE_URL")
         database = stack.enter_context(open_database(backend, address, schema, told))
         bench = Bench(server, rows, backend, database)
         if backend == "sqlalchemy":

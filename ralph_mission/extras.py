@@ -13,7 +13,7 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
     "database": ("sqlalchemy", "psycopg"),
     "llm": ("pydantic_ai",),
     "mcp": ("mcp",),
-    "prisma": ("prisma", "sqlalchemy"),
+    "prisma": ("prisma", "sqlalchemy", "psycopg"),
     "web": ("feedparser", "protego", "selectolax"),
     "x": ("tweepy", "twitter_text"),
 }

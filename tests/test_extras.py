@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from ralph_mission.adapters.database.address import Address
-from ralph_mission.adapters.database.opening import Schema, open_database
+from ralph_mission.adapters.database.opening import open_database
+from ralph_mission.adapters.database.prisma.schema import parse
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.observers.social.networks import XReader
 from ralph_mission.adapters.observers.social.settings import SocialSettings as Social
@@ -38,7 +39,7 @@ SEARCH = "observers: {web: [{name: a, kind: search, query: moon}]}\n"
 
 
 def _open(backend: str) -> None:
-    schema = Schema.of({"schema.prisma": "model A {\n  id Int @id\n}\n"}, "schema.prisma")
+    schema = parse({"schema.prisma": "model A {\n  id Int @id\n}\n"}, "schema.prisma")
     with open_database(
         "prisma" if backend == "prisma" else "sqlalchemy", Address("sqlite", path=Path("a.db")), schema, {}
     ):

@@ -38,6 +38,8 @@ KINDS: Sequence[tuple[type | tuple[type, ...], Type]] = (
     ((sa.LargeBinary, pg.BYTEA), "bytes"),
 )
 """The first that fits; what is none of them is `other`, and cannot be told."""
+NATIVE = (sa.Enum, sa.Float, sa.Double, sa.Uuid, pg.INET, pg.CIDR, pg.MACADDR, pg.CITEXT)
+"""Of these a text has to become one before it is compared with them."""
 Place = tuple[str | None, str]
 
 
@@ -68,7 +70,7 @@ def add_columns(inspector: Inspector, catalog: Catalog, places: Collection[str])
         names = [shape.table for shape in bare if (shape.schema or None) == schema]
         read = inspector.get_multi_columns(schema=schema, filter_names=names, kind=ObjectKind.ANY)
         for (_, table), ones in read.items():
-            columns[f"{schema}.{table}" if schema else table] = tuple(map(_column, ones))
+            columns[f"{schema}.{table}" if schema else table] = tuple(_column(one, inspector.dialect) for one in ones)
     return replace(
         catalog, shapes=tuple(replace(one, columns=columns.get(one.place, one.columns)) for one in catalog.shapes)
     )
@@ -130,14 +132,21 @@ def _place(place: Place) -> str:
     return f"{place[0]}.{place[1]}" if place[0] else place[1]
 
 
-def _column(read: ReflectedColumn) -> Column:
+def _column(read: ReflectedColumn, dialect: sa.Dialect) -> Column:
     kind: Any = read["type"]
     if isinstance(kind, pg.DOMAIN):
         kind = kind.data_type
     many = isinstance(kind, sa.ARRAY)
     kind = kind.item_type if many else kind
     values = tuple((value, value) for value in getattr(kind, "enums", None) or ())
-    return Column(read["name"], read["name"], _type(kind), read.get("nullable", True), many, values=values)
+    nullable, native = read.get("nullable", True), _native(kind, dialect)
+    return Column(read["name"], read["name"], _type(kind), nullable, many, values=values, native=native)
+
+
+def _native(kind: Any, dialect: sa.Dialect) -> str:
+    if isinstance(kind, sa.CHAR):
+        return "bpchar"  # which has no length; without one, CHAR is a single letter
+    return dialect.type_compiler_instance.process(kind) if isinstance(kind, NATIVE) else ""
 
 
 def _type(kind: Any) -> Type:

@@ -23,7 +23,7 @@ def cell(raw: Any, column: Column) -> Value:
         return None
     match column.type:
         case "bool":
-            return bool(raw)
+            return bool(raw) and raw != "false"
         case "int" | "decimal" | "float":
             return _number(raw, column.type)
         case "time":

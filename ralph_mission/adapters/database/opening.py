@@ -4,36 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import field
 from typing import Literal
 
 from ralph_mission.adapters.database.address import Address
-from ralph_mission.adapters.database.prisma.schema import parse
 from ralph_mission.adapters.database.queries import Database
 from ralph_mission.adapters.database.shapes import Catalog
 from ralph_mission.errors import UserError
 from ralph_mission.extras import require_extra
-from ralph_mission.values import dataclass
 
 Backend = Literal["sqlalchemy", "prisma"]
 
 
-@dataclass(frozen=True, slots=True)
-class Schema:
-    """A Prisma schema: its texts by the names of files, and what they say."""
-
-    files: Mapping[str, str] = field(repr=False)
-    catalog: Catalog
-
-    @classmethod
-    def of(cls, files: Mapping[str, str], origin: str) -> Schema:
-        """Raises UserError as `parse` does."""
-        return cls(files, parse(files, origin))
-
-
 @contextmanager
 def open_database(
-    backend: Backend, address: Address, schema: Schema | None, environment: Mapping[str, str]
+    backend: Backend, address: Address, schema: Catalog | None, environment: Mapping[str, str]
 ) -> Iterator[Database]:
     """A database, closed at the end. Raises UserError."""
     if backend == "prisma":
@@ -42,11 +26,11 @@ def open_database(
         require_extra("prisma", "the backend prisma needs")
         from ralph_mission.adapters.database.prisma import client
 
-        with client.open_prisma(address, schema.files, schema.catalog, environment) as database:
+        with client.open_prisma(address, schema, environment) as database:
             yield database
     else:
         require_extra("database", "watching a database needs")
         from ralph_mission.adapters.database import sql
 
-        with sql.open_sql(address, schema.catalog if schema else None) as database:
+        with sql.open_sql(address, schema) as database:
             yield database

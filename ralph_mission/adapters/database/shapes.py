@@ -23,7 +23,10 @@ ALIKE = (
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """`name` is what people call it, `column` what the database does. `values` are an enum's: (name, in database)."""
+    """`name` is what people call it, `column` what the database does. `values` are an enum's: (name, in database).
+
+    `native` is the database's name of a type that a text does not become by itself, where it was reflected.
+    """
 
     name: str
     column: str
@@ -32,6 +35,7 @@ class Column:
     many: bool = False  # an array
     unique: bool = False
     values: tuple[tuple[str, str], ...] = ()
+    native: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -15,7 +15,7 @@ from ralph_mission.adapters.database.cells import cell
 from ralph_mission.adapters.database.queries import Interest, Query, Row, Value
 from ralph_mission.adapters.database.sessions import Caps, engine, reading, stream_rows
 from ralph_mission.adapters.database.shapes import Catalog, Column, Shape, drift, shapes_reached
-from ralph_mission.adapters.database.statements import Dialect, shape_of, statement
+from ralph_mission.adapters.database.statements import Dialect, build_select, shape_of
 from ralph_mission.errors import UserError
 
 
@@ -70,7 +70,7 @@ class SqlDatabase:
         """See `queries.Database`."""
         if interest.sql:
             return self._described(interest)
-        actual = self._reflected(interest)
+        actual = self._reflect(interest)
         if self.schema is None:
             return actual
         wanted = replace(self.schema, shapes=shapes_reached(self.schema, interest.source, interest.paths))
@@ -82,7 +82,7 @@ class SqlDatabase:
         """See `queries.Database`."""
         if self.schema is None:
             return ()
-        actual = self._reflected(*(Interest(shape.name) for shape in self.schema.shapes))
+        actual = self._reflect(*(Interest(shape.name) for shape in self.schema.shapes))
         return tuple(drift(self.schema, actual))
 
     def writable(self, interest: Interest) -> tuple[str, ...]:
@@ -92,20 +92,34 @@ class SqlDatabase:
 
     def rows(self, query: Query) -> Sequence[Row]:
         """See `queries.Database`."""
-        catalog = self._catalog(query.source)
-        what = f"table {catalog.shape(query.source).place}" if query.source not in self._own else query.source
-        columns = [_column(catalog, query, name) for name in query.fields]
-        names = [*query.fields, *(one.name for one in query.aggregates)]
-        columns += [_count_column(catalog, query, place) for place in range(len(query.aggregates))]
+        catalog, what = self._catalog(query.source), self.describe_source(query)
+        selected = build_select(query, catalog, Dialect(self.address.kind, self.address.schema))
         with reading(self.connected, self.caps, what) as connection:
-            found = self._streamed(connection, statement(query, catalog, self._dialect), what)
-            return [dict(zip(names, _cells(row, columns, what), strict=True)) for row in found]
+            return read_rows(query, catalog, self._stream(connection, selected, what), what)
+
+    def describe_source(self, query: Query) -> str:
+        """What is asked, in our words."""
+        own = query.source in self._own
+        return query.source if own else f"table {self._catalog(query.source).shape(query.source).place}"
+
+    def text_dialect(self) -> Dialect:
+        """For a driver that is to carry nothing but text."""
+        usual = self.address.schema or self.connected.dialect.default_schema_name or ""
+        return Dialect(self.address.kind, usual, self._native_type)
+
+    def _native_type(self, shape: Shape, column: Column) -> str:
+        found = self._actual_column(shape, column)
+        if found is None:
+            self._reflect(Interest(shape.name))
+            found = self._actual_column(shape, column)
+        return found.native if found else ""
+
+    def _actual_column(self, shape: Shape, column: Column) -> Column | None:
+        known = self._actual.shapes if self._actual else ()
+        there = [one for one in known if shape.place in (one.place, one.table)]
+        return there[-1].column(column.column) if there else None
 
     # --- what is there ----------------------------------------------------------------
-
-    @property
-    def _dialect(self) -> Dialect:
-        return Dialect(self.address.kind, self.address.schema)
 
     def _catalog(self, source: str) -> Catalog:
         own = self._own.get(source)
@@ -113,7 +127,7 @@ class SqlDatabase:
         assert known is not None, "described before it is asked"
         return known
 
-    def _reflected(self, *interests: Interest) -> Catalog:
+    def _reflect(self, *interests: Interest) -> Catalog:
         with reading(self.connected, self.caps, "its tables") as connection:
             inspector = sa.inspect(connection)
             if self._actual is None:
@@ -145,7 +159,7 @@ class SqlDatabase:
 
     # --- rows -------------------------------------------------------------------------
 
-    def _streamed(self, connection: sa.Connection, asked: sa.Select[Any], what: str) -> Iterator[Sequence[Any]]:
+    def _stream(self, connection: sa.Connection, asked: sa.Select[Any], what: str) -> Iterator[Sequence[Any]]:
         """Row by row, as long as they are not too much to carry."""
         size = 0
         for row in stream_rows(connection, asked):
@@ -154,6 +168,14 @@ class SqlDatabase:
                 most = f"{self.caps.bytes // 1_000_000} MB"
                 raise UserError(f"{what} answered with more than {most}", "tell fewer or shorter fields")
             yield row
+
+
+def read_rows(query: Query, catalog: Catalog, found: Iterable[Sequence[Any]], what: str) -> list[Row]:
+    """Rows as a driver gave them, in the order of `build_select`. Raises UserError for a cell of another type."""
+    columns = [_column(catalog, query, name) for name in query.fields]
+    columns += [_count_column(catalog, query, place) for place in range(len(query.aggregates))]
+    names = [*query.fields, *(one.name for one in query.aggregates)]
+    return [dict(zip(names, _cells(row, columns, what), strict=True)) for row in found]
 
 
 def _cells(row: Sequence[Any], columns: Sequence[Column], what: str) -> Iterator[Value]:

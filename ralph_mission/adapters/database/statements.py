@@ -5,7 +5,7 @@ An owner's own query as a table: what its answer's columns are.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field, replace
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -35,15 +35,20 @@ COMPARING = (">", ">=", "<", "<=")
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """`schema` is where tables are that name none."""
+    """`schema` is where tables are that name none.
+
+    With `native_type`, every value goes and comes as text, so that no driver between can change one: it says what
+    the database calls the type of a column.
+    """
 
     name: str = "postgresql"
     schema: str = ""
+    native_type: Callable[[Shape, Column], str] | None = None
 
 
-def statement(query: Query, catalog: Catalog, dialect: Dialect) -> sql.Select[Any]:
+def build_select(query: Query, catalog: Catalog, dialect: Dialect) -> sql.Select[Any]:
     """Its columns are the query's fields and aggregates, in their order."""
-    return _SelectWriter(catalog, dialect, catalog.shape(query.source), query).written()
+    return _SelectWriter(catalog, dialect, catalog.shape(query.source), query).build()
 
 
 def wrap_own_query(text: str, limit: int) -> sql.Select[Any]:
@@ -66,31 +71,31 @@ class _SelectWriter:
     joined: dict[tuple[str, ...], tuple[Shape, sql.FromClause]] = field(default_factory=dict)
     source: sql.FromClause = field(init=False)
 
-    def written(self) -> sql.Select[Any]:
+    def build(self) -> sql.Select[Any]:
         self.source = base = self._table(self.shape).alias()
         self.joined[()] = (self.shape, base)
-        told = [self._told(name).label(f"c{place}") for place, name in enumerate(self.query.fields)]
-        made = [self._made(one, base).label(f"m{place}") for place, one in enumerate(self.query.aggregates)]
-        where = [self._holds(self.shape, base, one) for one in self.query.where]
+        fields = [self._field(name).label(f"c{place}") for place, name in enumerate(self.query.fields)]
+        numbers = [self._number(one, base).label(f"m{place}") for place, one in enumerate(self.query.aggregates)]
+        where = [self._condition(self.shape, base, one) for one in self.query.where]
         order = [self._key(base, one).label(f"o{place}") for place, one in enumerate(self.query.order)]
         if self.query.first_of:
-            return self._firsts(base, [*told, *made], where, order)
-        found = sa.select(*told, *made).select_from(self.source).where(*where)
+            return self._first_rows(base, [*fields, *numbers], where, order)
+        found = sa.select(*map(self._sent, [*fields, *numbers])).select_from(self.source).where(*where)
         return found.order_by(*self._ordered(order)).limit(self.query.limit)
 
-    def _firsts(
+    def _first_rows(
         self,
         base: sql.FromClause,
-        told: list[sql.Label[Any]],
+        wanted: list[sql.Label[Any]],
         where: Iterable[Expression],
         order: list[sql.Label[Any]],
     ) -> sql.Select[Any]:
         """The first row of each group; a partition takes nulls for equal, as groups do."""
         group = self._raw(self.shape, base, self.query.first_of)
         rank = sa.func.row_number().over(partition_by=group, order_by=self._ordered(one.element for one in order))
-        narrowed = (*where, *self._candidates(base))
-        rows = sa.select(*told, *order, rank.label("place")).select_from(self.source).where(*narrowed).subquery()
-        outer = [rows.c[one.key] for one in told]
+        narrower = (*where, *self._candidates(base))
+        rows = sa.select(*wanted, *order, rank.label("place")).select_from(self.source).where(*narrower).subquery()
+        outer = [self._sent(rows.c[one.key].label(one.key)) for one in wanted]
         return (
             sa.select(*outer)
             .where(rows.c.place == 1)
@@ -107,8 +112,11 @@ class _SelectWriter:
             again = self._table(self.shape).alias()
             key, group = self._key(again, first), self._raw(self.shape, again, self.query.first_of)
             begins = sa.func.max(key) if first.descending else sa.func.min(key)
-            where = [self._holds(self.shape, again, one) for one in self.query.where]
+            where = [self._condition(self.shape, again, one) for one in self.query.where]
             yield self._key(base, first).in_(sa.select(begins).select_from(again).where(*where).group_by(group))
+
+    def _sent(self, value: sql.Label[Any]) -> Expression:
+        return sa.cast(value.element, sa.Text).label(value.key) if self.dialect.native_type else value
 
     # --- columns ----------------------------------------------------------------------
 
@@ -118,18 +126,18 @@ class _SelectWriter:
             return sa.text(_own(shape.sql)).columns(*columns).subquery()
         return sa.table(shape.table, *columns, schema=shape.schema or self.dialect.schema or None)
 
-    def _told(self, path: str) -> Expression:
+    def _field(self, path: str) -> Expression:
         """A field as it is sent: nothing longer than anybody looks at."""
         *relations, name = path.split(".")
-        shape, source = self._reached(tuple(relations))
+        shape, source = self._join(tuple(relations))
         column, raw = _column(shape, name), self._raw(shape, source, name)
         if column.type not in ("text", "json") or column.many:
             return raw
         return sa.func.substr(sa.cast(raw, sa.Text), 1, LONGEST if column.type == "text" else 25 * LONGEST)
 
-    def _reached(self, path: tuple[str, ...]) -> tuple[Shape, sql.FromClause]:
+    def _join(self, path: tuple[str, ...]) -> tuple[Shape, sql.FromClause]:
         if path not in self.joined:
-            near, source = self._reached(path[:-1])
+            near, source = self._join(path[:-1])
             relation = _relation(near, path[-1])
             far = self.catalog.shape(relation.target)
             table = self._table(far).alias()
@@ -157,15 +165,15 @@ class _SelectWriter:
 
     # --- conditions -------------------------------------------------------------------
 
-    def _holds(self, shape: Shape, source: sql.FromClause, one: Filter) -> Expression:
+    def _condition(self, shape: Shape, source: sql.FromClause, one: Filter) -> Expression:
         column, raw = _column(shape, one.field), self._comparable(shape, source, one.field)
         if one.operator == "known":
             return raw.is_not(None)
         if one.operator in COMPARING:
             assert not isinstance(one.value, tuple)
-            return raw.bool_op(one.operator)(self._bound(one.value, column))
+            return raw.bool_op(one.operator)(self._bound(one.value, shape, column))
         values = one.value if isinstance(one.value, tuple) else (one.value,)
-        same = [raw.is_(None) if value is None else raw == self._bound(value, column) for value in values]
+        same = [raw.is_(None) if value is None else raw == self._bound(value, shape, column) for value in values]
         return sa.or_(sa.false(), *same)
 
     def _comparable(self, shape: Shape, source: sql.FromClause, name: str) -> Expression:
@@ -176,27 +184,30 @@ class _SelectWriter:
         whole = sa.func.strftime("%Y-%m-%d %H:%M:%f", raw / sa.literal(1000.0), "unixepoch")
         return sa.case((sa.func.typeof(raw) == "integer", whole), else_=sa.func.strftime("%Y-%m-%d %H:%M:%f", raw))
 
-    def _bound(self, value: Value, column: Column) -> sql.BindParameter[Any]:
+    def _bound(self, value: Value, shape: Shape, column: Column) -> Expression:
         if column.type == "enum":
             value = dict(column.values).get(str(value), str(value))
         if self.dialect.name == "sqlite":
             return sa.bindparam(None, _for_sqlite(value), type_=NULLTYPE, unique=True)
-        if column.type == "float":  # as text, which the server takes for what it meets: 0.1 of four bytes is another
-            return sa.bindparam(None, str(value), type_=NULLTYPE, unique=True)
         large = isinstance(value, int) and abs(value) >= 2**63
         kind = sa.Numeric() if large else TYPES.get(type(value), NULLTYPE)
+        if self.dialect.native_type:
+            native = self.dialect.native_type(shape, column)
+            return _from_text(value, NativeType(native) if native else kind)
+        if column.type == "float":  # as text, which the server takes for what it meets: 0.1 of four bytes is another
+            return sa.bindparam(None, str(value), type_=NULLTYPE, unique=True)
         return sa.bindparam(None, value, type_=kind, unique=True)
 
     # --- related rows -----------------------------------------------------------------
 
-    def _made(self, one: Aggregate, base: sql.FromClause) -> Expression:
+    def _number(self, one: Aggregate, base: sql.FromClause) -> Expression:
         """Counted once for all rows, then joined: a count for each would read the related table as often."""
         relation = _relation(self.shape, one.relation)
         far = self.catalog.shape(relation.target)
         table = self._table(far).alias()
         source, keys = self._near_keys(relation, far, table)
         number = sa.func.count() if one.function == "count" else sa.func.sum(self._raw(far, table, one.field))
-        where = [self._holds(far, table, condition) for condition in one.where]
+        where = [self._condition(far, table, condition) for condition in one.where]
         named = [key.label(f"k{place}") for place, key in enumerate(keys)]
         grouped = sa.select(*named, number.label("number")).select_from(source).where(*where).group_by(*keys).subquery()
         ours = [self._raw(self.shape, base, near) for near, _ in relation.pairs]
@@ -226,6 +237,26 @@ def _relation(shape: Shape, name: str) -> Relation:
     found = shape.relation(name)
     assert found is not None, f"{shape.name} has no {name}"
     return found
+
+
+class NativeType(sa.types.UserDefinedType[Any]):
+    """A type by the name that the database itself gave it."""
+
+    cache_ok = True
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def get_col_spec(self, **_: Any) -> str:
+        """As it stands in a cast."""
+        return self.name
+
+
+def _from_text(value: Value, kind: TypeEngine[Any]) -> Expression:
+    """A parameter that is sent as text and read by the server."""
+    text = value.isoformat() if isinstance(value, datetime) else str(value)
+    bound = sa.cast(sa.bindparam(None, text, type_=sa.Text(), unique=True), sa.Text)
+    return bound if kind is NULLTYPE else sa.cast(bound, kind)
 
 
 def _for_sqlite(value: Value) -> str | int | None:

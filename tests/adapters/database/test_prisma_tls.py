@@ -34,7 +34,7 @@ def trusted(tmp_path_factory: pytest.TempPathFactory, place: dict[str, str]) -> 
 
 
 def words(url: str, place: dict[str, str]) -> list[str]:
-    with open_prisma(read(url, "DATABASE_URL"), world.FILES, world.SCHEMA, place) as database:
+    with open_prisma(read(url, "DATABASE_URL"), world.SCHEMA, place) as database:
         return [str(row["word"]) for row in database.rows(Query("Tag", ("word",), order=(RowOrder("id"),)))]
 
 

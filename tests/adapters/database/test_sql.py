@@ -18,7 +18,7 @@ from ralph_mission.adapters.database.queries import Aggregate, Filter, Interest,
 from ralph_mission.adapters.database.sessions import Caps
 from ralph_mission.adapters.database.shapes import Catalog, Column, Shape
 from ralph_mission.adapters.database.sql import open_sql
-from ralph_mission.adapters.database.statements import Dialect, statement
+from ralph_mission.adapters.database.statements import Dialect, build_select
 from ralph_mission.errors import UserError
 from tests.adapters.database import world
 from tests.adapters.database.contract import EXACT, QUESTIONS, interest
@@ -61,7 +61,7 @@ def test_the_latest_of_each_is_found_without_sorting_the_table(postgres, moment)
         order = (RowOrder("createdAt", True), RowOrder("id", True))
         until = (Filter("createdAt", "<=", datetime.fromisoformat(moment)),)
         query = Query("Apr", ("id", "chainId"), until, order, first_of="chainId")
-        asked = statement(query, world.SCHEMA, Dialect()).compile(dialect=sa.dialects.postgresql.psycopg.dialect())
+        asked = build_select(query, world.SCHEMA, Dialect()).compile(dialect=sa.dialects.postgresql.psycopg.dialect())
         with psycopg.connect(postgres.url()) as connection:
             explained = connection.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {asked}", asked.params).fetchone()[0]
             found = {chain: number for number, chain, *_ in connection.execute(str(asked), asked.params)}

@@ -1,4 +1,7 @@
-"""The process that holds the Prisma client: a line of JSON each way, within a time and a size."""
+"""The process that holds the Prisma client: a line of JSON each way, within a time and a size.
+
+And an address of libpq as Prisma's engines take it. Neither of them understands all of it, and one believes too much.
+"""
 
 from __future__ import annotations
 
@@ -10,25 +13,79 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from ralph_mission.adapters.database.address import MENDS, Address
 from ralph_mission.adapters.database.prisma import worker as prisma_worker
-from ralph_mission.adapters.database.prisma.questions import ClientCall, prisma_url
 from ralph_mission.adapters.database.prisma.tools import Tools
 from ralph_mission.adapters.database.sessions import Caps
 from ralph_mission.adapters.sandbox.process import ASKED_EVERY, STOPPED
 from ralph_mission.errors import UserError
 from ralph_mission.values import dataclass
 
+SYSTEM = "system"  # of sslrootcert: the authorities that this host believes
+ELSE = "take the backend sqlalchemy"
+
+
+def prisma_url(address: Address, caps: Caps, native: bool, encrypted: bool) -> str:
+    """The address with what every session has to be: read-only, impatient, in UTC, on one connection.
+
+    `encrypted`: what libpq came to with the same address. Raises UserError for a check that an engine cannot make.
+    """
+    parts = urlsplit(address.url)
+    asked = dict(parse_qsl(parts.query))
+    session = {
+        "default_transaction_read_only": "on",
+        "statement_timeout": str(int(caps.seconds * 1000)),
+        "lock_timeout": str(int(caps.lock_seconds * 1000)),
+        "idle_in_transaction_session_timeout": str(int(caps.seconds * 4000)),
+        "TimeZone": "UTC",
+        "DateStyle": "ISO",
+        "extra_float_digits": "3",
+    }
+    options = " ".join([asked.get("options", ""), *(f"-c {name}={value}" for name, value in session.items())]).strip()
+    asked |= {"options": options, "connection_limit": "1", "connect_timeout": str(caps.connect_seconds)}
+    if address.schema:
+        asked["schema"] = address.schema
+    return parts._replace(query=urlencode(_trusting(asked, native, encrypted))).geturl()
+
+
+def _trusting(asked: dict[str, str], native: bool, encrypted: bool) -> dict[str, str]:
+    """With the TLS that was asked for, in the engine's own words."""
+    mode, root = asked.get("sslmode", "prefer"), asked.get("sslrootcert", "")
+    rest = {name: value for name, value in asked.items() if name not in ("sslmode", "sslrootcert")}
+    if mode in ("allow", "prefer"):  # libpq tries both ways, the engines only one
+        return rest | {"sslmode": "require" if encrypted else "disable"}
+    if mode == "disable" or (mode == "require" and not root):
+        return rest | {"sslmode": mode}
+    if not root:
+        raise UserError(f"the backend prisma needs sslrootcert beside sslmode={mode}", f"name the file, or {ELSE}")
+    if native:
+        return rest | _strict(mode, root, rest)
+    file = {} if root == SYSTEM else {"sslrootcert": str(Path(root).absolute())}
+    return rest | {"sslmode": mode} | file
+
+
+def _strict(mode: str, root: str, rest: dict[str, str]) -> dict[str, str]:
+    """Prisma's own program checks names too or nothing at all, and would take a mode it does not know for `prefer`."""
+    if mode != "verify-full":
+        raise UserError(f"Prisma's own engine cannot check an authority by sslmode={mode}", f"verify-full, or {ELSE}")
+    if rest.keys() & {"sslcert", "sslkey"}:
+        raise UserError("Prisma's own engine takes no sslcert and sslkey beside sslrootcert", ELSE)
+    return {"sslmode": "require", "sslaccept": "strict"} | (
+        {} if root == SYSTEM else {"sslcert": str(Path(root).absolute())}
+    )
+
+
 START = 40.0  # seconds for the engine to come up
 LATE = 5.0  # seconds more than the server's own limit
 GRACE = 2.0  # seconds to say goodbye to the server
-PRISMAS = {"P2021": "42P01", "P2022": "42703", "P1000": "28", "P1003": "3D000", "P1010": "42501", "P1017": "08"}
+PRISMAS = {"P1000": "28", "P1003": "3D000", "P1010": "42501", "P1017": "08"}
 """Prisma's codes by the SQLSTATE that means the same."""
-UNREAD = "P2023"
 
 
 @contextmanager
@@ -88,21 +145,23 @@ class PrismaWorker:
 
     def start(self) -> None:
         """Raises UserError when the engine does not come up."""
-        self._line({}, START, "the engine")
+        self._exchange({}, START, "the engine")
 
-    def ask(self, call: ClientCall, what: str) -> Any:
-        """Raises UserError; `what` says in our words what was asked."""
-        asked = {"model": call.model, "method": call.method, "arguments": call.arguments, "select": call.select}
-        said = self._line(asked, self.caps.seconds + self.caps.lock_seconds + LATE, what)
-        if "error" in said:
-            raise _refusal(said["error"], what, self.caps)
-        return said["result"]
+    def ask(self, sql: str, values: Sequence[Any], what: str) -> list[list[Any]]:
+        """The rows of one SELECT. Raises UserError; `what` says in our words what was asked."""
+        asked = {"sql": sql, "values": values}
+        answer = self._exchange(asked, self.caps.seconds + self.caps.lock_seconds + LATE, what)
+        if "error" in answer:
+            raise _refusal(answer["error"], what, self.caps)
+        rows: list[list[Any]] = answer["rows"]
+        return rows
 
-    def _line(self, asked: Mapping[str, Any], seconds: float, what: str) -> dict[str, Any]:
+    def _exchange(self, asked: Mapping[str, Any], seconds: float, what: str) -> dict[str, Any]:
         """Whoever is not done with one question is asked no other: its answer would be taken for the next one's."""
         try:
-            said: dict[str, Any] = json.loads(self._exchanged(json.dumps(asked), time.monotonic() + seconds, what))
-            return said
+            line = self._read_answer(json.dumps(asked), time.monotonic() + seconds, what)
+            answer: dict[str, Any] = json.loads(line)
+            return answer
         except (OSError, ValueError):
             _end(self.process, 0)
             raise UserError("the engine of Prisma ended", "ralph doctor tells more", "network") from None
@@ -110,7 +169,7 @@ class PrismaWorker:
             _end(self.process, 0)
             raise
 
-    def _exchanged(self, line: str, deadline: float, what: str) -> bytes:
+    def _read_answer(self, line: str, deadline: float, what: str) -> bytes:
         assert self.process.stdin and self.process.stdout
         self.process.stdin.write(line.encode() + b"\n")
         self.process.stdin.flush()
@@ -147,8 +206,6 @@ def _refusal(error: Mapping[str, str], what: str, caps: Caps) -> UserError:
         if known and known in MENDS:
             reason, mend, who = MENDS[known]
             return UserError(reason.format(what=what), mend, who)
-    if code == UNREAD:
-        return UserError(f"{what} holds a value that Prisma cannot read, such as NaN", "take the backend sqlalchemy")
     said = " ".join(filter(None, (error.get("type"), code, state)))
     mend = "look at the watch and the database's log; the backend sqlalchemy tells more"
     return UserError(f"the engine of Prisma failed over {what} ({said})", mend, "network")

@@ -18,7 +18,6 @@ from contextlib import contextmanager, suppress
 from importlib import metadata
 from pathlib import Path
 
-from ralph_mission.adapters.database.prisma.derived import GENERATOR
 from ralph_mission.adapters.sandbox.process import run_foreign
 from ralph_mission.errors import UserError
 from ralph_mission.extras import install_command
@@ -28,7 +27,24 @@ OURS = Path(__file__).parents[1] / "prisma_engine"
 LOCK = OURS / "package-lock.json"
 ENGINE = "393aa359c9ad4a4bb28630fb5613f9c281cde053"  # of Prisma 5.17.0, which the package `prisma` 0.15 speaks
 SECONDS = 300.0
-KEPT = 8  # clients
+GENERATOR = "ralph-prisma-client-py"
+"""What the command line of Prisma is told to run; a program of that name has to be on its path."""
+SCHEMA = f"""
+datasource db {{
+  provider = "postgresql"
+  url      = env("DATABASE_URL")
+}}
+generator client {{
+  provider             = "{GENERATOR}"
+  output               = "./ralph_client"
+  interface            = "sync"
+  recursive_type_depth = "-1"
+}}
+model Nothing {{
+  id Int @id
+}}
+"""
+"""What the client is made of, for every database: it sends SQL and needs to know no table."""
 NETWORK = (
     *("npm_config_registry", "NPM_CONFIG_REGISTRY", "HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"),
     *("NO_PROXY", "no_proxy", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE"),
@@ -71,7 +87,7 @@ def cache(environment: Mapping[str, str]) -> Path:
     return Path(base) / "ralph-prisma"
 
 
-def prepare_tools(schema: str, environment: Mapping[str, str]) -> Tools:
+def prepare_tools(environment: Mapping[str, str]) -> Tools:
     """Installed and generated, each once: the packages per lock file, the client per schema. Raises UserError."""
     if importlib.util.find_spec("prisma") is None:
         raise UserError("the Prisma client for Python is not installed", INSTALL)
@@ -83,7 +99,7 @@ def prepare_tools(schema: str, environment: Mapping[str, str]) -> Tools:
         f"RALPH_NODE_MODULES={shlex.quote(str(modules))} exec {shlex.quote(str(node.program))}"
         f' --max-old-space-size=1024 {shlex.quote(str(OURS / "engine.cjs"))} "$@"',
     )
-    client = _client(place, node, modules, launcher, schema)
+    client = _client(place, node, modules, launcher)
     return Tools(node, modules, launcher, native(environment), client)
 
 
@@ -169,14 +185,14 @@ def native(environment: Mapping[str, str]) -> Path | None:
     return next((path for path in found if path.is_file() and os.access(path, os.X_OK)), None)
 
 
-def _client(place: Path, node: Node, modules: Path, launcher: Path, schema: str) -> Path:
-    """The folder that holds `ralph_client`, generated from a schema once."""
-    made_of = (schema, metadata.version("prisma"), sys.version, modules.parent.name, sys.prefix)
+def _client(place: Path, node: Node, modules: Path, launcher: Path) -> Path:
+    """The folder that holds `ralph_client`, generated once."""
+    made_of = (SCHEMA, metadata.version("prisma"), sys.version, modules.parent.name, sys.prefix)
     final = place / f"client-{hashlib.sha256(repr(made_of).encode()).hexdigest()[:16]}"
     if not final.exists():
         generator = _program(place / "engine" / GENERATOR, f'exec {shlex.quote(sys.executable)} -I -m prisma "$@"')
         with _made_once(final) as work:
-            (work / "schema.prisma").write_text(schema, "utf-8")
+            (work / "schema.prisma").write_text(SCHEMA, "utf-8")
             command = (str(node.program), str(modules / "prisma" / "build" / "index.js"), "generate")
             folders = (str(generator.parent), str(node.program.parent), os.environ.get("PATH", os.defpath))
             told = {
@@ -188,19 +204,8 @@ def _client(place: Path, node: Node, modules: Path, launcher: Path, schema: str)
                 "CHECKPOINT_DISABLE": "1",
                 "DATABASE_URL": "postgresql://nobody@localhost/nothing",
             }
-            _run(
-                (*command, "--schema", "schema.prisma"), work, told, "Prisma 5.17 could not make a client of the schema"
-            )
-        _forget(place, final)
-    final.touch()
+            _run((*command, "--schema", "schema.prisma"), work, told, "Prisma 5.17 could not make its client")
     return final
-
-
-def _forget(place: Path, newest: Path) -> None:
-    """Clients of schemas that are no more."""
-    clients = sorted(place.glob("client-*"), key=lambda path: path.stat().st_mtime)
-    for old in clients[:-KEPT]:
-        shutil.rmtree(old, ignore_errors=True)
 
 
 def _run(command: Sequence[str], work: Path, told: Mapping[str, str], trouble: str) -> None:

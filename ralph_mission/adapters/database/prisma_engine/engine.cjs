@@ -15,50 +15,20 @@ const datamodel = fs.readFileSync(process.env.PRISMA_DML_PATH, 'utf8');
 
 // --- GraphQL to JSON -------------------------------------------------------------------
 
-function value(node) {
-  switch (node.kind) {
-    case 'IntValue': {
-      const number = Number(node.value);
-      return Number.isSafeInteger(number) ? number : { $type: 'BigInt', value: node.value };
-    }
-    case 'FloatValue': return Number(node.value);
-    case 'NullValue': return null;
-    case 'ListValue': return node.values.map(value);
-    case 'ObjectValue': return Object.fromEntries(node.fields.map((field) => [field.name.value, value(field.value)]));
-    default: return node.value;
-  }
-}
-
-const given = (node) => Object.fromEntries((node.arguments || []).map((one) => [one.name.value, value(one.value)]));
-
-const selection = (set) => Object.fromEntries((set?.selections || []).map((field) => [
-  field.name.value,
-  field.selectionSet || field.arguments?.length ? { arguments: given(field), selection: selection(field.selectionSet) } : true,
-]));
-
-// Only what reads. The client can ask for more; this engine does not.
-const READS = /^(findMany|groupBy)(M\d+)$/;
-
-function asJson(query) {
+// Only one SELECT with its values. The client can ask for more; this engine does not.
+function asJson(text) {
   const { parse } = need('graphql');
-  const field = parse(query, { noLocation: true }).definitions[0].selectionSet.selections[0];
-  const found = READS.exec(field.name.value);
-  if (!found) throw new Error('not a question');
-  return { modelName: found[2], action: found[1], query: { arguments: given(field), selection: selection(field.selectionSet) } };
-}
-
-function plain(said) { // {"$type": "BigInt", "value": "1"} is "1"
-  if (Array.isArray(said)) return said.map(plain);
-  if (said === null || typeof said !== 'object') return said;
-  if (typeof said.$type === 'string' && 'value' in said) return plain(said.value);
-  return Object.fromEntries(Object.entries(said).map(([name, one]) => [name, plain(one)]));
+  const field = parse(text, { noLocation: true }).definitions[0].selectionSet.selections[0];
+  const given = Object.fromEntries(field.arguments.map((one) => [one.name.value, one.value.value]));
+  if (field.name.value !== 'queryRaw' || !/^SELECT\s/.test(given.query)) throw new Error('not a question');
+  return { action: 'queryRaw', query: { arguments: { query: given.query, parameters: given.parameters }, selection: {} } };
 }
 
 function reply(text) {
   if (text.length > LARGEST) return { errors: [{ user_facing_error: { error_code: 'TOO_LARGE' } }] };
   const said = JSON.parse(text);
   if (said.errors?.length) return { errors: said.errors };
-  return { data: { result: plain(Object.values(said.data)[0]) } };
+  return { data: { result: Object.values(said.data)[0] } };
 }
 
 // --- the engine --------------------------------------------------------------------------

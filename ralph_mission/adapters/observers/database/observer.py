@@ -12,9 +12,8 @@ from ralph_mission.adapters.database.address import Address, read
 from ralph_mission.adapters.database.opening import open_database
 from ralph_mission.adapters.database.queries import Database
 from ralph_mission.adapters.git.git import Git
-from ralph_mission.adapters.observers.database import settings as schema_files
 from ralph_mission.adapters.observers.database.results import WatchOutcome, signal
-from ralph_mission.adapters.observers.database.settings import DatabaseSettings, DatabaseWatch
+from ralph_mission.adapters.observers.database.settings import DatabaseSettings, DatabaseWatch, read_prisma_schema
 from ralph_mission.adapters.observers.database.state import WatchState, dump, load
 from ralph_mission.adapters.observers.database.targets import target
 from ralph_mission.adapters.observers.database.watches import SORTS, judge, plan
@@ -93,7 +92,7 @@ class DatabaseObserver:
         """The database, by the schema of a commit. Raises UserError; Unset without an address."""
         address = self.address()
         wanted = self.settings.prisma_schema
-        schema = schema_files.schema(self.git, commit, wanted) if wanted else None
+        schema = read_prisma_schema(self.git, commit, wanted) if wanted else None
         with open_database(self.settings.backend, address, schema, self.environment) as database:
             yield database
 

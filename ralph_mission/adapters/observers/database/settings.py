@@ -24,8 +24,9 @@ from pydantic import (
     model_validator,
 )
 
-from ralph_mission.adapters.database.opening import Schema
+from ralph_mission.adapters.database.prisma.schema import parse
 from ralph_mission.adapters.database.queries import Interest
+from ralph_mission.adapters.database.shapes import Catalog
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.observers.settings import Duration, ObserverSection, Slug
 from ralph_mission.errors import UserError
@@ -36,7 +37,7 @@ MOST = 500  # files
 REGULAR = ("100644", "100755")
 
 
-def schema(git: Git, commit: str, path: str) -> Schema:
+def read_prisma_schema(git: Git, commit: str, path: str) -> Catalog:
     """Never the work tree: what is not committed counts for nobody. Raises UserError when there is none."""
     place = path.strip("/").removeprefix("./")
     found = [one for one in git.listing(commit, place) if one.mode in REGULAR] if commit else []
@@ -47,7 +48,7 @@ def schema(git: Git, commit: str, path: str) -> Schema:
         raise UserError(f"{path} holds more than {MOST} files", "name a smaller folder")
     contents = git.blobs(one.oid for one in files)
     texts = {one.path: contents[one.oid].decode("utf-8", "replace") for one in files if one.oid in contents}
-    return Schema.of(texts, path)
+    return parse(texts, path)
 
 
 LARGEST = Decimal("1e100")

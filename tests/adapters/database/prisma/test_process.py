@@ -12,7 +12,6 @@ import pytest
 from ralph_mission.adapters.database.address import read
 from ralph_mission.adapters.database.prisma import process as prisma_process
 from ralph_mission.adapters.database.prisma import worker as prisma_worker
-from ralph_mission.adapters.database.prisma.questions import ClientCall
 from ralph_mission.adapters.database.prisma.tools import Node, Tools
 from ralph_mission.adapters.database.sessions import Caps
 from ralph_mission.adapters.sandbox import process
@@ -32,7 +31,7 @@ os.rename("busy.tmp", "busy")
 engine.wait()
 """
 ADDRESS = read("postgresql://reader:secret@127.0.0.1:1/app", "DATABASE_URL")
-QUESTION = ClientCall("Chain", "find_many", {}, ("id",))
+QUESTION = ("SELECT 1", [])
 
 
 @pytest.fixture
@@ -79,7 +78,7 @@ def test_a_look_that_is_over_ends_it_at_once(tmp_path: Path, tools: Tools, worke
         pytest.raises(UserError, match="nobody waits any more"),
         prisma_process.connect_worker(tools, ADDRESS, Caps(seconds=600)) as client,
     ):
-        client.ask(QUESTION, "table chains")
+        client.ask(*QUESTION, "table chains")
     assert not running(tmp_path)
 
 
@@ -88,10 +87,10 @@ def test_one_that_is_asked_again_after_that_says_so(tmp_path: Path, tools: Tools
     token = process.STOPPED.set((tmp_path / "busy").exists)
     with prisma_process.connect_worker(tools, ADDRESS, Caps(seconds=600)) as client:
         with pytest.raises(UserError, match="nobody waits any more for table chains"):
-            client.ask(QUESTION, "table chains")
+            client.ask(*QUESTION, "table chains")
         process.STOPPED.reset(token)
         with pytest.raises(UserError, match="engine of Prisma ended"):
-            client.ask(QUESTION, "table tags")
+            client.ask(*QUESTION, "table tags")
 
 
 def test_a_client_that_does_not_hear_the_goodbye_is_ended_with_its_engine(tmp_path: Path, tools: Tools, worker) -> None:

@@ -31,7 +31,7 @@ def without(monkeypatch):
 def test_what_is_missing_is_named(tmp_path, without, missing, said):
     without(*missing)
     with pytest.raises(UserError, match=said) as caught:
-        tools.prepare_tools("", {"XDG_CACHE_HOME": str(tmp_path)})
+        tools.prepare_tools({"XDG_CACHE_HOME": str(tmp_path)})
     assert "pip install 'ralph-mission[prisma]'" in caught.value.next_step
 
 
@@ -39,7 +39,7 @@ def test_a_folder_where_others_may_write_is_none_to_run_code_from(tmp_path):
     (tmp_path / "ralph-prisma").mkdir()
     (tmp_path / "ralph-prisma").chmod(0o777)
     with pytest.raises(UserError, match="others may write"):
-        tools.prepare_tools("", {"XDG_CACHE_HOME": str(tmp_path)})
+        tools.prepare_tools({"XDG_CACHE_HOME": str(tmp_path)})
 
 
 @pytest.mark.parametrize(
