@@ -5,6 +5,7 @@ An owner's own query as a table: what its answer's columns are.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field, replace
 from datetime import UTC, datetime
@@ -62,7 +63,7 @@ def _own(text: str) -> str:
     return text.rstrip().removesuffix(";").replace(":", "\\:") + "\n"
 
 
-@dataclass
+@dataclasses.dataclass
 class _SelectWriter:
     catalog: Catalog
     dialect: Dialect
