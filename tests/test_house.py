@@ -206,6 +206,20 @@ def test_commands_and_links_in_documents_exist(document: str) -> None:
     assert [link for link in links if not ((ROOT / document).parent / link).exists()] == []
 
 
+@pytest.mark.parametrize("document", ["README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "SECURITY.md"])
+def test_files_and_folders_that_documents_name_exist(document: str) -> None:
+    """A path stands there from the top of the repository or of the package."""
+    folders = {path.name for place in (ROOT, PACKAGE) for path in place.iterdir() if path.is_dir()}
+    tops = folders - {"memory", ".git", ".ralph"}
+    named = re.findall(r"`((?:[\w.-]+/)+[\w.-]*|\w+\.py)`", (ROOT / document).read_text())
+    ours = [name for name in named if name.split("/")[0] in tops or name.endswith(".py")]
+    assert [name for name in ours if not any((place / name).exists() for place in (ROOT, PACKAGE))] == []
+
+
+def test_the_glossary_stays_short() -> None:
+    assert (ROOT / "docs" / "glossary.md").read_text().count("\n| **") <= 40
+
+
 def test_whoever_silences_a_check_says_why_on_the_same_line() -> None:
     bare = r"# noqa(: [A-Z0-9, ]+)?|# type: ignore(\[[^]]*\])?|# fmt: skip"
     silent = re.compile(rf"({bare}|(pytestmark = |@)pytest\.mark\.(long|real|crash))$")
