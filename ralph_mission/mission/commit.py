@@ -224,7 +224,7 @@ def write(
 ) -> MemoryBatch:
     """Receipts, memory, journal, archive and dashboard in one commit."""
     state = next_state(situation, acts, conclusion, base)
-    memory, overflow = trim_memory(_memory(situation, decided, acts, conclusion, state.posted))
+    memory, overflow = trim_memory(_memory(situation, acts, conclusion, state.posted))
     return MemoryBatch(
         memory,
         state,
@@ -317,7 +317,6 @@ def _reopened_records(act: ExecutedDecision, situation: Situation) -> Iterable[F
 
 def _memory(
     situation: Situation,
-    decided: CycleDecisions,
     acts: Sequence[ExecutedDecision],
     conclusion: Conclusion,
     posts: Sequence[Posted],
@@ -326,7 +325,7 @@ def _memory(
     note = CycleNote(
         situation.cycle,
         situation.now.replace(second=0, microsecond=0),
-        tuple(_observation_lines(situation, decided)),
+        tuple(_observation_lines(situation)),
         tuple(_action_lines(acts)),
         header.urgency,
         _next_cycle(situation, conclusion),
@@ -341,16 +340,16 @@ def _next_cycle(situation: Situation, conclusion: Conclusion) -> str:
     return f"{pause} (at once: work is ready)" if conclusion.at_once else pause
 
 
-def _observation_lines(situation: Situation, decided: CycleDecisions) -> Iterable[str]:
+def _observation_lines(situation: Situation) -> Iterable[str]:
     for sighting in situation.sightings:
         if sighting.status == "skipped":
             continue
         unavailable = " unavailable" if sighting.status == "unavailable" else ""
         yield f"{sighting.name}{unavailable}: {wording.plain(sighting.detail, 200) or f'{len(sighting.signals)} seen'}"
-    for finding in decided.fresh[: learning.SHOWN]:
+    for finding in situation.fresh[: learning.SHOWN]:
         yield wording.plain(finding.title)
-    if len(decided.fresh) > learning.SHOWN:
-        yield f"and {len(decided.fresh) - learning.SHOWN} more"
+    if len(situation.fresh) > learning.SHOWN:
+        yield f"and {len(situation.fresh) - learning.SHOWN} more"
 
 
 def _action_lines(acts: Sequence[ExecutedDecision]) -> Iterable[str]:

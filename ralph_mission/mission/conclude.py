@@ -73,7 +73,7 @@ def conclude(situation: Situation, decided: CycleDecisions, acts: Sequence[Execu
         dropped,
         lessons,
         learning.learn(dict(situation.state.acceptance), lessons, situation.records),
-        _waiting(situation, decided, acts, said),
+        _waiting(situation, acts, said),
         (*still_counted(situation), *automatic_lines(situation, _proposals(acts, dropped))),
         _header(situation, decided, at_once),
         at_once,
@@ -162,16 +162,14 @@ def _silencing(situation: Situation) -> tuple[Lesson, ...]:
 # --- what waits -----------------------------------------------------------------------
 
 
-def _waiting(
-    situation: Situation, decided: CycleDecisions, acts: Sequence[ExecutedDecision], said: Sequence[Finding]
-) -> tuple[Finding, ...]:
+def _waiting(situation: Situation, acts: Sequence[ExecutedDecision], said: Sequence[Finding]) -> tuple[Finding, ...]:
     """Findings that nothing was done about, in the plan's order."""
     done = {m.fingerprint for act in acts if _counts(act) for m in act.decision.proposal.members}
     done |= {finding.fingerprint for finding in said}
     order = {fp: place for place, fp in enumerate(fp for t in situation.plan.thoughts for fp in t.members)}
-    left = [finding for finding in decided.fresh if finding.fingerprint not in done]
+    left = [finding for finding in situation.fresh if finding.fingerprint not in done]
     doubt = _in_doubt(situation, acts)
-    kept = (finding for finding in decided.findings if (finding.fingerprint, finding.signal.occurrence) in doubt)
+    kept = (finding for finding in situation.findings if (finding.fingerprint, finding.signal.occurrence) in doubt)
     first = sorted(left, key=lambda f: order.get(f.fingerprint, len(order)))
     return identity.to_backlog((*first, *kept), situation.now)
 
@@ -282,7 +280,7 @@ def _were_posts_answered(situation: Situation, acts: Iterable[ExecutedDecision])
 def _header(situation: Situation, decided: CycleDecisions, at_once: bool) -> Header:
     before, same_day = situation.memory.header, _same_day(situation)
     waited = {finding.fingerprint for finding in situation.state.backlog}
-    urgency, cause, streak = schedule.assess(decided.fresh, _was_cut_by_cap(situation, decided), before, waited)
+    urgency, cause, streak = schedule.assess(situation.fresh, _was_cut_by_cap(situation, decided), before, waited)
     dispatches, wake = _grant_wake(situation)
     header = replace(
         before,

@@ -127,7 +127,7 @@ def _cycle(run: CycleRun, past: MemorySnapshot | None) -> CycleResult:
     past, situation = _work(run, past, situation)
     situation = replace(situation, judged_at=ports.clock.now())
     decided = decide(situation, run.secrets)
-    ports.recorder.record("situation", situation)
+    ports.recorder.record("situation", replace(situation, findings=(), fresh=()))
     ports.recorder.record("decisions", decided.decisions)
 
     ports.voice.phase("act", f"{len(_allowed_decisions(decided))} of {len(decided.decisions)} proposals allowed")

@@ -82,6 +82,8 @@ class Situation:
     made: tuple[AgentResult, ...] = ()  # what agents came to
     wordings: tuple[Wording, ...] = ()  # what findings would say in public
     judged_at: datetime | None = None  # when it is decided, which may be long after `now`: agents take their time
+    findings: tuple[Finding, ...] = ()  # those seen now and those that wait: follows from the rest, see `with_findings`
+    fresh: tuple[Finding, ...] = ()  # those of them that nothing was done about yet
 
     @property
     def missions(self) -> tuple[Mission, ...]:
@@ -110,8 +112,6 @@ class CycleDecisions:
     """What follows from a situation."""
 
     steps: tuple[MissionStep, ...]
-    findings: tuple[Finding, ...]
-    fresh: tuple[Finding, ...]  # those that nothing was done about yet
     decisions: tuple[Decision, ...]
 
 
@@ -120,24 +120,26 @@ def active(missions: tuple[Mission, ...]) -> int:
     return sum(mission.status.active for mission in missions)
 
 
-def present(situation: Situation) -> tuple[Finding, ...]:
-    """All findings now, fresh and waiting, and what is to be announced."""
+def with_findings(situation: Situation) -> Situation:
+    """The situation with its findings: fresh and waiting ones, and what is to be announced."""
     announced = identity.finished_findings(situation.state.finished)
-    return identity.unique((*identity.gather(situation.sightings, situation.state.backlog), *announced))
+    findings = identity.unique((*identity.gather(situation.sightings, situation.state.backlog), *announced))
+    return with_fresh_findings(replace(situation, findings=findings))
 
 
-def to_think_about(situation: Situation) -> tuple[Finding, ...]:
-    """Findings that nothing was done about, that nobody banned and whose kind nobody silenced."""
+def with_fresh_findings(situation: Situation) -> Situation:
+    """The situation with the findings that nothing was done about, nobody banned and whose kind nobody silenced."""
     silenced = silenced_kinds(situation)
     bans, _ = do_not_repeat.understand(situation.memory.do_not_repeat, frozenset(KINDS))
-    return tuple(
+    fresh = tuple(
         finding
-        for finding in identity.not_yet_handled(present(situation), situation.records)
+        for finding in identity.not_yet_handled(situation.findings, situation.records)
         if finding.kind not in silenced
         and not any(
             do_not_repeat.forbids(bans, path, finding.kind, finding.signal.reference) for path in finding.signal.paths
         )
     )
+    return replace(situation, fresh=fresh)
 
 
 def silenced_kinds(situation: Situation) -> frozenset[str]:
@@ -165,7 +167,7 @@ def drafts(situation: Situation) -> tuple[Proposal, ...]:
         {(wording.fingerprint, wording.occurrence): wording for wording in situation.wordings},
         is_quiet_period(situation),
     )
-    return draft_all(situation.plan.thoughts, to_think_about(situation), desk)
+    return draft_all(situation.plan.thoughts, situation.fresh, desk)
 
 
 def is_quiet_period(situation: Situation) -> bool:
@@ -176,9 +178,8 @@ def is_quiet_period(situation: Situation) -> bool:
 
 def findings_fully_posted(situation: Situation, receipts: Mapping[str, Receipt]) -> tuple[Finding, ...]:
     """The findings of which nothing is left to be said in public, given what came of this cycle's posts."""
-    about = to_think_about(situation)
     return posting.fully_posted(
-        about, situation.wordings, situation.records, receipts, situation.now, is_quiet_period(situation)
+        situation.fresh, situation.wordings, situation.records, receipts, situation.now, is_quiet_period(situation)
     )
 
 
@@ -187,7 +188,7 @@ def decide(situation: Situation, secrets: tuple[str, ...] = (), paused: bool = F
     steps = tuple(_steps(situation))
     proposals = [s.proposal for s in steps if s.proposal] + list(drafts(situation))
     decisions = judge_all(proposals, policy_context(situation, secrets, paused))
-    return CycleDecisions(steps, present(situation), to_think_about(situation), decisions)
+    return CycleDecisions(steps, decisions)
 
 
 def _steps(situation: Situation) -> tuple[MissionStep, ...]:
@@ -263,7 +264,7 @@ def next_mission(situation: Situation) -> int:
 
 def keys_to_read(situation: Situation) -> set[str]:
     """The ledger keys that deciding touches; a cycle reads no others."""
-    seen = present(situation)
+    seen = situation.findings
     pending = {key for mission in situation.missions for key in mission.pending}
     members = {member for mission in situation.missions for member in mission.members}
     doubt = set(situation.state.unknown)

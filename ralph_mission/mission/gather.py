@@ -8,7 +8,14 @@ from datetime import datetime
 
 from ralph_mission.errors import Missing, UserError
 from ralph_mission.mission.chat import orders
-from ralph_mission.mission.decide import CycleDecisions, CycleSettings, ForgeSnapshot, Situation, keys_to_read, present
+from ralph_mission.mission.decide import (
+    CycleDecisions,
+    CycleSettings,
+    ForgeSnapshot,
+    Situation,
+    keys_to_read,
+    with_findings,
+)
 from ralph_mission.mission.findings import identity
 from ralph_mission.mission.lifecycle import adoption, ownership
 from ralph_mission.mission.lifecycle.adoption import adopt
@@ -110,7 +117,7 @@ def situate(
     situation = Situation(cycle, cycle_id, now, charter, memory, state, world)
     remarks = [ownership.of_remark(mission.key) for mission in state.missions]
     told = ownership.read(remarks, lambda keys: ports.store.records(keys, past))
-    situation = replace(situation, state=_believable(state, world, told), records=told)
+    situation = with_findings(replace(situation, state=_believable(state, world, told), records=told))
     return replace(situation, records=read_records(ports, situation, keys_to_read(situation), past))
 
 
@@ -150,7 +157,7 @@ def read_records(
     ports: CyclePorts, situation: Situation, keys: Iterable[str], past: MemorySnapshot | None
 ) -> dict[str, Record]:
     """What the ledger says, of these keys and of lists; none names an open issue as a list that is none."""
-    kinds = {finding.kind for finding in present(situation) if lookup(finding.kind).route is Route.MONITOR}
+    kinds = {finding.kind for finding in situation.findings if lookup(finding.kind).route is Route.MONITOR}
     lines = ownership.read(map(ownership.of_list, kinds), lambda keys: ports.store.records(keys, past))
     records = {**situation.records, **ports.store.records(keys, past), **lines}
     listed = {issue.number: issue for issue in situation.world.issues}

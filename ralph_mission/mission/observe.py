@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 
-from ralph_mission.mission.decide import Situation, keys_to_read, silenced_kinds
+from ralph_mission.mission.decide import Situation, keys_to_read, silenced_kinds, with_findings, with_fresh_findings
 from ralph_mission.mission.gather import read_records
 from ralph_mission.mission.lifecycle.facts import authorised_among, read_if_there
 from ralph_mission.mission.model.ledger import MemorySnapshot, MonitorRecord
@@ -26,9 +26,9 @@ def observe(
     else:
         skipped = partial(Observation, status="skipped", detail="no free mission slot")
         sightings = tuple(skipped(observer.name) for observer in ports.observers)
-    situation = replace(situation, sightings=sightings)
+    situation = with_findings(replace(situation, sightings=sightings))
     missing = keys_to_read(situation) - set(situation.records)
-    situation = replace(situation, records=read_records(ports, situation, missing, past))
+    situation = with_fresh_findings(replace(situation, records=read_records(ports, situation, missing, past)))
     return replace(situation, world=replace(situation.world, unwanted=tuple(_newly_silenced(ports, situation))))
 
 

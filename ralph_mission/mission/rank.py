@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from math import isfinite
 
-from ralph_mission.mission.decide import Situation, to_think_about
+from ralph_mission.mission.decide import Situation
 from ralph_mission.mission.findings import engagement, identity
 from ralph_mission.mission.model.ledger import MemorySnapshot
 from ralph_mission.mission.model.mission import Finding
@@ -21,10 +21,9 @@ WORDED = 50  # findings of which a text is made in one cycle
 
 def rank_findings(ports: CyclePorts, situation: Situation, secrets: tuple[str, ...]) -> Situation:
     """Have the findings ranked that nothing was done about yet. A thinker's words are as untrusted as any."""
-    thinkable = to_think_about(situation)
-    ports.voice.phase("think", f"{len(thinkable)} new or waiting")
+    ports.voice.phase("think", f"{len(situation.fresh)} new or waiting")
     brief = Brief(
-        thinkable,
+        situation.fresh,
         situation.missions,
         dict(situation.state.acceptance),
         situation.charter.limits,
@@ -32,7 +31,7 @@ def rank_findings(ports: CyclePorts, situation: Situation, secrets: tuple[str, .
         situation.now,
         engagement.factors(situation.state.posted),
     )
-    plan = screen_plan(ports.thinker.think(brief), thinkable, secrets)
+    plan = screen_plan(ports.thinker.think(brief), situation.fresh, secrets)
     if plan.thoughts:
         ports.voice.note(f"first: {plan.thoughts[0].why}")
     return replace(situation, plan=plan)
@@ -63,7 +62,7 @@ def word_posts(ports: CyclePorts, situation: Situation, past: MemorySnapshot | N
     """What the findings of the plan would say in public, made before anything is judged, and what was said of it."""
     thought = {member for thought in situation.plan.thoughts for member in thought.members}
     news = {finding.fingerprint for finding in identity.finished_findings(situation.state.finished)}
-    about = [finding for finding in to_think_about(situation) if finding.fingerprint in thought | news]
+    about = [finding for finding in situation.fresh if finding.fingerprint in thought | news]
     wanted = sorted(about, key=lambda finding: finding.fingerprint not in news)[:WORDED]
     worded = [(finding, wording) for finding in wanted if (wording := ports.press.word(finding))]
     for trouble in dict.fromkeys(wording.trouble for _, wording in worded if wording.trouble):

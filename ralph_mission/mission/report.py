@@ -140,7 +140,7 @@ def report_cycle(
         started_at=situation.now,
         finished_at=finished,
         observers=_observers(situation.sightings),
-        findings=_findings(situation, decided.findings),
+        findings=_findings(situation, situation.findings),
         missions=_missions((*conclusion.missions, *conclusion.ended)),
         decisions=tuple(_decision(decision) for decision in decided.decisions),
         effects=(*_settled_lines(settled), *_effects(acts)),

@@ -49,8 +49,10 @@ def told(
     **situation: Any,
 ) -> tuple[CycleReport, CycleSummary]:
     conclusion = Conclusion(missions, ended, (), (), {}, (), (), header or Header())
-    decided = CycleDecisions((), findings, (), decisions)
-    return report_cycle(replace(SITUATION, **situation), decided, acts, conclusion, settled, "cli", False, LATER, how)
+    decided = CycleDecisions((), decisions)
+    return report_cycle(
+        replace(SITUATION, findings=findings, **situation), decided, acts, conclusion, settled, "cli", False, LATER, how
+    )
 
 
 def act(status: Any, proposal: Any = None, **changes: Any) -> ExecutedDecision:

@@ -10,7 +10,7 @@ from typing import TypeVar
 from ralph_mission.errors import Missing
 from ralph_mission.mission.chat import orders
 from ralph_mission.mission.coder import tasks
-from ralph_mission.mission.decide import CycleSettings, Situation
+from ralph_mission.mission.decide import CycleSettings, Situation, with_findings
 from ralph_mission.mission.lifecycle import approval, ownership
 from ralph_mission.mission.lifecycle.table import MissionFacts, brought_back
 from ralph_mission.mission.model.ledger import OpenState
@@ -36,7 +36,7 @@ def refresh_facts(ports: CyclePorts, situation: Situation) -> Situation:
     facts = tuple((mission.id, read_facts(ports, situation.charter, mission)) for mission in known)
     branches, facts = tuple(pull.head for pull in pulls), orders.known_to(facts, situation.state, ports.seal)
     world = replace(situation.world, facts=facts, issues=issues, pulls=pulls, branches=branches)
-    return replace(situation, world=world)
+    return with_findings(replace(situation, world=world))
 
 
 def read_facts(ports: CyclePorts, charter: CycleSettings, mission: Mission) -> MissionFacts:

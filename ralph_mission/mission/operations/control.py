@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from ralph_mission.errors import UserError
 from ralph_mission.mission.commit import settle_open
-from ralph_mission.mission.decide import Situation, decide
+from ralph_mission.mission.decide import Situation, decide, with_findings
 from ralph_mission.mission.execute import AppliedEffect
 from ralph_mission.mission.memory.model import Memory
 from ralph_mission.mission.model.cycle_report import CycleReport
@@ -143,7 +143,8 @@ def differences(situation: Situation, recorded: Sequence[Decision], secrets: tup
 
     A recording does without the values that the runner knows, so both are compared without them.
     """
-    now = {decision.proposal.key: strip_known(decision, secrets) for decision in decide(situation, secrets).decisions}
+    decided = decide(with_findings(situation), secrets)
+    now = {decision.proposal.key: strip_known(decision, secrets) for decision in decided.decisions}
     then = {decision.proposal.key: strip_known(decision, secrets) for decision in recorded}
     lines = [_difference(key, then.get(key), now.get(key)) for key in dict.fromkeys((*then, *now))]
     return tuple(line for line in lines if line)
