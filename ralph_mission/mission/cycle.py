@@ -25,7 +25,7 @@ from ralph_mission.mission.lifecycle.facts import facts_about
 from ralph_mission.mission.memory import schedule
 from ralph_mission.mission.model.cycle_report import CycleReport, CycleSummary, Outcome, Trigger
 from ralph_mission.mission.model.effects import Effect, Publish, Receipt
-from ralph_mission.mission.model.ledger import NOT_ATTEMPTED, Claim, MemorySnapshot, Record
+from ralph_mission.mission.model.ledger import Claim, MemorySnapshot, Record
 from ralph_mission.mission.model.mission import Verdict
 from ralph_mission.mission.model.proposal import Decision
 from ralph_mission.mission.ports import CyclePorts
@@ -173,7 +173,7 @@ def _settle(run: CycleRun, past: MemorySnapshot | None) -> tuple[MemorySnapshot 
     deeds = execute.reconcile(run.ports, past.state, records, run.secrets)
     if not deeds and not past.state.effects:
         return past, ()
-    told = tuple(deed for deed in deeds if not deed.receipt.detail.startswith(NOT_ATTEMPTED))
+    told = tuple(deed for deed in deeds if not deed.receipt.not_attempted)
     return run.ports.store.commit(commit.settle_open(past, deeds, records), past), told
 
 

@@ -27,9 +27,9 @@ from ralph_mission.mission.model.effects import (
     at_most_once,
     kind_of,
     resolve,
+    skip_effect,
 )
 from ralph_mission.mission.model.ledger import (
-    NOT_ATTEMPTED,
     EffectRecord,
     OpenState,
     Record,
@@ -102,7 +102,7 @@ def execute_decisions(
 def not_attempted(acts: Iterable[ExecutedDecision]) -> tuple[Receipt, ...]:
     """What the kill switch kept from being sent: certainly not done, so it may be decided upon again."""
     return tuple(
-        Receipt(effect.key, "failed", detail=f"{NOT_ATTEMPTED}stopped by the kill switch")
+        skip_effect(effect.key, "stopped by the kill switch")
         for act in acts
         if act.cut
         for effect in act.decision.proposal.effects[len(act.deeds) :]
@@ -118,7 +118,7 @@ def _carry_out(
             return ExecutedDecision(decision, tuple(deeds), cut=True)
         stopped_by = next((deed for deed in deeds if deed.stops), None)
         if why := _changed_since(ports, look, decision.proposal, effect, known.get(effect.key)):
-            receipt = Receipt(effect.key, "failed", detail=f"{NOT_ATTEMPTED}{why}")
+            receipt = skip_effect(effect.key, why)
         else:
             receipt = _not_attempted(effect, stopped_by) if stopped_by else send(ports, effect, known)
         deeds.append(AppliedEffect(effect, receipt))
@@ -153,7 +153,7 @@ def send(ports: CyclePorts, effect: Effect, known: dict[str, Record]) -> Receipt
     try:
         ready = resolve(effect, numbers(known.values()))
     except KeyError:
-        return Receipt(effect.key, "failed", detail=f"{NOT_ATTEMPTED}the issue it belongs to was not opened")
+        return skip_effect(effect.key, "the issue it belongs to was not opened")
     receipt = perform_effect(ports, ready)
     if isinstance(record, EffectRecord):
         known[effect.key] = _with(record, receipt)
@@ -189,8 +189,8 @@ def _find(ports: CyclePorts, effect: Effect) -> Receipt | None:
 
 
 def _not_attempted(effect: Effect, earlier: AppliedEffect) -> Receipt:
-    why = earlier.receipt.detail.removeprefix(NOT_ATTEMPTED) or f"{earlier.receipt.status} before it"
-    return Receipt(effect.key, "failed", detail=f"{NOT_ATTEMPTED}{why}")
+    why = earlier.receipt.detail or f"{earlier.receipt.status} before it"
+    return skip_effect(effect.key, why)
 
 
 def is_stopped(ports: CyclePorts) -> bool:
@@ -251,7 +251,7 @@ def _taken_over(
     if receipt is None:
         return None
     known[record.key] = _with(record, receipt)
-    said = "not done, so decided anew" if receipt.detail.startswith(NOT_ATTEMPTED) else receipt.status
+    said = "not done, so decided anew" if receipt.not_attempted else receipt.status
     ports.voice.note(f"{kind_of(effect)} of an earlier run: {said}")
     return AppliedEffect(effect, receipt)
 
@@ -261,19 +261,19 @@ def look_up_effect(
 ) -> Receipt | None:
     """Ask whoever did an effect whether it was done; None where nobody can tell."""
     if refers_to(effect) and refers_to(effect) not in numbers(known.values()):
-        return Receipt(effect.key, "failed", detail=f"{NOT_ATTEMPTED}the issue it belongs to was not opened")
+        return skip_effect(effect.key, "the issue it belongs to was not opened")
     ready = resolve(effect, numbers(known.values()))
     found = _find(ports, ready)
     if found is not None:
         return found
     if _was_to_follow_a_merge(record, known):
-        return Receipt(effect.key, "failed", detail=f"{NOT_ATTEMPTED}the merge it tells of was not done")
+        return skip_effect(effect.key, "the merge it tells of was not done")
     if not may_redo(effect, ports.forge.lists_at_once):
         return Receipt(effect.key, "unknown", detail="it was intended, and nobody can tell whether it was sent")
     if record.mission or not isinstance(effect, OpenIssue | EditComment):
-        return Receipt(effect.key, "failed", detail=f"{NOT_ATTEMPTED}its run ended before")
+        return skip_effect(effect.key, "its run ended before")
     if rules.ill_worded(ready, secrets) or not _about_a_list(ports, record, ready, known):
-        return Receipt(effect.key, "failed", detail=f"{NOT_ATTEMPTED}no rule would let it pass now")
+        return skip_effect(effect.key, "no rule would let it pass now")
     return None if is_stopped(ports) else perform_effect(ports, ready)
 
 

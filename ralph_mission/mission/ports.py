@@ -213,17 +213,13 @@ class PostPublisher(Protocol):
         ...
 
     def publish(self, effect: Publish) -> Receipt:
-        """Say it once; never retries. A definite no is `failed`, doubt is `unknown`. What begins with `later` may be
-        tried again another time: it certainly did not get through."""
+        """Say it once; never retries. A definite no is `failed`, doubt is `unknown`. What failed for
+        `LATER` may be tried again another time: it certainly did not get through."""
         ...
 
     def stage(self, effect: Publish) -> Receipt:
         """Put it where a person can read it, and say nothing: `staged`, with the file as `url` if one was written."""
         ...
-
-
-LATER = "later: "
-"""Begins the detail of a failed receipt of a post that may be tried again: a rate limit, a network out of reach."""
 
 
 class NoPublisher:

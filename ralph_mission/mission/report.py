@@ -32,18 +32,25 @@ from ralph_mission.mission.model.cycle_report import (
 from ralph_mission.mission.model.effects import Publish, Receipt, kind_of
 from ralph_mission.mission.model.kinds import KINDS
 from ralph_mission.mission.model.ledger import (
-    NEEDS_PERSON,
-    NOT_ATTEMPTED,
     SETTLED,
     EffectRecord,
     MemorySnapshot,
     OpenState,
     Record,
 )
-from ralph_mission.mission.model.mission import Action, Finding, Mission, Observation, Status, Urgency, Usage, Verdict
+from ralph_mission.mission.model.mission import (
+    Action,
+    FailureReason,
+    Finding,
+    Mission,
+    Observation,
+    Status,
+    Urgency,
+    Usage,
+    Verdict,
+)
 from ralph_mission.mission.model.proposal import Decision
 from ralph_mission.mission.policy.rules import LIFTED_BY
-from ralph_mission.mission.ports import LATER
 from ralph_mission.mission.publishing import posting
 
 
@@ -62,14 +69,13 @@ def remarks(effect: Publish, receipt: Receipt, situation: Situation) -> Iterable
         yield f"{effect.network}: nobody can tell whether the post arrived: {receipt.detail}"
     if receipt.status in SETTLED and (missing := _missing(effect, receipt)):
         yield f"{effect.network}: not all of it was posted, and the rest is not tried again: {missing}"
-    if receipt.status != "failed" or receipt.detail.startswith(NOT_ATTEMPTED):
+    if receipt.status != "failed" or receipt.not_attempted:
         return
     (record,) = posting.after((effect,), situation.records, {effect.key: receipt}, situation.now).values()
     if posting.is_left(record, situation.now):
-        yield f"{effect.network}: not posted yet, tried again in the next cycle: {receipt.detail.removeprefix(LATER)}"
+        yield f"{effect.network}: not posted yet, tried again in the next cycle: {receipt.detail}"
     else:
-        why = receipt.detail.removeprefix(LATER).removeprefix(NEEDS_PERSON)
-        yield f"{effect.network}: not posted, and not tried again: {why}"
+        yield f"{effect.network}: not posted, and not tried again: {receipt.detail}"
 
 
 def _missing(effect: Publish, receipt: Receipt) -> str:
@@ -226,9 +232,9 @@ def _cycle_summary(
 
 def refusal(acts: Sequence[ExecutedDecision]) -> str:
     """Why nothing that was tried got through, when all of it was refused and only a person can change that; else ""."""
-    told = [deed.receipt for act in acts for deed in act.deeds if not deed.receipt.detail.startswith(NOT_ATTEMPTED)]
-    refused = [r.detail for r in told if r.status == "failed" and r.detail.startswith(NEEDS_PERSON)]
-    return refused[0].removeprefix(NEEDS_PERSON) if refused and len(refused) == len(told) else ""
+    receipts = [deed.receipt for act in acts for deed in act.deeds if not deed.receipt.not_attempted]
+    refused = [r.detail for r in receipts if r.status == "failed" and r.reason is FailureReason.NEEDS_PERSON]
+    return refused[0] if refused and len(refused) == len(receipts) else ""
 
 
 def _why(act: ExecutedDecision) -> str:
@@ -286,7 +292,7 @@ def _remarks(situation: Situation, acts: Sequence[ExecutedDecision], conclusion:
             if isinstance(deed.effect, Publish):
                 yield from remarks(deed.effect, deed.receipt, situation)
             elif deed.receipt.status in ("failed", "unknown"):
-                yield f"{kind_of(deed.effect)} {deed.receipt.status}: {deed.receipt.detail}"
+                yield f"{kind_of(deed.effect)} {deed.receipt.status}: {deed.receipt.explanation}"
     if any(act.cut for act in acts):
         yield "stopped half-way by the kill switch; what was intended is settled by the next cycle"
     if decide.is_quiet_period(situation) and (silent := decide.findings_fully_posted(situation, {})):

@@ -95,4 +95,4 @@ def merge_pull(pull: Opened, method: str = "squash", head_sha: str = "") -> Merg
 
 
 def outcome(receipt: Receipt) -> tuple[str, str]:
-    return receipt.status, receipt.detail
+    return receipt.status, receipt.explanation

@@ -20,6 +20,7 @@ from ralph_mission.mission.ports import ObservationContext
 from ralph_mission.mission.publishing.publish_now import PublishReport, PublishSetup, publish_once
 from ralph_mission.mission.transaction import TransactionContext
 from tests.integration.at_work import Place
+from tests.mission.build import make_failure
 
 LIMITS = {"twitter": 280, "telegram": 4096, "outbox": 10_000}
 TEXT = "The tide table holds 12 harbours now."
@@ -61,7 +62,7 @@ class Networks:
         next_ = fault.pop(0) if fault else ""
         if next_.startswith(("failed ", "unknown ")):
             status, _, detail = next_.partition(" ")
-            return Receipt(effect.key, status, detail=detail)  # type: ignore[arg-type]  # one of its states
+            return replace(make_failure(effect.key, detail), status=status)  # type: ignore[arg-type]  # one of its states
         self.said.append((effect.network, effect.post.parts))
         if next_ == "after":
             raise TimeoutError("no answer")

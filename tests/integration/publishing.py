@@ -16,6 +16,7 @@ from ralph_mission.mission.model.posts import Measured, Post, Wording
 from ralph_mission.mission.ports import ObservationContext
 from tests.helpers import make_repo
 from tests.integration.world import CALM, TYPOS, World
+from tests.mission.build import make_failure
 
 NETWORKS = ("twitter", "telegram", "discord")
 
@@ -79,7 +80,7 @@ class Networks:
         assert effect.post == self.measure(effect.network, effect.post.parts), "nobody worded this"
         answer = self.answers[effect.network].popleft() if self.answers[effect.network] else None
         if isinstance(answer, tuple):
-            return Receipt(effect.key, *(answer[0],), detail=answer[1], wait=self.wait)  # type: ignore[arg-type]  # a status
+            return replace(make_failure(effect.key, answer[1]), status=answer[0], wait=self.wait)  # type: ignore[arg-type]  # a status
         self.delivered[effect.network].append(effect.post.parts[0])
         if answer:
             raise answer

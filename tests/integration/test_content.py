@@ -13,7 +13,7 @@ from ralph_mission.mission.memory.learning import recount_learnings
 from ralph_mission.mission.model.mission import Observation
 from ralph_mission.mission.operations import control
 from ralph_mission.mission.operations.recover import recover_memory
-from ralph_mission.mission.ports import LATER, ObservationContext
+from ralph_mission.mission.ports import ObservationContext
 from tests.helpers import cli_here
 from tests.integration.at_content import TEXT, Networks, asked, blocks, cycle, edit, publish, status, with_networks
 from tests.integration.at_review import elsewhere
@@ -285,7 +285,7 @@ def test_a_network_that_may_have_got_it_never_gets_it_again(place, networks):
 
 
 def test_what_may_come_later_is_tried_again_and_the_others_are_left_alone(place, networks):
-    networks.faults = {"twitter": [f"failed {LATER}rate limit"]}
+    networks.faults = {"twitter": ["failed later: rate limit"]}
     number = asked(place)
     place.person().label(number, YES)
     cycle(place)
@@ -297,7 +297,7 @@ def test_what_may_come_later_is_tried_again_and_the_others_are_left_alone(place,
 
 
 def test_an_edit_after_one_network_has_it_never_sends_it_there_again(place, networks):
-    networks.faults = {"twitter": [f"failed {LATER}rate limit"]}
+    networks.faults = {"twitter": ["failed later: rate limit"]}
     number = asked(place)
     place.person().label(number, YES)
     cycle(place)
@@ -422,7 +422,7 @@ def test_a_yes_that_is_taken_back_between_two_networks_is_heeded_by_the_last_loo
 
 
 def test_a_yes_that_is_taken_back_before_every_network_has_it_waits_for_a_person(place, networks):
-    networks.faults = {"twitter": [f"failed {LATER}rate limit"]}
+    networks.faults = {"twitter": ["failed later: rate limit"]}
     number = asked(place)
     place.person().label(number, YES)
     cycle(place)

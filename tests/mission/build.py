@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from ralph_mission.mission.findings.identity import identify
-from ralph_mission.mission.model.effects import Comment, Effect, PushBranch
-from ralph_mission.mission.model.mission import Action, Finding, Limits, Mission, Signal, Status, Tier
+from ralph_mission.mission.model.effects import Comment, Effect, PushBranch, Receipt
+from ralph_mission.mission.model.mission import Action, FailureReason, Finding, Limits, Mission, Signal, Status, Tier
 from ralph_mission.mission.model.proposal import BudgetUsed, PolicyContext, Proposal
 from ralph_mission.mission.model.threads import Actor, Issue, LabelEvent, Pull, Review, ThreadComment
 from ralph_mission.safety.patch import REGULAR, FileChange, Patch, deltas
@@ -93,6 +93,13 @@ def comment(body: str, key: str = "k1") -> Comment:
 
 def push(made: Patch, branch: str = "ralph/spelling-1") -> PushBranch:
     return PushBranch("kp", branch, made.base, "Correct 1 misspelling", NOW, deltas(made))
+
+
+def make_failure(key: str, explanation: str) -> Receipt:
+    """The receipt of a failure, by what it tells people: "later: 429"."""
+    said, _, detail = explanation.partition(": ")
+    reason = FailureReason(said) if said in [*FailureReason] else None
+    return Receipt(key, "failed", detail=detail if reason else explanation, reason=reason)
 
 
 def fix(made: Patch | None = None, **changes: Any) -> Proposal:

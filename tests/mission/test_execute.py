@@ -142,7 +142,7 @@ def test_nothing_follows_a_step_that_failed():
     forge = ScriptedForge({"k1": Receipt("k1", "failed", detail="issues are disabled")})
     (acted,) = acts_of(ScriptedPorts(forge), [decision(OPEN, PULL, LABEL)], known(OPEN, PULL, LABEL))
     assert [type(effect) for effect in forge.sent] == [OpenIssue]
-    assert {deed.receipt.detail for deed in acted.deeds[1:]} == {"not attempted: issues are disabled"}
+    assert {deed.receipt.explanation for deed in acted.deeds[1:]} == {"not attempted: issues are disabled"}
 
 
 @pytest.mark.parametrize("remark", [Comment("k4", 3, "merged"), PostReview("k4", 3, "c" * 40, "fine")])
@@ -191,7 +191,7 @@ class TestReconcile:
         forge = ScriptedForge({}, {"k1": Receipt("k1", "adopted", 12)})
         deeds = reconcile(ScriptedPorts(forge), self.state, known(OPEN, PULL))
         assert [deed.receipt.status for deed in deeds] == ["adopted", "failed"]
-        assert deeds[1].receipt.detail.startswith("not attempted")
+        assert deeds[1].receipt.not_attempted
         assert forge.sent == []
 
     def test_a_stop_leaves_open_what_would_be_made_up_for(self):
@@ -250,7 +250,7 @@ class TestReconcile:
         deeds = reconcile(
             ScriptedPorts(forge), self.state, {"k1": record(OPEN), "k2": replace(record(PULL), effect=comment)}
         )
-        assert deeds[1].receipt.detail.startswith("not attempted")
+        assert deeds[1].receipt.not_attempted
 
     def test_finds_late_what_a_list_did_not_show_at_first_and_sends_nothing(self):
         forge = ScriptedForge({}, {"k1": Receipt("k1", "adopted", 12)})

@@ -17,6 +17,7 @@ from functools import lru_cache
 
 from ralph_mission.adapters.git.git import EMPTY_TREE, Git, GitError, Identity
 from ralph_mission.mission.model.effects import MARKER, PushBranch
+from ralph_mission.mission.model.mission import FailureReason
 from ralph_mission.mission.model.threads import Touch
 from ralph_mission.safety.patch import FileDelta, apply, patch_id
 from ralph_mission.values import dataclass
@@ -125,9 +126,9 @@ def _patch_ids(hunks: list[_Hunk]) -> Iterator[str]:
 class ForgeRefused(Exception):
     """`what` is a rule's id or a line for people; `mend` says what would help, "" where nothing does."""
 
-    def __init__(self, what: str, mend: str = "") -> None:
+    def __init__(self, what: str, mend: str = "", reason: FailureReason | None = None) -> None:
         super().__init__(f"{what}: {mend}" if mend else what)
-        self.what, self.mend = what, mend
+        self.what, self.mend, self.reason = what, mend, reason
 
 
 OURS = "ralph/"

@@ -8,6 +8,7 @@ from ralph_mission.adapters.forges.commits import ForgeRefused, mark
 from ralph_mission.adapters.git.git import GitError
 from ralph_mission.errors import Missing, UserError
 from ralph_mission.mission.model.effects import AT_MOST_ONCE, Effect, Receipt, Ref
+from ralph_mission.mission.model.mission import FailureReason
 
 
 def require_ready(effect: Effect) -> None:
@@ -32,9 +33,11 @@ def find(effect: Effect, found: Callable[[Effect], Receipt | None]) -> Receipt |
         raise spoilt(error) from None
 
 
-def failed_receipt(effect: Effect, why: object) -> Receipt:
-    """The receipt of what was certainly not done."""
-    return Receipt(effect.key, "failed", detail=str(why))
+def failed_receipt(effect: Effect, why: object, reason: FailureReason | None = None) -> Receipt:
+    """The receipt of what was certainly not done; a refusal tells its reason itself."""
+    return Receipt(
+        effect.key, "failed", detail=str(why), reason=why.reason if isinstance(why, ForgeRefused) else reason
+    )
 
 
 def spoilt(error: GitError) -> UserError:

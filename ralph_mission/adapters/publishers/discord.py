@@ -14,6 +14,7 @@ from ralph_mission.adapters.publishers.press import PartResult, in_order
 from ralph_mission.adapters.publishers.wire import PATIENCE, Answer, ask, base, no, open_session
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.effects import Receipt
+from ralph_mission.mission.model.mission import FailureReason
 from ralph_mission.mission.model.posts import Chart, Post
 from ralph_mission.safety.text import inline_words, truncate
 from ralph_mission.values import dataclass
@@ -64,7 +65,7 @@ class DiscordChannel:
         content = {"content": text, "allowed_mentions": NOBODY}
         if chart and picture:
             shown = self._shown(content, chart, picture)
-            if shown.status != "failed" or shown.detail.startswith("later"):
+            if shown.status != "failed" or shown.reason is FailureReason.LATER:
                 return shown  # a picture that is refused for good costs itself alone
         return self._said(self._post(json=content))
 

@@ -15,7 +15,7 @@ from ralph_mission.adapters.publishers.settings import Publishers
 from ralph_mission.adapters.publishers.texts import template_facts
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.effects import Fate, Publish, Receipt
-from ralph_mission.mission.model.mission import Finding
+from ralph_mission.mission.model.mission import FailureReason, Finding
 from ralph_mission.mission.model.posts import Post, Wording
 from ralph_mission.values import dataclass
 
@@ -120,13 +120,14 @@ LONGEST = 300  # characters of a detail
 
 @dataclass(frozen=True, slots=True)
 class PartResult:
-    """Of one part: `id` and `url` by the network; `detail` why not, for people; `wait` for how many seconds."""
+    """Of one part: `id` and `url` by the network; `detail`, `reason` and `wait` as in a receipt."""
 
     status: Fate
     id: str = ""
     url: str = ""
     detail: str = ""
     wait: float = 0.0
+    reason: FailureReason | None = None
 
     @property
     def out(self) -> bool:
@@ -141,7 +142,7 @@ def in_order(key: str, parts: Sequence[str], say: Callable[[int, str, str], Part
     """
     first = last = say(0, parts[0], "")
     if not first.out:
-        return Receipt(key, first.status, detail=first.detail[:LONGEST], wait=first.wait)
+        return Receipt(key, first.status, detail=first.detail[:LONGEST], wait=first.wait, reason=first.reason)
     for at, part in enumerate(parts[1:], 1):
         if not last.id:  # nothing to reply to: a second part alone would make no sense
             return _receipt(key, first.status, first, f"{first.detail}; the other parts were not sent")

@@ -18,6 +18,7 @@ from ralph_mission.adapters.publishers.texts import units
 from ralph_mission.adapters.publishers.wire import PATIENCE, Answer, ask, base, no, open_session
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.effects import Receipt
+from ralph_mission.mission.model.mission import FailureReason
 from ralph_mission.mission.model.posts import Post
 from ralph_mission.safety.text import inline_words
 from ralph_mission.values import dataclass
@@ -64,7 +65,7 @@ class TelegramChannel:
     def _say(self, text: str, to: str, picture: bytes) -> PartResult:
         if picture and units(text) <= CAPTION:
             shown = self._photo(picture, to, caption=html.escape(text, quote=False), parse_mode="HTML")
-            if shown.status != "failed" or shown.detail.startswith("later"):
+            if shown.status != "failed" or shown.reason is FailureReason.LATER:
                 return shown
             picture = b""  # refused for good, and certainly not there
         answer = self._post("sendMessage", to, text=html.escape(text, quote=False), parse_mode="HTML")

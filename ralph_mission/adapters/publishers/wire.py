@@ -14,7 +14,7 @@ import requests
 from ralph_mission.adapters.http.client import HttpLimits, HttpSession, NoAnswer
 from ralph_mission.adapters.publishers.press import PartResult
 from ralph_mission.errors import UserError
-from ralph_mission.mission.ports import LATER
+from ralph_mission.mission.model.mission import FailureReason
 from ralph_mission.values import dataclass
 
 PATIENCE = 20.0  # seconds for connecting, and for each piece of an answer
@@ -65,11 +65,11 @@ def no(network: str, answer: Answer, reason: str, mends: Mapping[int, str], wait
     """What an answer that is no clear yes means for a post. `reason` is the network's own, `mends` who must do what
     about a status."""
     if not answer.sent:
-        return PartResult("failed", detail=f"{LATER}{network} {answer.why}")
+        return PartResult("failed", detail=f"{network} {answer.why}", reason=FailureReason.LATER)
     if answer.status == 429:
         seconds = _seconds(wait if wait is not None else answer.headers.get("retry-after"))
         told = f" {seconds:.0f} s" if seconds else ""
-        return PartResult("failed", detail=f"{LATER}{network} asks to wait{told}", wait=seconds)
+        return PartResult("failed", detail=f"{network} asks to wait{told}", wait=seconds, reason=FailureReason.LATER)
     if not answer.status or answer.ok or answer.status == 408 or answer.status >= 500:
         why = answer.why or (f"answered {answer.status}" if not answer.ok else "said yes and not what it made of it")
         return PartResult("unknown", detail=f"{network} {why}: look there whether it is out")

@@ -26,7 +26,7 @@ from ralph_mission.mission.issues.finish import PlanResult, carry_out_plan, note
 from ralph_mission.mission.issues.tasks import GuidanceNote, WorkResult, WorkTask
 from ralph_mission.mission.lifecycle.approval import may_decide
 from ralph_mission.mission.memory import schedule
-from ralph_mission.mission.model.ledger import NOT_ATTEMPTED, WorkRecord
+from ralph_mission.mission.model.ledger import WorkRecord
 from ralph_mission.mission.model.threads import Branch, Issue
 from ralph_mission.mission.transaction import BRIEF, Busy, Open, Sleep, Transaction, run_transaction
 from ralph_mission.safety.paths import branch_name_ok
@@ -312,7 +312,7 @@ def _claim_issue(worker: IssueWorker, this: Transaction, task: WorkTask, usd: fl
 def _unsent(done: PlanResult) -> bool:
     """Whether certainly nothing of a plan was sent."""
     receipts = done.carried.receipts.values()
-    return all(one.status == "failed" and one.detail.startswith(NOT_ATTEMPTED) for one in receipts)
+    return all(receipt.not_attempted for receipt in receipts)
 
 
 def _cancel_try(left: WorkRecord, this: Transaction) -> None:

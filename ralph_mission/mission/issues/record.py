@@ -27,8 +27,6 @@ from ralph_mission.mission.model.effects import (
     Receipt,
 )
 from ralph_mission.mission.model.ledger import (
-    NEEDS_PERSON,
-    NOT_ATTEMPTED,
     SETTLED,
     EffectRecord,
     Record,
@@ -37,7 +35,7 @@ from ralph_mission.mission.model.ledger import (
     key_of,
     work_key,
 )
-from ralph_mission.mission.model.mission import Action
+from ralph_mission.mission.model.mission import Action, FailureReason
 from ralph_mission.mission.model.proposal import Proposal
 from ralph_mission.mission.model.threads import Branch, Issue
 from ralph_mission.mission.policy.rules import RULES
@@ -329,7 +327,7 @@ def _after_change(record: WorkRecord, receipts: Mapping[str, Receipt]) -> WorkRe
 
 def _may_pass(receipt: Receipt) -> bool:
     """Whether a failure says nothing about the effect itself, so that it is sent again later."""
-    return receipt.detail.startswith((NOT_ATTEMPTED, "not there after a lost answer"))
+    return receipt.reason in (FailureReason.NOT_ATTEMPTED, FailureReason.NOT_FOUND)
 
 
 def _after_close(record: WorkRecord, receipts: Mapping[str, Receipt]) -> WorkRecord:
@@ -359,5 +357,4 @@ def _all_in(receipts: Mapping[str, Receipt]) -> bool:
 
 
 def _why(receipt: Receipt) -> str:
-    detail = receipt.detail.removeprefix(NOT_ATTEMPTED).removeprefix(NEEDS_PERSON)
-    return plain(detail, 300) or receipt.status
+    return plain(receipt.detail, 300) or receipt.status

@@ -91,7 +91,7 @@ def revive(mission: Mission, facts: MissionFacts, reading: Interpretation, aroun
     after = advance(mission, reading.event, around.now)
     if after.status is Status.DISCOVERED and not _asks(mission):
         after = advance(after, MissionEvent.APPROVED, around.now)
-    after = replace(after, outcome="", failure="", failures=0, turns=0, waiting_since=around.now)
+    after = replace(after, outcome="", failure="", failure_reason=None, failures=0, turns=0, waiting_since=around.now)
     if after.status is Status.IN_REVIEW and facts.pull:
         after = after if facts.pull.head_sha == after.head_sha else results.void_offer(after)
         after = replace(after, head_sha=facts.pull.head_sha)  # a person looked at it; it is merged only as approved
@@ -185,7 +185,7 @@ def catch_up(mission: Mission, facts: MissionFacts, reading: Interpretation, aro
         onto=mission.head_sha,
         issue=mission.issue,
     )
-    after = replace(results.void_offer(mission), failure="", failures=0, waiting_since=around.now)
+    after = replace(results.void_offer(mission), failure="", failure_reason=None, failures=0, waiting_since=around.now)
     after = add_to_story(after, around, f"merged {base.name} in, which it was behind of", "Review the pull once more.")
     return propose_step(Action.REVISE, mission, after, (push, story_comment(after, around)), "", None)
 

@@ -17,8 +17,8 @@ from enum import StrEnum
 
 from ralph_mission.mission.lifecycle import approval
 from ralph_mission.mission.lifecycle.approval import NO_VERDICT, PersonVerdict
-from ralph_mission.mission.model.ledger import BEHIND, NEEDS_PERSON, ChatGuidance, ChatYes
-from ralph_mission.mission.model.mission import Action, Mission, Status
+from ralph_mission.mission.model.ledger import ChatGuidance, ChatYes
+from ralph_mission.mission.model.mission import Action, FailureReason, Mission, Status
 from ralph_mission.mission.model.threads import Actor, Issue, LabelEvent, Pull
 from ralph_mission.mission.publishing.content import NOTHING_SHOWN, ShownPosts
 from ralph_mission.values import dataclass
@@ -246,13 +246,13 @@ def _read_approved(mission: Mission, opinion: PersonVerdict) -> Interpretation:
     if _hopeless(mission):
         return QUIET
     return Interpretation(
-        MissionEvent.BEHIND if mission.failure.startswith(BEHIND) else MissionEvent.MERGEABLE, opinion
+        MissionEvent.BEHIND if mission.failure_reason is FailureReason.BEHIND else MissionEvent.MERGEABLE, opinion
     )
 
 
 def _hopeless(mission: Mission) -> bool:
     """Whether trying once more will not help."""
-    return mission.failures >= STUCK_CYCLES or mission.failure.startswith(NEEDS_PERSON)
+    return mission.failures >= STUCK_CYCLES or mission.failure_reason is FailureReason.NEEDS_PERSON
 
 
 def _read_issue(mission: Mission, facts: MissionFacts, now: datetime) -> Interpretation:
@@ -336,5 +336,5 @@ def _read_patience(mission: Mission, facts: MissionFacts, now: datetime) -> Inte
 
 def _why_hopeless(mission: Mission) -> str:
     if mission.failures >= STUCK_CYCLES:
-        return f"failed {mission.failures} times: {mission.failure.removeprefix(NEEDS_PERSON)}"
-    return mission.failure.removeprefix(NEEDS_PERSON)
+        return f"failed {mission.failures} times: {mission.failure}"
+    return mission.failure

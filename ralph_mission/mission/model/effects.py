@@ -14,6 +14,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Literal
 
+from ralph_mission.mission.model.mission import FailureReason
 from ralph_mission.mission.model.posts import OUTBOX, Post
 from ralph_mission.mission.model.threads import Touch
 from ralph_mission.safety.patch import FileDelta
@@ -228,7 +229,8 @@ class Receipt:
     """What came of an effect.
 
     `status`: done, adopted (it was there already and is ours), failed (it did not happen),
-    unknown (it may have happened; never resent), staged (nothing was done). Of a post `at` is when it was sent, and
+    unknown (it may have happened; never resent), staged (nothing was done). `detail` is for people, `reason` tells
+    what is done next about a failure. Of a post `at` is when it was sent, and
     `wait` for how many seconds its network wants to be left alone.
     """
 
@@ -240,11 +242,27 @@ class Receipt:
     detail: str = ""
     at: datetime | None = None
     wait: float = 0.0
+    reason: FailureReason | None = None
+
+    @property
+    def explanation(self) -> str:
+        """Why it failed, for people."""
+        return f"{self.reason}: {self.detail}" if self.reason else self.detail
+
+    @property
+    def not_attempted(self) -> bool:
+        """Whether it failed without being tried."""
+        return self.status == "failed" and self.reason is FailureReason.NOT_ATTEMPTED
 
     @property
     def not_before(self) -> datetime | None:
         """Until when its network wants to be left alone; None where it said nothing of that."""
         return self.at + timedelta(seconds=self.wait) if self.at and self.wait > 0 else None
+
+
+def skip_effect(key: str, why: str) -> Receipt:
+    """The receipt of an effect that was not tried."""
+    return Receipt(key, "failed", detail=why, reason=FailureReason.NOT_ATTEMPTED)
 
 
 def kind_of(effect: Effect) -> str:

@@ -29,11 +29,8 @@ from ralph_mission.mission.model.posts import Posted
 from ralph_mission.values import dataclass
 
 SETTLED = ("done", "adopted")
-NOT_ATTEMPTED = "not attempted: "  # begins the detail of a failure that says nothing about the effect itself
 KEPT_WAKES = 10
 KEPT_POSTS = 200
-NEEDS_PERSON = "needs a person: "  # begins the detail of a refusal that trying again will not lift
-BEHIND = "behind: "  # begins the detail of a merge for which the base has to be merged into the branch first
 KEPT_IDS = 50  # cycle ids remembered, so that the same cycle asked for twice does nothing
 
 
@@ -332,7 +329,8 @@ def absorb(mission: Mission, effect: Effect, receipt: Receipt) -> Mission:
 
 
 def _count_failure(mission: Mission, receipt: Receipt) -> Mission:
-    if receipt.status != "failed" or receipt.detail.startswith(NOT_ATTEMPTED):
+    if receipt.status != "failed" or receipt.not_attempted:
         return mission
-    same = mission.failure == receipt.detail
-    return replace(mission, failure=receipt.detail, failures=mission.failures + 1 if same else 1)
+    same = (mission.failure, mission.failure_reason) == (receipt.detail, receipt.reason)
+    failures = mission.failures + 1 if same else 1
+    return replace(mission, failure=receipt.detail, failure_reason=receipt.reason, failures=failures)

@@ -33,6 +33,7 @@ __all__ = [
     "Actor",
     "BodyEdit",
     "Branch",
+    "FailureReason",
     "Finding",
     "Issue",
     "LabelEvent",
@@ -72,6 +73,16 @@ class Status(StrEnum):
     def active(self) -> bool:
         """Whether a mission in this state takes one of the slots."""
         return self not in (Status.COMPLETED, Status.REJECTED, Status.PARKED)
+
+
+class FailureReason(StrEnum):
+    """Why an effect failed, where that decides what is done next; any other failure has none."""
+
+    NOT_ATTEMPTED = "not attempted"  # it says nothing about the effect itself
+    NOT_FOUND = "not there after a lost answer"  # nor does this: it may be sent again
+    NEEDS_PERSON = "needs a person"  # trying again will not lift it
+    BEHIND = "behind"  # of a merge: the base has to be merged into the branch first
+    LATER = "later"  # of a post: a rate limit, a network out of reach
 
 
 class Severity(StrEnum):
@@ -222,6 +233,7 @@ class Mission:
     comment: int = 0  # our one standing remark on the issue; 0 until there is one
     story: tuple[str, ...] = ()  # its lines, oldest first
     failure: str = ""  # the last failure, to see three equal ones
+    failure_reason: FailureReason | None = None
     failures: int = 0
     waiting_since: datetime | None = None  # since when a person is waited for
     proposal_hash: str = ""  # what people see of the next one

@@ -18,9 +18,8 @@ from ralph_mission.mission.decide import Situation, decide, with_findings
 from ralph_mission.mission.execute import AppliedEffect
 from ralph_mission.mission.memory.model import Memory
 from ralph_mission.mission.model.cycle_report import CycleReport
-from ralph_mission.mission.model.effects import OpenIssue, Publish, Receipt
+from ralph_mission.mission.model.effects import OpenIssue, Publish, Receipt, skip_effect
 from ralph_mission.mission.model.ledger import (
-    NOT_ATTEMPTED,
     EffectRecord,
     MemoryBatch,
     MemorySnapshot,
@@ -90,8 +89,7 @@ def resolve(store: Editable, key: str, sent: bool, number: int = 0) -> None:
             raise UserError(f"no effect {key} is waiting for an answer", "see `ralph journal`")
         if sent and not number and isinstance(record.effect, OpenIssue):  # a mission without its issue waits for ever
             raise UserError(f"{key} opens an issue: which one is it?", "add: --number NUMBER", usage=True)
-        said = "" if sent else f"{NOT_ATTEMPTED}not sent, says a person"
-        receipt = Receipt(key, "adopted" if sent else "failed", number, detail=said)
+        receipt = Receipt(key, "adopted", number) if sent else skip_effect(key, "not sent, says a person")
         store.commit(_settled_batch(store, past, record, receipt), past)
 
 

@@ -238,7 +238,7 @@ def receipt_line(network: str, key: str, receipt: Receipt | None) -> str:
         settle = f"`ralph journal resolve {key} --sent` or `--not-sent`"
         return f"- {network}: nobody can tell whether it arrived, and it is not sent again. Look there; then {settle}."
     if receipt.status == "failed":
-        return f"- {network}: refused: {inline_words(redact(receipt.detail), 200)}"
+        return f"- {network}: refused: {inline_words(redact(receipt.explanation), 200)}"
     return f"- {network}: {_address(receipt.url) or 'published'}"
 
 

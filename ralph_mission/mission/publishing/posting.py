@@ -13,13 +13,14 @@ from datetime import datetime, timedelta
 from typing import TypeGuard
 
 from ralph_mission.mission.model.effects import Effect, Publish, Receipt
-from ralph_mission.mission.model.ledger import KEPT_POSTS, NOT_ATTEMPTED, SETTLED, EffectRecord, Record, key_of, settle
-from ralph_mission.mission.model.mission import Action, Finding
+from ralph_mission.mission.model.ledger import KEPT_POSTS, SETTLED, EffectRecord, Record, key_of, settle
+from ralph_mission.mission.model.mission import Action, FailureReason, Finding
 from ralph_mission.mission.model.posts import Measured, Post, Posted, Wording
 from ralph_mission.mission.model.proposal import Proposal
-from ralph_mission.mission.ports import LATER, RankedFinding
+from ralph_mission.mission.ports import RankedFinding
 
 TRIES = 3
+SENT_AGAIN = (FailureReason.NOT_ATTEMPTED, FailureReason.LATER)
 STANDS = timedelta(hours=24)  # news older than that is none
 Key = tuple[str, str]  # a finding's fingerprint and occurrence
 
@@ -76,17 +77,17 @@ def is_left(record: Record | None, now: datetime) -> bool:
     """Whether a post with this record is yet to be sent, now or later."""
     if not isinstance(record, EffectRecord):
         return True
-    detail = record.receipt.detail if record.receipt else ""
+    reason = record.receipt.reason if record.receipt else None
     if record.state != "failed" or now - record.at >= STANDS:
         return False
-    return detail.startswith(NOT_ATTEMPTED) or (detail.startswith(LATER) and record.tries < TRIES)
+    return reason is FailureReason.NOT_ATTEMPTED or (reason is FailureReason.LATER and record.tries < TRIES)
 
 
 def tried_again(record: EffectRecord, before: Record | None) -> EffectRecord:
     """The record of an effect that is intended once more: it remembers since when, and how often it was tried."""
     if not isinstance(before, EffectRecord) or not isinstance(record.effect, Publish):
         return record
-    tried = before.receipt is not None and before.receipt.detail.startswith(LATER)
+    tried = before.receipt is not None and before.receipt.reason is FailureReason.LATER
     return replace(record, at=before.at, tries=before.tries + tried)
 
 

@@ -21,7 +21,7 @@ from ralph_mission.mission.lifecycle.table import PUBLISHED, MissionFacts, inter
 from ralph_mission.mission.memory import learning
 from ralph_mission.mission.memory.render import trim_memory
 from ralph_mission.mission.model.effects import Publish, Receipt
-from ralph_mission.mission.model.ledger import NOT_ATTEMPTED, SETTLED, MemoryBatch, OpenState, Record
+from ralph_mission.mission.model.ledger import SETTLED, MemoryBatch, OpenState, Record
 from ralph_mission.mission.model.mission import Action, Mission, Status, Verdict
 from ralph_mission.mission.model.posts import Posted
 from ralph_mission.mission.model.proposal import Decision
@@ -100,7 +100,7 @@ def publish_lines(report: PublishReport) -> Iterator[str]:
     """The report for people."""
     yield f"#{report.issue}: {report.outcome}" + (f": {report.reason}" if report.reason else "")
     for network, receipt in report.receipts:
-        said = receipt.url if receipt.status in SETTLED else receipt.detail
+        said = receipt.url if receipt.status in SETTLED else receipt.explanation
         yield f"{network}: {receipt.status}{f', {said}' if said else ''}"
 
 
@@ -281,7 +281,7 @@ def _publish_report(number: int, course: _Course) -> PublishReport:
         return PublishReport("unknown" if doubt else "published", number, reason if doubt else "", receipts)
     if mission.status is Status.REJECTED:
         return PublishReport("rejected", number, mission.outcome, receipts)
-    if any(receipt.status == "failed" and not receipt.detail.startswith(NOT_ATTEMPTED) for _, receipt in receipts):
+    if any(receipt.status == "failed" and not receipt.not_attempted for _, receipt in receipts):
         outcome = "unfinished" if mission.status is Status.EXECUTING else "failed"
         return PublishReport(outcome, number, mission.next_step, receipts)
     if course.stopped:

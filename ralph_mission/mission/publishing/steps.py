@@ -24,11 +24,10 @@ from ralph_mission.mission.lifecycle.step_parts import (
 )
 from ralph_mission.mission.lifecycle.table import PUBLISHED, Interpretation, MissionEvent, MissionFacts, advance
 from ralph_mission.mission.model.effects import Comment, Label, Publish
-from ralph_mission.mission.model.ledger import NOT_ATTEMPTED, SETTLED, EffectRecord, Record, key_of
+from ralph_mission.mission.model.ledger import SETTLED, EffectRecord, Record, key_of
 from ralph_mission.mission.model.mission import Action, Mission, Status
 from ralph_mission.mission.model.posts import Chart, Post
 from ralph_mission.mission.model.proposal import Proposal
-from ralph_mission.mission.ports import LATER
 from ralph_mission.mission.proposals import wording
 from ralph_mission.mission.publishing import content, posting
 
@@ -134,7 +133,9 @@ def _posts_left(mission: Mission, facts: MissionFacts, around: StepContext) -> t
 def _may_go(record: Record | None, again: bool = False) -> bool:
     if _state(record) in ("", "planned", "intended"):
         return True
-    return _state(record) == "failed" and (again or _detail(record).startswith((LATER, NOT_ATTEMPTED)))
+    if not isinstance(record, EffectRecord) or record.state != "failed":
+        return False
+    return again or (record.receipt is not None and record.receipt.reason in posting.SENT_AGAIN)
 
 
 def _chart(mission: Mission, network: str, facts: MissionFacts, around: StepContext) -> Chart | None:

@@ -23,7 +23,7 @@ from ralph_mission.mission.lifecycle.approval import may_decide
 from ralph_mission.mission.memory import schedule
 from ralph_mission.mission.memory.model import Header
 from ralph_mission.mission.model.effects import Receipt
-from ralph_mission.mission.model.ledger import NEEDS_PERSON, NOT_ATTEMPTED, SETTLED, CallRecord, MemoryBatch, Record
+from ralph_mission.mission.model.ledger import SETTLED, CallRecord, MemoryBatch, Record
 from ralph_mission.mission.model.threads import Issue, Pull
 from ralph_mission.mission.reviews import review
 from ralph_mission.mission.reviews.review import DiffLines, PostedReview, ReviewPoint
@@ -152,10 +152,8 @@ def _review_report(report: ReviewReport, carried: ExecutionResult, done: str) ->
     (receipt,) = carried.receipts.values()
     if receipt.status in SETTLED:
         return replace(report, outcome=done, url=receipt.url)
-    why = receipt.detail.removeprefix(NOT_ATTEMPTED).removeprefix(NEEDS_PERSON)
-    return replace(
-        report, outcome=receipt.status, reason=f"{why}; {WHY['unknown']}" if receipt.status == "unknown" else why
-    )
+    why = f"{receipt.detail}; {WHY['unknown']}" if receipt.status == "unknown" else receipt.detail
+    return replace(report, outcome=receipt.status, reason=why)
 
 
 WRITTEN = ("posted", "edited")

@@ -15,8 +15,8 @@ from ralph_mission.adapters.publishers import discord, telegram, twitter
 from ralph_mission.adapters.publishers.channel import Channel, NetworkUnset
 from ralph_mission.adapters.publishers.texts import measure_post
 from ralph_mission.errors import UserError
+from ralph_mission.mission.model.mission import FailureReason
 from ralph_mission.mission.model.posts import Chart, Post
-from ralph_mission.mission.ports import LATER
 from tests.fakes.networks.discord import DiscordServer
 from tests.fakes.networks.serving import Fault
 from tests.fakes.networks.telegram import TelegramServer
@@ -143,7 +143,7 @@ def test_a_refusal_is_final_and_says_who_must_act(network: str, server: Any, cha
     server.fail(Fault(status, body={"detail": "No.", "description": "No.", "message": "No."}))
     receipt = channel.publish("aa11bb22", post(network, "Hello"))
     assert receipt.status == "failed"
-    assert not receipt.detail.startswith(LATER)
+    assert receipt.reason is None
     assert f"{status} (No.)" in receipt.detail
     assert not server.delivered
 
@@ -153,7 +153,7 @@ def test_a_rate_limit_is_for_later(network: str, server: Any, channel: Channel) 
     server.fail(Fault(429, body=body, headers={"x-rate-limit-reset": str(int(time.time()) + 900)}))
     receipt = channel.publish("aa11bb22", post(network, "Hello"))
     assert receipt.status == "failed"
-    assert receipt.detail.startswith(LATER)
+    assert receipt.reason is FailureReason.LATER
     assert receipt.wait == 30 if network != "twitter" else 30 < receipt.wait <= 900
     assert len(server.sent) == 1
 
@@ -166,7 +166,7 @@ def test_a_network_out_of_reach_is_for_later(network: str) -> None:
             environment = {name: value.replace(server.url, closed) for name, value in server.environment.items()}
         receipt = BUILDS[network][1].build(lambda _: b"", environment).publish("aa11bb22", post(network, "Hello"))
     assert receipt.status == "failed"
-    assert receipt.detail.startswith(LATER)
+    assert receipt.reason is FailureReason.LATER
 
 
 def test_a_redirect_is_not_followed(network: str, server: Any, channel: Channel) -> None:

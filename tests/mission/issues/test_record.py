@@ -78,7 +78,7 @@ def test_money_is_todays_and_never_more_than_the_day_has_left():
 
 
 def test_a_state_that_cannot_be_left_is_given_up_after_three_times():
-    stuck = Receipt(work.slot_key(RECORD, "push_branch"), "failed", detail="not attempted: stopped")
+    stuck = build.make_failure(work.slot_key(RECORD, "push_branch"), "not attempted: stopped")
     record = replace(RECORD, state="ending")
     for _ in range(2):
         record = plans.advance_record(record, {stuck.key: stuck})
@@ -89,7 +89,7 @@ def test_a_state_that_cannot_be_left_is_given_up_after_three_times():
 
 def test_a_pull_that_the_server_refuses_is_for_a_person_and_names_the_branch():
     pushed = Receipt(work.slot_key(RECORD, "push_branch"), "done", sha="a" * 40)
-    refused = Receipt(work.pull_key(RECORD), "failed", detail="needs a person: pulls are not permitted")
+    refused = build.make_failure(work.pull_key(RECORD), "needs a person: pulls are not permitted")
     record = plans.advance_record(replace(RECORD, state="ending"), {r.key: r for r in (pushed, refused)})
     assert (record.state, record.final) == ("releasing", True)
     assert "pulls are not permitted" in record.reason and "ralph/issue-7" in record.reason

@@ -24,7 +24,7 @@ from ralph_mission.mission.model.effects import (
     kind_of,
 )
 from ralph_mission.mission.model.ledger import EffectRecord
-from ralph_mission.mission.model.mission import Action, Status, Verdict
+from ralph_mission.mission.model.mission import Action, FailureReason, Status, Verdict
 from ralph_mission.mission.model.proposal import BudgetUsed
 from ralph_mission.mission.model.threads import Branch
 from ralph_mission.mission.policy.judge import judge
@@ -268,7 +268,7 @@ def test_parking_says_how_to_bring_it_back():
 
 
 def test_a_branch_behind_its_base_is_merged_with_it_and_reviewed_anew():
-    found = one(MissionEvent.BEHIND, failure="behind: main moved on", failures=1)
+    found = one(MissionEvent.BEHIND, failure="main moved on", failure_reason=FailureReason.BEHIND, failures=1)
     assert kinds(found) == ["push_branch", "comment"]
     push_branch = found.proposal.effects[0]
     assert (push_branch.onto, push_branch.base_sha, push_branch.files) == (HEAD, "b" * 40, ())

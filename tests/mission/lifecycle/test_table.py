@@ -22,7 +22,7 @@ from ralph_mission.mission.lifecycle.table import (
     interpret_facts,
 )
 from ralph_mission.mission.model.ledger import ChatYes
-from ralph_mission.mission.model.mission import Action, Status
+from ralph_mission.mission.model.mission import Action, FailureReason, Status
 from ralph_mission.mission.model.threads import Actor, Branch
 from tests.mission import build
 from tests.mission.build import BOT, DAY, HEAD, MARA, NOW, OUTSIDER, issue, labelled, mission, pull, remark, review
@@ -306,22 +306,25 @@ def test_a_merge_by_a_person_completes_the_mission():
 
 
 def test_what_only_a_person_can_lift_is_stuck_at_once():
-    refused = mission(status=Status.EXECUTING, pull=0, failure="needs a person: Settings, Actions", failures=1)
+    refused = mission(
+        status=Status.EXECUTING,
+        pull=0,
+        failure="Settings, Actions",
+        failure_reason=FailureReason.NEEDS_PERSON,
+        failures=1,
+    )
     reading = interpret_facts(refused, facts(pull=None), NOW)
     assert (reading.event, reading.words) == (MissionEvent.STUCK, "Settings, Actions")
-    tried = replace(refused, failure="the server was busy")
+    tried = replace(refused, failure="the server was busy", failure_reason=None)
     assert interpret_facts(tried, facts(pull=None), NOW).event is None
 
 
 def test_an_approved_pull_behind_its_base_is_brought_up_to_date_first():
     approved = facts(pull=pull(reviews=(review(),)))
-    assert (
-        interpret_facts(mission(failure="behind: main moved on", failures=1), approved, NOW).event
-        is MissionEvent.BEHIND
-    )
-    assert (
-        interpret_facts(mission(failure="behind: main moved on", failures=3), approved, NOW).event is MissionEvent.STUCK
-    )
+    behind = mission(failure="main moved on", failure_reason=FailureReason.BEHIND, failures=1)
+    assert interpret_facts(behind, approved, NOW).event is MissionEvent.BEHIND
+    behind = mission(failure="main moved on", failure_reason=FailureReason.BEHIND, failures=3)
+    assert interpret_facts(behind, approved, NOW).event is MissionEvent.STUCK
 
 
 class TestAnAnswerOnOffer:

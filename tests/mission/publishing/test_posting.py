@@ -15,7 +15,7 @@ from ralph_mission.mission.model.posts import Measured, Post, Posted, Wording
 from ralph_mission.mission.ports import RankedFinding
 from ralph_mission.mission.proposals.draft import draft_all
 from ralph_mission.mission.publishing import posting
-from tests.mission.build import NOW, finding, mission
+from tests.mission.build import NOW, finding, make_failure, mission
 from tests.mission.proposals.test_draft import desk
 
 POST = Post("twitter", ("Osmosis +45%",), (12,), 280)
@@ -23,7 +23,7 @@ EFFECT = Publish("k1", POST)
 
 
 def record(state: str, detail: str = "", tries: int = 1, age: timedelta = timedelta(0)) -> EffectRecord:
-    receipt = Receipt("k1", "failed", detail=detail) if state == "failed" else None
+    receipt = make_failure("k1", detail) if state == "failed" else None
     return EffectRecord("k1", "a", Action.PUBLISH, "anomaly", state, EFFECT, 1, NOW - age, 0, receipt, tries)
 
 
@@ -143,7 +143,7 @@ def test_what_is_sent_after_midnight_counts_on_the_day_it_was_sent():
 
 def test_a_network_that_wants_to_be_left_alone_is_waited_for_and_what_is_left_for_it_is_not_over():
     limited = record("failed", "later: X asks to wait 900 s")
-    limited = replace(limited, receipt=Receipt("k1", "failed", detail="later: X asks to wait 900 s", at=NOW, wait=900))
+    limited = replace(limited, receipt=replace(make_failure("k1", "later: X asks to wait 900 s"), at=NOW, wait=900))
     soon, then = NOW + timedelta(minutes=14), NOW + timedelta(minutes=15)
     assert [posting.may_send(limited, at) for at in (NOW, soon, then)] == [False, False, True]
     assert posting.is_left(limited, soon)

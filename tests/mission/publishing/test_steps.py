@@ -11,14 +11,14 @@ from ralph_mission.mission.lifecycle import approval
 from ralph_mission.mission.lifecycle.step_parts import MissionStep, StepContext
 from ralph_mission.mission.lifecycle.steps import next_step as step
 from ralph_mission.mission.lifecycle.table import MissionFacts, interpret_facts
-from ralph_mission.mission.model.effects import Publish, Receipt
+from ralph_mission.mission.model.effects import Publish
 from ralph_mission.mission.model.ledger import EffectRecord, Record
 from ralph_mission.mission.model.mission import Action, Mission, Status
 from ralph_mission.mission.model.posts import Chart, Post
 from ralph_mission.mission.model.threads import Branch, Issue
 from ralph_mission.mission.publishing import content, posting
 from ralph_mission.mission.publishing.content import ShownPosts
-from tests.mission.build import BASE, BOT, DAY, MARA, NOW, OUTSIDER, issue, labelled, mission, remark
+from tests.mission.build import BASE, BOT, DAY, MARA, NOW, OUTSIDER, issue, labelled, make_failure, mission, remark
 
 CHART = Chart("APR", "%", ((NOW, 1.0), (NOW + DAY, 2.0)), "From 1 % to 2 %")
 POST = Post("twitter", ("The table is longer.",), (20,), 280, CHART)
@@ -37,7 +37,7 @@ def publishing(found: Issue, **changes: Any) -> Mission:
 
 def planned(made: Mission, post: Post, state: str = "planned", detail: str = "") -> dict[str, Record]:
     (effect,) = posting.publishing(made.key, [post])
-    receipt = Receipt(effect.key, state, detail=detail) if state not in ("planned", "intended") else None  # type: ignore[arg-type]  # one of its states
+    receipt = replace(make_failure(effect.key, detail), status=state) if state not in ("planned", "intended") else None  # type: ignore[arg-type]  # one of its states
     return {effect.key: EffectRecord(effect.key, "a", Action.PUBLISH, "content", state, effect, 1, NOW, 1, receipt)}
 
 

@@ -31,7 +31,7 @@ from ralph_mission.adapters.forges.github.wire import GitHubRequester
 from ralph_mission.adapters.git.remote import RepositoryPlace
 from ralph_mission.adapters.http.client import NoAnswer
 from ralph_mission.errors import UserError
-from ralph_mission.mission.model.ledger import NOT_ATTEMPTED
+from ralph_mission.mission.model.mission import FailureReason
 from ralph_mission.values import dataclass
 
 MOST = 8_000_000  # characters of the file
@@ -305,7 +305,7 @@ class Api:
             answer = self._exchange(method, self._below(path), body)
         except NoAnswer as error:
             if not error.sent:
-                raise ForgeRefused(f"{NOT_ATTEMPTED}cannot reach GitHub (it {error})") from None
+                raise ForgeRefused(f"cannot reach GitHub (it {error})", reason=FailureReason.NOT_ATTEMPTED) from None
             raise Doubt(f"the answer was lost (it {error})") from None
         finally:
             self._last_mutation = time.monotonic()
@@ -332,7 +332,8 @@ class Api:
 
     def _limited(self) -> ForgeRefused:
         return ForgeRefused(
-            f"{NOT_ATTEMPTED}GitHub's rate limit: try again after {self._no_mutation_before:%H:%M:%S} UTC"
+            f"GitHub's rate limit: try again after {self._no_mutation_before:%H:%M:%S} UTC",
+            reason=FailureReason.NOT_ATTEMPTED,
         )
 
     def _exchange(self, method: str, place: str, body: Any = None, etag: str = "") -> ApiAnswer:

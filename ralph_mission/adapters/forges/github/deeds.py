@@ -36,7 +36,7 @@ from ralph_mission.mission.model.effects import (
     PushBranch,
     Receipt,
 )
-from ralph_mission.mission.model.ledger import NEEDS_PERSON
+from ralph_mission.mission.model.mission import FailureReason
 from ralph_mission.mission.model.threads import Branch
 
 Wire = IssueWire | PullWire | CommentWire | ReviewWire
@@ -164,7 +164,8 @@ class GitHubEffects:
         try:
             moved = self.heads.remote.push(effect.branch, sha, effect.onto)
         except Denied as denied:
-            raise ForgeRefused(f"{NEEDS_PERSON if denied.lasting else ''}{denied.what}", denied.setting) from None
+            reason = FailureReason.NEEDS_PERSON if denied.lasting else None
+            raise ForgeRefused(denied.what, denied.setting, reason) from None
         except UserError as trouble:
             raise Doubt(trouble.what) from None
         if not moved:

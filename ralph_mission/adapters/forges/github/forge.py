@@ -21,7 +21,8 @@ from ralph_mission.adapters.git.git import Git, GitError
 from ralph_mission.adapters.git.remote import HEADS, Remote
 from ralph_mission.errors import Missing, UserError
 from ralph_mission.mission.model.effects import AT_MOST_ONCE, Effect, Receipt
-from ralph_mission.mission.model.ledger import NOT_ATTEMPTED, Anchor
+from ralph_mission.mission.model.ledger import Anchor
+from ralph_mission.mission.model.mission import FailureReason
 from ralph_mission.mission.model.threads import Actor, BodyEdit, Branch, Issue, Pull, Pulse
 
 LONGEST = 60_000  # characters of a body; GitHub takes 65,536
@@ -272,7 +273,7 @@ class GitHubForge:
         except Missing as missing:
             return performing.failed_receipt(effect, missing.what)
         except (UserError, GitError) as error:
-            return performing.failed_receipt(effect, f"{NOT_ATTEMPTED}{error}")
+            return performing.failed_receipt(effect, error, FailureReason.NOT_ATTEMPTED)
 
     def _sent(self, effect: Effect) -> Receipt:
         try:
@@ -293,7 +294,7 @@ class GitHubForge:
                 break
         if isinstance(effect, AT_MOST_ONCE):
             return Receipt(effect.key, "unknown", detail=why)
-        return performing.failed_receipt(effect, f"not there after a lost answer: {why}")
+        return performing.failed_receipt(effect, why, FailureReason.NOT_FOUND)
 
 
 def _after(pull: Pull, since: datetime) -> bool:

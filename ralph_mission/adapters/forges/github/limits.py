@@ -9,7 +9,7 @@ from typing import Any
 
 from ralph_mission.adapters.forges.commits import ForgeRefused
 from ralph_mission.errors import UserError
-from ralph_mission.mission.model.ledger import NEEDS_PERSON
+from ralph_mission.mission.model.mission import FailureReason
 from ralph_mission.values import dataclass
 
 SECONDARY = 60.0  # seconds to wait where GitHub does not say how long; its own advice
@@ -102,11 +102,12 @@ def refusal_of(method: str, path: str, answer: ApiAnswer) -> ForgeRefused:
     if answer.status == 409 and path.endswith("/merge"):
         return ForgeRefused("approval-head")
     if setting := _setting(words):
-        return ForgeRefused(f"{NEEDS_PERSON}{setting}")
+        return ForgeRefused(setting, reason=FailureReason.NEEDS_PERSON)
     if path.endswith("/merge") and VIOLATED.search(words):
         return Violation(VIOLATED.sub("", words).strip(" .;"))
     if answer.status in (401, 403) and NO_RIGHTS.search(words):
-        return ForgeRefused(f"{NEEDS_PERSON}give the job `permissions: {permission(method, path)}` ({words})")
+        what = f"give the job `permissions: {permission(method, path)}` ({words})"
+        return ForgeRefused(what, reason=FailureReason.NEEDS_PERSON)
     if answer.status in (404, 410):
         return ForgeRefused(
             f"there is no such thing on GitHub, or the token may not write to it ({answer.status} {words})"

@@ -11,7 +11,7 @@ from ralph_mission.adapters.forges.github.reading import PullWire
 from ralph_mission.adapters.forges.github.threads import Threads
 from ralph_mission.mission.lifecycle.approval import merge_objection
 from ralph_mission.mission.model.effects import MergePull
-from ralph_mission.mission.model.ledger import BEHIND, NOT_ATTEMPTED
+from ralph_mission.mission.model.mission import FailureReason
 from ralph_mission.mission.model.threads import Actor
 
 METHODS = ("squash", "merge")
@@ -35,7 +35,7 @@ def merge(threads: Threads, effect: MergePull, may_approve: Callable[[Actor], bo
     try:
         answer = threads.api.send("PUT", f"/pulls/{effect.pull}/merge", order)
     except Violation as no:
-        raise ForgeRefused(obstacles.violation(threads, wire.base.ref, no.what)) from None
+        raise obstacles.violation(threads, wire.base.ref, no.what) from None
     return str(answer.get("sha") or "") if isinstance(answer, dict) else ""
 
 
@@ -70,10 +70,15 @@ def _require_mergeable(threads: Threads, wire: PullWire) -> None:
                 f"the merge has conflicts with {wire.base.ref}", "bring the branch up to date with its base"
             )
         case "behind":
-            raise ForgeRefused(f"{BEHIND}{wire.base.ref} has commits that the branch must have first")
+            raise ForgeRefused(
+                f"{wire.base.ref} has commits that the branch must have first", reason=FailureReason.BEHIND
+            )
         case "draft":
             raise ForgeRefused(f"blocked: pull #{wire.number} is a draft")
         case "blocked":
-            raise ForgeRefused(obstacles.obstacle(threads, wire))
+            raise obstacles.obstacle(threads, wire)
         case "" | "unknown":
-            raise ForgeRefused(f"{NOT_ATTEMPTED}GitHub has not worked out yet whether #{wire.number} can be merged")
+            raise ForgeRefused(
+                f"GitHub has not worked out yet whether #{wire.number} can be merged",
+                reason=FailureReason.NOT_ATTEMPTED,
+            )

@@ -11,12 +11,13 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
 
+from ralph_mission.adapters.forges.commits import ForgeRefused
 from ralph_mission.adapters.forges.github import reading
 from ralph_mission.adapters.forges.github.limits import Absent
 from ralph_mission.adapters.forges.github.reading import PullWire, RuleWire
 from ralph_mission.adapters.forges.github.threads import Threads
 from ralph_mission.errors import UserError
-from ralph_mission.mission.model.ledger import NEEDS_PERSON, NOT_ATTEMPTED
+from ralph_mission.mission.model.mission import FailureReason
 from ralph_mission.values import dataclass
 
 PASSED = ("success", "neutral", "skipped")
@@ -55,28 +56,31 @@ WISHES = {
 }
 
 
-def obstacle(threads: Threads, wire: PullWire) -> str:
+def obstacle(threads: Threads, wire: PullWire) -> ForgeRefused:
     """What stands between a blocked pull and its merge. What only takes time is no failure."""
     base = wire.base.ref
     rules = _rules(threads, base)
     if missing := list(_missing_checks(threads, wire, rules)):
-        waits = all(result == "pending" for result, _ in missing)
-        return f"{NOT_ATTEMPTED if waits else 'blocked: '}{'; '.join(told for _, told in missing)}"
+        what = "; ".join(line for _, line in missing)
+        if all(result == "pending" for result, _ in missing):
+            return ForgeRefused(what, reason=FailureReason.NOT_ATTEMPTED)
+        return ForgeRefused(f"blocked: {what}")
     if wishes := list(_wishes(threads, wire, rules)):
-        return f"blocked: {base} asks for {'; for '.join(wishes)}"
+        return ForgeRefused(f"blocked: {base} asks for {'; for '.join(wishes)}")
     if standing := [place(rule) for rule in rules if rule.type in KINDS and KINDS[rule.type].standing]:
-        return f"{NEEDS_PERSON}{base} may not be merged into: {'; '.join(standing)}"
-    return f"blocked: a review or check that the protection of {base} requires is missing"
+        what = f"{base} may not be merged into: {'; '.join(standing)}"
+        return ForgeRefused(what, reason=FailureReason.NEEDS_PERSON)
+    return ForgeRefused(f"blocked: a review or check that the protection of {base} requires is missing")
 
 
-def violation(threads: Threads, base: str, words: str) -> str:
+def violation(threads: Threads, base: str, words: str) -> ForgeRefused:
     """GitHub's words when rules of `base` refused a merge, with the settings they come from."""
     broken = [rule for rule in _rules(threads, base) if _bites(rule, words)]
-    lifted_by_person = bool(broken) and all(KINDS[rule.type].standing for rule in broken)
     places = "".join(f"; {place(rule)}" for rule in broken)
-    return (
-        f"{NEEDS_PERSON if lifted_by_person else 'blocked: '}{words or f'the rules of {base} do not allow it'}{places}"
-    )
+    what = f"{words or f'the rules of {base} do not allow it'}{places}"
+    if broken and all(KINDS[rule.type].standing for rule in broken):
+        return ForgeRefused(what, reason=FailureReason.NEEDS_PERSON)
+    return ForgeRefused(f"blocked: {what}")
 
 
 def place(rule: RuleWire) -> str:

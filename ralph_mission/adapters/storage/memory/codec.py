@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.ledger import OpenState, Record
+from ralph_mission.mission.model.mission import FailureReason
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -138,7 +139,7 @@ def _value(kind: Any, data: bytes) -> Any:
     from pydantic import ValidationError
 
     try:
-        value = _adapter(kind).validate_json(data)
+        value = _adapter(kind).validate_json(_upgrade(data))
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         place = ".".join(str(part) for part in first["loc"])
@@ -146,6 +147,36 @@ def _value(kind: Any, data: bytes) -> Any:
     if value is None:
         raise UnreadableDocument("empty")
     return _map_texts(value, _unfit) if b"\\u0000" in data else value
+
+
+_REASONS = {f"{reason}: ": reason for reason in FailureReason}
+_FAILURES = (("sha", "detail", "reason"), ("failures", "failure", "failure_reason"))
+"""Of a receipt and of a mission: what only they have, the text of a failure, and the field of its reason."""
+
+
+def _upgrade(data: bytes) -> bytes:
+    """A document of an earlier version as this one writes it: the reason of a failure stood before its text."""
+    if not any(reason.encode() in data for reason in _REASONS):
+        return data
+    try:
+        document = json.loads(data)
+    except (ValueError, RecursionError):
+        return data  # it is told what is wrong with it by whoever validates it
+    return json.dumps(_split_failures(document)).encode()
+
+
+def _split_failures(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_split_failures(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    value = {name: _split_failures(item) for name, item in value.items()}
+    for own, text, name in _FAILURES:
+        said = value.get(text)
+        if own in value and name not in value and isinstance(said, str):
+            prefix = next((prefix for prefix in _REASONS if said.startswith(prefix)), "")
+            value |= {text: said.removeprefix(prefix), name: _REASONS.get(prefix)}
+    return value
 
 
 def _fit(text: str) -> str:

@@ -13,7 +13,6 @@ import pytest
 from ralph_mission.adapters.forges.commits import ForgeRefused
 from ralph_mission.adapters.forges.github import merging
 from ralph_mission.mission.model.effects import MergePull
-from ralph_mission.mission.model.ledger import NEEDS_PERSON, NOT_ATTEMPTED
 from tests.adapters.forges.github_world import GitHubWorld
 from tests.contract.forge_world import merge_pull, outcome, pulled
 from tests.mission.build import HEAD, MARA, review
@@ -69,7 +68,7 @@ def test_branch_that_must_be_up_to_date_is_behind(world: GitHubWorld) -> None:
     opened = pulled(world)
     world.fake.protect("main", strict=True)
     world.fake.push("main", {"other.txt": b"x\n"})
-    assert world.forge.perform(merge_pull(opened)).detail.startswith("behind: ")
+    assert world.forge.perform(merge_pull(opened)).explanation.startswith("behind: ")
 
 
 def test_required_check_that_failed_blocks_by_name(world: GitHubWorld) -> None:
@@ -82,7 +81,7 @@ def test_required_check_that_failed_blocks_by_name(world: GitHubWorld) -> None:
 def test_required_check_that_takes_its_time_is_no_failure(world: GitHubWorld) -> None:
     opened = pulled(world)
     world.fake.check(opened.sha, "tests", None, required=True)
-    said = f"{NOT_ATTEMPTED}the required check tests has not finished"
+    said = "not attempted: the required check tests has not finished"
     assert outcome(world.forge.perform(merge_pull(opened))) == ("failed", said)
 
 
@@ -114,7 +113,7 @@ def test_merge_that_github_cannot_judge_is_put_off(world: GitHubWorld) -> None:
     world.fake.mergeable_lag = 99
     opened = pulled(world)
     receipt = world.forge.perform(merge_pull(opened))
-    assert receipt.status == "failed" and receipt.detail.startswith("not attempted: ")
+    assert receipt.not_attempted
     assert world.fake.count(method="PUT") == 0
 
 
@@ -130,7 +129,7 @@ def settings(setting: str, number: int) -> str:
     [
         ("failure", "blocked: ", "ended with failure"),
         ("", "blocked: ", "has not run"),
-        (None, NOT_ATTEMPTED, "has not finished"),
+        (None, "not attempted: ", "has not finished"),
     ],
 )
 def test_required_check_of_a_ruleset_is_told_by_name_and_setting(
@@ -192,7 +191,7 @@ def test_signatures_that_a_ruleset_asks_for_need_a_person(world: GitHubWorld) ->
     opened = pulled(world)
     number = world.fake.ruleset("main", required_signatures=True, required_reviews=0)
     where = settings("Require signed commits", number)
-    told = f"{NEEDS_PERSON}Commits must have verified signatures; {where}"
+    told = f"needs a person: Commits must have verified signatures; {where}"
     assert outcome(world.forge.perform(merge_pull(opened, "merge"))) == ("failed", told)
     assert world.forge.perform(merge_pull(opened, "squash")).status == "done"
 
@@ -200,7 +199,7 @@ def test_signatures_that_a_ruleset_asks_for_need_a_person(world: GitHubWorld) ->
 def test_branch_that_a_ruleset_closes_needs_a_person(world: GitHubWorld) -> None:
     opened = pulled(world)
     number = world.fake.ruleset("main", forbidden=("update", "deletion"))
-    told = f"{NEEDS_PERSON}main may not be merged into: {settings('Restrict updates', number)}"
+    told = f"needs a person: main may not be merged into: {settings('Restrict updates', number)}"
     assert outcome(world.forge.perform(merge_pull(opened))) == ("failed", told)
 
 
@@ -209,7 +208,7 @@ def test_review_that_is_there_already_is_not_said_to_be_missing(world: GitHubWor
     world.fake.ruleset("main", required_reviews=1, forbidden=("update",))
     world.human("mara").review(opened.number, "approved")
     world.human("mara").review(opened.number, "commented", "Nice.")
-    assert world.forge.perform(merge_pull(opened)).detail.startswith(f"{NEEDS_PERSON}main may not be merged into")
+    assert world.forge.perform(merge_pull(opened)).explanation.startswith("needs a person: main may not be merged into")
 
 
 def test_rules_that_cannot_be_read_cost_only_their_names(world: GitHubWorld) -> None:

@@ -10,7 +10,7 @@ import pytest
 from ralph_mission.adapters.forges.github.forge import GitHubForge
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.effects import Effect, PushBranch
-from ralph_mission.mission.model.ledger import NEEDS_PERSON
+from ralph_mission.mission.model.mission import FailureReason
 from tests.adapters.forges.github.making import Making, new_branch, new_pull, opening_issue, opening_pull
 from tests.adapters.forges.github_world import GitHubWorld
 from tests.contract.forge_world import KEY, WHEN, merge_pull, new_file, open_issue, pulled
@@ -18,8 +18,8 @@ from tests.contract.forge_world import KEY, WHEN, merge_pull, new_file, open_iss
 
 def refusal(world: GitHubWorld, effect: Effect, forge: GitHubForge | None = None) -> str:
     receipt = (forge or world.forge).perform(effect)
-    assert receipt.status == "failed" and receipt.detail.startswith(NEEDS_PERSON), receipt
-    return receipt.detail.removeprefix(NEEDS_PERSON)
+    assert receipt.status == "failed" and receipt.reason is FailureReason.NEEDS_PERSON, receipt
+    return receipt.detail
 
 
 def test_actions_that_may_not_open_pulls_name_the_setting(world: GitHubWorld) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -26,10 +27,19 @@ from ralph_mission.mission.model.effects import (
     Ref,
 )
 from ralph_mission.mission.model.ledger import CallRecord, EffectRecord, OpenState, Record
-from ralph_mission.mission.model.mission import Acceptance, Action, Finding, Observation, Severity, Signal
+from ralph_mission.mission.model.mission import (
+    Acceptance,
+    Action,
+    FailureReason,
+    Finding,
+    Observation,
+    Severity,
+    Signal,
+)
 from ralph_mission.safety.patch import Edit, FileChange, FileDelta, Patch
 from tests.adapters.storage.memory.making import claim, finding, intended, monitor, planned, settled
 from tests.helpers import NOON
+from tests.mission.build import mission
 
 EFFECTS: list[Effect] = [
     OpenIssue("k", "t", "b", ("l",)),
@@ -131,3 +141,22 @@ def test_an_answer_of_unknown_type_is_refused(data: bytes) -> None:
 def test_a_journal_document_is_plain_json() -> None:
     document = json.loads(codec.dump_document({"at": NOON, "record": intended(1), "odd": "\udce9"}))
     assert document["record"]["state"] == "intended"
+
+
+@pytest.mark.parametrize("reason", FailureReason)
+def test_the_reason_of_a_failure_that_an_earlier_version_wrote_before_its_text_is_read(reason: FailureReason) -> None:
+    receipt = Receipt("k", "failed", detail="main moved on", reason=reason)
+    record = replace(settled(), receipt=receipt)
+    state = OpenState(missions=(mission(failure="main moved on", failure_reason=reason),))
+    assert codec.load_record(_as_before(codec.dump_record(record), "detail", "reason", reason)) == record
+    assert codec.load_state(_as_before(codec.dump_state(state), "failure", "failure_reason", reason)) == state
+
+
+def _as_before(data: bytes, text: str, name: str, reason: FailureReason) -> bytes:
+    """The document with the reason written before the text."""
+    document = json.loads(data)
+    for value in (document.get("receipt"), *document.get("missions", ())):
+        if value:
+            del value[name]
+            value[text] = f"{reason}: {value[text]}"
+    return json.dumps(document).encode()
