@@ -30,8 +30,8 @@ from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.observers.code import observer as code
 from ralph_mission.app.cycle import build_app
 from ralph_mission.mission.cycle import CycleRequest, run_cycle
+from ralph_mission.mission.model.forge import Branch
 from ralph_mission.mission.model.ledger import MemoryBatch
-from ralph_mission.mission.model.threads import Branch
 from ralph_mission.mission.ports import ObservationContext
 
 RALPH = Path(sys.executable).with_name("ralph")

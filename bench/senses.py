@@ -25,7 +25,7 @@ from bench.run import Comparison, _measure, _report, _table, asked
 from bench.senses_database import KINDS, ROWS, Measured, asking, backends, planted
 from bench.senses_world import PAGES, Cost, World, quiet
 from ralph_mission.adapters.observers.together import together
-from ralph_mission.mission.model.threads import Branch
+from ralph_mission.mission.model.forge import Branch
 from ralph_mission.mission.ports import ObservationContext
 from tests.helpers import git
 from tests.postgres_server import Server, Unavailable

@@ -104,7 +104,7 @@ PROMISES = (
         "Accepted memory entries and lines of the journal are never lost or altered.",
         (
             "crash/test_soak.py::test_hundreds_of_cycles_in_bad_times_lose_nothing_and_do_nothing_twice",
-            "mission/memory/test_model.py::test_what_falls_off_is_kept_word_for_word",
+            "mission/memory/test_parse.py::test_what_falls_off_is_kept_word_for_word",
             "adapters/storage/memory/test_branch.py::test_200_cycles_keep_the_file_bounded_and_lose_nothing",
         ),
         ("crashes by stage", "soak"),
@@ -129,7 +129,7 @@ PROMISES = (
             "integration/test_fresh_clones.py::test_a_state_that_is_forged_one_serial_further_is_believed_and_grants_nothing",
             "integration/test_hub_requests.py::test_a_foreign_commit_on_memory_in_the_middle_of_a_cycle_stops_it",
             "integration/test_hub_life.py::test_memory_that_was_rolled_back_on_the_server_stops_the_next_runner",
-            "mission/memory/test_model.py::test_23_truncation_fails_closed",
+            "mission/memory/test_parse.py::test_23_truncation_fails_closed",
         ),
     ),
     Promise(

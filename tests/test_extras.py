@@ -26,7 +26,7 @@ from ralph_mission.config.reading import load
 from ralph_mission.config.settings import Config
 from ralph_mission.errors import UserError
 from ralph_mission.extras import EXTRAS, install_command, missing_module, require_extra
-from ralph_mission.mission.model.threads import Branch
+from ralph_mission.mission.model.forge import Branch
 from ralph_mission.mission.ports import ObservationContext
 from tests.helpers import make_repo
 

@@ -32,7 +32,7 @@ from ralph_mission.config.reading import NAME
 from ralph_mission.config.settings import Config
 from ralph_mission.errors import UserError
 from ralph_mission.loop.cost import CostMeter
-from ralph_mission.mission.model.agent_job import AgentJob
+from ralph_mission.mission.model.cycle import AgentJob
 from ralph_mission.mission.model.mission import Usage
 from ralph_mission.mission.ports import PatchVerification
 from ralph_mission.safety.patch import Patch

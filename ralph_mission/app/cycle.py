@@ -41,8 +41,8 @@ from ralph_mission.errors import UserError
 from ralph_mission.loop import cost
 from ralph_mission.loop.model.state import SessionUsage
 from ralph_mission.mission.decide import CycleSettings
+from ralph_mission.mission.model.forge import Posted
 from ralph_mission.mission.model.mission import Observation
-from ralph_mission.mission.model.posts import Posted
 from ralph_mission.mission.ports import (
     Coder,
     CyclePorts,

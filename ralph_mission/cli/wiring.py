@@ -13,7 +13,7 @@ from ralph_mission.errors import UserError
 
 if TYPE_CHECKING:
     from ralph_mission.app.cycle import App
-    from ralph_mission.mission.model.cycle_report import CycleReport, CycleSummary, Trigger
+    from ralph_mission.mission.model.cycle import CycleReport, CycleSummary, Trigger
     from ralph_mission.mission.model.ledger import MemorySnapshot
     from ralph_mission.mission.ports import CycleProgress
 

@@ -12,11 +12,11 @@ from ralph_mission.mission.decide import CycleDecisions, Situation
 from ralph_mission.mission.execute import AppliedEffect, ExecutedDecision, not_attempted
 from ralph_mission.mission.lifecycle.step_parts import Lesson
 from ralph_mission.mission.memory import learning, schedule
-from ralph_mission.mission.memory.model import CycleNote, Memory
 from ralph_mission.mission.memory.render import trim_memory
 from ralph_mission.mission.memory.schedule import book_spending
-from ralph_mission.mission.model.cycle_report import CycleReport, CycleSummary
+from ralph_mission.mission.model.cycle import CycleReport, CycleSummary
 from ralph_mission.mission.model.effects import OpenIssue, OpenPull, Publish, Receipt
+from ralph_mission.mission.model.forge import Measured, Posted
 from ralph_mission.mission.model.ledger import (
     KEPT_IDS,
     KEPT_WAKES,
@@ -35,8 +35,8 @@ from ralph_mission.mission.model.ledger import (
     settle,
 )
 from ralph_mission.mission.model.ledger import intend as intend_effects
+from ralph_mission.mission.model.memory import CycleNote, Memory
 from ralph_mission.mission.model.mission import Action, Finding, Mission, Verdict
-from ralph_mission.mission.model.posts import Measured, Posted
 from ralph_mission.mission.model.proposal import Proposal
 from ralph_mission.mission.proposals import wording
 from ralph_mission.mission.publishing import posting

@@ -14,14 +14,13 @@ from ralph_mission.mission.execute import ExecutedDecision
 from ralph_mission.mission.findings import identity
 from ralph_mission.mission.lifecycle.step_parts import Lesson, MissionStep
 from ralph_mission.mission.memory import learning, schedule
-from ralph_mission.mission.memory.model import Header
-from ralph_mission.mission.model.agent_job import AgentResult
+from ralph_mission.mission.model.cycle import AgentResult
 from ralph_mission.mission.model.effects import Effect, OpenIssue, Receipt
-from ralph_mission.mission.model.kinds import BUMPS
+from ralph_mission.mission.model.forge import Posted
 from ralph_mission.mission.model.ledger import FinishedMission, absorb, is_settled
+from ralph_mission.mission.model.memory import Header
 from ralph_mission.mission.model.mission import Acceptance, Action, Finding, Limits, Mission, Observation, Verdict
-from ralph_mission.mission.model.posts import Posted
-from ralph_mission.mission.model.proposal import Proposal
+from ralph_mission.mission.model.proposal import BUMPS, Proposal
 from ralph_mission.mission.ports import THINKER
 from ralph_mission.mission.publishing import posting
 from ralph_mission.safety.bumps import counted_patch
@@ -64,7 +63,7 @@ def conclude(situation: Situation, decided: CycleDecisions, acts: Sequence[Execu
     everyone = tuple(missions.values())
     over = learning.ended_missions(everyone, situation.now)
     said = decide.findings_fully_posted(situation, {effect.key: receipt for effect, receipt in _receipts(acts)})
-    news = identity.announceable(over, situation.charter.announce, situation.cycle, situation.now)
+    news = identity.list_announceable(over, situation.charter.announce, situation.cycle, situation.now)
     at_once = _ready(situation, decided, acts) or _agent_waits(situation, everyone) or _has_news(situation, news)
     at_once = at_once or _were_posts_answered(situation, acts)
     return Conclusion(

@@ -23,7 +23,7 @@ from ralph_mission.mission.decide import CycleDecisions, CycleSettings, Situatio
 from ralph_mission.mission.execute import AppliedEffect, ExecutedDecision
 from ralph_mission.mission.lifecycle.facts import facts_about
 from ralph_mission.mission.memory import schedule
-from ralph_mission.mission.model.cycle_report import CycleReport, CycleSummary, Outcome, Trigger
+from ralph_mission.mission.model.cycle import CycleReport, CycleSummary, Outcome, Trigger
 from ralph_mission.mission.model.effects import Effect, Publish, Receipt
 from ralph_mission.mission.model.ledger import Claim, MemorySnapshot, Record
 from ralph_mission.mission.model.mission import Verdict

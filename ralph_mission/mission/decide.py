@@ -10,23 +10,21 @@ from collections.abc import Mapping
 from dataclasses import field, replace
 from datetime import datetime, time, timedelta
 
-from ralph_mission.mission.findings import bans as do_not_repeat
+from ralph_mission.mission.findings import exclusions as do_not_repeat
 from ralph_mission.mission.findings import identity
-from ralph_mission.mission.findings.overlap import other_pulls
+from ralph_mission.mission.findings.exclusions import other_pulls
 from ralph_mission.mission.lifecycle.step_parts import MissionStep, StepContext
 from ralph_mission.mission.lifecycle.steps import next_step
 from ralph_mission.mission.lifecycle.table import MissionFacts, interpret_facts
 from ralph_mission.mission.memory.learning import WINDOW
-from ralph_mission.mission.memory.model import Memory
 from ralph_mission.mission.memory.schedule import Rhythm, day_of
-from ralph_mission.mission.model.agent_job import AgentResult
+from ralph_mission.mission.model.cycle import AgentResult
 from ralph_mission.mission.model.effects import Receipt
-from ralph_mission.mission.model.kinds import KINDS
+from ralph_mission.mission.model.forge import Branch, Issue, Pull, Wording
 from ralph_mission.mission.model.ledger import MonitorRecord, OpenState, Record, monitor_key
+from ralph_mission.mission.model.memory import Memory
 from ralph_mission.mission.model.mission import Finding, Limits, Mission, Observation, Status, Usage
-from ralph_mission.mission.model.posts import Wording
-from ralph_mission.mission.model.proposal import BudgetUsed, Decision, PolicyContext, Proposal
-from ralph_mission.mission.model.threads import Branch, Issue, Pull
+from ralph_mission.mission.model.proposal import KINDS, BudgetUsed, Decision, PolicyContext, Proposal
 from ralph_mission.mission.policy.judge import judge_all
 from ralph_mission.mission.ports import Plan
 from ralph_mission.mission.proposals.draft import draft_all
@@ -123,20 +121,23 @@ def active(missions: tuple[Mission, ...]) -> int:
 def with_findings(situation: Situation) -> Situation:
     """The situation with its findings: fresh and waiting ones, and what is to be announced."""
     announced = identity.finished_findings(situation.state.finished)
-    findings = identity.unique((*identity.gather(situation.sightings, situation.state.backlog), *announced))
+    findings = identity.drop_duplicates(
+        (*identity.merge_findings(situation.sightings, situation.state.backlog), *announced)
+    )
     return with_fresh_findings(replace(situation, findings=findings))
 
 
 def with_fresh_findings(situation: Situation) -> Situation:
     """The situation with the findings that nothing was done about, nobody banned and whose kind nobody silenced."""
     silenced = silenced_kinds(situation)
-    bans, _ = do_not_repeat.understand(situation.memory.do_not_repeat, frozenset(KINDS))
+    bans, _ = do_not_repeat.parse_bans(situation.memory.do_not_repeat, frozenset(KINDS))
     fresh = tuple(
         finding
         for finding in identity.not_yet_handled(situation.findings, situation.records)
         if finding.kind not in silenced
         and not any(
-            do_not_repeat.forbids(bans, path, finding.kind, finding.signal.reference) for path in finding.signal.paths
+            do_not_repeat.is_forbidden(bans, path, finding.kind, finding.signal.reference)
+            for path in finding.signal.paths
         )
     )
     return replace(situation, fresh=fresh)
@@ -217,7 +218,7 @@ def policy_context(situation: Situation, secrets: tuple[str, ...], paused: bool)
     """What judgement rests on."""
     header, charter, world = situation.memory.header, situation.charter, situation.world
     today = header.today == day_of(header, situation.now)
-    bans, _ = do_not_repeat.understand(situation.memory.do_not_repeat, frozenset(KINDS))
+    bans, _ = do_not_repeat.parse_bans(situation.memory.do_not_repeat, frozenset(KINDS))
     posted, records, now = situation.state.posted, situation.records, situation.judged_at or situation.now
     spent = BudgetUsed(
         active=active(situation.missions),

@@ -280,7 +280,7 @@ def look_up_effect(
 def _about_a_list(ports: CyclePorts, record: EffectRecord, effect: Effect, known: Mapping[str, Record]) -> bool:
     """Whether it opens or rewrites the monitoring issue of its kind and nothing else, whatever memory says."""
     if isinstance(effect, OpenIssue):
-        return effect.key == ownership.upcoming(ownership.of_list(record.kind), known)
+        return effect.key == ownership.next_key(ownership.of_list(record.kind), known)
     if not isinstance(effect, EditComment) or effect.comment:
         return False
     try:

@@ -20,9 +20,7 @@ from ralph_mission.mission.findings import identity
 from ralph_mission.mission.lifecycle import adoption, ownership
 from ralph_mission.mission.lifecycle.adoption import adopt
 from ralph_mission.mission.lifecycle.facts import read_facts
-from ralph_mission.mission.memory.model import Header, Memory
 from ralph_mission.mission.memory.position import check_position, refuse
-from ralph_mission.mission.model.kinds import Route, lookup
 from ralph_mission.mission.model.ledger import (
     Anchor,
     EffectRecord,
@@ -33,7 +31,9 @@ from ralph_mission.mission.model.ledger import (
     monitor_key,
     refers_to,
 )
+from ralph_mission.mission.model.memory import Header, Memory
 from ralph_mission.mission.model.mission import Action, Verdict
+from ralph_mission.mission.model.proposal import Route, lookup
 from ralph_mission.mission.ports import CyclePorts, Forge
 
 
@@ -93,7 +93,7 @@ def read_open(ports: CyclePorts, past: MemorySnapshot) -> dict[str, Record]:
     referred = {refers_to(record.effect) for record in opened if record.effect} - {""}
     watched = {record.kind for record in opened if record.action is Action.MONITOR}
     members = {member for mission in past.state.missions if not mission.issue for member in mission.members}
-    lists = ownership.read(map(ownership.of_list, watched), lambda keys: ports.store.records(keys, past))
+    lists = ownership.read_successors(map(ownership.of_list, watched), lambda keys: ports.store.records(keys, past))
     return records | lists | dict(ports.store.records(referred | {*map(monitor_key, watched)} | members, past))
 
 
@@ -116,7 +116,7 @@ def situate(
     world = _look(ports, charter, state, cycle, now)
     situation = Situation(cycle, cycle_id, now, charter, memory, state, world)
     remarks = [ownership.of_remark(mission.key) for mission in state.missions]
-    told = ownership.read(remarks, lambda keys: ports.store.records(keys, past))
+    told = ownership.read_successors(remarks, lambda keys: ports.store.records(keys, past))
     situation = with_findings(replace(situation, state=_believable(state, world, told), records=told))
     return replace(situation, records=read_records(ports, situation, keys_to_read(situation), past))
 
@@ -158,7 +158,7 @@ def read_records(
 ) -> dict[str, Record]:
     """What the ledger says, of these keys and of lists; none names an open issue as a list that is none."""
     kinds = {finding.kind for finding in situation.findings if lookup(finding.kind).route is Route.MONITOR}
-    lines = ownership.read(map(ownership.of_list, kinds), lambda keys: ports.store.records(keys, past))
+    lines = ownership.read_successors(map(ownership.of_list, kinds), lambda keys: ports.store.records(keys, past))
     records = {**situation.records, **ports.store.records(keys, past), **lines}
     listed = {issue.number: issue for issue in situation.world.issues}
     return {key: ownership.true_list(r, records, listed, situation.world.bot) for key, r in records.items()}

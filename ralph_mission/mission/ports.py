@@ -13,13 +13,12 @@ from datetime import datetime
 from typing import Protocol
 
 from ralph_mission.errors import UserError
-from ralph_mission.mission.memory.model import Memory
-from ralph_mission.mission.model.agent_job import AgentJob, AgentResult
+from ralph_mission.mission.model.cycle import AgentJob, AgentResult
 from ralph_mission.mission.model.effects import Effect, Publish, Receipt
+from ralph_mission.mission.model.forge import Actor, BodyEdit, Branch, ChatCommand, Issue, Post, Pull, Pulse, Wording
 from ralph_mission.mission.model.ledger import Anchor, MemoryBatch, MemorySnapshot, OpenState, Record
+from ralph_mission.mission.model.memory import Memory
 from ralph_mission.mission.model.mission import Acceptance, Finding, Limits, Mission, Observation, Usage
-from ralph_mission.mission.model.posts import ChatCommand, Post, Wording
-from ralph_mission.mission.model.threads import Actor, BodyEdit, Branch, Issue, Pull, Pulse
 from ralph_mission.safety.patch import Patch
 from ralph_mission.safety.text import truncate
 from ralph_mission.values import dataclass

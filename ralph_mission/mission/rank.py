@@ -7,7 +7,7 @@ from dataclasses import replace
 from math import isfinite
 
 from ralph_mission.mission.decide import Situation
-from ralph_mission.mission.findings import engagement, identity
+from ralph_mission.mission.findings import identity, ranking
 from ralph_mission.mission.model.ledger import MemorySnapshot
 from ralph_mission.mission.model.mission import Finding
 from ralph_mission.mission.ports import Brief, CyclePorts, Plan
@@ -29,7 +29,7 @@ def rank_findings(ports: CyclePorts, situation: Situation, secrets: tuple[str, .
         situation.charter.limits,
         situation.memory,
         situation.now,
-        engagement.factors(situation.state.posted),
+        ranking.engagement_factors(situation.state.posted),
     )
     plan = screen_plan(ports.thinker.think(brief), situation.fresh, secrets)
     if plan.thoughts:

@@ -14,9 +14,9 @@ from ralph_mission.mission.coder.tasks import WAITS_FOR_AGENT
 from ralph_mission.mission.conclude import Conclusion
 from ralph_mission.mission.decide import CycleDecisions, Situation
 from ralph_mission.mission.execute import AppliedEffect, ExecutedDecision
-from ralph_mission.mission.findings import bans
+from ralph_mission.mission.findings import exclusions
 from ralph_mission.mission.findings.identity import is_known
-from ralph_mission.mission.model.cycle_report import (
+from ralph_mission.mission.model.cycle import (
     REPORT_SCHEMA,
     CycleReport,
     CycleSummary,
@@ -30,7 +30,6 @@ from ralph_mission.mission.model.cycle_report import (
     Trigger,
 )
 from ralph_mission.mission.model.effects import Publish, Receipt, kind_of
-from ralph_mission.mission.model.kinds import KINDS
 from ralph_mission.mission.model.ledger import (
     SETTLED,
     EffectRecord,
@@ -49,7 +48,7 @@ from ralph_mission.mission.model.mission import (
     Usage,
     Verdict,
 )
-from ralph_mission.mission.model.proposal import Decision
+from ralph_mission.mission.model.proposal import KINDS, Decision
 from ralph_mission.mission.policy.rules import LIFTED_BY
 from ralph_mission.mission.publishing import posting
 
@@ -318,4 +317,4 @@ def unknown(
 
 
 def _not_understood(situation: Situation) -> tuple[str, ...]:
-    return bans.understand(situation.memory.do_not_repeat, frozenset(KINDS))[1]
+    return exclusions.parse_bans(situation.memory.do_not_repeat, frozenset(KINDS))[1]

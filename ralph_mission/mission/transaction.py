@@ -24,8 +24,7 @@ from ralph_mission.mission.decide import CycleSettings
 from ralph_mission.mission.execute import ExecutedDecision
 from ralph_mission.mission.lifecycle.facts import facts_about
 from ralph_mission.mission.memory import schedule
-from ralph_mission.mission.memory.model import Memory
-from ralph_mission.mission.model.cycle_report import REPORT_SCHEMA, CycleReport, CycleSummary, DecisionLine, EffectLine
+from ralph_mission.mission.model.cycle import REPORT_SCHEMA, CycleReport, CycleSummary, DecisionLine, EffectLine
 from ralph_mission.mission.model.effects import Effect, PushBranch, Receipt, kind_of
 from ralph_mission.mission.model.ledger import (
     Claim,
@@ -39,6 +38,7 @@ from ralph_mission.mission.model.ledger import (
     settle,
     work_key,
 )
+from ralph_mission.mission.model.memory import Memory
 from ralph_mission.mission.model.mission import Usage, Verdict
 from ralph_mission.mission.model.proposal import BudgetUsed, Decision, PolicyContext, Proposal
 from ralph_mission.mission.policy import judge

@@ -18,7 +18,7 @@ from ralph_mission.adapters.report.voice import PlainProgress
 from ralph_mission.app.cycle import App
 from ralph_mission.cli.mission.cycle import show
 from ralph_mission.errors import UserError
-from ralph_mission.mission.model.cycle_report import CycleReport, CycleSummary
+from ralph_mission.mission.model.cycle import CycleReport, CycleSummary
 from tests.adapters.web_server import reply, saying, serving
 from tests.attacks.cases import INSIDE, OLD, PATH, SECRET, TEST, Case
 from tests.attacks.judge import Judge, standing

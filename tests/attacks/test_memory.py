@@ -17,7 +17,7 @@ from ralph_mission.mission.memory.render import render_memory
 from tests.attacks.judge import standing
 from tests.helpers import commit, git
 from tests.integration.world import TYPOS, World, statuses, world
-from tests.mission.memory.test_model import sample
+from tests.mission.memory.test_parse import sample
 
 LOG, OPEN = "memory/ralph-log.md", "memory/open.json"
 

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.mission.model.effects import Comment, MergePull, OpenIssue, OpenPull, PushBranch, Receipt, marker
-from ralph_mission.mission.model.threads import Actor
+from ralph_mission.mission.model.forge import Actor
 from ralph_mission.mission.ports import Forge
 from ralph_mission.safety.patch import Edit, FileDelta
 

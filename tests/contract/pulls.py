@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from ralph_mission.mission.model.effects import ClosePull
-from ralph_mission.mission.model.threads import Touch
+from ralph_mission.mission.model.forge import Touch
 from ralph_mission.safety.patch import patch_id
 from tests.contract.forge_world import (
     KEY,

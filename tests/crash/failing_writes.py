@@ -10,7 +10,7 @@ from typing import Any
 
 from ralph_mission.adapters.forges.github.anchor import KEY as STANDING
 from ralph_mission.errors import Lost, UserError
-from ralph_mission.mission.model.cycle_report import CycleReport, CycleSummary
+from ralph_mission.mission.model.cycle import CycleReport, CycleSummary
 from tests.crash.dying import Life, dying, told, writes
 from tests.crash.witness import key_in
 from tests.fakes.github.nouns import Request

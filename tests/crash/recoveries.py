@@ -14,7 +14,7 @@ from ralph_mission.adapters.storage.memory.branch import BranchStore
 from ralph_mission.adapters.storage.memory.codec import UnreadableDocument
 from ralph_mission.adapters.storage.memory.provenance import MemoryBranch
 from ralph_mission.errors import UserError
-from ralph_mission.mission.model.cycle_report import CycleReport, CycleSummary, EffectLine
+from ralph_mission.mission.model.cycle import CycleReport, CycleSummary, EffectLine
 from ralph_mission.mission.model.ledger import OpenState
 from tests.crash.witness import open_state
 from tests.integration.hub import Hub

@@ -16,7 +16,7 @@ from unittest import mock
 
 from ralph_mission.adapters.forges.github.api import Api
 from ralph_mission.errors import UserError
-from ralph_mission.mission.model.cycle_report import CycleReport, CycleSummary
+from ralph_mission.mission.model.cycle import CycleReport, CycleSummary
 from ralph_mission.mission.model.effects import Publish
 from ralph_mission.mission.model.ledger import EffectRecord
 from ralph_mission.mission.operations import control

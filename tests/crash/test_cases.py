@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from ralph_mission.mission.model.cycle_report import CycleSummary, EffectLine
+from ralph_mission.mission.model.cycle import CycleSummary, EffectLine
 from tests.crash.calls import Call
 from tests.crash.cases import ALL, Case, End, Scene, Struck, scene, strike
 from tests.crash.ends import lost

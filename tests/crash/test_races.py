@@ -16,7 +16,7 @@ import pytest
 
 from ralph_mission.errors import UserError
 from ralph_mission.mission.cycle import CycleRequest, run_cycle
-from ralph_mission.mission.model.cycle_report import CycleReport
+from ralph_mission.mission.model.cycle import CycleReport
 from tests.crash.dying import dying, writes
 from tests.crash.ends import differences, portrait
 from tests.crash.snapshots import Snapshot

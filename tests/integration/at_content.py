@@ -12,10 +12,10 @@ from typing import Any
 from ralph_mission.app.cycle import App
 from ralph_mission.errors import UserError
 from ralph_mission.mission.cycle import CycleRequest, run_cycle
-from ralph_mission.mission.model.cycle_report import CycleReport, CycleSummary
+from ralph_mission.mission.model.cycle import CycleReport, CycleSummary
 from ralph_mission.mission.model.effects import Publish, Receipt
+from ralph_mission.mission.model.forge import Post, Wording
 from ralph_mission.mission.model.mission import Finding, Observation, Signal
-from ralph_mission.mission.model.posts import Post, Wording
 from ralph_mission.mission.ports import ObservationContext
 from ralph_mission.mission.publishing.publish_now import PublishReport, PublishSetup, publish_once
 from ralph_mission.mission.transaction import TransactionContext

@@ -16,8 +16,8 @@ from ralph_mission.loop.model.state import SessionUsage
 from ralph_mission.loop.planning import ReviewerAnswer
 from ralph_mission.mission import gather
 from ralph_mission.mission.model.effects import OpenPull, PushBranch, marker
+from ralph_mission.mission.model.forge import Review
 from ralph_mission.mission.model.ledger import MemoryBatch, OpenState, key_of
-from ralph_mission.mission.model.threads import Review
 from ralph_mission.mission.reviews import review
 from ralph_mission.mission.reviews.reviewer import PullView, ReviewJob, ReviewReport, ReviewSetup, review_once
 from ralph_mission.safety.patch import Edit, FileDelta

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from ralph_mission.adapters.report.summary import summary
-from ralph_mission.mission.model.cycle_report import CycleReport, CycleSummary
+from ralph_mission.mission.model.cycle import CycleReport, CycleSummary
 from tests.adapters.web_server import reply, serving, site
 from tests.fakes.networks.discord import DiscordServer
 from tests.fakes.networks.telegram import TelegramServer

@@ -19,7 +19,7 @@ from unittest import mock
 from ralph_mission.adapters.forges import github
 from ralph_mission.app.cycle import App, build_app
 from ralph_mission.mission.cycle import CycleRequest, run_cycle
-from ralph_mission.mission.model.cycle_report import CycleReport, CycleSummary
+from ralph_mission.mission.model.cycle import CycleReport, CycleSummary
 from tests.fakes.github.people import Person
 from tests.fakes.github.server import FakeGitHub
 from tests.helpers import NOON, git, make_repo

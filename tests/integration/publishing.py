@@ -10,9 +10,9 @@ from pathlib import Path
 from ralph_mission.app.cycle import App
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.effects import Publish, Receipt
+from ralph_mission.mission.model.forge import Measured, Post, Wording
 from ralph_mission.mission.model.ledger import OpenState
 from ralph_mission.mission.model.mission import Finding, Observation, Signal
-from ralph_mission.mission.model.posts import Measured, Post, Wording
 from ralph_mission.mission.ports import ObservationContext
 from tests.helpers import make_repo
 from tests.integration.world import CALM, TYPOS, World

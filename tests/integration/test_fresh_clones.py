@@ -22,9 +22,9 @@ from ralph_mission.mission import execute
 from ralph_mission.mission.chat import orders
 from ralph_mission.mission.lifecycle import steps
 from ralph_mission.mission.model.effects import Effect, MergePull, OpenPull, Publish, PushBranch
+from ralph_mission.mission.model.forge import Post
 from ralph_mission.mission.model.ledger import ChatYes, EffectRecord, OpenState
 from ralph_mission.mission.model.mission import Action, Mission, Status
-from ralph_mission.mission.model.posts import Post
 from ralph_mission.mission.model.proposal import Proposal
 from ralph_mission.safety.patch import REGULAR, Edit, FileDelta
 from tests.crash.publishing_hub import PUBLISHERS, PublishingHub, publishing_hub

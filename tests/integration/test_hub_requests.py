@@ -10,7 +10,7 @@ import pytest
 
 from ralph_mission.adapters.forges.github.anchor import KEY as STANDING
 from ralph_mission.errors import UserError
-from ralph_mission.mission.model.cycle_report import CycleReport
+from ralph_mission.mission.model.cycle import CycleReport
 from tests.crash.dying import writes
 from tests.crash.stages import NOW, staged
 from tests.crash.witness import key_in

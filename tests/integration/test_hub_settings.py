@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ralph_mission.errors import UserError
-from ralph_mission.mission.model.cycle_report import CycleSummary
+from ralph_mission.mission.model.cycle import CycleSummary
 from tests.integration.hub import Hub, hub
 from tests.integration.world import statuses
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from ralph_mission.adapters.forges.local.people import Person
 from ralph_mission.app.cycle import App, build_app
 from ralph_mission.mission.cycle import CycleRequest, run_cycle
-from ralph_mission.mission.model.cycle_report import CycleReport, CycleSummary
+from ralph_mission.mission.model.cycle import CycleReport, CycleSummary
 from tests.helpers import NOON, git, make_repo
 
 TYPOS = {

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ralph_mission.errors import UserError
-from ralph_mission.mission.model.cycle_report import CycleReport
+from ralph_mission.mission.model.cycle import CycleReport
 from tests.crash.dying import dying, writes
 from tests.crash.stages import NOW
 from tests.crash.witness import duplicates, open_state, watched

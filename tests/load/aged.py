@@ -15,12 +15,11 @@ from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.storage.memory import codec, layout
 from ralph_mission.adapters.storage.memory.anchor import AnchorMark
 from ralph_mission.adapters.storage.memory.recovery import RecoverableStore
-from ralph_mission.mission.memory import model
-from ralph_mission.mission.memory.model import CompletedNote, CycleNote, Memory
 from ralph_mission.mission.memory.render import render_notes
-from ralph_mission.mission.model import ledger
+from ralph_mission.mission.model import ledger, memory
 from ralph_mission.mission.model.effects import Receipt
 from ralph_mission.mission.model.ledger import EffectRecord, FindingRecord, MemoryBatch, MemorySnapshot, key_of
+from ralph_mission.mission.model.memory import CompletedNote, CycleNote, Memory
 from ralph_mission.mission.model.mission import Action, Urgency
 from tests.helpers import NOON
 from tests.integration.world import CALM, World, world
@@ -73,8 +72,8 @@ def _aged(past: MemorySnapshot, more: range, now: datetime) -> Memory:
     return replace(
         ours,
         header=replace(header, next_due_at=now),
-        completed=tuple(completed[: model.KEEP_COMPLETED]),
-        observations=tuple([note for _, note in reversed(kept)] + list(ours.observations))[: model.KEEP_OBSERVATIONS],
+        completed=tuple(completed[: memory.KEEP_COMPLETED]),
+        observations=tuple([note for _, note in reversed(kept)] + list(ours.observations))[: memory.KEEP_OBSERVATIONS],
     )
 
 

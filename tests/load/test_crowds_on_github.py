@@ -13,7 +13,7 @@ import pytest
 from ralph_mission.adapters.forges.github import api
 from ralph_mission.adapters.observers.forge import observer
 from ralph_mission.mission.issues import tasks
-from ralph_mission.mission.model.threads import ThreadComment
+from ralph_mission.mission.model.forge import ThreadComment
 from tests.adapters.forges.github_world import github, kept_file
 from tests.crash.dying import told
 from tests.fakes.github.deeds import threads

@@ -8,9 +8,9 @@ from typing import Any
 
 from ralph_mission.mission.findings.identity import identify
 from ralph_mission.mission.model.effects import Comment, Effect, PushBranch, Receipt
+from ralph_mission.mission.model.forge import Actor, Issue, LabelEvent, Pull, Review, ThreadComment
 from ralph_mission.mission.model.mission import Action, FailureReason, Finding, Limits, Mission, Signal, Status, Tier
 from ralph_mission.mission.model.proposal import BudgetUsed, PolicyContext, Proposal
-from ralph_mission.mission.model.threads import Actor, Issue, LabelEvent, Pull, Review, ThreadComment
 from ralph_mission.safety.patch import REGULAR, FileChange, Patch, deltas
 
 NOW = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)

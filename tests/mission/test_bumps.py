@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from ralph_mission.mission.findings import identity
 from ralph_mission.mission.model.effects import OpenPull, PushBranch
+from ralph_mission.mission.model.forge import Branch
 from ralph_mission.mission.model.mission import Action, Limits, Signal, Status, Verdict
-from ralph_mission.mission.model.threads import Branch
 from ralph_mission.mission.policy.judge import judge
 from ralph_mission.mission.ports import RankedFinding
 from ralph_mission.mission.proposals.draft import draft_all
@@ -95,7 +95,7 @@ def test_a_file_that_no_finding_is_about_is_out_of_scope() -> None:
 
 
 def test_a_path_that_memory_bans_is_banned_wherever_it_stands_in_the_change() -> None:
-    from ralph_mission.mission.findings.bans import understand
+    from ralph_mission.mission.findings.exclusions import parse_bans
 
-    bans, _ = understand("- `requirements.txt`", frozenset({"dependency-patch"}))
+    bans, _ = parse_bans("- `requirements.txt`", frozenset({"dependency-patch"}))
     assert "rejected-before" in judge(drafted(signal()), bench(bans=bans)).rules

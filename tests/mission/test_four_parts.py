@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ralph_mission.mission.model.effects import Ref
-from ralph_mission.mission.model.kinds import KINDS, MATTERS
-from ralph_mission.mission.model.threads import Branch
+from ralph_mission.mission.model.forge import Branch
+from ralph_mission.mission.model.proposal import KINDS, MATTERS
 from ralph_mission.mission.proposals import wording
 from tests.mission.build import BASE, finding, mission, patch
 

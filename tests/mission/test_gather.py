@@ -9,8 +9,8 @@ import pytest
 
 from ralph_mission.errors import Missing, UserError
 from ralph_mission.mission.gather import check_anchor
-from ralph_mission.mission.memory.model import CompletedNote, Header, Memory
 from ralph_mission.mission.model.ledger import MemorySnapshot, OpenState
+from ralph_mission.mission.model.memory import CompletedNote, Header, Memory
 from ralph_mission.mission.model.mission import Mission
 from tests.mission.build import mission
 

@@ -23,7 +23,7 @@ from ralph_mission.mission.model.effects import (
     PushBranch,
     Receipt,
 )
-from ralph_mission.mission.model.threads import Actor
+from ralph_mission.mission.model.forge import Actor
 from tests.mission.build import BOT, MARA
 from tests.protocol.server import AFTER, Server, commit_of, mask_of
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ralph_mission.mission.model.threads import Issue, Pull
+from ralph_mission.mission.model.forge import Issue, Pull
 from tests.mission.build import BOT, MARA
 from tests.protocol.server import Server, commit_of
 

@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 
 from ralph_mission.adapters.forges.commits import mark
 from ralph_mission.errors import Missing
+from ralph_mission.mission.model.forge import Actor, Branch, Issue, LabelEvent, Pull, Review, ThreadComment
 from ralph_mission.mission.model.ledger import Anchor
-from ralph_mission.mission.model.threads import Actor, Branch, Issue, LabelEvent, Pull, Review, ThreadComment
 from tests.mission.build import BOT, MARA, NOW
 
 AFTER = NOW + timedelta(minutes=30)  # when something is changed that was made at `NOW`

@@ -15,7 +15,7 @@ import pytest
 from ralph_mission.adapters.forges.github import threads
 from ralph_mission.errors import Missing
 from ralph_mission.mission.model.effects import EditComment, Label
-from ralph_mission.mission.model.threads import Actor
+from ralph_mission.mission.model.forge import Actor
 from tests.contract.forge_contract import ForgeContract
 from tests.contract.forge_world import KEY, OTHER, World, comment, open_issue, push_branch
 from tests.real.conftest import EmulatedWorld

@@ -13,7 +13,7 @@ import pytest
 
 from ralph_mission.app.cycle import build_app
 from ralph_mission.mission.cycle import CycleRequest, run_cycle
-from ralph_mission.mission.model.cycle_report import CycleReport
+from ralph_mission.mission.model.cycle import CycleReport
 from tests.fakes.github.server import FakeGitHub
 from tests.helpers import git, make_repo
 from tests.integration.hub import unpaced

@@ -20,7 +20,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from ralph_mission.errors import UserError
-from ralph_mission.mission.model.posts import VERBS, ChatCommand
+from ralph_mission.mission.model.forge import VERBS, ChatCommand
 from ralph_mission.safety.markdown import without_controls, without_invisible
 from ralph_mission.values import dataclass
 

@@ -17,8 +17,8 @@ from functools import lru_cache
 
 from ralph_mission.adapters.git.git import EMPTY_TREE, Git, GitError, Identity
 from ralph_mission.mission.model.effects import MARKER, PushBranch
+from ralph_mission.mission.model.forge import Touch
 from ralph_mission.mission.model.mission import FailureReason
-from ralph_mission.mission.model.threads import Touch
 from ralph_mission.safety.patch import FileDelta, apply, patch_id
 from ralph_mission.values import dataclass
 

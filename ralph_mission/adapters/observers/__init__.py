@@ -22,8 +22,8 @@ from ralph_mission.adapters.observers.forge import observer as forge_observer
 from ralph_mission.adapters.observers.text import one_line
 from ralph_mission.adapters.packages.model import Bumper
 from ralph_mission.errors import UserError
+from ralph_mission.mission.model.forge import Posted
 from ralph_mission.mission.model.mission import Observation
-from ralph_mission.mission.model.posts import Posted
 from ralph_mission.mission.ports import Forge, ObservationContext, Observer
 from ralph_mission.values import dataclass
 

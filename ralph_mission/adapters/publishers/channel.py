@@ -18,7 +18,7 @@ from typing import Protocol
 from ralph_mission.adapters.files import atomic
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.effects import Receipt
-from ralph_mission.mission.model.posts import OUTBOX, Chart, Post
+from ralph_mission.mission.model.forge import OUTBOX, Chart, Post
 from ralph_mission.values import dataclass
 
 Draw = Callable[[Chart], bytes]

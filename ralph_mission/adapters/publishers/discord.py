@@ -14,8 +14,8 @@ from ralph_mission.adapters.publishers.press import PartResult, in_order
 from ralph_mission.adapters.publishers.wire import PATIENCE, Answer, ask, base, no, open_session
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.effects import Receipt
+from ralph_mission.mission.model.forge import Chart, Post
 from ralph_mission.mission.model.mission import FailureReason
-from ralph_mission.mission.model.posts import Chart, Post
 from ralph_mission.safety.text import inline_words, truncate
 from ralph_mission.values import dataclass
 

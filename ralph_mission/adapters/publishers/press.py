@@ -15,8 +15,8 @@ from ralph_mission.adapters.publishers.settings import Publishers
 from ralph_mission.adapters.publishers.texts import template_facts
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.effects import Fate, Publish, Receipt
+from ralph_mission.mission.model.forge import Post, Wording
 from ralph_mission.mission.model.mission import FailureReason, Finding
-from ralph_mission.mission.model.posts import Post, Wording
 from ralph_mission.values import dataclass
 
 CONTENT = "content"

@@ -18,8 +18,8 @@ from ralph_mission.adapters.publishers.texts import units
 from ralph_mission.adapters.publishers.wire import PATIENCE, Answer, ask, base, no, open_session
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.effects import Receipt
+from ralph_mission.mission.model.forge import Post
 from ralph_mission.mission.model.mission import FailureReason
-from ralph_mission.mission.model.posts import Post
 from ralph_mission.safety.text import inline_words
 from ralph_mission.values import dataclass
 

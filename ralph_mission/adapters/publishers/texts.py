@@ -28,8 +28,8 @@ from typing import Any
 
 from ralph_mission.errors import UserError
 from ralph_mission.extras import require_extra
+from ralph_mission.mission.model.forge import OUTBOX, Post
 from ralph_mission.mission.model.mission import Finding
-from ralph_mission.mission.model.posts import OUTBOX, Post
 from ralph_mission.safety import text
 from ralph_mission.safety.markdown import without_controls, without_invisible
 

@@ -21,7 +21,7 @@ from ralph_mission.adapters.publishers.wire import PATIENCE, Answer, ask, base, 
 from ralph_mission.errors import UserError
 from ralph_mission.extras import require_extra
 from ralph_mission.mission.model.effects import Receipt
-from ralph_mission.mission.model.posts import Chart, Post
+from ralph_mission.mission.model.forge import Chart, Post
 from ralph_mission.safety.text import inline_words, truncate
 from ralph_mission.values import dataclass
 

@@ -17,10 +17,10 @@ from statistics import median
 
 from ralph_mission.adapters.report.voice import count_noun, spell, stamp
 from ralph_mission.mission.coder.tasks import WAITS_FOR_AGENT
-from ralph_mission.mission.memory.model import CompletedNote, Header, IssueNote, Memory
+from ralph_mission.mission.model.forge import Posted
 from ralph_mission.mission.model.ledger import OpenState
+from ralph_mission.mission.model.memory import CompletedNote, Header, IssueNote, Memory
 from ralph_mission.mission.model.mission import Acceptance, Mission, Status
-from ralph_mission.mission.model.posts import Posted
 from ralph_mission.safety.text import inline_words, sanitise
 
 TITLE = 120  # characters

@@ -26,7 +26,7 @@ from ralph_mission.adapters.report.voice import (
     stamp,
     wrap_text,
 )
-from ralph_mission.mission.model.cycle_report import CycleReport, CycleSummary, PostLine
+from ralph_mission.mission.model.cycle import CycleReport, CycleSummary, PostLine
 from ralph_mission.mission.model.mission import Verdict
 from ralph_mission.values import dataclass
 

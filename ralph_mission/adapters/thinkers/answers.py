@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ralph_mission.adapters.files import atomic, safe_paths
 from ralph_mission.mission.findings.ranking import ModelRanking
-from ralph_mission.mission.memory.model import Header
+from ralph_mission.mission.model.memory import Header
 from ralph_mission.mission.model.mission import Finding
 from ralph_mission.mission.ports import THINKER, Brief
 from ralph_mission.mission.proposals.analysis import WRITABLE

@@ -33,8 +33,8 @@ from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.git.remote import Remote, RepositoryPlace
 from ralph_mission.errors import UserError
 from ralph_mission.mission.memory import schedule
-from ralph_mission.mission.memory.model import Header
 from ralph_mission.mission.memory.parse import peek
+from ralph_mission.mission.model.memory import Header
 from ralph_mission.values import dataclass
 
 AGAIN_AFTER = timedelta(minutes=10)  # a dispatch may get lost; one for the same generation is then repeated

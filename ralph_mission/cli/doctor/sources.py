@@ -65,7 +65,7 @@ def _source(settings: WebSettings, environment: Mapping[str, str]) -> DoctorLine
 def dependencies(settings: Config, git: Git) -> Iterator[DoctorLine]:
     """Ready, not configured, or broken and how to mend it; a note for each package manager that is missing."""
     from ralph_mission.adapters.observers.dependencies.observer import build
-    from ralph_mission.mission.model.threads import Branch
+    from ralph_mission.mission.model.forge import Branch
     from ralph_mission.mission.ports import ObservationContext
 
     chosen, commit = settings.observers.dependencies, git.resolve("HEAD")

@@ -18,7 +18,7 @@ from ralph_mission.cli.wiring import household, run_cycle
 if TYPE_CHECKING:
     from ralph_mission.adapters.report.voice import RequestCounts
     from ralph_mission.app.cycle import App
-    from ralph_mission.mission.model.cycle_report import CycleReport, CycleSummary
+    from ralph_mission.mission.model.cycle import CycleReport, CycleSummary
 
 
 @click.command()

@@ -18,7 +18,7 @@ from ralph_mission.cli.command_hints import spell
 from ralph_mission.cli.moments import iso
 from ralph_mission.cli.options import SharedGroup, SharedOption, json_option, print_json, repo_option
 from ralph_mission.errors import UserError
-from ralph_mission.mission.model.threads import Issue, Pull
+from ralph_mission.mission.model.forge import Issue, Pull
 from ralph_mission.safety.markdown import CONTROL, INVISIBLE, SURROGATE, without_controls, without_invisible
 
 if TYPE_CHECKING:

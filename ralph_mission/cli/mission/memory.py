@@ -13,7 +13,7 @@ from ralph_mission.cli.mission.local import reveal_hidden
 from ralph_mission.cli.options import SharedGroup, at_repository, json_option, print_json
 from ralph_mission.cli.wiring import household, recollection
 from ralph_mission.errors import UserError
-from ralph_mission.mission.memory.model import Header
+from ralph_mission.mission.model.memory import Header
 from ralph_mission.mission.operations.salvage import Check
 
 if TYPE_CHECKING:

@@ -28,11 +28,11 @@ from ralph_mission.cli.moments import iso, moment
 from ralph_mission.cli.options import at_repository, json_option, now_option, print_json
 from ralph_mission.cli.wiring import household
 from ralph_mission.errors import UserError
-from ralph_mission.mission.memory.model import Header
 from ralph_mission.mission.memory.schedule import is_due
+from ralph_mission.mission.model.memory import Header
 
 if TYPE_CHECKING:
-    from ralph_mission.mission.model.cycle_report import CycleReport
+    from ralph_mission.mission.model.cycle import CycleReport
 
 
 @click.command()

@@ -20,10 +20,10 @@ from ralph_mission.errors import Lost, Missing, UserError
 from ralph_mission.mission import execute, gather
 from ralph_mission.mission.chat import orders
 from ralph_mission.mission.chat.orders import ChatProposal, ChatReply, CommandContext, OpenQuestion
-from ralph_mission.mission.memory.model import Header, Memory
+from ralph_mission.mission.model.forge import ChatCommand
 from ralph_mission.mission.model.ledger import MemoryBatch, MemorySnapshot
+from ralph_mission.mission.model.memory import Header, Memory
 from ralph_mission.mission.model.mission import Limits, Mission, Status
-from ralph_mission.mission.model.posts import ChatCommand
 from ralph_mission.mission.operations import control
 from ralph_mission.mission.ports import CyclePorts, Inbox
 from ralph_mission.safety.secrets import redact

@@ -16,11 +16,10 @@ from datetime import UTC, datetime, timedelta
 from ralph_mission.mission.lifecycle import ownership
 from ralph_mission.mission.lifecycle.approval import content_hash, stands
 from ralph_mission.mission.lifecycle.table import MissionFacts
-from ralph_mission.mission.memory.model import Memory
+from ralph_mission.mission.model.forge import ChatCommand, Issue
 from ralph_mission.mission.model.ledger import ChatGuidance, ChatYes, OpenState
+from ralph_mission.mission.model.memory import Memory
 from ralph_mission.mission.model.mission import Mission, Status
-from ralph_mission.mission.model.posts import ChatCommand
-from ralph_mission.mission.model.threads import Issue
 from ralph_mission.mission.ports import Seal
 from ralph_mission.values import dataclass
 

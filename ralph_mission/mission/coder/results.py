@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from ralph_mission.mission.coder import tasks
 from ralph_mission.mission.coder.tasks import WAITS_FOR_AGENT
-from ralph_mission.mission.findings.overlap import touched_by
+from ralph_mission.mission.findings.exclusions import touched_by
 from ralph_mission.mission.issues.tasks import WorkResult
 from ralph_mission.mission.lifecycle import approval, ownership
 from ralph_mission.mission.lifecycle.approval import APPROVED, about
@@ -27,7 +27,7 @@ from ralph_mission.mission.lifecycle.step_parts import (
     story_comment,
 )
 from ralph_mission.mission.lifecycle.table import MissionEvent, MissionFacts, advance
-from ralph_mission.mission.model.agent_job import AgentJob, AgentResult
+from ralph_mission.mission.model.cycle import AgentJob, AgentResult
 from ralph_mission.mission.model.effects import Comment, Effect, Label, OpenPull, PushBranch
 from ralph_mission.mission.model.ledger import EffectRecord, key_of
 from ralph_mission.mission.model.mission import Action, Mission, Status

@@ -11,9 +11,9 @@ from ralph_mission.mission.decide import Situation
 from ralph_mission.mission.lifecycle.facts import refresh_facts
 from ralph_mission.mission.lifecycle.table import MissionEvent, MissionFacts, advance, interpret_facts
 from ralph_mission.mission.memory import schedule
-from ralph_mission.mission.memory.model import Memory
-from ralph_mission.mission.model.agent_job import AgentJob, AgentResult
+from ralph_mission.mission.model.cycle import AgentJob, AgentResult
 from ralph_mission.mission.model.ledger import MemorySnapshot
+from ralph_mission.mission.model.memory import Memory
 from ralph_mission.mission.model.mission import Limits, Mission, Status, Usage
 from ralph_mission.mission.ports import Coder, CyclePorts
 

@@ -12,11 +12,11 @@ from datetime import datetime
 
 from ralph_mission.mission.lifecycle.approval import content_hash, is_unaltered
 from ralph_mission.mission.lifecycle.table import MissionFacts
-from ralph_mission.mission.model.agent_job import AgentJob
+from ralph_mission.mission.model.cycle import AgentJob
 from ralph_mission.mission.model.effects import marker
-from ralph_mission.mission.model.kinds import reason
+from ralph_mission.mission.model.forge import Actor, Issue, Pull, Review, ThreadComment
 from ralph_mission.mission.model.mission import Action, Limits, Mission, Status
-from ralph_mission.mission.model.threads import Actor, Issue, Pull, Review, ThreadComment
+from ralph_mission.mission.model.proposal import reason
 from ralph_mission.mission.proposals.wording import (
     DIFF,
     HOW_TO_SAY_NO,

@@ -17,7 +17,6 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from ralph_mission.mission.model.kinds import lookup
 from ralph_mission.mission.model.ledger import (
     FindingRecord,
     FinishedMission,
@@ -27,6 +26,7 @@ from ralph_mission.mission.model.ledger import (
     monitor_key,
 )
 from ralph_mission.mission.model.mission import Finding, Mission, Observation, Signal, Status
+from ralph_mission.mission.model.proposal import lookup
 
 BACKLOG = 200  # findings remembered while they wait; a bound so that memory stays small
 WIDTH = 300  # characters of one line that count for an essence
@@ -70,7 +70,7 @@ def is_rejected(finding: Finding, records: Mapping[str, Record]) -> bool:
     return isinstance(record, FindingRecord) and record.verdict == "rejected"
 
 
-def gather(sightings: Iterable[Observation], backlog: Iterable[Finding]) -> tuple[Finding, ...]:
+def merge_findings(sightings: Iterable[Observation], backlog: Iterable[Finding]) -> tuple[Finding, ...]:
     """All findings now: fresh ones, and what waits from before.
 
     Nothing waits on an observer that looked at everything again, that saw it go, or that is configured no longer.
@@ -84,7 +84,7 @@ def gather(sightings: Iterable[Observation], backlog: Iterable[Finding]) -> tupl
     fresh = (replace(one, seen_at=first.get((one.fingerprint, one.signal.occurrence))) for one in seen)
     gone = Counter((sighting.name, essence) for sighting in sightings for essence in sighting.gone)
     waiting = (finding for finding in backlog if finding.signal.observer in asked)
-    return unique((*fresh, *_without(waiting, gone)))
+    return drop_duplicates((*fresh, *_without(waiting, gone)))
 
 
 def _without(waiting: Iterable[Finding], gone: Counter[tuple[str, tuple[str, ...]]]) -> Iterable[Finding]:
@@ -97,7 +97,7 @@ def _without(waiting: Iterable[Finding], gone: Counter[tuple[str, tuple[str, ...
             yield finding
 
 
-def unique(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+def drop_duplicates(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """Each (fingerprint, occurrence) once, the first one kept."""
     return tuple({(f.fingerprint, f.signal.occurrence): f for f in reversed(tuple(findings))}.values())[::-1]
 
@@ -121,7 +121,7 @@ STALE = timedelta(days=7)  # later than that nobody wants to hear of it
 OBSERVER = "missions"
 
 
-def announceable(
+def list_announceable(
     ended: Iterable[Mission], kinds: Collection[str], cycle: int, now: datetime
 ) -> tuple[FinishedMission, ...]:
     """What is to be announced of missions that ended in this cycle."""

@@ -26,8 +26,8 @@ from ralph_mission.mission.issues.finish import PlanResult, carry_out_plan, note
 from ralph_mission.mission.issues.tasks import GuidanceNote, WorkResult, WorkTask
 from ralph_mission.mission.lifecycle.approval import may_decide
 from ralph_mission.mission.memory import schedule
+from ralph_mission.mission.model.forge import Branch, Issue
 from ralph_mission.mission.model.ledger import WorkRecord
-from ralph_mission.mission.model.threads import Branch, Issue
 from ralph_mission.mission.transaction import BRIEF, Busy, Open, Sleep, Transaction, run_transaction
 from ralph_mission.safety.paths import branch_name_ok
 from ralph_mission.safety.secrets import without

@@ -20,9 +20,9 @@ from ralph_mission.mission.issues.record import OPEN
 from ralph_mission.mission.issues.tasks import WorkResult
 from ralph_mission.mission.memory import schedule
 from ralph_mission.mission.model.effects import Effect
+from ralph_mission.mission.model.forge import Issue
 from ralph_mission.mission.model.ledger import MemoryBatch, WorkRecord
 from ralph_mission.mission.model.proposal import Proposal
-from ralph_mission.mission.model.threads import Issue
 from ralph_mission.mission.transaction import (
     BRIEF,
     LONG,

@@ -11,11 +11,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from ralph_mission.mission.findings.overlap import touched_by
+from ralph_mission.mission.findings.exclusions import touched_by
 from ralph_mission.mission.issues import tasks
 from ralph_mission.mission.issues.tasks import FAILED, READY, SPARED, TRIES, WORKING, WorkResult, WorkTask
 from ralph_mission.mission.lifecycle import approval, ownership
-from ralph_mission.mission.memory.model import KEEP_ISSUES, IssueNote
 from ralph_mission.mission.model.effects import (
     MARKER,
     Comment,
@@ -26,6 +25,7 @@ from ralph_mission.mission.model.effects import (
     PushBranch,
     Receipt,
 )
+from ralph_mission.mission.model.forge import Branch, Issue
 from ralph_mission.mission.model.ledger import (
     SETTLED,
     EffectRecord,
@@ -35,9 +35,9 @@ from ralph_mission.mission.model.ledger import (
     key_of,
     work_key,
 )
+from ralph_mission.mission.model.memory import KEEP_ISSUES, IssueNote
 from ralph_mission.mission.model.mission import Action, FailureReason
 from ralph_mission.mission.model.proposal import Proposal
-from ralph_mission.mission.model.threads import Branch, Issue
 from ralph_mission.mission.policy.rules import RULES
 from ralph_mission.mission.proposals.wording import plain
 from ralph_mission.safety.patch import Patch, deltas, patch_ids, sketch

@@ -12,12 +12,12 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from ralph_mission.mission.coder.tasks import GUIDANCE
-from ralph_mission.mission.findings.overlap import closes, recent
+from ralph_mission.mission.findings.exclusions import closed_issues, recent_pulls
 from ralph_mission.mission.lifecycle import approval
 from ralph_mission.mission.model.effects import marker
+from ralph_mission.mission.model.forge import Actor, BodyEdit, Issue, Pull, ThreadComment
 from ralph_mission.mission.model.ledger import WorkRecord
 from ralph_mission.mission.model.mission import Mission
-from ralph_mission.mission.model.threads import Actor, BodyEdit, Issue, Pull, ThreadComment
 from ralph_mission.mission.proposals.wording import append_number, person_name, plain, reviewer_note
 from ralph_mission.safety.patch import Patch
 from ralph_mission.safety.secrets import redact
@@ -95,7 +95,7 @@ def why_not_yet(issue: Issue, record: WorkRecord | None, missions: Sequence[Miss
         return f"it had its {TRIES} tries: put what is left into a new issue"
     if WORKING in issue.labels:
         return f"it is labelled {WORKING} as well; if nobody is at it, take that off"
-    covering = next((pull.number for pull in pulls if issue.number in closes(pull)), 0)
+    covering = next((pull.number for pull in pulls if issue.number in closed_issues(pull)), 0)
     return f"pull #{covering} is about to close it" if covering else ""
 
 
@@ -186,7 +186,7 @@ def _is_command(remark: ThreadComment) -> bool:
 
 def others(pulls: Sequence[Pull], us: int) -> tuple[Pull, ...]:
     """Pulls of other people that are open, or were merged a short time ago."""
-    return recent(pulls, us)
+    return recent_pulls(pulls, us)
 
 
 BODY, REMARK, REMARKS = 20_000, 4_000, 20

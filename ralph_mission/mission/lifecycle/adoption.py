@@ -19,9 +19,9 @@ from ralph_mission.mission.lifecycle.facts import authorised_among
 from ralph_mission.mission.lifecycle.steps import BY_HAND
 from ralph_mission.mission.lifecycle.table import MissionEvent, advance
 from ralph_mission.mission.model.effects import MARKER
+from ralph_mission.mission.model.forge import Issue, Pull
 from ralph_mission.mission.model.ledger import OpenState, key_of
 from ralph_mission.mission.model.mission import Action, Mission, Status, Tier
-from ralph_mission.mission.model.threads import Issue, Pull
 from ralph_mission.mission.ports import CyclePorts
 from ralph_mission.mission.proposals.wording import plain
 

@@ -15,9 +15,9 @@ from dataclasses import replace
 from datetime import datetime
 
 from ralph_mission.mission.model.effects import MARKER, MergePull
+from ralph_mission.mission.model.forge import Actor, BodyEdit, Issue, LabelEvent, Pull, Review, ThreadComment
 from ralph_mission.mission.model.ledger import ChatYes
 from ralph_mission.mission.model.mission import Action, Mission
-from ralph_mission.mission.model.threads import Actor, BodyEdit, Issue, LabelEvent, Pull, Review, ThreadComment
 from ralph_mission.values import dataclass
 
 APPROVED, REJECTED = "ralph:approved", "ralph:rejected"

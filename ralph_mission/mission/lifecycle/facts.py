@@ -13,9 +13,9 @@ from ralph_mission.mission.coder import tasks
 from ralph_mission.mission.decide import CycleSettings, Situation, with_findings
 from ralph_mission.mission.lifecycle import approval, ownership
 from ralph_mission.mission.lifecycle.table import MissionFacts, brought_back
+from ralph_mission.mission.model.forge import Actor, Issue, Pull
 from ralph_mission.mission.model.ledger import OpenState
 from ralph_mission.mission.model.mission import Action, Mission, Status
-from ralph_mission.mission.model.threads import Actor, Issue, Pull
 from ralph_mission.mission.ports import CyclePorts
 from ralph_mission.mission.publishing import content
 

@@ -25,9 +25,9 @@ from dataclasses import asdict, replace
 
 from ralph_mission.mission.lifecycle.approval import standing_label
 from ralph_mission.mission.model.effects import MARKER, OpenPull, PushBranch, fact
+from ralph_mission.mission.model.forge import Issue, Pull, ThreadComment
 from ralph_mission.mission.model.ledger import SETTLED, EffectRecord, MonitorRecord, Record, key_of, monitor_key
 from ralph_mission.mission.model.mission import Mission
-from ralph_mission.mission.model.threads import Issue, Pull, ThreadComment
 from ralph_mission.safety.markdown import prose
 
 _ANNOUNCEMENT = re.compile(r"^the change (is|would be) ((?:`[0-9a-f]{16}`(?:, )?)+)\r?$", re.MULTILINE)
@@ -82,19 +82,21 @@ def successor_keys(line: SuccessorKeys, records: Mapping[str, Record]) -> Iterat
         lost = (*lost, str(record.receipt.number))
 
 
-def upcoming(line: SuccessorKeys, records: Mapping[str, Record]) -> str:
+def next_key(line: SuccessorKeys, records: Mapping[str, Record]) -> str:
     """The key of the next one: that of nothing that was ever made."""
     *_, last = successor_keys(line, records)
     return last
 
 
-def latest(line: SuccessorKeys, records: Mapping[str, Record]) -> str:
+def last_key(line: SuccessorKeys, records: Mapping[str, Record]) -> str:
     """The key of the last one that was made; without any, of the first."""
     *made, last = successor_keys(line, records)
     return made[-1] if made else last
 
 
-def read(lines: Iterable[SuccessorKeys], get: Callable[[set[str]], Mapping[str, Record]]) -> dict[str, Record]:
+def read_successors(
+    lines: Iterable[SuccessorKeys], get: Callable[[set[str]], Mapping[str, Record]]
+) -> dict[str, Record]:
     """The records of these lines, as far as they go; `get` looks keys up."""
     lines, asked, found = tuple(lines), set[str](), dict[str, Record]()
     while wanted := {key for line in lines for key in successor_keys(line, found)} - asked:
@@ -162,7 +164,7 @@ def true_list(record: Record, records: Mapping[str, Record], issues: Mapping[int
     """
     if not isinstance(record, MonitorRecord) or _borne_out(record, issues, us):
         return record
-    last = records.get(latest(of_list(record.kind), records))
+    last = records.get(last_key(of_list(record.kind), records))
     receipt = last.receipt if isinstance(last, EffectRecord) else None
     found = replace(record, issue=receipt.number if receipt else 0)
     return found if _borne_out(found, issues, us) else replace(record, issue=0)

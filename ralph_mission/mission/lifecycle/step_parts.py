@@ -8,12 +8,12 @@ from datetime import datetime, timedelta
 
 from ralph_mission.mission.lifecycle import ownership
 from ralph_mission.mission.lifecycle.table import Interpretation, MissionFacts
-from ralph_mission.mission.model.agent_job import AgentResult
+from ralph_mission.mission.model.cycle import AgentResult
 from ralph_mission.mission.model.effects import CloseIssue, ClosePull, Comment, EditComment, Effect
+from ralph_mission.mission.model.forge import Branch, Pull
 from ralph_mission.mission.model.ledger import Record, key_of
 from ralph_mission.mission.model.mission import Action, Limits, Mission, Status
 from ralph_mission.mission.model.proposal import Proposal
-from ralph_mission.mission.model.threads import Branch, Pull
 from ralph_mission.mission.proposals import wording
 from ralph_mission.values import dataclass
 
@@ -90,9 +90,9 @@ def story_comment(after: Mission, around: StepContext, extra: str = "") -> Comme
     """
     line = ownership.of_remark(after.key)
     if not after.comment:
-        fresh = ownership.upcoming(line, around.records)
+        fresh = ownership.next_key(line, around.records)
         return Comment(fresh, after.issue, wording.story(after, fresh, extra))
-    body = wording.story(after, ownership.latest(line, around.records), extra)
+    body = wording.story(after, ownership.last_key(line, around.records), extra)
     return EditComment(key_of(after.key, "edit_comment", body), after.issue, after.comment, body)
 
 

@@ -17,9 +17,9 @@ from enum import StrEnum
 
 from ralph_mission.mission.lifecycle import approval
 from ralph_mission.mission.lifecycle.approval import NO_VERDICT, PersonVerdict
+from ralph_mission.mission.model.forge import Actor, Issue, LabelEvent, Pull
 from ralph_mission.mission.model.ledger import ChatGuidance, ChatYes
 from ralph_mission.mission.model.mission import Action, FailureReason, Mission, Status
-from ralph_mission.mission.model.threads import Actor, Issue, LabelEvent, Pull
 from ralph_mission.mission.publishing.content import NOTHING_SHOWN, ShownPosts
 from ralph_mission.values import dataclass
 

@@ -13,7 +13,7 @@ from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 
 from ralph_mission.errors import UserError
-from ralph_mission.mission.memory.model import SCHEMA, Header
+from ralph_mission.mission.model.memory import SCHEMA, Header
 from ralph_mission.mission.model.mission import Urgency
 
 if TYPE_CHECKING:

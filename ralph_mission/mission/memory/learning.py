@@ -12,13 +12,13 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from ralph_mission.mission.findings import engagement
+from ralph_mission.mission.findings import ranking
 from ralph_mission.mission.lifecycle.step_parts import Lesson
-from ralph_mission.mission.memory.model import CompletedNote, CycleNote, Memory, MissionNote
-from ralph_mission.mission.model.kinds import capitalise, lookup
+from ralph_mission.mission.model.forge import Posted
 from ralph_mission.mission.model.ledger import KEPT_POSTS, FindingRecord, Record
+from ralph_mission.mission.model.memory import CompletedNote, CycleNote, Memory, MissionNote
 from ralph_mission.mission.model.mission import Acceptance, Finding, Mission, Status
-from ralph_mission.mission.model.posts import Posted
+from ralph_mission.mission.model.proposal import capitalise, lookup
 
 WINDOW = timedelta(days=7)  # automatic lines on one file count together for a week
 PARKED_FOR = timedelta(days=90)  # after that nobody is expected to bring a mission back
@@ -90,7 +90,7 @@ def not_said(record: FindingRecord, occurrence: str) -> FindingRecord:
 
 def learnings(acceptance: Mapping[str, Acceptance], posts: Sequence[Posted]) -> tuple[str, ...]:
     """The lines under `### Measured by Ralph`: `recount` counts each number again from the journal."""
-    return (*_verdicts(acceptance), *engagement.lines(posts))
+    return (*_verdicts(acceptance), *ranking.engagement_lines(posts))
 
 
 def _verdicts(acceptance: Mapping[str, Acceptance]) -> tuple[str, ...]:

@@ -15,7 +15,6 @@ from datetime import UTC, datetime
 from ralph_mission.errors import UserError
 from ralph_mission.mission.memory import front_matter
 from ralph_mission.mission.memory.front_matter import memory_error, unescape
-from ralph_mission.mission.memory.model import CompletedNote, CycleNote, Header, IssueNote, Memory, MissionNote
 from ralph_mission.mission.memory.render import (
     ACTIVE,
     BOUND,
@@ -28,6 +27,7 @@ from ralph_mission.mission.memory.render import (
     OBSERVATIONS,
     TITLE,
 )
+from ralph_mission.mission.model.memory import CompletedNote, CycleNote, Header, IssueNote, Memory, MissionNote
 from ralph_mission.mission.model.mission import Status, Urgency
 
 MAX_BYTES = 1024 * 1024

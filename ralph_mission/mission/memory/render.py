@@ -14,7 +14,7 @@ from datetime import UTC
 
 from ralph_mission.mission.memory import front_matter
 from ralph_mission.mission.memory.front_matter import escape
-from ralph_mission.mission.memory.model import (
+from ralph_mission.mission.model.memory import (
     KEEP_COMPLETED,
     KEEP_ISSUES,
     KEEP_OBSERVATIONS,

@@ -12,7 +12,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from ralph_mission.mission.memory.model import Header
+from ralph_mission.mission.model.memory import Header
 from ralph_mission.mission.model.mission import Finding, Limits, Severity, Urgency
 from ralph_mission.values import dataclass
 

@@ -14,9 +14,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Literal
 
+from ralph_mission.mission.model.forge import OUTBOX, Post, Touch
 from ralph_mission.mission.model.mission import FailureReason
-from ralph_mission.mission.model.posts import OUTBOX, Post
-from ralph_mission.mission.model.threads import Touch
 from ralph_mission.safety.patch import FileDelta
 from ralph_mission.values import dataclass
 

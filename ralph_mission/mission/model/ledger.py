@@ -12,7 +12,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from ralph_mission.mission.memory.model import Memory
 from ralph_mission.mission.model.effects import (
     Comment,
     Effect,
@@ -24,8 +23,9 @@ from ralph_mission.mission.model.effects import (
     Ref,
     at_most_once,
 )
+from ralph_mission.mission.model.forge import Posted
+from ralph_mission.mission.model.memory import Memory
 from ralph_mission.mission.model.mission import Acceptance, Action, Finding, Mission
-from ralph_mission.mission.model.posts import Posted
 from ralph_mission.values import dataclass
 
 SETTLED = ("done", "adopted")

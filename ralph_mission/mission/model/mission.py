@@ -11,13 +11,13 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Literal
 
-from ralph_mission.mission.model.posts import Measured
-from ralph_mission.mission.model.threads import (
+from ralph_mission.mission.model.forge import (
     Actor,
     BodyEdit,
     Branch,
     Issue,
     LabelEvent,
+    Measured,
     Pull,
     Pulse,
     Review,

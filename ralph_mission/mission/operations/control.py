@@ -16,8 +16,7 @@ from ralph_mission.errors import UserError
 from ralph_mission.mission.commit import settle_open
 from ralph_mission.mission.decide import Situation, decide, with_findings
 from ralph_mission.mission.execute import AppliedEffect
-from ralph_mission.mission.memory.model import Memory
-from ralph_mission.mission.model.cycle_report import CycleReport
+from ralph_mission.mission.model.cycle import CycleReport
 from ralph_mission.mission.model.effects import OpenIssue, Publish, Receipt, skip_effect
 from ralph_mission.mission.model.ledger import (
     EffectRecord,
@@ -28,6 +27,7 @@ from ralph_mission.mission.model.ledger import (
     monitor_key,
     settle,
 )
+from ralph_mission.mission.model.memory import Memory
 from ralph_mission.mission.model.mission import Action
 from ralph_mission.mission.model.proposal import Decision
 from ralph_mission.mission.ports import CycleClock, Store

@@ -19,8 +19,7 @@ from ralph_mission.mission.issues.tasks import WORKING
 from ralph_mission.mission.lifecycle import adoption, approval, ownership
 from ralph_mission.mission.lifecycle.approval import standing_label
 from ralph_mission.mission.memory import learning
-from ralph_mission.mission.memory.model import Memory
-from ralph_mission.mission.model.kinds import lookup
+from ralph_mission.mission.model.forge import Issue, Pull
 from ralph_mission.mission.model.ledger import (
     Anchor,
     MemoryBatch,
@@ -31,8 +30,9 @@ from ralph_mission.mission.model.ledger import (
     key_of,
     work_key,
 )
+from ralph_mission.mission.model.memory import Memory
 from ralph_mission.mission.model.mission import Action, Mission, Status
-from ralph_mission.mission.model.threads import Issue, Pull
+from ralph_mission.mission.model.proposal import lookup
 from ralph_mission.mission.operations.salvage import (
     Recoverable,
     Recovered,

@@ -12,9 +12,8 @@ from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from ralph_mission.mission.lifecycle.ownership import facts_in
-from ralph_mission.mission.memory.model import Memory
 from ralph_mission.mission.model.effects import MARKER, Publish, Receipt
-from ralph_mission.mission.model.kinds import lookup
+from ralph_mission.mission.model.forge import Actor, Issue, Pull
 from ralph_mission.mission.model.ledger import (
     SETTLED,
     Anchor,
@@ -30,8 +29,9 @@ from ralph_mission.mission.model.ledger import (
     refers_to,
     settle,
 )
+from ralph_mission.mission.model.memory import Memory
 from ralph_mission.mission.model.mission import Action, Mission, Tier
-from ralph_mission.mission.model.threads import Actor, Issue, Pull
+from ralph_mission.mission.model.proposal import lookup
 from ralph_mission.mission.ports import Forge, Store
 from ralph_mission.values import dataclass
 

@@ -10,13 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from ralph_mission.mission.findings import identity
-from ralph_mission.mission.findings.bans import forbids
-from ralph_mission.mission.findings.overlap import closes, does_the_same, recent, same_change, touches
+from ralph_mission.mission.findings.exclusions import (
+    closed_issues,
+    does_the_same,
+    is_forbidden,
+    recent_pulls,
+    same_change,
+    touches,
+)
 from ralph_mission.mission.model.effects import MARKER, Effect, OpenPull, Publish, PushBranch
-from ralph_mission.mission.model.kinds import BUMPS, lookup
+from ralph_mission.mission.model.forge import Issue
 from ralph_mission.mission.model.mission import Action, Tier, Verdict
-from ralph_mission.mission.model.proposal import PolicyContext, Proposal
-from ralph_mission.mission.model.threads import Issue
+from ralph_mission.mission.model.proposal import BUMPS, PolicyContext, Proposal, lookup
 from ralph_mission.safety import objections, paths, secrets, text
 from ralph_mission.safety.patch import sketch
 from ralph_mission.values import dataclass
@@ -155,7 +160,7 @@ def _known_finding(proposal: Proposal, bench: PolicyContext) -> bool:
 def _rejected_before(proposal: Proposal, bench: PolicyContext) -> bool:
     return _is_new(proposal) and any(
         identity.is_rejected(member, bench.records)
-        or any(forbids(bench.bans, path, member.kind, member.signal.reference) for path in member.signal.paths)
+        or any(is_forbidden(bench.bans, path, member.kind, member.signal.reference) for path in member.signal.paths)
         for member in proposal.members
     )
 
@@ -165,16 +170,16 @@ def _is_new(proposal: Proposal) -> bool:
 
 
 def _human_duplicate(proposal: Proposal, bench: PolicyContext) -> bool:
-    pulls = recent(bench.pulls, bench.bot)
+    pulls = recent_pulls(bench.pulls, bench.bot)
     if proposal.before is not None:
         sent = [effect for effect in proposal.effects if isinstance(effect, PushBranch | OpenPull)]
         covers = (does_the_same(pull, effect) for pull in pulls for effect in sent)
-        return any(covers) or any(sent and proposal.before.issue in closes(pull) for pull in pulls)
+        return any(covers) or any(sent and proposal.before.issue in closed_issues(pull) for pull in pulls)
     if not proposal.new_mission:
         return False
     about = {member.signal.reference for member in proposal.members} - {0}
     covered = any(touches(pull, member) for pull in pulls for member in proposal.members)
-    made = any(same_change(pull, proposal.patch) or about & closes(pull) for pull in pulls)
+    made = any(same_change(pull, proposal.patch) or about & closed_issues(pull) for pull in pulls)
     issues = [i for i in bench.issues if i.author.id != bench.bot and i.state == "open"]
     return covered or made or any(_tells_of(issue, proposal) for issue in issues)
 

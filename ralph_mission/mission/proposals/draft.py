@@ -17,15 +17,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from ralph_mission.mission.findings.overlap import drop_touched
+from ralph_mission.mission.findings.exclusions import drop_touched
 from ralph_mission.mission.lifecycle import ownership
 from ralph_mission.mission.lifecycle.approval import about
 from ralph_mission.mission.model.effects import EditComment, Effect, OpenIssue, Publish, Ref
-from ralph_mission.mission.model.kinds import BUMPS, CONTENT, RESEARCH, Route, lookup
+from ralph_mission.mission.model.forge import Post, Wording
 from ralph_mission.mission.model.ledger import MonitorRecord, Record, key_of, monitor_key
 from ralph_mission.mission.model.mission import Action, Finding, Mission, Status
-from ralph_mission.mission.model.posts import Post, Wording
-from ralph_mission.mission.model.proposal import Proposal
+from ralph_mission.mission.model.proposal import BUMPS, CONTENT, RESEARCH, Proposal, Route, lookup
 from ralph_mission.mission.ports import RankedFinding
 from ralph_mission.mission.proposals import wording
 from ralph_mission.mission.proposals.draft_parts import (
@@ -272,7 +271,7 @@ def _monitor_effect(
     kind: str, lines: Sequence[str], total: int, members: Sequence[Finding], issue: int, records: Mapping[str, Record]
 ) -> Effect:
     line = ownership.of_list(kind)
-    opened = ownership.latest(line, records) if issue else ownership.upcoming(line, records)
+    opened = ownership.last_key(line, records) if issue else ownership.next_key(line, records)
     body = wording.monitor_body(kind, lines, total, members, opened)
     if not issue:
         return OpenIssue(opened, wording.monitor_title(kind), body, ())

@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from datetime import datetime
 
-from ralph_mission.mission.findings.overlap import touched_by
+from ralph_mission.mission.findings.exclusions import touched_by
 from ralph_mission.mission.model.effects import OpenPull, PushBranch, Ref, fact
-from ralph_mission.mission.model.kinds import lookup
+from ralph_mission.mission.model.forge import Branch, Pull, Wording
 from ralph_mission.mission.model.ledger import Record, key_of
 from ralph_mission.mission.model.mission import Action, Finding, Limits, Mission, Status
-from ralph_mission.mission.model.posts import Wording
-from ralph_mission.mission.model.threads import Branch, Pull
+from ralph_mission.mission.model.proposal import lookup
 from ralph_mission.mission.proposals import wording
 from ralph_mission.safety.patch import Patch, deltas, measure, patch_ids
 from ralph_mission.values import dataclass

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from ralph_mission.mission.findings.ranking import days
 from ralph_mission.mission.lifecycle.approval import content_hash
 from ralph_mission.mission.model.effects import Ref, marker
-from ralph_mission.mission.model.kinds import capitalise, count_noun, lookup, reason
+from ralph_mission.mission.model.forge import Actor, Branch
 from ralph_mission.mission.model.mission import Finding, Mission
-from ralph_mission.mission.model.threads import Actor, Branch
+from ralph_mission.mission.model.proposal import capitalise, count_noun, lookup, reason
 from ralph_mission.mission.proposals import analysis
 from ralph_mission.safety.detect import closing_keywords
 from ralph_mission.safety.objections import describe_touched, describe_weakening

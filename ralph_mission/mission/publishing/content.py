@@ -15,10 +15,10 @@ from dataclasses import asdict, replace
 
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.effects import Receipt
-from ralph_mission.mission.model.kinds import capitalise, lookup, reason
+from ralph_mission.mission.model.forge import Chart, Post
 from ralph_mission.mission.model.ledger import key_of
 from ralph_mission.mission.model.mission import Finding
-from ralph_mission.mission.model.posts import Chart, Post
+from ralph_mission.mission.model.proposal import capitalise, lookup, reason
 from ralph_mission.mission.ports import PostPublisher
 from ralph_mission.mission.proposals.wording import HOW_TO_SAY_NO
 from ralph_mission.safety import text

@@ -13,9 +13,9 @@ from datetime import datetime, timedelta
 from typing import TypeGuard
 
 from ralph_mission.mission.model.effects import Effect, Publish, Receipt
+from ralph_mission.mission.model.forge import Measured, Post, Posted, Wording
 from ralph_mission.mission.model.ledger import KEPT_POSTS, SETTLED, EffectRecord, Record, key_of, settle
 from ralph_mission.mission.model.mission import Action, FailureReason, Finding
-from ralph_mission.mission.model.posts import Measured, Post, Posted, Wording
 from ralph_mission.mission.model.proposal import Proposal
 from ralph_mission.mission.ports import RankedFinding
 

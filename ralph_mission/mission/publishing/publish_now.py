@@ -21,9 +21,9 @@ from ralph_mission.mission.lifecycle.table import PUBLISHED, MissionFacts, inter
 from ralph_mission.mission.memory import learning
 from ralph_mission.mission.memory.render import trim_memory
 from ralph_mission.mission.model.effects import Publish, Receipt
+from ralph_mission.mission.model.forge import Posted
 from ralph_mission.mission.model.ledger import SETTLED, MemoryBatch, OpenState, Record
 from ralph_mission.mission.model.mission import Action, Mission, Status, Verdict
-from ralph_mission.mission.model.posts import Posted
 from ralph_mission.mission.model.proposal import Decision
 from ralph_mission.mission.policy.rules import LIFTED_BY
 from ralph_mission.mission.publishing import posting
@@ -153,7 +153,7 @@ def _look(this: Transaction, mission: Mission) -> tuple[Mission, MissionFacts, d
     forge, store = this.ports.forge, this.house.store
     forge.look_anew()
     facts = facts_about(this.ports, this.house.charter, mission, this.state)
-    known = ownership.read([ownership.of_remark(mission.key)], lambda keys: store.records(keys, this.past))
+    known = ownership.read_successors([ownership.of_remark(mission.key)], lambda keys: store.records(keys, this.past))
     remark = ownership.own_remark(mission, known, facts.issue, forge.identity().id)
     keys = {*mission.pending, *mission.members}
     return replace(mission, comment=remark), facts, {**known, **store.records(keys, this.past)}

@@ -24,9 +24,9 @@ from ralph_mission.mission.lifecycle.step_parts import (
 )
 from ralph_mission.mission.lifecycle.table import PUBLISHED, Interpretation, MissionEvent, MissionFacts, advance
 from ralph_mission.mission.model.effects import Comment, Label, Publish
+from ralph_mission.mission.model.forge import Chart, Post
 from ralph_mission.mission.model.ledger import SETTLED, EffectRecord, Record, key_of
 from ralph_mission.mission.model.mission import Action, Mission, Status
-from ralph_mission.mission.model.posts import Chart, Post
 from ralph_mission.mission.model.proposal import Proposal
 from ralph_mission.mission.proposals import wording
 from ralph_mission.mission.publishing import content, posting

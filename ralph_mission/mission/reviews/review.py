@@ -16,12 +16,12 @@ from typing import Literal
 
 from ralph_mission.mission.lifecycle.ownership import BRANCHES, facts_in
 from ralph_mission.mission.memory import schedule
-from ralph_mission.mission.memory.model import Header
 from ralph_mission.mission.model.effects import MARKER, EditReview, PostReview, marker
+from ralph_mission.mission.model.forge import Issue, Pull, Review
 from ralph_mission.mission.model.ledger import SETTLED, CallRecord, EffectRecord, Record, key_of
+from ralph_mission.mission.model.memory import Header
 from ralph_mission.mission.model.mission import Action, Mission
 from ralph_mission.mission.model.proposal import Proposal
-from ralph_mission.mission.model.threads import Issue, Pull, Review
 from ralph_mission.mission.proposals.wording import person_name, plain
 from ralph_mission.safety.paths import steers_agents
 from ralph_mission.safety.secrets import redact

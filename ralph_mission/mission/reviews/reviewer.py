@@ -21,10 +21,10 @@ from ralph_mission.loop.planning import ReviewerAnswer, ReviewFinding
 from ralph_mission.mission import execute
 from ralph_mission.mission.lifecycle.approval import may_decide
 from ralph_mission.mission.memory import schedule
-from ralph_mission.mission.memory.model import Header
 from ralph_mission.mission.model.effects import Receipt
+from ralph_mission.mission.model.forge import Issue, Pull
 from ralph_mission.mission.model.ledger import SETTLED, CallRecord, MemoryBatch, Record
-from ralph_mission.mission.model.threads import Issue, Pull
+from ralph_mission.mission.model.memory import Header
 from ralph_mission.mission.reviews import review
 from ralph_mission.mission.reviews.review import DiffLines, PostedReview, ReviewPoint
 from ralph_mission.mission.transaction import (

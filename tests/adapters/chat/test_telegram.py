@@ -10,7 +10,7 @@ import pytest
 
 from ralph_mission.adapters.chat.telegram import LINES, Bot, TelegramInbox, TelegramRefused, parse_command
 from ralph_mission.errors import UserError
-from ralph_mission.mission.model.posts import ChatCommand
+from ralph_mission.mission.model.forge import ChatCommand
 from tests.fakes.networks.bot_api import GROUP, NAME, NOW, OWNER, STRANGER, TOKEN, BotApi, bot_api
 
 MEMBER = 12

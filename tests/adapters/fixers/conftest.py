@@ -11,8 +11,8 @@ import pytest
 from ralph_mission.adapters.fixers import FIXERS
 from ralph_mission.adapters.fixers.verify import FixerObserver
 from ralph_mission.adapters.git.git import Git
+from ralph_mission.mission.model.forge import Branch
 from ralph_mission.mission.model.mission import Observation
-from ralph_mission.mission.model.threads import Branch
 from ralph_mission.mission.ports import ObservationContext
 
 Look = Callable[..., Observation]

@@ -15,7 +15,7 @@ from ralph_mission.adapters.fixers import coder as module
 from ralph_mission.adapters.fixers.coder import NOTE, AgentCoder, CoderRun
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.errors import UserError
-from ralph_mission.mission.model.agent_job import AgentJob
+from ralph_mission.mission.model.cycle import AgentJob
 from ralph_mission.mission.model.mission import Usage
 from ralph_mission.mission.ports import PatchVerification
 from ralph_mission.safety.patch import Patch

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from ralph_mission.errors import UserError
-from ralph_mission.mission.model.kinds import count_noun
+from ralph_mission.mission.model.proposal import count_noun
 from tests.helpers import make_repo
 
 UNUSED = "import os\nimport sys\n\nprint(sys.argv)\n"

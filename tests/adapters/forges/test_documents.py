@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ralph_mission.adapters.forges.local.documents import parse, render
 from ralph_mission.adapters.forges.local.fields import BOT, Mangled, person
 from ralph_mission.adapters.forges.local.threads import LocalThread, PullChange
-from ralph_mission.mission.model.threads import LabelEvent, Review, ThreadComment
+from ralph_mission.mission.model.forge import LabelEvent, Review, ThreadComment
 from tests.helpers import NOON
 
 MARA = person("mara")

@@ -9,8 +9,8 @@ from ralph_mission.adapters.forges.local.people import Person
 from ralph_mission.adapters.observers.forge import observer as forge
 from ralph_mission.errors import Missing
 from ralph_mission.mission.model.effects import OpenIssue, marker
+from ralph_mission.mission.model.forge import Issue, Pull, Pulse
 from ralph_mission.mission.model.mission import Observation, Signal
-from ralph_mission.mission.model.threads import Issue, Pull, Pulse
 from tests.adapters.observers.place import Place
 from tests.helpers import NOON, commit, git
 

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from ralph_mission.adapters.git.git import Git
-from ralph_mission.mission.model.threads import Branch
+from ralph_mission.mission.model.forge import Branch
 from ralph_mission.mission.ports import ObservationContext
 from tests.helpers import NOON, git
 

@@ -11,10 +11,9 @@ import pytest
 
 from ralph_mission.adapters.observers import social
 from ralph_mission.adapters.observers.social.settings import SocialSettings
-from ralph_mission.mission.model.kinds import Route, lookup
+from ralph_mission.mission.model.forge import Branch, Measured, Posted
 from ralph_mission.mission.model.mission import Observation
-from ralph_mission.mission.model.posts import Measured, Posted
-from ralph_mission.mission.model.threads import Branch
+from ralph_mission.mission.model.proposal import Route, lookup
 from ralph_mission.mission.ports import ObservationContext
 from tests.fakes.networks.bot_api import TOKEN, BotApi, bot_api
 from tests.fakes.networks.discord import DiscordServer, Message

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from ralph_mission.mission.model.forge import Posted
 from ralph_mission.mission.model.ledger import MemoryBatch
-from ralph_mission.mission.model.posts import Posted
 from tests.adapters.observers.test_social import CHANNEL, reaction
 from tests.fakes.networks.bot_api import OWNER, TOKEN, BotApi, bot_api
 from tests.helpers import NOON

@@ -13,8 +13,8 @@ import pytest
 from ralph_mission.adapters.observers.together import OneAtATime, together
 from ralph_mission.adapters.sandbox.process import FinishedProcess, run_foreign
 from ralph_mission.errors import UserError
+from ralph_mission.mission.model.forge import Branch
 from ralph_mission.mission.model.mission import Observation
-from ralph_mission.mission.model.threads import Branch
 from ralph_mission.mission.ports import ObservationContext
 
 PATIENCE = 30.0

@@ -12,9 +12,9 @@ import pytest
 from ralph_mission.adapters.observers import cache, web
 from ralph_mission.adapters.observers.together import together
 from ralph_mission.adapters.observers.web.state import WebCursor
-from ralph_mission.mission.model.kinds import Route, lookup
+from ralph_mission.mission.model.forge import Branch
 from ralph_mission.mission.model.mission import Tier
-from ralph_mission.mission.model.threads import Branch
+from ralph_mission.mission.model.proposal import Route, lookup
 from ralph_mission.mission.ports import ObservationContext
 from tests.adapters.observers.web_world import World, looking, page, rss, titles
 from tests.adapters.web_server import reply

@@ -12,7 +12,7 @@ import pytest
 from ralph_mission.adapters.publishers.channel import OutboxFolder
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.effects import Receipt
-from ralph_mission.mission.model.posts import Chart, Post
+from ralph_mission.mission.model.forge import Chart, Post
 from tests.helpers import git
 
 NOW = datetime(2026, 2, 16, 6, tzinfo=UTC)

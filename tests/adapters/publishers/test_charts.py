@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from ralph_mission.adapters.publishers.charts import MOST, chart, png
+from ralph_mission.mission.model.forge import Chart
 from ralph_mission.mission.model.mission import Signal
-from ralph_mission.mission.model.posts import Chart
 
 START = datetime(2026, 2, 16, tzinfo=UTC)
 

@@ -16,9 +16,9 @@ from ralph_mission.adapters.publishers.settings import Publishers
 from ralph_mission.adapters.storage.memory import codec
 from ralph_mission.mission.findings.identity import finished_findings as announced
 from ralph_mission.mission.model.effects import Publish
+from ralph_mission.mission.model.forge import Wording
 from ralph_mission.mission.model.ledger import FinishedMission
 from ralph_mission.mission.model.mission import Finding, Signal
-from ralph_mission.mission.model.posts import Wording
 
 NOW = datetime(2026, 2, 16, 6, tzinfo=UTC)
 CHANGE: tuple[tuple[str, str | int | float], ...] = (

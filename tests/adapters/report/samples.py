@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from ralph_mission.mission.memory.model import CompletedNote, Header, Memory
-from ralph_mission.mission.model.cycle_report import (
+from ralph_mission.mission.model.cycle import (
     CycleReport,
     DecisionLine,
     EffectLine,
@@ -15,6 +14,7 @@ from ralph_mission.mission.model.cycle_report import (
     ObserverLine,
 )
 from ralph_mission.mission.model.ledger import MemorySnapshot, OpenState
+from ralph_mission.mission.model.memory import CompletedNote, Header, Memory
 from ralph_mission.mission.model.mission import Acceptance, Action, Mission, Status, Tier, Urgency, Usage, Verdict
 
 NOON = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)

@@ -13,8 +13,8 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from ralph_mission.adapters.report.dashboard import dashboard, ours
-from ralph_mission.mission.memory.model import CompletedNote, IssueNote, Memory
 from ralph_mission.mission.model.ledger import OpenState
+from ralph_mission.mission.model.memory import CompletedNote, IssueNote, Memory
 from ralph_mission.mission.model.mission import Status
 from ralph_mission.safety.detect import mentions
 from tests.adapters.report.samples import MEMORY, NOON, STATE, mission

@@ -13,8 +13,8 @@ from ralph_mission.adapters.report.dashboard import dashboard
 from ralph_mission.adapters.report.step_summary import step_summary
 from ralph_mission.adapters.report.summary import ROWS, summary
 from ralph_mission.adapters.report.voice import WIDTH, rows
-from ralph_mission.mission.model.cycle_report import CycleSummary, PostLine
-from ralph_mission.mission.model.posts import Posted
+from ralph_mission.mission.model.cycle import CycleSummary, PostLine
+from ralph_mission.mission.model.forge import Posted
 from tests.adapters.report.samples import MEMORY, NOON, REPORT, STATE
 
 SAID = "Osmosis TVL up 45% this week"

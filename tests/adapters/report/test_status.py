@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from ralph_mission.adapters.report.status import facts, lines
-from ralph_mission.mission.memory.model import IssueNote
+from ralph_mission.mission.model.memory import IssueNote
 from ralph_mission.mission.model.mission import Limits, Status
 from tests.adapters.report.samples import MEMORY, NOON, RECALLED, STATE, mission
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from ralph_mission.adapters.report.summary import ROWS, Standpoint, schema, summary, to_document, to_json
 from ralph_mission.adapters.report.voice import WIDTH, RequestCounts, fold_lines, rows, wrap_text
-from ralph_mission.mission.model.cycle_report import CycleSummary, DecisionLine, EffectLine, ObserverLine
+from ralph_mission.mission.model.cycle import CycleSummary, DecisionLine, EffectLine, ObserverLine
 from ralph_mission.mission.model.mission import Tier, Verdict
 from tests.adapters.report.samples import REPORT
 

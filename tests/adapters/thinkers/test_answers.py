@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from ralph_mission.adapters.thinkers import answers
 from ralph_mission.adapters.thinkers.answers import ROOM, Heading, ModelAnswer, Remembered, identity, wrong
-from ralph_mission.mission.memory.model import Header
+from ralph_mission.mission.model.memory import Header
 from ralph_mission.mission.proposals.analysis import WRITABLE
 from tests.adapters.thinkers.asked import LEAST, SECOND, WORST, answer, ranked, thing
 

@@ -14,7 +14,7 @@ from hypothesis import given
 from ralph_mission.adapters.thinkers import llm
 from ralph_mission.adapters.thinkers.llm import Bill, ModelQuestion, Reply
 from ralph_mission.adapters.thinkers.rules import RulesThinker
-from ralph_mission.mission.memory.model import Header, Memory
+from ralph_mission.mission.model.memory import Header, Memory
 from ralph_mission.mission.model.mission import Acceptance, Usage
 from ralph_mission.safety.secrets import find_secrets, redact
 from tests.adapters.thinkers.asked import LEAST, NONCE, SECOND, WORST, brief, order, ranked, reply, thing, thinker

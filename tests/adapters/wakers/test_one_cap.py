@@ -11,7 +11,7 @@ import pytest
 
 from ralph_mission.adapters.wakers.ways import Calls, objection, record_wake
 from ralph_mission.mission.memory import schedule
-from ralph_mission.mission.memory.model import Header
+from ralph_mission.mission.model.memory import Header
 from ralph_mission.mission.model.mission import Urgency
 from tests.helpers import NOON
 

@@ -30,7 +30,7 @@ from ralph_mission.adapters.wakers.ways import (
 )
 from ralph_mission.cli.setup.workflow import ActionReference, render_workflow
 from ralph_mission.config.settings import Schedule
-from ralph_mission.mission.memory.model import Header
+from ralph_mission.mission.model.memory import Header
 from tests.adapters.wakers.test_dispatch import Line
 from tests.helpers import NOON
 

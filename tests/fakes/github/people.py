@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ralph_mission.mission.model.threads import Actor
+from ralph_mission.mission.model.forge import Actor
 from tests.fakes.github.bare import NOBODY
 from tests.fakes.github.deeds import pulls, refs, threads
 from tests.fakes.github.nouns import LEVELS, Account, Thread

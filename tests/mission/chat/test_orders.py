@@ -15,10 +15,9 @@ from ralph_mission.mission.lifecycle import approval, steps
 from ralph_mission.mission.lifecycle.approval import content_hash, on_issue
 from ralph_mission.mission.lifecycle.step_parts import StepContext
 from ralph_mission.mission.lifecycle.table import MissionEvent, MissionFacts, interpret_facts
+from ralph_mission.mission.model.forge import Branch, ChatCommand
 from ralph_mission.mission.model.ledger import ChatGuidance, ChatYes, OpenState
 from ralph_mission.mission.model.mission import Status
-from ralph_mission.mission.model.posts import ChatCommand
-from ralph_mission.mission.model.threads import Branch
 from tests.mission.build import BOT, HEAD, MARA, NOW, issue, labelled, mission, remark
 
 CHAT, MINUTE = 11, timedelta(minutes=1)

@@ -11,10 +11,10 @@ from ralph_mission.mission.lifecycle.approval import PersonVerdict
 from ralph_mission.mission.lifecycle.step_parts import StepContext
 from ralph_mission.mission.lifecycle.steps import next_step
 from ralph_mission.mission.lifecycle.table import Interpretation, MissionEvent, MissionFacts, interpret_facts
-from ralph_mission.mission.model.agent_job import AgentJob, AgentResult
+from ralph_mission.mission.model.cycle import AgentJob, AgentResult
+from ralph_mission.mission.model.forge import Branch
 from ralph_mission.mission.model.mission import Status
 from ralph_mission.mission.model.proposal import BudgetUsed
-from ralph_mission.mission.model.threads import Branch
 from ralph_mission.mission.policy.judge import judge
 from ralph_mission.safety.objections import inspect
 from ralph_mission.safety.patch import REGULAR, FileChange, Patch

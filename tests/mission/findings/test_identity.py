@@ -5,7 +5,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralph_mission.mission.findings.identity import gather, identify, is_known, to_backlog
+from ralph_mission.mission.findings.identity import identify, is_known, merge_findings, to_backlog
 from ralph_mission.mission.model.ledger import FindingRecord
 from ralph_mission.mission.model.mission import Observation
 from tests.mission.build import DAY, NOW, finding, patch, signal
@@ -52,17 +52,17 @@ def test_a_rejection_covers_every_occurrence():
 
 def test_what_a_complete_look_no_longer_shows_leaves_the_backlog():
     waiting = finding()
-    assert gather([Observation("codespell", "ok")], [waiting]) == ()
-    assert gather([Observation("codespell", "ok", complete=False)], [waiting]) == (waiting,)
-    assert gather([Observation("codespell", "unavailable")], [waiting]) == (waiting,)
+    assert merge_findings([Observation("codespell", "ok")], [waiting]) == ()
+    assert merge_findings([Observation("codespell", "ok", complete=False)], [waiting]) == (waiting,)
+    assert merge_findings([Observation("codespell", "unavailable")], [waiting]) == (waiting,)
 
 
 def test_what_an_observer_saw_go_leaves_the_backlog():
     one, two = identify([signal(), signal(path="docs/other.md")])
     seen = Observation("codespell", "ok", complete=False, gone=(one.signal.essence,))
-    assert gather([seen], [one]) == ()
-    assert gather([seen], [one, two]) == (two,)
-    assert gather([replace(seen, gone=()), replace(seen, name="another")], [one]) == (one,)
+    assert merge_findings([seen], [one]) == ()
+    assert merge_findings([seen], [one, two]) == (two,)
+    assert merge_findings([replace(seen, gone=()), replace(seen, name="another")], [one]) == (one,)
 
 
 def test_the_backlog_keeps_no_file_contents():
@@ -73,5 +73,5 @@ def test_what_waits_remembers_when_it_was_seen_first_also_when_it_is_seen_again(
     (found,) = identify([signal()])
     (kept,) = to_backlog([found], NOW)
     assert kept.seen_at == NOW
-    (again,) = to_backlog(gather([Observation(found.signal.observer, "ok", (signal(),))], [kept]), NOW + DAY)
+    (again,) = to_backlog(merge_findings([Observation(found.signal.observer, "ok", (signal(),))], [kept]), NOW + DAY)
     assert again.seen_at == NOW

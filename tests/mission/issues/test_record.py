@@ -14,11 +14,11 @@ from ralph_mission.mission.issues import tasks
 from ralph_mission.mission.issues.tasks import READY, WORKING, WorkResult
 from ralph_mission.mission.lifecycle.approval import whose_wish
 from ralph_mission.mission.memory import schedule
-from ralph_mission.mission.memory.model import Header
 from ralph_mission.mission.model.effects import Receipt
+from ralph_mission.mission.model.forge import Actor, Branch, Issue, LabelEvent, ThreadComment
 from ralph_mission.mission.model.ledger import OpenState, WorkRecord, work_key
+from ralph_mission.mission.model.memory import Header
 from ralph_mission.mission.model.mission import Limits
-from ralph_mission.mission.model.threads import Actor, Branch, Issue, LabelEvent, ThreadComment
 from tests.helpers import NOON
 from tests.mission import build
 from tests.mission.build import labelled

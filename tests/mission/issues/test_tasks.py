@@ -7,7 +7,7 @@ import pytest
 
 from ralph_mission.mission.issues import tasks
 from ralph_mission.mission.issues.tasks import READY
-from ralph_mission.mission.model.threads import Actor, BodyEdit
+from ralph_mission.mission.model.forge import Actor, BodyEdit
 from tests.mission import build
 from tests.mission.build import remark
 from tests.mission.issues.test_record import BO, MARA, US, event, issue

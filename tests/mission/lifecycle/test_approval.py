@@ -10,8 +10,8 @@ import pytest
 from ralph_mission.mission.lifecycle import approval
 from ralph_mission.mission.lifecycle.approval import about, content_hash, on_issue, on_pull, stands, voices
 from ralph_mission.mission.model.effects import MergePull
+from ralph_mission.mission.model.forge import Actor, BodyEdit
 from ralph_mission.mission.model.mission import Action, Status
-from ralph_mission.mission.model.threads import Actor, BodyEdit
 from ralph_mission.mission.proposals.wording import ask_again, seal_proposal
 from tests.mission.build import BOT, HEAD, MARA, NOW, OUTSIDER, issue, labelled, mission, pull, remark, review
 

@@ -23,10 +23,9 @@ from ralph_mission.mission.lifecycle.ownership import (
 from ralph_mission.mission.lifecycle.step_parts import StepContext
 from ralph_mission.mission.lifecycle.steps import next_step
 from ralph_mission.mission.model.effects import OpenPull, PushBranch, marker
+from ralph_mission.mission.model.forge import Branch, Post
 from ralph_mission.mission.model.ledger import EffectRecord, OpenState, WorkRecord, key_of, monitor_key, work_key
 from ralph_mission.mission.model.mission import Action, Status, Verdict
-from ralph_mission.mission.model.posts import Post
-from ralph_mission.mission.model.threads import Branch
 from ralph_mission.mission.policy import judge
 from ralph_mission.mission.proposals import wording
 from ralph_mission.mission.publishing import content

@@ -23,10 +23,10 @@ from ralph_mission.mission.model.effects import (
     PushBranch,
     kind_of,
 )
+from ralph_mission.mission.model.forge import Branch
 from ralph_mission.mission.model.ledger import EffectRecord
 from ralph_mission.mission.model.mission import Action, FailureReason, Status, Verdict
 from ralph_mission.mission.model.proposal import BudgetUsed
-from ralph_mission.mission.model.threads import Branch
 from ralph_mission.mission.policy.judge import judge
 from tests.mission.build import BASE, HEAD, MARA, NOW, bench, issue, mission, patch, pull, push
 

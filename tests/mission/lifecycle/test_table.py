@@ -21,9 +21,9 @@ from ralph_mission.mission.lifecycle.table import (
     allows,
     interpret_facts,
 )
+from ralph_mission.mission.model.forge import Actor, Branch
 from ralph_mission.mission.model.ledger import ChatYes
 from ralph_mission.mission.model.mission import Action, FailureReason, Status
-from ralph_mission.mission.model.threads import Actor, Branch
 from tests.mission import build
 from tests.mission.build import BOT, DAY, HEAD, MARA, NOW, OUTSIDER, issue, labelled, mission, pull, remark, review
 

@@ -12,8 +12,8 @@ from ralph_mission.mission.findings.ranking import rank
 from ralph_mission.mission.lifecycle.step_parts import Lesson
 from ralph_mission.mission.memory import learning
 from ralph_mission.mission.memory.learning import acceptance, posts, recount_learnings
+from ralph_mission.mission.model.forge import Posted
 from ralph_mission.mission.model.ledger import FindingRecord
-from ralph_mission.mission.model.posts import Posted
 from tests.mission.build import NOW, finding
 
 KINDS = ("spelling", "lint-fix", "bug", "feature")

@@ -5,8 +5,8 @@ from datetime import timedelta
 import pytest
 
 from ralph_mission.mission.memory import schedule
-from ralph_mission.mission.memory.model import Header
 from ralph_mission.mission.memory.schedule import SLACK, Rhythm, assess, drift, format_pause, is_due, plan_next
+from ralph_mission.mission.model.memory import Header
 from ralph_mission.mission.model.mission import Severity, Urgency
 from tests.mission.build import NOW, finding
 

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 from ralph_mission.mission.model.effects import Publish
+from ralph_mission.mission.model.forge import Post
 from ralph_mission.mission.model.ledger import may_redo
-from ralph_mission.mission.model.posts import Post
 
 POST = Post("telegram", ("Hello",), (5,), 4_096)
 

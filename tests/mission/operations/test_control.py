@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from ralph_mission.errors import UserError
-from ralph_mission.mission.model.cycle_report import CycleReport, Outcome
+from ralph_mission.mission.model.cycle import CycleReport, Outcome
 from ralph_mission.mission.model.mission import Urgency, Usage
 from ralph_mission.mission.operations.control import WatchSetup, watch_cycles
 from tests.helpers import NOON

@@ -9,14 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralph_mission.mission.findings.bans import understand
-from ralph_mission.mission.findings.overlap import touched_by
+from ralph_mission.mission.findings.exclusions import parse_bans, touched_by
 from ralph_mission.mission.model.effects import Label, OpenPull, Publish, PushBranch
+from ralph_mission.mission.model.forge import Post, Touch
 from ralph_mission.mission.model.ledger import FindingRecord
 from ralph_mission.mission.model.mission import Action, Limits, Severity, Verdict
-from ralph_mission.mission.model.posts import Post
 from ralph_mission.mission.model.proposal import BudgetUsed
-from ralph_mission.mission.model.threads import Touch
 from ralph_mission.mission.policy.judge import judge, judge_all
 from ralph_mission.mission.policy.rules import RULES
 from ralph_mission.safety.patch import EXECUTABLE, REGULAR, Edit, FileChange, FileDelta, Patch, patch_ids
@@ -149,7 +147,7 @@ def test_an_escalation_may_name_a_configured_owner_and_nobody_else():
 
 
 def test_a_ban_of_a_path_is_obeyed():
-    bans, _ = understand("- `docs/**`\n", frozenset())
+    bans, _ = parse_bans("- `docs/**`\n", frozenset())
     assert judge(fix(), bench(bans=bans)).rules == ("rejected-before",)
 
 

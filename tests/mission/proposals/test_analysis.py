@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralph_mission.mission.model.kinds import KINDS, Route
+from ralph_mission.mission.model.proposal import KINDS, Route
 from ralph_mission.mission.proposals import analysis, wording
 from tests.mission.build import finding
 from tests.mission.hostile import TOKEN, misdeeds, texts

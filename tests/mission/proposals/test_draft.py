@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 
 from ralph_mission.mission.findings.identity import identify
 from ralph_mission.mission.model.effects import MARKER, Comment, EditComment, OpenIssue, OpenPull, PushBranch
-from ralph_mission.mission.model.kinds import KINDS, Route
+from ralph_mission.mission.model.forge import Branch
 from ralph_mission.mission.model.mission import Action, Limits, Tier, Verdict
-from ralph_mission.mission.model.proposal import BudgetUsed
-from ralph_mission.mission.model.threads import Branch
+from ralph_mission.mission.model.proposal import KINDS, BudgetUsed, Route
 from ralph_mission.mission.policy.judge import judge, judge_all
 from ralph_mission.mission.ports import RankedFinding
 from ralph_mission.mission.proposals.draft import draft_all

@@ -10,7 +10,7 @@ from ralph_mission.mission.coder import tasks
 from ralph_mission.mission.issues import tasks as work_text
 from ralph_mission.mission.lifecycle.approval import content_hash
 from ralph_mission.mission.model.effects import MARKER, Ref
-from ralph_mission.mission.model.threads import Actor
+from ralph_mission.mission.model.forge import Actor
 from ralph_mission.mission.proposals import wording
 from ralph_mission.safety.detect import mentions
 from ralph_mission.safety.patch import REGULAR, FileChange, Patch

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ralph_mission.errors import UserError
 from ralph_mission.mission.lifecycle import approval
-from ralph_mission.mission.model.posts import Chart, Post
+from ralph_mission.mission.model.forge import Chart, Post
 from ralph_mission.mission.publishing import content
 from ralph_mission.mission.publishing.content import PostDraft
 from ralph_mission.safety import text

@@ -9,9 +9,9 @@ import pytest
 
 from ralph_mission.mission.findings import identity
 from ralph_mission.mission.model.effects import Publish, Receipt
+from ralph_mission.mission.model.forge import Measured, Post, Posted, Wording
 from ralph_mission.mission.model.ledger import KEPT_POSTS, EffectRecord, FinishedMission
 from ralph_mission.mission.model.mission import Action, Status
-from ralph_mission.mission.model.posts import Measured, Post, Posted, Wording
 from ralph_mission.mission.ports import RankedFinding
 from ralph_mission.mission.proposals.draft import draft_all
 from ralph_mission.mission.publishing import posting
@@ -83,14 +83,14 @@ def test_nothing_but_a_post_is_made_of_a_finished_mission():
 
 def test_only_merged_missions_of_the_kinds_that_were_asked_for_are_announced():
     ended = mission(status=Status.COMPLETED, outcome="merged", started_at=NOW - timedelta(days=3))
-    (news,) = identity.announceable([ended], {"spelling"}, 5, NOW)
+    (news,) = identity.list_announceable([ended], {"spelling"}, 5, NOW)
     assert (news.days, news.cycles, news.pull) == (3, 5, 4)
     for other in (
         replace(ended, outcome="done by a person"),
         replace(ended, status=Status.REJECTED),
         replace(ended, kind="bug"),
     ):
-        assert identity.announceable([other], {"spelling"}, 5, NOW) == ()
+        assert identity.list_announceable([other], {"spelling"}, 5, NOW) == ()
 
 
 def test_an_announcement_waits_a_week_and_no_longer():

@@ -12,10 +12,9 @@ from ralph_mission.mission.lifecycle.step_parts import MissionStep, StepContext
 from ralph_mission.mission.lifecycle.steps import next_step as step
 from ralph_mission.mission.lifecycle.table import MissionFacts, interpret_facts
 from ralph_mission.mission.model.effects import Publish
+from ralph_mission.mission.model.forge import Branch, Chart, Issue, Post
 from ralph_mission.mission.model.ledger import EffectRecord, Record
 from ralph_mission.mission.model.mission import Action, Mission, Status
-from ralph_mission.mission.model.posts import Chart, Post
-from ralph_mission.mission.model.threads import Branch, Issue
 from ralph_mission.mission.publishing import content, posting
 from ralph_mission.mission.publishing.content import ShownPosts
 from tests.mission.build import BASE, BOT, DAY, MARA, NOW, OUTSIDER, issue, labelled, make_failure, mission, remark

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from ralph_mission.mission.model.effects import MARKER, EditReview, PostReview, Receipt, marker
+from ralph_mission.mission.model.forge import Actor, Pull, Review
 from ralph_mission.mission.model.ledger import EffectRecord
 from ralph_mission.mission.model.mission import Action, Limits, Verdict
 from ralph_mission.mission.model.proposal import BudgetUsed, PolicyContext
-from ralph_mission.mission.model.threads import Actor, Pull, Review
 from ralph_mission.mission.policy import judge
 from ralph_mission.mission.reviews import review
 from ralph_mission.mission.reviews.review import PostedReview, ReviewPoint, place_points

@@ -12,8 +12,8 @@ from ralph_mission.adapters.forges.github.reading import IssueWire
 from ralph_mission.adapters.forges.github.threads import Threads
 from ralph_mission.errors import Damaged, Missing
 from ralph_mission.mission.model.effects import marker
+from ralph_mission.mission.model.forge import Actor
 from ralph_mission.mission.model.ledger import Anchor, key_of
-from ralph_mission.mission.model.threads import Actor
 from ralph_mission.values import dataclass
 
 TITLE = "Ralph looks after this repository"

@@ -36,8 +36,8 @@ from ralph_mission.mission.model.effects import (
     PushBranch,
     Receipt,
 )
+from ralph_mission.mission.model.forge import Branch
 from ralph_mission.mission.model.mission import FailureReason
-from ralph_mission.mission.model.threads import Branch
 
 Wire = IssueWire | PullWire | CommentWire | ReviewWire
 COMMENTED = "COMMENTED"

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from ralph_mission.adapters.forges.github.api import Api
 from ralph_mission.adapters.forges.github.reading import GHOST, Stamp, WireModel, read
-from ralph_mission.mission.model.threads import Actor, BodyEdit
+from ralph_mission.mission.model.forge import Actor, BodyEdit
 
 _WHO = "{ login ... on User { databaseId } ... on Bot { databaseId } }"
 _EDITED = (

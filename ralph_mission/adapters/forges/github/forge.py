@@ -21,9 +21,9 @@ from ralph_mission.adapters.git.git import Git, GitError
 from ralph_mission.adapters.git.remote import HEADS, Remote
 from ralph_mission.errors import Missing, UserError
 from ralph_mission.mission.model.effects import AT_MOST_ONCE, Effect, Receipt
+from ralph_mission.mission.model.forge import Actor, BodyEdit, Branch, Issue, Pull, Pulse
 from ralph_mission.mission.model.ledger import Anchor
 from ralph_mission.mission.model.mission import FailureReason
-from ralph_mission.mission.model.threads import Actor, BodyEdit, Branch, Issue, Pull, Pulse
 
 LONGEST = 60_000  # characters of a body; GitHub takes 65,536
 LOOKS = (0.0, 2.0, 5.0)  # seconds before each look for what an unanswered mutation may have made

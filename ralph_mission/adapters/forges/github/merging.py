@@ -11,8 +11,8 @@ from ralph_mission.adapters.forges.github.reading import PullWire
 from ralph_mission.adapters.forges.github.threads import Threads
 from ralph_mission.mission.lifecycle.approval import merge_objection
 from ralph_mission.mission.model.effects import MergePull
+from ralph_mission.mission.model.forge import Actor
 from ralph_mission.mission.model.mission import FailureReason
-from ralph_mission.mission.model.threads import Actor
 
 METHODS = ("squash", "merge")
 PATIENCE = (1.0, 2.0, 4.0)  # seconds between looks while GitHub works out whether a pull can be merged

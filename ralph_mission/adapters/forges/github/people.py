@@ -19,7 +19,7 @@ from ralph_mission.adapters.forges.github.reading import PullWire
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.git.remote import HEADS, Remote
 from ralph_mission.errors import UserError
-from ralph_mission.mission.model.threads import Actor, Branch, Pull
+from ralph_mission.mission.model.forge import Actor, Branch, Pull
 from ralph_mission.values import dataclass
 
 NO_REF = re.compile(r"couldn't find remote ref (\S+)")

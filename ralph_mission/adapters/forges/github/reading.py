@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from ralph_mission.errors import UserError
-from ralph_mission.mission.model.threads import Actor, Issue, LabelEvent, Pull, Review, ThreadComment
+from ralph_mission.mission.model.forge import Actor, Issue, LabelEvent, Pull, Review, ThreadComment
 
 PURPLE, BLUE, GREEN, RED, GREY, YELLOW = "5319e7", "1d76db", "0e8a16", "b60205", "cfd3d7", "fbca04"
 

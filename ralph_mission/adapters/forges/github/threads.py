@@ -25,7 +25,7 @@ from ralph_mission.adapters.forges.github.reading import (
     ReviewWire,
 )
 from ralph_mission.errors import Missing, UserError
-from ralph_mission.mission.model.threads import Actor
+from ralph_mission.mission.model.forge import Actor
 
 RECENT = timedelta(days=7)  # of the pulls that are not open, those closed since are listed, as `ports.Forge` says
 CLOSED_PAGES = 6  # of a hundred, at most, are looked through for them

@@ -25,7 +25,7 @@ from ralph_mission.adapters.forges.local.threads import LocalThread, PullChange,
 from ralph_mission.adapters.git.git import Git, GitError
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.effects import PushBranch
-from ralph_mission.mission.model.threads import Actor, Branch
+from ralph_mission.mission.model.forge import Actor, Branch
 
 HEADS = "refs/heads/"
 ORIGIN = "refs/remotes/origin/"

@@ -32,7 +32,7 @@ from ralph_mission.mission.model.effects import (
     PushBranch,
     Receipt,
 )
-from ralph_mission.mission.model.threads import Actor, Review
+from ralph_mission.mission.model.forge import Actor, Review
 
 
 def may_approve(actor: Actor) -> bool:

@@ -18,7 +18,7 @@ import yaml
 
 from ralph_mission.adapters.forges.local.fields import PULL_TEXTS, Mangled, actor, moment, read_fields
 from ralph_mission.adapters.forges.local.threads import LocalThread, PullChange
-from ralph_mission.mission.model.threads import Actor, LabelEvent, Review, ThreadComment
+from ralph_mission.mission.model.forge import Actor, LabelEvent, Review, ThreadComment
 from ralph_mission.safety.front_matter import FENCE, FrontMatterError, parse_front_matter, render_front_matter
 
 SHORTEST = "====="

@@ -17,7 +17,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidat
 
 from ralph_mission.adapters.forges.local.threads import LocalThread, PullChange
 from ralph_mission.errors import UserError
-from ralph_mission.mission.model.threads import Actor, LabelEvent, Review, ThreadComment
+from ralph_mission.mission.model.forge import Actor, LabelEvent, Review, ThreadComment
 
 BOT = Actor(1, "ralph[bot]", is_bot=True)
 FIRST_PERSON = 1000  # ids below are reserved for accounts of ours

@@ -17,8 +17,8 @@ from ralph_mission.adapters.forges.local.threads import LocalThread
 from ralph_mission.adapters.git.git import Git, GitError
 from ralph_mission.errors import Missing, UserError
 from ralph_mission.mission.model.effects import Effect, Receipt
+from ralph_mission.mission.model.forge import Actor, BodyEdit, Branch, Issue, Pull, Pulse
 from ralph_mission.mission.model.ledger import Anchor
-from ralph_mission.mission.model.threads import Actor, BodyEdit, Branch, Issue, Pull, Pulse
 
 HOW = {
     "show_pull": "pr show {} --diff",

@@ -17,7 +17,7 @@ from ralph_mission.adapters.forges.local import branches
 from ralph_mission.adapters.forges.local.desk import ThreadStore
 from ralph_mission.adapters.forges.local.threads import LocalThread, PullChange, after, mark_merged
 from ralph_mission.adapters.git.git import Git, Identity
-from ralph_mission.mission.model.threads import Actor
+from ralph_mission.mission.model.forge import Actor
 from ralph_mission.values import dataclass
 
 OURS = ".ralph"

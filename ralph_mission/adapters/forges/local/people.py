@@ -14,7 +14,7 @@ from ralph_mission.adapters.forges.local.forge import LocalForge
 from ralph_mission.adapters.forges.local.threads import LocalThread, PullChange
 from ralph_mission.adapters.git.git import GitError, Identity
 from ralph_mission.errors import UserError
-from ralph_mission.mission.model.threads import Actor
+from ralph_mission.mission.model.forge import Actor
 
 Step = Callable[[LocalThread, Actor, datetime], LocalThread]
 

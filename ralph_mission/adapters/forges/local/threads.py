@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from ralph_mission.mission.model.threads import Actor, Issue, LabelEvent, Pull, Review, ThreadComment
+from ralph_mission.mission.model.forge import Actor, Issue, LabelEvent, Pull, Review, ThreadComment
 from ralph_mission.values import dataclass
 
 TICK = timedelta(milliseconds=1)  # the resolution of our time stamps

@@ -38,8 +38,8 @@ from ralph_mission.adapters.packages.lockfiles import DependencyReading, read
 from ralph_mission.adapters.packages.model import Bump, Bumped, Bumper, Ecosystem, Package, Project
 from ralph_mission.adapters.sandbox.process import STOPPED
 from ralph_mission.errors import UserError
+from ralph_mission.mission.model.forge import Pull
 from ralph_mission.mission.model.mission import Observation, Signal
-from ralph_mission.mission.model.threads import Pull
 from ralph_mission.mission.ports import ObservationContext
 from ralph_mission.values import dataclass
 

@@ -21,8 +21,8 @@ from ralph_mission.adapters.observers.forge.turns import ForgeCursor, Item, Told
 from ralph_mission.adapters.observers.settings import Duration, ObserverSection
 from ralph_mission.adapters.observers.text import block, one_line
 from ralph_mission.errors import Missing
+from ralph_mission.mission.model.forge import Actor, Issue, Pull
 from ralph_mission.mission.model.mission import Observation, Severity, Signal
-from ralph_mission.mission.model.threads import Actor, Issue, Pull
 from ralph_mission.mission.ports import Forge, ObservationContext, Observer
 from ralph_mission.values import dataclass
 

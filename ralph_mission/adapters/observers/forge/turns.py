@@ -21,8 +21,8 @@ from itertools import islice, zip_longest
 from typing import Any, TypeVar
 
 from ralph_mission.adapters.observers.text import block, count_noun, one_line
+from ralph_mission.mission.model.forge import Actor, Issue, Pull, Pulse
 from ralph_mission.mission.model.mission import Severity, Signal
-from ralph_mission.mission.model.threads import Actor, Issue, Pull, Pulse
 from ralph_mission.mission.ports import ObservationContext
 from ralph_mission.values import dataclass
 

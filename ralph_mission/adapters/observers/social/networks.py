@@ -23,8 +23,8 @@ from ralph_mission.adapters.observers.social.settings import SocialSettings
 from ralph_mission.adapters.observers.text import block, count_noun, one_line
 from ralph_mission.errors import UserError
 from ralph_mission.extras import require_extra
+from ralph_mission.mission.model.forge import Measured, Posted
 from ralph_mission.mission.model.mission import Severity, Signal
-from ralph_mission.mission.model.posts import Measured, Posted
 from ralph_mission.safety.markdown import without_invisible
 from ralph_mission.values import dataclass
 

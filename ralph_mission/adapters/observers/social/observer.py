@@ -10,8 +10,8 @@ from typing import Protocol
 
 from ralph_mission.adapters.observers.social.networks import LARGEST, NetworkNews, TelegramReader, following
 from ralph_mission.errors import UserError
+from ralph_mission.mission.model.forge import Posted
 from ralph_mission.mission.model.mission import Observation
-from ralph_mission.mission.model.posts import Posted
 from ralph_mission.mission.ports import ObservationContext
 from ralph_mission.values import dataclass
 

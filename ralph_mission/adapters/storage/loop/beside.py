@@ -13,7 +13,7 @@ from ralph_mission.adapters.storage.memory.codec import UnreadableDocument
 from ralph_mission.errors import UserError
 from ralph_mission.loop.model.state import Guidance
 from ralph_mission.mission.chat.orders import OpenQuestion
-from ralph_mission.mission.model.posts import ChatCommand
+from ralph_mission.mission.model.forge import ChatCommand
 from ralph_mission.values import dataclass
 
 SHORT = 200  # characters of an objective, on a phone

@@ -107,10 +107,9 @@ def _unpack(packed: dict[str, Any]) -> object:
 @cache
 def _classes() -> dict[str, type]:
     from ralph_mission.mission import decide, ports
-    from ralph_mission.mission.memory import model
-    from ralph_mission.mission.model import effects, ledger, mission, proposal
+    from ralph_mission.mission.model import effects, ledger, memory, mission, proposal
 
-    modules = (decide, effects, ledger, model, mission, ports, proposal)
+    modules = (decide, effects, ledger, memory, mission, ports, proposal)
     return {
         name: thing
         for module in modules

@@ -14,12 +14,12 @@ from ralph_mission.adapters.storage.memory.anchor import AnchorMark
 from ralph_mission.adapters.storage.memory.branch import READING, BranchStore, explain_errors
 from ralph_mission.adapters.storage.memory.provenance import reason
 from ralph_mission.errors import Lost, UserError
-from ralph_mission.mission.findings.bans import understand
-from ralph_mission.mission.memory.model import Memory
+from ralph_mission.mission.findings.exclusions import parse_bans
 from ralph_mission.mission.memory.parse import parse_memory, parse_notes, people_sections
 from ralph_mission.mission.memory.position import refuse
-from ralph_mission.mission.model.kinds import KINDS
 from ralph_mission.mission.model.ledger import Anchor, MemoryBatch, MemorySnapshot, OpenState, Record
+from ralph_mission.mission.model.memory import Memory
+from ralph_mission.mission.model.proposal import KINDS
 from ralph_mission.mission.operations.salvage import Check, Salvage
 from ralph_mission.safety.patch import REGULAR
 
@@ -139,7 +139,7 @@ def _position(recalled: MemorySnapshot | None) -> str:
 
 
 def _check_bans(recalled: MemorySnapshot) -> Iterator[Check]:
-    bans, unclear = understand(recalled.memory.do_not_repeat, frozenset(KINDS))
+    bans, unclear = parse_bans(recalled.memory.do_not_repeat, frozenset(KINDS))
     said = f"not understood, so not obeyed: {'; '.join(unclear)}" if unclear else f"{len(bans)} understood"
     yield Check(UNDERSTOOD, not unclear, said)
     claim = recalled.state.claim

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ralph_mission.mission.model.threads import Actor
+from ralph_mission.mission.model.forge import Actor
 from tests.adapters.forges.github_world import GitHubWorld
 from tests.contract.forge_world import merge_pull, open_issue, pulled
 

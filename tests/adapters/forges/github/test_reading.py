@@ -14,7 +14,7 @@ from ralph_mission.adapters.forges.github import reading
 from ralph_mission.adapters.forges.github.labelling import OWED
 from ralph_mission.errors import Missing, UserError
 from ralph_mission.mission.model.effects import Label, OpenIssue, marker
-from ralph_mission.mission.model.threads import Actor
+from ralph_mission.mission.model.forge import Actor
 from tests.adapters.forges.github_world import GitHubWorld, kept_file
 from tests.contract.forge_world import KEY, OTHER, comment, open_issue, open_pull, pulled, push_branch
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ralph_mission.adapters.forges.github.forge import GitHubForge
+from ralph_mission.mission.model.forge import Actor
 from ralph_mission.mission.model.ledger import Anchor, key_of
-from ralph_mission.mission.model.threads import Actor
 from tests.adapters.forges.github_world import GitHubWorld
 from tests.contract.forge_world import open_issue
 

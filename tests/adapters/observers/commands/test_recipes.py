@@ -14,7 +14,7 @@ from ralph_mission.adapters.observers.commands import observer, sarif
 from ralph_mission.adapters.observers.commands import results as items
 from ralph_mission.adapters.observers.commands.recipes import RECIPES, fitting
 from ralph_mission.adapters.observers.commands.results import Result
-from ralph_mission.mission.model.kinds import KINDS
+from ralph_mission.mission.model.proposal import KINDS
 
 SAMPLES = Path(__file__).parents[1] / "samples"
 PAGE = Path(__file__).parents[4] / "docs/recipes.md"

@@ -18,8 +18,8 @@ from ralph_mission.adapters.observers.dependencies import signals as telling
 from ralph_mission.adapters.packages import lockfiles, managers
 from ralph_mission.adapters.packages import scratch as rooms
 from ralph_mission.adapters.sandbox.process import STOPPED
+from ralph_mission.mission.model.forge import Actor, Pull, Touch
 from ralph_mission.mission.model.mission import Observation, Severity, Signal
-from ralph_mission.mission.model.threads import Actor, Pull, Touch
 from ralph_mission.safety.bumps import only_patches
 from tests import packages_world as world
 from tests.adapters.observers.place import LATER, Place

@@ -10,9 +10,9 @@ import pytest
 from ralph_mission.adapters.observers.forge import turns
 from ralph_mission.adapters.observers.forge.turns import ForgeCursor
 from ralph_mission.mission.findings.identity import identify
-from ralph_mission.mission.model.kinds import Route, lookup
+from ralph_mission.mission.model.forge import Actor, Pull, Pulse
 from ralph_mission.mission.model.mission import Severity, Signal, Tier
-from ralph_mission.mission.model.threads import Actor, Pull, Pulse
+from ralph_mission.mission.model.proposal import Route, lookup
 from tests.adapters.observers.forge_world import World
 from tests.helpers import NOON
 

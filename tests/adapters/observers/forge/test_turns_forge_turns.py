@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from ralph_mission.adapters.observers.forge import observer, turns
 from ralph_mission.adapters.observers.forge.turns import ForgeCursor, Told
-from ralph_mission.mission.findings.identity import gather
+from ralph_mission.mission.findings.identity import merge_findings
 from ralph_mission.mission.model.effects import Label
+from ralph_mission.mission.model.forge import Actor, Issue
 from ralph_mission.mission.model.mission import Finding, Observation
-from ralph_mission.mission.model.threads import Actor, Issue
 from tests.adapters.observers.forge_world import World
 from tests.helpers import NOON
 
@@ -132,12 +132,12 @@ def test_what_waits_is_not_forgotten_by_a_look_that_did_not_see_it(world: World)
     world.later(3)
     backlog: tuple[Finding, ...] = ()
     for seen in world.looks(5):
-        backlog = gather([seen], backlog)
+        backlog = merge_findings([seen], backlog)
     assert len({finding.fingerprint for finding in backlog}) == 20
     for number in range(1, 21):
         world.joe.comment(number, "Yes.")
     world.later(1)
-    assert gather([world.look(seen.cursor)], backlog) == ()
+    assert merge_findings([world.look(seen.cursor)], backlog) == ()
 
 
 def test_a_few_are_all_read_every_time(world: World) -> None:

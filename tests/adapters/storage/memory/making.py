@@ -12,7 +12,6 @@ from typing import Any
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.git.remote import Remote
 from ralph_mission.adapters.storage.memory.recovery import RecoverableStore
-from ralph_mission.mission.memory.model import CompletedNote, CycleNote, Header, Memory
 from ralph_mission.mission.memory.parse import parse_memory
 from ralph_mission.mission.memory.render import render_memory, trim_memory
 from ralph_mission.mission.model.effects import Comment, OpenIssue, Receipt, marker
@@ -26,6 +25,7 @@ from ralph_mission.mission.model.ledger import (
     OpenState,
     Record,
 )
+from ralph_mission.mission.model.memory import CompletedNote, CycleNote, Header, Memory
 from ralph_mission.mission.model.mission import Action, Urgency
 from tests.fakes.github.server import FakeGitHub
 from tests.helpers import NOON, git

@@ -13,11 +13,11 @@ from ralph_mission.adapters.storage.memory.recordings import KEEP, Recordings
 from ralph_mission.errors import UserError
 from ralph_mission.mission.decide import CycleSettings, ForgeSnapshot, Situation
 from ralph_mission.mission.lifecycle.table import MissionFacts
-from ralph_mission.mission.memory.model import Memory
+from ralph_mission.mission.model.forge import Branch
 from ralph_mission.mission.model.ledger import OpenState
+from ralph_mission.mission.model.memory import Memory
 from ralph_mission.mission.model.mission import Observation, Verdict
 from ralph_mission.mission.model.proposal import Decision
-from ralph_mission.mission.model.threads import Branch
 from ralph_mission.mission.ports import Plan, RankedFinding
 from tests.adapters.storage.memory.making import finding
 from tests.helpers import git

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from ralph_mission.errors import UserError
 from ralph_mission.mission.memory import front_matter
-from ralph_mission.mission.memory.model import CompletedNote, CycleNote, Header, IssueNote, Memory, MissionNote
 from ralph_mission.mission.memory.parse import MAX_BYTES, parse_memory, parse_notes, peek, people_sections
 from ralph_mission.mission.memory.render import MEASURED_END, render_memory, trim_memory
+from ralph_mission.mission.model.memory import CompletedNote, CycleNote, Header, IssueNote, Memory, MissionNote
 from ralph_mission.mission.model.mission import Status, Urgency
 
 AT = datetime(2026, 2, 16, 16, 0, tzinfo=UTC)
