@@ -28,8 +28,7 @@ from ralph_mission.app.cycle import App, build_app
 from ralph_mission.cli.gate import LONGEST_WAIT
 from ralph_mission.mission.cycle import CycleRequest, run_cycle
 from ralph_mission.mission.memory.parse import peek
-from ralph_mission.mission.memory.schedule import Rhythm
-from ralph_mission.mission.model.memory import Header
+from ralph_mission.mission.model.memory import Header, Rhythm
 
 START = datetime(2026, 5, 4, 0, 3, tzinfo=UTC)
 SPAN = 12 * 3600.0  # seconds

@@ -32,7 +32,7 @@ from ralph_mission.app.cycle import build_app
 from ralph_mission.mission.cycle import CycleRequest, run_cycle
 from ralph_mission.mission.model.forge import Branch
 from ralph_mission.mission.model.ledger import MemoryBatch
-from ralph_mission.mission.ports import ObservationContext
+from ralph_mission.mission.model.proposal import ObservationContext
 
 RALPH = Path(sys.executable).with_name("ralph")
 LOG = ("git", "log", "--since=6 hours ago", "--oneline")

@@ -26,7 +26,7 @@ from bench.senses_database import KINDS, ROWS, Measured, asking, backends, plant
 from bench.senses_world import PAGES, Cost, World, quiet
 from ralph_mission.adapters.observers.together import together
 from ralph_mission.mission.model.forge import Branch
-from ralph_mission.mission.ports import ObservationContext
+from ralph_mission.mission.model.proposal import ObservationContext
 from tests.helpers import git
 from tests.postgres_server import Server, Unavailable
 

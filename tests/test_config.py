@@ -14,7 +14,7 @@ from ralph_mission.adapters.git.git import Git
 from ralph_mission.config.reading import load, read, schema
 from ralph_mission.config.settings import Config
 from ralph_mission.errors import UserError
-from ralph_mission.mission.memory.schedule import Rhythm
+from ralph_mission.mission.model.memory import Rhythm
 from ralph_mission.mission.model.mission import Limits
 from tests.helpers import commit, git, make_repo
 

@@ -27,7 +27,7 @@ from ralph_mission.config.settings import Config
 from ralph_mission.errors import UserError
 from ralph_mission.extras import EXTRAS, install_command, missing_module, require_extra
 from ralph_mission.mission.model.forge import Branch
-from ralph_mission.mission.ports import ObservationContext
+from ralph_mission.mission.model.proposal import ObservationContext
 from tests.helpers import make_repo
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)

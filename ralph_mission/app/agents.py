@@ -34,7 +34,7 @@ from ralph_mission.errors import UserError
 from ralph_mission.loop.cost import CostMeter
 from ralph_mission.mission.model.cycle import AgentJob
 from ralph_mission.mission.model.mission import Usage
-from ralph_mission.mission.ports import PatchVerification
+from ralph_mission.mission.model.proposal import PatchVerification
 from ralph_mission.safety.patch import Patch
 from ralph_mission.values import dataclass
 

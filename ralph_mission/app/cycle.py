@@ -40,19 +40,11 @@ from ralph_mission.config.settings import Config
 from ralph_mission.errors import UserError
 from ralph_mission.loop import cost
 from ralph_mission.loop.model.state import SessionUsage
-from ralph_mission.mission.decide import CycleSettings
+from ralph_mission.mission.model.cycle import CycleSettings
 from ralph_mission.mission.model.forge import Posted
 from ralph_mission.mission.model.mission import Observation
-from ralph_mission.mission.ports import (
-    Coder,
-    CyclePorts,
-    CycleProgress,
-    Forge,
-    ObservationContext,
-    Observer,
-    Store,
-    Thinker,
-)
+from ralph_mission.mission.model.proposal import ObservationContext
+from ralph_mission.mission.ports import Coder, CyclePorts, CycleProgress, Forge, Observer, Store, Thinker
 from ralph_mission.values import dataclass
 
 if TYPE_CHECKING:

@@ -68,7 +68,7 @@ def run_cycle(house: App, *, staged: bool, force: bool) -> tuple[CycleReport, Cy
 
 def decide_again(house: App, cycle_id: str) -> list[str]:
     """How today's decisions on a recorded cycle differ from those of then. Raises UserError when it is not recorded."""
-    from ralph_mission.mission.decide import Situation
+    from ralph_mission.mission.model.cycle import Situation
     from ralph_mission.mission.operations.control import differences
 
     recorded = dict(house.recordings.load(cycle_id))

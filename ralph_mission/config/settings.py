@@ -25,7 +25,7 @@ from ralph_mission.adapters.thinkers.settings import ThinkerSettings as Thinker
 from ralph_mission.config.loop_keys import Cli, Core, EventLoop, HatKeys, MemoryKeys, RObot, TaskKeys
 from ralph_mission.config.loop_settings import CoderSettings, Completion, Cost, LoopSettings, WorkSettings
 from ralph_mission.config.telegram import TelegramControl
-from ralph_mission.mission.memory.schedule import Rhythm
+from ralph_mission.mission.model.memory import Rhythm
 from ralph_mission.mission.model.mission import Limits
 
 CEILING = Limits()

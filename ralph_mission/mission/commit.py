@@ -8,13 +8,11 @@ from datetime import datetime
 
 from ralph_mission.mission import conclude, decide
 from ralph_mission.mission.conclude import Conclusion
-from ralph_mission.mission.decide import CycleDecisions, Situation
 from ralph_mission.mission.execute import AppliedEffect, ExecutedDecision, not_attempted
-from ralph_mission.mission.lifecycle.step_parts import Lesson
 from ralph_mission.mission.memory import learning, schedule
 from ralph_mission.mission.memory.render import trim_memory
 from ralph_mission.mission.memory.schedule import book_spending
-from ralph_mission.mission.model.cycle import CycleReport, CycleSummary
+from ralph_mission.mission.model.cycle import CycleDecisions, CycleReport, CycleSummary, Lesson, Situation
 from ralph_mission.mission.model.effects import OpenIssue, OpenPull, Publish, Receipt
 from ralph_mission.mission.model.forge import Measured, Posted
 from ralph_mission.mission.model.ledger import (

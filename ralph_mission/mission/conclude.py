@@ -9,12 +9,10 @@ from datetime import datetime
 
 from ralph_mission.mission import decide
 from ralph_mission.mission.coder import tasks
-from ralph_mission.mission.decide import CycleDecisions, Situation
 from ralph_mission.mission.execute import ExecutedDecision
 from ralph_mission.mission.findings import identity
-from ralph_mission.mission.lifecycle.step_parts import Lesson, MissionStep
 from ralph_mission.mission.memory import learning, schedule
-from ralph_mission.mission.model.cycle import AgentResult
+from ralph_mission.mission.model.cycle import AgentResult, CycleDecisions, Lesson, MissionStep, Situation
 from ralph_mission.mission.model.effects import Effect, OpenIssue, Receipt
 from ralph_mission.mission.model.forge import Posted
 from ralph_mission.mission.model.ledger import FinishedMission, absorb, is_settled

@@ -19,11 +19,19 @@ from ralph_mission.mission.chat import inbox
 from ralph_mission.mission.coder import service
 from ralph_mission.mission.coder.results import RedactingCoder
 from ralph_mission.mission.conclude import Conclusion, conclude
-from ralph_mission.mission.decide import CycleDecisions, CycleSettings, Situation, decide
+from ralph_mission.mission.decide import decide
 from ralph_mission.mission.execute import AppliedEffect, ExecutedDecision
 from ralph_mission.mission.lifecycle.facts import facts_about
 from ralph_mission.mission.memory import schedule
-from ralph_mission.mission.model.cycle import CycleReport, CycleSummary, Outcome, Trigger
+from ralph_mission.mission.model.cycle import (
+    CycleDecisions,
+    CycleReport,
+    CycleSettings,
+    CycleSummary,
+    Outcome,
+    Situation,
+    Trigger,
+)
 from ralph_mission.mission.model.effects import Effect, Publish, Receipt
 from ralph_mission.mission.model.ledger import Claim, MemorySnapshot, Record
 from ralph_mission.mission.model.mission import Verdict

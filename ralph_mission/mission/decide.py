@@ -7,115 +7,24 @@ runs `decide` again on a recorded situation.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field, replace
-from datetime import datetime, time, timedelta
+from dataclasses import replace
 
 from ralph_mission.mission.findings import exclusions as do_not_repeat
 from ralph_mission.mission.findings import identity
 from ralph_mission.mission.findings.exclusions import other_pulls
-from ralph_mission.mission.lifecycle.step_parts import MissionStep, StepContext
 from ralph_mission.mission.lifecycle.steps import next_step
-from ralph_mission.mission.lifecycle.table import MissionFacts, interpret_facts
+from ralph_mission.mission.lifecycle.table import interpret_facts
 from ralph_mission.mission.memory.learning import WINDOW
-from ralph_mission.mission.memory.schedule import Rhythm, day_of
-from ralph_mission.mission.model.cycle import AgentResult
+from ralph_mission.mission.memory.schedule import day_of
+from ralph_mission.mission.model.cycle import CycleDecisions, MissionStep, Situation, StepContext
 from ralph_mission.mission.model.effects import Receipt
-from ralph_mission.mission.model.forge import Branch, Issue, Pull, Wording
-from ralph_mission.mission.model.ledger import MonitorRecord, OpenState, Record, monitor_key
-from ralph_mission.mission.model.memory import Memory
-from ralph_mission.mission.model.mission import Finding, Limits, Mission, Observation, Status, Usage
-from ralph_mission.mission.model.proposal import KINDS, BudgetUsed, Decision, PolicyContext, Proposal
+from ralph_mission.mission.model.ledger import MonitorRecord, monitor_key
+from ralph_mission.mission.model.mission import Finding, Status
+from ralph_mission.mission.model.proposal import KINDS, BudgetUsed, PolicyContext, Proposal
 from ralph_mission.mission.policy.judge import judge_all
-from ralph_mission.mission.ports import Plan
 from ralph_mission.mission.proposals.draft import draft_all
 from ralph_mission.mission.proposals.draft_parts import DraftContext
 from ralph_mission.mission.publishing import posting
-from ralph_mission.values import dataclass
-
-
-@dataclass(frozen=True, slots=True)
-class CycleSettings:
-    """What the owners decided: ceilings (already within the built-in ones), rhythm, who may decide."""
-
-    limits: Limits = Limits()
-    rhythm: Rhythm = Rhythm()
-    owners: tuple[str, ...] = ()
-    merge_method: str = "squash"
-    memory_branch: str = "ralph-memory"
-    name: str = "this repository"
-    quiet_hours: tuple[time, time] | None = None  # in UTC
-    announce: tuple[str, ...] = ()  # kinds of missions that are announced once they are merged
-    post_pause: timedelta = timedelta(0)  # between two posts on one network
-
-
-@dataclass(frozen=True, slots=True)
-class ForgeSnapshot:
-    """What the forge said at the start of the cycle."""
-
-    bot: int
-    default: Branch
-    branches: tuple[str, ...]
-    issues: tuple[Issue, ...]
-    pulls: tuple[Pull, ...]
-    facts: tuple[tuple[int, MissionFacts], ...]  # by mission id
-    adopted: tuple[Mission, ...] = ()  # missions that people made by setting the label
-    unwanted: tuple[str, ...] = ()  # kinds whose monitoring issue a person has just closed
-
-
-@dataclass(frozen=True, slots=True)
-class Situation:
-    """Everything that decisions rest on, but for the secrets that texts are searched for."""
-
-    cycle: int
-    cycle_id: str
-    now: datetime
-    charter: CycleSettings
-    memory: Memory
-    state: OpenState
-    world: ForgeSnapshot
-    records: dict[str, Record] = field(default_factory=dict)
-    sightings: tuple[Observation, ...] = ()
-    plan: Plan = Plan(())
-    refused: tuple[str, ...] = ()  # changes that the repository's own checks refused, and why
-    made: tuple[AgentResult, ...] = ()  # what agents came to
-    wordings: tuple[Wording, ...] = ()  # what findings would say in public
-    judged_at: datetime | None = None  # when it is decided, which may be long after `now`: agents take their time
-    findings: tuple[Finding, ...] = ()  # those seen now and those that wait: follows from the rest, see `with_findings`
-    fresh: tuple[Finding, ...] = ()  # those of them that nothing was done about yet
-
-    @property
-    def missions(self) -> tuple[Mission, ...]:
-        """All missions that are not ended, those that people just made included."""
-        return (*self.state.missions, *self.world.adopted)
-
-    @property
-    def usage(self) -> Usage:
-        """What models cost in this cycle: of the thinker and of agents."""
-        spent = [self.plan.usage, *(made.usage for made in self.made)]
-        return Usage(
-            sum(one.model_calls for one in spent),
-            sum(one.input_tokens for one in spent),
-            sum(one.output_tokens for one in spent),
-            round(sum(max(0.0, one.cost_usd) for one in spent), 6),
-        )
-
-    @property
-    def free_slot(self) -> bool:
-        """Whether a new mission could start at all."""
-        return active(self.missions) < self.charter.limits.active_missions
-
-
-@dataclass(frozen=True, slots=True)
-class CycleDecisions:
-    """What follows from a situation."""
-
-    steps: tuple[MissionStep, ...]
-    decisions: tuple[Decision, ...]
-
-
-def active(missions: tuple[Mission, ...]) -> int:
-    """How many slots are taken."""
-    return sum(mission.status.active for mission in missions)
 
 
 def with_findings(situation: Situation) -> Situation:
@@ -221,7 +130,7 @@ def policy_context(situation: Situation, secrets: tuple[str, ...], paused: bool)
     bans, _ = do_not_repeat.parse_bans(situation.memory.do_not_repeat, frozenset(KINDS))
     posted, records, now = situation.state.posted, situation.records, situation.judged_at or situation.now
     spent = BudgetUsed(
-        active=active(situation.missions),
+        active=situation.slots_taken,
         usd_cycle=situation.usage.cost_usd,
         usd_day=(header.spend_usd if today else 0.0) + situation.usage.cost_usd,
         dispatches_day=header.dispatches if today else 0,

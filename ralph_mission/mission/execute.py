@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from ralph_mission.errors import Missing, UserError
 from ralph_mission.mission.lifecycle import approval, ownership
-from ralph_mission.mission.lifecycle.table import MissionFacts
+from ralph_mission.mission.model.cycle import MissionFacts
 from ralph_mission.mission.model.effects import (
     Comment,
     EditComment,

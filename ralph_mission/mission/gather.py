@@ -8,19 +8,13 @@ from datetime import datetime
 
 from ralph_mission.errors import Missing, UserError
 from ralph_mission.mission.chat import orders
-from ralph_mission.mission.decide import (
-    CycleDecisions,
-    CycleSettings,
-    ForgeSnapshot,
-    Situation,
-    keys_to_read,
-    with_findings,
-)
+from ralph_mission.mission.decide import keys_to_read, with_findings
 from ralph_mission.mission.findings import identity
 from ralph_mission.mission.lifecycle import adoption, ownership
 from ralph_mission.mission.lifecycle.adoption import adopt
 from ralph_mission.mission.lifecycle.facts import read_facts
 from ralph_mission.mission.memory.position import check_position, refuse
+from ralph_mission.mission.model.cycle import CycleDecisions, CycleSettings, ForgeSnapshot, Situation
 from ralph_mission.mission.model.ledger import (
     Anchor,
     EffectRecord,

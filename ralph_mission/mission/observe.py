@@ -6,12 +6,14 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 
-from ralph_mission.mission.decide import Situation, keys_to_read, silenced_kinds, with_findings, with_fresh_findings
+from ralph_mission.mission.decide import keys_to_read, silenced_kinds, with_findings, with_fresh_findings
 from ralph_mission.mission.gather import read_records
 from ralph_mission.mission.lifecycle.facts import authorised_among, read_if_there
+from ralph_mission.mission.model.cycle import Situation
 from ralph_mission.mission.model.ledger import MemorySnapshot, MonitorRecord
 from ralph_mission.mission.model.mission import Observation, Signal
-from ralph_mission.mission.ports import CyclePorts, ObservationContext
+from ralph_mission.mission.model.proposal import ObservationContext
+from ralph_mission.mission.ports import CyclePorts
 from ralph_mission.safety.secrets import find_secrets, redact
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import field
 from datetime import datetime
 from typing import Protocol
 
@@ -18,7 +17,8 @@ from ralph_mission.mission.model.effects import Effect, Publish, Receipt
 from ralph_mission.mission.model.forge import Actor, BodyEdit, Branch, ChatCommand, Issue, Post, Pull, Pulse, Wording
 from ralph_mission.mission.model.ledger import Anchor, MemoryBatch, MemorySnapshot, OpenState, Record
 from ralph_mission.mission.model.memory import Memory
-from ralph_mission.mission.model.mission import Acceptance, Finding, Limits, Mission, Observation, Usage
+from ralph_mission.mission.model.mission import Finding, Observation
+from ralph_mission.mission.model.proposal import Brief, ObservationContext, PatchVerification, Plan
 from ralph_mission.safety.patch import Patch
 from ralph_mission.safety.text import truncate
 from ralph_mission.values import dataclass
@@ -159,17 +159,6 @@ class Forge(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class ObservationContext:
-    """What an observer is told: the commit to look at, when it looked last, and how far it got."""
-
-    head: Branch
-    now: datetime
-    last_cycle_at: datetime | None
-    cursor: str
-    scratch: str  # an existing folder of the run, removed afterwards
-
-
 class Waker(Protocol):
     """One way of being called again. Losing a wake is harmless: another way, or the next one, makes up for it."""
 
@@ -267,41 +256,6 @@ class Inbox(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Brief:
-    """All a thinker may know."""
-
-    findings: tuple[Finding, ...]
-    missions: tuple[Mission, ...]
-    acceptance: Mapping[str, Acceptance]
-    limits: Limits
-    memory: Memory
-    now: datetime
-    resonance: Mapping[str, float] = field(default_factory=dict)  # by finding kind: how its posts do, 0.75 to 1.25
-
-
-@dataclass(frozen=True, slots=True)
-class RankedFinding:
-    """One finding (or a coherent group) worth doing something about, best first in a plan."""
-
-    members: tuple[str, ...]  # fingerprints, all of them known findings
-    kind: str
-    score: float
-    why: str
-    ask: bool = False  # a person is to be asked, even where rules would act at once
-    sections: tuple[tuple[str, str], ...] = ()  # heading and text, for its analysis
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """A thinker's reply; validated, never trusted."""
-
-    thoughts: tuple[RankedFinding, ...]
-    usage: Usage = Usage()
-    remark: str = ""  # e.g. why the rules thinker answered instead
-    cursor: str = ""  # what the thinker is to be given back in the next cycle
-
-
 THINKER = "thinker"
 """The name under which memory keeps a plan's cursor, beside those of observers."""
 
@@ -329,14 +283,6 @@ class Thinker(Protocol):
     def think(self, brief: Brief) -> Plan:
         """A ranking of known findings."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class PatchVerification:
-    """What the repository's own checks said of a patch; `detail` is for people when not ok."""
-
-    ok: bool
-    detail: str = ""
 
 
 class PatchVerifier(Protocol):

@@ -6,11 +6,12 @@ from collections.abc import Iterable
 from dataclasses import replace
 from math import isfinite
 
-from ralph_mission.mission.decide import Situation
 from ralph_mission.mission.findings import identity, ranking
+from ralph_mission.mission.model.cycle import Situation
 from ralph_mission.mission.model.ledger import MemorySnapshot
 from ralph_mission.mission.model.mission import Finding
-from ralph_mission.mission.ports import Brief, CyclePorts, Plan
+from ralph_mission.mission.model.proposal import Brief, Plan
+from ralph_mission.mission.ports import CyclePorts
 from ralph_mission.mission.proposals import analysis
 from ralph_mission.mission.publishing import posting
 from ralph_mission.safety import text

@@ -12,12 +12,12 @@ from datetime import datetime
 from ralph_mission.mission import decide
 from ralph_mission.mission.coder.tasks import WAITS_FOR_AGENT
 from ralph_mission.mission.conclude import Conclusion
-from ralph_mission.mission.decide import CycleDecisions, Situation
 from ralph_mission.mission.execute import AppliedEffect, ExecutedDecision
 from ralph_mission.mission.findings import exclusions
 from ralph_mission.mission.findings.identity import is_known
 from ralph_mission.mission.model.cycle import (
     REPORT_SCHEMA,
+    CycleDecisions,
     CycleReport,
     CycleSummary,
     DecisionLine,
@@ -27,16 +27,11 @@ from ralph_mission.mission.model.cycle import (
     ObserverLine,
     Outcome,
     PostLine,
+    Situation,
     Trigger,
 )
 from ralph_mission.mission.model.effects import Publish, Receipt, kind_of
-from ralph_mission.mission.model.ledger import (
-    SETTLED,
-    EffectRecord,
-    MemorySnapshot,
-    OpenState,
-    Record,
-)
+from ralph_mission.mission.model.ledger import SETTLED, EffectRecord, MemorySnapshot, OpenState, Record
 from ralph_mission.mission.model.mission import (
     Action,
     FailureReason,

@@ -20,11 +20,17 @@ from typing import Protocol, TypeVar
 from ralph_mission.errors import Lost, UserError
 from ralph_mission.mission import commit, execute, gather
 from ralph_mission.mission import report as telling_posts
-from ralph_mission.mission.decide import CycleSettings
 from ralph_mission.mission.execute import ExecutedDecision
 from ralph_mission.mission.lifecycle.facts import facts_about
 from ralph_mission.mission.memory import schedule
-from ralph_mission.mission.model.cycle import REPORT_SCHEMA, CycleReport, CycleSummary, DecisionLine, EffectLine
+from ralph_mission.mission.model.cycle import (
+    REPORT_SCHEMA,
+    CycleReport,
+    CycleSettings,
+    CycleSummary,
+    DecisionLine,
+    EffectLine,
+)
 from ralph_mission.mission.model.effects import Effect, PushBranch, Receipt, kind_of
 from ralph_mission.mission.model.ledger import (
     Claim,

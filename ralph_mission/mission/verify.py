@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ralph_mission.errors import UserError
-from ralph_mission.mission.decide import Situation, drafts, with_unverified
 from ralph_mission.mission.decide import decide as decide_now
+from ralph_mission.mission.decide import drafts, with_unverified
+from ralph_mission.mission.model.cycle import Situation
 from ralph_mission.mission.model.mission import Verdict
-from ralph_mission.mission.model.proposal import Proposal
-from ralph_mission.mission.ports import CyclePorts, PatchVerification
+from ralph_mission.mission.model.proposal import PatchVerification, Proposal
+from ralph_mission.mission.ports import CyclePorts
 from ralph_mission.safety.secrets import redact
 
 VERIFIED = 2  # proposals whose change is tried with the repository's own checks in one cycle

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from math import inf, nan
 
 from ralph_mission.mission.model.mission import Observation, Severity, Signal, Usage
-from ralph_mission.mission.ports import Brief, ObservationContext, Plan, RankedFinding
+from ralph_mission.mission.model.proposal import Brief, ObservationContext, Plan, RankedFinding
 from ralph_mission.safety.patch import Patch
 from tests.attacks.cases import PATH, SECRET, Case
 

@@ -20,7 +20,7 @@ from ralph_mission.adapters.thinkers.rules import RulesThinker
 from ralph_mission.cli.crash import write_report
 from ralph_mission.cli.errors import run_guarded
 from ralph_mission.errors import UserError
-from ralph_mission.mission.ports import Plan
+from ralph_mission.mission.model.proposal import Plan
 from tests.attacks.canaries import (
     CANARY,
     ENVIRONMENT,

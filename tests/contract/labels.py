@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from ralph_mission.mission.model.effects import CloseIssue, Label
 from ralph_mission.mission.model.forge import Actor
-from tests.contract.forge_world import (
-    KEY,
-    World,
-    comment,
-    open_issue,
-    pulled,
-)
+from tests.contract.forge_world import KEY, World, comment, open_issue, pulled
 
 
 class LabelContract:

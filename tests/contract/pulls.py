@@ -9,16 +9,7 @@ import pytest
 from ralph_mission.mission.model.effects import ClosePull
 from ralph_mission.mission.model.forge import Touch
 from ralph_mission.safety.patch import patch_id
-from tests.contract.forge_world import (
-    KEY,
-    World,
-    line,
-    merge_pull,
-    new_file,
-    open_pull,
-    pulled,
-    push_branch,
-)
+from tests.contract.forge_world import KEY, World, line, merge_pull, new_file, open_pull, pulled, push_branch
 
 
 class PullContract:

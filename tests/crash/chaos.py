@@ -21,7 +21,7 @@ from pathlib import Path
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.storage.memory.recordings import Recordings
 from ralph_mission.errors import UserError
-from ralph_mission.mission.decide import Situation
+from ralph_mission.mission.model.cycle import Situation
 from ralph_mission.mission.model.effects import OpenPull
 from ralph_mission.mission.operations import control
 from tests.crash.dying import dying

@@ -9,7 +9,7 @@ from typing import Any
 
 from ralph_mission.app.cycle import App
 from ralph_mission.mission.model.mission import Observation, Signal
-from ralph_mission.mission.ports import ObservationContext
+from ralph_mission.mission.model.proposal import ObservationContext
 from tests.fakes.networks.discord import DiscordServer
 from tests.fakes.networks.telegram import TelegramServer
 from tests.fakes.networks.x import XServer

@@ -9,6 +9,7 @@ import pytest
 
 from ralph_mission.adapters.forges.github.anchor import KEY as STANDING
 from ralph_mission.mission.memory import schedule
+from ralph_mission.mission.model.memory import Rhythm
 from tests.crash.chaos import Chaos, bad_times
 from tests.crash.history import audit
 from tests.crash.stages import come_to_rest
@@ -69,7 +70,7 @@ def calmed(chaos: Chaos) -> bool:
     harbour.runner, harbour.skew, harbour.actions = "last", timedelta(0), {}
     harbour.now += timedelta(days=3)  # clocks were two days fast at most
     rests = [come_to_rest(harbour).converged for _ in range(3)]
-    due = schedule.is_due(_next_due(harbour), harbour.now + timedelta(hours=7), schedule.Rhythm().longest)
+    due = schedule.is_due(_next_due(harbour), harbour.now + timedelta(hours=7), Rhythm().longest)
     return rests[-1] and due and harbour.cycle(force=False)[0].outcome == "done"
 
 

@@ -16,7 +16,7 @@ from ralph_mission.mission.model.cycle import CycleReport, CycleSummary
 from ralph_mission.mission.model.effects import Publish, Receipt
 from ralph_mission.mission.model.forge import Post, Wording
 from ralph_mission.mission.model.mission import Finding, Observation, Signal
-from ralph_mission.mission.ports import ObservationContext
+from ralph_mission.mission.model.proposal import ObservationContext
 from ralph_mission.mission.publishing.publish_now import PublishReport, PublishSetup, publish_once
 from ralph_mission.mission.transaction import TransactionContext
 from tests.integration.at_work import Place

@@ -13,7 +13,7 @@ from ralph_mission.mission.model.effects import Publish, Receipt
 from ralph_mission.mission.model.forge import Measured, Post, Wording
 from ralph_mission.mission.model.ledger import OpenState
 from ralph_mission.mission.model.mission import Finding, Observation, Signal
-from ralph_mission.mission.ports import ObservationContext
+from ralph_mission.mission.model.proposal import ObservationContext
 from tests.helpers import make_repo
 from tests.integration.world import CALM, TYPOS, World
 from tests.mission.build import make_failure

@@ -11,9 +11,9 @@ import pytest
 from ralph_mission.mission.memory import learning
 from ralph_mission.mission.memory.learning import recount_learnings
 from ralph_mission.mission.model.mission import Observation
+from ralph_mission.mission.model.proposal import ObservationContext
 from ralph_mission.mission.operations import control
 from ralph_mission.mission.operations.recover import recover_memory
-from ralph_mission.mission.ports import ObservationContext
 from tests.helpers import cli_here
 from tests.integration.at_content import TEXT, Networks, asked, blocks, cycle, edit, publish, status, with_networks
 from tests.integration.at_review import elsewhere

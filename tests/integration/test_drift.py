@@ -12,6 +12,7 @@ import pytest
 
 from bench.drift import CAP, PAUSES, SCENARIOS, Arrival, Day, Scenario, day, drifts, silence
 from ralph_mission.mission.memory import schedule
+from ralph_mission.mission.model.memory import Rhythm
 
 pytestmark = pytest.mark.long  # takes ten seconds or more
 
@@ -30,7 +31,7 @@ def done(one: Day) -> list[Arrival]:
 
 def test_a_wake_starts_a_cycle_when_one_is_due_and_not_before(days):
     for arrival in (arrival for one in days for arrival in one.arrivals):
-        due = schedule.is_due(arrival.due_at, arrival.clock, schedule.Rhythm().longest)
+        due = schedule.is_due(arrival.due_at, arrival.clock, Rhythm().longest)
         assert (arrival.outcome != "turned away") is due, arrival
 
 

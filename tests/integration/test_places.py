@@ -11,7 +11,7 @@ import pytest
 from ralph_mission.adapters.report.summary import to_document
 from ralph_mission.adapters.thinkers.rules import RulesThinker
 from ralph_mission.errors import UserError
-from ralph_mission.mission.ports import Plan
+from ralph_mission.mission.model.proposal import Plan
 from tests.attacks.words import misdeeds
 from tests.helpers import commit, git, make_repo
 from tests.integration.world import CALM, statuses, world

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from ralph_mission.mission.ports import Plan, RankedFinding
+from ralph_mission.mission.model.proposal import Plan, RankedFinding
 from ralph_mission.mission.proposals.analysis import WRITABLE
 from ralph_mission.mission.rank import screen_plan
 from tests.mission.build import finding

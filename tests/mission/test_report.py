@@ -9,16 +9,21 @@ from typing import Any
 import pytest
 
 from ralph_mission.mission.conclude import Conclusion
-from ralph_mission.mission.decide import CycleDecisions, CycleSettings, ForgeSnapshot, Situation
 from ralph_mission.mission.execute import AppliedEffect, ExecutedDecision
-from ralph_mission.mission.model.cycle import CycleReport, CycleSummary
+from ralph_mission.mission.model.cycle import (
+    CycleDecisions,
+    CycleReport,
+    CycleSettings,
+    CycleSummary,
+    ForgeSnapshot,
+    Situation,
+)
 from ralph_mission.mission.model.effects import Receipt
 from ralph_mission.mission.model.forge import Branch
 from ralph_mission.mission.model.ledger import FindingRecord, MemorySnapshot, OpenState
 from ralph_mission.mission.model.memory import Header, Memory
 from ralph_mission.mission.model.mission import Action, Observation, Status, Urgency, Verdict
-from ralph_mission.mission.model.proposal import Decision
-from ralph_mission.mission.ports import Plan, RankedFinding
+from ralph_mission.mission.model.proposal import Decision, Plan, RankedFinding
 from ralph_mission.mission.report import LATE, report_cycle, report_skipped, waiting
 from tests.mission.build import BASE, BOT, NOW, ask, comment, finding, fix, mission, writing
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ralph_mission.mission.decide import CycleSettings
+from ralph_mission.mission.model.cycle import CycleSettings
 from ralph_mission.mission.model.mission import Limits
 from tests.protocol.ports import Setting
 from tests.protocol.world import Config

@@ -9,8 +9,8 @@ from typing import Any
 from unittest import mock
 
 from ralph_mission.mission import commit, cycle, decide, execute, gather
-from ralph_mission.mission.decide import Situation
 from ralph_mission.mission.model import ledger
+from ralph_mission.mission.model.cycle import Situation
 from ralph_mission.mission.model.ledger import SETTLED, EffectRecord
 from ralph_mission.mission.policy import judge, rules
 from tests.protocol.configs import FIX, FOUR

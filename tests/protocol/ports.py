@@ -12,12 +12,13 @@ from ralph_mission.adapters.forges import performing
 from ralph_mission.adapters.forges.commits import ForgeRefused
 from ralph_mission.adapters.thinkers.rules import RulesThinker
 from ralph_mission.errors import Missing
-from ralph_mission.mission.decide import CycleSettings
+from ralph_mission.mission.model.cycle import CycleSettings
 from ralph_mission.mission.model.effects import AT_MOST_ONCE, Effect, Receipt
 from ralph_mission.mission.model.forge import Actor, BodyEdit, Branch, Issue, Pull, Pulse
 from ralph_mission.mission.model.ledger import Anchor, MemoryBatch, MemorySnapshot, Record
 from ralph_mission.mission.model.mission import Observation, Signal
-from ralph_mission.mission.ports import CyclePorts, ObservationContext, PatchVerification
+from ralph_mission.mission.model.proposal import ObservationContext, PatchVerification
+from ralph_mission.mission.ports import CyclePorts
 from ralph_mission.safety.patch import REGULAR, FileChange, Patch
 from tests.mission.build import BOT, NOW
 from tests.protocol.model_effects import may_approve

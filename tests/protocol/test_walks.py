@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
-from ralph_mission.mission.decide import CycleSettings
+from ralph_mission.mission.model.cycle import CycleSettings
 from ralph_mission.mission.model.mission import Limits
 from tests.figures import Table, shown
 from tests.protocol.cached_functions import remembered

@@ -25,7 +25,7 @@ from ralph_mission.adapters.workspace.workshop import changed_since, check_out
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.cycle import AgentJob, AgentResult
 from ralph_mission.mission.model.mission import Usage
-from ralph_mission.mission.ports import PatchVerification
+from ralph_mission.mission.model.proposal import PatchVerification
 from ralph_mission.safety.patch import Patch, patch_ids
 from ralph_mission.safety.paths import configures_agents
 from ralph_mission.values import dataclass

@@ -22,8 +22,7 @@ from ralph_mission.adapters.sandbox.isolation import OPEN, Sandbox
 from ralph_mission.adapters.sandbox.process import FinishedProcess, run_foreign
 from ralph_mission.adapters.workspace.workshop import clone
 from ralph_mission.mission.model.mission import Observation, Severity, Signal
-from ralph_mission.mission.model.proposal import count_noun
-from ralph_mission.mission.ports import ObservationContext, PatchVerification
+from ralph_mission.mission.model.proposal import ObservationContext, PatchVerification, count_noun
 from ralph_mission.safety.markdown import without_controls, without_invisible
 from ralph_mission.safety.patch import FileChange, Patch
 from ralph_mission.safety.text import truncate

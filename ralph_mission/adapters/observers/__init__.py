@@ -24,7 +24,8 @@ from ralph_mission.adapters.packages.model import Bumper
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.forge import Posted
 from ralph_mission.mission.model.mission import Observation
-from ralph_mission.mission.ports import Forge, ObservationContext, Observer
+from ralph_mission.mission.model.proposal import ObservationContext
+from ralph_mission.mission.ports import Forge, Observer
 from ralph_mission.values import dataclass
 
 REASON = 300  # characters

@@ -16,7 +16,8 @@ from ralph_mission.adapters.http.deadline import start_call
 from ralph_mission.adapters.sandbox.process import STOPPED
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.mission import Observation
-from ralph_mission.mission.ports import ObservationContext, Observer
+from ralph_mission.mission.model.proposal import ObservationContext
+from ralph_mission.mission.ports import Observer
 
 GRACE = 3.0
 """Seconds that a look has to end its processes after it was told to."""

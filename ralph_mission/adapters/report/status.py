@@ -8,9 +8,9 @@ from datetime import datetime
 from typing import Any
 
 from ralph_mission.adapters.report.voice import cap_lines, count_noun, indent_lines, safe, stamp
-from ralph_mission.mission.memory.schedule import Rhythm, day_of, is_due
+from ralph_mission.mission.memory.schedule import day_of, is_due
 from ralph_mission.mission.model.ledger import MemorySnapshot
-from ralph_mission.mission.model.memory import Header
+from ralph_mission.mission.model.memory import Header, Rhythm
 from ralph_mission.mission.model.mission import Limits, Mission
 
 

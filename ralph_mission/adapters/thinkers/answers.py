@@ -21,7 +21,8 @@ from ralph_mission.adapters.files import atomic, safe_paths
 from ralph_mission.mission.findings.ranking import ModelRanking
 from ralph_mission.mission.model.memory import Header
 from ralph_mission.mission.model.mission import Finding
-from ralph_mission.mission.ports import THINKER, Brief
+from ralph_mission.mission.model.proposal import Brief
+from ralph_mission.mission.ports import THINKER
 from ralph_mission.mission.proposals.analysis import WRITABLE
 
 WHY, TEXT = 400, 800  # characters

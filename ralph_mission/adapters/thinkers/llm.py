@@ -21,8 +21,8 @@ from ralph_mission.mission.coder import tasks
 from ralph_mission.mission.findings.ranking import apply_model_rankings
 from ralph_mission.mission.memory.schedule import spent_today
 from ralph_mission.mission.model.mission import Acceptance, Finding, Limits, Usage
-from ralph_mission.mission.model.proposal import Route, lookup
-from ralph_mission.mission.ports import Brief, Plan, Thinker
+from ralph_mission.mission.model.proposal import Brief, Plan, Route, lookup
+from ralph_mission.mission.ports import Thinker
 from ralph_mission.mission.proposals.analysis import WRITABLE
 from ralph_mission.safety.secrets import find_secrets, redact
 from ralph_mission.safety.text import sanitise, truncate

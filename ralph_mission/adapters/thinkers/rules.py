@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import field
 
 from ralph_mission.mission.findings import ranking
-from ralph_mission.mission.ports import Brief, Plan
+from ralph_mission.mission.model.proposal import Brief, Plan
 from ralph_mission.values import dataclass
 
 

@@ -22,7 +22,7 @@ from ralph_mission.mission.model.mission import Mission, Status
 if TYPE_CHECKING:
     from ralph_mission.adapters.forges.github.api import Api
     from ralph_mission.adapters.wakers.ways import WakeFacts
-    from ralph_mission.mission.memory.schedule import Rhythm
+    from ralph_mission.mission.model.memory import Rhythm
 
 KINDS = {"workflow": "the workflow's or an app's own", "app-user": "an app's in a person's name", "oauth": "OAuth"}
 WORKFLOW = "ralph-loop.yml"

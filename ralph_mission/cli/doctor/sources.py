@@ -66,7 +66,7 @@ def dependencies(settings: Config, git: Git) -> Iterator[DoctorLine]:
     """Ready, not configured, or broken and how to mend it; a note for each package manager that is missing."""
     from ralph_mission.adapters.observers.dependencies.observer import build
     from ralph_mission.mission.model.forge import Branch
-    from ralph_mission.mission.ports import ObservationContext
+    from ralph_mission.mission.model.proposal import ObservationContext
 
     chosen, commit = settings.observers.dependencies, git.resolve("HEAD")
     if chosen is None or not commit:

@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 
 from ralph_mission.mission.lifecycle import ownership
 from ralph_mission.mission.lifecycle.approval import content_hash, stands
-from ralph_mission.mission.lifecycle.table import MissionFacts
+from ralph_mission.mission.model.cycle import MissionFacts
 from ralph_mission.mission.model.forge import ChatCommand, Issue
 from ralph_mission.mission.model.ledger import ChatGuidance, ChatYes, OpenState
 from ralph_mission.mission.model.memory import Memory

@@ -18,16 +18,16 @@ from ralph_mission.mission.issues.tasks import WorkResult
 from ralph_mission.mission.lifecycle import approval, ownership
 from ralph_mission.mission.lifecycle.approval import APPROVED, about
 from ralph_mission.mission.lifecycle.ownership import Change, change_remark, facts_of
-from ralph_mission.mission.lifecycle.step_parts import (
+from ralph_mission.mission.lifecycle.step_parts import add_to_story, count_wait, propose_step, story_comment
+from ralph_mission.mission.lifecycle.table import advance
+from ralph_mission.mission.model.cycle import (
+    AgentJob,
+    AgentResult,
+    MissionEvent,
+    MissionFacts,
     MissionStep,
     StepContext,
-    add_to_story,
-    count_wait,
-    propose_step,
-    story_comment,
 )
-from ralph_mission.mission.lifecycle.table import MissionEvent, MissionFacts, advance
-from ralph_mission.mission.model.cycle import AgentJob, AgentResult
 from ralph_mission.mission.model.effects import Comment, Effect, Label, OpenPull, PushBranch
 from ralph_mission.mission.model.ledger import EffectRecord, key_of
 from ralph_mission.mission.model.mission import Action, Mission, Status

@@ -7,11 +7,10 @@ from datetime import datetime
 
 from ralph_mission.mission import commit, execute
 from ralph_mission.mission.coder import tasks
-from ralph_mission.mission.decide import Situation
 from ralph_mission.mission.lifecycle.facts import refresh_facts
-from ralph_mission.mission.lifecycle.table import MissionEvent, MissionFacts, advance, interpret_facts
+from ralph_mission.mission.lifecycle.table import advance, interpret_facts
 from ralph_mission.mission.memory import schedule
-from ralph_mission.mission.model.cycle import AgentJob, AgentResult
+from ralph_mission.mission.model.cycle import AgentJob, AgentResult, MissionEvent, MissionFacts, Situation
 from ralph_mission.mission.model.ledger import MemorySnapshot
 from ralph_mission.mission.model.memory import Memory
 from ralph_mission.mission.model.mission import Limits, Mission, Status, Usage

@@ -11,8 +11,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from ralph_mission.mission.lifecycle.approval import content_hash, is_unaltered
-from ralph_mission.mission.lifecycle.table import MissionFacts
-from ralph_mission.mission.model.cycle import AgentJob
+from ralph_mission.mission.model.cycle import AgentJob, MissionFacts
 from ralph_mission.mission.model.effects import marker
 from ralph_mission.mission.model.forge import Actor, Issue, Pull, Review, ThreadComment
 from ralph_mission.mission.model.mission import Action, Limits, Mission, Status

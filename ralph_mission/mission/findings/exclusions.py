@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 from ralph_mission.mission.model.effects import Effect, OpenPull, PushBranch
 from ralph_mission.mission.model.forge import Pull, Touch
 from ralph_mission.mission.model.mission import Finding
+from ralph_mission.mission.model.proposal import Ban, KindBan, PathBan, ReferenceBan
 from ralph_mission.safety.detect import closing_keywords
 from ralph_mission.safety.patch import Edit, Patch, edits, patch_ids
-from ralph_mission.values import dataclass
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
@@ -32,30 +32,6 @@ _ITEM = re.compile(r"\s*(?:[-*+]|\d+[.)])\s+(?:\[[ xX]\]\s+)?(.*)")
 _STARS = re.compile(r"\*+")
 _MAX_GLOB = 512
 _MAX_STARS = 4  # pathspec backtracks: the time of a match grows with the path's length to this power
-
-
-@dataclass(frozen=True, slots=True)
-class PathBan:
-    """Paths that match a gitignore pattern, below the repository's root."""
-
-    glob: str
-
-
-@dataclass(frozen=True, slots=True)
-class ReferenceBan:
-    """One issue or pull."""
-
-    number: int
-
-
-@dataclass(frozen=True, slots=True)
-class KindBan:
-    """Every finding of one kind."""
-
-    kind: str
-
-
-Ban = PathBan | ReferenceBan | KindBan
 
 
 def parse_bans(text: str, kinds: Collection[str]) -> tuple[tuple[Ban, ...], tuple[str, ...]]:

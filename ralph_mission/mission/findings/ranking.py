@@ -25,8 +25,7 @@ from statistics import median
 
 from ralph_mission.mission.model.forge import OUTBOX, Posted
 from ralph_mission.mission.model.mission import Acceptance, Finding, Severity
-from ralph_mission.mission.model.proposal import Route, lookup
-from ralph_mission.mission.ports import RankedFinding
+from ralph_mission.mission.model.proposal import RankedFinding, Route, lookup
 from ralph_mission.values import dataclass
 
 Sections = tuple[tuple[str, str], ...]

@@ -13,11 +13,11 @@ from dataclasses import replace
 from datetime import datetime
 
 from ralph_mission.mission.coder import tasks
-from ralph_mission.mission.decide import CycleSettings
 from ralph_mission.mission.lifecycle import approval, ownership
 from ralph_mission.mission.lifecycle.facts import authorised_among
 from ralph_mission.mission.lifecycle.steps import BY_HAND
-from ralph_mission.mission.lifecycle.table import MissionEvent, advance
+from ralph_mission.mission.lifecycle.table import advance
+from ralph_mission.mission.model.cycle import CycleSettings, MissionEvent
 from ralph_mission.mission.model.effects import MARKER
 from ralph_mission.mission.model.forge import Issue, Pull
 from ralph_mission.mission.model.ledger import OpenState, key_of

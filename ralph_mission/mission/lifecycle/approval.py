@@ -14,11 +14,11 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from datetime import datetime
 
+from ralph_mission.mission.model.cycle import NO_VERDICT, PersonVerdict
 from ralph_mission.mission.model.effects import MARKER, MergePull
 from ralph_mission.mission.model.forge import Actor, BodyEdit, Issue, LabelEvent, Pull, Review, ThreadComment
 from ralph_mission.mission.model.ledger import ChatYes
 from ralph_mission.mission.model.mission import Action, Mission
-from ralph_mission.values import dataclass
 
 APPROVED, REJECTED = "ralph:approved", "ralph:rejected"
 CONTENT_APPROVED = "content:approved"
@@ -29,19 +29,6 @@ YES = re.compile(r"\s*/ralph[ \t]+approve(?:[ \t]+`?(?P<hash>[0-9a-f]{8})`?)?\s*
 ASKED_LINE = re.compile(r"^proposal is now `[0-9a-f]{8}`", re.MULTILINE)
 SEAL = re.compile(rf"\n+proposal is now `([0-9a-f]{{8}})`\n+(?:{MARKER.pattern})\s*\Z")
 """Our own end of a proposal: the line and our marker, and nothing after them."""
-
-
-@dataclass(frozen=True, slots=True)
-class PersonVerdict:
-    """What people said last. `state`: none, approved, changes, rejected, or refused with `rules`."""
-
-    state: str = "none"
-    actor: Actor | None = None
-    words: str = ""
-    rules: tuple[str, ...] = ()
-
-
-NO_VERDICT = PersonVerdict()
 
 
 def content_hash(title: str, body: str) -> str:

@@ -10,9 +10,10 @@ from typing import TypeVar
 from ralph_mission.errors import Missing
 from ralph_mission.mission.chat import orders
 from ralph_mission.mission.coder import tasks
-from ralph_mission.mission.decide import CycleSettings, Situation, with_findings
+from ralph_mission.mission.decide import with_findings
 from ralph_mission.mission.lifecycle import approval, ownership
-from ralph_mission.mission.lifecycle.table import MissionFacts, brought_back
+from ralph_mission.mission.lifecycle.table import brought_back
+from ralph_mission.mission.model.cycle import CycleSettings, MissionFacts, Situation
 from ralph_mission.mission.model.forge import Actor, Issue, Pull
 from ralph_mission.mission.model.ledger import OpenState
 from ralph_mission.mission.model.mission import Action, Mission, Status

@@ -2,57 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import field, replace
-from datetime import datetime, timedelta
+from dataclasses import replace
+from datetime import timedelta
 
 from ralph_mission.mission.lifecycle import ownership
-from ralph_mission.mission.lifecycle.table import Interpretation, MissionFacts
-from ralph_mission.mission.model.cycle import AgentResult
+from ralph_mission.mission.model.cycle import Interpretation, Lesson, MissionFacts, MissionStep, StepContext
 from ralph_mission.mission.model.effects import CloseIssue, ClosePull, Comment, EditComment, Effect
-from ralph_mission.mission.model.forge import Branch, Pull
-from ralph_mission.mission.model.ledger import Record, key_of
-from ralph_mission.mission.model.mission import Action, Limits, Mission, Status
+from ralph_mission.mission.model.forge import Pull
+from ralph_mission.mission.model.ledger import key_of
+from ralph_mission.mission.model.mission import Action, Mission, Status
 from ralph_mission.mission.model.proposal import Proposal
 from ralph_mission.mission.proposals import wording
-from ralph_mission.values import dataclass
 
 TICK = timedelta(milliseconds=1)  # the finest that a forge's times are told in
-
-
-@dataclass(frozen=True, slots=True)
-class Lesson:
-    """A person's verdict on a mission: what learning and `rejected-before` rest on."""
-
-    mission: int
-    kind: str
-    members: tuple[str, ...]
-    verdict: str  # accepted | rejected
-    reason: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class MissionStep:
-    """`mission` as it stands if nothing is sent; `proposal` what would be sent; `lesson` what a person taught."""
-
-    mission: Mission
-    proposal: Proposal | None = None
-    lesson: Lesson | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class StepContext:
-    """What steps need besides the mission and its facts."""
-
-    cycle: int
-    now: datetime
-    owners: tuple[str, ...]
-    merge_method: str
-    records: Mapping[str, Record]
-    default: Branch
-    limits: Limits = Limits()
-    recent: Mapping[str, int] = field(default_factory=dict)  # lines of automatic pulls on each path lately
-    made: Mapping[int, AgentResult] = field(default_factory=dict)  # by mission: what an agent came to in this cycle
 
 
 def count_wait(mission: Mission) -> Mission:

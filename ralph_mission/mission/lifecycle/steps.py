@@ -20,8 +20,6 @@ from ralph_mission.mission.lifecycle import ownership
 from ralph_mission.mission.lifecycle.approval import about, on_issue, stands
 from ralph_mission.mission.lifecycle.step_parts import (
     TICK,
-    MissionStep,
-    StepContext,
     add_to_story,
     close_issue,
     close_pull,
@@ -32,7 +30,8 @@ from ralph_mission.mission.lifecycle.step_parts import (
     propose_step,
     story_comment,
 )
-from ralph_mission.mission.lifecycle.table import ESCALATED_FOR, Interpretation, MissionEvent, MissionFacts, advance
+from ralph_mission.mission.lifecycle.table import ESCALATED_FOR, advance
+from ralph_mission.mission.model.cycle import Interpretation, MissionEvent, MissionFacts, MissionStep, StepContext
 from ralph_mission.mission.model.effects import Comment, Effect, Label, MergePull, OpenPull, PushBranch
 from ralph_mission.mission.model.ledger import EffectRecord, key_of
 from ralph_mission.mission.model.mission import Action, Mission, Status

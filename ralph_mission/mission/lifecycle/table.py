@@ -13,15 +13,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
-from enum import StrEnum
 
 from ralph_mission.mission.lifecycle import approval
-from ralph_mission.mission.lifecycle.approval import NO_VERDICT, PersonVerdict
+from ralph_mission.mission.model.cycle import QUIET, Interpretation, MissionEvent, MissionFacts, PersonVerdict
 from ralph_mission.mission.model.forge import Actor, Issue, LabelEvent, Pull
-from ralph_mission.mission.model.ledger import ChatGuidance, ChatYes
 from ralph_mission.mission.model.mission import Action, FailureReason, Mission, Status
-from ralph_mission.mission.publishing.content import NOTHING_SHOWN, ShownPosts
-from ralph_mission.values import dataclass
 
 S = Status
 STUCK_CYCLES = 3  # "3 cycles without progress or 3 equal failures"
@@ -30,27 +26,6 @@ ESCALATED_FOR = timedelta(days=7)
 SET_ASIDE = frozenset({"ralph:parked", "ralph:escalated"})
 UNANSWERED_FOR = timedelta(days=14)
 PUBLISHED = "content:published"
-
-
-class MissionEvent(StrEnum):
-    """What can happen to a mission."""
-
-    APPROVED = "approved"  # a person said yes to what was proposed or shown
-    STARTED = "started"  # hands have begun
-    OFFERED = "offered"  # what they made needs a yes before it is pushed
-    PULL_OPENED = "pull opened"
-    CHANGES_REQUESTED = "changes requested"
-    REVISED = "revised"  # the review was answered with a push
-    MERGEABLE = "approved at its head"  # no transition of its own: merging follows
-    BEHIND = "behind its base"  # nor has this: the base is merged in, and the review asked for again
-    MERGED = "merged"
-    DONE = "done by a person"
-    PUBLISHED = "published"  # every network answered
-    REFUSED = "refused"  # a person said no
-    STUCK = "stuck"
-    UNANSWERED = "unanswered"
-    GONE = "gone"  # somebody deleted the issue: nobody's verdict, but nothing is left to work on
-    REVIVED = "revived"
 
 
 _ACTIVE = tuple(status for status in Status if status.active)
@@ -85,45 +60,6 @@ TRANSITIONS: dict[tuple[Status, MissionEvent], Status] = {
     **{(status, MissionEvent.PUBLISHED): S.COMPLETED for status in _ACTIVE},
     **{(status, MissionEvent.STUCK): S.ESCALATED for status in _ACTIVE if status is not S.ESCALATED},
 }
-
-
-@dataclass(frozen=True, slots=True)
-class MissionFacts:
-    """What the forge says of one mission now, and which ids may decide."""
-
-    issue: Issue | None  # None: it was deleted
-    pull: Pull | None
-    authorised: frozenset[int]
-    foreign: str = ""  # why what memory names is not this mission's; then nothing is written there
-    announced: frozenset[str] = frozenset()  # digests of what our own issue says will be sent
-    offered: frozenset[str] = frozenset()  # and of what it says would be sent after a yes
-    offered_at: datetime | None = None  # when a change was shown in a remark of ours: a yes to it is newer
-    coder: bool = False  # whether an agent carries out what no fixer can
-    us: int = 0  # our own account
-    ours: bool = True  # whether its issue, if not its pull, is this mission's
-    altered: Actor | None = None  # who changed its issue's text, since it was asked for, without a say
-    asked_at: datetime | None = None  # when it was; None where whoever may edit may decide too
-    reworded: frozenset[int] = frozenset()  # reviews that somebody else than their author may have changed
-    shown: ShownPosts = NOTHING_SHOWN  # the texts that its issue shows, of a mission that publishes
-    edited_at: datetime | None = None  # when somebody without a say last changed the text that a yes is asked to
-    left: Pull | None = None  # its pull, where its issue is this mission's no more
-    yes: tuple[ChatYes, ...] = ()  # what owners approved in a chat
-    guidance: tuple[ChatGuidance, ...] = ()  # what they said there to its next session
-    seen_at: datetime | None = None  # the newest that anybody did to its issue, by the forge's clock
-    heard_at: datetime | None = None  # the newest yes of a chat that memory holds, be it proven or not
-    unasked: bool = False  # whether our own issue says that we began it without asking, and no person brought it back
-
-
-@dataclass(frozen=True, slots=True)
-class Interpretation:
-    """The facts, read: what happened, who said what, which rules a refused yes ran into."""
-
-    event: MissionEvent | None = None
-    opinion: PersonVerdict = NO_VERDICT
-    words: str = ""
-
-
-QUIET = Interpretation()
 
 
 def advance(mission: Mission, event: MissionEvent, now: datetime) -> Mission:

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from ralph_mission.mission.findings import ranking
-from ralph_mission.mission.lifecycle.step_parts import Lesson
+from ralph_mission.mission.model.cycle import Lesson
 from ralph_mission.mission.model.forge import Posted
 from ralph_mission.mission.model.ledger import KEPT_POSTS, FindingRecord, Record
 from ralph_mission.mission.model.memory import CompletedNote, CycleNote, Memory, MissionNote

@@ -12,32 +12,13 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from ralph_mission.mission.model.memory import Header
+from ralph_mission.mission.model.memory import Header, Rhythm
 from ralph_mission.mission.model.mission import Finding, Limits, Severity, Urgency
-from ralph_mission.values import dataclass
 
 HIGH_STREAK = 4
 AHEAD = timedelta(days=5)  # that two clocks may differ, each wrong by two; what is further off is no day at all
 SLACK = timedelta(hours=1)  # between two clocks that count as one; a cycle that has just ended took no longer, either
 GRAVE = ("bug", "vulnerability")  # whatever severity a tool gives them
-
-
-@dataclass(frozen=True, slots=True)
-class Rhythm:
-    """The pause after each urgency."""
-
-    low: timedelta = timedelta(hours=6)
-    medium: timedelta = timedelta(hours=1)
-    high: timedelta = timedelta(minutes=15)
-
-    def pause(self, urgency: Urgency) -> timedelta:
-        """How long to sleep after a cycle of this urgency."""
-        return {Urgency.LOW: self.low, Urgency.MEDIUM: self.medium, Urgency.HIGH: self.high}[urgency]
-
-    @property
-    def longest(self) -> timedelta:
-        """No due time can be further away than this."""
-        return max(self.low, self.medium, self.high)
 
 
 def is_due(next_due_at: datetime | None, now: datetime, longest: timedelta) -> bool:

@@ -1,15 +1,32 @@
-"""What an agent is asked to do, and what came of it. Nouns only.
+"""What one cycle gathers, concludes and tells: settings, facts of each mission, steps, agents' jobs, its report.
 
-What a cycle tells afterwards: the `cycle-report`, a published contract with fixed keys.
+Nouns only. The `CycleReport` is a published contract with fixed keys; `Situation` is kept for `ralph replay`.
 """
 
 from __future__ import annotations
 
-from datetime import datetime
+from collections.abc import Mapping
+from dataclasses import field
+from datetime import datetime, time, timedelta
+from enum import StrEnum
 from typing import Literal
 
 from ralph_mission.mission.model.effects import Fate
-from ralph_mission.mission.model.mission import Status, Tier, Urgency, Usage, Verdict
+from ralph_mission.mission.model.forge import Actor, Branch, Issue, Post, Pull, Wording
+from ralph_mission.mission.model.ledger import ChatGuidance, ChatYes, OpenState, Record
+from ralph_mission.mission.model.memory import Memory, Rhythm
+from ralph_mission.mission.model.mission import (
+    Finding,
+    Limits,
+    Mission,
+    Observation,
+    Status,
+    Tier,
+    Urgency,
+    Usage,
+    Verdict,
+)
+from ralph_mission.mission.model.proposal import Decision, Plan, Proposal
 from ralph_mission.safety.patch import Patch
 from ralph_mission.values import dataclass
 
@@ -168,3 +185,207 @@ class CycleSummary:
     late: int | None = None  # seconds that this cycle started after it was due; None when it did not start
     posts: tuple[PostLine, ...] = ()  # what was said in public, network by network
     refusal: str = ""  # why everything that was tried was refused, where only a person can change that
+
+
+@dataclass(frozen=True, slots=True)
+class ShownPosts:
+    """What an issue shows now: `posts` as they would be said; `wrong` says in words why they cannot be, if so."""
+
+    posts: tuple[Post, ...] = ()
+    wrong: tuple[str, ...] = ()
+
+
+NOTHING_SHOWN = ShownPosts()
+
+
+@dataclass(frozen=True, slots=True)
+class PersonVerdict:
+    """What people said last. `state`: none, approved, changes, rejected, or refused with `rules`."""
+
+    state: str = "none"
+    actor: Actor | None = None
+    words: str = ""
+    rules: tuple[str, ...] = ()
+
+
+NO_VERDICT = PersonVerdict()
+
+
+class MissionEvent(StrEnum):
+    """What can happen to a mission."""
+
+    APPROVED = "approved"  # a person said yes to what was proposed or shown
+    STARTED = "started"  # hands have begun
+    OFFERED = "offered"  # what they made needs a yes before it is pushed
+    PULL_OPENED = "pull opened"
+    CHANGES_REQUESTED = "changes requested"
+    REVISED = "revised"  # the review was answered with a push
+    MERGEABLE = "approved at its head"  # no transition of its own: merging follows
+    BEHIND = "behind its base"  # nor has this: the base is merged in, and the review asked for again
+    MERGED = "merged"
+    DONE = "done by a person"
+    PUBLISHED = "published"  # every network answered
+    REFUSED = "refused"  # a person said no
+    STUCK = "stuck"
+    UNANSWERED = "unanswered"
+    GONE = "gone"  # somebody deleted the issue: nobody's verdict, but nothing is left to work on
+    REVIVED = "revived"
+
+
+@dataclass(frozen=True, slots=True)
+class MissionFacts:
+    """What the forge says of one mission now, and which ids may decide."""
+
+    issue: Issue | None  # None: it was deleted
+    pull: Pull | None
+    authorised: frozenset[int]
+    foreign: str = ""  # why what memory names is not this mission's; then nothing is written there
+    announced: frozenset[str] = frozenset()  # digests of what our own issue says will be sent
+    offered: frozenset[str] = frozenset()  # and of what it says would be sent after a yes
+    offered_at: datetime | None = None  # when a change was shown in a remark of ours: a yes to it is newer
+    coder: bool = False  # whether an agent carries out what no fixer can
+    us: int = 0  # our own account
+    ours: bool = True  # whether its issue, if not its pull, is this mission's
+    altered: Actor | None = None  # who changed its issue's text, since it was asked for, without a say
+    asked_at: datetime | None = None  # when it was; None where whoever may edit may decide too
+    reworded: frozenset[int] = frozenset()  # reviews that somebody else than their author may have changed
+    shown: ShownPosts = NOTHING_SHOWN  # the texts that its issue shows, of a mission that publishes
+    edited_at: datetime | None = None  # when somebody without a say last changed the text that a yes is asked to
+    left: Pull | None = None  # its pull, where its issue is this mission's no more
+    yes: tuple[ChatYes, ...] = ()  # what owners approved in a chat
+    guidance: tuple[ChatGuidance, ...] = ()  # what they said there to its next session
+    seen_at: datetime | None = None  # the newest that anybody did to its issue, by the forge's clock
+    heard_at: datetime | None = None  # the newest yes of a chat that memory holds, be it proven or not
+    unasked: bool = False  # whether our own issue says that we began it without asking, and no person brought it back
+
+
+@dataclass(frozen=True, slots=True)
+class Interpretation:
+    """The facts, read: what happened, who said what, which rules a refused yes ran into."""
+
+    event: MissionEvent | None = None
+    opinion: PersonVerdict = NO_VERDICT
+    words: str = ""
+
+
+QUIET = Interpretation()
+
+
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """A person's verdict on a mission: what learning and `rejected-before` rest on."""
+
+    mission: int
+    kind: str
+    members: tuple[str, ...]
+    verdict: str  # accepted | rejected
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MissionStep:
+    """`mission` as it stands if nothing is sent; `proposal` what would be sent; `lesson` what a person taught."""
+
+    mission: Mission
+    proposal: Proposal | None = None
+    lesson: Lesson | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StepContext:
+    """What steps need besides the mission and its facts."""
+
+    cycle: int
+    now: datetime
+    owners: tuple[str, ...]
+    merge_method: str
+    records: Mapping[str, Record]
+    default: Branch
+    limits: Limits = Limits()
+    recent: Mapping[str, int] = field(default_factory=dict)  # lines of automatic pulls on each path lately
+    made: Mapping[int, AgentResult] = field(default_factory=dict)  # by mission: what an agent came to in this cycle
+
+
+@dataclass(frozen=True, slots=True)
+class CycleSettings:
+    """What the owners decided: ceilings (already within the built-in ones), rhythm, who may decide."""
+
+    limits: Limits = Limits()
+    rhythm: Rhythm = Rhythm()
+    owners: tuple[str, ...] = ()
+    merge_method: str = "squash"
+    memory_branch: str = "ralph-memory"
+    name: str = "this repository"
+    quiet_hours: tuple[time, time] | None = None  # in UTC
+    announce: tuple[str, ...] = ()  # kinds of missions that are announced once they are merged
+    post_pause: timedelta = timedelta(0)  # between two posts on one network
+
+
+@dataclass(frozen=True, slots=True)
+class ForgeSnapshot:
+    """What the forge said at the start of the cycle."""
+
+    bot: int
+    default: Branch
+    branches: tuple[str, ...]
+    issues: tuple[Issue, ...]
+    pulls: tuple[Pull, ...]
+    facts: tuple[tuple[int, MissionFacts], ...]  # by mission id
+    adopted: tuple[Mission, ...] = ()  # missions that people made by setting the label
+    unwanted: tuple[str, ...] = ()  # kinds whose monitoring issue a person has just closed
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """Everything that decisions rest on, but for the secrets that texts are searched for."""
+
+    cycle: int
+    cycle_id: str
+    now: datetime
+    charter: CycleSettings
+    memory: Memory
+    state: OpenState
+    world: ForgeSnapshot
+    records: dict[str, Record] = field(default_factory=dict)
+    sightings: tuple[Observation, ...] = ()
+    plan: Plan = Plan(())
+    refused: tuple[str, ...] = ()  # changes that the repository's own checks refused, and why
+    made: tuple[AgentResult, ...] = ()  # what agents came to
+    wordings: tuple[Wording, ...] = ()  # what findings would say in public
+    judged_at: datetime | None = None  # when it is decided, which may be long after `now`: agents take their time
+    findings: tuple[Finding, ...] = ()  # those seen now and those that wait: follows from the rest, see `with_findings`
+    fresh: tuple[Finding, ...] = ()  # those of them that nothing was done about yet
+
+    @property
+    def missions(self) -> tuple[Mission, ...]:
+        """All missions that are not ended, those that people just made included."""
+        return (*self.state.missions, *self.world.adopted)
+
+    @property
+    def usage(self) -> Usage:
+        """What models cost in this cycle: of the thinker and of agents."""
+        spent = [self.plan.usage, *(made.usage for made in self.made)]
+        return Usage(
+            sum(one.model_calls for one in spent),
+            sum(one.input_tokens for one in spent),
+            sum(one.output_tokens for one in spent),
+            round(sum(max(0.0, one.cost_usd) for one in spent), 6),
+        )
+
+    @property
+    def slots_taken(self) -> int:
+        """How many missions are active."""
+        return sum(mission.status.active for mission in self.missions)
+
+    @property
+    def free_slot(self) -> bool:
+        """Whether a new mission could start at all."""
+        return self.slots_taken < self.charter.limits.active_missions
+
+
+@dataclass(frozen=True, slots=True)
+class CycleDecisions:
+    """What follows from a situation."""
+
+    steps: tuple[MissionStep, ...]
+    decisions: tuple[Decision, ...]

@@ -6,7 +6,7 @@ Learnings and Do Not Repeat survives byte for byte.
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from ralph_mission.mission.model.mission import Status, Urgency
 from ralph_mission.values import dataclass
@@ -108,3 +108,21 @@ class Memory:
     learnings: str = ""
     measured: tuple[str, ...] = ()
     do_not_repeat: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Rhythm:
+    """The pause after each urgency."""
+
+    low: timedelta = timedelta(hours=6)
+    medium: timedelta = timedelta(hours=1)
+    high: timedelta = timedelta(minutes=15)
+
+    def pause(self, urgency: Urgency) -> timedelta:
+        """How long to sleep after a cycle of this urgency."""
+        return {Urgency.LOW: self.low, Urgency.MEDIUM: self.medium, Urgency.HIGH: self.high}[urgency]
+
+    @property
+    def longest(self) -> timedelta:
+        """No due time can be further away than this."""
+        return max(self.low, self.medium, self.high)

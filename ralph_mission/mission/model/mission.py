@@ -1,7 +1,5 @@
 """The nouns of a mission cycle. Frozen values; no behaviour beyond looking at themselves.
 
-This is where all of them are imported from; those of the forge are written down in `threads.py`.
-
 Times are timezone-aware and in UTC. Ages are in days, durations in seconds, money in USD.
 """
 
@@ -11,49 +9,9 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Literal
 
-from ralph_mission.mission.model.forge import (
-    Actor,
-    BodyEdit,
-    Branch,
-    Issue,
-    LabelEvent,
-    Measured,
-    Pull,
-    Pulse,
-    Review,
-    ThreadComment,
-    Touch,
-)
+from ralph_mission.mission.model.forge import Branch, Measured
 from ralph_mission.safety.patch import Patch
 from ralph_mission.values import dataclass
-
-__all__ = [
-    "Acceptance",
-    "Action",
-    "Actor",
-    "BodyEdit",
-    "Branch",
-    "FailureReason",
-    "Finding",
-    "Issue",
-    "LabelEvent",
-    "Limits",
-    "Mission",
-    "Observation",
-    "Pull",
-    "Pulse",
-    "Repository",
-    "Review",
-    "Severity",
-    "Signal",
-    "Status",
-    "ThreadComment",
-    "Tier",
-    "Touch",
-    "Urgency",
-    "Usage",
-    "Verdict",
-]
 
 
 class Status(StrEnum):

@@ -1,9 +1,7 @@
-"""What each kind of finding is worth and what may be done about it: one row per kind.
+"""From a finding to a judged proposal: the kinds of findings, their ranking, what is judged and on what.
 
-The table is the classification of seed 003's risk tiers. A kind that is not in it is
-`UNKNOWN`: high tier, so a person is asked. Whoever adds a kind adds one row here.
-
-What is judged, and all that a judgement may rest on. Nouns only; `rules` and `policy` are the verbs.
+`KINDS` has one row for each kind: what it is worth and what may be done about it, the classification of seed 003's
+risk tiers. A kind that is not in it is `UNKNOWN`: high tier, so a person is asked. Whoever adds a kind adds one row.
 """
 
 from __future__ import annotations
@@ -13,11 +11,11 @@ from dataclasses import field
 from datetime import datetime, time, timedelta
 from enum import StrEnum
 
-from ralph_mission.mission.findings.exclusions import Ban
 from ralph_mission.mission.model.effects import Effect, Publish
-from ralph_mission.mission.model.forge import Issue, Pull
+from ralph_mission.mission.model.forge import Branch, Issue, Pull
 from ralph_mission.mission.model.ledger import MonitorRecord, Record
-from ralph_mission.mission.model.mission import Action, Finding, Limits, Mission, Tier, Verdict
+from ralph_mission.mission.model.memory import Memory
+from ralph_mission.mission.model.mission import Acceptance, Action, Finding, Limits, Mission, Tier, Usage, Verdict
 from ralph_mission.safety.patch import Patch
 from ralph_mission.values import dataclass
 
@@ -243,3 +241,81 @@ class Decision:
     proposal: Proposal
     verdict: Verdict
     rules: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PathBan:
+    """Paths that match a gitignore pattern, below the repository's root."""
+
+    glob: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceBan:
+    """One issue or pull."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class KindBan:
+    """Every finding of one kind."""
+
+    kind: str
+
+
+Ban = PathBan | ReferenceBan | KindBan
+
+
+@dataclass(frozen=True, slots=True)
+class RankedFinding:
+    """One finding (or a coherent group) worth doing something about, best first in a plan."""
+
+    members: tuple[str, ...]  # fingerprints, all of them known findings
+    kind: str
+    score: float
+    why: str
+    ask: bool = False  # a person is to be asked, even where rules would act at once
+    sections: tuple[tuple[str, str], ...] = ()  # heading and text, for its analysis
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A thinker's reply; validated, never trusted."""
+
+    thoughts: tuple[RankedFinding, ...]
+    usage: Usage = Usage()
+    remark: str = ""  # e.g. why the rules thinker answered instead
+    cursor: str = ""  # what the thinker is to be given back in the next cycle
+
+
+@dataclass(frozen=True, slots=True)
+class Brief:
+    """All a thinker may know."""
+
+    findings: tuple[Finding, ...]
+    missions: tuple[Mission, ...]
+    acceptance: Mapping[str, Acceptance]
+    limits: Limits
+    memory: Memory
+    now: datetime
+    resonance: Mapping[str, float] = field(default_factory=dict)  # by finding kind: how its posts do, 0.75 to 1.25
+
+
+@dataclass(frozen=True, slots=True)
+class PatchVerification:
+    """What the repository's own checks said of a patch; `detail` is for people when not ok."""
+
+    ok: bool
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ObservationContext:
+    """What an observer is told: the commit to look at, when it looked last, and how far it got."""
+
+    head: Branch
+    now: datetime
+    last_cycle_at: datetime | None
+    cursor: str
+    scratch: str  # an existing folder of the run, removed afterwards

@@ -14,9 +14,9 @@ from typing import Any, Protocol
 
 from ralph_mission.errors import UserError
 from ralph_mission.mission.commit import settle_open
-from ralph_mission.mission.decide import Situation, decide, with_findings
+from ralph_mission.mission.decide import decide, with_findings
 from ralph_mission.mission.execute import AppliedEffect
-from ralph_mission.mission.model.cycle import CycleReport
+from ralph_mission.mission.model.cycle import CycleReport, Situation
 from ralph_mission.mission.model.effects import OpenIssue, Publish, Receipt, skip_effect
 from ralph_mission.mission.model.ledger import (
     EffectRecord,

@@ -24,8 +24,7 @@ from ralph_mission.mission.model.effects import EditComment, Effect, OpenIssue, 
 from ralph_mission.mission.model.forge import Post, Wording
 from ralph_mission.mission.model.ledger import MonitorRecord, Record, key_of, monitor_key
 from ralph_mission.mission.model.mission import Action, Finding, Mission, Status
-from ralph_mission.mission.model.proposal import BUMPS, CONTENT, RESEARCH, Proposal, Route, lookup
-from ralph_mission.mission.ports import RankedFinding
+from ralph_mission.mission.model.proposal import BUMPS, CONTENT, RESEARCH, Proposal, RankedFinding, Route, lookup
 from ralph_mission.mission.proposals import wording
 from ralph_mission.mission.proposals.draft_parts import (
     DraftContext,

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 
 from ralph_mission.errors import UserError
+from ralph_mission.mission.model.cycle import ShownPosts
 from ralph_mission.mission.model.effects import Receipt
 from ralph_mission.mission.model.forge import Chart, Post
 from ralph_mission.mission.model.ledger import key_of
@@ -46,15 +47,6 @@ class PostDraft:
     parts: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ShownPosts:
-    """What an issue shows now: `posts` as they would be said; `wrong` says in words why they cannot be, if so."""
-
-    posts: tuple[Post, ...] = ()
-    wrong: tuple[str, ...] = ()
-
-
-NOTHING_SHOWN = ShownPosts()
 FOREIGN = ShownPosts(wrong=("somebody else wrote the issue",))
 
 

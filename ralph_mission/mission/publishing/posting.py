@@ -16,8 +16,7 @@ from ralph_mission.mission.model.effects import Effect, Publish, Receipt
 from ralph_mission.mission.model.forge import Measured, Post, Posted, Wording
 from ralph_mission.mission.model.ledger import KEPT_POSTS, SETTLED, EffectRecord, Record, key_of, settle
 from ralph_mission.mission.model.mission import Action, FailureReason, Finding
-from ralph_mission.mission.model.proposal import Proposal
-from ralph_mission.mission.ports import RankedFinding
+from ralph_mission.mission.model.proposal import Proposal, RankedFinding
 
 TRIES = 3
 SENT_AGAIN = (FailureReason.NOT_ATTEMPTED, FailureReason.LATER)

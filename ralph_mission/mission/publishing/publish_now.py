@@ -15,11 +15,11 @@ from ralph_mission.mission.commit import Journal
 from ralph_mission.mission.execute import AppliedEffect, ExecutedDecision, is_stopped
 from ralph_mission.mission.lifecycle import ownership
 from ralph_mission.mission.lifecycle.facts import facts_about
-from ralph_mission.mission.lifecycle.step_parts import MissionStep, StepContext
 from ralph_mission.mission.lifecycle.steps import next_step
-from ralph_mission.mission.lifecycle.table import PUBLISHED, MissionFacts, interpret_facts
+from ralph_mission.mission.lifecycle.table import PUBLISHED, interpret_facts
 from ralph_mission.mission.memory import learning
 from ralph_mission.mission.memory.render import trim_memory
+from ralph_mission.mission.model.cycle import MissionFacts, MissionStep, StepContext
 from ralph_mission.mission.model.effects import Publish, Receipt
 from ralph_mission.mission.model.forge import Posted
 from ralph_mission.mission.model.ledger import SETTLED, MemoryBatch, OpenState, Record

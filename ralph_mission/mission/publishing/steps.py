@@ -12,8 +12,6 @@ from dataclasses import replace
 from ralph_mission.mission.lifecycle import approval
 from ralph_mission.mission.lifecycle.step_parts import (
     TICK,
-    MissionStep,
-    StepContext,
     add_to_story,
     close_issue,
     count_wait,
@@ -22,7 +20,8 @@ from ralph_mission.mission.lifecycle.step_parts import (
     propose_step,
     story_comment,
 )
-from ralph_mission.mission.lifecycle.table import PUBLISHED, Interpretation, MissionEvent, MissionFacts, advance
+from ralph_mission.mission.lifecycle.table import PUBLISHED, advance
+from ralph_mission.mission.model.cycle import Interpretation, MissionEvent, MissionFacts, MissionStep, StepContext
 from ralph_mission.mission.model.effects import Comment, Label, Publish
 from ralph_mission.mission.model.forge import Chart, Post
 from ralph_mission.mission.model.ledger import SETTLED, EffectRecord, Record, key_of

@@ -13,7 +13,7 @@ from ralph_mission.adapters.fixers.verify import FixerObserver
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.mission.model.forge import Branch
 from ralph_mission.mission.model.mission import Observation
-from ralph_mission.mission.ports import ObservationContext
+from ralph_mission.mission.model.proposal import ObservationContext
 
 Look = Callable[..., Observation]
 

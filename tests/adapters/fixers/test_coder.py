@@ -17,7 +17,7 @@ from ralph_mission.adapters.git.git import Git
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.cycle import AgentJob
 from ralph_mission.mission.model.mission import Usage
-from ralph_mission.mission.ports import PatchVerification
+from ralph_mission.mission.model.proposal import PatchVerification
 from ralph_mission.safety.patch import Patch
 from tests.helpers import NOON, make_repo
 

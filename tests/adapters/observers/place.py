@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.mission.model.forge import Branch
-from ralph_mission.mission.ports import ObservationContext
+from ralph_mission.mission.model.proposal import ObservationContext
 from tests.helpers import NOON, git
 
 LATER = NOON + timedelta(days=10)

@@ -14,7 +14,7 @@ from ralph_mission.adapters.observers import OBSERVERS, Sources, look_once
 from ralph_mission.config.settings import Observers
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.mission import Observation
-from ralph_mission.mission.ports import ObservationContext
+from ralph_mission.mission.model.proposal import ObservationContext
 from tests.adapters.observers.place import Place
 
 

@@ -13,8 +13,7 @@ from ralph_mission.adapters.observers import social
 from ralph_mission.adapters.observers.social.settings import SocialSettings
 from ralph_mission.mission.model.forge import Branch, Measured, Posted
 from ralph_mission.mission.model.mission import Observation
-from ralph_mission.mission.model.proposal import Route, lookup
-from ralph_mission.mission.ports import ObservationContext
+from ralph_mission.mission.model.proposal import ObservationContext, Route, lookup
 from tests.fakes.networks.bot_api import TOKEN, BotApi, bot_api
 from tests.fakes.networks.discord import DiscordServer, Message
 from tests.fakes.networks.serving import Asked, Refused

@@ -15,7 +15,7 @@ from ralph_mission.adapters.sandbox.process import FinishedProcess, run_foreign
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.forge import Branch
 from ralph_mission.mission.model.mission import Observation
-from ralph_mission.mission.ports import ObservationContext
+from ralph_mission.mission.model.proposal import ObservationContext
 
 PATIENCE = 30.0
 GAZE = ObservationContext(

@@ -14,8 +14,7 @@ from ralph_mission.adapters.observers.together import together
 from ralph_mission.adapters.observers.web.state import WebCursor
 from ralph_mission.mission.model.forge import Branch
 from ralph_mission.mission.model.mission import Tier
-from ralph_mission.mission.model.proposal import Route, lookup
-from ralph_mission.mission.ports import ObservationContext
+from ralph_mission.mission.model.proposal import ObservationContext, Route, lookup
 from tests.adapters.observers.web_world import World, looking, page, rss, titles
 from tests.adapters.web_server import reply
 

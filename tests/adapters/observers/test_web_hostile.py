@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from ralph_mission.adapters.observers import look_once, web
 from ralph_mission.mission.model.forge import Branch
 from ralph_mission.mission.model.mission import Observation
-from ralph_mission.mission.ports import ObservationContext
+from ralph_mission.mission.model.proposal import ObservationContext
 from tests.adapters.http.test_client import HOSTILE, bomb
 from tests.adapters.web_server import Server, reply, saying, serving, site
 from tests.helpers import NOON

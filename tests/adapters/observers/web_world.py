@@ -12,7 +12,7 @@ from typing import Any
 from ralph_mission.adapters.observers import look_once, web
 from ralph_mission.mission.model.forge import Branch
 from ralph_mission.mission.model.mission import Observation
-from ralph_mission.mission.ports import ObservationContext
+from ralph_mission.mission.model.proposal import ObservationContext
 from tests.adapters.web_server import Server, reply, serving, site
 from tests.helpers import NOON
 

@@ -11,7 +11,8 @@ from ralph_mission.adapters.thinkers.rules import RulesThinker
 from ralph_mission.adapters.thinkers.settings import ThinkerSettings
 from ralph_mission.mission.model.memory import Header, Memory
 from ralph_mission.mission.model.mission import Acceptance, Finding, Limits, Severity
-from ralph_mission.mission.ports import THINKER, Brief, Plan
+from ralph_mission.mission.model.proposal import Brief, Plan
+from ralph_mission.mission.ports import THINKER
 from tests.mission.build import NOW, finding
 
 NONCE = "0011223344556677"

@@ -11,11 +11,11 @@ import pytest
 
 from ralph_mission.adapters.wakers.ways import Calls, objection, record_wake
 from ralph_mission.mission.memory import schedule
-from ralph_mission.mission.model.memory import Header
+from ralph_mission.mission.model.memory import Header, Rhythm
 from ralph_mission.mission.model.mission import Urgency
 from tests.helpers import NOON
 
-RHYTHM = schedule.Rhythm(*[timedelta(minutes=15)] * 3)
+RHYTHM = Rhythm(*[timedelta(minutes=15)] * 3)
 
 
 @dataclass

@@ -13,8 +13,8 @@ from ralph_mission.mission.chat.orders import ChatProposal, CommandContext, appl
 from ralph_mission.mission.coder import tasks
 from ralph_mission.mission.lifecycle import approval, steps
 from ralph_mission.mission.lifecycle.approval import content_hash, on_issue
-from ralph_mission.mission.lifecycle.step_parts import StepContext
-from ralph_mission.mission.lifecycle.table import MissionEvent, MissionFacts, interpret_facts
+from ralph_mission.mission.lifecycle.table import interpret_facts
+from ralph_mission.mission.model.cycle import MissionEvent, MissionFacts, PersonVerdict, StepContext
 from ralph_mission.mission.model.forge import Branch, ChatCommand
 from ralph_mission.mission.model.ledger import ChatGuidance, ChatYes, OpenState
 from ralph_mission.mission.model.mission import Status
@@ -38,7 +38,7 @@ def yes(**changes: Any) -> ChatYes:
     return replace(ChatYes(ISSUE.number, HASH, CHAT, NOW), **changes)
 
 
-def opinion(**changes: Any) -> approval.PersonVerdict:
+def opinion(**changes: Any) -> PersonVerdict:
     facts = {"issue": ISSUE, "mission": MISSION, "offered_at": None, "yes": yes(), **changes}
     return on_issue(facts["issue"], facts["mission"], frozenset({MARA.id}), facts["offered_at"], (facts["yes"],))
 

@@ -7,18 +7,10 @@ from __future__ import annotations
 
 import pytest
 
-from ralph_mission.mission.findings.exclusions import (
-    Ban,
-    KindBan,
-    PathBan,
-    ReferenceBan,
-    closed_issues,
-    is_forbidden,
-    parse_bans,
-)
+from ralph_mission.mission.findings.exclusions import closed_issues, is_forbidden, parse_bans
 from ralph_mission.mission.issues.tasks import why_not_yet
 from ralph_mission.mission.model.mission import Verdict
-from ralph_mission.mission.model.proposal import KINDS
+from ralph_mission.mission.model.proposal import KINDS, Ban, KindBan, PathBan, ReferenceBan
 from ralph_mission.mission.policy.judge import judge
 from tests.mission.build import MARA, ask, bench, fix, issue, pull
 

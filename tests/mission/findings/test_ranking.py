@@ -25,8 +25,7 @@ from ralph_mission.mission.model.effects import OpenIssue
 from ralph_mission.mission.model.forge import Post, Posted, Wording
 from ralph_mission.mission.model.ledger import EffectRecord
 from ralph_mission.mission.model.mission import Acceptance, Action, Severity, Tier
-from ralph_mission.mission.model.proposal import KINDS, Route
-from ralph_mission.mission.ports import Brief, RankedFinding
+from ralph_mission.mission.model.proposal import KINDS, Brief, RankedFinding, Route
 from ralph_mission.mission.proposals.draft import draft_all
 from tests.mission.build import NOW, finding, signal
 from tests.mission.proposals.test_draft import desk, fixable

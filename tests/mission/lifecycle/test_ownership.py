@@ -20,8 +20,8 @@ from ralph_mission.mission.lifecycle.ownership import (
     facts_of,
     why_foreign,
 )
-from ralph_mission.mission.lifecycle.step_parts import StepContext
 from ralph_mission.mission.lifecycle.steps import next_step
+from ralph_mission.mission.model.cycle import StepContext
 from ralph_mission.mission.model.effects import OpenPull, PushBranch, marker
 from ralph_mission.mission.model.forge import Branch, Post
 from ralph_mission.mission.model.ledger import EffectRecord, OpenState, WorkRecord, key_of, monitor_key, work_key

@@ -8,10 +8,9 @@ from datetime import timedelta
 import pytest
 
 from ralph_mission.mission.lifecycle import ownership
-from ralph_mission.mission.lifecycle.approval import PersonVerdict, content_hash
-from ralph_mission.mission.lifecycle.step_parts import StepContext
+from ralph_mission.mission.lifecycle.approval import content_hash
 from ralph_mission.mission.lifecycle.steps import CLAIM_IT, next_step
-from ralph_mission.mission.lifecycle.table import Interpretation, MissionEvent, MissionFacts
+from ralph_mission.mission.model.cycle import Interpretation, MissionEvent, MissionFacts, PersonVerdict, StepContext
 from ralph_mission.mission.model.effects import (
     CloseIssue,
     ClosePull,

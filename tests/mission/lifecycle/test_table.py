@@ -11,16 +11,8 @@ from hypothesis import strategies as st
 
 from ralph_mission.mission.lifecycle import approval, steps, table
 from ralph_mission.mission.lifecycle.approval import content_hash
-from ralph_mission.mission.lifecycle.step_parts import StepContext
-from ralph_mission.mission.lifecycle.table import (
-    TRANSITIONS,
-    Interpretation,
-    MissionEvent,
-    MissionFacts,
-    advance,
-    allows,
-    interpret_facts,
-)
+from ralph_mission.mission.lifecycle.table import TRANSITIONS, advance, allows, interpret_facts
+from ralph_mission.mission.model.cycle import Interpretation, MissionEvent, MissionFacts, StepContext
 from ralph_mission.mission.model.forge import Actor, Branch
 from ralph_mission.mission.model.ledger import ChatYes
 from ralph_mission.mission.model.mission import Action, FailureReason, Status
@@ -369,9 +361,9 @@ def test_a_label_that_says_published_counts_from_us_alone():
 
     def event(who):
         there = issue(events=(labelled(table.PUBLISHED, who),), labels=frozenset({table.PUBLISHED}))
-        return table.interpret_facts(waits, table.MissionFacts(there, None, frozenset({MARA.id}), us=BOT.id), NOW).event
+        return table.interpret_facts(waits, MissionFacts(there, None, frozenset({MARA.id}), us=BOT.id), NOW).event
 
-    assert event(BOT) is table.MissionEvent.PUBLISHED
+    assert event(BOT) is MissionEvent.PUBLISHED
     assert event(MARA) is None
 
 
@@ -382,10 +374,10 @@ def test_a_yes_that_no_network_took_does_not_bring_a_text_back():
     waits = build.mission(action=Action.PUBLISH, status=Status.ESCALATED, pull=0, changed_at=build.NOW)
     yes = {"events": (labelled(approval.APPROVED, at=LATER),), "labels": frozenset({approval.APPROVED})}
     there = build.issue(**yes)
-    facts = table.MissionFacts(there, None, frozenset({build.MARA.id}))
+    facts = MissionFacts(there, None, frozenset({build.MARA.id}))
     waits = approval.about(waits, there.title, there.body)
     assert table.interpret_facts(waits, facts, build.NOW).event is None
     assert (
         table.interpret_facts(replace(waits, action=Action.OPEN_PROPOSAL), facts, build.NOW).event
-        is table.MissionEvent.REVIVED
+        is MissionEvent.REVIVED
     )

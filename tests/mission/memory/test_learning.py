@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from ralph_mission.adapters.storage.memory.codec import dump_document
 from ralph_mission.mission.findings.ranking import rank
-from ralph_mission.mission.lifecycle.step_parts import Lesson
 from ralph_mission.mission.memory import learning
 from ralph_mission.mission.memory.learning import acceptance, posts, recount_learnings
+from ralph_mission.mission.model.cycle import Lesson
 from ralph_mission.mission.model.forge import Posted
 from ralph_mission.mission.model.ledger import FindingRecord
 from tests.mission.build import NOW, finding

@@ -5,8 +5,8 @@ from datetime import timedelta
 import pytest
 
 from ralph_mission.mission.memory import schedule
-from ralph_mission.mission.memory.schedule import SLACK, Rhythm, assess, drift, format_pause, is_due, plan_next
-from ralph_mission.mission.model.memory import Header
+from ralph_mission.mission.memory.schedule import SLACK, assess, drift, format_pause, is_due, plan_next
+from ralph_mission.mission.model.memory import Header, Rhythm
 from ralph_mission.mission.model.mission import Severity, Urgency
 from tests.mission.build import NOW, finding
 
@@ -102,4 +102,4 @@ def test_a_bug_is_urgent_whatever_its_tool_calls_it():
 
 def test_a_new_due_time_makes_older_wakes_void():
     header = Header("lineage", 1)
-    assert schedule.plan_next(header, header.urgency, schedule.Rhythm(), NOW).generation == header.generation + 1
+    assert schedule.plan_next(header, header.urgency, Rhythm(), NOW).generation == header.generation + 1

@@ -12,9 +12,8 @@ from ralph_mission.mission.findings.identity import identify
 from ralph_mission.mission.model.effects import MARKER, Comment, EditComment, OpenIssue, OpenPull, PushBranch
 from ralph_mission.mission.model.forge import Branch
 from ralph_mission.mission.model.mission import Action, Limits, Tier, Verdict
-from ralph_mission.mission.model.proposal import KINDS, BudgetUsed, Route
+from ralph_mission.mission.model.proposal import KINDS, BudgetUsed, RankedFinding, Route
 from ralph_mission.mission.policy.judge import judge, judge_all
-from ralph_mission.mission.ports import RankedFinding
 from ralph_mission.mission.proposals.draft import draft_all
 from ralph_mission.mission.proposals.draft_parts import DraftContext
 from ralph_mission.safety.patch import REGULAR, FileChange, Patch, measure

@@ -12,7 +12,7 @@ from ralph_mission.mission.model.effects import Publish, Receipt
 from ralph_mission.mission.model.forge import Measured, Post, Posted, Wording
 from ralph_mission.mission.model.ledger import KEPT_POSTS, EffectRecord, FinishedMission
 from ralph_mission.mission.model.mission import Action, Status
-from ralph_mission.mission.ports import RankedFinding
+from ralph_mission.mission.model.proposal import RankedFinding
 from ralph_mission.mission.proposals.draft import draft_all
 from ralph_mission.mission.publishing import posting
 from tests.mission.build import NOW, finding, make_failure, mission

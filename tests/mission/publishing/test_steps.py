@@ -8,15 +8,14 @@ from typing import Any
 import pytest
 
 from ralph_mission.mission.lifecycle import approval
-from ralph_mission.mission.lifecycle.step_parts import MissionStep, StepContext
 from ralph_mission.mission.lifecycle.steps import next_step as step
-from ralph_mission.mission.lifecycle.table import MissionFacts, interpret_facts
+from ralph_mission.mission.lifecycle.table import interpret_facts
+from ralph_mission.mission.model.cycle import NO_VERDICT, MissionFacts, MissionStep, ShownPosts, StepContext
 from ralph_mission.mission.model.effects import Publish
 from ralph_mission.mission.model.forge import Branch, Chart, Issue, Post
 from ralph_mission.mission.model.ledger import EffectRecord, Record
 from ralph_mission.mission.model.mission import Action, Mission, Status
 from ralph_mission.mission.publishing import content, posting
-from ralph_mission.mission.publishing.content import ShownPosts
 from tests.mission.build import BASE, BOT, DAY, MARA, NOW, OUTSIDER, issue, labelled, make_failure, mission, remark
 
 CHART = Chart("APR", "%", ((NOW, 1.0), (NOW + DAY, 2.0)), "From 1 % to 2 %")
@@ -103,7 +102,7 @@ def test_a_bots_or_a_strangers_label_is_no_yes(by: Any) -> None:
 def test_that_label_says_yes_to_nothing_else() -> None:
     found = approved(POST)
     other = publishing(found, action=Action.OPEN_PROPOSAL, kind="feature")
-    assert approval.on_issue(found, other, frozenset({MARA.id})) == approval.NO_VERDICT
+    assert approval.on_issue(found, other, frozenset({MARA.id})) == NO_VERDICT
     assert approval.on_issue(found, publishing(found), frozenset({MARA.id})).state == "approved"
 
 

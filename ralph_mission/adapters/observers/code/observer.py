@@ -22,7 +22,8 @@ from ralph_mission.adapters.observers.essence import split_lines, surroundings
 from ralph_mission.adapters.observers.settings import ObserverSection, PathPattern, Slug
 from ralph_mission.adapters.observers.text import block, count_noun, one_line
 from ralph_mission.mission.model.mission import Observation, Severity, Signal
-from ralph_mission.mission.ports import ObservationContext, Observer
+from ralph_mission.mission.model.proposal import ObservationContext
+from ralph_mission.mission.ports import Observer
 from ralph_mission.values import dataclass
 
 NAME = "code"

@@ -31,7 +31,8 @@ from ralph_mission.adapters.workspace.workshop import clone
 from ralph_mission.errors import UserError
 from ralph_mission.mission.findings.identity import normalise_line
 from ralph_mission.mission.model.mission import Observation, Severity, Signal
-from ralph_mission.mission.ports import ObservationContext, Observer
+from ralph_mission.mission.model.proposal import ObservationContext
+from ralph_mission.mission.ports import Observer
 from ralph_mission.safety.secrets import find_secrets, redact
 from ralph_mission.values import dataclass
 

@@ -20,7 +20,7 @@ from ralph_mission.adapters.observers.database.watches import SORTS, judge, plan
 from ralph_mission.adapters.observers.text import count_noun, one_line
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.mission import Observation
-from ralph_mission.mission.ports import ObservationContext
+from ralph_mission.mission.model.proposal import ObservationContext
 from ralph_mission.values import dataclass
 
 NAME = "database"

@@ -40,7 +40,7 @@ from ralph_mission.adapters.sandbox.process import STOPPED
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.forge import Pull
 from ralph_mission.mission.model.mission import Observation, Signal
-from ralph_mission.mission.ports import ObservationContext
+from ralph_mission.mission.model.proposal import ObservationContext
 from ralph_mission.values import dataclass
 
 if TYPE_CHECKING:

@@ -23,7 +23,8 @@ from ralph_mission.adapters.observers.text import block, one_line
 from ralph_mission.errors import Missing
 from ralph_mission.mission.model.forge import Actor, Issue, Pull
 from ralph_mission.mission.model.mission import Observation, Severity, Signal
-from ralph_mission.mission.ports import Forge, ObservationContext, Observer
+from ralph_mission.mission.model.proposal import ObservationContext
+from ralph_mission.mission.ports import Forge, Observer
 from ralph_mission.values import dataclass
 
 NAME = "forge"

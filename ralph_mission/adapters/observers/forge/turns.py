@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 from ralph_mission.adapters.observers.text import block, count_noun, one_line
 from ralph_mission.mission.model.forge import Actor, Issue, Pull, Pulse
 from ralph_mission.mission.model.mission import Severity, Signal
-from ralph_mission.mission.ports import ObservationContext
+from ralph_mission.mission.model.proposal import ObservationContext
 from ralph_mission.values import dataclass
 
 ROUND = 500  # things remembered as read; beyond it, the lowest numbers get another turn early

@@ -12,7 +12,7 @@ from ralph_mission.adapters.observers.social.networks import LARGEST, NetworkNew
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.forge import Posted
 from ralph_mission.mission.model.mission import Observation
-from ralph_mission.mission.ports import ObservationContext
+from ralph_mission.mission.model.proposal import ObservationContext
 from ralph_mission.values import dataclass
 
 OBSERVER = "social"

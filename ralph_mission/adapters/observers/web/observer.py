@@ -25,7 +25,7 @@ from ralph_mission.adapters.observers.web.state import Conditions, Errands, Sear
 from ralph_mission.adapters.sandbox.process import run_foreign
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.mission import Observation, Signal
-from ralph_mission.mission.ports import ObservationContext
+from ralph_mission.mission.model.proposal import ObservationContext
 from ralph_mission.values import dataclass
 
 MOST = 20  # items told of one look

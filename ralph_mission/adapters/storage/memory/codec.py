@@ -106,10 +106,9 @@ def _unpack(packed: dict[str, Any]) -> object:
 
 @cache
 def _classes() -> dict[str, type]:
-    from ralph_mission.mission import decide, ports
-    from ralph_mission.mission.model import effects, ledger, memory, mission, proposal
+    from ralph_mission.mission.model import cycle, effects, forge, ledger, memory, mission, proposal
 
-    modules = (decide, effects, ledger, memory, mission, ports, proposal)
+    modules = (cycle, effects, forge, ledger, memory, mission, proposal)
     return {
         name: thing
         for module in modules

@@ -13,7 +13,7 @@ from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.observers.database import build
 from ralph_mission.adapters.observers.database.settings import DatabaseSettings
 from ralph_mission.mission.model.forge import Branch
-from ralph_mission.mission.ports import ObservationContext
+from ralph_mission.mission.model.proposal import ObservationContext
 from tests.adapters.database import world
 from tests.helpers import git, make_repo
 

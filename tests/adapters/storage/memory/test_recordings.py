@@ -11,14 +11,12 @@ import pytest
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.storage.memory.recordings import KEEP, Recordings
 from ralph_mission.errors import UserError
-from ralph_mission.mission.decide import CycleSettings, ForgeSnapshot, Situation
-from ralph_mission.mission.lifecycle.table import MissionFacts
+from ralph_mission.mission.model.cycle import CycleSettings, ForgeSnapshot, MissionFacts, Situation
 from ralph_mission.mission.model.forge import Branch
 from ralph_mission.mission.model.ledger import OpenState
 from ralph_mission.mission.model.memory import Memory
 from ralph_mission.mission.model.mission import Observation, Verdict
-from ralph_mission.mission.model.proposal import Decision
-from ralph_mission.mission.ports import Plan, RankedFinding
+from ralph_mission.mission.model.proposal import Decision, Plan, RankedFinding
 from tests.adapters.storage.memory.making import finding
 from tests.helpers import git
 from tests.mission.build import NOW, fix, issue, pull, signal
