@@ -12,6 +12,7 @@ from ralph_mission.adapters.observers import OBSERVERS
 from tests import packages_world as packages
 from tests import packages_world as world_doctor_dependencies
 from tests.adapters.database import world
+from tests.adapters.database.conftest import postgres as postgres
 from tests.adapters.web_server import reply, site
 from tests.adapters.web_server import serving as serving_doctor_sources
 from tests.adapters.web_server import serving as serving_doctor_web
