@@ -10,12 +10,10 @@ import pytest
 from examples.unpack import unpack
 from ralph_mission.adapters.observers import OBSERVERS
 from tests import packages_world as packages
-from tests import packages_world as world_doctor_dependencies
 from tests.adapters.database import world
 from tests.adapters.database.conftest import postgres as postgres
 from tests.adapters.web_server import reply, site
-from tests.adapters.web_server import serving as serving_doctor_sources
-from tests.adapters.web_server import serving as serving_doctor_web
+from tests.adapters.web_server import serving as serving_web
 from tests.fakes.networks.bot_api import GROUP, OWNER, TOKEN, BotApi, bot_api
 from tests.fakes.registry import Registry, serving
 from tests.fakes.registry import serving as registry_of
@@ -90,7 +88,7 @@ def lines_doctor_dependencies(tmp_path: Path, files: dict[str, str], registry: R
 
 
 def test_ready(tmp_path: Path) -> None:
-    with serving(world_doctor_dependencies.young()) as registry:
+    with serving(packages.young()) as registry:
         found = lines_doctor_dependencies(
             tmp_path, {"requirements.txt": "buoy==1.4.2\n", "ralph.yml": CONFIG}, registry
         )
@@ -100,10 +98,10 @@ def test_ready(tmp_path: Path) -> None:
 
 def test_a_package_manager_that_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ralph_mission.adapters.packages.managers.find_program", lambda manager: "")
-    with serving(world_doctor_dependencies.young()) as registry:
+    with serving(packages.young()) as registry:
         files = {
-            "package.json": world_doctor_dependencies.PACKAGE_JSON,
-            "yarn.lock": world_doctor_dependencies.yarn_lock(registry),
+            "package.json": packages.PACKAGE_JSON,
+            "yarn.lock": packages.yarn_lock(registry),
             "ralph.yml": CONFIG,
         }
         _, (status, found, mend) = lines_doctor_dependencies(tmp_path, files, registry)
@@ -112,7 +110,7 @@ def test_a_package_manager_that_is_missing_is_named(tmp_path: Path, monkeypatch:
 
 
 def test_not_configured_asks_nobody(tmp_path: Path) -> None:
-    with serving(world_doctor_dependencies.young()) as registry:
+    with serving(packages.young()) as registry:
         ((status, found, _),) = lines_doctor_dependencies(tmp_path, {"requirements.txt": "buoy==1.4.2\n"}, registry)
     assert (status, found, registry.journal) == ("note", "not configured", [])
 
@@ -126,7 +124,7 @@ def test_not_configured_asks_nobody(tmp_path: Path) -> None:
     ],
 )
 def test_broken_with_the_mend(tmp_path: Path, files: dict[str, str], broken: str, why: str) -> None:
-    with serving(world_doctor_dependencies.young()) as registry:
+    with serving(packages.young()) as registry:
         registry.broken |= {broken} - {""}
         ((status, found, mend),) = lines_doctor_dependencies(tmp_path, {**files, "ralph.yml": CONFIG}, registry)
     assert (status, found) == ("wrong", f"broken: {why}") and mend
@@ -254,7 +252,7 @@ def test_a_cycle_on_the_sample_is_whole_with_nothing_configured(tmp_path: Path) 
 def test_every_source_is_ready_or_broken_with_the_mend(tmp_path: Path, postgres: Server, state: str) -> None:
     chosen = READY if state == "ready" else BROKEN
     with (
-        serving_doctor_sources(site({"/feed": FEED})) as server,
+        serving_web(site({"/feed": FEED})) as server,
         registry_of(packages.young()) as registry,
         bot_api() as bot,
     ):
@@ -300,7 +298,7 @@ SETTINGS_DOCTOR_WEB = """observers:
 
 
 def test_each_source_is_told_with_its_mend(tmp_path: Path) -> None:
-    with serving_doctor_web(site({"/feed": FEED})) as server:
+    with serving_web(site({"/feed": FEED})) as server:
         repo = make_repo(tmp_path / "repo", {"ralph.yml": SETTINGS_DOCTOR_WEB.format(url=server.url)})
         told = cli_here("doctor", "--json", repo=repo, env={"RALPH_WEB_ALLOW": server.place})
         asked = sorted(server.paths)
