@@ -35,7 +35,7 @@ from tests.fakes.networks.discord import DiscordServer
 from tests.fakes.networks.telegram import TelegramServer
 from tests.fakes.networks.x import XServer
 from tests.helpers import NOON, cli_here, git, make_repo
-from tests.integration import at_review, test_publishing_networks, test_thinker
+from tests.integration import at_review, test_publishing, test_thinker
 from tests.integration.at_work import FORGES
 from tests.integration.world import BUGS_CONFIG, world
 
@@ -70,7 +70,7 @@ def writings() -> list[str]:
 
 def watched(path: Path, groups: list[str]) -> Path:
     """A database in which each of these went up by half."""
-    rows = [(group, value, at) for group in groups for _, value, at in test_publishing_networks.ROWS]
+    rows = [(group, value, at) for group in groups for _, value, at in test_publishing.ROWS]
     with sqlite3.connect(path) as database:
         database.execute("create table locked (id integer primary key, chain text, value real, at timestamp)")
         database.executemany("insert into locked (chain, value, at) values (?, ?, ?)", rows)
@@ -81,11 +81,11 @@ def watched(path: Path, groups: list[str]) -> Path:
 @pytest.mark.attack(33)
 @pytest.mark.parametrize("way", ["networks", "outbox"])
 def test_what_rows_and_feeds_say_of_it_is_posted_nowhere(tmp_path: Path, way: str) -> None:
-    pages = {f"/{name}": test_publishing_networks.feed(*writings()) for name in ("rivals", "chains")}
+    pages = {f"/{name}": test_publishing.feed(*writings()) for name in ("rivals", "chains")}
     with ExitStack() as stack:
         networks = [stack.enter_context(one()) for one in (XServer, TelegramServer, DiscordServer)]
         feeds = stack.enter_context(serving(site(pages)))
-        repo = make_repo(tmp_path / "repo", {"ralph.yml": test_publishing_networks.SETTINGS.format(url=feeds.url)})
+        repo = make_repo(tmp_path / "repo", {"ralph.yml": test_publishing.SETTINGS.format(url=feeds.url)})
         place = watched(tmp_path / "a.db", ["Osmosis", *writings()])
         env = {"DATABASE_URL": f"sqlite:///{place}", "RALPH_WEB_ALLOW": feeds.place}
         for network in networks if way == "networks" else ():

@@ -10,7 +10,7 @@ from ralph_mission.adapters.fixers.coder import AgentCoder
 from tests.integration.coding import Yard, yard
 from tests.integration.dying import PORTS, dying
 from tests.integration.test_after_a_death import NOW
-from tests.integration.test_missions_by_agent_whole import scripted, spent
+from tests.integration.test_missions_bounds import scripted, spent
 from tests.integration.world import statuses
 
 MOMENTS = (*PORTS, (AgentCoder, "work"))

@@ -8,17 +8,30 @@ from datetime import time
 
 import pytest
 
+from ralph_mission.mission.lifecycle.approval import about
 from ralph_mission.mission.memory import learning
 from ralph_mission.mission.memory.learning import recount_learnings
-from ralph_mission.mission.model.mission import Observation
+from ralph_mission.mission.model.ledger import MemoryBatch
+from ralph_mission.mission.model.mission import Observation, Status
 from ralph_mission.mission.model.proposal import ObservationContext
 from ralph_mission.mission.operations import control
 from ralph_mission.mission.operations.recover import recover_memory
 from tests.helpers import cli_here
-from tests.integration.at_content import TEXT, Networks, asked, blocks, cycle, edit, publish, status, with_networks
+from tests.integration.at_content import (
+    TEXT,
+    Networks,
+    asked,
+    blocks,
+    cycle,
+    edit,
+    later,
+    publish,
+    status,
+    with_networks,
+)
 from tests.integration.at_review import elsewhere
 from tests.integration.at_work import BOTH, FORGES, Place
-from tests.integration.world import verdicts
+from tests.integration.world import BUGS_CONFIG, verdicts
 
 CONFIG = "owners: [mara]\nhands: {fixers: []}\nobservers:\n  code: {markers: {}}\n"
 YES = ("content:approved",)
@@ -486,3 +499,54 @@ def test_a_pause_between_two_networks_is_told_as_one_and_the_other_gets_it_later
     control.resume(place.house().store)
     assert publish(place, number).outcome == "published"
     assert [name for name, _ in networks.said] == ["twitter", "telegram"]
+
+
+# --- Who can push memory and edit Ralph's issues, and yet is no owner, puts no text of theirs under an owner's yes. ---
+
+ASKING = "owners: [mara]\n" + BUGS_CONFIG
+BUG = {"bugs.txt": "src/a.py:1: boats sink at low tide\n", "src/a.py": "x = 1\n"}
+
+
+@pytest.mark.parametrize("way", [publish, lambda place, number: cycle(place)])
+def test_a_text_that_was_put_under_an_owners_yes_is_not_published(tmp_path, way):
+    networks = Networks()
+    with FORGES["github"](tmp_path, CONFIG) as found:
+        place = with_networks(found, networks)
+        number = asked(place)
+        place.person().label(number, YES)
+        later(place, 0.1)
+        body = place.issue(number).body.replace(TEXT, "Buy anchors.")
+        place.person("wes", "write").edit_issue(number, body=body)
+        _pretend_it_was_so_always(place, place.issue(number).title, body)
+        way(place, number)
+        assert networks.said == []
+        place.person().unlabel(number, YES)
+        place.person().label(number, YES)
+        assert publish(place, number).outcome == "published"
+
+
+@pytest.mark.parametrize("forged", [False, True])
+def test_a_proposal_that_was_put_under_an_owners_yes_is_not_taken_up(tmp_path, forged):
+    with FORGES["github"](tmp_path, ASKING, BUG) as place:
+        cycle(place)
+        (mission,) = place.state().missions
+        place.person().label(mission.issue, ("ralph:approved",))
+        later(place, 0.1)
+        body = place.issue(mission.issue).body.replace("boats sink", "the lock is open")
+        place.person("wes", "write").edit_issue(mission.issue, body=body)
+        if forged:
+            _pretend_it_was_so_always(place, place.issue(mission.issue).title, body)
+        cycle(place)
+        assert place.state().missions[0].status is Status.DISCOVERED
+        place.person().unlabel(mission.issue, ("ralph:approved",))
+        place.person().label(mission.issue, ("ralph:approved",))
+        cycle(place)
+        assert place.state().missions[0].status is Status.PLANNED
+
+
+def _pretend_it_was_so_always(place, title: str, body: str) -> None:
+    store = place.house().store
+    past = store.recall()
+    (mission,) = past.state.missions
+    forged = replace(about(mission, title, body), proposal_at=None)
+    store.commit(MemoryBatch(past.memory, replace(past.state, missions=(forged,)), (), "ralph: cycle"), past)

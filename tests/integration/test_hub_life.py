@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
 from ralph_mission.errors import UserError
-from tests.helpers import git
-from tests.integration.hub import Hub, hub
+from ralph_mission.mission.model.cycle import CycleSummary
+from tests.helpers import Result, cli_here, git
+from tests.integration.hub import Hub, hub, unpaced
 from tests.integration.test_life import BUG, BUGS
 from tests.integration.world import CALM, TYPOS, statuses, verdicts
 
@@ -352,3 +355,128 @@ def test_a_wrong_clock_brings_an_escalated_mission_back(harbour, hours):
     harbour.person().dismiss(pull)
     harbour.person().unlabel(issue, ("ralph:escalated",))
     assert statuses(harbour.cycle()[0]) == ["IN_REVIEW"]
+
+
+# --- A token that may not write issues: nothing gets through, cycle after cycle, and somebody hears of it. ---
+
+WEAK = {"contents": "write", "issues": "read", "pull_requests": "write", "actions": "read"}
+
+
+@pytest.fixture
+def harbour_hub_refused(tmp_path: Path) -> Iterator[Hub]:
+    with hub(tmp_path) as made:
+        yield made
+
+
+def test_a_cycle_in_which_everything_was_refused_has_failed_and_says_what_to_change(harbour_hub_refused):
+    strong, harbour_hub_refused.token = harbour_hub_refused.token, harbour_hub_refused.fake.token(permissions=WEAK)
+    for _ in range(2):
+        report, telling = harbour_hub_refused.cycle()
+        assert report.outcome == "failed"
+        assert "issues: write" in telling.refusal
+        assert any(telling.refusal in line for line in telling.remarks)
+    harbour_hub_refused.token = strong
+    report, telling = harbour_hub_refused.cycle()
+    assert (report.outcome, telling.refusal) == ("done", "")
+    assert harbour_hub_refused.pulls
+
+
+def test_one_refusal_among_deeds_that_got_through_is_no_failure_of_the_cycle(harbour_hub_refused):
+    harbour_hub_refused.fake.settings.actions_can_create_pulls = False
+    report, telling = harbour_hub_refused.cycle()
+    assert "failed" in {line.status for line in report.effects}
+    assert (report.outcome, telling.refusal) == ("done", "")
+
+
+def test_a_cycle_with_nothing_to_do_has_not_failed(tmp_path):
+    with hub(tmp_path, {"a.txt": "fine\n"}) as harbour:
+        harbour.token = harbour.fake.token(permissions=WEAK)
+        harbour.cycle()
+        assert harbour.cycle()[0].outcome == "done"
+
+
+def run(harbour: Hub, token: str) -> Result:
+    """The command of the action."""
+    with unpaced():
+        return cli_here(
+            "cycle", "--force", "--forge", "github", repo=harbour.clone, env={**harbour.environ, "GITHUB_TOKEN": token}
+        )
+
+
+def test_the_command_fails_when_everything_was_refused(harbour_hub_refused):
+    assert run(harbour_hub_refused, harbour_hub_refused.fake.token(permissions=WEAK)).code == 1
+
+
+# --- Whole cycles where GitHub says no for good: the person reads the very setting or permission that is to change. ---
+
+ALL = {"contents": "write", "issues": "write", "pull_requests": "write", "actions": "read"}
+SIGNED = "exempt ralph/** and the memory branch from `Require signed commits` in Settings, Rules"
+
+
+@pytest.fixture
+def harbour_hub_settings(tmp_path: Path) -> Iterator[Hub]:
+    with hub(tmp_path) as made:
+        yield made
+
+
+def may_only(harbour: Hub, **less: str) -> None:
+    """From now on the job's token may less."""
+    harbour.token = harbour.fake.token(permissions={**ALL, **less})
+
+
+def escalated(harbour: Hub) -> str:
+    """What its issue says after the cycle that was refused and the one that asks a person."""
+    _, telling = harbour.cycle()
+    report, _ = harbour.cycle()
+    assert statuses(report) == ["ESCALATED"]
+    (issue,) = harbour.issues
+    assert "ralph:escalated" in issue.labels and "+Tides are separate from waves." in issue.body
+    return "\n".join((*telling.remarks, *harbour.said(issue.number)))
+
+
+def refused(telling: CycleSummary, kind: str) -> list[str]:
+    return [line for line in telling.remarks if line.startswith(f"{kind} failed")]
+
+
+def test_a_ruleset_that_wants_signed_commits_on_our_branches_escalates_and_names_its_setting(
+    harbour_hub_settings: Hub,
+) -> None:
+    harbour_hub_settings.fake.ruleset("ralph/**", "ralph/-/**", required_signatures=True)
+    said = escalated(harbour_hub_settings)
+    assert said.count(f"takes signed commits only: {SIGNED}") >= 2
+    assert harbour_hub_settings.pulls == []
+
+
+def test_a_ruleset_that_wants_signed_commits_everywhere_stops_before_anything_and_names_its_setting(
+    harbour_hub_settings: Hub,
+) -> None:
+    harbour_hub_settings.fake.ruleset("**", required_signatures=True)
+    for _ in range(2):
+        with pytest.raises(UserError) as trouble:
+            harbour_hub_settings.cycle()
+        assert "ralph-memory takes signed commits only" in trouble.value.what
+        assert trouble.value.next_step == SIGNED
+    assert (harbour_hub_settings.issues, harbour_hub_settings.pulls) == ([], [])
+
+
+def test_a_token_that_may_not_open_pulls_escalates_and_names_its_permission(harbour_hub_settings: Hub) -> None:
+    may_only(harbour_hub_settings, pull_requests="read")
+    said = escalated(harbour_hub_settings)
+    assert said.count("give the job `permissions: pull-requests: write`") >= 2
+
+
+def test_a_token_that_may_not_open_issues_does_nothing_and_names_its_permission(harbour_hub_settings: Hub) -> None:
+    may_only(harbour_hub_settings, issues="read")
+    report, telling = harbour_hub_settings.cycle()
+    assert {line.status for line in report.effects} == {"failed"}
+    assert "give the job `permissions: issues: write`" in refused(telling, "open_issue")[0]
+    assert "not attempted" in refused(telling, "push_branch")[0]
+    assert (harbour_hub_settings.issues, harbour_hub_settings.pulls) == ([], [])
+
+
+def test_a_token_that_may_not_push_stops_before_anything_and_names_its_permission(harbour_hub_settings: Hub) -> None:
+    may_only(harbour_hub_settings, contents="read")
+    with pytest.raises(UserError) as trouble:
+        harbour_hub_settings.cycle()
+    assert trouble.value.next_step == "give the job `permissions: contents: write`"
+    assert (harbour_hub_settings.issues, harbour_hub_settings.pulls) == ([], [])

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
 from unittest import mock
 
 import pytest
 
 from ralph_mission.adapters.fixers.coder import AgentCoder
+from ralph_mission.adapters.git.git import Identity
+from ralph_mission.mission import execute
+from ralph_mission.mission.model.effects import PushBranch, Receipt
+from ralph_mission.mission.model.ledger import MemoryBatch
+from ralph_mission.mission.operations.recover import recover_memory
+from ralph_mission.mission.operations.salvage import Recovered
 from tests.integration.coding import Yard, settings, yard
 from tests.integration.test_life import MISSPELT, SENTENCE
-from tests.integration.world import TYPOS, statuses
+from tests.integration.world import TYPOS, World, statuses
 
 pytestmark = pytest.mark.long  # takes ten seconds or more
 
@@ -362,3 +370,444 @@ def test_why_an_agent_failed_is_in_the_log_without_the_secret_in_it(tmp_path, mo
         shop.cycle()
     said = capsys.readouterr()
     assert "bad key [redacted: known-value]" in said.err and "violet" not in said.err + said.out
+
+
+# --- An agent's mission of which memory knows nothing any more, or whose pull somebody rewrote. On both forges. ---
+
+
+def begun_missions_by_agent_lost(shop: Yard) -> int:
+    """The second mission of a person, whose pull is open: its number is not that of the next one in a new memory."""
+    first = shop.wanted("Not that one")
+    shop.person().close_issue(first, "not_planned")
+    issue = shop.wanted()
+    shop.cycle()
+    shop.cycle()
+    assert shop.pull().state == "open"
+    return issue
+
+
+def recovered(shop: Yard) -> Recovered:
+    """Memory rebuilt where nothing of the old one is left."""
+    house = shop.house()
+    house.store.anchorage.forget()
+    house.git.run("update-ref", "-d", "refs/heads/ralph-memory")
+    if not isinstance(shop.place, World):
+        shop.place.fake.world.bare.delete_ref("refs/heads/ralph-memory")
+    house = shop.house()
+    return recover_memory(house.store, house.forge, house.ports.clock.now())
+
+
+def forgotten(shop: Yard) -> None:
+    """The mission is out of memory, and the rest of it stands."""
+    house = shop.house()
+    past = house.store.recall()
+    house.store.commit(MemoryBatch(past.memory, replace(past.state, missions=(), next_mission=1), (), "x"), past)
+
+
+def missions(shop: Yard):
+    return shop.house().store.recall().state.missions
+
+
+@pytest.mark.parametrize("lose", [recovered, forgotten])
+def test_a_lost_mission_goes_on_where_its_pull_stands_and_no_agent_is_asked(shop, lose):
+    begun_missions_by_agent_lost(shop)
+    (before,) = missions(shop)
+    lose(shop)
+    assert statuses(shop.cycle()[0]) == ["IN_REVIEW"]
+    (after,) = missions(shop)
+    same = ("id", "key", "issue", "pull", "branch", "head_sha", "kind", "comment")
+    assert [getattr(after, name) for name in same] == [getattr(before, name) for name in same]
+    assert len(shop.pulls()) == 1 and len(shop.prompts) == 1
+    shop.person().review(shop.pull().number, "approved")
+    assert statuses(shop.cycle()[0]) == ["COMPLETED"]
+
+
+@pytest.mark.parametrize("lose", [recovered, forgotten])
+def test_a_review_that_a_lost_mission_answered_is_not_answered_again_and_a_new_one_is(shop, lose):
+    issue = begun_missions_by_agent_lost(shop)
+    pull = shop.pull().number
+    shop.person().review(pull, "changes_requested", "call it TIDES")
+    shop.says("write('src/table.py', f'TIDES = {call}\\n')")
+    shop.cycle()
+    shop.cycle()
+    lose(shop)
+    assert statuses(shop.cycle()[0]) == ["IN_REVIEW"]
+    assert len(shop.prompts) == 2 and missions(shop)[0].comment
+    remarks = len(shop.said(issue))
+    shop.person().review(pull, "changes_requested", "and sort it")
+    assert statuses(shop.cycle()[0]) == ["FIXING"]
+    assert statuses(shop.cycle()[0]) == ["IN_REVIEW"]
+    assert shop.at(shop.pull().head_sha, "src/table.py") == b"TIDES = 3\n"
+    assert len(shop.said(issue)) == remarks  # the one that stands there is brought up to date
+    assert "and sort it" in shop.prompts[2] and "call it TIDES" not in shop.prompts[2]
+
+
+@pytest.mark.parametrize("lose", [recovered, forgotten])
+def test_a_commit_of_somebody_else_is_not_taken_for_ours_once_memory_is_lost(shop, lose):
+    begun_missions_by_agent_lost(shop)
+    pull = shop.pull()
+    somebody_pushes(shop, pull.head)
+    lose(shop)
+    shop.person().review(pull.number, "approved")
+    assert statuses(shop.cycle()[0]) == ["ESCALATED"]
+    assert missions(shop)[0].last_action == "escalated: someone else pushed to our branch"
+    assert shop.pull().state == "open" and len(shop.prompts) == 1
+
+
+def somebody_pushes(shop: Yard, branch: str) -> None:
+    if isinstance(shop.place, World):
+        git = shop.house().git
+        before = git.resolve(f"refs/heads/{branch}")
+        tree = git.write_tree(before, {"src/theirs.py": ("100644", b"x = 1\n")})
+        theirs = git.commit_tree(tree, [before], "Theirs", shop.house().ports.clock.now(), Identity("Eve", "e@e.org"))
+        git.run("update-ref", f"refs/heads/{branch}", theirs)
+    else:
+        shop.person().push(branch, {"src/theirs.py": b"x = 1\n"})
+
+
+def test_a_wish_without_a_pull_is_adopted_anew_under_a_number_of_its_own(shop):
+    begun_missions_by_agent_lost(shop)
+    (before,) = missions(shop)
+    forgotten(shop)
+    shop.wanted("Add another")
+    shop.says("write('src/another.py', 'x = 1\\n')")
+    shop.cycle()
+    found = {mission.title: (mission.id, mission.status.value) for mission in missions(shop)}
+    assert found["Add a tide table"] == (before.id, "IN_REVIEW")
+    assert found["Add another"][0] != before.id and found["Add another"][1] == "PLANNED"
+
+
+def test_a_pull_of_somebody_else_that_claims_a_lost_mission_is_none_of_it(tmp_path):
+    with yard(tmp_path, "local") as shop:
+        begun_missions_by_agent_lost(shop)
+        body = shop.pull().body
+        shop.person().close_pull(shop.pull().number)
+        git = shop.house().git
+        git.run("update-ref", "refs/heads/ralph/theirs", git.text("rev-parse", shop.pull().head_sha))
+        shop.person("eve").open_pull("ralph/theirs", "main", "Mine", body)
+        forgotten(shop)
+        shop.cycle()
+        assert [mission.pull for mission in missions(shop)] == [0]
+
+
+def test_a_pull_whose_text_somebody_rewrote_makes_its_mission_stuck_and_not_gone(shop):
+    begun_missions_by_agent_lost(shop)
+    rewrite(shop, shop.pull().number, "My own words.")
+    report, telling = shop.cycle()
+    assert statuses(report) == ["ESCALATED"]
+    assert any(line.startswith("decide:") for line in telling.waiting)
+    assert shop.pull().state == "open" and statuses(shop.cycle()[0]) == ["ESCALATED"]
+    assert len(shop.pulls()) == 1 and len(shop.prompts) == 1
+    assert (
+        missions(shop)[0].last_action
+        == f"nothing is written: pull #{shop.pull().number} does not belong to this mission"
+    )
+
+
+def rewrite(shop: Yard, pull: int, text: str) -> None:
+    if isinstance(shop.place, World):
+        shop.person()._change("pull", pull, lambda thread, actor, now: replace(thread, body=text))
+    else:
+        shop.person().edit_issue(pull, body=text)
+
+
+# --- What an agent made and may not push unasked: shown, and pushed once after a yes that counts. On both forges. ---
+
+OWNED = "owners: [mara]\n"
+LARGE = "write('src/table.py', ''.join(f'ROW_{n} = {n}\\n' for n in range(80)))"
+PROTECTED = "write('Makefile', 'all:\\n')"
+
+
+@pytest.fixture(params=["local", "github"])
+def shop_missions_by_agent_offers(request, tmp_path):
+    with yard(tmp_path, request.param, OWNED) as made:
+        yield made
+
+
+def answered(shop: Yard, script: str = LARGE) -> int:
+    """The issue of a mission whose review was answered with a change that needs a yes."""
+    issue = shop.wanted()
+    shop.cycle()
+    shop.cycle()
+    shop.person().review(shop.pull().number, "changes_requested", "all of it")
+    shop.says(script)
+    assert statuses(shop.cycle()[0]) == ["FIXING"]
+    assert statuses(shop.cycle()[0]) == ["IN_REVIEW"]
+    return issue
+
+
+def shown(shop: Yard, issue: int) -> list[str]:
+    return [said for said in shop.said(issue) if "shall it be pushed on top" in said]
+
+
+@pytest.mark.parametrize(
+    ("script", "rule", "path"),
+    [(LARGE, "diff-size", "src/table.py"), (PROTECTED, "protected-path", "Makefile")],
+    ids=["large", "protected"],
+)
+def test_an_answer_that_needs_a_yes_is_shown_and_pushed_once_after_it(
+    shop_missions_by_agent_offers, script, rule, path
+):
+    issue = answered(shop_missions_by_agent_offers, script)
+    before = shop_missions_by_agent_offers.pull()
+    (said,) = shown(shop_missions_by_agent_offers, issue)
+    assert rule in said and f"review of #{before.number}" in said and "the change would be `" in said
+    _, telling = shop_missions_by_agent_offers.cycle()
+    assert (
+        shop_missions_by_agent_offers.pull().head_sha == before.head_sha
+        and len(shop_missions_by_agent_offers.prompts) == 2
+    )
+    assert any(line.startswith("say yes:") and str(issue) in line for line in telling.waiting)
+    shop_missions_by_agent_offers.person().comment(issue, "/ralph approve")
+    assert statuses(shop_missions_by_agent_offers.cycle()[0]) == ["IN_REVIEW"]
+    after = shop_missions_by_agent_offers.pull()
+    assert after.number == before.number and len(after.commits) == len(before.commits) + 1
+    assert shop_missions_by_agent_offers.at(after.head_sha, path)
+    assert statuses(shop_missions_by_agent_offers.cycle()[0]) == ["IN_REVIEW"]
+    assert (
+        shop_missions_by_agent_offers.pull().head_sha == after.head_sha
+        and len(shop_missions_by_agent_offers.prompts) == 2
+        and len(shown(shop_missions_by_agent_offers, issue)) == 1
+    )
+    shop_missions_by_agent_offers.person().review(after.number, "approved")
+    assert statuses(shop_missions_by_agent_offers.cycle()[0]) == ["COMPLETED"]
+
+
+def test_a_stranger_s_yes_to_an_answer_pushes_nothing(shop_missions_by_agent_offers):
+    issue = answered(shop_missions_by_agent_offers)
+    before = shop_missions_by_agent_offers.pull().head_sha
+    stranger(shop_missions_by_agent_offers).comment(issue, "/ralph approve")
+    report, _ = shop_missions_by_agent_offers.cycle()
+    assert (statuses(report), shop_missions_by_agent_offers.pull().head_sha) == (["IN_REVIEW"], before)
+    assert any("approval-author" in line.rules for line in report.decisions)
+
+
+def test_a_stranger_s_yes_to_a_change_pushes_nothing(shop_missions_by_agent_offers):
+    shop_missions_by_agent_offers.says(LARGE)
+    issue = shop_missions_by_agent_offers.wanted()
+    shop_missions_by_agent_offers.cycle()
+    shop_missions_by_agent_offers.cycle()
+    stranger(shop_missions_by_agent_offers).comment(issue, "/ralph approve")
+    assert (
+        statuses(shop_missions_by_agent_offers.cycle()[0]) == ["DISCOVERED"]
+        and shop_missions_by_agent_offers.pulls() == []
+    )
+
+
+def test_a_yes_from_before_an_answer_was_shown_is_none_to_it(shop_missions_by_agent_offers):
+    shop_missions_by_agent_offers.says(LARGE)
+    issue = shop_missions_by_agent_offers.wanted()
+    shop_missions_by_agent_offers.cycle()
+    shop_missions_by_agent_offers.cycle()
+    shop_missions_by_agent_offers.person().comment(issue, "/ralph approve")
+    shop_missions_by_agent_offers.person().label(issue, ("ralph:approved",))
+    assert statuses(shop_missions_by_agent_offers.cycle()[0]) == ["IN_REVIEW"]
+    before = shop_missions_by_agent_offers.pull()
+    shop_missions_by_agent_offers.person().review(before.number, "changes_requested", "more")
+    shop_missions_by_agent_offers.says(LARGE.replace("80", "200"))
+    shop_missions_by_agent_offers.cycle()
+    shop_missions_by_agent_offers.cycle()
+    assert "ralph:approved" not in shop_missions_by_agent_offers.issue(issue).labels
+    assert (
+        statuses(shop_missions_by_agent_offers.cycle()[0]) == ["IN_REVIEW"]
+        and shop_missions_by_agent_offers.pull().head_sha == before.head_sha
+    )
+    shop_missions_by_agent_offers.person().label(issue, ("ralph:approved",))
+    shop_missions_by_agent_offers.cycle()
+    assert shop_missions_by_agent_offers.at(shop_missions_by_agent_offers.pull().head_sha, "src/table.py").endswith(
+        b"ROW_199 = 199\n"
+    )
+
+
+def test_a_newer_review_makes_an_answer_on_offer_void_and_both_are_answered(shop_missions_by_agent_offers):
+    issue = answered(shop_missions_by_agent_offers)
+    before = shop_missions_by_agent_offers.pull()
+    shop_missions_by_agent_offers.person().review(before.number, "changes_requested", "shorter, please")
+    shop_missions_by_agent_offers.person().comment(issue, "/ralph approve")
+    shop_missions_by_agent_offers.says("write('src/table.py', 'SHORT = 1\\n')")
+    assert statuses(shop_missions_by_agent_offers.cycle()[0]) == ["FIXING"]
+    assert shop_missions_by_agent_offers.pull().head_sha == before.head_sha
+    assert statuses(shop_missions_by_agent_offers.cycle()[0]) == ["IN_REVIEW"]
+    assert (
+        shop_missions_by_agent_offers.at(shop_missions_by_agent_offers.pull().head_sha, "src/table.py")
+        == b"SHORT = 1\n"
+    )
+    assert (
+        "all of it" in shop_missions_by_agent_offers.prompts[2]
+        and "shorter, please" in shop_missions_by_agent_offers.prompts[2]
+    )
+
+
+def test_the_same_answer_to_a_newer_review_needs_a_yes_of_its_own(shop_missions_by_agent_offers):
+    issue = answered(shop_missions_by_agent_offers)
+    before = shop_missions_by_agent_offers.pull()
+    shop_missions_by_agent_offers.person().comment(issue, "/ralph approve")
+    shop_missions_by_agent_offers.person().review(before.number, "changes_requested", "shorter, please")
+    assert statuses(shop_missions_by_agent_offers.cycle()[0]) == ["FIXING"]
+    assert statuses(shop_missions_by_agent_offers.cycle()[0]) == ["IN_REVIEW"]
+    assert statuses(shop_missions_by_agent_offers.cycle()[0]) == ["IN_REVIEW"]
+    assert (
+        shop_missions_by_agent_offers.pull().head_sha == before.head_sha
+        and len(shown(shop_missions_by_agent_offers, issue)) == 2
+    )
+
+
+def test_another_head_makes_an_answer_on_offer_void(shop_missions_by_agent_offers):
+    issue = answered(shop_missions_by_agent_offers)
+    pull = shop_missions_by_agent_offers.pull()
+    theirs = push(shop_missions_by_agent_offers, pull.head)
+    shop_missions_by_agent_offers.person().comment(issue, "/ralph approve")
+    assert statuses(shop_missions_by_agent_offers.cycle()[0]) == ["ESCALATED"]
+    assert shop_missions_by_agent_offers.pull().head_sha == theirs
+    shop_missions_by_agent_offers.person().unlabel(issue, ("ralph:escalated",))
+    shop_missions_by_agent_offers.cycle()
+    assert shop_missions_by_agent_offers.pull().head_sha == theirs
+
+
+def test_a_pull_that_is_approved_after_all_is_merged_without_the_answer_on_offer(shop_missions_by_agent_offers):
+    answered(shop_missions_by_agent_offers)
+    before = shop_missions_by_agent_offers.pull()
+    shop_missions_by_agent_offers.person().review(before.number, "approved")
+    assert statuses(shop_missions_by_agent_offers.cycle()[0]) == ["COMPLETED"]
+    assert shop_missions_by_agent_offers.pull().state == "merged" and len(shop_missions_by_agent_offers.prompts) == 2
+
+
+def test_an_answer_on_offer_that_is_edited_on_the_forge_is_not_pushed(tmp_path):
+    with yard(tmp_path, "github", OWNED) as shop:
+        issue = answered(shop)
+        before = shop.pull().head_sha
+        (said,) = [c for c in shop.place.fake.comments.values() if "shall it be pushed on top" in c.body]
+        shop.person().edit_comment(said.id, said.body.replace("ROW_79", "ROW_80"))
+        shop.person().comment(issue, "/ralph approve")
+        shop.cycle()
+        assert shop.pull().head_sha == before
+
+
+def test_a_push_that_fails_after_the_yes_is_made_up_for_without_asking_again(shop_missions_by_agent_offers):
+    issue = answered(shop_missions_by_agent_offers)
+    before = shop_missions_by_agent_offers.pull()
+    shop_missions_by_agent_offers.person().comment(issue, "/ralph approve")
+    with failing_pushes():
+        assert statuses(shop_missions_by_agent_offers.cycle()[0]) == ["FIXING"]
+    assert statuses(shop_missions_by_agent_offers.cycle()[0]) == ["IN_REVIEW"]
+    assert (
+        len(shop_missions_by_agent_offers.pull().commits) == len(before.commits) + 1
+        and len(shop_missions_by_agent_offers.prompts) == 2
+    )
+
+
+def test_a_change_on_a_protected_path_is_released_by_a_yes(shop_missions_by_agent_offers):
+    shop_missions_by_agent_offers.says(PROTECTED)
+    issue = shop_missions_by_agent_offers.wanted()
+    shop_missions_by_agent_offers.cycle()
+    assert (
+        statuses(shop_missions_by_agent_offers.cycle()[0]) == ["DISCOVERED"]
+        and shop_missions_by_agent_offers.pulls() == []
+    )
+    assert any("protected-path" in said for said in shop_missions_by_agent_offers.said(issue))
+    shop_missions_by_agent_offers.person().comment(issue, "/ralph approve")
+    assert statuses(shop_missions_by_agent_offers.cycle()[0]) == ["IN_REVIEW"]
+    assert (
+        shop_missions_by_agent_offers.at(shop_missions_by_agent_offers.pull().head_sha, "Makefile") == b"all:\n"
+        and len(shop_missions_by_agent_offers.prompts) == 1
+    )
+
+
+def stranger(shop: Yard):
+    """Somebody without a say: no owner, and on GitHub without write access either."""
+    return shop.person("eve") if shop.place.__class__.__name__ == "World" else shop.person("eve", "read")
+
+
+def push(shop: Yard, branch: str) -> str:
+    """A commit of a person's on top of a branch of ours."""
+    if shop.place.__class__.__name__ != "World":
+        return str(shop.person().push(branch, {"src/theirs.py": b"x = 1\n"}))
+    git = shop.house().git
+    tip = git.text("rev-parse", branch)
+    tree = git.text("rev-parse", f"{tip}^{{tree}}")
+    made = git.text(
+        "-c", "user.name=mara", "-c", "user.email=mara@example.org", "commit-tree", tree, "-p", tip, "-m", "x"
+    )
+    git.run("update-ref", f"refs/heads/{branch}", made)
+    return str(made)
+
+
+def failing_pushes():
+    perform = execute.perform_effect
+
+    def failing(ports, effect):
+        pushes = isinstance(effect, PushBranch)
+        return Receipt(effect.key, "failed", detail="the line is down") if pushes else perform(ports, effect)
+
+    return mock.patch.object(execute, "perform_effect", failing)
+
+
+# --- A mission's agent that plans before it builds, and one that only says that it is done. Both forges, real loop. ---
+
+PLAN = "# Tides\n\n## Table\n{0}\n"
+
+
+def planned(aside: Path) -> str:
+    """Settings with the scripted agent and `plan: ralplan`: the critic rejects the first plan and takes the second."""
+    noted = {hat: [f"echo {hat} >> {aside / 'hats'}"] for hat in ("planner", "architect", "critic", "builder")}
+    rows = [[{"section": "Table", "verdict": "reject", "objections": ["which columns?"]}],
+            [{"section": "Table", "verdict": "approve"}]]  # fmt: skip  # a table
+    hats = {
+        "planner": [
+            _step(noted["planner"], "plan.complete", "the plan", {".ralph/plan.md": PLAN.format(text)})
+            for text in ("Rows.", "Time and height.")
+        ],
+        "architect": [_step(noted["architect"], "plan.advice", "one module")],
+        "critic": [_step(noted["critic"], "plan.verdict", json.dumps({"sections": row})) for row in rows],
+        "builder": [
+            _step(noted["builder"], "build.complete", "built", {"src/table.py": "TABLE = ('time', 'height')\n"})
+        ],
+    }
+    (aside / "script.json").write_text(json.dumps({"hats": hats}))
+    agent = f"{{kind: scripted, run: {str(aside / 'script.json')!r}, plan: ralplan}}"
+    return f"hands:\n  fixers: []\n  agent: {agent}\nobservers:\n  code: {{markers: {{}}}}\n"
+
+
+def _step(run: list[str], topic: str, payload: str, write: dict[str, str] | None = None) -> dict[str, object]:
+    return {"run": run, "event": {"topic": topic, "payload": payload}, "write": write or {}}
+
+
+def played(shop: Yard) -> list[str]:
+    """Whose sessions there were; the architect and the critic are at it at the same time."""
+    first, *rest = (shop.aside / "hats").read_text().split()
+    return [first, *sorted(rest[:2]), *rest[2:3], *sorted(rest[3:5]), *rest[5:]]
+
+
+@pytest.mark.parametrize("kind", ["local", "github"])
+def test_what_is_built_was_planned_and_criticised_first_and_the_plan_is_no_part_of_the_change(tmp_path, kind):
+    with yard(tmp_path, kind, config=planned) as shop:
+        shop.wanted()
+        shop.cycle()
+        assert statuses(shop.cycle()[0]) == ["IN_REVIEW"]
+        assert played(shop) == ["planner", "architect", "critic", "planner", "architect", "critic", "builder"]
+        pull = shop.pull()
+        assert shop.at(pull.head_sha, "src/table.py") == b"TABLE = ('time', 'height')\n"
+        git = shop.house().git
+        assert git.text("diff", "--name-only", f"{pull.head_sha}^", pull.head_sha).split() == ["src/table.py"]
+
+
+def test_a_plan_that_was_begun_is_gone_on_with_in_the_next_cycle(tmp_path):
+    with yard(tmp_path, "local", config=lambda aside: planned(aside) + "work: {max_iterations: 4}\n") as shop:
+        shop.wanted()
+        shop.cycle()
+        assert statuses(shop.cycle()[0]) == ["EXECUTING"]
+        assert statuses(shop.cycle()[0]) == ["IN_REVIEW"]
+        assert played(shop)[-1] == "builder"  # four sessions are too few for all of it
+
+
+@pytest.mark.parametrize("kind", ["local", "github"])
+def test_an_agent_that_is_done_three_times_without_a_change_had_three_tries_and_escalates(tmp_path, kind):
+    with yard(tmp_path, kind) as shop:
+        shop.says("pass")
+        issue = shop.wanted()
+        shop.cycle()
+        found = [statuses(shop.cycle()[0]) for _ in range(5)]
+        assert found == [["EXECUTING"]] * 3 + [["ESCALATED"]] * 2
+        assert len(shop.prompts) == 3 and shop.pulls() == []
+        assert "no file was changed" in shop.prompts[1]
+        assert any("failed 3 times: it was declared done, and no file was changed" in said for said in shop.said(issue))

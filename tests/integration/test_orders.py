@@ -15,12 +15,19 @@ import pytest
 from ralph_mission.adapters.storage.memory.branch import BranchStore
 from ralph_mission.app.stand_ins import FixedClock
 from ralph_mission.mission.chat.inbox import apply_chat_commands
-from ralph_mission.mission.model.ledger import MemoryBatch, OpenState
+from ralph_mission.mission.model.ledger import ChatGuidance, ChatYes, MemoryBatch, OpenState
 from ralph_mission.mission.model.mission import Status
 from ralph_mission.mission.operations import control
 from ralph_mission.mission.operations.recover import recover_memory
-from tests.fakes.networks.bot_api import OWNER, STRANGER, TOKEN, BotApi, known_bot_api
+from tests.fakes.networks.bot_api import OWNER, STRANGER, TOKEN, BotApi, bot_api, known_bot_api
+from tests.integration.coding import Yard, yard
+from tests.integration.forging import forge_memory, place, state_of
+from tests.integration.hub import hub
+from tests.integration.test_life import BUG as BUG_orders_heard
+from tests.integration.test_life import BUGS
 from tests.integration.world import BUGS_CONFIG, World, statuses, world
+
+__all__ = ["place"]
 
 CHAT = f"telegram: {{chats: [{OWNER}]}}\n"
 BUG = {"bugs.txt": "src/a.py:1: boats sink at low tide\n", "src/a.py": "x = 1\n"}
@@ -285,3 +292,73 @@ def test_what_was_obeyed_stays_obeyed_when_memory_is_recovered(api: BotApi, harb
     harbour.cycle()
     assert len(api.said) == 1
     assert len(state(harbour).guidance) <= 1
+
+
+# --- Orders out of a chat on both forges: a yes that moves a mission, words that reach an agent's session. ---
+
+
+@pytest.fixture(params=["local", "github"])
+def buggy(request: Any, tmp_path: Path, api: BotApi) -> Iterator[Any]:
+    """A proposal that needs a yes."""
+    if request.param == "local":
+        made = world(tmp_path, BUGS, BUG_orders_heard + CHAT)
+        made.cycle()
+        yield made
+    else:
+        with hub(tmp_path, BUGS, BUG_orders_heard + CHAT) as made:
+            made.cycle()
+            yield made
+
+
+def say_orders_heard(api: BotApi, now: Any, text: str) -> None:
+    """An owner says it a minute before the next cycle."""
+    api.message(text, at=int((now + timedelta(hours=6, minutes=59)).timestamp()))
+
+
+def test_a_yes_is_given_in_two_steps_and_shown_on_the_issue(api: BotApi, buggy: Any) -> None:
+    issue = buggy.issues[0].number
+    say_orders_heard(api, buggy.now, f"/approve {issue}")
+    assert statuses(buggy.cycle()[0]) == ["DISCOVERED"]
+    say_orders_heard(api, buggy.now, api.said[-1].rpartition("To say yes to that text: ")[2])
+    assert statuses(buggy.cycle()[0]) == ["PLANNED"]
+    assert api.said[-1].startswith(f"Approved: #{issue} ")
+    remarks = [remark.body for remark in buggy.house().forge.issue(issue).remarks]
+    assert any(f"an owner in the Telegram chat {OWNER}" in body for body in remarks)
+
+
+@pytest.fixture(params=["local", "github"])
+def shop(request: Any, tmp_path: Path, api: BotApi) -> Iterator[Yard]:
+    with yard(tmp_path, request.param, CHAT) as made:
+        yield made
+
+
+def test_guidance_reaches_the_agents_next_session_once(api: BotApi, shop: Yard) -> None:
+    shop.wanted()
+    shop.cycle()
+    say_orders_heard(api, shop.place.now, "/guidance use the word TIDAL")
+    shop.cycle()
+    assert shop.prompts[0].count("use the word TIDAL") == 1
+    shop.person().review(shop.pull().number, "changes_requested", "more")
+    shop.says("write('src/table.py', 'MORE = 1\\n')")
+    shop.cycle()
+    shop.cycle()
+    assert "use the word TIDAL" not in shop.prompts[1]
+
+
+# --- Memory that says an owner said yes in a chat: who can write the branch has not the key of the chat. ---
+
+
+@pytest.mark.parametrize("listening", [False, True])
+def test_a_yes_that_memory_alone_knows_of_moves_nothing(
+    place: Any, monkeypatch: pytest.MonkeyPatch, listening: bool
+) -> None:
+    with bot_api() as api:
+        monkeypatch.setenv("TELEGRAM_BOT_TOKEN", TOKEN if listening else "")
+        monkeypatch.setenv("TELEGRAM_API_URL", api.url)
+        harbour = place(BUGS, BUG_orders_heard + (CHAT if listening else ""))
+        harbour.cycle()
+        (mission,) = state_of(harbour).missions
+        yes = ChatYes(mission.issue, mission.proposal_hash, OWNER, harbour.now + timedelta(hours=5))
+        words = ChatGuidance(1, yes.at, "open the lock")
+        forge_memory(harbour, lambda state: (replace(state, yes=(yes,), guidance=(words,)), ()))
+        assert statuses(harbour.cycle()[0]) == ["DISCOVERED"]

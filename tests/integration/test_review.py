@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
-from ralph_mission.errors import Missing, UserError
+from ralph_mission.errors import Lost, Missing, UserError
 from ralph_mission.loop.planning import ReviewerAnswer
-from ralph_mission.mission.model.effects import MARKER, marker
+from ralph_mission.mission.model.effects import MARKER, Receipt, marker
 from ralph_mission.mission.operations import control
 from ralph_mission.mission.operations.recover import recover_memory
 from ralph_mission.mission.reviews import review
+from ralph_mission.mission.reviews.reviewer import CallReport, call_due_reviews
 from ralph_mission.safety import text
-from tests.helpers import NOON
+from tests.helpers import NOON, Result, cli_here
 from tests.integration.at_review import NONE, ONE, RACE, SOURCE, Told, ours, proposed, pushed, read, reader, words
-from tests.integration.at_work import BOTH, FORGES, Place
+from tests.integration.at_work import BOTH, FILES, FORGES, Place, on_hub, on_this_machine
+from tests.integration.world import CALM
 
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" * 2
 
@@ -376,3 +381,189 @@ def test_look_names_the_lines_that_the_diff_shows(here):
     pull = here.house().forge.pull(number)
     view = reader(here).look(here.house().forge.default_branch().sha, pull.head_sha)
     assert view.shown == {"src/tide.py": ((1, 2),)} and "+print('tide')" in view.diff
+
+
+# --- Waking the review on GitHub: each head that we proposed once, whoever dies, refuses or comes between. ---
+
+LISTENS = "on: {repository_dispatch: {types: [ralph-review-trigger]}}\njobs: {}\n"
+WITH_REVIEW = {**FILES, ".github/workflows/ralph-review.yml": LISTENS}
+
+
+@pytest.fixture
+def place_review_calls(tmp_path: Path) -> Iterator[Place]:
+    with on_hub(tmp_path, files=WITH_REVIEW) as found:
+        yield found
+
+
+@pytest.fixture
+def here_review_calls(tmp_path: Path) -> Iterator[Place]:
+    """Where it makes no difference which forge it is: the quick one."""
+    with on_this_machine(tmp_path) as found:
+        yield found
+
+
+class Line:
+    """Whoever is asked for a review: `answers` come one after the other, the last one stays; `asked` are the pulls."""
+
+    def __init__(self, *answers: str) -> None:
+        self.answers, self.asked = answers or ("done",), list[int]()
+
+    def __call__(self, pull: int) -> Receipt:
+        self.asked.append(pull)
+        status = self.answers[min(len(self.asked), len(self.answers)) - 1]
+        return Receipt("k", status, detail="" if status == "done" else "HTTP 403: no")  # type: ignore[arg-type]  # a fate
+
+
+def wake(place: Place, line: Line) -> CallReport:
+    return call_due_reviews(place.worker(None).opened, place.slept.append, line)
+
+
+def count(place: Place) -> int:
+    recalled = place.house().store.recall()
+    assert recalled is not None
+    return recalled.memory.header.dispatches
+
+
+def test_every_open_pull_of_ours_is_called_for_once_and_counted(place_review_calls: Place) -> None:
+    first, second = (
+        proposed(place_review_calls),
+        proposed(place_review_calls, "ralph/issue-2-ebb", {"src/ebb.py": "print('ebb')\n"}),
+    )
+    line = Line()
+    assert wake(place_review_calls, line).pulls == (first, second)
+    assert wake(place_review_calls, line) == CallReport(reason="no pull waits for its review to be woken")
+    assert (line.asked, count(place_review_calls)) == ([first, second], 2)
+
+
+def test_a_push_makes_another_call(place_review_calls: Place) -> None:
+    number, line = proposed(place_review_calls), Line()
+    wake(place_review_calls, line)
+    place_review_calls.person().push("ralph/issue-1-tide", {"src/tide.py": b"print('flood')\n"})
+    assert wake(place_review_calls, line).pulls == (number,)
+
+
+def test_pulls_of_people_and_closed_ones_wake_nobody(place_review_calls: Place) -> None:
+    closed, mara, line = proposed(place_review_calls), place_review_calls.person(), Line()
+    mara.close_pull(closed)
+    mara.push("ralph/mine", {"x.txt": b"x\n"})
+    mara.open_pull("ralph/mine", "main", "Mine")
+    assert (wake(place_review_calls, line).pulls, line.asked) == ((), [])
+
+
+def test_a_call_stands_in_memory_before_it_is_made(here_review_calls: Place) -> None:
+    proposed(here_review_calls)
+
+    def dies(pull: int) -> Receipt:
+        assert count(here_review_calls) == 1
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        call_due_reviews(here_review_calls.worker(None).opened, here_review_calls.slept.append, dies)
+    assert wake(here_review_calls, Line()).pulls == ()
+
+
+def test_a_refusal_is_told_and_tried_again_and_each_try_counts(here_review_calls: Place) -> None:
+    number, line = proposed(here_review_calls), Line("failed", "done")
+    told = wake(here_review_calls, line)
+    assert (told.pulls, told.refusal) == ((), "HTTP 403: no")
+    assert wake(here_review_calls, line).pulls == (number,)
+    assert (wake(here_review_calls, line).pulls, count(here_review_calls)) == ((), 2)
+
+
+def test_what_the_day_has_no_wake_for_waits_and_says_so(tmp_path: Path) -> None:
+    with on_hub(tmp_path, CALM + "limits: {dispatches_per_day: 2}\n", WITH_REVIEW) as place:
+        first = proposed(place)
+        second = proposed(place, "ralph/issue-2-ebb", {"src/ebb.py": "print('ebb')\n"})
+        assert wake(place, Line()) == CallReport((first,), "today's wakes are used up, 1 wait")
+        assert wake(place, Line()) == CallReport(reason="today's wakes are used up, 1 wait")
+        assert place.hub is not None
+        place.hub.now += timedelta(days=2)
+        assert wake(place, Line()).pulls == (), "the one wake of that day is owed to the loop"
+        assert second > first
+
+
+def test_who_is_paused_wakes_nobody(here_review_calls: Place) -> None:
+    proposed(here_review_calls)
+    control.pause(here_review_calls.house().store)
+    assert wake(here_review_calls, Line()) == CallReport(reason="paused")
+
+
+def test_somebody_who_writes_memory_first_is_let_through_and_the_call_is_decided_anew(here_review_calls: Place) -> None:
+    number, line, lost = proposed(here_review_calls), Line(), [1]
+    opened = here_review_calls.worker(None).opened
+
+    class Interrupted:
+        def __init__(self, store: object) -> None:
+            self.store = store
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(self.store, name)
+
+        def commit(self, *arguments: object) -> object:
+            if lost:
+                lost.pop()
+                raise Lost("somebody was first", "nothing")
+            return self.store.commit(*arguments)  # type: ignore[attr-defined]  # a store
+
+    def interrupted() -> object:
+        house = opened()
+        return replace(house, store=Interrupted(house.store))  # type: ignore[arg-type]  # enough of one
+
+    assert call_due_reviews(interrupted, here_review_calls.slept.append, line).pulls == (number,)  # type: ignore[arg-type]  # a house
+    assert line.asked == [number]
+
+
+# --- `ralph wake --review` --------------------------------------------------------------
+
+
+def woken(place: Place, **environment: str) -> Result:
+    assert place.hub is not None
+    return cli_here("wake", "--review", "--json", repo=place.hub.clone, env={**place.hub.environ, **environment})
+
+
+def test_the_command_dispatches_with_the_workflows_own_token(place_review_calls: Place) -> None:
+    number = proposed(place_review_calls)
+    told = woken(place_review_calls)
+    assert (told.code, told.json["pulls"]) == (0, [number]), told.err
+    assert place_review_calls.hub is not None
+    (sent,) = place_review_calls.hub.fake.dispatches
+    assert (sent.event_type, sent.client_payload) == ("ralph-review-trigger", {"pull_request": number})
+    assert (woken(place_review_calls).json["pulls"], len(place_review_calls.hub.fake.dispatches)) == ([], 1)
+
+
+def test_with_a_token_of_another_account_github_is_left_to_it(place_review_calls: Place) -> None:
+    proposed(place_review_calls)
+    assert place_review_calls.hub is not None
+    told = woken(place_review_calls, GITHUB_TOKEN=place_review_calls.hub.fake.token("ralph-app[bot]"))
+    assert (told.code, told.json["pulls"]) == (0, [])
+    assert "what ralph-app[bot] opens starts workflows" in told.json["reason"]
+    assert place_review_calls.hub.fake.dispatches == []
+
+
+def test_a_token_that_may_not_dispatch_is_named_as_the_reason(place_review_calls: Place) -> None:
+    proposed(place_review_calls)
+    assert place_review_calls.hub is not None
+    place_review_calls.hub.fake.fail("403", ("POST", "/dispatches"))
+    told = woken(place_review_calls)
+    assert told.code == 1
+    assert "the review was not woken" in told.json["error"]["what"] and "contents: write" in told.json["error"]["what"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "files", "account", "sent"),
+    [
+        ("schedule: {review: never}\n", WITH_REVIEW, "github-actions[bot]", 0),
+        ("schedule: {review: always}\n", WITH_REVIEW, "ralph-app[bot]", 1),
+        ("", FILES, "github-actions[bot]", 0),
+    ],
+    ids=["never", "always", "nobody listens"],
+)
+def test_settings_and_workflows_decide_whether_a_dispatch_is_sent(
+    tmp_path: Path, settings: str, files: dict[str, str | bytes], account: str, sent: int
+) -> None:
+    with on_hub(tmp_path, CALM + settings, files) as place:
+        assert place.hub is not None
+        place.hub.token = place.hub.fake.token(account)
+        proposed(place)
+        assert len(woken(place).json["pulls"]) == sent
+        assert json.dumps([one.event_type for one in place.hub.fake.dispatches]).count("review") == sent

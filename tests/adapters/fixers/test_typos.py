@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
-from ralph_mission.adapters.fixers import places, typos
+from ralph_mission.adapters.fixers import FIXERS, places, typos, verify
+from ralph_mission.adapters.fixers import places as lexing
 from ralph_mission.adapters.fixers.places import not_our_words
 from ralph_mission.adapters.fixers.typos import TyposHit
+from ralph_mission.adapters.git.git import Git
+from ralph_mission.errors import UserError
+from ralph_mission.mission.findings.identity import identify
+from ralph_mission.mission.model.mission import Severity
+from tests.helpers import commit, git, make_repo
 
 CHANGED = [
     ("README.md", "You will recieve the data.", "You will receive the data."),
@@ -253,3 +260,317 @@ def test_a_name_that_only_contains_such_a_word_is_no_list_of_words(path: str) ->
 @pytest.mark.parametrize("path", ["data/wordlist.txt", "stopwords.txt", "src/dictionary.py", "docs/spelling.txt"])
 def test_a_list_of_words_is_left_alone(path: str) -> None:
     assert not_our_words(path)
+
+
+# --- Fixers as observers: one signal per file, with a patch that is exactly what it says. ---
+
+TYPO = "You will recieve the data of it.\n"
+FIXED = TYPO.replace("recieve", "receive")
+UNUSED = "import os\nimport sys\n\nprint(sys.argv)\n"
+
+
+def paths(sighting) -> list[str]:
+    return [signal.path for signal in sighting.signals]
+
+
+def test_a_misspelling_becomes_a_signal_with_its_patch(tmp_path, look):
+    repo = make_repo(tmp_path / "repo", {"docs/guide.md": TYPO + "It is seperate.\n", "README.md": "# Fine\n"})
+    seen = look(repo, "typos")
+    (signal,) = seen.signals
+    assert (seen.name, seen.status, seen.complete) == ("typos", "ok", True)
+    assert signal.title == "2 misspellings in docs/guide.md"
+    assert (signal.kind, signal.severity, signal.confidence) == ("spelling", Severity.LOW, 0.9)
+    assert signal.detail == "line 1: recieve → receive\nline 2: seperate → separate" and signal.line == 1
+    (change,) = signal.patch.changes
+    assert signal.patch.base == git(repo, "rev-parse", "HEAD") and change.path == "docs/guide.md"
+    assert (change.old, change.new) == ((TYPO + "It is seperate.\n").encode(), (FIXED + "It is separate.\n").encode())
+
+
+def test_a_language_without_a_lexer_is_left_alone_and_the_others_are_not(tmp_path, look, monkeypatch):
+    monkeypatch.setattr(lexing, "CODE", lexing.CODE | {".nolexer"})
+    comment = "// you will recieve the data\n"
+    files = {"a.nolexer": "// it is seperate from it\n", "b.cts": comment, "c.mts": comment, "d.ts": comment}
+    repo = make_repo(tmp_path / "repo", files)
+    assert paths(look(repo, "typos")) == ["b.cts", "c.mts", "d.ts"]
+
+
+def test_the_mode_of_a_file_stays(tmp_path, look):
+    repo = make_repo(tmp_path / "repo")
+    (repo / "run.sh").write_text("# you will recieve the data\n")
+    (repo / "run.sh").chmod(0o755)
+    git(repo, "add", ".")
+    commit(repo, {})
+    (change,) = look(repo, "typos").signals[0].patch.changes
+    assert change.old_mode == change.new_mode == "100755"
+
+
+def test_looking_changes_nothing_in_the_repository(tmp_path, look):
+    repo = make_repo(tmp_path / "repo", {"a.md": TYPO, "b.py": UNUSED})
+    before = everything(repo)
+    assert look(repo, "typos").signals and look(repo, "ruff").signals
+    assert everything(repo) == before
+
+
+def everything(repo: Path) -> dict[str, bytes]:
+    return {str(place): place.read_bytes() for place in repo.rglob("*") if place.is_file()}
+
+
+def test_the_commit_is_looked_at_and_not_the_work_tree(tmp_path, look):
+    repo = make_repo(tmp_path / "repo", {"a.md": "Fine.\n"})
+    (repo / "a.md").write_text(TYPO)
+    assert paths(look(repo, "typos")) == []
+
+
+def test_identity_survives_a_move(tmp_path, look):
+    repo = make_repo(tmp_path / "repo", {"a.md": TYPO})
+    before = identify(look(repo, "typos").signals)[0].fingerprint
+    commit(repo, {"a.md": None, "docs/b.md": "# New\n\n" + TYPO})
+    assert identify(look(repo, "typos").signals)[0].fingerprint == before
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "LICENSE.md",
+        "CHANGELOG.md",
+        "HISTORY.rst",
+        "NEWS.txt",
+        "docs/changelog/1.0.md",
+        "AUTHORS.md",
+        "CONTRIBUTORS.txt",
+        "CODE_OF_CONDUCT.md",
+        "vendor/x.md",
+        "third_party/x/README.md",
+        "node_modules/x/README.md",
+        "dist/x.js",
+        "x.min.js",
+        "tests/fixtures/x.md",
+        "tests/data/x.md",
+        "src/__snapshots__/x.md",
+        "testdata/x.go",
+        "locale/x.md",
+        "docs/de/x.md",
+        "README.zh.md",
+        "README_cn.md",
+        "README-ja.md",
+        "docs/zh-CN/x.md",
+        "i18n/fr/x.md",
+        "requirements.txt",
+        "words.txt",
+        "docs/spelling_wordlist.txt",
+        ".github/x.md",
+        "CLAUDE.md",
+        "conftest.py",
+        "setup.py",
+        "x_pb2.py",
+        "types.d.ts",
+        "docs/posts/x.md",
+        "docs/release-notes/x.md",
+        "CMakeLists.txt",
+        "robots.txt",
+        "AGENTS.md",
+        ".claude/x.md",
+    ],
+)
+def test_files_that_are_not_ours_to_correct_are_left_alone(tmp_path, look, path):
+    mark = {"md": "", "rst": "", "txt": "", "py": "# "}.get(path.rpartition(".")[2], "// ")
+    text = mark + TYPO
+    repo = make_repo(tmp_path / "repo", {path: text, "guide.md": "You see that it is seperate.\n"})
+    assert paths(look(repo, "typos")) == ["guide.md"]
+
+
+@pytest.mark.parametrize("mark", ["# @generated by a tool", "# DO NOT EDIT", "# This file is auto-generated"])
+def test_generated_files_are_left_alone(tmp_path, look, mark):
+    repo = make_repo(tmp_path / "repo", {"a.py": f"{mark}\n# {TYPO}", "b.py": f"# {TYPO}"})
+    assert paths(look(repo, "typos")) == ["b.py"]
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        {"src/api.py": "def recieve():\n    pass\n"},
+        {"src/api.py": "x = cli.option('--recieve-all')\n"},
+        {"src/api.py": "class RecieveThing:\n    pass\n"},
+        {"src/api.ts": "const RECIEVE_LIMIT = 1;\n"},
+        {"settings.json": '{"recieve": 1}'},
+        {"cspell.json": '{"words": ["recieve"]}'},
+        {"words.dic": "recieve\n"},
+        {"docs/other.md": "Use `recieve` here.\n"},
+        {"LICENSE": "the recieve of it\n"},
+    ],
+)
+def test_a_word_that_names_something_in_the_repository_stays(tmp_path, look, file):
+    repo = make_repo(tmp_path / "repo", {"a.md": TYPO + "It is seperate.\n", **file})
+    assert look(repo, "typos").signals[0].detail == "line 2: seperate → separate"
+
+
+def test_a_word_that_is_only_part_of_a_longer_name_is_corrected(tmp_path, look):
+    repo = make_repo(tmp_path / "repo", {"a.md": "Ask for acces to it.\n", "b.py": "accessible = accesses = 1\n"})
+    assert paths(look(repo, "typos")) == ["a.md"]
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"_typos.toml": '[default.extend-words]\nrecieve = "recieve"\n'},
+        {".typos.toml": '[default.extend-identifiers]\nrecieve = "recieve"\n'},
+        {"typos.toml": '[files]\nextend-exclude = ["a.*"]\n'},
+        {"pyproject.toml": '[tool.typos.default.extend-words]\nrecieve = "recieve"\n'},
+        {"_typos.toml": '[default]\nextend-ignore-re = ["will \\\\w+"]\n'},
+    ],
+)
+def test_the_repository_s_own_settings_for_typos_are_obeyed(tmp_path, look, files):
+    repo = make_repo(tmp_path / "repo", {"a.md": TYPO, "b.md": "It is seperate.\n", **files})
+    assert paths(look(repo, "typos")) == ["b.md"]
+
+
+def test_settings_below_the_top_and_of_other_tools_are_not_read(tmp_path, look):
+    nested = {"docs/a.md": TYPO, "docs/_typos.toml": '[files]\nextend-exclude = ["*"]\n', "pyproject.toml": "[tool"}
+    assert paths(look(make_repo(tmp_path / "repo", nested), "typos")) == ["docs/a.md"]
+
+
+@pytest.mark.parametrize("text", ["[default", '[default]\nextend-ignore-re = ["(a"]\n', "[default]\nmoon = 1\n"])
+def test_settings_that_cannot_be_read_stop_the_fixer_with_a_clear_line(tmp_path, look, text):
+    with pytest.raises(UserError, match="typos cannot check this repository"):
+        look(make_repo(tmp_path / "repo", {"a.md": TYPO, "_typos.toml": text}), "typos")
+
+
+def test_settings_can_make_typos_write_nothing(tmp_path, look):
+    places = '[files]\nextend-exclude = ["/etc/*", "../*"]\n[type.md]\nextend-glob = ["../../*"]\n'
+    repo = make_repo(tmp_path / "repo", {"a.md": TYPO, "_typos.toml": f"{places}[default]\nbinary = true\n"})
+    before = {path: path.read_bytes() for path in repo.rglob("*") if path.is_file()}
+    assert paths(look(repo, "typos")) == ["a.md"]
+    assert {path: path.read_bytes() for path in repo.rglob("*") if path.is_file()} == before
+
+
+def test_links_submodules_binary_and_large_files_are_left_alone(tmp_path, look):
+    repo = make_repo(
+        tmp_path / "repo",
+        {
+            "a.md": TYPO,
+            "binary.md": TYPO.encode() + b"\0",
+            "latin.md": TYPO.encode() + b"\xe9\n",
+            "large.md": TYPO + "fine words are here\n" * 60_000,
+        },
+    )
+    (repo / "link.md").symlink_to("a.md")
+    git(repo, "add", "link.md")
+    git(repo, "update-index", "--add", "--cacheinfo", f"160000,{'1' * 40},module.md")
+    commit(repo, {})
+    assert paths(look(repo, "typos")) == ["a.md"]
+
+
+def test_an_unchanged_head_is_not_looked_at_again(tmp_path, look, monkeypatch):
+    repo = make_repo(tmp_path / "repo", {"a.md": TYPO})
+    first = look(repo, "typos")
+    forget = verify.Fixer("typos", "spelling", typos.version, lambda tree: pytest.fail("looked again"))
+    monkeypatch.setitem(FIXERS, "typos", forget)
+    assert look(repo, "typos").signals == first.signals
+
+
+@pytest.mark.parametrize("broken", ["", "{", "[]", '{"of": 1}', '{"of": ["x"], "fixes": []}'])
+def test_a_broken_cache_costs_nothing_but_time(tmp_path, look, broken):
+    repo = make_repo(tmp_path / "repo", {"a.md": TYPO})
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache/typos.json").write_text(broken)
+    assert paths(look(repo, "typos")) == ["a.md"]
+
+
+def test_a_new_commit_or_new_rules_are_looked_at(tmp_path, look, monkeypatch):
+    repo = make_repo(tmp_path / "repo", {"a.md": TYPO})
+    look(repo, "typos")
+    commit(repo, {"a.md": "Fine.\n", "b.md": TYPO})
+    assert paths(look(repo, "typos")) == ["b.md"]
+    other = verify.Fixer("typos", "spelling", lambda: "newer rules", lambda tree: ())
+    monkeypatch.setitem(FIXERS, "typos", other)
+    assert paths(look(repo, "typos")) == []
+
+
+@pytest.mark.parametrize("planted", [pytest.param("[" * 200_000, id="nested"), "{", "[1]", '{"of": 1}'])
+def test_a_planted_cache_is_written_anew(tmp_path, look, planted):
+    repo, cache = make_repo(tmp_path / "repo", {"a.md": TYPO}), tmp_path / "cache"
+    cache.mkdir()
+    (cache / "typos.json").write_text(planted)
+    assert paths(look(repo, "typos", cache=cache)) == ["a.md"]
+    assert json.loads((cache / "typos.json").read_text())["fixes"]
+
+
+@pytest.mark.attack(46)
+@pytest.mark.parametrize("name", [".ralph", ".ralph/cache", ".ralph/cache/typos.json"])
+def test_a_link_in_the_place_of_the_cache_is_neither_read_nor_written_behind(tmp_path, look, name):
+    repo, cache = make_repo(tmp_path / "repo", {"a.md": TYPO}), tmp_path / "repo/.ralph/cache"
+    look(repo, "typos", cache=cache)
+    assert json.loads((cache / "typos.json").read_text())["fixes"]
+    (theirs := tmp_path / "theirs").mkdir()
+    (repo / name).rename(theirs / "kept")
+    (repo / name).symlink_to(theirs / "kept")
+    kept = theirs / "kept" / Path(".ralph/cache/typos.json").relative_to(name)
+    kept.write_text(before := kept.read_text().replace("recieve", "RECIEVE"))
+    (signal,) = look(repo, "typos", cache=cache).signals
+    assert "RECIEVE" not in signal.detail and kept.read_text() == before
+
+
+def test_a_cache_that_cannot_be_written_is_no_error(tmp_path, look):
+    repo = make_repo(tmp_path / "repo", {"a.md": TYPO})
+    (tmp_path / "file").write_text("in the way")
+    assert paths(look(repo, "typos", cache=tmp_path / "file" / "cache")) == ["a.md"]
+
+
+def test_what_is_too_much_for_one_look_is_cut_and_said(tmp_path, look, monkeypatch):
+    monkeypatch.setattr(verify, "MOST_FILES", 2)
+    repo = make_repo(tmp_path / "repo", {f"{number}.md": TYPO for number in range(3)})
+    seen = look(repo, "typos")
+    assert paths(seen) == ["0.md", "1.md"] and not seen.complete and seen.detail
+    monkeypatch.setattr(verify, "MOST_FILES", 3)
+    assert len(look(repo, "typos").signals) == 3  # the cut was not remembered
+
+
+def test_a_look_that_runs_out_of_time_ends(tmp_path, look, monkeypatch):
+    monkeypatch.setattr(verify, "SURVEY_SECONDS", -1.0)
+    seen = look(make_repo(tmp_path / "repo", {"a.md": TYPO}), "typos")
+    assert seen.status == "ok" and not seen.complete
+
+
+HOSTILE = [
+    "`" * 40_000,
+    "<!--" * 10_000,
+    "[" * 40_000,
+    "](" * 10_000,
+    "$" * 20_000,
+    "a/" * 20_000,
+    "(" * 20_000,
+    "<a " * 12_000,
+    "{" * 20_000,
+    "\n" * 40_000,
+    "x " * 20_000,
+    "@param " * 6_000,
+    "*" * 20_000,
+    "::\n" * 12_000,
+    ("<code " * 300 + "\n") * 15,
+    ("\\(" * 900 + "\n") * 15,
+    ("a" * 1999 + "\n") * 15,
+    ("|a" * 900 + "\n") * 15,
+]
+
+
+@pytest.mark.parametrize("path", ["x.md", "x.rst", "x.py", "x.js"])
+@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+@pytest.mark.attack(57)
+def test_a_text_made_to_exhaust_a_pattern_comes_to_an_end(path, text):
+    before = "# recieve the data of it\n" + text
+    hit = typos.TyposHit(1, 2, "recieve", ("receive",))
+    assert len(typos.correct(path, before, [hit])[0].splitlines()) == len(before.splitlines())
+
+
+def test_every_fixer_can_be_configured_and_its_kind_is_known():
+    from ralph_mission.adapters.fixers.settings import FixerSettings
+    from ralph_mission.mission.model.proposal import KINDS
+
+    assert set(FixerSettings().fixers) == set(FIXERS)
+    assert all(name == fixer.name and fixer.kind in KINDS for name, fixer in FIXERS.items())
+
+
+def test_a_tree_leaves_out_what_is_too_large(tmp_path, scratch):
+    repo = make_repo(tmp_path / "repo", {"a.md": "x", "b.md": "x" * 1_000_001})
+    tree = verify.CommitTree.at(Git.open(repo), git(repo, "rev-parse", "HEAD"), scratch, 60)
+    assert [entry.path for entry in tree.entries] == ["a.md"]

@@ -1,3 +1,5 @@
+""""""
+
 from __future__ import annotations
 
 from datetime import UTC, datetime
@@ -13,6 +15,11 @@ from ralph_mission.adapters.forges.github.limits import (
     refusal_of,
     wait_for,
 )
+from ralph_mission.errors import UserError
+from ralph_mission.mission.model.ledger import Anchor
+from tests.adapters.forges.github.making import an_issue, new_pull
+from tests.adapters.forges.github_world import GitHubWorld
+from tests.contract.forge_world import open_issue
 
 NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
 
@@ -50,3 +57,97 @@ def test_what_was_moved_is_not_sent_on() -> None:
 @pytest.mark.attack(15)
 def test_words_of_githubs_are_few() -> None:
     assert len(error_text(ApiAnswer(422, {}, {"message": "no " * 1_000}))) == LONGEST
+
+
+# --- Lists that are late are waited for, and reads are patient, within limits. ---
+
+ANCHOR = Anchor("lineage", 1, "c" * 40)
+
+
+def test_issue_that_no_list_shows_yet_is_unknown_and_never_sent_again(world: GitHubWorld) -> None:
+    world.fake.list_lag = 50
+    world.fake.fail("timeout_applied", ("POST", "/issues"))
+    assert world.connected(timeout=0.5).perform(open_issue(labels=())).status == "unknown"
+    assert world.fake.count(method="POST", below="/issues") == 1
+
+
+def test_issue_that_a_list_shows_a_little_later_is_adopted(world: GitHubWorld) -> None:
+    world.fake.list_lag = 3
+    world.fake.fail("reset_applied", ("POST", "/issues"))
+    assert world.forge.perform(open_issue(labels=())).status == "adopted"
+    assert world.fake.count(method="POST", below="/issues") == 1
+
+
+def test_pull_that_no_list_shows_yet_is_not_opened_twice(world: GitHubWorld) -> None:
+    effect = new_pull(world, "x")
+    world.fake.list_lag = 4
+    assert world.forge.perform(effect).status == "done"
+    assert world.connected().perform(effect).status == "failed"
+    world.fake.list_lag = 0
+    for _ in range(4):
+        receipt = world.connected().perform(effect)
+    assert receipt.status == "adopted"
+    assert len([thread for thread in world.fake.threads.values() if thread.pull]) == 1
+
+
+def test_anchor_is_made_once_even_when_lists_are_late(world: GitHubWorld) -> None:
+    world.fake.list_lag = 100
+    for serial in (1, 2):
+        world.forge.set_anchor(Anchor("lineage", serial, "c" * 40))
+        world.connected().set_anchor(Anchor("lineage", serial, "d" * 40))
+    assert len(world.fake.threads) == 1
+    assert world.connected().anchor() == Anchor("lineage", 2, "d" * 40)
+
+
+def test_anchor_whose_making_is_in_doubt_is_left_to_the_next_cycle(world: GitHubWorld) -> None:
+    world.fake.fail("reset_applied", ("POST", "/issues"))
+    world.forge.set_anchor(ANCHOR)
+    assert "could not be noted" in world.notes[-1]
+    world.connected().set_anchor(ANCHOR)
+    assert len(world.fake.threads) == 1 and world.connected().anchor() == ANCHOR
+
+
+def test_read_is_tried_again(world: GitHubWorld) -> None:
+    number = an_issue(world)
+    fault = world.fake.fail("502_not_applied", ("GET", "/issues/*"), times=3)
+    assert world.forge.issue(number).number == number
+    assert (fault.used, world.slept) == (3, [1, 2, 4])
+
+
+@pytest.mark.parametrize(
+    ("kind", "who"),
+    [("502_not_applied", "forge"), ("reset_not_applied", "network"), ("500", "forge"), ("garbage", "forge")],
+)
+def test_read_that_keeps_failing_is_one_line(world: GitHubWorld, kind: str, who: str) -> None:
+    fault = world.fake.fail(kind, ("GET", "/issues"), times=9)
+    with pytest.raises(UserError) as caught:
+        world.forge.issues()
+    assert (caught.value.who, fault.used) == (who, 4)
+    assert "\n" not in caught.value.what
+    world.fake.faults.clear()
+
+
+@pytest.mark.parametrize("kind", ["rate_secondary", "rate_secondary_429"])
+def test_read_waits_for_a_rate_limit_within_a_cap(world: GitHubWorld, kind: str) -> None:
+    world.fake.fail(kind, ("GET", "/issues"), times=2)
+    assert world.forge.issues() == ()
+    assert world.slept == [60, 60] and world.notes == ["GitHub's rate limit: waiting 60 s"] * 2
+    world.fake.fail(kind, ("GET", "/labels"))
+    with pytest.raises(UserError, match="rate limit") as caught:
+        world.forge.api.get("/labels")
+    assert caught.value.who == "forge" and "12:03 UTC" in caught.value.next_step
+    assert world.slept == [60, 60]
+
+
+def test_limit_that_lifts_too_late_is_told_with_its_time(world: GitHubWorld) -> None:
+    world.fake.fail("rate_primary", ("GET", "/issues"))
+    with pytest.raises(UserError) as caught:
+        world.forge.issues()
+    assert "12:30 UTC" in caught.value.next_step and world.slept == []
+
+
+def test_token_that_is_not_accepted_is_the_users_to_mend(world: GitHubWorld) -> None:
+    world.fake.revoke(world.token)
+    with pytest.raises(UserError, match="does not accept the token") as caught:
+        world.forge.issues()
+    assert (caught.value.who, world.slept) == ("you", [])

@@ -1,4 +1,4 @@
-"""What was closed long ago costs the local forge little: no process, and no reading of more than a line of it."""
+"""The local forge keeps the contract of every forge."""
 
 from __future__ import annotations
 
@@ -12,7 +12,15 @@ from ralph_mission.adapters.forges.local import documents
 from ralph_mission.adapters.forges.local.forge import RECENT, LocalForge
 from ralph_mission.adapters.git.git import Git
 from tests.adapters.forges.conftest import LocalWorld
+from tests.contract.forge_contract import ForgeContract
 from tests.contract.forge_world import merge_pull, new_file, open_issue, pulled
+
+
+class TestLocalForge(ForgeContract):
+    """The fixture `world` of this folder is all that is needed."""
+
+
+# --- What was closed long ago costs the local forge little: no process, and no reading of more than a line of it. ---
 
 LATER = datetime.now(UTC) + 2 * RECENT
 

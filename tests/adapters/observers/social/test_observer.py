@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,13 +14,17 @@ import pytest
 from ralph_mission.adapters.observers import social
 from ralph_mission.adapters.observers.social.settings import SocialSettings
 from ralph_mission.mission.model.forge import Branch, Measured, Posted
+from ralph_mission.mission.model.ledger import MemoryBatch
 from ralph_mission.mission.model.mission import Observation
 from ralph_mission.mission.model.proposal import ObservationContext, Route, lookup
-from tests.fakes.networks.bot_api import TOKEN, BotApi, bot_api
+from tests.fakes.networks.bot_api import OWNER, TOKEN, BotApi, bot_api
 from tests.fakes.networks.discord import DiscordServer, Message
 from tests.fakes.networks.serving import Asked, Refused
 from tests.fakes.networks.x import XServer
 from tests.helpers import NOON
+from tests.integration.world import CALM
+from tests.integration.world import World as World_social_cycle
+from tests.integration.world import world as world_social_cycle
 
 BEARER, CHANNEL = "scripted-bearer-token", "-100777"
 POSTS = (
@@ -261,3 +267,37 @@ def test_a_cursor_that_nobody_can_read_is_a_first_look(world: World, cursor: str
 
 def test_questions_and_numbers_reach_the_list_that_people_watch() -> None:
     assert {lookup(kind).route for kind in ("question", "community", "news")} == {Route.MONITOR}
+
+
+# --- The social observer in whole cycles: what a network tells of our posts is remembered with them. ---
+
+
+def posted(where: World_social_cycle) -> None:
+    """A post of ours went out."""
+    store = where.house().store
+    past = store.recall()
+    assert past
+    state = replace(past.state, posted=(Posted("k2", "telegram", "anomaly", NOON, "61"),))
+    store.commit(MemoryBatch(past.memory, state, (), "a post"), past)
+
+
+@pytest.mark.parametrize("orders", ["", f"telegram: {{chats: [{OWNER}]}}\n"], ids=["observed", "overheard"])
+def test_what_became_of_a_post_is_remembered_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, orders: str
+) -> None:
+    with bot_api() as api:
+        for name, value in _environment(api).items():
+            monkeypatch.setenv(name, value)
+        where = world_social_cycle(tmp_path / "harbour", config=CALM + "  social: {}\n" + orders)
+        where.cycle()
+        posted(where)
+        api.update(message_reaction_count=reaction(61, 4, 1))
+        where.now += timedelta(days=1)
+        where.cycle()
+        past = where.house().store.recall()
+    assert past
+    assert [(one.reactions, one.measured_at is not None) for one in past.state.posted] == [(5, True)]
+
+
+def _environment(api: BotApi) -> dict[str, str]:
+    return {"TELEGRAM_BOT_TOKEN": TOKEN, "TELEGRAM_API_URL": api.url, "TELEGRAM_CHANNEL_ID": CHANNEL}

@@ -1,9 +1,0 @@
-"""The GitHub forge keeps the contract of every forge."""
-
-from __future__ import annotations
-
-from tests.contract.forge_contract import ForgeContract
-
-
-class TestGitHubForge(ForgeContract):
-    """The fixture `world` of this folder is all that is needed."""
