@@ -24,11 +24,13 @@ from typing import Any
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.storage.memory.due import due_fast
 from ralph_mission.adapters.wakers.ways import Calls, objection, record_wake
-from ralph_mission.app.cycle import App, build_app
+from ralph_mission.app.cycle import build_app
 from ralph_mission.cli.gate import LONGEST_WAIT
 from ralph_mission.mission.cycle import CycleRequest, run_cycle
 from ralph_mission.mission.memory.parse import peek
+from ralph_mission.mission.model.cycle import CycleSettings
 from ralph_mission.mission.model.memory import Header, Rhythm
+from ralph_mission.mission.ports import CyclePorts
 
 START = datetime(2026, 5, 4, 0, 3, tzinfo=UTC)
 SPAN = 12 * 3600.0  # seconds
@@ -166,15 +168,15 @@ class Day:
         if self.scenario.rivals == "elsewhere" and rival is None:
             ports = replace(ports, store=_Elsewhere(ports.store))
         limits = replace(house.charter.limits, dispatches_per_day=self.scenario.cap)
-        house = replace(house, ports=ports, charter=replace(house.charter, limits=limits))
-        outcome = _run(house, timedelta(seconds=pause))
+        charter = replace(house.charter, limits=limits)
+        outcome = _run(ports, charter, timedelta(seconds=pause), house.secrets)
         self._header = None
         return outcome
 
 
-def _run(house: App, pause: timedelta) -> str:
-    charter = replace(house.charter, rhythm=Rhythm(pause, pause, pause))
-    return run_cycle(house.ports, charter, CycleRequest(trigger="dispatch"), house.secrets)[0].outcome
+def _run(ports: CyclePorts, charter: CycleSettings, pause: timedelta, secrets: tuple[str, ...]) -> str:
+    charter = replace(charter, rhythm=Rhythm(pause, pause, pause))
+    return run_cycle(ports, charter, CycleRequest(trigger="dispatch"), secrets)[0].outcome
 
 
 @dataclass(slots=True)

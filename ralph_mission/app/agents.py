@@ -1,30 +1,21 @@
-"""Where missions' clones are, and that they are gone when nobody works on missions any more.
-
-The composition root of the cycle's agent: the loop of `ralph run` in a mission's clone.
-"""
+"""The composition root of the cycle's agent: the loop of `ralph run` in a mission's clone."""
 
 from __future__ import annotations
 
-import hashlib
 import os
 import sys
 import tempfile
-from collections.abc import Mapping
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 from ralph_mission.adapters.agents.registry import PRICED
-from ralph_mission.adapters.files import safe_paths
 from ralph_mission.adapters.fixers import settings as conventions
 from ralph_mission.adapters.fixers.coder import LIMIT, AgentCoder, CoderRun
 from ralph_mission.adapters.fixers.verify import Workbench
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.report.loop_voice import PlainRunProgress
 from ralph_mission.adapters.storage.loop import files
-from ralph_mission.adapters.storage.memory import anchor
-from ralph_mission.adapters.workspace.restore import remove_folder
-from ralph_mission.app import clone_runs, sandboxes
+from ralph_mission.app import clone_runs, hosting, sandboxes
 from ralph_mission.app.clone_runs import CloneRun, CloneRunResult
 from ralph_mission.app.run_options import RunOptions
 from ralph_mission.app.secrets import environment_secrets
@@ -38,33 +29,12 @@ from ralph_mission.mission.model.proposal import PatchVerification
 from ralph_mission.safety.patch import Patch
 from ralph_mission.values import dataclass
 
-PLACE = "missions"
-
-
-def clones(git: Git, environment: Mapping[str, str]) -> Path:
-    """Where missions' clones are: below `.ralph/`, and where a runner clears that before each job, in what outlives it.
-
-    There by the place of the checkout, whose objects they borrow: two runners may share it.
-    """
-    kept = anchor.folder(environment)
-    beside = hashlib.sha256(os.fsencode(git.common_dir)).hexdigest()[:12]
-    return kept / f"{PLACE}-{beside}" if kept else git.state_dir / PLACE
-
-
-def abandon(git: Git, environment: Mapping[str, str]) -> None:
-    """Remove all of them: the settings name no agent. What cannot be removed now is in nobody's way."""
-    place = clones(git, environment)
-    with suppress(OSError):
-        if safe_paths.own(place).is_dir():
-            remove_folder(os.fsencode(place))
-
-
 PRESET, PATTERN = "issue", "ralplan"
 
 
 def coder(git: Git, settings: Config, config: Path | None, head: str) -> AgentCoder:
     """The agent of the settings as hands of the cycle; they are those of the file `config` or of the commit `head`."""
-    place = clones(git, os.environ)
+    place = hosting.mission_clones(git, os.environ)
     return AgentCoder(
         git, place, LoopCoder(git, settings, config, head, place).play, partial(_check_patch, git, settings)
     )

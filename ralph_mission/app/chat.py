@@ -67,7 +67,7 @@ def attendant(repo: Path, config: Path | None, wait: int, say: Callable[[str], N
     from ralph_mission.mission.chat.inbox import Attendant
 
     house = build_app(repo, config)
-    chat, root = inbox(house.config, os.environ, house.ports.clock.now, wait), house.git.work_tree
+    chat, root = inbox(house.config, os.environ, house.clock.now, wait), house.git.work_tree
     if chat is None:
         raise UserError("nobody may give orders here", SETUP, usage=True)
     if root is None:

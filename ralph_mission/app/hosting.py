@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ralph_mission.adapters.files import safe_paths
 from ralph_mission.adapters.forges.local.forge import LocalForge
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.git.remote import Remote, RepositoryPlace, acts_on_github, place
+from ralph_mission.adapters.storage.memory import anchor
 from ralph_mission.adapters.storage.memory.recovery import RecoverableStore
 from ralph_mission.adapters.wakers.dispatch import DispatchAnswer, DispatchWaker, Post
 from ralph_mission.app.secrets import environment_secrets
@@ -22,10 +26,9 @@ from ralph_mission.mission.ports import CycleClock, CycleProgress, Forge, Waker
 from ralph_mission.values import dataclass
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from ralph_mission.adapters.forges.github.forge import GitHubForge
 
+CLONES = "missions"
 PATIENCE = 30.0  # seconds that a dispatch may take
 
 
@@ -157,3 +160,23 @@ def _apart(git: Git, memory: MemoryPlace, tip: str) -> None:
 def _name(git: Git) -> str:
     folder = git.work_tree or git.git_dir
     return folder.name.removesuffix(".git") or "repository"
+
+
+def mission_clones(git: Git, environment: Mapping[str, str]) -> Path:
+    """Where missions' clones are: below `.ralph/`, and where a runner clears that before each job, in what outlives it.
+
+    There by the place of the checkout, whose objects they borrow: two runners may share it.
+    """
+    kept = anchor.folder(environment)
+    beside = hashlib.sha256(os.fsencode(git.common_dir)).hexdigest()[:12]
+    return kept / f"{CLONES}-{beside}" if kept else git.state_dir / CLONES
+
+
+def abandon_clones(git: Git, environment: Mapping[str, str]) -> None:
+    """Remove all of them: the settings name no agent. What cannot be removed now is in nobody's way."""
+    folder = mission_clones(git, environment)
+    with suppress(OSError):
+        if safe_paths.own(folder).is_dir():
+            from ralph_mission.adapters.workspace.restore import remove_folder
+
+            remove_folder(os.fsencode(folder))

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
-from ralph_mission.mission.model.effects import Receipt
 from ralph_mission.values import dataclass
+
+if TYPE_CHECKING:
+    from ralph_mission.mission.model.effects import Receipt
+
+
+def switched_off() -> bool:
+    """Whether the environment stops every effect."""
+    return os.environ.get("RALPH_PAUSED") == "1"
 
 
 class SystemClock:

@@ -38,7 +38,7 @@ def household(
 
 def recollection(house: App) -> MemorySnapshot:
     """What memory says now. Raises UserError when there is none yet."""
-    recalled = house.ports.store.recall()
+    recalled = house.store.recall()
     if recalled is None:
         refuse_if_elsewhere(house)
         raise UserError("ralph has no memory of this repository yet", "run: ralph cycle")

@@ -158,7 +158,7 @@ def _cycle(run: CycleRun, past: MemorySnapshot | None) -> CycleResult:
 def _check_position(run: CycleRun, past: MemorySnapshot | None) -> None:
     """Raises UserError when forge and memory disagree; Lost when only because somebody worked since we recalled."""
     try:
-        gather.check_anchor(run.ports, past)
+        gather.check_anchor(run.ports.forge, past)
     except UserError:
         now = run.ports.store.recall()
         if (now.oid if now else "") != (past.oid if past else ""):

@@ -31,15 +31,15 @@ from ralph_mission.mission.model.proposal import Route, lookup
 from ralph_mission.mission.ports import CyclePorts, Forge
 
 
-def check_anchor(ports: CyclePorts, past: MemorySnapshot | None) -> None:
+def check_anchor(forge: Forge, past: MemorySnapshot | None) -> None:
     """Raises UserError when the forge remembers more than memory does, or has work of ours that memory lacks."""
-    check_position(anchor_of(past) if past else None, [ports.forge.anchor()])
-    if past is None and ports.forge.has_our_work():
+    check_position(anchor_of(past) if past else None, [forge.anchor()])
+    if past is None and forge.has_our_work():
         raise UserError(
             "there is no memory, but the forge holds issues or pulls that Ralph made",
             "rebuild it with `ralph memory recover`",
         )
-    if past and (is_forge_lost(ports.forge, past.state) or _is_forge_new(ports.forge, past)):
+    if past and (is_forge_lost(forge, past.state) or _is_forge_new(forge, past)):
         raise UserError(
             "memory knows issues and pulls of Ralph's, and the forge holds none of them",
             "put back what was deleted (.ralph/forge), or go on without it: ralph memory recover",

@@ -148,7 +148,7 @@ def _holder(house: TransactionContext, past: MemorySnapshot | None) -> str:
 def _check_position(house: TransactionContext, past: MemorySnapshot | None) -> None:
     """Raises UserError when forge and memory disagree; Lost when only because somebody worked since we recalled."""
     try:
-        gather.check_anchor(house.ports, past)
+        gather.check_anchor(house.ports.forge, past)
     except UserError:
         now = house.store.recall()
         if (now.oid if now else "") != (past.oid if past else ""):

@@ -34,23 +34,23 @@ def memory(*missions: Mission, completed: bool = False) -> MemorySnapshot:
 
 def test_work_of_ours_without_any_memory_stops_the_cycle():
     with pytest.raises(UserError, match="there is no memory") as caught:
-        check_anchor(ports(our_work=True), None)
+        check_anchor(ports(our_work=True).forge, None)
     assert "ralph memory recover" in caught.value.next_step
 
 
 def test_a_repository_that_never_saw_us_is_a_new_beginning():
-    check_anchor(ports(our_work=False), None)
+    check_anchor(ports(our_work=False).forge, None)
 
 
 @pytest.mark.parametrize("past", [memory(mission(issue=4)), memory(completed=True)], ids=["missions", "completed"])
 def test_a_forge_that_has_nothing_of_what_memory_knows_stops_the_cycle(past):
     with pytest.raises(UserError, match="the forge holds none of them") as caught:
-        check_anchor(ports(our_work=False), past)
+        check_anchor(ports(our_work=False).forge, past)
     assert "ralph memory recover" in caught.value.next_step
-    check_anchor(ports(our_work=True), past)
+    check_anchor(ports(our_work=True).forge, past)
 
 
 def test_where_a_list_is_no_proof_or_an_issue_is_there_a_cycle_goes_on():
-    check_anchor(ports(our_work=False, proof=False), memory(mission(issue=4), completed=True))
-    check_anchor(ports(our_work=False, issues=(4,)), memory(mission(issue=4), mission(issue=5)))
-    check_anchor(ports(our_work=False), memory(mission(issue=0)))
+    check_anchor(ports(our_work=False, proof=False).forge, memory(mission(issue=4), completed=True))
+    check_anchor(ports(our_work=False, issues=(4,)).forge, memory(mission(issue=4), mission(issue=5)))
+    check_anchor(ports(our_work=False).forge, memory(mission(issue=0)))

@@ -1,6 +1,6 @@
 """Sources of signals. Observers change nothing, may fail alone, and are strangers to each other.
 
-A new one is a module with `Settings` and `build`, and one line in `OBSERVERS`.
+A new one is a module with `build`, its settings, and a few lines beside `OBSERVERS` that import it when it is needed.
 """
 
 from __future__ import annotations
@@ -9,27 +9,28 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import Path
-from typing import Any, Generic, TypeVar
-
-from pydantic import BaseModel
+from typing import TYPE_CHECKING, Any
 
 from ralph_mission.adapters.git.git import Git, GitError
-from ralph_mission.adapters.observers import database, social, web
-from ralph_mission.adapters.observers.code import observer as code_observer
-from ralph_mission.adapters.observers.commands import observer as command_observer
-from ralph_mission.adapters.observers.dependencies import observer as dependency_observer
-from ralph_mission.adapters.observers.forge import observer as forge_observer
 from ralph_mission.adapters.observers.text import one_line
-from ralph_mission.adapters.packages.model import Bumper
 from ralph_mission.errors import UserError
-from ralph_mission.mission.model.forge import Posted
 from ralph_mission.mission.model.mission import Observation
-from ralph_mission.mission.model.proposal import ObservationContext
-from ralph_mission.mission.ports import Forge, Observer
 from ralph_mission.values import dataclass
 
+if TYPE_CHECKING:
+    from ralph_mission.adapters.observers.code.observer import CodeSettings
+    from ralph_mission.adapters.observers.commands.observer import CommandSettings
+    from ralph_mission.adapters.observers.database import DatabaseSettings
+    from ralph_mission.adapters.observers.dependencies.observer import DependencySettings
+    from ralph_mission.adapters.observers.forge.observer import ForgeSettings
+    from ralph_mission.adapters.observers.social import SocialSettings
+    from ralph_mission.adapters.observers.web import Errands, WebSettings
+    from ralph_mission.adapters.packages.model import Bumper
+    from ralph_mission.mission.model.forge import Posted
+    from ralph_mission.mission.model.proposal import ObservationContext
+    from ralph_mission.mission.ports import Forge, Observer
+
 REASON = 300  # characters
-S = TypeVar("S", bound=BaseModel)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,48 +41,70 @@ class Sources:
     forge: Forge
     cache: Path | None = None
     bumper: Bumper | None = None  # who makes a change of updates; without one they are told alone
-    errands: web.Errands = field(default_factory=web.Errands)
+    errands: dict[str, Errands] = field(default_factory=dict)  # what sources of the web ask once for all
     posted: Callable[[], Iterable[Posted]] = tuple  # what of ours went out, newest first
     overheard: Callable[[], Sequence[Mapping[str, Any]]] | None = None  # what Telegram told who looked for orders
     secrets: tuple[str, ...] = field(default=(), repr=False)  # values that nothing may be told of
 
 
-@dataclass(frozen=True, slots=True)
-class ObserverKind(Generic[S]):
-    """One kind of observer: what it is told by configuration, and how it is made."""
+def _build_code(settings: CodeSettings, sources: Sources) -> Observer:
+    from ralph_mission.adapters.observers.code import observer
 
-    settings: type[S]
-    build: Callable[[S, Sources], Observer]
+    return observer.build(settings, sources.git)
 
 
-OBSERVERS: Mapping[str, ObserverKind[Any]] = {
-    "code": ObserverKind(
-        code_observer.CodeSettings, lambda settings, sources: code_observer.build(settings, sources.git)
-    ),
-    "commands": ObserverKind(
-        command_observer.CommandSettings,
-        lambda settings, sources: command_observer.build(settings, sources.git, sources.cache, sources.secrets),
-    ),
-    "database": ObserverKind(
-        database.DatabaseSettings, lambda settings, sources: database.build(settings, sources.git)
-    ),
-    "dependencies": ObserverKind(
-        dependency_observer.DependencySettings,
-        lambda settings, sources: dependency_observer.build(
-            settings, sources.git, sources.cache, sources.bumper, pulls=lambda: sources.forge.pulls("open")
-        ),
-    ),
-    "forge": ObserverKind(
-        forge_observer.ForgeSettings, lambda settings, sources: forge_observer.build(settings, sources.forge)
-    ),
-    "social": ObserverKind(
-        social.SocialSettings, lambda settings, sources: social.build(settings, sources.posted, sources.overheard)
-    ),
-    "web": ObserverKind(
-        web.WebSettings, lambda settings, sources: web.build(settings, sources.cache, errands=sources.errands)
-    ),
+def _build_command(settings: CommandSettings, sources: Sources) -> Observer:
+    from ralph_mission.adapters.observers.commands import observer
+
+    return observer.build(settings, sources.git, sources.cache, sources.secrets)
+
+
+def _build_database(settings: DatabaseSettings, sources: Sources) -> Observer:
+    from ralph_mission.adapters.observers import database
+
+    return database.build(settings, sources.git)
+
+
+def _build_dependencies(settings: DependencySettings, sources: Sources) -> Observer:
+    from ralph_mission.adapters.observers.dependencies import observer
+
+    return observer.build(
+        settings, sources.git, sources.cache, sources.bumper, pulls=lambda: sources.forge.pulls("open")
+    )
+
+
+def _build_forge(settings: ForgeSettings, sources: Sources) -> Observer:
+    from ralph_mission.adapters.observers.forge import observer
+
+    return observer.build(settings, sources.forge)
+
+
+def _build_social(settings: SocialSettings, sources: Sources) -> Observer:
+    from ralph_mission.adapters.observers import social
+
+    return social.build(settings, sources.posted, sources.overheard)
+
+
+def _build_web(settings: WebSettings, sources: Sources) -> Observer:
+    from ralph_mission.adapters.observers import web
+
+    sources.errands.setdefault("web", web.Errands())
+    return web.build(settings, sources.cache, errands=sources.errands["web"])
+
+
+OBSERVERS: Mapping[str, Callable[[Any, Sources], Observer]] = {
+    "code": _build_code,
+    "commands": _build_command,
+    "database": _build_database,
+    "dependencies": _build_dependencies,
+    "forge": _build_forge,
+    "social": _build_social,
+    "web": _build_web,
 }
-"""By key below `observers:` in ralph.yml; a key that holds a list makes one observer per item."""
+"""By key below `observers:` in ralph.yml; a key that holds a list makes one observer per item.
+
+Each is imported when something is configured for it: together they take longer to load than a cycle to run.
+"""
 
 
 def look_once(observer: Observer, gaze: ObservationContext) -> Observation:

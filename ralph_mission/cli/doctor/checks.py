@@ -213,8 +213,8 @@ def _alive(house: App) -> list[DoctorLine]:
 
 
 def _forge(house: App) -> Iterator[DoctorLine]:
-    branch, where = house.ports.forge.default_branch(), "github" if house.github else "local"
-    yield DoctorLine("forge", "ok", f"{where}, as {house.ports.forge.identity().login}; merges into {branch.name}")
+    branch, where = house.forge.default_branch(), "github" if house.github else "local"
+    yield DoctorLine("forge", "ok", f"{where}, as {house.forge.identity().login}; merges into {branch.name}")
 
 
 def _local(house: App) -> Iterator[DoctorLine]:
@@ -234,8 +234,8 @@ def _github(house: App) -> Iterator[DoctorLine]:
     yield from github(
         Hub(
             get,
-            house.ports.forge.identity().login,
-            house.ports.clock.now(),
+            house.forge.identity().login,
+            house.clock.now(),
             here.workflow,
             os.environ,
             present(folder),
@@ -246,16 +246,17 @@ def _github(house: App) -> Iterator[DoctorLine]:
 
 
 def _memory(house: App) -> Iterator[DoctorLine]:
+    from ralph_mission.app.stand_ins import switched_off
     from ralph_mission.mission.gather import check_anchor
 
-    if house.ports.switch():
+    if switched_off():
         yield DoctorLine("paused", "note", "RALPH_PAUSED=1 stands in the environment", "unset RALPH_PAUSED")
     faults = list(house.store.faults())
     yield from (DoctorLine("memory", "wrong", fault, "ralph memory recover") for fault in faults)
     if faults:
         return
-    recalled = house.ports.store.recall()
-    check_anchor(house.ports, recalled)
+    recalled = house.store.recall()
+    check_anchor(house.forge, recalled)
     if recalled is None:
         yield DoctorLine("memory", "ok", "none yet; the first cycle makes it")
         return
@@ -266,7 +267,7 @@ def _memory(house: App) -> Iterator[DoctorLine]:
         yield DoctorLine("paused", "note", "nothing will be done", "ralph resume")
     when = header.last_cycle_at.strftime("%Y-%m-%d %H:%M UTC") if header.last_cycle_at else "never"
     yield DoctorLine("last cycle", "ok", f"{header.cycle}, {when}, {header.drift_seconds} s after it was due")
-    now = house.ports.clock.now()
+    now = house.clock.now()
     yield from far_off(header.next_due_at, now, house.config.schedule.rhythm())
     yield from parked_ahead(recalled.state.missions, now)
     yield from wakes(recalled.state.wakes)
@@ -275,7 +276,7 @@ def _memory(house: App) -> Iterator[DoctorLine]:
 
 
 def _check_anchor(house: App, serial: int) -> DoctorLine:
-    anchor = house.ports.forge.anchor()
+    anchor = house.forge.anchor()
     if anchor is None:
         return DoctorLine(
             "anchor", "note", "the forge has not been told where memory stands", "the next cycle tells it"

@@ -158,7 +158,7 @@ def _watches(opened: Database, observing: DatabaseObserver) -> Iterator[DoctorLi
 
 def thinker(settings: Config, environ: Mapping[str, str]) -> Iterator[DoctorLine]:
     """Ready, not configured, or broken and how to mend it; then a line for a price that nobody knows."""
-    from ralph_mission.app.cycle import price
+    from ralph_mission.app.ports import price
 
     chosen = settings.thinker
     if chosen.kind == "rules":

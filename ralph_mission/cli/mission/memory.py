@@ -68,11 +68,10 @@ def recover(take_over: bool, repo: Path, config: Path | None, as_json: bool) -> 
     from ralph_mission.mission.operations.recover import recover_memory as rebuild
 
     house = household(repo, config)
-    ports = house.ports
     if not take_over and _healthy(house):
         _tell_healthy(house, as_json)
         return
-    done = rebuild(house.store, ports.forge, ports.clock.now(), take_over)
+    done = rebuild(house.store, house.forge, house.clock.now(), take_over)
     if as_json:
         print_json(
             {
@@ -100,7 +99,7 @@ def _healthy(house: App) -> bool:
     if not all(check.ok for check in _verify(house) if check.name != UNDERSTOOD):
         return False
     try:
-        check_anchor(house.ports, house.ports.store.recall())
+        check_anchor(house.forge, house.store.recall())
     except UserError as trouble:
         if trouble.who != "you":  # the forge could not be asked
             raise
@@ -109,7 +108,7 @@ def _healthy(house: App) -> bool:
 
 
 def _tell_healthy(house: App, as_json: bool) -> None:
-    recalled = house.ports.store.recall()
+    recalled = house.store.recall()
     header, oid = (recalled.memory.header, recalled.oid) if recalled else (Header(), "")
     held = _claim_lines(house, recalled)
     if as_json:
@@ -125,8 +124,8 @@ def _tell_healthy(house: App, as_json: bool) -> None:
 def _claim_lines(house: App, recalled: MemorySnapshot | None) -> list[str]:
     """Whose claim keeps cycles from starting, and what to do about it."""
     claim = recalled.state.claim if recalled else None
-    with house.ports.store.exclusive():
-        if claim is None or house.ports.store.proven_dead(claim.holder):
+    with house.store.exclusive():
+        if claim is None or house.store.proven_dead(claim.holder):
             return []
     return [
         f"{claim.holder} may still be in cycle {claim.cycle} and keeps its claim; "
@@ -157,15 +156,15 @@ def _against_forge(house: App) -> list[Check]:
     from ralph_mission.mission.memory.position import check_position
 
     try:
-        recalled = house.ports.store.recall()
+        recalled = house.store.recall()
     except UserError:
         return []
     position = anchor_of(recalled) if recalled else None
     try:
-        anchor = house.ports.forge.anchor()
+        anchor = house.forge.anchor()
         check_position(position, [anchor], house.store.contains)
         if recalled is not None:
-            check_anchor(house.ports, recalled)
+            check_anchor(house.forge, recalled)
     except UserError as trouble:
         if trouble.who != "you":  # the forge could not be asked
             raise

@@ -61,11 +61,11 @@ def status(page: bool, output: Path | None, repo: Path, config: Path | None, as_
     from ralph_mission.mission.report import waiting
 
     house = household(repo, config)
-    recalled = house.ports.store.recall()
+    recalled = house.store.recall()
     if recalled is None:
         refuse_if_elsewhere(house)
-    asks = waiting(recalled.state.missions, house.ports.forge.how) if recalled else ()
-    known = facts(recalled, house.charter.limits, house.ports.clock.now(), asks, house.charter.rhythm)
+    asks = waiting(recalled.state.missions, house.forge.how) if recalled else ()
+    known = facts(recalled, house.charter.limits, house.clock.now(), asks, house.charter.rhythm)
     if as_json:
         print_json(known)
     else:

@@ -58,7 +58,7 @@ def apply_chat_commands(
         return past
     if not waiting:
         return past
-    gather.check_anchor(ports, past)
+    gather.check_anchor(ports.forge, past)
     answers, rest = _aside(waiting, aside, ports)
     obeyed = orders.apply_commands(_redact_commands(rest, secrets), past.state, _desk(ports, past, limits, rest))
     memory = with_cursor(past.memory, cursor)

@@ -212,7 +212,9 @@ def test_a_failure_leaves_no_traceback(
 def test_every_registered_observer_looks_at_a_fresh_repository(
     place: Place, key: str, settings: dict[str, object]
 ) -> None:
-    kind = OBSERVERS[key]
-    observer = kind.build(kind.settings.model_validate(settings), Sources(place.git, LocalForge(place.git)))
+    configured = Observers.model_validate({key: [settings] if key == "commands" else settings})
+    section = getattr(configured, key)
+    item = section[0] if isinstance(section, tuple) else section
+    observer = OBSERVERS[key](item, Sources(place.git, LocalForge(place.git)))
     seen = look_once(observer, place.gaze())
     assert (seen.status, seen.signals, seen.name.split(".")[0]) == ("ok", (), key)

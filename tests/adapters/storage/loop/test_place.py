@@ -26,7 +26,7 @@ from ralph_mission.adapters.storage.loop.progress_log import ProgressLog
 from ralph_mission.adapters.storage.loop.run_store import FileRunStore, Habits
 from ralph_mission.adapters.storage.loop.stories import Stories
 from ralph_mission.adapters.storage.loop.tasks import Tasks
-from ralph_mission.app import agents
+from ralph_mission.app import hosting
 from ralph_mission.errors import UserError
 from ralph_mission.loop.model.state import HatOutput, PathChange
 from tests.adapters.storage.loop.run_stores import FREE, NOON, PRD, STANDING, STORIES, Make
@@ -219,7 +219,7 @@ def test_every_folder_below_ralphs_own_is_known() -> None:
     product = "".join(path.read_text() for path in Path(ralph_mission.__file__).parent.rglob("*.py"))
     named = {f".ralph/{name}" for name in re.findall(r'state_dir / "([a-z]+)"', product)}
     assert {".ralph/cycles", ".ralph/cache"} <= named <= set(place_place.FOLDERS)
-    assert {f".ralph/{agents.PLACE}"} <= set(place_place.FOLDERS)
+    assert {f".ralph/{hosting.CLONES}"} <= set(place_place.FOLDERS)
 
 
 @pytest.mark.attack(46)
@@ -231,7 +231,7 @@ def test_clones_that_nobody_needs_any_more_are_removed_behind_no_link(root: Path
         (root / linked).symlink_to(theirs if "/" in linked else theirs.parent)
     else:
         theirs.parent.rename(root / ".ralph")
-    agents.abandon(Git.open(root), {})
+    hosting.abandon_clones(Git.open(root), {})
     assert theirs.is_dir() == (root / ".ralph/missions").is_dir() == bool(linked)
 
 

@@ -1,0 +1,188 @@
+"""The ports of a cycle: what observes, ranks, verifies, codes, publishes and wakes here, by configuration and
+environment. Loaded when a cycle runs, and not by commands that only read memory.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from ralph_mission.adapters.fixers import FIXERS
+from ralph_mission.adapters.fixers.verify import FixerObserver, Workbench
+from ralph_mission.adapters.git.git import Git
+from ralph_mission.adapters.observers import OBSERVERS, Sources, look_once
+from ralph_mission.adapters.observers.together import OneAtATime, together
+from ralph_mission.adapters.report.dashboard import dashboard
+from ralph_mission.adapters.storage.memory.recordings import Recordings, keep_out_of_git
+from ralph_mission.adapters.thinkers.rules import RulesThinker
+from ralph_mission.app import chat as orders
+from ralph_mission.app import hosting
+from ralph_mission.app.networks import build_publishers
+from ralph_mission.app.secrets import environment_secrets
+from ralph_mission.app.stand_ins import Nowhere, switched_off
+from ralph_mission.config.settings import Config
+from ralph_mission.mission.model.forge import Posted
+from ralph_mission.mission.model.mission import Observation
+from ralph_mission.mission.model.proposal import ObservationContext
+from ralph_mission.mission.ports import Coder, CycleClock, CyclePorts, CycleProgress, Forge, Observer, Store, Thinker
+from ralph_mission.values import dataclass
+
+if TYPE_CHECKING:
+    from ralph_mission.adapters.chat.telegram import TelegramInbox
+    from ralph_mission.adapters.packages.model import Bumper
+    from ralph_mission.adapters.sandbox.isolation import Sandbox
+
+
+def build_ports(
+    git: Git,
+    host: hosting.Hosting,
+    config: Path | None,
+    clock: CycleClock,
+    voice: CycleProgress,
+    *,
+    recordings: Recordings,
+    staged: bool = False,
+) -> CyclePorts:
+    """Those of one repository, where `host` says that its issues and memory are; `config` is another settings file."""
+    settings, cache = host.settings, None if staged else git.state_dir / "cache"
+    chat = None if staged else orders.inbox(settings, os.environ, clock.now)
+    return CyclePorts(
+        clock=clock,
+        store=host.store,
+        forge=host.forge,
+        observers=tuple(_observers(settings, git, host, cache, chat)),
+        thinker=thinker(settings, cache),
+        hands=Workbench(git, settings.hands.verify, settings.hands.verify_timeout, partial(_patch_sandbox, settings)),
+        recorder=Nowhere() if staged else recordings,
+        voice=voice,
+        switch=switched_off,
+        waker=host.waker,
+        scratch=partial(_scratch, git, staged, settings.hands.agent is None),
+        dashboard=partial(
+            dashboard, repository=host.name, slots=settings.limits.active_missions, link=host.link, how=host.how
+        ),
+        coder=None if staged else _coder(git, settings, config, host.head),
+        press=build_publishers(settings, git, clock, voice.note),
+        looks=partial(together, patience=settings.observers.patience.total_seconds()),
+        inbox=chat,
+        seal=orders.seal(settings, os.environ),
+    )
+
+
+def _patch_sandbox(settings: Config, git: Git) -> Sandbox:
+    from ralph_mission.app import sandboxes  # only a change that is verified needs one
+
+    return sandboxes.patch_sandbox(settings, git)
+
+
+def thinker(settings: Config, cache: Path | None) -> Thinker:
+    """Who ranks findings here. Without a place for caches the cycle is a staged one, which asks no model."""
+    rules = RulesThinker(dict(settings.thinker.weights))
+    if settings.thinker.kind == "rules":
+        return rules
+    from ralph_mission.adapters.thinkers import models
+    from ralph_mission.adapters.thinkers.llm import Bill, LlmThinker
+    from ralph_mission.adapters.thinkers.models import ModelAsk
+
+    chosen = settings.thinker
+    bill = Bill(partial(price, settings), chosen.max_tokens)
+    access = partial(models.access, chosen.model, os.environ)
+    ask = ModelAsk(access, chosen.seconds, chosen.tries, chosen.max_tokens) if cache else None
+    return LlmThinker(chosen, rules, ask, bill, partial(secrets.token_hex, 8), environment_secrets(), cache)
+
+
+def price(settings: Config, read: int, written: int) -> float | None:
+    """USD for tokens of the thinker's model: by the owners' prices, then by what is listed; None: nobody knows."""
+    from ralph_mission.adapters.thinkers import models
+    from ralph_mission.loop import cost
+    from ralph_mission.loop.model.state import SessionUsage
+
+    own = {name: one.model_dump() for name, one in settings.cost.prices.items()}
+    dollars = cost.price(SessionUsage(1, read, written), settings.thinker.model, own)
+    if dollars is not None:
+        return dollars
+    provider, _, name = settings.thinker.model.partition(":")
+    return models.listed_price(provider, name, read, written)
+
+
+def _coder(git: Git, settings: Config, config: Path | None, head: str) -> Coder | None:
+    if settings.hands.agent is None:
+        return None
+    from ralph_mission.app import agents  # a loop's parts take a while to load
+
+    return agents.coder(git, settings, config, head)
+
+
+def _observers(
+    settings: Config, git: Git, host: hosting.Hosting, cache: Path | None, chat: TelegramInbox | None
+) -> Iterator[Observer]:
+    sources = Sources(
+        git,
+        cast("Forge", OneAtATime(host.forge)),
+        cache,
+        bumper=_bumper(git) if settings.observers.dependencies else None,
+        posted=partial(_read_posted, host.store),
+        overheard=(lambda: tuple(chat.overheard)) if chat else None,
+        secrets=environment_secrets(),
+    )
+    for name, build in OBSERVERS.items():
+        section = getattr(settings.observers, name)
+        if section is None:  # a source that only works when it is asked for
+            continue
+        for item in section if isinstance(section, tuple) else (section,):
+            yield ProgressObserver(build(item, sources))
+    for name in settings.hands.fixers:
+        yield ProgressObserver(FixerObserver(git, FIXERS[name], cache))
+
+
+def _bumper(git: Git) -> Bumper:
+    from ralph_mission.adapters.fixers.bumps import Bumps  # package managers take a while to load
+    from ralph_mission.adapters.packages import registries
+
+    return Bumps(git, registries.hosts(registries.own_environment()))
+
+
+def _read_posted(store: Store) -> tuple[Posted, ...]:
+    past = store.recall()
+    return past.state.posted if past else ()
+
+
+@contextmanager
+def _scratch(git: Git, staged: bool, alone: bool) -> Iterator[str]:
+    """A folder for one run. What else the run leaves in `.ralph/` is kept out of git from the start.
+
+    `alone`: no agent works on missions, and what one had begun is gone.
+    """
+    if not staged:
+        keep_out_of_git(git)
+        if alone:
+            hosting.abandon_clones(git, os.environ)
+    with tempfile.TemporaryDirectory(prefix="ralph-", ignore_cleanup_errors=True) as folder:
+        yield folder
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressObserver:
+    """An observer that is timed, and that cannot bring the cycle down."""
+
+    observer: Observer
+
+    @property
+    def name(self) -> str:
+        """The observer's own."""
+        return self.observer.name
+
+    @property
+    def seconds(self) -> float:
+        """How long it may take at least, where it knows that itself."""
+        return float(getattr(self.observer, "seconds", 0))
+
+    def observe(self, gaze: ObservationContext) -> Observation:
+        """One look."""
+        return look_once(self.observer, gaze)
