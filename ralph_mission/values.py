@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from dataclasses import dataclass as dataclass
 else:
 
-    def dataclass(*, frozen: bool = False, slots: bool = False) -> Any:
+    def dataclass(cls: type | None = None, /, *, frozen: bool = False, slots: bool = False) -> Any:
         """The standard decorator; one that defines a frozen class with slots at little cost."""
-        return _define_value if frozen and slots else dataclasses.dataclass(frozen=frozen, slots=slots)
+        return _define_value if frozen and slots else dataclasses.dataclass(cls, frozen=frozen, slots=slots)
 
 
 def _define_value(plain: type) -> type:

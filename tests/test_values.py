@@ -41,6 +41,13 @@ class Log:
     lines: int = 0
 
 
+@dataclass
+class Page:
+    """One by the bare decorator."""
+
+    number: int = 1
+
+
 def test_it_takes_arguments_by_place_name_and_default() -> None:
     assert (Boat("Inge").berth, Boat("Inge", 4).berth, Boat(berth=5, name="Inge").berth) == (3, 4, 5)
     assert Tug("Emil", power=2.5).power == 2.5
@@ -89,3 +96,4 @@ def test_one_that_is_not_frozen_is_the_standard_one() -> None:
     log = Log()
     log.lines = 4
     assert log == Log(4)
+    assert Page(2).__dict__ == {"number": 2}
