@@ -15,7 +15,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from ralph_mission.adapters.agents.fallback import seconds_until
+from ralph_mission.adapters.agents.waits import seconds_until
 from ralph_mission.loop.model.state import AgentTurn, Failure, SessionUsage
 from ralph_mission.safety.secrets import redact
 from ralph_mission.safety.text import sanitise, truncate

@@ -10,7 +10,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from ralph_mission.adapters.agents.fallback import LONGEST, FallbackAgent, seconds_until
+from ralph_mission.adapters.agents.fallback import FallbackAgent
+from ralph_mission.adapters.agents.waits import LONGEST, seconds_until
 from ralph_mission.loop.model.state import AgentTurn, Hat, Session, SessionUsage
 
 SESSION = Session(Hat("builder"), 1, "do it", "/run", "a-model-of-the-first")

@@ -7,7 +7,7 @@ does not tell whether it happened is `Doubt`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial, singledispatchmethod
 from itertools import chain
 
@@ -38,6 +38,7 @@ from ralph_mission.mission.model.effects import (
 )
 from ralph_mission.mission.model.forge import Branch
 from ralph_mission.mission.model.mission import FailureReason
+from ralph_mission.values import dataclass
 
 Wire = IssueWire | PullWire | CommentWire | ReviewWire
 COMMENTED = "COMMENTED"

@@ -6,7 +6,7 @@ Both need the desk's lock when something is to be done. A no is `Refused`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from functools import singledispatchmethod
 
@@ -33,6 +33,7 @@ from ralph_mission.mission.model.effects import (
     Receipt,
 )
 from ralph_mission.mission.model.forge import Actor, Review
+from ralph_mission.values import dataclass
 
 
 def may_approve(actor: Actor) -> bool:
