@@ -25,7 +25,7 @@ from bench.loop import _silent
 from bench.run import Comparison, Deed, _measure, _report, _table
 from ralph_mission.adapters.agents.claude import QUIET
 from ralph_mission.adapters.agents.client import SessionPlace
-from ralph_mission.adapters.agents.registry import CLIENTS
+from ralph_mission.adapters.agents.clients import CLIENTS
 from ralph_mission.adapters.sandbox.isolation import Level, missing_bwrap
 from ralph_mission.app.run_options import RunOptions
 from ralph_mission.cli.loop.run import play_run

@@ -18,7 +18,7 @@ from statistics import median
 
 from bench.bounds import AT_MOST, Bounds, Most, limits
 from bench.spent import Figures, Told, cycle, ratio
-from ralph_mission.adapters.storage.memory import branch, layout, recordings
+from ralph_mission.adapters.storage.memory import anchor, branch, recordings
 from ralph_mission.mission.model import ledger, memory
 from tests.helpers import commit
 from tests.integration.world import CALM, World, world
@@ -44,7 +44,7 @@ BOUNDS = {
         f"memory file: {memory.KEEP_COMPLETED} missions and {memory.KEEP_OBSERVATIONS} cycles, "
         "mission/model/memory.py; the rest goes to the archive, a file a month",
         f"open.json: {ledger.KEPT_IDS} ids, {ledger.KEPT_WAKES} wakes, {ledger.KEPT_POSTS} posts, mission/model",
-        f"loose objects: packed every {branch.PACKED} commits of memory, adapters/git/packing.py",
+        f"loose objects: packed every {branch.PACKED} commits of memory, adapters/git/git.py",
         f"recordings: {recordings.KEEP} cycles, adapters/storage/memory/recordings.py",
         "history is kept: journal, ledger, archive and objects grow by what a cycle writes, and by no more than that",
     ),
@@ -182,15 +182,15 @@ def held(here: World) -> Figures:
     """What the memory branch and its repository hold now."""
     listed = here.git("ls-tree", "-r", "--long", "ralph-memory").splitlines()
     sizes = {line.partition("\t")[2]: int(line.split()[3]) for line in listed}
-    below = {name: [path for path in sizes if path.startswith(f"{name}/")] for name in (layout.LEDGER, layout.JOURNAL)}
+    below = {name: [path for path in sizes if path.startswith(f"{name}/")] for name in (anchor.LEDGER, anchor.JOURNAL)}
     counted = objects(here)
     return {
-        "memory file, B": sizes[layout.MEMORY],
-        "open.json, B": sizes[layout.OPEN],
-        "dashboard, B": sizes[layout.DASHBOARD],
-        "archive, kB": round(sum(size for path, size in sizes.items() if path.startswith(layout.ARCHIVE)) / 1000, 1),
-        "ledger": len(below[layout.LEDGER]),
-        "journal": len(below[layout.JOURNAL]),
+        "memory file, B": sizes[anchor.MEMORY],
+        "open.json, B": sizes[anchor.OPEN],
+        "dashboard, B": sizes[anchor.DASHBOARD],
+        "archive, kB": round(sum(size for path, size in sizes.items() if path.startswith(anchor.ARCHIVE)) / 1000, 1),
+        "ledger": len(below[anchor.LEDGER]),
+        "journal": len(below[anchor.JOURNAL]),
         "pulls": len(here.pulls),
         "loose": counted["count"],
         "packs": counted["packs"],

@@ -8,13 +8,13 @@ import tempfile
 from functools import partial
 from pathlib import Path
 
-from ralph_mission.adapters.agents.registry import PRICED
+from ralph_mission.adapters.agents.clients import PRICED
 from ralph_mission.adapters.fixers import settings as conventions
 from ralph_mission.adapters.fixers.coder import LIMIT, AgentCoder, CoderRun
 from ralph_mission.adapters.fixers.verify import Workbench
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.report.loop_voice import PlainRunProgress
-from ralph_mission.adapters.storage.loop import files
+from ralph_mission.adapters.storage.loop import run_files
 from ralph_mission.app import clone_runs, hosting, sandboxes
 from ralph_mission.app.clone_runs import CloneRun, CloneRunResult
 from ralph_mission.app.run_options import RunOptions
@@ -92,7 +92,7 @@ class LoopCoder:
         if here and here.exists():
             return here
         named = f"{self.head or 'HEAD'}:{NAME}"
-        files.write(self.place / NAME, self.git.blobs([named]).get(named, b""))
+        run_files.write(self.place / NAME, self.git.blobs([named]).get(named, b""))
         return self.place / NAME
 
 

@@ -60,9 +60,8 @@ def patience(settings: Config) -> tuple[int, int]:
 @contextmanager
 def attendant(repo: Path, config: Path | None, wait: int, say: Callable[[str], None]) -> Iterator[Attendant]:
     """Who stands beside the loop of a checkout. Raises UserError where nothing is set up, or somebody does already."""
-    from ralph_mission.adapters.storage.loop import place
-    from ralph_mission.adapters.storage.loop.beside import Beside
-    from ralph_mission.adapters.storage.loop.inbox import Questions
+    from ralph_mission.adapters.storage.loop import run_files
+    from ralph_mission.adapters.storage.loop.inbox import Beside, Questions
     from ralph_mission.app.cycle import build_app
     from ralph_mission.mission.chat.inbox import Attendant
 
@@ -73,7 +72,7 @@ def attendant(repo: Path, config: Path | None, wait: int, say: Callable[[str], N
     if root is None:
         raise UserError(f"{repo} has no work tree", "name a checkout with --repo DIR", usage=True)
     waits, checkin = (timedelta(seconds=seconds) for seconds in patience(house.config))
-    place.prepare(root / ".ralph")
+    run_files.prepare(root / ".ralph")
     with Questions(root / ".ralph").attended() as ours:
         if not ours:
             raise UserError("ralph telegram runs here already", "end the other one first")
@@ -92,12 +91,12 @@ class CursorFile:
 
     def read(self) -> str:
         """As in `chat.attendant.Note`."""
-        from ralph_mission.adapters.storage.loop import files
+        from ralph_mission.adapters.storage.loop import run_files
 
-        return (files.read(self.path, 200) or b"").decode(errors="replace").strip()
+        return (run_files.read(self.path, 200) or b"").decode(errors="replace").strip()
 
     def keep(self, cursor: str) -> None:
         """As in `chat.attendant.Note`."""
-        from ralph_mission.adapters.storage.loop import files
+        from ralph_mission.adapters.storage.loop import run_files
 
-        files.write(self.path, f"{cursor}\n".encode())
+        run_files.write(self.path, f"{cursor}\n".encode())

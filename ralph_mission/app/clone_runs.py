@@ -14,14 +14,14 @@ from dataclasses import replace
 from math import isfinite
 from pathlib import Path
 
-from ralph_mission.adapters.files import safe_paths
+from ralph_mission.adapters import files
 from ralph_mission.adapters.git.git import Git
-from ralph_mission.adapters.storage.loop import files, state
+from ralph_mission.adapters.storage.loop import run_files, state
 from ralph_mission.adapters.storage.loop.inbox import LENGTH, Guide
-from ralph_mission.adapters.storage.loop.memories import Memories
+from ralph_mission.adapters.storage.loop.notes import Memories
 from ralph_mission.adapters.storage.memory.codec import UnreadableDocument
 from ralph_mission.adapters.workspace.parallel import KEPT
-from ralph_mission.adapters.workspace.restore import remove_folder
+from ralph_mission.adapters.workspace.snapshot import remove_folder
 from ralph_mission.app import teams
 from ralph_mission.app.run import RunSetup
 from ralph_mission.app.run import build_run as bench
@@ -111,7 +111,7 @@ def play_in_clone(git: Git, errand: CloneRun, meter: CostMeter, voice: RunProgre
 def forget_clone(folder: Path) -> None:
     """Remove the homes of the agents that played in the clone."""
     with suppress(OSError):
-        safe_paths.unlink(folder, HOMES)
+        files.unlink(folder, HOMES)
         for home in (folder / name for name in HOMES):
             if home.is_dir():
                 remove_folder(os.fsencode(home))
@@ -151,7 +151,7 @@ def _share_memories(git: Git, folder: Path, words: Iterable[str], note: Callable
     """What loops here remembered is there, with what people said since; gives what this one remembers more."""
     ours, theirs, learned = Memories(git.state_dir), Memories(folder / KEPT), list[str]()
     if text := ours.known(note):
-        files.write(theirs.path, text.encode("utf-8", "replace"))
+        run_files.write(theirs.path, text.encode("utf-8", "replace"))
     with _share_guidance(Guide(git.state_dir), Guide(folder / KEPT), words):
         yield learned
     learned += [" ".join(memory.content.split()) for memory in ours.news(theirs, note)]

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ralph_mission.adapters.files import safe_paths
+from ralph_mission.adapters import files
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.storage.memory.recordings import Recordings
 from ralph_mission.adapters.storage.memory.recovery import RecoverableStore
@@ -103,12 +103,12 @@ def _new_enough(git: Git) -> None:
 
 def refuse_links(git: Git) -> None:
     """For whoever is about to look and write: behind a link nothing is, until a person has looked. Raises UserError."""
-    from ralph_mission.adapters.storage.loop import place
+    from ralph_mission.adapters.storage.loop import run_files
 
     top, ours = git.state_dir.parent, git.state_dir.name  # which a git directory that stands apart calls otherwise
-    names = [name.replace(safe_paths.RALPH, ours, 1) for name in place.FOLDERS]
-    for folder, kept in ((top, names), (git.common_dir, [safe_paths.RALPH_IN_GIT])):
-        if found := safe_paths.links(folder, kept):
+    names = [name.replace(files.RALPH, ours, 1) for name in run_files.FOLDERS]
+    for folder, kept in ((top, names), (git.common_dir, [files.RALPH_IN_GIT])):
+        if found := files.links(folder, kept):
             raise UserError(f"{folder / found[0]} is a link", "move it away, then run again")
 
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ralph_mission.adapters.files import safe_paths
+from ralph_mission.adapters import files
 from ralph_mission.adapters.forges.local.forge import LocalForge
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.git.remote import Remote, RepositoryPlace, acts_on_github, place
@@ -119,7 +119,7 @@ def _on_github(
 
 def poster(where: RepositoryPlace) -> Post:
     """Sends a JSON document to the API of a server, once. What it gives raises OSError when there is no answer."""
-    from ralph_mission.adapters.forges.github.wire import GitHubRequester
+    from ralph_mission.adapters.forges.github.limits import GitHubRequester
 
     def post(path: str, body: dict[str, Any]) -> DispatchAnswer:
         status, _, text = GitHubRequester(where.api, where.token, PATIENCE).request("POST", path, body, {})
@@ -176,7 +176,7 @@ def abandon_clones(git: Git, environment: Mapping[str, str]) -> None:
     """Remove all of them: the settings name no agent. What cannot be removed now is in nobody's way."""
     folder = mission_clones(git, environment)
     with suppress(OSError):
-        if safe_paths.own(folder).is_dir():
-            from ralph_mission.adapters.workspace.restore import remove_folder
+        if files.own(folder).is_dir():
+            from ralph_mission.adapters.workspace.snapshot import remove_folder
 
             remove_folder(os.fsencode(folder))

@@ -11,14 +11,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from ralph_mission.adapters.agents.registry import CLIENTS, PRICED, presence
+from ralph_mission.adapters.agents.clients import CLIENTS, PRICED, presence
 from ralph_mission.adapters.fixers import settings
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.report.loop_voice import PlainRunProgress
-from ralph_mission.adapters.storage.loop import files
+from ralph_mission.adapters.storage.loop import run_files
 from ralph_mission.adapters.storage.loop.inbox import Guide
-from ralph_mission.adapters.workspace.parallel import KEPT, Part, parts
-from ralph_mission.adapters.workspace.workshop import changed_since
+from ralph_mission.adapters.workspace.clone import changed_since
+from ralph_mission.adapters.workspace.parallel import KEPT, Part, make_parts
 from ralph_mission.app import clone_runs
 from ralph_mission.app.clone_runs import CloneRun
 from ralph_mission.app.cycle import App
@@ -115,7 +115,7 @@ class LoopHands:
 
     def _played(self, job: IssueJob, meter: CostMeter) -> WorkResult:
         git = self.first.git
-        with parts(git, job.base_sha, [f"issue-{job.issue}"], git.state_dir / "work") as (part,):
+        with make_parts(git, job.base_sha, [f"issue-{job.issue}"], git.state_dir / "work") as (part,):
             _on_branch(part, job.branch)
             came = clone_runs.play_in_clone(git, self._errand(part, job), meter, self.voice)
             return WorkResult(
@@ -176,7 +176,7 @@ def _change(git: Git, part: Part) -> Patch:
 
 def _role(wanted: WorkOptions, first: App) -> str:
     assert wanted.prompt_file is not None
-    content = files.read(wanted.prompt_file, LONGEST)
+    content = run_files.read(wanted.prompt_file, LONGEST)
     if content is None or not content.strip():
         raise UserError(f"{wanted.prompt_file} is not there or empty", "write the role into it", usage=True)
     return content.decode("utf-8-sig", errors="replace")

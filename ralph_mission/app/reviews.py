@@ -12,18 +12,17 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
-from ralph_mission.adapters.agents.registry import PRICED
+from ralph_mission.adapters.agents.clients import PRICED
 from ralph_mission.adapters.fixers import settings as conventions
 from ralph_mission.adapters.forges import commits
 from ralph_mission.adapters.git.git import EMPTY_TREE, Git, GitError
-from ralph_mission.adapters.git.remote import place
-from ralph_mission.adapters.git.steering import without_steering
+from ralph_mission.adapters.git.remote import place, without_steering
 from ralph_mission.adapters.report.loop_voice import PlainRunProgress
 from ralph_mission.adapters.sandbox.isolation import describe_level
-from ralph_mission.adapters.storage.loop import place as run_place
+from ralph_mission.adapters.storage.loop import run_files as run_place
 from ralph_mission.adapters.wakers.dispatch import DispatchWaker
 from ralph_mission.adapters.wakers.ways import by_dispatch
-from ralph_mission.adapters.workspace.parallel import parts
+from ralph_mission.adapters.workspace.parallel import make_parts
 from ralph_mission.app import sandboxes
 from ralph_mission.app.cycle import App, build_app
 from ralph_mission.app.hosting import poster
@@ -112,7 +111,7 @@ class AgentReader:
     def _read(self, job: ReviewJob, meter: CostMeter) -> ReviewerAnswer:
         git, runtime = self.first.git, self.wanted.runtime or RUNTIME
         limits = RunLimits(runtime=runtime, usd=job.usd, unpriced=self.wanted.usd is None)
-        with parts(
+        with make_parts(
             git, without_steering(git, job.fork, job.head), [f"review-{job.pull}"], git.state_dir / "review"
         ) as (part,):
             run_place.prepare(part.folder / ".ralph")

@@ -14,11 +14,11 @@ from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.sandbox.isolation import Found, describe_level
 from ralph_mission.adapters.storage.loop import archive, lock, state
 from ralph_mission.adapters.storage.loop.events import EventLog
-from ralph_mission.adapters.storage.loop.progress_log import ProgressLog
+from ralph_mission.adapters.storage.loop.notes import ProgressLog
 from ralph_mission.adapters.storage.loop.run_store import FileRunStore, Habits
 from ralph_mission.adapters.storage.loop.stories import Stories
 from ralph_mission.adapters.storage.memory.recordings import keep_out_of_git
-from ralph_mission.adapters.workspace.user import User
+from ralph_mission.adapters.workspace.land import User
 from ralph_mission.adapters.workspace.workplace import Workspace
 from ralph_mission.app import ground, sandboxes, stand_ins
 from ralph_mission.app.run_options import RunOptions, read_stories, resolve_run
@@ -34,7 +34,7 @@ from ralph_mission.loop.stories.lint import is_ui
 from ralph_mission.values import dataclass
 
 if TYPE_CHECKING:
-    from ralph_mission.adapters.agents.command import CommandAgent
+    from ralph_mission.adapters.agents.client import CommandAgent
 
 MODEL_KEYS = (
     "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "OPENAI_API_KEY", "OPENAI_BASE_URL", "GEMINI_API_KEY", "GOOGLE_API_KEY",
@@ -159,8 +159,8 @@ def agent_of(
 ) -> Agent:
     """Who plays in the work tree `root` of `git`, or in the `clone` of it, kept apart as `found` says. Raises
     UserError when nobody is named."""
-    from ralph_mission.adapters.agents.command import CommandAgent
-    from ralph_mission.adapters.agents.fallback import FallbackAgent
+    from ralph_mission.adapters.agents.client import CommandAgent
+    from ralph_mission.adapters.agents.clients import FallbackAgent
     from ralph_mission.adapters.agents.scripted import ScriptedAgent, load
 
     name, command = _choose_agent(asked, settings)
@@ -190,7 +190,7 @@ def agent_of(
 
 def _make_agent(player: CommandAgent, name: str, command: tuple[str, ...] | str) -> CommandAgent:
     """The player as one of the agents that we know how to speak to; it sees the keys of that one only."""
-    from ralph_mission.adapters.agents.registry import CLIENTS
+    from ralph_mission.adapters.agents.clients import CLIENTS
 
     if name == "command":
         return player
@@ -206,7 +206,7 @@ def _make_agent(player: CommandAgent, name: str, command: tuple[str, ...] | str)
 
 def _choose_agent(asked: RunOptions, settings: Config) -> tuple[str, tuple[str, ...] | str]:
     """The agent's name and its command: the command line's, else ours in ralph.yml, else ralph-orchestrator's."""
-    from ralph_mission.adapters.agents.registry import CLIENTS
+    from ralph_mission.adapters.agents.clients import CLIENTS
 
     choice, cli = settings.hands.agent, settings.cli
     name = asked.agent or ("command" if asked.command else choice.kind if choice else cli.backend)

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from ralph_mission.adapters.storage.loop import files, legacy, state
-from ralph_mission.adapters.storage.loop import verdicts as verdicts_verdicts
+from ralph_mission.adapters.storage.loop import lock, run_files, state
+from ralph_mission.adapters.storage.loop import state as verdicts_verdicts
 from ralph_mission.adapters.storage.loop.stories import Stories
 from ralph_mission.adapters.storage.memory.codec import UnreadableDocument
 from ralph_mission.app.secrets import ControlFiles
@@ -195,7 +195,7 @@ def _left_objective(asked: RunOptions, root: Path, prd: Prd | None) -> str:
         ours = None  # said when the run begins
     if ours:
         return "" if prd else ours.objective
-    others = legacy.left_by_others(root)
+    others = lock.left_by_others(root)
     return others.objective if others else ""
 
 
@@ -205,7 +205,7 @@ def _of_stories(prd: Prd) -> str:
 
 def _text(path: Path, top: Path | None) -> str:
     """The text of a file that was named, or that was found in the work tree `top`: by no link out of it."""
-    content = files.read(path, LONGEST, top) if top else files.read_named(path, LONGEST)
+    content = run_files.read(path, LONGEST, top) if top else run_files.read_named(path, LONGEST)
     if content is None or not content.strip():
         wrong = "is not there" if content is None else "is empty"
         raise UserError(f"{path} {wrong}", "write the task into it", usage=True)
@@ -290,7 +290,7 @@ def _kind(asked: RunOptions, preset: LoopPreset) -> str:
 
 def _threshold(kind: str, settings: Config, root: Path) -> int:
     """Issues that may be left: fixed by the settings, else learned from people's verdicts."""
-    said = (files.read(verdicts_verdicts.path(root), verdicts_verdicts.CAP) or b"").split(b"\n")
+    said = (run_files.read(verdicts_verdicts.path(root), verdicts_verdicts.VERDICTS_CAP) or b"").split(b"\n")
     return verdicts.threshold(kind, settings.loop.thresholds or {}, verdicts.read_verdicts(map(_json, said)))
 
 

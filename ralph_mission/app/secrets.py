@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 
-from ralph_mission.adapters.storage.loop import files
+from ralph_mission.adapters.storage.loop import run_files
 from ralph_mission.errors import UserError
 from ralph_mission.safety.secrets import SHORTEST, find_secrets, is_placeholder
 from ralph_mission.values import dataclass
@@ -130,6 +130,6 @@ def require_unaltered(obeyed: ControlFiles, before: Mapping[Path, bytes | None])
 
 def _content(path: Path) -> bytes | None:
     try:
-        return files.read_named(path, LONGEST)
+        return run_files.read_named(path, LONGEST)
     except (UserError, OSError):
         return None

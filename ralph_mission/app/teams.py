@@ -12,17 +12,16 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from ralph_mission.adapters.agents.command import CommandAgent
-from ralph_mission.adapters.agents.crew import MOST, ClonePool, Kit
-from ralph_mission.adapters.agents.fallback import FallbackAgent
+from ralph_mission.adapters.agents.client import CommandAgent
+from ralph_mission.adapters.agents.clients import FallbackAgent
 from ralph_mission.adapters.agents.scripted import ScriptedAgent
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.storage.loop import state
-from ralph_mission.adapters.storage.loop.artifacts import FileArtifactStore
 from ralph_mission.adapters.storage.loop.run_store import FileRunStore
+from ralph_mission.adapters.storage.loop.state import FileArtifactStore
 from ralph_mission.adapters.storage.loop.stories import Stories
-from ralph_mission.adapters.workspace.parallel import Part, WorkspaceApart
-from ralph_mission.adapters.workspace.user import User
+from ralph_mission.adapters.workspace.land import User
+from ralph_mission.adapters.workspace.parallel import MOST, ClonePool, Kit, Part, WorkspaceApart
 from ralph_mission.app import sandboxes
 from ralph_mission.app.ground import open_checkout
 from ralph_mission.app.run import RunSetup, build_run

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ralph_mission import __version__
-from ralph_mission.adapters.files import safe_paths
+from ralph_mission.adapters import files
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.app.secrets import environment_secrets
 from ralph_mission.cli.command_hints import repo_of
@@ -40,7 +40,7 @@ def _state_dir(arguments: list[str]) -> list[Path]:
     # Only where it already is: a crash outside a repository must not leave a folder behind in it.
     with suppress(UserError, OSError):
         place = Git.open(repo_of(arguments)).state_dir
-        return [safe_paths.own(place)] if place.is_dir() else []
+        return [files.own(place)] if place.is_dir() else []
     return []
 
 

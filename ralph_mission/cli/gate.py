@@ -22,11 +22,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ralph_mission.adapters.files import atomic, safe_paths
+from ralph_mission.adapters import files
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.git.remote import Remote, acts_on_github
 from ralph_mission.adapters.git.remote import place as server
-from ralph_mission.adapters.storage.memory import layout
+from ralph_mission.adapters.storage.memory import anchor
 from ralph_mission.adapters.storage.memory.due import usual_longest
 from ralph_mission.cli.moments import iso, moment
 from ralph_mission.errors import UserError
@@ -165,8 +165,8 @@ NAME = "ralph.yml"
 class ServerMemory:
     """Branch and path of memory, and the longest pause between two cycles."""
 
-    branch: str = layout.BRANCH
-    path: str = layout.MEMORY
+    branch: str = anchor.BRANCH
+    path: str = anchor.MEMORY
     longest: timedelta = field(default_factory=usual_longest)
 
 
@@ -188,7 +188,7 @@ def on_server(place: RepositoryPlace, kept: Path, config: str | None) -> ServerM
             said = _parse(remote.peek(branch, path) if within else None)
             with suppress(OSError):  # a cache
                 known = {"oid": oid, "config": path, "said": [said.branch, said.path, said.longest.total_seconds()]}
-                atomic.write(safe_paths.own(kept) / "settings.json", json.dumps(known).encode())
+                files.write(files.own(kept) / "settings.json", json.dumps(known).encode())
     return said
 
 

@@ -9,7 +9,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from ralph_mission.adapters.files import atomic
+from ralph_mission.adapters import files as durable_files
 from ralph_mission.errors import UserError
 from ralph_mission.values import dataclass
 
@@ -42,7 +42,7 @@ class SetupFile:
 
     def write(self) -> None:
         """All of it or nothing. Raises OSError."""
-        atomic.write(self.place, self.text.encode(), 0o600 if self.private else 0o666)
+        durable_files.write(self.place, self.text.encode(), 0o600 if self.private else 0o666)
 
 
 Planned = tuple[SetupFile, State]

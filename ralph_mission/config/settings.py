@@ -20,7 +20,7 @@ from ralph_mission.adapters.observers.settings import Duration, ObserverSection
 from ralph_mission.adapters.observers.social.settings import SocialSettings as Social
 from ralph_mission.adapters.observers.web.settings import WebSettings as Web
 from ralph_mission.adapters.publishers.settings import Publishers
-from ralph_mission.adapters.storage.memory.layout import ARCHIVE, DASHBOARD, JOURNAL, LEDGER
+from ralph_mission.adapters.storage.memory.anchor import ARCHIVE, DASHBOARD, JOURNAL, LEDGER
 from ralph_mission.adapters.thinkers.settings import ThinkerSettings as Thinker
 from ralph_mission.config.loop_keys import Cli, Core, EventLoop, HatKeys, MemoryKeys, RObot, TaskKeys
 from ralph_mission.config.loop_settings import CoderSettings, Completion, Cost, LoopSettings, WorkSettings

@@ -12,12 +12,12 @@ import psycopg
 import pytest
 from pydantic import ValidationError
 
-from ralph_mission.adapters.agents.registry import CLIENTS
+from ralph_mission.adapters.agents.clients import CLIENTS
 from ralph_mission.adapters.database.address import read
 from ralph_mission.adapters.database.queries import Interest, Query
 from ralph_mission.adapters.database.sessions import Caps
 from ralph_mission.adapters.database.sql import open_sql
-from ralph_mission.adapters.http.address import AddressRefused, parse_address
+from ralph_mission.adapters.http.guard import AddressRefused, parse_address
 from ralph_mission.adapters.observers import web
 from ralph_mission.config.settings import Config
 from ralph_mission.errors import UserError

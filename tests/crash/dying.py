@@ -12,7 +12,7 @@ from unittest import mock
 from urllib.parse import urlsplit
 
 from ralph_mission.adapters.forges.github.api import ReadCache
-from ralph_mission.adapters.forges.github.wire import GitHubRequester
+from ralph_mission.adapters.forges.github.limits import GitHubRequester
 from ralph_mission.adapters.git.remote import Remote
 from ralph_mission.adapters.publishers import wire as networks
 from tests.fakes.github.faults import Crash

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from ralph_mission.adapters.forges.github.wire import GitHubRequester
+from ralph_mission.adapters.forges.github.limits import GitHubRequester
 from ralph_mission.adapters.git.remote import Remote
 from ralph_mission.adapters.http.client import HttpSession
 from ralph_mission.adapters.publishers import wire as networks

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ralph_mission.adapters.git.git import Git, Identity
-from ralph_mission.adapters.workspace.user import User
+from ralph_mission.adapters.workspace.land import User
 from tests.helpers import make_repo
 
 SETTINGS = (

@@ -460,7 +460,7 @@ def test_work_on_an_issue_that_fails_unexpectedly_may_have_cost_all_of_it(place,
 @pytest.mark.parametrize("error", [FULL, UserError("no room", "make some")])
 def test_work_whose_clone_cannot_be_made_costs_nothing(place, tmp_path, error):
     place.ready()
-    with mock.patch.object(work_root, "parts", side_effect=error):
+    with mock.patch.object(work_root, "make_parts", side_effect=error):
         assert place.work(hands(place, tmp_path)).code == 1
     assert place.spent() == 0.0
 

@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ralph_mission.adapters.agents.command import CommandAgent
-from ralph_mission.adapters.agents.registry import CLIENTS
+from ralph_mission.adapters.agents.client import CommandAgent
+from ralph_mission.adapters.agents.clients import CLIENTS
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.sandbox.isolation import OPEN, Level, Sandbox, of_checkout
 from ralph_mission.adapters.sandbox.relay import endpoint

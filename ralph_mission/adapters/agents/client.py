@@ -1,21 +1,32 @@
-"""What a coding agent's program is to us: how it is called, what it needs, and how its answer is read.
+"""A coding agent as a program: how it is called, what it needs, and how its answer is read.
 
-One frozen value for each, in a module of its own and on a line of `registry.py`. How it is run (the guards on PATH, the
-home, limits, the end of its processes) is the same for all: `command.CommandAgent`.
+`Client` is one frozen value for each known program (`clients.CLIENTS`). How any of them is run is `CommandAgent`, the
+same for all: the prompt goes to its standard input, its last message is what it prints.
+
+It sees the work tree as its folder, a home of the run's own, PATH, the names that are allowed, and RALPH_HAT,
+RALPH_ITERATION, RALPH_RUN_DIR, RALPH_MODEL (its hat's or the run's), RALPH_MAX_TURNS and what its hat may not do, for
+a program that can turn it into options of its own. Nothing else of ours.
 """
 
 from __future__ import annotations
 
+import os
+import shlex
 import shutil
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import field
+from dataclasses import field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
+from ralph_mission.adapters import files as durable_files
 from ralph_mission.adapters.agents import reading
 from ralph_mission.adapters.agents.reading import AgentReply, Gave
-from ralph_mission.adapters.files import safe_paths
+from ralph_mission.adapters.git.git import Identity
 from ralph_mission.adapters.sandbox import shims
-from ralph_mission.loop.model.state import Hat, Session
+from ralph_mission.adapters.sandbox.isolation import OPEN, Sandbox
+from ralph_mission.adapters.sandbox.process import own_tool, run_foreign
+from ralph_mission.adapters.sandbox.shims import DANGEROUS
+from ralph_mission.loop.model.state import AgentTurn, Hat, Session, SessionUsage
 from ralph_mission.values import dataclass
 
 LONGEST = 1_000_000  # bytes
@@ -92,7 +103,7 @@ PLAIN = Client("command")
 def furnish(home: Path, client: Client, files: Mapping[str, str]) -> None:
     """Leave nothing of an earlier session that `client` would obey, then write `files`, by links nowhere else."""
     gone = (*client.fresh, *filter(None, (client.leaves,)))
-    safe_paths.unlink(home, gone)  # a link on the way would have us remove what is somebody's own
+    durable_files.unlink(home, gone)  # a link on the way would have us remove what is somebody's own
     for name in gone:
         _away(home / name)
     for name, text in files.items():
@@ -107,7 +118,7 @@ def furnish(home: Path, client: Client, files: Mapping[str, str]) -> None:
 
 def read_leavings(home: Path, client: Client) -> bytes:
     """What the program left of itself; nothing of a file that is none, or too long."""
-    found = safe_paths.content(home / client.leaves, LONGEST + 1) if client.leaves else None
+    found = durable_files.content(home / client.leaves, LONGEST + 1) if client.leaves else None
     return found if found and len(found) <= LONGEST else b""
 
 
@@ -130,3 +141,144 @@ def _away(path: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
     else:
         path.unlink(missing_ok=True)
+
+
+GRACE = 1.0  # seconds between TERM and KILL: Ctrl-C is answered within two
+OUTPUT_CAP = 20_000_000  # bytes over both streams: hours of a talkative agent
+SHIMS = "shims"
+RUN = ".ralph"
+"""From here on folders are ours."""
+EVERYWHERE = ("**",)
+NOTHING_SPENT = SessionUsage(1, cost_usd=0.0)
+PROFILES = (".profile", ".bash_profile", ".zprofile")
+
+
+def _utc() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class CommandAgent:
+    """Runs `command` (a text: by the shell) once per session in `work_tree`.
+
+    `allow` names variables of ours that it may see (a model's key, its endpoint); `extra_env` sets others. `home` is
+    made and kept between sessions. Commands like those in `denied`, or that the hat denies, are refused by what stands
+    before them on its PATH (`adapters/sandbox/shims.py`). `identity` signs commits where neither the repository nor the
+    program says who does. `live` is given what it prints as it comes. `cage` keeps it apart. `client` knows how the
+    program is spoken to, `trusted` that it may obey what the repository says to it.
+    """
+
+    command: tuple[str, ...] | str
+    work_tree: Path
+    home: Path
+    allow: tuple[str, ...] = ()
+    extra_env: Mapping[str, str] = field(default_factory=dict)
+    denied: tuple[str, ...] = tuple(DANGEROUS)
+    identity: Identity = Identity()
+    output_cap: int = OUTPUT_CAP
+    live: Callable[[bytes], None] | None = None
+    now: Callable[[], datetime] = _utc
+    name: str = "command"
+
+    cage: Sandbox = OPEN
+    client: Client = PLAIN
+    trusted: bool = False
+
+    def play(self, session: Session, stopped: Callable[[], bool]) -> AgentTurn:
+        """One session in a fresh process; its whole group is gone when this returns or an interrupt leaves it.
+
+        Whatever the program does is a `failure` of the turn. Raises UserError when it cannot be kept as far apart as
+        `cage` wants.
+        """
+        place = self._place()
+        if objection := self.client.objection(place):
+            return AgentTurn(failure="exit", detail=objection, usage=NOTHING_SPENT, agent=self.name)
+        _solid(self.home)
+        _furnish(self.home, self.identity)
+        invocation = self.client.invocation(session, place)
+        furnish(self.home, self.client, invocation.files)
+        denied = (*self.denied, *session.hat.commands_denied)
+        run_dir = Path(session.run_dir)
+        guards, before = shims.build(self.home / SHIMS, denied, run_dir), len(shims.refused_commands(run_dir))
+        finished = run_foreign(
+            self.command if isinstance(self.command, str) else (*self.command, *invocation.arguments),
+            cwd=self.work_tree,
+            home=self.home,
+            timeout=session.seconds,
+            output_cap=self.output_cap,
+            stdin=invocation.stdin.encode(),
+            allow=self.allow,
+            extra_env={
+                **self.extra_env,
+                **invocation.env,
+                **_session_environment(session),
+                "PATH": _path(guards, self.home),
+            },
+            stopped=stopped,
+            grace=GRACE,
+            live=self.live,
+            cage=self.cage,
+        )
+        gave = reading.Gave(
+            finished.stdout, finished.stderr, finished.code, finished.timed_out, finished.stopped,
+            finished.truncated, finished.seconds, read_leavings(self.home, self.client),
+        )  # fmt: skip  # one value
+        turn = reading.turn(gave, self.now(), self.client.read)
+        refused = (*turn.refused, *_since(before, shims.refused_commands(run_dir)))
+        running = tuple(map(reading.line, finished.left))
+        return replace(turn, refused=tuple(dict.fromkeys(refused)), agent=self.name, left_running=running)
+
+    def _place(self) -> SessionPlace:
+        seen = {name: os.environ[name] for name in self.allow if name in os.environ} | dict(self.extra_env)
+        return SessionPlace(self.work_tree, self.home, seen, self.trusted, self.cage.level == "bwrap")
+
+
+def _since(before: int, refused: tuple[str, ...]) -> tuple[str, ...]:
+    """What was refused in this session, each once; a session may have taken the older lines away."""
+    return tuple(dict.fromkeys(refused[before:] if len(refused) >= before else refused))
+
+
+def _session_environment(session: Session) -> dict[str, str]:
+    hat = session.hat
+    told = {
+        "RALPH_HAT": hat.name,
+        "RALPH_ITERATION": str(session.iteration),
+        "RALPH_RUN_DIR": session.run_dir,
+        "RALPH_MODEL": session.model,
+        "RALPH_MAX_TURNS": str(session.turns),
+        "RALPH_DENIED_TOOLS": "\n".join(hat.tools_denied),
+        "RALPH_DENIED_COMMANDS": "\n".join(hat.commands_denied),
+        "RALPH_WRITE_ALLOWED": "\n".join(EVERYWHERE if hat.write_allowed is None else hat.write_allowed),
+        "RALPH_WRITE_DENIED": "\n".join(hat.write_denied),
+    }
+    return {name: value.replace("\0", "") for name, value in told.items()}  # no environment can hold one
+
+
+def _path(guards: Path | None, home: Path) -> str:
+    return os.pathsep.join((shims.path_with(guards), str(home.resolve() / "bin")))
+
+
+def _solid(home: Path) -> None:
+    """No link on the way to the home, and none in place of what is made anew in it: a session may have left one."""
+    parts = home.absolute().parts
+    top = parts.index(RUN) if RUN in parts else len(parts) - 1
+    way = Path(*parts[top:])
+    durable_files.unlink(Path(*parts[:top]), (str(way / "bin"), str(way / SHIMS)))
+
+
+def _furnish(home: Path, identity: Identity) -> None:
+    """Make the home anew where agents rely on it: `ralph` is found, and git knows whom to name."""
+    (home / "bin").mkdir(parents=True, exist_ok=True)
+    ralph = Path(own_tool("ralph"))
+    if ralph.is_absolute() and not shutil.which("ralph"):
+        shims.replace_file(home / "bin" / "ralph", f'#!/bin/sh\nexec {shlex.quote(str(ralph))} "$@"\n', 0o755)
+    settings = f"[user]\n\tname = {_quote(identity.name)}\n\temail = {_quote(identity.email)}\n"
+    shims.replace_file(home / ".gitconfig", settings)
+    guarded = f'PATH={shlex.quote(str(home.resolve() / SHIMS))}:"$PATH"\nexport PATH\n'
+    for profile in PROFILES:  # a login shell sets PATH anew before it reads these
+        shims.replace_file(home / profile, guarded)
+
+
+def _quote(text: str) -> str:
+    plain = "".join(letter for letter in text if letter.isprintable())
+    return '"' + plain.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -30,8 +30,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from ralph_mission.adapters.agents.command import CommandAgent
-from ralph_mission.adapters.files import safe_paths
+from ralph_mission.adapters import files
+from ralph_mission.adapters.agents.client import CommandAgent
 from ralph_mission.adapters.sandbox import shims
 from ralph_mission.errors import UserError
 from ralph_mission.loop.model.state import AgentTurn, Session
@@ -198,8 +198,8 @@ def _count_call(place: Path, session: Session) -> int:
     kept = _read_count(place)
     calls = dict(kept.calls) if session.iteration >= kept.iteration else {}
     calls[session.hat.name] = calls.get(session.hat.name, 0) + 1
-    top = safe_paths.top_of(place)
-    safe_paths.unlink(top, (str(place.parent.relative_to(top)),))
+    top = files.top_of(place)
+    files.unlink(top, (str(place.parent.relative_to(top)),))
     place.parent.mkdir(parents=True, exist_ok=True)
     shims.replace_file(place, CallCount(iteration=session.iteration, calls=calls).model_dump_json())
     return calls[session.hat.name]
@@ -208,7 +208,7 @@ def _count_call(place: Path, session: Session) -> int:
 def _read_count(place: Path) -> CallCount:
     """What was counted; nothing where a session wrote something else."""
     try:
-        return CallCount.model_validate_json(safe_paths.content(place, LONGEST) or b"{}")
+        return CallCount.model_validate_json(files.content(place, LONGEST) or b"{}")
     except ValidationError:
         return CallCount()
 

@@ -57,7 +57,7 @@ class Bot:
 
     def ask(self, method: str, wait: int = 0, **fields: Any) -> Any:
         """What `method` gives; sent once. Raises Refused, and UserError when nobody knows what became of it."""
-        from ralph_mission.adapters.http.networks import ask_network, open_session  # takes a while to load
+        from ralph_mission.adapters.http.client import ask_network, open_session  # takes a while to load
 
         address = f"{self.api.rstrip('/')}/bot{self.token}/{method}"
         answer = ask_network("Telegram", lambda: open_session(self.seconds + wait).post(address, json=fields))

@@ -16,12 +16,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Literal
 
-from ralph_mission.adapters.files import atomic, safe_paths
+from ralph_mission.adapters import files
 from ralph_mission.adapters.git.git import Git
-from ralph_mission.adapters.git.steering import without_steering
+from ralph_mission.adapters.git.remote import without_steering
+from ralph_mission.adapters.workspace.clone import changed_since, check_out
 from ralph_mission.adapters.workspace.parallel import KEPT
-from ralph_mission.adapters.workspace.restore import remove_folder
-from ralph_mission.adapters.workspace.workshop import changed_since, check_out
+from ralph_mission.adapters.workspace.snapshot import remove_folder
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.cycle import AgentJob, AgentResult
 from ralph_mission.mission.model.mission import Usage
@@ -169,7 +169,7 @@ class AgentCoder:
 
     def _folders(self) -> Iterator[Path]:
         with suppress(FileNotFoundError):
-            yield from (one for one in sorted(safe_paths.own(self.place).iterdir()) if is_own_folder(one))
+            yield from (one for one in sorted(files.own(self.place).iterdir()) if is_own_folder(one))
 
 
 def _outcome(played: CoderRun) -> Literal["made", "goes on", "failed"]:
@@ -194,12 +194,12 @@ def _tell(folder: Path, made: AgentResult) -> None:
     """Note beside the clone that it is done, so that a cycle which dies now does not ask the agent again."""
     answered = made.answered_at.isoformat() if made.answered_at else ""
     content = json.dumps({"words": made.words, "learned": made.learned, "answered": answered})
-    atomic.write(folder / NOTE, content.encode())
+    files.write(folder / NOTE, content.encode())
 
 
 def read_note(folder: Path, commission: AgentJob) -> AgentResult | None:
     """What the note says; it cannot say that a review was answered which nobody had written when it was."""
-    note = safe_paths.content(folder / NOTE, LONGEST + 1)
+    note = files.content(folder / NOTE, LONGEST + 1)
     if note is None or len(note) > LONGEST:
         return None
     try:

@@ -18,7 +18,7 @@ from pathlib import Path, PurePosixPath
 from ralph_mission.adapters.fixers.fixer import CommitTree, Correction, Fix, Fixer
 from ralph_mission.adapters.fixers.places import is_generated, off_limits
 from ralph_mission.adapters.sandbox.process import FinishedProcess, own_tool, run_foreign
-from ralph_mission.adapters.workspace.workshop import clone
+from ralph_mission.adapters.workspace.clone import clone
 from ralph_mission.errors import UserError
 from ralph_mission.mission.findings.identity import normalise_line
 from ralph_mission.safety.patch import REGULAR

@@ -29,7 +29,7 @@ from ralph_mission.adapters.fixers.places import (
     prose,
 )
 from ralph_mission.adapters.sandbox.process import own_tool, run_foreign
-from ralph_mission.adapters.workspace.workshop import clone
+from ralph_mission.adapters.workspace.clone import clone
 from ralph_mission.errors import UserError
 from ralph_mission.mission.findings.identity import normalise_line
 from ralph_mission.values import dataclass

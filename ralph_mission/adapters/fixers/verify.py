@@ -1,6 +1,5 @@
-"""Fixers as observers: one signal, with its ready patch, for every file a fixer would put right.
-
-The repository's own checks on a change, where they can do no harm: the port `Hands`.
+"""The repository's own checks on a change, where they can do no harm (the port `Hands`), and fixers as observers: one
+signal, with its ready patch, for every file that a fixer would put right.
 """
 
 from __future__ import annotations
@@ -14,13 +13,13 @@ from dataclasses import asdict
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from ralph_mission.adapters.files import atomic, safe_paths
+from ralph_mission.adapters import files
 from ralph_mission.adapters.fixers.fixer import CommitTree, Correction, Fix, Fixer
 from ralph_mission.adapters.fixers.places import DOCUMENTS
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.sandbox.isolation import OPEN, Sandbox
 from ralph_mission.adapters.sandbox.process import FinishedProcess, run_foreign
-from ralph_mission.adapters.workspace.workshop import clone
+from ralph_mission.adapters.workspace.clone import clone
 from ralph_mission.mission.model.mission import Observation, Severity, Signal
 from ralph_mission.mission.model.proposal import ObservationContext, PatchVerification, count_noun
 from ralph_mission.safety.markdown import without_controls, without_invisible
@@ -78,7 +77,7 @@ class FixerObserver:
         if self.cache is None:
             return None
         with suppress(OSError, ValueError, KeyError, TypeError):
-            found = safe_paths.read_json(self._file(self.cache), CAP)
+            found = files.read_json(self._file(self.cache), CAP)
             if found["of"] == [self.fixer.version(), commit]:
                 return Survey(tuple(_decode(fix) for fix in found["fixes"]), True)
         return None
@@ -88,10 +87,10 @@ class FixerObserver:
             return
         content = {"of": [self.fixer.version(), commit], "fixes": [_encode(fix) for fix in survey.fixes]}
         with suppress(OSError):  # a cache that cannot be kept costs time and nothing else
-            atomic.write(self._file(self.cache), json.dumps(content).encode())
+            files.write(self._file(self.cache), json.dumps(content).encode())
 
     def _file(self, cache: Path) -> Path:
-        return safe_paths.own(cache) / f"{self.fixer.name}.json"
+        return files.own(cache) / f"{self.fixer.name}.json"
 
 
 def _signal(fixer: Fixer, commit: str, fix: Fix) -> Signal:

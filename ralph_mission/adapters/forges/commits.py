@@ -1,22 +1,20 @@
-"""What git knows of two commits: where they part, what one changes, which lines that touches. Reads only.
+"""From intended edits to a commit, and what git knows of two commits: where they part, what one changes.
 
-Answers about object ids are remembered. Missing history (a shallow clone) makes differences larger, never smaller.
-
-A definite no: nothing was done, and why. The bot gets it as a failed receipt, a person as UserError.
-
-From intended edits to a commit object. It is a function of the effect alone: doing it twice gives the same id.
-
-A branch that stands anywhere else is therefore somebody else's work.
+A commit is a function of the effect alone: doing it twice gives the same id, and a branch that stands anywhere else is
+somebody else's work. Answers about object ids are remembered. Missing history (a shallow clone) makes differences
+larger, never smaller. `Refused` is a definite no: nothing was done, and why; the bot gets it as a failed receipt, a
+person as UserError.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from ralph_mission.adapters.git.git import EMPTY_TREE, Git, GitError, Identity
-from ralph_mission.mission.model.effects import MARKER, PushBranch
+from ralph_mission.errors import Missing, UserError
+from ralph_mission.mission.model.effects import AT_MOST_ONCE, MARKER, Effect, PushBranch, Receipt, Ref
 from ralph_mission.mission.model.forge import Touch
 from ralph_mission.mission.model.mission import FailureReason
 from ralph_mission.safety.patch import FileDelta, apply, patch_id
@@ -199,3 +197,37 @@ def _contents(git: Git, tree: str, files: Sequence[FileDelta]) -> Contents:
 
 def _content(file: FileDelta, old: bytes) -> tuple[str, bytes] | None:
     return (file.mode, apply(old, file.edits)) if file.mode else None
+
+
+def require_ready(effect: Effect) -> None:
+    """Raises ValueError for an effect that still waits for a number or lacks its marker: our bug."""
+    if isinstance(getattr(effect, "issue", None), Ref):
+        raise ValueError(f"effect {effect.key} still waits for a number")
+    if isinstance(effect, AT_MOST_ONCE) and mark(effect.body) != effect.key:
+        raise ValueError(f"effect {effect.key} does not carry its marker")
+
+
+def find(effect: Effect, found: Callable[[Effect], Receipt | None]) -> Receipt | None:
+    """What of `effect` is there as `found` tells it; None where what it is about is gone or refused, too.
+
+    Raises ValueError as `require_ready` does, UserError.
+    """
+    require_ready(effect)
+    try:
+        return found(effect)
+    except (ForgeRefused, Missing):
+        return None
+    except GitError as error:
+        raise spoilt(error) from None
+
+
+def failed_receipt(effect: Effect, why: object, reason: FailureReason | None = None) -> Receipt:
+    """The receipt of what was certainly not done; a refusal tells its reason itself."""
+    return Receipt(
+        effect.key, "failed", detail=str(why), reason=why.reason if isinstance(why, ForgeRefused) else reason
+    )
+
+
+def spoilt(error: GitError) -> UserError:
+    """A repository that git itself cannot work with."""
+    return UserError(str(error), error.next_step("look at the repository with: git fsck"))

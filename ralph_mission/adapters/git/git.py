@@ -1,12 +1,8 @@
-"""What git reads and writes on its pipes, as values: bytes in, bytes out, no process.
+"""Git as plumbing: objects and refs only, never the user's checkout, index, stash or config.
 
-Paths may hold anything but NUL, so nothing here is told apart by white space that a path may hold.
-
-Git as plumbing: objects and refs only, never the user's checkout, index, stash or config.
-
-Every call ignores the user's and the system's configuration, runs no hook, filter, pager,
-editor, external diff or file-system monitor, and never asks a question. Repository
-configuration still applies to reading objects, which is all that is done here.
+Every call ignores the user's and the system's configuration, runs no hook, filter, pager, editor, external diff or
+file-system monitor, and never asks a question. Repository configuration still applies to reading objects, which is all
+that is done here. Paths may hold anything but NUL, so nothing is told apart by white space that a path may hold.
 """
 
 from __future__ import annotations
@@ -15,8 +11,9 @@ import os
 import re
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import field
 from datetime import datetime
 from pathlib import Path
@@ -372,3 +369,15 @@ def _not_a_repository(directory: Path, stderr: bytes) -> UserError:
         )
     lines = said.strip().splitlines() or ["no reason given"]
     return UserError(f"git cannot read {directory}: {lines[-1]}", "mend the repository, then run again", usage=True)
+
+
+STALE = 24 * 3600.0  # seconds after which the lock of a maintenance is that of a dead process
+
+
+def pack_loose(git: Git) -> None:
+    """Put loose objects into a pack; where that fails all stays as it is, and the next time tries again."""
+    lock = git.common_dir / "objects" / "maintenance.lock"
+    with suppress(GitError, OSError):
+        if lock.exists() and lock.stat().st_mtime < time.time() - STALE:
+            lock.unlink()
+        git.run("maintenance", "run", "--quiet", "--task=loose-objects")

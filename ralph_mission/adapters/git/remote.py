@@ -1,9 +1,8 @@
-"""Which repository on which GitHub, and by whose token: read from the environment, and from nowhere else.
+"""The repository on its server, by git over HTTP: which one and by whose token, read from the environment alone.
 
-The repository on its server, by git over HTTP. The token stands in git's environment only.
-
-Never in a URL, an argument, a configuration file or a log. Nothing is forced: a branch moves
-from the commit that is named to a descendant of it, or not at all.
+The token stands in git's environment only: never in a URL, an argument, a configuration file or a log. Nothing is
+forced: a branch moves from the commit that is named to a descendant of it, or not at all. A pull that is read or
+answered gives nobody orders: what it says to agents is taken out of its commit.
 """
 
 from __future__ import annotations
@@ -11,13 +10,16 @@ from __future__ import annotations
 import base64
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import field
+from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
 from ralph_mission.adapters.git.git import TIMED_OUT, Git, GitError
 from ralph_mission.errors import UserError
+from ralph_mission.safety.patch import GITLINK
+from ralph_mission.safety.paths import steers_agents
 from ralph_mission.values import dataclass
 
 PUBLIC_API = "https://api.github.com"
@@ -329,3 +331,31 @@ def _reason(detail: str) -> str:
     lines = [_SAID.sub("", line).strip() for line in detail.splitlines() if line.strip()]
     telling = [line for line in lines if not line.startswith(("To ", "hint:", "! ["))]
     return (telling or lines or ["no reason given"])[0][:160]
+
+
+EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
+
+
+def without_steering(git: Git, base: str, head: str, steers: Callable[[str], bool] = steers_agents) -> str:
+    """A commit with the files of `head`, but for those that steer agents: these are as at `base`.
+
+    Nothing points at it; it is `head` itself where there is nothing to put back. Raises UserError when git cannot make
+    one.
+    """
+    try:
+        paths = [path for path in _differing(git, base, head) if steers(path)]
+        if not paths:
+            return head
+        before = {entry.path: entry for entry in git.listing(base, *paths) if entry.mode != GITLINK}
+        held = git.blobs(entry.oid for entry in before.values())
+        back = {path: (entry.mode, held[entry.oid]) for path, entry in before.items()}
+        wanted = dict.fromkeys((path for path in paths if path not in back), None) | back  # first what makes room
+        return git.commit_tree(git.write_tree(head, wanted), [head], "What steers agents is as on the base\n", EPOCH)
+    except GitError as error:
+        what = f"what steers agents cannot be put back: {error.detail.strip()}"
+        raise UserError(what, "a person reviews this one") from None
+
+
+def _differing(git: Git, base: str, head: str) -> list[str]:
+    names = git.run("diff-tree", "-r", "-z", "--name-only", "--no-renames", base, head)
+    return [os.fsdecode(name) for name in names.split(b"\0") if name]

@@ -12,11 +12,12 @@ import threading
 import time
 import zlib
 from collections.abc import Callable, Mapping
-from contextvars import ContextVar
+from concurrent.futures import Future
+from contextvars import ContextVar, copy_context
 from functools import cache
 from http.client import HTTPResponse, IncompleteRead
 from socket import gaierror, socket
-from typing import Any
+from typing import Any, TypeVar
 
 import requests
 from requests.adapters import HTTPAdapter
@@ -25,7 +26,7 @@ from urllib3 import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import HTTPError
 
-from ralph_mission.adapters.http.deadline import call_within
+from ralph_mission.errors import UserError
 from ralph_mission.values import dataclass
 
 PIECE = 65_536  # bytes that are read at once
@@ -293,3 +294,62 @@ def _reason(error: BaseException) -> str:
         case OSError() if not isinstance(error, requests.RequestException):
             return "cannot be reached"
     return "does not speak HTTP as it should"
+
+
+T = TypeVar("T")
+
+
+def start_call(work: Callable[[], T], name: str = "ralph call") -> Future[T]:
+    """Start `work` in a thread of its own, with a copy of this context; no program waits for it at its end."""
+    future: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:  # raised again where somebody waits for it
+            future.set_exception(error)
+
+    threading.Thread(target=copy_context().run, args=(run,), name=name, daemon=True).start()
+    return future
+
+
+def call_within(seconds: float, work: Callable[[], T], name: str = "ralph call") -> T:
+    """What `work` returns or raises. Raises TimeoutError after `seconds`; the thread is then left to itself."""
+    return start_call(work, name).result(max(0.0, seconds))
+
+
+MOST = 4 * 1024 * 1024  # bytes of an answer
+
+
+def open_session(seconds: float, rewrite: Mapping[str, str] | None = None) -> HttpSession:
+    """A session for a network whose answers begin within `seconds`, and end within twice of it."""
+    return HttpSession(HttpLimits(2 * seconds, seconds, MOST), rewrite)
+
+
+def ask_network(network: str, call: Callable[[], requests.Response]) -> requests.Response:
+    """What `call` gives. Raises UserError when there is no answer."""
+    try:
+        return call()
+    except NoAnswer as error:
+        raise UserError(f"{network} gives no answer ({error})", "look at the network", who="network") from None
+
+
+def read_json(
+    network: str, session: HttpSession, url: str, headers: Mapping[str, str] | None = None, **query: str
+) -> Any:
+    """The document at an address. Raises UserError."""
+    answer = ask_network(network, lambda: session.get(url, headers=dict(headers or {}), params=query))
+    if answer.status_code != 200:
+        raise refusal(network, answer.status_code)
+    try:
+        return answer.json()
+    except (ValueError, RecursionError):
+        raise UserError(f"{network} answers with no JSON", "look at its address", who="network") from None
+
+
+def refusal(network: str, status: int) -> UserError:
+    """What a status means for people."""
+    mends = {401: "look at its token", 403: "its token may not, or the API's tier does not have it",
+             404: "look at its address and ids", 429: "it is asked again in the next look"}  # fmt: skip  # one table
+    who = "network" if status == 429 or status >= 500 else "you"
+    return UserError(f"{network} answers {status}", mends.get(status, "see docs/social.md"), who=who)

@@ -20,11 +20,12 @@ from ralph_mission.values import dataclass
 if TYPE_CHECKING:
     from ralph_mission.adapters.observers.code.observer import CodeSettings
     from ralph_mission.adapters.observers.commands.observer import CommandSettings
-    from ralph_mission.adapters.observers.database import DatabaseSettings
+    from ralph_mission.adapters.observers.database.settings import DatabaseSettings
     from ralph_mission.adapters.observers.dependencies.observer import DependencySettings
     from ralph_mission.adapters.observers.forge.observer import ForgeSettings
-    from ralph_mission.adapters.observers.social import SocialSettings
-    from ralph_mission.adapters.observers.web import Errands, WebSettings
+    from ralph_mission.adapters.observers.social.settings import SocialSettings
+    from ralph_mission.adapters.observers.web.settings import WebSettings
+    from ralph_mission.adapters.observers.web.state import Errands
     from ralph_mission.adapters.packages.model import Bumper
     from ralph_mission.mission.model.forge import Posted
     from ralph_mission.mission.model.proposal import ObservationContext
@@ -54,9 +55,9 @@ def _build_code(settings: CodeSettings, sources: Sources) -> Observer:
 
 
 def _build_command(settings: CommandSettings, sources: Sources) -> Observer:
-    from ralph_mission.adapters.observers.commands import observer
+    from ralph_mission.adapters.observers.commands import observer as observer_observer
 
-    return observer.build(settings, sources.git, sources.cache, sources.secrets)
+    return observer_observer.build(settings, sources.git, sources.cache, sources.secrets)
 
 
 def _build_database(settings: DatabaseSettings, sources: Sources) -> Observer:
@@ -66,17 +67,17 @@ def _build_database(settings: DatabaseSettings, sources: Sources) -> Observer:
 
 
 def _build_dependencies(settings: DependencySettings, sources: Sources) -> Observer:
-    from ralph_mission.adapters.observers.dependencies import observer
+    from ralph_mission.adapters.observers.dependencies import observer as observer_module
 
-    return observer.build(
+    return observer_module.build(
         settings, sources.git, sources.cache, sources.bumper, pulls=lambda: sources.forge.pulls("open")
     )
 
 
 def _build_forge(settings: ForgeSettings, sources: Sources) -> Observer:
-    from ralph_mission.adapters.observers.forge import observer
+    from ralph_mission.adapters.observers.forge import observer as observer_observer_module
 
-    return observer.build(settings, sources.forge)
+    return observer_observer_module.build(settings, sources.forge)
 
 
 def _build_social(settings: SocialSettings, sources: Sources) -> Observer:

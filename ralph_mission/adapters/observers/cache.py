@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
-from ralph_mission.adapters.files import atomic, safe_paths
+from ralph_mission.adapters import files
 from ralph_mission.adapters.observers.commands.results import Result
 
 KEPT = 20
@@ -29,7 +29,7 @@ def load(folder: Path | None, name: str) -> list[Result] | None:
     if folder is None:
         return None
     with suppress(TypeError):
-        return [Result(**entry) for entry in safe_paths.read_json(folder / f"{name}.json", CAP)]
+        return [Result(**entry) for entry in files.read_json(folder / f"{name}.json", CAP)]
     return None
 
 
@@ -39,6 +39,6 @@ def save(folder: Path | None, name: str, results: Sequence[Result]) -> None:
         return
     with suppress(OSError):
         content = json.dumps([asdict(result) for result in results]).encode()
-        atomic.write(safe_paths.own(folder) / f"{name}.json", content, lasting=False)
+        files.write(files.own(folder) / f"{name}.json", content, lasting=False)
         for old in sorted(folder.glob("*.json"), key=lambda file: file.stat().st_mtime_ns)[:-KEPT]:
             old.unlink(missing_ok=True)

@@ -32,8 +32,7 @@ from urllib.parse import unquote
 import yaml
 
 from ralph_mission.adapters.git.git import Git, TreeEntry
-from ralph_mission.adapters.http.address import parse_address
-from ralph_mission.adapters.http.guard import GuardedWeb
+from ralph_mission.adapters.http.guard import GuardedWeb, parse_address
 from ralph_mission.adapters.packages.lockfiles import LARGEST, sizes
 from ralph_mission.adapters.packages.model import Project
 from ralph_mission.adapters.packages.node import plain_yaml

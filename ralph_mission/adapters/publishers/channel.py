@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
-from ralph_mission.adapters.files import atomic
+from ralph_mission.adapters import files
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.effects import Receipt
 from ralph_mission.mission.model.forge import OUTBOX, Chart, Post
@@ -125,11 +125,11 @@ class OutboxFolder:
         """Raises OSError."""
         place.parent.mkdir(parents=True, exist_ok=True)
         if not (self.folder / ".gitignore").exists():
-            atomic.write(self.folder / ".gitignore", IGNORED.encode())
+            files.write(self.folder / ".gitignore", IGNORED.encode())
         picture = self.draw(post.chart) if post.chart else b""
         if picture:
-            atomic.write(place.with_suffix(".png"), picture)
-        atomic.write(place, _letter(post, head, place.with_suffix(".png").name if picture else "").encode())
+            files.write(place.with_suffix(".png"), picture)
+        files.write(place, _letter(post, head, place.with_suffix(".png").name if picture else "").encode())
 
     def find(self, key: str) -> Receipt | None:
         """The file of this key, if there is one."""

@@ -216,9 +216,9 @@ def path_with(folder: Path | None) -> str:
 
 def refused_commands(run_dir: Path) -> tuple[str, ...]:
     """Why commands were refused, oldest first; lines that cannot be read are left out, and all of what is no file."""
-    from ralph_mission.adapters.files import safe_paths
+    from ralph_mission.adapters import files
 
-    lines = (safe_paths.content(run_dir / RECORD, LONGEST) or b"").split(b"\n")
+    lines = (files.content(run_dir / RECORD, LONGEST) or b"").split(b"\n")
     return tuple(why for line in lines if (why := _why(line)))
 
 
@@ -233,11 +233,11 @@ def _why(line: bytes) -> str:
 
 def replace_file(place: Path, text: str, mode: int = 0o644) -> None:
     """Replace a file of an agent's home at once: agents that play side by side read it, and a link is not followed."""
-    from ralph_mission.adapters.files import atomic
+    from ralph_mission.adapters import files
 
     if _stands(place, text, mode):
         return
-    atomic.write(place, text.encode(), mode, lasting=False, keep=False)
+    files.write(place, text.encode(), mode, lasting=False, keep=False)
 
 
 def _stands(place: Path, text: str, mode: int) -> bool:

@@ -17,7 +17,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from ralph_mission.adapters.files import atomic, safe_paths
+from ralph_mission.adapters import files
 from ralph_mission.mission.findings.ranking import ModelRanking
 from ralph_mission.mission.model.memory import Header
 from ralph_mission.mission.model.mission import Finding
@@ -110,7 +110,7 @@ def load(folder: Path | None, header: Header, booked: Collection[str]) -> KeptRe
     if folder is None:
         return here
     with suppress(OSError, ValueError, ValidationError):
-        kept = KeptReply.model_validate_json(safe_paths.content(folder / FILE, CAP) or b"")
+        kept = KeptReply.model_validate_json(files.content(folder / FILE, CAP) or b"")
         same = (kept.lineage, kept.cycle) == (here.lineage, here.cycle)
         fresh = kept.lineage in ("", here.lineage) and here.cycle - kept.cycle <= NAMED
         owed = fresh and kept.paid not in booked
@@ -124,7 +124,7 @@ def save(folder: Path | None, kept: KeptReply) -> None:
     if folder is None:
         return
     with suppress(OSError):
-        atomic.write(safe_paths.own(folder) / FILE, kept.model_dump_json().encode())
+        files.write(files.own(folder) / FILE, kept.model_dump_json().encode())
 
 
 PAID = 8  # payments whose names are kept: more runners do not die or lose at the same time

@@ -1,21 +1,23 @@
 """Lands what was judged on the user's branch: objects, that branch, and a clean work tree that is fast-forwarded.
 
 Where the user committed meanwhile, what was judged goes on top if it meets none of that; where something uncommitted
-stands in the way, nothing is changed.
+stands in the way, nothing is changed. Who the user is to git is read before any session could have changed it.
 """
 
 from __future__ import annotations
 
+import os
+import subprocess
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ralph_mission.adapters.files import atomic
+from ralph_mission.adapters import files
 from ralph_mission.adapters.git import git as wire
-from ralph_mission.adapters.git.git import EMPTY_TREE, Git, GitError
-from ralph_mission.adapters.workspace.files import File
+from ralph_mission.adapters.git.git import EMPTY_TREE, Git, GitError, Identity
+from ralph_mission.adapters.git.remote import acts_on_github
 from ralph_mission.adapters.workspace.objects import Objects
-from ralph_mission.adapters.workspace.user import User
+from ralph_mission.adapters.workspace.snapshot import File
 from ralph_mission.errors import UserError
 from ralph_mission.values import dataclass
 
@@ -64,7 +66,7 @@ class Landing:
     def keep_patch(self, base: str, commit: str) -> Path:
         """Write what `commit` changes on `base` ("" for none) to a file; gives where. Raises GitError, OSError."""
         path = self.aside / f"{commit[:12]}.patch"
-        atomic.write(path, Objects(self.git).patch(base, commit))
+        files.write(path, Objects(self.git).patch(base, commit))
         return path
 
     def _on_top(self, judged: Judged, head: str) -> Judged:
@@ -144,3 +146,45 @@ def _index(git: Git, entries: Mapping[str, File | None]) -> None:
 def _said(error: GitError) -> str:
     lines = [line.strip() for line in error.detail.splitlines() if line.strip()]
     return " ".join(lines).removeprefix("error: ") or f"exit {error.code}"
+
+
+WANTED = r"^(user\.(name|email)|core\.(autocrlf|eol|excludesfile)|filter\..*)$"
+"""Who commits; how bytes become blobs (line ends, large files); what is left out everywhere."""
+SEEN = ("PATH", "HOME", "XDG_CONFIG_HOME")
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """Whose commits they are, and the settings of theirs that decide what a commit holds."""
+
+    identity: Identity = Identity()
+    settings: tuple[str, ...] = ()
+
+    @staticmethod
+    def of(git: Git) -> User:
+        """The user of a checkout, from git's own configuration; Ralph where it says nothing."""
+        found = _configured(str(git.work_tree))
+        name, email = found.pop("user.name", ""), found.pop("user.email", "")
+        found.setdefault("core.excludesfile", _default_excludes())
+        identity = Identity(name, email) if name and email else Identity()
+        return User(identity, tuple(f"{key}={value}" for key, value in found.items() if "\n" not in value))
+
+
+def _configured(folder: str) -> dict[str, str]:
+    command = ["git", "-C", folder, "config", "--includes", "-z", "--get-regexp", WANTED]
+    done = subprocess.run(command, capture_output=True, check=False, env=_environment())
+    rows = (row.partition("\n") for row in done.stdout.decode("utf-8", "replace").split("\0") if row)
+    return {key: value for key, _, value in rows}
+
+
+def _environment() -> dict[str, str]:
+    """What leads git to its settings. On a runner nobody is at home: what stands there an earlier job may have left."""
+    seen = {name: value for name, value in os.environ.items() if name in SEEN or name.startswith("GIT_CONFIG")}
+    return seen | ({"GIT_CONFIG_GLOBAL": os.devnull} if acts_on_github(os.environ) else {})
+
+
+def _default_excludes() -> str:
+    if acts_on_github(os.environ):
+        return os.devnull
+    home = os.environ.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
+    return f"{home}/git/ignore"

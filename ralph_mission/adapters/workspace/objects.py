@@ -1,19 +1,25 @@
-"""The user's repository as the witness of a clone: what a commit holds, contents, and new objects.
+"""The user's repository as the witness of a clone, and the project's own checks on what stands there.
 
-Nothing here reads what a session could write. Of the repository it writes objects alone; no ref, index or file.
+Nothing of the witness reads what a session could write: what a commit holds, contents, and new objects. Of the
+repository it writes objects alone; no ref, index or file.
 """
 
 from __future__ import annotations
 
 import re
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
+from pathlib import Path
 
 from ralph_mission.adapters.git import git as wire
 from ralph_mission.adapters.git.git import EMPTY_TREE, Git, GitError, Identity
-from ralph_mission.adapters.workspace.files import File, Files
+from ralph_mission.adapters.sandbox.isolation import OPEN, Sandbox
+from ralph_mission.adapters.sandbox.process import run_foreign
+from ralph_mission.adapters.workspace.snapshot import File, Files
+from ralph_mission.loop.model.state import CheckResult
 
 GITLINK = "160000"
 NOT_IN_A_NAME = re.compile(r"[\x00-\x1f<>\x7f]")
@@ -114,3 +120,24 @@ def _blob(content: bytes) -> bytes:
 
 def _name(text: str) -> str:
     return NOT_IN_A_NAME.sub("", text).strip()
+
+
+LINES = 40
+"""Of a failed check's output, from the end, that are told."""
+GRACE = 1.0  # seconds between TERM and KILL: Ctrl-C is answered within two
+
+
+def verdict(checks: Iterable[str], top: Path, seconds: float, cage: Sandbox = OPEN) -> CheckResult:
+    """Run shell commands in `top` one after another until one fails, each at most `seconds`, kept apart by `cage`.
+
+    Each has a HOME that nobody has been in: start-up files that a session, or its code in a check, left in one would
+    judge the next. Raises UserError when it cannot be kept as far apart as `cage` wants.
+    """
+    for check in checks:
+        with tempfile.TemporaryDirectory(prefix="ralph-check-", ignore_cleanup_errors=True) as home:
+            done = run_foreign(check, cwd=top, home=Path(home), timeout=seconds, grace=GRACE, cage=cage)
+        if done.code:
+            said = (done.stdout + done.stderr).decode("utf-8", "replace").strip().splitlines()[-LINES:]
+            why = f"took over {seconds:g} s" if done.timed_out else f"exit {done.code}"
+            return CheckResult(False, True, "\n".join((f"{check}: {why}", *said)))
+    return CheckResult(True, True, "")

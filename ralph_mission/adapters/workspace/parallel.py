@@ -1,26 +1,32 @@
-"""Several sessions at once: each in a clone of its own, their changes merged in one fixed order.
+"""Several sessions at once (`ports.SessionPool`): each in a clone of its own, their changes merged in one fixed order.
 
 A clone borrows the objects and is gone afterwards; what was left by a process that died is removed by the next one.
+Whatever plays a session is handed in: this knows git's clones and the order of things, and no store or agent.
 """
 
 from __future__ import annotations
 
 import os
 import tempfile
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ralph_mission.adapters.files import locks, safe_paths
-from ralph_mission.adapters.git.git import Git, Identity
-from ralph_mission.adapters.workspace.files import File
-from ralph_mission.adapters.workspace.land import Judged
+from ralph_mission.adapters import files
+from ralph_mission.adapters.git.git import Git, GitError, Identity
+from ralph_mission.adapters.workspace.clone import clone
+from ralph_mission.adapters.workspace.land import Judged, Landing, User, meeting, uncommitted
 from ralph_mission.adapters.workspace.objects import Objects
-from ralph_mission.adapters.workspace.restore import remove_folder
+from ralph_mission.adapters.workspace.snapshot import File, remove_folder
 from ralph_mission.adapters.workspace.workplace import Workspace
-from ralph_mission.adapters.workspace.workshop import clone
-from ralph_mission.loop.model.state import PathChange
+from ralph_mission.errors import UserError
+from ralph_mission.loop import session
+from ralph_mission.loop.model.state import HatOutput, PathChange, SessionUsage
+from ralph_mission.loop.ports import ArtifactStore, ParallelResult, ParallelSession, RunPorts
 from ralph_mission.values import dataclass
 
 PREFIX = "ultrawork-"
@@ -77,23 +83,23 @@ class WorkspaceApart(Workspace):
 
 
 @contextmanager
-def parts(git: Git, commit: str, names: Sequence[str], scratch: Path) -> Iterator[tuple[Part, ...]]:
+def make_parts(git: Git, commit: str, names: Sequence[str], scratch: Path) -> Iterator[tuple[Part, ...]]:
     """One clone of `commit` for each name, on a branch `work`; all are gone afterwards. Raises UserError."""
     base = git.resolve(commit)
-    safe_paths.own(scratch).mkdir(parents=True, exist_ok=True)
+    files.own(scratch).mkdir(parents=True, exist_ok=True)
     with ExitStack() as open_ones:
-        with locks.hold_folder(scratch):  # or another process could take the new folder for an abandoned one
+        with files.hold_folder(scratch):  # or another process could take the new folder for an abandoned one
             prune(scratch)
             place = Path(tempfile.mkdtemp(prefix=PREFIX, dir=scratch))
             place.chmod(0o711)  # a builder that plays as another user has to get to its clone
             open_ones.callback(_remove, place)
-            open_ones.enter_context(locks.hold_folder(place))
+            open_ones.enter_context(files.hold_folder(place))
         yield tuple(Part(name, _cloned(git, base, place, open_ones), base) for name in names)
 
 
 def prune(scratch: Path) -> tuple[Path, ...]:
     """Remove what processes left that do not run any more; gives what was removed."""
-    left = tuple(place for place in sorted(scratch.glob(f"{PREFIX}*")) if place.is_dir() and not locks.is_held(place))
+    left = tuple(place for place in sorted(scratch.glob(f"{PREFIX}*")) if place.is_dir() and not files.is_held(place))
     for place in left:
         _remove(place)
     return left
@@ -142,3 +148,124 @@ def _met(path: str, taken: Mapping[str, str]) -> str:
 def _remove(place: Path) -> None:
     with suppress(FileNotFoundError):
         remove_folder(os.fsencode(place))
+
+
+MOST = 4
+"""Sessions at the same time: a person's machine and a provider's limits bear so many."""
+HERE = "it is not committed in the checkout"
+MEANWHILE = "it was committed in the checkout meanwhile"
+
+
+@dataclass(frozen=True, slots=True)
+class Kit:
+    """What a session apart plays with, and the files below the `.ralph` of its clone."""
+
+    ports: RunPorts
+    papers: ArtifactStore
+    workspace: WorkspaceApart
+
+
+Equip = Callable[[Part, ParallelSession, Callable[[], bool]], Kit]
+"""The kit for a clone and its job. The last tells whether the session has to end now."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClonePool:
+    """Clones of `git`'s last commit in `scratch`; `user` signs what was built."""
+
+    git: Git
+    scratch: Path
+    equip: Equip
+    user: User
+    most: int = MOST
+
+    def together(
+        self, jobs: Sequence[ParallelSession], may_start: Callable[[SessionUsage], bool]
+    ) -> tuple[ParallelResult, ...]:
+        """As in `ports.SessionPool`."""
+        base = self.git.resolve("HEAD")
+        if not base:
+            raise UserError("this repository has no commit to start from", "commit something first", usage=True)
+        with make_parts(self.git, base, [job.name for job in jobs], self.scratch) as parts:
+            made = self._played(tuple(zip(parts, jobs, strict=True)), may_start)
+        return self._merged(base, made)
+
+    # --- playing ---------------------------------------------------------------------
+
+    def _played(
+        self, pairs: Sequence[tuple[Part, ParallelSession]], may_start: Callable[[SessionUsage], bool]
+    ) -> list[tuple[ParallelResult, Built]]:
+        gate = _Gate(may_start)
+        with ThreadPoolExecutor(max(1, min(self.most, len(pairs)))) as pool:
+            try:
+                return list(pool.map(lambda pair: self._one(pair[0], pair[1], gate), pairs))
+            except BaseException:
+                gate.ended.set()  # agents end their processes when they are asked, which the pool waits for
+                raise
+
+    def _one(self, part: Part, job: ParallelSession, gate: _Gate) -> tuple[ParallelResult, Built]:
+        built = Built(part.name)
+        if not gate.open():
+            return ParallelResult(job.name), built
+        output = HatOutput(job.hat.name, job.state.iteration + 1)
+        papers: Mapping[str, str] = {}
+        try:
+            kit = self.equip(part, job, gate.ended.is_set)
+            with kit.ports.desk.exclusive(job.order):
+                for name, text in job.papers.items():
+                    kit.papers.write(name, text)
+                output = session.play_session(job.order, job.state, job.board, job.hat, kit.ports)
+                papers = {name: kit.papers.read(name) for name in job.papers}
+                built = Built(part.name, None if output.failure else kit.workspace.built)
+        except (UserError, GitError, OSError) as error:
+            output = _failed_output(output, error)
+        gate.took(output.usage)
+        return ParallelResult(job.name, output, papers), built
+
+    # --- taking over -----------------------------------------------------------------
+
+    def _merged(self, base: str, made: Sequence[tuple[ParallelResult, Built]]) -> tuple[ParallelResult, ...]:
+        """The checkout with everything that met nothing; whoever met something is told what."""
+        objects, head = Objects(self.git), self.git.resolve("HEAD")
+        grown = objects.behind(base, head)
+        others = {
+            MEANWHILE: objects.paths_between(base, head) if grown and head != base else (),
+            HERE: uncommitted(self.git) if any(one.judged for _, one in made) else (),
+        }
+        meets = {
+            one.name: tuple(
+                PathChange(path, "conflict", why) for why, paths in others.items() for path in meeting(one.paths, paths)
+            )
+            for _, one in made
+        }
+        wanted = [one for _, one in made if not meets[one.name]]
+        merged = merge(self.git, head if grown else base, wanted, self.user.identity)
+        if merged.applied:
+            branch = self.git.try_text("symbolic-ref", "--quiet", "HEAD")
+            Landing(self.git, self.user, self.scratch.parent / "aside").land(branch, merged.judged)
+        return tuple(
+            replace(done, conflicts=meets[done.name] or merged.left_out.get(done.name, ())) for done, _ in made
+        )
+
+
+@dataclass(slots=True)
+class _Gate:
+    """Asked before each start, with what those that have ended took."""
+
+    may_start: Callable[[SessionUsage], bool]
+    ended: threading.Event = field(default_factory=threading.Event)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    taken: SessionUsage = field(default_factory=SessionUsage)
+
+    def open(self) -> bool:
+        with self.lock:
+            return not self.ended.is_set() and self.may_start(self.taken)
+
+    def took(self, usage: SessionUsage) -> None:
+        with self.lock:
+            self.taken = self.taken + usage
+
+
+def _failed_output(output: HatOutput, error: Exception) -> HatOutput:
+    why = error.what if isinstance(error, UserError) else str(error)
+    return replace(output, failure=output.failure or "exit", reason=output.reason or why, event=None)

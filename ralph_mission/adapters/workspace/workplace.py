@@ -15,9 +15,10 @@ from pathlib import Path
 
 from ralph_mission.adapters.git.git import Git, GitError
 from ralph_mission.adapters.sandbox.isolation import OPEN, Sandbox
-from ralph_mission.adapters.workspace.checks import verdict
 from ralph_mission.adapters.workspace.clone import Clone, Position, position
-from ralph_mission.adapters.workspace.files import (
+from ralph_mission.adapters.workspace.land import Judged, Landing, User
+from ralph_mission.adapters.workspace.objects import GITLINK, Objects, submodules, verdict
+from ralph_mission.adapters.workspace.snapshot import (
     IGNORE_FILE,
     LINK,
     OURS,
@@ -29,11 +30,10 @@ from ralph_mission.adapters.workspace.files import (
     Reading,
     differing,
     how,
+    remove_any,
+    remove_path,
+    write_file,
 )
-from ralph_mission.adapters.workspace.land import Judged, Landing
-from ralph_mission.adapters.workspace.objects import GITLINK, Objects, submodules
-from ralph_mission.adapters.workspace.restore import remove_any, remove_path, write_file
-from ralph_mission.adapters.workspace.user import User
 from ralph_mission.errors import UserError
 from ralph_mission.loop.model.state import CheckoutState, CheckResult, PathChange, SessionCommit
 from ralph_mission.loop.ports import SessionWork

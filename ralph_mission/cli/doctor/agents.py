@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ralph_mission.adapters.agents import registry
-from ralph_mission.adapters.agents.registry import Presence
+from ralph_mission.adapters.agents import clients
+from ralph_mission.adapters.agents.clients import Presence
 from ralph_mission.adapters.sandbox.isolation import describe_level, missing_bwrap
 from ralph_mission.app import sandboxes
 from ralph_mission.cli.doctor.line import DoctorLine
@@ -34,12 +34,12 @@ def agents(settings: Config, environ: Mapping[str, str]) -> Iterator[DoctorLine]
     wanted = (choice.kind, *choice.fallback) if choice else ()
     with tempfile.TemporaryDirectory(prefix="ralph-doctor-") as folder:
         home = Path(folder)
-        for client in registry.CLIENTS.values():
+        for client in clients.CLIENTS.values():
             named = choice.run if choice and choice.kind == client.name else ""
-            yield line(registry.presence(client, home, _words(named), environ), wanted)
+            yield line(clients.presence(client, home, _words(named), environ), wanted)
     for name in wanted:
-        if name not in (*OTHERS, *registry.CLIENTS):
-            known = ", ".join((*OTHERS, *registry.CLIENTS))
+        if name not in (*OTHERS, *clients.CLIENTS):
+            known = ", ".join((*OTHERS, *clients.CLIENTS))
             yield DoctorLine(
                 f"agent {name}", "wrong", "there is none of that name", f"name one of {known} in ralph.yml"
             )

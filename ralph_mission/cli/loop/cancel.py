@@ -43,19 +43,19 @@ def cancel(word: StopSignal | None, repo: Path, as_json: bool) -> None:
 
 
 def _cancel(repo: Path, word: StopSignal) -> tuple[str, bool]:
-    from ralph_mission.adapters.files import safe_paths
+    from ralph_mission.adapters import files
     from ralph_mission.adapters.git.git import Git
-    from ralph_mission.adapters.storage.loop import archive, inbox, place
+    from ralph_mission.adapters.storage.loop import archive, inbox, run_files
 
-    if home := place.of_session(repo, os.environ):
+    if home := run_files.of_session(repo, os.environ):
         inbox.write(home, word)
         return f"The loop was asked to {word}: {SAID[word]}.", True
     git = Git.open(repo)
     if git.work_tree is None:
         raise UserError(f"{repo} has no work tree", "name a checkout with --repo DIR", usage=True)
     if found := _holder(git.git_dir):
-        safe_paths.unlink(git.work_tree, (".ralph/loop",))
-        _ask(place.folder(repo, {}), git.git_dir, word)
+        files.unlink(git.work_tree, (".ralph/loop",))
+        _ask(run_files.folder(repo, {}), git.git_dir, word)
         return f"{found} was asked to {word}: {SAID[word]}.", True
     cleared = archive.clear_up(git.work_tree, git.git_dir, forget=word == "cancel")
     removed = f"; what a former run left is put away: {', '.join(cleared)}" if cleared else ""

@@ -62,9 +62,9 @@ def _settings(repo: Path, config: Path | None) -> Config:
 
 def _runs(repo: Path) -> Iterator[costs.RunCost]:
     """The runs of this checkout: earlier ones first. One that cannot be read is told and left out."""
-    from ralph_mission.adapters.storage.loop import place, state
+    from ralph_mission.adapters.storage.loop import run_files, state
 
-    root = place.folder(repo, os.environ).parent
+    root = run_files.folder(repo, os.environ).parent
     current = _or_told(state.STATE, lambda: state.load(root))
     for folder in sorted((root / state.RUNS).glob("*/")):
         if not current or folder.name != current.run_id:

@@ -23,15 +23,15 @@ def mcp(repo: Path) -> int:
     """
     require_extra("mcp", "ralph mcp needs")
     from ralph_mission.adapters.mcp.server import RunFiles, serve
-    from ralph_mission.adapters.storage.loop import events, lock, place
+    from ralph_mission.adapters.storage.loop import events, lock, run_files
     from ralph_mission.adapters.storage.loop.inbox import Guide
-    from ralph_mission.adapters.storage.loop.memories import Memories
+    from ralph_mission.adapters.storage.loop.notes import Memories
     from ralph_mission.adapters.storage.loop.tasks import Tasks
     from ralph_mission.cli.loop import tasks
     from ralph_mission.loop.model.state import LoopEvent
 
-    where = place.folder(named_repo(), os.environ)
-    place.prepare(where)
+    where = run_files.folder(named_repo(), os.environ)
+    run_files.prepare(where)
 
     def emit(topic: str, payload: str) -> None:
         events.say_event(

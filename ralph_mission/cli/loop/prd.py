@@ -126,7 +126,7 @@ def _make_room(target: Path, stories: Prd, force: bool, now: str | None) -> str:
     from datetime import UTC, datetime
 
     from ralph_mission.adapters.storage.loop import archive
-    from ralph_mission.adapters.storage.loop.progress_log import ProgressLog
+    from ralph_mission.adapters.storage.loop.notes import ProgressLog
     from ralph_mission.cli.moments import moment
 
     text = target.read_bytes().decode("utf-8", "replace")
@@ -151,7 +151,7 @@ def _old_branch(text: str) -> str:
 
 
 def _write_file(path: Path, text: str, force: bool) -> None:
-    from ralph_mission.adapters.storage.loop import files as files_files
+    from ralph_mission.adapters.storage.loop import run_files as files_files
 
     if path.exists() and not force and path.read_bytes() != text.encode():
         raise UserError(f"{path} is there already", "--force replaces it, --out names another", usage=True)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ralph_mission.adapters.storage.loop import place
+from ralph_mission.adapters.storage.loop import run_files
 from ralph_mission.adapters.storage.loop.tasks import Tasks
 from ralph_mission.cli.options import SharedGroup, json_option, named_repo, print_json, repo_option
 from ralph_mission.errors import UserError
@@ -46,7 +46,7 @@ Said = tuple[str, dict[str, Any]]
 def do(deed: Callable[..., Said], as_json: bool, **asked: Any) -> int:
     """Do it in the checkout and print what it says. Raises UserError; that of wrong usage ends with 64."""
     try:
-        text, document = deed(place.folder(named_repo(), os.environ), **asked)
+        text, document = deed(run_files.folder(named_repo(), os.environ), **asked)
     except UserError as trouble:
         trouble.exit_code = MISUSED if trouble.exit_code == 2 else trouble.exit_code
         raise
@@ -56,7 +56,7 @@ def do(deed: Callable[..., Said], as_json: bool, **asked: Any) -> int:
 
 def task_add(where: Path, title: str, needs: Sequence[str], priority: int, description: str, id: str) -> Said:
     """Put a task on the list."""
-    place.prepare(where)
+    run_files.prepare(where)
     ids = [name for given in needs for name in given.replace(",", " ").split()]
     return _task_reply(where, Tasks(where).add(title, ids, priority, description, id))
 
@@ -85,7 +85,7 @@ def task_claim(where: Path, id: str, owner: str) -> Said:
     """Take a task."""
     from ralph_mission.adapters.storage.loop.lock import this_owner
 
-    place.prepare(where)
+    run_files.prepare(where)
     return _task_reply(where, Tasks(where).claim(owner.strip() or this_owner(os.environ), id))
 
 
@@ -113,7 +113,7 @@ def emit_event(where: Path, topic: str, payload: str, json_payload: bool) -> Sai
 
     said = {"topic": topic_of(topic), "payload": _payload(payload, json_payload)}
     hat, number = os.environ.get("RALPH_HAT", ""), iteration()
-    place.prepare(where)
+    run_files.prepare(where)
     append_event(where, said["topic"], said["payload"], hat, number)
     return f"said {topic}", {**said, "hat": hat, "iteration": number}
 
@@ -122,7 +122,7 @@ def add_guidance(where: Path, text: str) -> Said:
     """Keep a word for the next session."""
     from ralph_mission.adapters.storage.loop.inbox import Guide
 
-    place.prepare(where)
+    run_files.prepare(where)
     said = Guide(where).say(text)
     return f"{said.id}: the next session will hear it", _guidance(said, False)
 
@@ -291,9 +291,9 @@ def guidance(repo: Path, as_json: bool, text: tuple[str, ...], listed: bool) -> 
 @json_option
 def verdict(word: str, run: str, repo: Path, as_json: bool) -> None:
     """Say whether the work of RUN (the last one) is good enough with the issues that were left in it."""
-    from ralph_mission.adapters.storage.loop import place, verdicts
+    from ralph_mission.adapters.storage.loop import run_files, state
 
-    name, said = verdicts.say(place.folder(repo, os.environ).parent, word == "accept", run)
+    name, said = state.say(run_files.folder(repo, os.environ).parent, word == "accept", run)
     if as_json:
         return print_json({"run": name, "kind": said.kind, "left": said.left, "accepted": said.accepted})
     return click.echo(f"{name}: {said.kind} with {said.left} issues left is {word}ed")

@@ -49,12 +49,12 @@ def _attend(repo: Path, config: Path | None, once: bool) -> None:
 
 def _ask_question(repo: Path, config: Path | None, question: str) -> str:
     """The answer, or what to do without one: waiting for a person never holds a loop up for good."""
-    from ralph_mission.adapters.storage.loop import place
+    from ralph_mission.adapters.storage.loop import run_files
     from ralph_mission.adapters.storage.loop.inbox import Questions
     from ralph_mission.app.chat import patience
 
-    folder = place.folder(named_repo(), os.environ)
-    place.prepare(folder)
+    folder = run_files.folder(named_repo(), os.environ)
+    run_files.prepare(folder)
     questions, seconds = Questions(folder), patience(_settings(folder.parent, config))[0]
     if not questions.heard:
         return UNHEARD

@@ -22,8 +22,7 @@ from ralph_mission.mission.model.forge import Issue, Pull
 from ralph_mission.safety.markdown import CONTROL, INVISIBLE, SURROGATE, without_controls, without_invisible
 
 if TYPE_CHECKING:
-    from ralph_mission.adapters.forges.local.forge import LocalForge
-    from ralph_mission.adapters.forges.local.people import Person
+    from ralph_mission.adapters.forges.local.forge import LocalForge, Person
 
 CYCLE = "ralph cycle --force"
 AS: Mapping[str, Any] = {"metavar": "LOGIN", "help": "Act as this person; the default is your login."}
@@ -51,7 +50,7 @@ class LocalForgeSession:
     @property
     def person(self) -> Person:
         """Who is acting: `--as`, else the operating system's user."""
-        from ralph_mission.adapters.forges.local.people import Person
+        from ralph_mission.adapters.forges.local.forge import Person
 
         return Person(self.forge, self.login if self.login is not None else _user())
 

@@ -64,12 +64,12 @@ def wake(review: bool, now: str | None, repo: Path, config: Path | None, as_json
     """
     if review:
         return _review(repo, config, now, as_json)
-    from ralph_mission.adapters.storage.memory import layout
+    from ralph_mission.adapters.storage.memory import anchor
     from ralph_mission.adapters.storage.memory.due import due_on_server
     from ralph_mission.adapters.wakers.ways import header_on_server
 
     server, asked = place(os.environ), Plain(str(repo), str(config) if config else None)
-    memory = {"branch": layout.BRANCH, "path": layout.MEMORY, **memory_place(asked)}
+    memory = {"branch": anchor.BRANCH, "path": anchor.MEMORY, **memory_place(asked)}
     when = moment(now) or datetime.now(UTC)
     longest = partial(longest_pause, asked)
     due, next_due_at, reason = due_on_server(server, cache_folder(server.git_url), when, **memory, longest=longest)
@@ -103,7 +103,7 @@ def _review(repo: Path, config: Path | None, now: str | None, as_json: bool) -> 
 
 def _send(repo: Path, config: Path | None, server: RepositoryPlace, header: Header, now: datetime) -> tuple[bool, str]:
     """Whether a dispatch was sent, and what to say. Raises UserError when GitHub refused it."""
-    from ralph_mission.adapters.files import atomic, locks
+    from ralph_mission.adapters import files
     from ralph_mission.adapters.wakers import ways
     from ralph_mission.adapters.wakers.dispatch import DispatchWaker
     from ralph_mission.app.cycle import refuse_links
@@ -113,7 +113,7 @@ def _send(repo: Path, config: Path | None, server: RepositoryPlace, header: Head
     git = Git.open(repo)
     refuse_links(git)
     notes = git.common_dir / "ralph" / "wake.json"
-    with locks.hold_file(notes.with_name("waking")) as ours:
+    with files.hold_file(notes.with_name("waking")) as ours:
         if not ours:
             return False, "another wake is at it"
         past = ways.load(notes.read_bytes() if notes.exists() else b"")
@@ -121,7 +121,7 @@ def _send(repo: Path, config: Path | None, server: RepositoryPlace, header: Head
         objection = ways.objection(past, header, now, limit)
         if objection:
             return False, objection
-        atomic.write(notes, ways.dump(ways.record_wake(past, header, now)))
+        files.write(notes, ways.dump(ways.record_wake(past, header, now)))
         waker = DispatchWaker(server.repository, poster(server))
         receipt = waker.wake(header.next_due_at or now, header.generation)
     if receipt.status != "done":

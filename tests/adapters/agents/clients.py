@@ -7,8 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ralph_mission.adapters.agents.client import Client, SessionPlace
-from ralph_mission.adapters.agents.command import CommandAgent
+from ralph_mission.adapters.agents.client import Client, CommandAgent, SessionPlace
 from ralph_mission.adapters.agents.reading import Gave
 from ralph_mission.loop.model.state import AgentTurn, Hat, Session
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.adapters.agents.command import CommandAgent
+from ralph_mission.adapters.agents.client import CommandAgent
 from ralph_mission.loop.model.state import AgentTurn, Hat, Session
 
 

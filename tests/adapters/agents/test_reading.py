@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from ralph_mission.adapters.agents import claude, codex, copilot, reading
+from ralph_mission.adapters.agents import claude, clients, codex, reading
 from ralph_mission.adapters.agents.client import PLAIN, Client
+from ralph_mission.adapters.agents.clients import CLIENTS
 from ralph_mission.adapters.agents.reading import FAULTS, MOST, MOST_USD, AgentReply, Gave, describe_call, turn
-from ralph_mission.adapters.agents.registry import CLIENTS
 from ralph_mission.adapters.storage.memory import codec
 from ralph_mission.loop.model.state import AgentTurn, HatOutput, SessionUsage
 
@@ -317,7 +317,7 @@ def test_every_event_of_the_others_is_read_whatever_its_words_hold() -> None:
     item = '{"type":"item.completed","item":{"id":"1","type":"command_execution","command":"a\u2028b"}}'
     assert len(codex.CLIENT.read(Gave(item.encode())).calls) == 1
     asked = '{"type":"assistant.message","data":{"toolRequests":[{"name":"bash","arguments":{"command":"a\x85b"}}]}}'
-    assert len(copilot.CLIENT.read(Gave(asked.encode())).calls) == 1
+    assert len(clients.COPILOT.read(Gave(asked.encode())).calls) == 1
     assert [one["a"] for one in reading.documents('{"a":"\u2029"}\r\n{"a":2}\n'.encode())] == ["\u2029", 2]
 
 

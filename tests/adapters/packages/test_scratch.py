@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from ralph_mission.adapters.git.git import Git
-from ralph_mission.adapters.http.address import parse_address
+from ralph_mission.adapters.http.guard import parse_address
 from ralph_mission.adapters.packages import managers, scratch
 from ralph_mission.adapters.packages.model import Project
 from ralph_mission.adapters.packages.scratch import addresses, files_for_manager

@@ -23,7 +23,7 @@ from ralph_mission.adapters.sandbox.isolation import (
     private,
 )
 from ralph_mission.adapters.sandbox.process import run_foreign
-from ralph_mission.adapters.workspace.workshop import clone
+from ralph_mission.adapters.workspace.clone import clone
 from ralph_mission.errors import UserError
 from tests.integration.isolation_attacks import Place, level_or_skip, place
 

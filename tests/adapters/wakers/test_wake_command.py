@@ -189,7 +189,7 @@ def test_notes_that_cannot_be_written_send_nothing(post, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     post.remember(LATER)
-    monkeypatch.setattr("ralph_mission.adapters.files.atomic.write", full)
+    monkeypatch.setattr("ralph_mission.adapters.files.write", full)
     told = post.wake(LATER)
     assert told.code == 1
     assert "no space left on device" in told.err

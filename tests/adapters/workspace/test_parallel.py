@@ -27,7 +27,7 @@ def merged(plumbing: Git, repo: Path, scratch: Path, *works) -> parallel.Merged:
     base = git(repo, "rev-parse", "HEAD")
     names = [f"builder-{number}" for number, _ in enumerate(works)]
     built = []
-    with parallel.parts(plumbing, base, names, scratch) as parts:
+    with parallel.make_parts(plumbing, base, names, scratch) as parts:
         for part, work in zip(parts, works, strict=True):
             workspace = parallel.WorkspaceApart(plumbing, part.folder)
             mark = workspace.mark()
@@ -140,13 +140,13 @@ def test_nothing_done_is_nothing_merged(repo, plumbing, tmp_path):
 
 
 def test_a_clone_is_a_checkout_on_a_branch_without_remotes(repo, plumbing, tmp_path):
-    with parallel.parts(plumbing, git(repo, "rev-parse", "HEAD"), ["one"], tmp_path / "s") as [part]:
+    with parallel.make_parts(plumbing, git(repo, "rev-parse", "HEAD"), ["one"], tmp_path / "s") as [part]:
         assert git(part.folder, "symbolic-ref", "HEAD") == "refs/heads/work" and git(part.folder, "remote") == ""
         assert git(part.folder, "status", "--porcelain") == "" and part.git.resolve("HEAD") == part.base
 
 
 def test_no_clone_outlives_an_error(repo, plumbing, tmp_path):
-    with pytest.raises(ZeroDivisionError), parallel.parts(plumbing, "HEAD", ["one", "two"], tmp_path / "s"):
+    with pytest.raises(ZeroDivisionError), parallel.make_parts(plumbing, "HEAD", ["one", "two"], tmp_path / "s"):
         raise ZeroDivisionError
     assert list((tmp_path / "s").iterdir()) == []
 
@@ -158,14 +158,14 @@ import os, signal, sys
 from pathlib import Path
 from ralph_mission.adapters.workspace import parallel
 from ralph_mission.adapters.git.git import Git
-with parallel.parts(Git.open(Path(sys.argv[1])), "HEAD", ["one"], Path(sys.argv[2])):
+with parallel.make_parts(Git.open(Path(sys.argv[1])), "HEAD", ["one"], Path(sys.argv[2])):
     os.kill(os.getpid(), signal.SIGKILL)
 """
     done = subprocess.run([sys.executable, "-c", program, str(repo), str(scratch)], check=False)
     assert done.returncode == -9 and len(list(scratch.iterdir())) == 1
-    with parallel.parts(plumbing, git(repo, "rev-parse", "HEAD"), ["one"], scratch) as [first]:
+    with parallel.make_parts(plumbing, git(repo, "rev-parse", "HEAD"), ["one"], scratch) as [first]:
         assert len(list(scratch.iterdir())) == 1
-        with parallel.parts(plumbing, first.base, ["one"], scratch):
+        with parallel.make_parts(plumbing, first.base, ["one"], scratch):
             assert first.folder.is_dir() and len(list(scratch.iterdir())) == 2
     assert list(scratch.iterdir()) == []
 
@@ -175,6 +175,9 @@ def test_a_link_in_the_place_of_the_clones_leads_to_nothing_that_is_removed_or_m
     (tmp_path / "theirs" / f"{parallel.PREFIX}x").mkdir(parents=True)
     (repo / ".ralph").mkdir()
     (repo / ".ralph/units").symlink_to(tmp_path / "theirs")
-    with pytest.raises(OSError, match="units"), parallel.parts(Git.open(repo), "HEAD", ["a"], repo / ".ralph/units"):
+    with (
+        pytest.raises(OSError, match="units"),
+        parallel.make_parts(Git.open(repo), "HEAD", ["a"], repo / ".ralph/units"),
+    ):
         pass
     assert [place.name for place in (tmp_path / "theirs").iterdir()] == [f"{parallel.PREFIX}x"]

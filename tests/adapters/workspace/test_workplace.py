@@ -107,7 +107,7 @@ def test_what_was_undone_does_not_land(repo, workspace, clone):
 
 
 def test_what_git_cannot_hold_is_told_and_never_lands(repo, workspace, clone, monkeypatch):
-    monkeypatch.setattr("ralph_mission.adapters.workspace.files.LARGEST", 1000)
+    monkeypatch.setattr("ralph_mission.adapters.workspace.snapshot.LARGEST", 1000)
     mark = workspace.mark()
     os.mkfifo(clone / "src/pipe")
     (clone / "src/large").write_bytes(b"x" * 1001)

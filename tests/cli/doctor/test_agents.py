@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.adapters.agents.registry import CLIENTS, Presence
+from ralph_mission.adapters.agents.clients import CLIENTS, Presence
 from ralph_mission.adapters.sandbox import bwrap
 from ralph_mission.adapters.sandbox.bwrap import INSTALL, MISSING, Attempt
 from ralph_mission.cli.doctor import agents as checks_agents

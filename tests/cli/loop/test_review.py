@@ -13,10 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.adapters.forges.local.forge import LocalForge
-from ralph_mission.adapters.forges.local.people import Person
+from ralph_mission.adapters.forges.local.forge import LocalForge, Person
 from ralph_mission.adapters.git.git import Git
-from ralph_mission.adapters.git.steering import without_steering
+from ralph_mission.adapters.git.remote import without_steering
 from ralph_mission.app.cycle import build_app
 from tests.cli.loop_world import RALPH, World, until, world
 from tests.helpers import NOON, Result, cli_here, git, make_repo

@@ -13,7 +13,7 @@ import pytest
 from ralph_mission.adapters.storage.loop import events, state
 from ralph_mission.adapters.storage.loop.inbox import Guide
 from ralph_mission.adapters.storage.loop.tasks import Tasks
-from tests.adapters.storage.loop.test_verdicts import RUN
+from tests.adapters.storage.loop.test_state_verdicts import RUN
 from tests.helpers import Result, cli_here, git, make_repo
 
 

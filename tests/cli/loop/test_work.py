@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.adapters.forges.local.forge import LocalForge
-from ralph_mission.adapters.forges.local.people import Person
+from ralph_mission.adapters.forges.local.forge import LocalForge, Person
 from ralph_mission.adapters.git.git import Git
 from tests.cli.loop_world import RALPH, World, until, world
 from tests.helpers import Result, cli_here, git

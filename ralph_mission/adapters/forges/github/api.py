@@ -1,12 +1,9 @@
-"""What was read before, kept in one file: answers with their ETags, and the details of quiet threads.
+"""Requests to GitHub, one at a time: how they are sent, counted, retried (reads) or not (mutations).
 
-Nothing here is needed: a file that is missing, broken, or another account's is an empty one.
-
-Requests to GitHub, one at a time: how they are sent, counted, retried (reads) or not (mutations).
-
-PyGithub's requester is the HTTP client. What is sent, and what an answer means, is decided here: a read
-is tried again after a failure and waits for a rate limit; a mutation is sent once, and it ends as done,
-`Refused` (it certainly did not happen) or `Doubt`.
+PyGithub's requester is the HTTP client. What is sent, and what an answer means, is decided here: a read is tried again
+after a failure and waits for a rate limit; a mutation is sent once, and it ends as done, `Refused` (it certainly did
+not happen) or `Doubt`. What was read is kept in one file, answers with their ETags and details of quiet threads;
+one that is missing, broken, or another account's is an empty one.
 """
 
 from __future__ import annotations
@@ -23,11 +20,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from ralph_mission.adapters.files import atomic
+from ralph_mission.adapters import files
 from ralph_mission.adapters.forges.commits import ForgeRefused
 from ralph_mission.adapters.forges.github import limits
-from ralph_mission.adapters.forges.github.limits import Absent, ApiAnswer, Doubt
-from ralph_mission.adapters.forges.github.wire import GitHubRequester
+from ralph_mission.adapters.forges.github.limits import Absent, ApiAnswer, Doubt, GitHubRequester
 from ralph_mission.adapters.git.remote import RepositoryPlace
 from ralph_mission.adapters.http.client import NoAnswer
 from ralph_mission.errors import UserError
@@ -92,7 +88,7 @@ class ReadCache:
         with suppress(OSError, ValueError):
             text = json.dumps({"version": VERSION, "scope": self.scope, "values": self._fitting()})
             self.path.unlink(missing_ok=True)  # or its mode would be kept, whoever made it
-            atomic.write(self.path, text.encode(), 0o600, lasting=False)
+            files.write(self.path, text.encode(), 0o600, lasting=False)
             self.changed = False
 
     def _fitting(self) -> dict[str, Any]:

@@ -1,4 +1,7 @@
-"""The Forge port on GitHub: issues and pulls by its REST API, branches and commits by git over HTTPS."""
+"""The Forge port on GitHub: issues and pulls by its REST API, branches and commits by git over HTTPS.
+
+One standing issue remembers how far memory had come; it is also a sign for people.
+"""
 
 from __future__ import annotations
 
@@ -7,23 +10,23 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from ralph_mission.adapters.forges import performing
-from ralph_mission.adapters.forges.commits import ForgeRefused, is_work
-from ralph_mission.adapters.forges.github import editing, reading, threads
-from ralph_mission.adapters.forges.github.anchor import AnchorIssue
+from ralph_mission.adapters.forges import commits
+from ralph_mission.adapters.forges.commits import ForgeRefused, is_work, mark
+from ralph_mission.adapters.forges.github import people, reading, threads
 from ralph_mission.adapters.forges.github.api import Api, Counts
-from ralph_mission.adapters.forges.github.deeds import GitHubEffects
+from ralph_mission.adapters.forges.github.effects import GitHubEffects
 from ralph_mission.adapters.forges.github.limits import Absent, Doubt
 from ralph_mission.adapters.forges.github.people import Heads, People
 from ralph_mission.adapters.forges.github.reading import IssueWire, PullWire
 from ralph_mission.adapters.forges.github.threads import RECENT, Threads
 from ralph_mission.adapters.git.git import Git, GitError
 from ralph_mission.adapters.git.remote import HEADS, Remote
-from ralph_mission.errors import Missing, UserError
-from ralph_mission.mission.model.effects import AT_MOST_ONCE, Effect, Receipt
+from ralph_mission.errors import Damaged, Missing, UserError
+from ralph_mission.mission.model.effects import AT_MOST_ONCE, Effect, Receipt, marker
 from ralph_mission.mission.model.forge import Actor, BodyEdit, Branch, Issue, Pull, Pulse
-from ralph_mission.mission.model.ledger import Anchor
+from ralph_mission.mission.model.ledger import Anchor, key_of
 from ralph_mission.mission.model.mission import FailureReason
+from ralph_mission.values import dataclass
 
 LONGEST = 60_000  # characters of a body; GitHub takes 65,536
 LOOKS = (0.0, 2.0, 5.0)  # seconds before each look for what an unanswered mutation may have made
@@ -115,11 +118,11 @@ class GitHubForge:
 
     def edits(self, number: int) -> tuple[BodyEdit, ...]:
         """The last change of an issue's title and those of its text. Raises UserError."""
-        return editing.of_issue(self.api, number)
+        return people.of_issue(self.api, number)
 
     def own_reviews(self, number: int) -> frozenset[int]:
         """The reviews of a pull whose every word is their author's. Raises UserError."""
-        return editing.own_reviews(self.api, number)
+        return people.own_reviews(self.api, number)
 
     def pulls(self, state: str = "open") -> tuple[Pull, ...]:
         """Pulls, lowest number first: the open ones, and at least those closed in the last 7 days. Raises UserError."""
@@ -241,14 +244,14 @@ class GitHubForge:
 
     def find(self, effect: Effect) -> Receipt | None:
         """What of `effect` is already there. A pull of ours that is found without its labels is given them."""
-        return performing.find(effect, self.deeds.found)
+        return commits.find(effect, self.deeds.found)
 
     def perform(self, effect: Effect) -> Receipt:
         """Do it once, or adopt what is there. Refused is `failed`; doubt is looked into, then failed or `unknown`.
 
         Raises ValueError for an effect that still waits for a number or lacks its marker: our bug.
         """
-        performing.require_ready(effect)
+        commits.require_ready(effect)
         self.threads.forget()
         try:
             self._pay()
@@ -269,11 +272,11 @@ class GitHubForge:
             _require_sendable(effect)
             return self.deeds.found(effect) or self._sent(effect)
         except ForgeRefused as refused:
-            return performing.failed_receipt(effect, refused)
+            return commits.failed_receipt(effect, refused)
         except Missing as missing:
-            return performing.failed_receipt(effect, missing.what)
+            return commits.failed_receipt(effect, missing.what)
         except (UserError, GitError) as error:
-            return performing.failed_receipt(effect, error, FailureReason.NOT_ATTEMPTED)
+            return commits.failed_receipt(effect, error, FailureReason.NOT_ATTEMPTED)
 
     def _sent(self, effect: Effect) -> Receipt:
         try:
@@ -294,7 +297,7 @@ class GitHubForge:
                 break
         if isinstance(effect, AT_MOST_ONCE):
             return Receipt(effect.key, "unknown", detail=why)
-        return performing.failed_receipt(effect, why, FailureReason.NOT_FOUND)
+        return commits.failed_receipt(effect, why, FailureReason.NOT_FOUND)
 
 
 def _after(pull: Pull, since: datetime) -> bool:
@@ -308,3 +311,95 @@ def _require_sendable(effect: Effect) -> None:
             raise ForgeRefused(f"the text has {len(text)} characters, more than {LONGEST}", "this is a bug of ralph")
         if "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in text):
             raise ForgeRefused("the text holds a character that GitHub does not take", "this is a bug of ralph")
+
+
+TITLE = "Ralph looks after this repository"
+KEY = key_of("anchor")
+LINE = re.compile(r"^<!-- ralph:anchor lineage=(\S+) serial=([0-9]{1,12}) oid=([0-9a-f]*) -->\r?$", re.MULTILINE)
+TEXT = """\
+Ralph reads this repository, fixes small things by pull request and asks before it does anything larger.
+
+- **What it does and did**: [the dashboard]({page}/blob/{branch}/README.md)
+- **Stop it**: set `paused: true` at the top of [its memory]({page}/blob/{branch}/{path}), or `RALPH_PAUSED=1`
+- **Steer it**: review its pull requests, label its issues `ralph:approved` or `ralph:rejected`, set \
+`ralph:mission` on an issue of yours, and write under *Learnings* and *Do Not Repeat* in its memory
+
+The last lines of this issue say how far its memory has come, so that a loss would be noticed. Please leave them.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class AnchorIssue:
+    """The standing issue, found by its marker and our own author id; `branch` and `path` say where memory is."""
+
+    threads: Threads
+    us: Callable[[], Actor]
+    branch: str = "ralph-memory"
+    path: str = "memory/ralph-log.md"
+
+    def is_it(self, wire: IssueWire) -> bool:
+        """Whether this is the standing issue. One of somebody else's with our marker is not."""
+        is_issue = wire.pull_request is None and mark(wire.body or "") == KEY
+        return is_issue and reading.actor(wire.user).id == self.us().id
+
+    def read(self) -> Anchor | None:
+        """The position it tells. Raises UserError when there is one that cannot be read."""
+        wire = self._found()
+        if wire is None:
+            return None
+        lines = LINE.findall(wire.body or "")
+        if not lines:
+            raise Damaged(f"the last lines of issue #{wire.number} are damaged", "run: ralph memory recover")
+        lineage, serial, oid = lines[-1]
+        return Anchor(lineage, int(serial), oid)
+
+    def write(self, anchor: Anchor) -> None:
+        """Have it tell a position; made when there is none. What cannot be written is said, and tried next time."""
+        api, body = self.threads.api, self._text(anchor)
+        wire = self._found()
+        try:
+            if wire is None:
+                made = api.send("POST", "/issues", {"title": TITLE, "body": body})
+                self._remember(reading.read(IssueWire, made).number)
+            elif wire.body != body:
+                api.send("PATCH", f"/issues/{wire.number}", {"body": body})
+            for spare in self._listed()[1:]:
+                closed = {"state": "closed", "state_reason": "not_planned", "body": body}
+                api.send("PATCH", f"/issues/{spare.number}", closed)
+        except (ForgeRefused, Doubt) as no:
+            api.note(f"how far memory has come could not be noted on GitHub: {no}")
+
+    def _found(self) -> IssueWire | None:
+        """The oldest one, however many a race or a late list may have made."""
+        found = next(iter(self._listed()), None) or self._kept() or self._of_ours()
+        if found is not None:
+            self._remember(found.number)
+        return found
+
+    def _listed(self) -> list[IssueWire]:
+        """The open ones, oldest first. All but the first were made by a race, and say nothing that it does not."""
+        return [wire for _, wire in sorted(self.threads.open().items()) if self.is_it(wire)]
+
+    def _kept(self) -> IssueWire | None:
+        """The one this clone remembers: closed, perhaps, or too new for the list."""
+        number = self.threads.api.kept.get("anchor")
+        if not isinstance(number, int):
+            return None
+        try:
+            wire = self.threads.thread(number)
+        except Missing:
+            return None
+        return wire if self.is_it(wire) else None
+
+    def _of_ours(self) -> IssueWire | None:
+        wires: Iterable[IssueWire] = (wire for wire in self.threads.by(self.us()) if self.is_it(wire))
+        return min(wires, key=lambda wire: wire.number, default=None)
+
+    def _remember(self, number: int) -> None:
+        if self.threads.api.kept.get("anchor") != number:
+            self.threads.api.kept.put("anchor", number)
+
+    def _text(self, anchor: Anchor) -> str:
+        told = TEXT.format(page=self.threads.api.place.page, branch=self.branch, path=self.path)
+        line = f"<!-- ralph:anchor lineage={anchor.lineage} serial={anchor.serial} oid={anchor.oid} -->"
+        return f"{told}\n{line}\n{marker(KEY)}"

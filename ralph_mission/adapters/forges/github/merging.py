@@ -1,18 +1,27 @@
-"""Merging: everything is looked at once more, freshly, and then merged at exactly the commit that was approved."""
+"""Merging at exactly the commit that was approved, after everything was looked at once more; and why it cannot be done.
+
+What protection and rulesets still ask for is asked only when GitHub says that a merge is blocked or refuses it. The two
+are told at two places, and the settings behind them stand at two places, too.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+from urllib.parse import quote
 
 from ralph_mission.adapters.forges.commits import ForgeRefused
-from ralph_mission.adapters.forges.github import obstacles, reading
-from ralph_mission.adapters.forges.github.limits import Violation
-from ralph_mission.adapters.forges.github.reading import PullWire
+from ralph_mission.adapters.forges.github import reading
+from ralph_mission.adapters.forges.github.limits import Absent, Violation
+from ralph_mission.adapters.forges.github.reading import PullWire, RuleWire
 from ralph_mission.adapters.forges.github.threads import Threads
+from ralph_mission.errors import UserError
 from ralph_mission.mission.lifecycle.approval import merge_objection
 from ralph_mission.mission.model.effects import MergePull
 from ralph_mission.mission.model.forge import Actor
 from ralph_mission.mission.model.mission import FailureReason
+from ralph_mission.values import dataclass
 
 METHODS = ("squash", "merge")
 PATIENCE = (1.0, 2.0, 4.0)  # seconds between looks while GitHub works out whether a pull can be merged
@@ -35,7 +44,7 @@ def merge(threads: Threads, effect: MergePull, may_approve: Callable[[Actor], bo
     try:
         answer = threads.api.send("PUT", f"/pulls/{effect.pull}/merge", order)
     except Violation as no:
-        raise obstacles.violation(threads, wire.base.ref, no.what) from None
+        raise violation(threads, wire.base.ref, no.what) from None
     return str(answer.get("sha") or "") if isinstance(answer, dict) else ""
 
 
@@ -76,9 +85,175 @@ def _require_mergeable(threads: Threads, wire: PullWire) -> None:
         case "draft":
             raise ForgeRefused(f"blocked: pull #{wire.number} is a draft")
         case "blocked":
-            raise obstacles.obstacle(threads, wire)
+            raise obstacle(threads, wire)
         case "" | "unknown":
             raise ForgeRefused(
                 f"GitHub has not worked out yet whether #{wire.number} can be merged",
                 reason=FailureReason.NOT_ATTEMPTED,
             )
+
+
+PASSED = ("success", "neutral", "skipped")
+SAID = {
+    "missing": "has not run",
+    "pending": "has not finished",
+    "unseen": "has not passed (to see how it stands, give the job checks: read and statuses: read)",
+}
+CHECKS, REVIEWS = "required_status_checks", "pull_request"
+
+
+@dataclass(frozen=True, slots=True)
+class RuleType:
+    """A type of rule: its `setting` as GitHub's pages call it, and GitHub's `words` (regular expression) when it bites.
+
+    A `standing` one is satisfied by no check and no review, however long one waits.
+    """
+
+    setting: str
+    words: str
+    standing: bool = False
+
+
+KINDS: dict[str, RuleType] = {
+    CHECKS: RuleType("Require status checks to pass", r"status check"),
+    REVIEWS: RuleType("Require a pull request before merging", r"review|changes have been requested|conversation"),
+    "required_signatures": RuleType("Require signed commits", r"verified signatures", standing=True),
+    "required_linear_history": RuleType("Require linear history", r"merge commits?\b"),
+    "merge_queue": RuleType("Require merge queue", r"merge queue", standing=True),
+    "update": RuleType("Restrict updates", r"cannot update this protected ref", standing=True),
+}
+WISHES = {
+    "require_code_owner_review": "the approval of a code owner",
+    "require_last_push_approval": "an approval by somebody else than who pushed last",
+    "required_review_thread_resolution": "all conversations resolved",
+}
+
+
+def obstacle(threads: Threads, wire: PullWire) -> ForgeRefused:
+    """What stands between a blocked pull and its merge. What only takes time is no failure."""
+    base = wire.base.ref
+    rules = _rules(threads, base)
+    if missing := list(_missing_checks(threads, wire, rules)):
+        what = "; ".join(line for _, line in missing)
+        if all(result == "pending" for result, _ in missing):
+            return ForgeRefused(what, reason=FailureReason.NOT_ATTEMPTED)
+        return ForgeRefused(f"blocked: {what}")
+    if wishes := list(_wishes(threads, wire, rules)):
+        return ForgeRefused(f"blocked: {base} asks for {'; for '.join(wishes)}")
+    if standing := [place(rule) for rule in rules if rule.type in KINDS and KINDS[rule.type].standing]:
+        what = f"{base} may not be merged into: {'; '.join(standing)}"
+        return ForgeRefused(what, reason=FailureReason.NEEDS_PERSON)
+    return ForgeRefused(f"blocked: a review or check that the protection of {base} requires is missing")
+
+
+def violation(threads: Threads, base: str, words: str) -> ForgeRefused:
+    """GitHub's words when rules of `base` refused a merge, with the settings they come from."""
+    broken = [rule for rule in _rules(threads, base) if _bites(rule, words)]
+    places = "".join(f"; {place(rule)}" for rule in broken)
+    what = f"{words or f'the rules of {base} do not allow it'}{places}"
+    if broken and all(KINDS[rule.type].standing for rule in broken):
+        return ForgeRefused(what, reason=FailureReason.NEEDS_PERSON)
+    return ForgeRefused(f"blocked: {what}")
+
+
+def place(rule: RuleWire) -> str:
+    """Where a person finds a rule."""
+    return (
+        f"Settings → Rules → Rulesets, {KINDS[rule.type].setting} (ruleset {rule.ruleset_id} of {rule.ruleset_source})"
+    )
+
+
+def _bites(rule: RuleWire, words: str) -> bool:
+    return rule.type in KINDS and re.search(KINDS[rule.type].words, words, re.IGNORECASE) is not None
+
+
+def _rules(threads: Threads, branch: str) -> tuple[RuleWire, ...]:
+    """What active rulesets, the organisation's too, ask of a branch; none where that cannot be seen."""
+    try:
+        told = threads.api.all(f"/rules/branches/{quote(branch, safe='')}?per_page=100", fresh=True)
+        return reading.read(tuple[RuleWire, ...], told)
+    except (Absent, UserError):
+        return ()
+
+
+# --- reviews
+
+
+def _wishes(threads: Threads, wire: PullWire, rules: tuple[RuleWire, ...]) -> Iterator[str]:
+    for rule in (rule for rule in rules if rule.type == REVIEWS):
+        asked = rule.parameters or {}
+        wishes = [words for name, words in WISHES.items() if asked.get(name) is True]
+        count = asked.get("required_approving_review_count")
+        if isinstance(count, int) and count > _approvals(threads, wire.number):
+            wishes.insert(0, f"{count} approving review{'' if count == 1 else 's'}")
+        if wishes:
+            yield f"{', '.join(wishes)}: {place(rule)}"
+
+
+def _approvals(threads: Threads, number: int) -> int:
+    verdicts = {
+        review.author.id: review.state
+        for review in reading.reviews(threads.reviews(number, fresh=True))
+        if review.state != "commented"
+    }
+    return list(verdicts.values()).count("approved")
+
+
+# --- checks
+
+
+def _missing_checks(threads: Threads, wire: PullWire, rules: tuple[RuleWire, ...]) -> Iterator[tuple[str, str]]:
+    """The result of each required check that has not passed, and how that is told."""
+    required = dict.fromkeys(_classic_checks(threads, wire.base.ref), "") | dict(_ruleset_checks(rules))
+    results = _results(threads, wire.head.sha) if required else None
+    for name, where in required.items():
+        result = "unseen" if results is None else results.get(name, "missing")
+        if result not in PASSED:
+            told = f"the required check {name} {SAID.get(result, f'ended with {result}')}"
+            yield result, f"{told}: {where}" if where else told
+
+
+def _classic_checks(threads: Threads, branch: str) -> list[str]:
+    """The checks that classic protection requires."""
+    body = _ask(threads, f"/branches/{quote(branch, safe='')}")
+    checks = _dig(body, "protection", "required_status_checks", "contexts")
+    return [name for name in checks if isinstance(name, str)] if isinstance(checks, list) else []
+
+
+def _ruleset_checks(rules: tuple[RuleWire, ...]) -> Iterator[tuple[str, str]]:
+    """The checks that rulesets require, and where that stands."""
+    for rule in (rule for rule in rules if rule.type == CHECKS):
+        for check in _dicts(_dig(rule.parameters, "required_status_checks")):
+            yield str(check.get("context")), place(rule)
+
+
+def _results(threads: Threads, sha: str) -> dict[str, str] | None:
+    """The newest result of each check run and status of a commit; "pending" for one that is not over.
+
+    None when the token may see neither.
+    """
+    runs = _dig(_ask(threads, f"/commits/{sha}/check-runs?per_page=100"), "check_runs")
+    statuses = _dig(_ask(threads, f"/commits/{sha}/status?per_page=100"), "statuses")
+    if runs is None and statuses is None:
+        return None
+    found = [(run.get("name"), run.get("conclusion") or "pending") for run in _dicts(runs)]
+    found += [(status.get("context"), status.get("state") or "pending") for status in _dicts(statuses)]
+    return {str(name): str(result) for name, result in found}
+
+
+def _ask(threads: Threads, path: str) -> Any:
+    """What helps to explain, and is done without where the token may not see it."""
+    try:
+        return threads.api.get(path, fresh=True)
+    except (Absent, UserError):
+        return None
+
+
+def _dig(value: Any, *keys: str) -> Any:
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+def _dicts(value: Any) -> list[dict[str, Any]]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
-from ralph_mission.adapters.forges.github import editing, reading
+from ralph_mission.adapters.forges.github import people, reading
 from ralph_mission.adapters.forges.github.api import Api
 from ralph_mission.adapters.forges.github.limits import Absent
 from ralph_mission.adapters.forges.github.reading import (
@@ -154,7 +154,7 @@ class Threads:
         doubtful = [
             one.node_id for one in wires if one.node_id and timedelta() < one.updated_at - one.created_at <= NEAR
         ]
-        never = editing.never_edited(self.api, doubtful) if doubtful else frozenset()
+        never = people.never_edited(self.api, doubtful) if doubtful else frozenset()
         return [{**one, "unedited": wire.node_id in never} for one, wire in zip(comments, wires, strict=True)]
 
     def _holds(self, number: int, kept: Mapping[str, Any], changed: datetime, comments: int | None) -> bool:

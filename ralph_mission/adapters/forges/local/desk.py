@@ -18,10 +18,10 @@ from dataclasses import asdict, field
 from functools import partial
 from pathlib import Path
 
-from ralph_mission.adapters.files import atomic, locks, safe_paths
+from ralph_mission.adapters import files
 from ralph_mission.adapters.forges.commits import ForgeRefused
 from ralph_mission.adapters.forges.local import documents
-from ralph_mission.adapters.forges.local.fields import Mangled
+from ralph_mission.adapters.forges.local.documents import Mangled
 from ralph_mission.adapters.forges.local.threads import LocalThread
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.errors import Damaged, UserError
@@ -66,8 +66,8 @@ class ThreadStore:
         with ExitStack() as stack:
             try:
                 for folder in FOLDERS:
-                    safe_paths.own(self.root / folder).mkdir(parents=True, exist_ok=True)
-                stack.enter_context(locks.hold_file(self.root / "lock", wait=None))
+                    files.own(self.root / folder).mkdir(parents=True, exist_ok=True)
+                stack.enter_context(files.hold_file(self.root / "lock", wait=None))
             except OSError as error:
                 if error.errno != errno.ELOOP:
                     raise
@@ -127,7 +127,7 @@ class ThreadStore:
         """A number that no issue or pull ever had. Call it with the lock held. Raises UserError for a damaged note."""
         taken = (int(path.stem) for folder in FOLDERS for path in self._paths(folder))
         number = max(self._last_number(), *taken, 0) + 1
-        atomic.write(self.root / NOTE, f"{number}\n".encode())
+        files.write(self.root / NOTE, f"{number}\n".encode())
         return number
 
     def _last_number(self) -> int:
@@ -150,7 +150,7 @@ class ThreadStore:
             documents.parse(text)
         except Mangled as error:
             raise ForgeRefused(f"#{thread.number} cannot be kept: {error.what}") from None
-        atomic.write(path, text.encode("utf-8", "surrogatepass"))
+        files.write(path, text.encode("utf-8", "surrogatepass"))
 
     def anchor(self) -> Anchor | None:
         """The memory position kept here."""
@@ -165,7 +165,7 @@ class ThreadStore:
     def set_anchor(self, anchor: Anchor) -> None:
         """Keep a memory position."""
         with self.locked():
-            atomic.write(self.root / "anchor.json", json.dumps(asdict(anchor), indent=1).encode() + b"\n")
+            files.write(self.root / "anchor.json", json.dumps(asdict(anchor), indent=1).encode() + b"\n")
 
     def _paths(self, folder: str) -> Iterator[Path]:
         try:
@@ -218,4 +218,4 @@ class ThreadStore:
         if IGNORED.encode() not in lines.splitlines():
             self.exclude.parent.mkdir(exist_ok=True)
             gap = b"\n" if lines and not lines.endswith(b"\n") else b""
-            atomic.write(self.exclude, lines + gap + IGNORED.encode() + b"\n")
+            files.write(self.exclude, lines + gap + IGNORED.encode() + b"\n")

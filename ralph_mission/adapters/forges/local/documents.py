@@ -1,25 +1,166 @@
 """One issue or pull as one markdown file that a person can read and edit. Text in, text out.
 
-Front matter holds the facts; then come the opening text and, under a heading line each, the
-comments and reviews. A heading starts with the file's boundary, a row of `=` longer than any
-row that starts a line of the texts, so every text survives as it is: `parse(render(t)) == t`.
+Front matter holds the facts, read with care: each value has its type, or its line is named. Then come the opening text
+and, under a heading line each, the comments and reviews. A heading starts with the file's boundary, a row of `=` longer
+than any row that starts a line of the texts, so every text survives as it is: `parse(render(t)) == t`.
+
+Authority is access to the file system: a login is a name tag, not a proof. There is one bot with a reserved id, and
+people whose id derives from their login.
 """
 
 from __future__ import annotations
 
+import hashlib
 import heapq
 import re
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import pairwise
+from typing import Annotated, Any, Literal
 
 import yaml
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, StrictStr, ValidationError
 
-from ralph_mission.adapters.forges.local.fields import PULL_TEXTS, Mangled, actor, moment, read_fields
 from ralph_mission.adapters.forges.local.threads import LocalThread, PullChange
+from ralph_mission.errors import UserError
 from ralph_mission.mission.model.forge import Actor, LabelEvent, Review, ThreadComment
 from ralph_mission.safety.front_matter import FENCE, FrontMatterError, parse_front_matter, render_front_matter
+
+BOT = Actor(1, "ralph[bot]", is_bot=True)
+FIRST_PERSON = 1000  # ids below are reserved for accounts of ours
+LOGIN = re.compile(r"\w[\w.@+-]{0,63}")
+
+
+def person(login: str) -> Actor:
+    """The person called `login`; always the same numeric id. Raises UserError for the bot's and for odd names."""
+    if login.casefold().endswith("[bot]"):
+        raise UserError(f"{login} is a bot's name", "name a person with --as LOGIN", usage=True)
+    if not LOGIN.fullmatch(login):
+        raise UserError(f"{login!r} is not a login", "use letters, digits and . _ - @ + with --as LOGIN", usage=True)
+    digest = hashlib.sha256(login.encode()).digest()
+    return Actor(FIRST_PERSON + int.from_bytes(digest[:6], "big"), login)
+
+
+def actor(number: int, login: str) -> Actor:
+    """Somebody read from a file."""
+    return Actor(number, login, is_bot=number == BOT.id or login.casefold().endswith("[bot]"))
+
+
+PULL_TEXTS = ("head", "base", "head_sha", "merging", "merged_sha")
+WORDS = {
+    "extra_forbidden": "is not a name known here",
+    "missing": "is missing",
+    "string_type": "must be a text (put it in quotes)",
+    "literal_error": "must be one of open, closed, merged",
+    "int_type": "must be a number",
+    "greater_than_equal": "must be a number",
+    "tuple_type": "must be a list",
+}
+"""Pydantic's errors in the words of who edits the file."""
+
+
+class Mangled(ValueError):
+    """The text is not one of ours any more. `line` is 1-based, 0 when it concerns the whole file."""
+
+    def __init__(self, what: str, line: int = 0) -> None:
+        super().__init__(what)
+        self.what, self.line = what, line
+
+
+def moment(text: str) -> datetime:
+    """An ISO 8601 moment, UTC unless it says otherwise. Raises ValueError."""
+    at = datetime.fromisoformat(text)
+    return at.astimezone(UTC) if at.tzinfo else at.replace(tzinfo=UTC)
+
+
+def _moment(value: object) -> datetime:
+    try:
+        return moment(value.isoformat() if isinstance(value, datetime) else str(value))
+    except ValueError:
+        raise ValueError("must hold a time like 2026-01-31T12:00:00Z") from None
+
+
+def _person(value: object, name: str = "login") -> Actor:
+    if isinstance(value, dict) and isinstance(value.get("id"), int) and isinstance(value.get(name), str):
+        return actor(value["id"], value[name])
+    raise ValueError("must name who: {id: ID, login: LOGIN}")
+
+
+def _event(value: object) -> LabelEvent:
+    verb = "added" if isinstance(value, dict) and "added" in value else "removed"
+    if not isinstance(value, dict) or not isinstance(value.get(verb), str):
+        raise ValueError("must each be {added: LABEL, by: LOGIN, id: ID, at: TIME}")
+    return LabelEvent(value[verb], _person(value, "by"), _moment(value.get("at")), verb == "added")
+
+
+def _listed(value: object) -> object:
+    return () if value is None else value
+
+
+Person = Annotated[Actor, PlainValidator(_person)]
+Moment = Annotated[datetime, PlainValidator(_moment)]
+Texts = Annotated[tuple[StrictStr, ...], BeforeValidator(_listed)]
+Events = Annotated[tuple[Annotated[LabelEvent, PlainValidator(_event)], ...], BeforeValidator(_listed)]
+
+
+class ThreadFields(BaseModel):
+    """What stands in the front matter."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    number: Annotated[int, Field(strict=True, ge=1)]
+    title: StrictStr
+    state: Literal["open", "closed", "merged"]
+    state_reason: StrictStr = ""
+    author: Person
+    labels: Texts = ()
+    assignees: Texts = ()
+    created_at: Moment
+    updated_at: Moment
+    closed_at: Moment | None = None
+    closed_by: Person | None = None
+    events: Events = ()
+    head: StrictStr | None = None
+    base: StrictStr = ""
+    head_sha: StrictStr = ""
+    merging: StrictStr = ""
+    merged_sha: StrictStr = ""
+    merged_by: Person | None = None
+    boundary: StrictStr
+
+    def thread(self, opening: str, remarks: tuple[ThreadComment, ...], reviews: tuple[Review, ...]) -> LocalThread:
+        """All of it together. Raises Mangled."""
+        if reviews and self.head is None:
+            raise Mangled("an issue has no reviews", 1)
+        change = None
+        if self.head is not None:
+            change = PullChange(
+                reviews=reviews, merged_by=self.merged_by, **{name: getattr(self, name) for name in PULL_TEXTS}
+            )
+        facts = {name: getattr(self, name) for name in type(self).model_fields}
+        own = {name: value for name, value in facts.items() if name not in (*PULL_TEXTS, "merged_by", "boundary")}
+        return LocalThread(body=opening, remarks=remarks, change=change, **own)
+
+
+def read_fields(value: object, lines: Mapping[str, int]) -> ThreadFields:
+    """The fields of a front matter; `lines` says where each key stands. Raises Mangled."""
+    if not isinstance(value, dict):
+        raise Mangled("the front matter must be 'name: value' lines", 2)
+    try:
+        return ThreadFields.model_validate(value)
+    except ValidationError as error:
+        # A mistyped key comes first: it is often why another one is missing.
+        first = min(error.errors(), key=lambda one: one["type"] != "extra_forbidden")
+        raise Mangled(_complaint(first), lines.get(str(first["loc"][0]), 1)) from None
+
+
+def _complaint(error: Any) -> str:
+    key, *within = error["loc"]
+    if within and error["type"] == "string_type":
+        return f"{key} must be a list of texts"
+    return f"{key} {WORDS.get(error['type'], error['msg'].removeprefix('Value error, '))}"
+
 
 SHORTEST = "====="
 REVIEWS = ("approved", "changes_requested", "commented", "dismissed")
@@ -128,14 +269,14 @@ def _front(thread: LocalThread) -> dict[str, object]:
         "title": thread.title,
         "state": thread.state,
         "state_reason": thread.state_reason,
-        "author": _person(thread.author),
+        "author": _person_entry(thread.author),
         "labels": list(thread.labels),
         "assignees": list(thread.assignees),
         "created_at": thread.created_at,
         "updated_at": thread.updated_at,
         "closed_at": thread.closed_at,
-        "closed_by": _person(thread.closed_by),
-        "events": [_event(event) for event in thread.events],
+        "closed_by": _person_entry(thread.closed_by),
+        "events": [_event_entry(event) for event in thread.events],
         **_front_of_pull(thread.change),
     }
     always = ("title", "labels", "assignees")
@@ -145,14 +286,14 @@ def _front(thread: LocalThread) -> dict[str, object]:
 def _front_of_pull(change: PullChange | None) -> dict[str, object]:
     if change is None:
         return {}
-    return {name: getattr(change, name) for name in PULL_TEXTS} | {"merged_by": _person(change.merged_by)}
+    return {name: getattr(change, name) for name in PULL_TEXTS} | {"merged_by": _person_entry(change.merged_by)}
 
 
-def _person(who: Actor | None) -> dict[str, object] | None:
+def _person_entry(who: Actor | None) -> dict[str, object] | None:
     return {"id": who.id, "login": who.login} if who else None
 
 
-def _event(event: LabelEvent) -> dict[str, object]:
+def _event_entry(event: LabelEvent) -> dict[str, object]:
     verb = "added" if event.added else "removed"
     return {verb: event.label, "by": event.actor.login, "id": event.actor.id, "at": _iso(event.at)}
 

@@ -148,7 +148,7 @@ class DiscordReader:
         )
 
     def _read(self, address: str, headers: Mapping[str, str] | None = None, **query: str) -> Any:
-        from ralph_mission.adapters.http.networks import open_session, read_json  # takes a while to load
+        from ralph_mission.adapters.http.client import open_session, read_json  # takes a while to load
 
         return read_json(DISCORD, open_session(self.seconds), address, headers, **query)
 
@@ -305,7 +305,7 @@ class XReader:
         import requests
         import tweepy  # both take a while to load
 
-        from ralph_mission.adapters.http.networks import open_session
+        from ralph_mission.adapters.http.client import open_session
 
         client = tweepy.Client(self.token, return_type=requests.Response, wait_on_rate_limit=False)
         client.session = open_session(self.seconds, {USUAL: self.api})
@@ -346,7 +346,7 @@ def _data(call: Callable[[], Any]) -> Any:
     """The `data` of an answer, None where there is none. Raises UserError; words of exceptions may hold anything."""
     import tweepy
 
-    from ralph_mission.adapters.http.networks import ask_network, refusal
+    from ralph_mission.adapters.http.client import ask_network, refusal
 
     try:
         body = ask_network(X_NAME, call).json()

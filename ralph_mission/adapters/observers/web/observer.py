@@ -13,8 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from ralph_mission.adapters.http.address import parse_address
-from ralph_mission.adapters.http.guard import GuardedWeb, WebAnswer
+from ralph_mission.adapters.http.guard import GuardedWeb, WebAnswer, parse_address
 from ralph_mission.adapters.observers import cache
 from ralph_mission.adapters.observers.commands.results import Result
 from ralph_mission.adapters.observers.text import count_noun, one_line

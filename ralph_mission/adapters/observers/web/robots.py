@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, MutableMapping
 from dataclasses import field
 
-from ralph_mission.adapters.http.address import parse_address
-from ralph_mission.adapters.http.guard import AGENT, GuardedWeb
+from ralph_mission.adapters.http.guard import AGENT, GuardedWeb, parse_address
 from ralph_mission.errors import UserError
 from ralph_mission.values import dataclass
 

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
-from ralph_mission.adapters.http.address import AddressRefused, parse_address
+from ralph_mission.adapters.http.guard import AddressRefused, parse_address
 from ralph_mission.adapters.observers.settings import Duration, ObserverSection, Slug
 from ralph_mission.extras import missing_module
 from ralph_mission.mission.model.mission import Severity

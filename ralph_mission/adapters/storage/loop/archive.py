@@ -1,9 +1,8 @@
-"""The previous run, put away when the stories are of another branch: its own prd.json and progress.txt.
+"""What one run leaves to the next: nothing but memories. Its own files go to `.ralph/loop/runs/<run_id>/`.
 
-snarktank/ralph copies prd.json after the new run's has overwritten it, so that the old list is lost. Here the list
-comes from the copy that every reading leaves.
-
-What one run leaves to the next: nothing but memories. Its own files go to `.ralph/loop/runs/<run_id>/`.
+When the stories are of another branch, the previous run's prd.json and progress.txt are put away. snarktank/ralph
+copies prd.json after the new run's has overwritten it, so that the old list is lost. Here the list comes from the copy
+that every reading leaves.
 """
 
 from __future__ import annotations
@@ -20,10 +19,10 @@ from datetime import datetime
 from itertools import chain, count
 from pathlib import Path
 
-from ralph_mission.adapters.files import safe_paths
-from ralph_mission.adapters.storage.loop import events, files, inbox, legacy, lock, state
+from ralph_mission.adapters import files
+from ralph_mission.adapters.storage.loop import events, inbox, lock, run_files, state
 from ralph_mission.adapters.storage.loop.events import EventLog
-from ralph_mission.adapters.storage.loop.progress_log import ProgressLog
+from ralph_mission.adapters.storage.loop.notes import ProgressLog
 from ralph_mission.adapters.storage.loop.state import RUNS, STATE
 from ralph_mission.adapters.storage.loop.stories import Stories
 from ralph_mission.adapters.storage.loop.tasks import Tasks
@@ -44,7 +43,7 @@ TAKEN = (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR)
 def last_branch(folder: Path) -> str:
     """The branch of the run that worked in `folder` last, "" when none did."""
     try:
-        return (files.read(folder / LAST_BRANCH, 1000, folder) or b"").decode("utf-8", "replace").strip()
+        return (run_files.read(folder / LAST_BRANCH, 1000, folder) or b"").decode("utf-8", "replace").strip()
     except (OSError, UserError):
         return ""
 
@@ -66,7 +65,7 @@ def turn(stories: Stories, log: ProgressLog, prd: Prd, now: datetime) -> Path | 
 
 def mark(folder: Path, branch: str) -> None:
     """Write whose run works in `folder` now. Raises OSError."""
-    files.write(folder / LAST_BRANCH, f"{branch}\n".encode())
+    run_files.write(folder / LAST_BRANCH, f"{branch}\n".encode())
 
 
 def archive_stories(folder: Path, branch: str, listed: str | None, log: str, now: datetime) -> Path | None:
@@ -85,7 +84,7 @@ def archive_stories(folder: Path, branch: str, listed: str | None, log: str, now
 
 def _ready(archive: Path) -> Path:
     """Have the folder, without what a process that died had only begun there."""
-    safe_paths.own(archive).mkdir(parents=True, exist_ok=True)
+    files.own(archive).mkdir(parents=True, exist_ok=True)
     for half in (place for place in archive.iterdir() if MADE.fullmatch(place.name) and _is_half(place)):
         shutil.rmtree(half, ignore_errors=True)
     return archive
@@ -107,14 +106,14 @@ def _already(archive: Path, texts: Mapping[str, bytes]) -> Path | None:
 
 def _holds(path: Path, text: bytes) -> bool:
     with suppress(OSError, UserError):
-        return files.read(path, len(text), path.parents[1]) == text
+        return run_files.read(path, len(text), path.parents[1]) == text
     return False
 
 
 def _whole(archive: Path, texts: Mapping[str, bytes]) -> Path:
     scratch = Path(tempfile.mkdtemp(prefix=HALF, dir=archive))
     for name, text in texts.items():
-        files.write(scratch / name, text)
+        run_files.write(scratch / name, text)
     scratch.chmod(0o755)  # mkdtemp's own is for its maker alone
     return scratch
 
@@ -179,7 +178,7 @@ def clear_up(root: Path, git_dir: Path, *, forget: bool) -> list[str]:
     inbox.clear(home)
     if lock.clear(git_dir):
         done.append("the note of a loop that died")
-    if legacy.inactive(root):
+    if lock.inactive(root):
         done.append("its mark in .omc")
     if found:
         retire(root, found)
@@ -217,6 +216,6 @@ def _move(path: Path, place: Path) -> None:
 def scratchpad(root: Path, clone: Path, named: str, cap: int) -> tuple[Path, str]:
     """Where agents keep their notes, and what they hold: the file that the settings name, else the usual one."""
     if named and (clone / named).is_file():
-        return clone / named, (files.read(clone / named, cap, clone) or b"").decode(errors="replace")
+        return clone / named, (run_files.read(clone / named, cap, clone) or b"").decode(errors="replace")
     usual = root / ".ralph/agent/scratchpad.md"
-    return usual, (files.read(usual, cap, root) or b"").decode(errors="replace")
+    return usual, (run_files.read(usual, cap, root) or b"").decode(errors="replace")

@@ -24,7 +24,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
-from ralph_mission.adapters.storage.loop import files
+from ralph_mission.adapters.storage.loop import run_files
 from ralph_mission.errors import UserError
 from ralph_mission.loop.model.state import LoopEvent, PathChange, ReviewIssue
 
@@ -36,7 +36,7 @@ def append_event(
     said: dict[str, Any] = {"topic": topic, "payload": payload}
     said |= {"ts": (at or datetime.now(UTC)).isoformat(), "hat": hat, "iteration": iteration}
     line = json.dumps(said, ensure_ascii=False).encode("utf-8", "replace")
-    files.append(path_of(folder), line, lasting=False)  # a machine that goes down takes the session with it
+    run_files.append(path_of(folder), line, lasting=False)  # a machine that goes down takes the session with it
 
 
 def path_of(folder: Path) -> Path:
@@ -61,7 +61,7 @@ def read_events(folder: Path) -> tuple[LoopEvent, ...]:
     what was heard. A kill in between leaves it for the next call.
     """
     path = path_of(folder)
-    with files.hold_file_lock(path):
+    with run_files.hold_file_lock(path):
         with suppress(FileNotFoundError):
             path.replace(path.with_name(f"{path.name}.{time.time_ns()}.taken"))
         taken = sorted(path.parent.glob(f"{path.name}.*.taken"))
@@ -73,7 +73,7 @@ def read_events(folder: Path) -> tuple[LoopEvent, ...]:
 
 def _read_lines(place: Path) -> list[LoopEvent]:
     try:
-        content = files.read(place, SAID_CAP) or b""
+        content = run_files.read(place, SAID_CAP) or b""
     except UserError as trouble:
         return [LoopEvent(MALFORMED, trouble.what)]
     return [
@@ -85,7 +85,7 @@ def _read_lines(place: Path) -> list[LoopEvent]:
 
 def _discard(place: Path) -> None:
     if stat.S_ISDIR(os.lstat(place).st_mode):
-        files.aside(place)
+        run_files.aside(place)
     else:
         place.unlink()
 
@@ -169,16 +169,16 @@ class EventLog:
 
     def record(self, event: LoopEvent) -> None:
         """Append an event. What was done to the log since the last call is undone, and told by `restore`."""
-        with files.hold_file_lock(self.path):
+        with run_files.hold_file_lock(self.path):
             kept = self._put_back()
             line = _line(event, event.at or self.now(), _hash(_last(kept)))
-            files.write(self.path, kept + line)
+            run_files.write(self.path, kept + line)
             self._kept = kept + line
             self._write_head()
 
     def restore(self) -> tuple[PathChange, ...]:
         """Put the log back as this process wrote it. What was wrong with it."""
-        with files.hold_file_lock(self.path):
+        with run_files.hold_file_lock(self.path):
             self._put_back()
         mended, self._mended = tuple(self._mended), []
         return mended
@@ -203,12 +203,12 @@ class EventLog:
 
         What is not proven is set aside in a file beside it, which is named.
         """
-        with files.hold_file_lock(self.path):
+        with run_files.hold_file_lock(self.path):
             return self._begin() if self._kept is None else ()
 
     def archive(self, place: Path) -> None:
         """Move the log away: a new run begins a new one."""
-        with files.hold_file_lock(self.path):
+        with run_files.hold_file_lock(self.path):
             if self.path.exists():
                 place.parent.mkdir(parents=True, exist_ok=True)
                 self.path.replace(place)
@@ -217,19 +217,19 @@ class EventLog:
                 self._write_head()
 
     def _content(self) -> bytes:
-        return files.read(self.path, CAP) or b""
+        return run_files.read(self.path, CAP) or b""
 
     def _begin(self) -> tuple[str, ...]:
         try:
             self._kept, wrong = self._judged()
         except UserError as trouble:
             self._kept = b""
-            return (f"{trouble.what}; it is set aside in {files.aside(self.path).name}",)
+            return (f"{trouble.what}; it is set aside in {run_files.aside(self.path).name}",)
         found = _whole(self._content())
         if self._kept != found:
-            aside = files.name_aside(self.path)
-            files.write(aside, found[len(self._kept) :])
-            files.write(self.path, self._kept)
+            aside = run_files.name_aside(self.path)
+            run_files.write(aside, found[len(self._kept) :])
+            run_files.write(self.path, self._kept)
             wrong += f"; from there on it is set aside in {aside.name}"
         if wrong:
             self._write_head()
@@ -245,13 +245,13 @@ class EventLog:
     def _ends(self) -> tuple[int, str] | None:
         """How many lines there should be and the hash of the last; None when nothing says so any more."""
         try:
-            said = json.loads(files.read(self.head, 1024) or b"")
+            said = json.loads(run_files.read(self.head, 1024) or b"")
             return int(said["lines"]), str(said["last"])
         except (UserError, ValueError, TypeError, KeyError, RecursionError):
             return None
 
     def _write_head(self) -> None:
-        files.write(self.head, _head(self._kept or b""))
+        run_files.write(self.head, _head(self._kept or b""))
 
     def _put_back(self) -> bytes:
         """The log as it should be; the file is that too now."""
@@ -259,13 +259,13 @@ class EventLog:
             self._mended += [PathChange(NAME, "edited", wrong) for wrong in self._begin()]
         kept = self._kept or b""
         try:
-            found = files.read(self.path, CAP)
+            found = run_files.read(self.path, CAP)
         except UserError:
-            files.aside(self.path)
+            run_files.aside(self.path)
             found = None
         if (found or b"") != kept:
             self._mended.append(PathChange(NAME, _how(found, kept), "the log is the loop's own"))
-            files.write(self.path, kept)
+            run_files.write(self.path, kept)
         return kept
 
 

@@ -1,10 +1,8 @@
-"""What a person and a session say to each other through files. Lines are only added.
+"""What a person and a session say to each other through files, and the running loop as whoever steers it sees it.
 
 `.ralph/loop/guidance.jsonl` holds a person's words to the next session, and which were given. `questions.jsonl` beside
 it holds what sessions ask the person who steers, and the answers; whoever answers holds a lock, so that nobody waits
-where nobody listens.
-
-`.ralph/loop/signal`: one word from a person to the running loop.
+where nobody listens. Lines are only added. `.ralph/loop/signal` is one word from a person to the running loop.
 """
 
 from __future__ import annotations
@@ -13,14 +11,18 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, get_args
 
-from ralph_mission.adapters.files import locks
-from ralph_mission.adapters.storage.loop import files
+from ralph_mission.adapters import files
+from ralph_mission.adapters.storage.loop import lock, run_files, state
+from ralph_mission.adapters.storage.loop.stories import Stories
+from ralph_mission.adapters.storage.memory.codec import UnreadableDocument
 from ralph_mission.errors import UserError
 from ralph_mission.loop.model.state import Guidance, StopSignal
+from ralph_mission.mission.chat.orders import OpenQuestion
+from ralph_mission.mission.model.forge import ChatCommand
 from ralph_mission.values import dataclass
 
 CAP = 16 * 1024 * 1024
@@ -51,17 +53,17 @@ class Guide:
                 f"guidance {wrong}", f"say in at most {LENGTH:,} characters what the next session has to know"
             )
         said = Guidance(f"guidance-{os.urandom(4).hex()}", words, self.now())
-        files.append(self.path, _dump({"id": said.id, "ts": said.at.isoformat(), "text": said.text}))
+        run_files.append(self.path, _dump({"id": said.id, "ts": said.at.isoformat(), "text": said.text}))
         return said
 
     def keep(self, said: Guidance) -> None:
         """A word that was said elsewhere, under the id it has there; one that is here already is not said again."""
         if said.id not in {known.id for known, _ in self.all()}:
-            files.append(self.path, _dump({"id": said.id, "ts": said.at.isoformat(), "text": said.text}))
+            run_files.append(self.path, _dump({"id": said.id, "ts": said.at.isoformat(), "text": said.text}))
 
     def all(self) -> tuple[tuple[Guidance, bool], ...]:
         """Everything that was said, oldest first, and whether it was given."""
-        lines = [_values(raw) for raw in (files.read(self.path, CAP) or b"").split(b"\n")]
+        lines = [_values(raw) for raw in (run_files.read(self.path, CAP) or b"").split(b"\n")]
         given = {values["acknowledged"] for values in lines if isinstance(values.get("acknowledged"), str)}
         said = {found.id: found for values in lines if (found := _guidance(values))}
         return tuple((found, found.id in given) for found in said.values())
@@ -75,7 +77,7 @@ class Guide:
         waiting = {said.id for said in self.pending()}
         for id in dict.fromkeys(ids):
             if id in waiting:
-                files.append(self.path, _dump({"acknowledged": id, "ts": self.now().isoformat()}))
+                run_files.append(self.path, _dump({"acknowledged": id, "ts": self.now().isoformat()}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +115,7 @@ class Questions:
 
     def all(self) -> tuple[Question, ...]:
         """Everything that was asked, oldest first."""
-        lines = [_values(raw) for raw in (files.read(self._path, CAP) or b"").split(b"\n")]
+        lines = [_values(raw) for raw in (run_files.read(self._path, CAP) or b"").split(b"\n")]
         answers: dict[str, tuple[str, str]] = {}
         for values in lines:
             if isinstance(values.get("answers"), str):
@@ -142,10 +144,10 @@ class Questions:
         return self.folder / "loop" / "questions.jsonl"
 
     def _hold(self) -> AbstractContextManager[bool]:
-        return locks.hold_file(self.folder / "loop" / "questions.lock")
+        return files.hold_file(self.folder / "loop" / "questions.lock")
 
     def _add(self, values: dict[str, str]) -> None:
-        files.append(self._path, _dump(values))
+        run_files.append(self._path, _dump(values))
 
 
 def _guidance(values: dict[str, Any]) -> Guidance | None:
@@ -196,7 +198,7 @@ WORDS: dict[str, StopSignal] = {word: word for word in get_args(StopSignal) if w
 def read(folder: Path) -> StopSignal:
     """What was asked; "" for nothing and for anything that is not one of the words. `folder` is `.ralph`."""
     try:
-        word = files.read(_path(folder), 64) or b""
+        word = run_files.read(_path(folder), 64) or b""
     except UserError:
         return ""
     return WORDS.get(word.decode(errors="replace").strip(), "")
@@ -204,13 +206,79 @@ def read(folder: Path) -> StopSignal:
 
 def write(folder: Path, signal: StopSignal) -> None:
     """Ask the running loop. Raises OSError."""
-    files.write(_path(folder), f"{signal}\n".encode())
+    run_files.write(_path(folder), f"{signal}\n".encode())
 
 
 def clear(folder: Path) -> None:
     """Forget what was asked: it was heard, or a new run begins. Raises OSError."""
-    files.remove(_path(folder))
+    run_files.remove(_path(folder))
 
 
 def _path(folder: Path) -> Path:
     return folder / "loop" / "signal"
+
+
+SHORT = 200  # characters of an objective, on a phone
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """`RunningLoop` of the work tree `root`. A question that waited for `patience` is nobody's any more."""
+
+    root: Path
+    git_dir: Path
+    patience: timedelta
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+
+    def progress(self) -> str:
+        """As in `chat.attendant.RunningLoop`."""
+        running = lock.holder(self.git_dir)
+        return "\n".join((f"{str(running).capitalize()} is at work.", *self._lines())) if running else ""
+
+    def guide(self, order: ChatCommand) -> None:
+        """As in `chat.attendant.RunningLoop`: by the order's own id, so that it is said once."""
+        run_files.prepare(self._folder)
+        Guide(self._folder, self.now).keep(Guidance(_name(order), order.words, order.at))
+
+    def restart(self) -> None:
+        """As in `chat.attendant.RunningLoop`."""
+        write(self._folder, "restart")
+
+    def questions(self) -> tuple[OpenQuestion, ...]:
+        """As in `chat.attendant.RunningLoop`."""
+        return tuple(
+            OpenQuestion(one.id, one.number, one.text, one.at, self.now() - one.at >= self.patience)
+            for one in self._questions.open()
+        )
+
+    def answered(self, order: ChatCommand) -> str:
+        """As in `chat.attendant.RunningLoop`: by the order's own id."""
+        return next((one.text for one in self._questions.all() if one.by == _name(order)), "")
+
+    def answer(self, question: OpenQuestion, order: ChatCommand) -> None:
+        """As in `chat.attendant.RunningLoop`: by the order's own id."""
+        self._questions.answer(question.id, order.words, _name(order))
+
+    @property
+    def _folder(self) -> Path:
+        return self.root / ".ralph"
+
+    @property
+    def _questions(self) -> Questions:
+        return Questions(self._folder, self.now)
+
+    def _lines(self) -> tuple[str, ...]:
+        try:
+            stands, prd = state.load(self.root), Stories(self.root).read()
+        except (UnreadableDocument, UserError, OSError):
+            return ("Its state cannot be read just now.",)
+        if stands is None:
+            return ("It has not begun a session yet.",)
+        stories = prd.stories if prd else ()
+        passing = f", {sum(story.passes for story in stories)} of {len(stories)} stories pass" if stories else ""
+        on = f" It is on {stands.item}." if stands.item else ""
+        return f"{stands.objective[:SHORT]}", f"Session {stands.iteration}{passing}.{on}"
+
+
+def _name(order: ChatCommand) -> str:
+    return f"telegram-{order.id}"

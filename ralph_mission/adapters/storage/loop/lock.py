@@ -1,12 +1,14 @@
-"""Who works on a task, and whether that can be proven over. An owner is `host:boot id:pid` and may add a name.
+"""One loop per checkout, whatever its mode, ours or that of another tool; and whether an owner is proven to be over.
 
-A process that ended, or a machine that started anew, is proof. Time is not, and neither is another host.
-
-One loop per checkout, whatever its mode, ours or that of another tool.
+An owner is `host:boot id:pid` and may add a name. A process that ended, or a machine that started anew, is proof. Time
+is not, and neither is another host.
 
 What is held is the git directory, and a file in it that says who runs. Not `.ralph/`: agents have deleted that while
 their loop ran, and every `*.lock` below `.git`; a lock that can be deleted lets a second loop in. The kernel drops both
 when their holder dies, however it dies.
+
+`.omc/state/` says what oh-my-claudecode's modes do. Its files are read as others wrote them. We write there only where
+the stories were found in `.omc/`, and what we write names us, so that our own marker never stops us.
 """
 
 from __future__ import annotations
@@ -17,13 +19,16 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
-from ralph_mission.adapters.files import locks, safe_paths
+from ralph_mission.adapters import files
 from ralph_mission.adapters.sandbox.process import end_orphans
-from ralph_mission.adapters.storage.loop import files, legacy
+from ralph_mission.adapters.storage.loop import run_files
 from ralph_mission.errors import UserError
+from ralph_mission.loop.model.state import RunState
+from ralph_mission.loop.prompt import session
 from ralph_mission.safety.markdown import without_controls, without_invisible
 from ralph_mission.values import dataclass
 
@@ -117,11 +122,11 @@ def exclusive(git_dir: Path, root: Path, mode: str, now: datetime) -> Iterator[N
     with _alone(git_dir), _open_note(git_dir, os.O_CREAT) as note:
         if former(git_dir):
             raise _busy(Holder())
-        if not locks.try_lock(note, GLANCE):
+        if not files.try_lock(note, GLANCE):
             raise _busy(_note(note))
         _end_left(_note(note))
         _refuse_others(root, now)
-        _write(note, Holder(mode, os.getpid(), now.isoformat(timespec="seconds")))
+        _write_note(note, Holder(mode, os.getpid(), now.isoformat(timespec="seconds")))
         yield
         os.ftruncate(note, 0)  # after a kill the note stays: it says whose leftovers there are
 
@@ -156,7 +161,7 @@ def _alone(git_dir: Path) -> Iterator[None]:
     folder = os.open(git_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         with suppress(OSError):  # no folder can be locked on NFS: there the note alone counts, and stays what it is
-            if not locks.try_lock(folder, GLANCE):
+            if not files.try_lock(folder, GLANCE):
                 raise _busy(_read_holder(git_dir))
             _clear_way(git_dir)
         yield
@@ -171,7 +176,7 @@ def _clear_way(git_dir: Path) -> None:
     except FileNotFoundError:
         pass
     except OSError:
-        files.remove(git_dir / LOCK)
+        run_files.remove(git_dir / LOCK)
 
 
 @contextmanager
@@ -179,7 +184,7 @@ def _open_note(git_dir: Path, flags: int = 0) -> Iterator[int]:
     """The note, by no link: a session may write beside it. Raises OSError, with the whole path."""
     place = git_dir / LOCK
     try:
-        descriptor = safe_paths.open_plain(place, git_dir, os.O_RDWR | flags)
+        descriptor = files.open_plain(place, git_dir, os.O_RDWR | flags)
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(place)) from None
     try:
@@ -218,7 +223,7 @@ def _busy(holder: Holder) -> UserError:
 
 
 def _refuse_others(root: Path, now: datetime) -> None:
-    found = next(legacy.active(root, now), None)
+    found = next(active(root, now), None)
     if found:
         mend = f"cancel it there (/oh-my-claudecode:cancel); if nothing runs, delete {found.path}"
         raise UserError(f"{found.mode} is active in this checkout, says {found.path}", mend)
@@ -238,6 +243,92 @@ def _line(text: str) -> str:
     return " ".join(without_invisible(without_controls(text)).split())
 
 
-def _write(descriptor: int, note: Holder) -> None:
+def _write_note(descriptor: int, note: Holder) -> None:
     os.ftruncate(descriptor, 0)
     os.pwrite(descriptor, json.dumps(asdict(note)).encode(), 0)
+
+
+FOLDER = ".omc/state"
+MARKER, HANDOFF, PROMPT = "ralph-fresh-state.json", "ralph-fresh-handoff.json", "iteration-prompt.txt"
+MODES = ("autopilot", "ultrapilot", "swarm", "pipeline", "ralph", "ralph-fresh")
+STALE = timedelta(hours=1)
+"""A marker that nobody touched for so long is of a session that crashed: oh-my-claudecode's own threshold."""
+BY = "ralph-mission"
+CAP = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Mode:
+    """Another mode that says it is active, and in which file (a path in the work tree)."""
+
+    mode: str
+    path: str
+
+
+def active(root: Path, now: datetime) -> Iterator[Mode]:
+    """The other modes that work in this checkout. What is stale, or cannot be read, holds nobody up."""
+    for mode in MODES:
+        for path in _markers(root, mode):
+            said = _document(root, path)
+            if said.get("active") is True and said.get("by") != BY and not _stale(path, now):
+                yield Mode(mode, path.relative_to(root).as_posix())
+
+
+def left_by_others(root: Path) -> session.Left | None:
+    """What a run of others left to go on from; None when there is nothing, or it is complete. Raises UserError when it
+    names no task."""
+    said = _document(root, root / FOLDER / HANDOFF)
+    if not said or said.get("by") == BY:
+        return None
+    found = session.read_handoff(said)
+    return None if found.completed else found
+
+
+def mirror(root: Path, state: RunState, document: Mapping[str, Any], active: bool) -> None:
+    """Write the state and the handoff where the other tool looks for them. Raises OSError."""
+    _write_mirror(root, root / FOLDER / MARKER, {**session.marker(state, active), "by": BY})
+    _write_mirror(root, root / FOLDER / HANDOFF, {**document, "by": BY})
+
+
+def brief(root: Path, prompt: str) -> None:
+    """The prompt of the session that is about to start. Raises OSError."""
+    _write_inside(root, root / FOLDER / PROMPT, prompt.encode("utf-8", "replace"))
+
+
+def inactive(root: Path) -> bool:
+    """Say that our run is over, and take the prompt away; False when we had said nothing. Raises OSError."""
+    path = root / FOLDER / MARKER
+    said = _document(root, path)
+    if said.get("by") != BY or said.get("active") is not True:
+        return False
+    _write_mirror(root, path, {**said, "active": False})
+    run_files.remove(root / FOLDER / PROMPT)
+    return True
+
+
+def _markers(root: Path, mode: str) -> list[Path]:
+    name = f"{mode}-state.json"
+    places = (root / FOLDER / name, root / ".omc" / name)
+    return [place for place in places if place.is_file()] + sorted((root / FOLDER / "sessions").glob(f"*/{name}"))
+
+
+def _stale(path: Path, now: datetime) -> bool:
+    return now - datetime.fromtimestamp(path.stat().st_mtime, UTC) > STALE
+
+
+def _document(root: Path, path: Path) -> dict[str, Any]:
+    try:
+        said = json.loads(run_files.read(path, CAP, root) or b"{}")
+    except (OSError, ValueError, RecursionError, UserError):
+        return {}
+    return said if isinstance(said, dict) else {}
+
+
+def _write_mirror(root: Path, path: Path, document: Mapping[str, Any]) -> None:
+    _write_inside(root, path, json.dumps(document, indent=2).encode() + b"\n")
+
+
+def _write_inside(root: Path, path: Path, content: bytes) -> None:
+    """Where a session may have left a link: ours is written in the work tree, or not at all."""
+    files.keep_within(path, root)
+    run_files.write(path, content)

@@ -1,6 +1,4 @@
-"""Reading what a session may have broken: what cannot be read is as it last could be, and the doubt is told.
-
-The desk of a loop (`ports.RunStore`): all files that it lives by, put together from what keeps each of them.
+"""The store of a loop (`ports.RunStore`): all files that it lives by, put together from what keeps each of them.
 
 What cannot be read is as it last could be, with a complaint that the next session and a person see. What a session
 destroyed is put back from what the running loop holds: agents delete `.ralph/`.
@@ -16,19 +14,17 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ralph_mission.adapters.files import safe_paths
+from ralph_mission.adapters import files
 from ralph_mission.adapters.storage.loop import archive as archive_archive
 from ralph_mission.adapters.storage.loop import archive as runs
-from ralph_mission.adapters.storage.loop import events, files, inbox, legacy, lock, state
-from ralph_mission.adapters.storage.loop import place as places
-from ralph_mission.adapters.storage.loop.carried import Carried
+from ralph_mission.adapters.storage.loop import events, inbox, lock, run_files, state
+from ralph_mission.adapters.storage.loop import run_files as places
 from ralph_mission.adapters.storage.loop.events import EventLog
 from ralph_mission.adapters.storage.loop.inbox import Guide
-from ralph_mission.adapters.storage.loop.memories import Memories
-from ralph_mission.adapters.storage.loop.place import PUT_BACK
-from ralph_mission.adapters.storage.loop.progress_log import ProgressLog
+from ralph_mission.adapters.storage.loop.notes import Memories, ProgressLog
+from ralph_mission.adapters.storage.loop.run_files import PUT_BACK
 from ralph_mission.adapters.storage.loop.state import TASKS, Records, Shared
-from ralph_mission.adapters.storage.loop.stories import Stories
+from ralph_mission.adapters.storage.loop.stories import Carried, Stories
 from ralph_mission.adapters.storage.loop.tasks import Tasks
 from ralph_mission.errors import UserError
 from ralph_mission.loop.model.order import RunResult, RunSpec
@@ -146,7 +142,7 @@ class FileRunStore:
                 self._ready(order)
                 yield
             finally:
-                legacy.inactive(self._root)
+                lock.inactive(self._root)
                 inbox.clear(self._home)
 
     # --- beginning -------------------------------------------------------------------
@@ -190,7 +186,7 @@ class FileRunStore:
             archive_archive.turn(ours, ProgressLog(ours.folder, self._root), prd, now)
 
     def _left_by_others(self, order: RunSpec) -> RunState | None:
-        left = legacy.left_by_others(self._root)
+        left = lock.left_by_others(self._root)
         if left is None:
             return None
         now = self._now()
@@ -235,9 +231,9 @@ class FileRunStore:
 
     def brief(self, prompt: str) -> None:
         """As in `ports.RunStore`."""
-        files.write(self._home / "loop/prompt.txt", prompt.encode("utf-8", "replace"))
+        run_files.write(self._home / "loop/prompt.txt", prompt.encode("utf-8", "replace"))
         if self._mirrored:
-            legacy.brief(self._root, prompt)
+            lock.brief(self._root, prompt)
 
     # --- after a session -------------------------------------------------------------
 
@@ -268,7 +264,7 @@ class FileRunStore:
 
     def restore(self) -> tuple[PathChange, ...]:
         """As in `ports.RunStore`: folders, stories, the logs, records, and what sessions share."""
-        names = safe_paths.unlink(self._root, places.FOLDERS)
+        names = files.unlink(self._root, places.FOLDERS)
         linked = (*(PathChange(name, "made a link", PUT_BACK) for name in names), *self._shared.unstrange())
         stories = bool(self._order and self._order.preset.stories)
         lists = (*self._stories.restore(), *self._log.restore()) if stories else ()
@@ -293,9 +289,9 @@ class FileRunStore:
         board = self.board() if output and self._order.preset.stories else self._board
         document = session.handoff_document(self._order, state_now, board)
         shown = json.dumps(document, indent=2).encode() + b"\n"
-        files.write(self._home / "loop/handoff.json", shown, lasting=False)  # it only shows what the state holds
+        run_files.write(self._home / "loop/handoff.json", shown, lasting=False)  # it only shows what the state holds
         if self._mirrored:
-            legacy.mirror(self._root, state_now, document, active=True)
+            lock.mirror(self._root, state_now, document, active=True)
 
     def tidy(self) -> None:
         """As in `ports.RunStore`: what belongs to the issue that is done goes to the run's folder."""
@@ -303,7 +299,7 @@ class FileRunStore:
         where = self._root / state.RUNS / self._state.run_id
         named = self._habits.scratchpad
         notes, top = (self._clone / named, self._clone) if named else (self._home / "agent/scratchpad.md", self._root)
-        if safe_paths.stays(notes.parent, top):  # nothing was read from anywhere else
+        if files.stays(notes.parent, top):  # nothing was read from anywhere else
             runs.clear_scratchpad(notes, where)
         self._tasks.archive(where / f"tasks-{self._state.iteration:04d}.jsonl")
         self._shared.forget(TASKS)
@@ -344,8 +340,8 @@ class FileRunStore:
 
     def _refuse_elsewhere(self, folder: Path) -> None:
         """A person's link is theirs: what a session makes one later is taken away, and told."""
-        if folder.is_relative_to(self._root) and not safe_paths.stays(folder, self._root):
-            raise UserError(f"{folder} leads out of the work tree", files.STRANGE)
+        if folder.is_relative_to(self._root) and not files.stays(folder, self._root):
+            raise UserError(f"{folder} leads out of the work tree", run_files.STRANGE)
 
     def _named(self, path: Path) -> str:
         return path.relative_to(self._clone).as_posix() if path.is_relative_to(self._clone) else str(path)
@@ -353,7 +349,7 @@ class FileRunStore:
     @property
     def _mirrored(self) -> bool:
         """Whether the stories are kept where the other tool keeps its own, in the work tree."""
-        return self._carried.folder == self._root / ".omc" and safe_paths.stays(self._root / legacy.FOLDER, self._root)
+        return self._carried.folder == self._root / ".omc" and files.stays(self._root / lock.FOLDER, self._root)
 
     def _notes_of_run(self) -> str:
         return runs.scratchpad(self._root, self._clone, self._habits.scratchpad, CAP)[1]

@@ -1,27 +1,31 @@
-"""`.ralph/loop/state.json`: where a run stands between two sessions, the last session's record included.
+"""Where a run stands between two sessions (`.ralph/loop/state.json`), and what it leaves beside that.
 
-`.ralph/loop/runs/<run>/session-NNNN.json`: what each session did, tried and was refused.
+- `.ralph/loop/runs/<run>/session-NNNN.json`: what each session did, tried and was refused.
+- `.ralph/loop/verdicts.jsonl`: what people said to issues that a reviewer let stand; thresholds are learned from it.
+  Runs in linked work trees add theirs to the checkout that they came from: that one stays.
+- files that a story of several hats keeps: a plan, whose files are whose, how far it is.
 
-Sessions may write there. The running loop holds what it wrote, and puts it back when a later session has other ideas.
-
-What all sessions of a run share below `.ralph/`: kept at hand, and back where a session destroyed it.
-
-Agents delete `.ralph/`, and make links of what stands in it.
+Sessions may write below `.ralph/`, delete it, and make links of what stands in it. The running loop holds what it wrote
+and what all sessions share, and puts it back.
 """
 
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import stat
+from contextlib import suppress
 from dataclasses import field
 from pathlib import Path
 
-from ralph_mission.adapters.files import safe_paths
-from ralph_mission.adapters.storage.loop import files
-from ralph_mission.adapters.storage.loop.place import PUT_BACK
+from ralph_mission.adapters import files
+from ralph_mission.adapters.storage.loop import run_files
+from ralph_mission.adapters.storage.loop.run_files import PUT_BACK
 from ralph_mission.adapters.storage.memory import codec
-from ralph_mission.loop.model.state import HatOutput, PathChange, RunState
+from ralph_mission.errors import UserError
+from ralph_mission.loop.model.state import CONVERGED, HatOutput, PathChange, RunState
+from ralph_mission.loop.rules.verdicts import AcceptanceVerdict
 from ralph_mission.values import dataclass
 
 STATE = ".ralph/loop/state.json"
@@ -41,7 +45,7 @@ class Saved:
 
 def load(root: Path) -> RunState | None:
     """The state in the work tree `root`, None when there is none. Raises Unreadable, UserError for no plain file."""
-    content = files.read(root / STATE, LARGEST)
+    content = run_files.read(root / STATE, LARGEST)
     if content is None:
         return None
     saved: Saved = codec.load(Saved, content)
@@ -55,7 +59,7 @@ def load(root: Path) -> RunState | None:
 def of_run(root: Path, run_id: str) -> RunState | None:
     """The last state of a run that was put away, None when none is known. A run's id is a folder's name."""
     folders = (folder for folder in (root / RUNS).glob("*/") if folder.name == run_id)
-    content = next((files.read(folder / Path(STATE).name, LARGEST) for folder in folders), None)
+    content = next((run_files.read(folder / Path(STATE).name, LARGEST) for folder in folders), None)
     try:
         saved: Saved | None = codec.load(Saved, content) if content is not None else None
     except codec.UnreadableDocument:
@@ -65,7 +69,7 @@ def of_run(root: Path, run_id: str) -> RunState | None:
 
 def save(root: Path, state: RunState) -> None:
     """Keep `state`: all of it or what stood there before. Raises OSError."""
-    files.write(root / STATE, codec.dump(Saved, Saved(VERSION, state)))
+    run_files.write(root / STATE, codec.dump(Saved, Saved(VERSION, state)))
 
 
 def rescue(root: Path) -> tuple[RunState | None, str]:
@@ -82,7 +86,7 @@ def keep_output(root: Path, run_id: str, output: HatOutput) -> tuple[Path, bytes
     """The record of one session, for good: `runs/<run_id>/session-NNNN.json`, and what stands there. Raises OSError."""
     place = root / RUNS / run_id / f"session-{output.iteration:04d}.json"
     content = codec.dump(HatOutput, output)
-    files.write(place, content)
+    run_files.write(place, content)
     return place, content
 
 
@@ -117,7 +121,7 @@ class Records:
 
     def _again(self, place: Path, content: bytes) -> PathChange:
         how = "modified" if os.path.lexists(place) else "deleted"
-        files.write(place, content)
+        run_files.write(place, content)
         return PathChange(place.relative_to(self.root).as_posix(), how, PUT_BACK)
 
 
@@ -152,7 +156,7 @@ class Shared:
     def hold(self) -> None:
         """Keep at hand what stands there now."""
         for name in OURS:
-            if (found := safe_paths.content(self._home / name, HELD_BYTES)) is not None and len(found) < HELD_BYTES:
+            if (found := files.content(self._home / name, HELD_BYTES)) is not None and len(found) < HELD_BYTES:
                 self._held[name] = found
 
     def forget(self, *names: str) -> None:
@@ -162,14 +166,77 @@ class Shared:
 
     def unstrange(self) -> tuple[PathChange, ...]:
         """What stands in the place of such a file and is none of ours goes away, unread."""
-        wrong = [name for name in (*OURS, SCRATCHPAD) if not safe_paths.plain(self._home / name)]
+        wrong = [name for name in (*OURS, SCRATCHPAD) if not files.plain(self._home / name)]
         for name in wrong:
-            files.remove(self._home / name)
+            run_files.remove(self._home / name)
         return tuple(PathChange(f".ralph/{name}", "made no file of its own", PUT_BACK) for name in wrong)
 
     def restore(self) -> tuple[PathChange, ...]:
         """What is gone stands again as it was held."""
         gone = [name for name in self._held if not (self._home / name).exists()]
         for name in gone:
-            files.write(self._home / name, self._held[name])
+            run_files.write(self._home / name, self._held[name])
         return tuple(PathChange(f".ralph/{name}", "deleted", "it is every session's; it is back") for name in gone)
+
+
+NAME = ".ralph/loop/verdicts.jsonl"
+VERDICTS_CAP = 16 * 1024 * 1024  # bytes of it
+
+
+def path(root: Path) -> Path:
+    """Where the verdicts on runs in the work tree `root` stand."""
+    linked = root.parent.name == "worktrees" and root.parent.parent.name == ".ralph"
+    return (root.parents[2] if linked else root) / NAME
+
+
+def say(root: Path, accepted: bool, run_id: str = "") -> tuple[str, AcceptanceVerdict]:
+    """Keep a person's word on a run ("": the last one): its id and the verdict. Raises UserError (usage), OSError."""
+    run = _run(root, run_id)
+    if run.pending.topic != CONVERGED:
+        raise UserError(
+            f"no reviewer was content with {run.run_id}", "only a run that a reviewer ended is judged", usage=True
+        )
+    place = path(root)
+    if run.run_id in _judged_ids(place):
+        raise UserError(f"{run.run_id} is judged already", f"take its line out of {place} first", usage=True)
+    verdict = AcceptanceVerdict(run.kind or run.run_id.split("-", 2)[-1], len(run.pending.issues), accepted)
+    said = {"kind": verdict.kind, "left": verdict.left, "accepted": accepted, "run": run.run_id}
+    run_files.append(place, json.dumps(said).encode())
+    return run.run_id, verdict
+
+
+def _run(root: Path, run_id: str) -> RunState:
+    found = None
+    with suppress(codec.UnreadableDocument):
+        found = load(root)
+    if run_id and (found is None or found.run_id != run_id):
+        found = of_run(root, run_id)
+    if found is None:
+        raise UserError(f"there is no run {run_id}".rstrip(), "their names are in .ralph/loop/runs", usage=True)
+    return found
+
+
+def _judged_ids(place: Path) -> set[str]:
+    found: set[str] = set()
+    for line in (run_files.read(place, VERDICTS_CAP) or b"").split(b"\n"):
+        with suppress(ValueError, RecursionError, KeyError, TypeError):
+            found.add(str(json.loads(line)["run"]))
+    return found
+
+
+ARTIFACT_CAP = 4 * 1024 * 1024  # bytes of one of them
+
+
+@dataclass(frozen=True, slots=True)
+class FileArtifactStore:
+    """`ports.ArtifactStore` in `folder`, the `.ralph` of a checkout. Raises UserError for what is no file, OSError."""
+
+    folder: Path
+
+    def read(self, name: str) -> str:
+        """What stands there, "" when there is none."""
+        return (run_files.read(self.folder / name, ARTIFACT_CAP) or b"").decode("utf-8", "replace")
+
+    def write(self, name: str, text: str) -> None:
+        """Put `text` there, durably and all at once."""
+        run_files.write(self.folder / name, text.encode("utf-8", "replace"))

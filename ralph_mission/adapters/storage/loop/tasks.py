@@ -18,7 +18,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-from ralph_mission.adapters.storage.loop import files, lock
+from ralph_mission.adapters.storage.loop import lock, run_files
 from ralph_mission.loop.model.state import LoopTask, TaskStatus
 from ralph_mission.loop.rules import routing as lifecycle
 
@@ -105,7 +105,7 @@ class Tasks(NamedTuple):
 
     def release(self, owner: str) -> All:
         """Give back what `owner` left active, once it is known to have ended. The tasks it gave back."""
-        with files.hold_file_lock(self.path):
+        with run_files.hold_file_lock(self.path):
             raw = self._raw()
             before = _update_readiness(_parse(raw))
             after = lifecycle.release_tasks(before, owner)
@@ -115,7 +115,7 @@ class Tasks(NamedTuple):
 
     def archive(self, place: Path) -> bool:
         """Move the list away, for a fresh one. Whether there was one."""
-        with files.hold_file_lock(self.path):
+        with run_files.hold_file_lock(self.path):
             if not self.path.exists():
                 return False
             place.parent.mkdir(parents=True, exist_ok=True)
@@ -125,7 +125,7 @@ class Tasks(NamedTuple):
     def _change(
         self, change: Callable[[All], tuple[All, LoopTask]], more: dict[str, dict[str, str]] | None = None
     ) -> LoopTask:
-        with files.hold_file_lock(self.path):
+        with run_files.hold_file_lock(self.path):
             raw = self._raw()
             before = _update_readiness(_parse(raw))
             after, task = change(before)
@@ -137,13 +137,13 @@ class Tasks(NamedTuple):
         moment = self.now().isoformat()
         new = _render_new(after[len(before) :], moment, more) if after[: len(before)] == before else b""
         if new and self._one_write(raw, new):
-            files.add(self.path, new)
+            run_files.add(self.path, new)
         else:
-            files.write(self.path, _render(_parse(raw), after, moment, more))
+            run_files.write(self.path, _render(_parse(raw), after, moment, more))
         old = {task.id: task.status for task in before}
         for task in after:
             if old.get(task.id) != task.status:
-                files.add(self.journal, _entry(task, old.get(task.id, ""), moment, os.environ), lasting=False)
+                run_files.add(self.journal, _entry(task, old.get(task.id, ""), moment, os.environ), lasting=False)
 
     def _one_write(self, raw: bytes, new: bytes) -> bool:
         """Whether lines may be added where the list stands, so that a kill leaves all of them or none."""
@@ -154,7 +154,7 @@ class Tasks(NamedTuple):
         return _parse(self._raw())
 
     def _raw(self) -> bytes:
-        return files.read(self.path, CAP) or b""
+        return run_files.read(self.path, CAP) or b""
 
     def _fresh(self, tasks: All) -> str:
         """An id like the ones of ralph-orchestrator, not taken yet."""

@@ -1,13 +1,10 @@
-"""What this clone remembers of the memory branch, outside of it, and who is at work here.
+"""Where everything stands on the memory branch, and what this clone remembers of it outside of it.
 
-`<git common dir>/ralph/anchor.json` holds the position after our last commit and, around the
-move of the ref, the commit about to be made: a crash in between leaves head == pending, and
-that is recognised as ours. Linked work trees share it.
+`<git common dir>/ralph/anchor.json` holds the position after our last commit and, around the move of the ref, the
+commit about to be made: a crash in between leaves head == pending, and that is recognised as ours. Work trees share it.
 
-What outlives a job on a runner of one's own.
-
-A checkout clears its workspace, and deletes even the clone when it finds a wrong remote or a broken repository. The
-tool cache it leaves alone. A runner that is made anew for every job forgets both.
+On a runner of one's own a checkout clears its workspace, and deletes even the clone when it finds a wrong remote or a
+broken repository. The tool cache it leaves alone: what is kept there outlives a job.
 """
 
 from __future__ import annotations
@@ -23,10 +20,45 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ralph_mission.adapters.files import atomic, locks
+from ralph_mission.adapters import files
 from ralph_mission.mission.memory.position import refuse
 from ralph_mission.mission.model.ledger import Anchor
 from ralph_mission.values import dataclass
+
+BRANCH = "ralph-memory"
+MEMORY = "memory/ralph-log.md"
+DASHBOARD = "README.md"
+OPEN = "memory/open.json"
+LEDGER = "memory/ledger"
+JOURNAL = "memory/journal"
+ARCHIVE = "memory/archive"
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+_MONTH = re.compile(r"\d{4}-\d{2}")
+
+
+def record(key: str) -> str:
+    """The path of a ledger record. Raises ValueError when the key cannot be a file name."""
+    return f"{LEDGER}/{_check_name(_NAME, key)[:2]}/{key}.json"
+
+
+def journal(cycle: int, cycle_id: str) -> str:
+    """The path of a cycle's audit document. Raises ValueError."""
+    number = f"{cycle:06d}-"  # which an id may start with already
+    hundred = f"{cycle // 100:04d}"  # git writes a folder anew for each file in it, so that none may grow for ever
+    return f"{JOURNAL}/{hundred}/{number}{_check_name(_NAME, cycle_id).removeprefix(number)}.json"
+
+
+def archive(month: str) -> str:
+    """The path of a month's archive, `month` being YYYY-MM. Raises ValueError."""
+    return f"{ARCHIVE}/{_check_name(_MONTH, month)}.md"
+
+
+def _check_name(pattern: re.Pattern[str], name: str) -> str:
+    if not pattern.fullmatch(name):
+        raise ValueError(f"no file name: {name!r}")
+    return name
+
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
@@ -63,13 +95,13 @@ class Anchorage:
 
     def write(self, mark: AnchorMark) -> None:
         """Remember, durably and all at once. Raises OSError."""
-        atomic.write(self.folder / "anchor.json", json.dumps(asdict(mark), indent=1).encode() + b"\n")
+        files.write(self.folder / "anchor.json", json.dumps(asdict(mark), indent=1).encode() + b"\n")
 
     def clone(self) -> str:
         """This clone's own name, made up the first time. Raises OSError."""
         place = self.folder / "clone"
         if not place.exists():
-            atomic.write(place, secrets.token_hex(6).encode())
+            files.write(place, secrets.token_hex(6).encode())
         return place.read_text()
 
     def forget(self) -> None:
@@ -79,13 +111,13 @@ class Anchorage:
     @contextmanager
     def moving(self) -> Iterator[None]:
         """Held while the ref and the anchor move together. Raises OSError."""
-        with locks.hold_file(self.folder / "moving", wait=None):
+        with files.hold_file(self.folder / "moving", wait=None):
             yield
 
     @contextmanager
     def working(self) -> Iterator[bool]:
         """Held for a whole cycle; False when another process of this clone holds it."""
-        with locks.hold_file(self.folder / "lock") as held:
+        with files.hold_file(self.folder / "lock") as held:
             yield held
 
 

@@ -11,11 +11,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 
-from ralph_mission.adapters.files import locks
-from ralph_mission.adapters.git.git import Git, GitError
-from ralph_mission.adapters.git.packing import pack_loose
+from ralph_mission.adapters import files as durable_files
+from ralph_mission.adapters.git.git import Git, GitError, pack_loose
 from ralph_mission.adapters.git.remote import Denied, Remote
-from ralph_mission.adapters.storage.memory import anchor, codec, layout, recordings
+from ralph_mission.adapters.storage.memory import anchor, codec, recordings
 from ralph_mission.adapters.storage.memory.anchor import Anchorage, AnchorMark
 from ralph_mission.adapters.storage.memory.provenance import MemoryBranch, reason
 from ralph_mission.errors import Lost, UserError
@@ -44,8 +43,8 @@ class BranchStore:
         git: Git,
         clock: CycleClock,
         *,
-        branch: str = layout.BRANCH,
-        path: str = layout.MEMORY,
+        branch: str = anchor.BRANCH,
+        path: str = anchor.MEMORY,
         holder: str = "",
         remote: Remote | None = None,
         run_is_over: Callable[[str], bool] = lambda holder: False,
@@ -82,7 +81,7 @@ class BranchStore:
         """As in `mission.transaction.WorkStore`; a lock of this clone and its linked work trees, one for each issue."""
         with ExitStack() as lock:
             with explain_errors("lock an issue"):
-                held = lock.enter_context(locks.hold_file(self.anchorage.folder / f"work-{issue}"))
+                held = lock.enter_context(durable_files.hold_file(self.anchorage.folder / f"work-{issue}"))
             yield held
 
     @contextmanager
@@ -122,7 +121,7 @@ class BranchStore:
         """As in `ports.Store`; one git process for any number of keys."""
         if at is None:
             return {}
-        paths = {key: layout.record(key) for key in keys}
+        paths = {key: anchor.record(key) for key in keys}
         with explain_errors(READING):
             found = self.git.blobs((f"{at.oid}:{path}" for path in paths.values()), strict=True)
         named = {key: (path, found[f"{at.oid}:{path}"]) for key, path in paths.items() if f"{at.oid}:{path}" in found}
@@ -141,7 +140,7 @@ class BranchStore:
 
     def read(self, commit: str) -> tuple[Memory, OpenState]:
         """Memory and open state of one commit, whoever made it. Raises UserError."""
-        names = (f"{commit}:{self.branch.path}", f"{commit}:{layout.OPEN}")
+        names = (f"{commit}:{self.branch.path}", f"{commit}:{anchor.OPEN}")
         found = self.git.blobs(names)
         for name in names:
             if name not in found:
@@ -150,7 +149,7 @@ class BranchStore:
         try:
             return memory, codec.load_state(found[names[1]])
         except codec.UnreadableDocument as error:
-            raise codec.unreadable(layout.OPEN, error) from None
+            raise codec.unreadable(anchor.OPEN, error) from None
 
     def contains(self, commit: str) -> bool:
         """Whether `commit` is the branch's head or an ancestor of it: for `position.check_position`."""

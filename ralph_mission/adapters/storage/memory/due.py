@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ralph_mission.adapters.storage.memory import layout
+from ralph_mission.adapters.storage.memory import anchor
 from ralph_mission.errors import UserError
 from ralph_mission.values import dataclass
 
@@ -46,8 +46,8 @@ def usual_longest() -> timedelta:
 def due_fast(
     repo_dir: Path,
     now: datetime,
-    branch: str = layout.BRANCH,
-    path: str = layout.MEMORY,
+    branch: str = anchor.BRANCH,
+    path: str = anchor.MEMORY,
     longest: Callable[[], timedelta] = usual_longest,
 ) -> tuple[bool, datetime | None, str]:
     """(due, when next, why). Memory that cannot be read is due: the cycle then says what is wrong.
@@ -74,8 +74,8 @@ def due_on_server(
     place: RepositoryPlace,
     kept: Path,
     now: datetime,
-    branch: str = layout.BRANCH,
-    path: str = layout.MEMORY,
+    branch: str = anchor.BRANCH,
+    path: str = anchor.MEMORY,
     longest: Callable[[], timedelta] = usual_longest,
 ) -> tuple[bool, datetime | None, str]:
     """The same of a server's memory branch, with or without a clone; `kept` is the folder of the cache.
@@ -187,12 +187,12 @@ def _moment(text: str | None) -> datetime | None:
 
 
 def _remember(common: Path, oid: str, path: str, known: _Known) -> None:
-    from ralph_mission.adapters.files import atomic, safe_paths
+    from ralph_mission.adapters import files
 
     when, last = (moment and moment.isoformat() for moment in (known.next_due_at, known.last_cycle_at))
     kept = {"oid": oid, "path": path, "next_due_at": when, "last_cycle_at": last, "paused": known.paused}
     with suppress(OSError):  # a cache; a read-only repository is asked again
-        atomic.write(safe_paths.own(common / "ralph") / "due.json", json.dumps(kept).encode())
+        files.write(files.own(common / "ralph") / "due.json", json.dumps(kept).encode())
 
 
 def _read(git: Git, oid: str, path: str) -> _Known | None:

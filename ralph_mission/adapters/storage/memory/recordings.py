@@ -1,8 +1,7 @@
-"""What the world answered in the last cycles, for `ralph replay`: `.ralph/cycles/<id>/NN-name.json`.
+"""What a cycle writes: files on the memory branch, without the values that must not be said, and its recording.
 
-Never on the branch, and kept out of git through `.git/info/exclude`.
-
-What a batch puts on the memory branch: bytes by path, without the values that must not be said.
+A recording is what the world answered, for `ralph replay`: `.ralph/cycles/<id>/NN-name.json` of the last cycles. Never
+on the branch, and kept out of git through `.git/info/exclude`.
 """
 
 from __future__ import annotations
@@ -14,9 +13,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ralph_mission.adapters.files import atomic, safe_paths
+from ralph_mission.adapters import files as durable_files
 from ralph_mission.adapters.git.git import Git
-from ralph_mission.adapters.storage.memory import codec, layout
+from ralph_mission.adapters.storage.memory import anchor, codec
 from ralph_mission.errors import UserError
 from ralph_mission.mission.memory.parse import parse_memory, parse_notes
 from ralph_mission.mission.memory.render import render_memory, render_notes
@@ -67,13 +66,13 @@ class Recordings:
         return tuple((match[2], _load(file)) for match, file in sorted(files, key=lambda item: int(item[0][1])))
 
     def _write(self, place: Path, name: str, content: bytes) -> None:
-        safe_paths.own(place)
+        durable_files.own(place)
         if self._count == 0:
             shutil.rmtree(place, ignore_errors=True)  # the same cycle again: its answers are the newer ones
             place.mkdir(parents=True)
             keep_out_of_git(self._git)
             self._forget_old(place)
-        atomic.write(place / f"{self._count:02d}-{name}.json", content)
+        durable_files.write(place / f"{self._count:02d}-{name}.json", content)
         self._count += 1
 
     def _forget_old(self, newest: Path) -> None:
@@ -88,7 +87,7 @@ def keep_out_of_git(git: Git) -> None:
     text = exclude.read_text("utf-8", "surrogateescape") if exclude.exists() else ""
     if EXCLUDE not in text.splitlines():
         gap = "" if not text or text.endswith("\n") else "\n"
-        atomic.write(exclude, f"{text}{gap}{EXCLUDE}\n".encode("utf-8", "surrogateescape"))
+        durable_files.write(exclude, f"{text}{gap}{EXCLUDE}\n".encode("utf-8", "surrogateescape"))
 
 
 def _record_error(folder: Path, error: OSError) -> UserError:
@@ -107,13 +106,13 @@ def _load(file: Path) -> object:
 
 def files(git: Git, path: str, batch: MemoryBatch, head: str) -> dict[str, bytes | None]:
     """All of a batch on top of `head`, memory at `path`. Raises UserError when it could not be read back."""
-    made: dict[str, bytes | None] = {path: render_file(batch.memory), layout.OPEN: codec.dump_state(batch.state)}
-    made.update({layout.record(record.key): codec.dump_record(record) for record in batch.records})
+    made: dict[str, bytes | None] = {path: render_file(batch.memory), anchor.OPEN: codec.dump_state(batch.state)}
+    made.update({anchor.record(record.key): codec.dump_record(record) for record in batch.records})
     if batch.dashboard is not None:
-        made[layout.DASHBOARD] = batch.dashboard.encode("utf-8", "replace")
+        made[anchor.DASHBOARD] = batch.dashboard.encode("utf-8", "replace")
     if batch.journal is not None:
         name, document = batch.journal
-        made[layout.journal(batch.memory.header.cycle, name)] = codec.dump_document(document)
+        made[anchor.journal(batch.memory.header.cycle, name)] = codec.dump_document(document)
     return made | _archives(git, batch, head)
 
 
@@ -134,9 +133,9 @@ def unsaid(batch: MemoryBatch, known: Sequence[str], but: Collection[str]) -> Me
 
 def _archives(git: Git, batch: MemoryBatch, head: str) -> dict[str, bytes | None]:
     made: dict[str, bytes | None] = {}
-    old = git.blobs(f"{head}:{layout.archive(month)}" for month, _ in batch.archive) if head else {}
+    old = git.blobs(f"{head}:{anchor.archive(month)}" for month, _ in batch.archive) if head else {}
     for month, text in batch.archive:
-        path = layout.archive(month)
+        path = anchor.archive(month)
         made[path] = (made.get(path) or old.get(f"{head}:{path}", b"")) + text.encode("utf-8", "replace")
     return made
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from ralph_mission.adapters.git.git import Git, GitError, TreeEntry
-from ralph_mission.adapters.storage.memory import branch_repair, codec, layout
+from ralph_mission.adapters.storage.memory import anchor, codec, provenance
 from ralph_mission.adapters.storage.memory.anchor import AnchorMark
 from ralph_mission.adapters.storage.memory.branch import READING, BranchStore, explain_errors
 from ralph_mission.adapters.storage.memory.provenance import reason
@@ -35,7 +35,7 @@ class RecoverableStore(BranchStore):
         """Every cycle's audit document, oldest first. Raises UserError when one cannot be read."""
         with explain_errors(READING):
             head = self.branch.head()
-            entries = self.git.listing(head, f"{layout.JOURNAL}/") if head else ()
+            entries = self.git.listing(head, f"{anchor.JOURNAL}/") if head else ()
         entries = tuple(sorted(entries, key=lambda entry: entry.path.rpartition("/")[2]))  # old ones lie in no folder
         for start in range(0, len(entries), AT_ONCE):
             some = entries[start : start + AT_ONCE]
@@ -59,7 +59,7 @@ class RecoverableStore(BranchStore):
     def repair(self) -> list[str]:
         """Put right what git itself cannot read of the branch; what was done, in words. Raises UserError."""
         with explain_errors("mend the branch"):
-            return branch_repair.repair(self.branch)
+            return provenance.repair(self.branch)
 
     def salvage(self) -> Salvage:
         """Everything that can still be read; `state` (but for a claim) and `records` only from a commit of our own."""
@@ -118,7 +118,7 @@ def _checks(store: BranchStore) -> Iterator[Check]:
 
 def _faults(store: BranchStore) -> list[str]:
     try:
-        return list(branch_repair.faults(store.branch))
+        return list(provenance.faults(store.branch))
     except UserError:  # it cannot be looked at, as the next check says
         return []
 
@@ -161,7 +161,7 @@ def _unreadable(
 
 def _is_record(entry: TreeEntry, data: bytes) -> bool:
     try:
-        return layout.record(codec.load_record(data).key) == entry.path
+        return anchor.record(codec.load_record(data).key) == entry.path
     except (codec.UnreadableDocument, ValueError):
         return False
 
@@ -182,9 +182,9 @@ def _is_archive(_: TreeEntry, data: bytes) -> bool:
 
 
 FOLDERS = (
-    ("ledger", layout.LEDGER, _is_record),
-    ("journal", layout.JOURNAL, _is_document),
-    ("archive", layout.ARCHIVE, _is_archive),
+    ("ledger", anchor.LEDGER, _is_record),
+    ("journal", anchor.JOURNAL, _is_document),
+    ("archive", anchor.ARCHIVE, _is_archive),
 )
 """What memory keeps in folders, where, and what tells whether a file there is one of ours."""
 
@@ -233,7 +233,7 @@ def _salvage(store: BranchStore) -> Salvage:
 
 def _ledger_paths(store: BranchStore, head: str) -> list[str]:
     """The whole ledger goes and what is vouched for comes back: nothing of a stranger's stays by its mere name."""
-    return [entry.path for entry in store.git.listing(head, f"{layout.LEDGER}/")] if head else []
+    return [entry.path for entry in store.git.listing(head, f"{anchor.LEDGER}/")] if head else []
 
 
 def _mark(store: BranchStore) -> AnchorMark | None:
@@ -247,9 +247,9 @@ def _own(store: BranchStore, mark: AnchorMark | None) -> Iterator[str]:
     """The commits that this clone knows as its own and still has, the newest first."""
     if mark is None:
         return
-    before = branch_repair.earlier(store.branch)  # of a commit that git has lost, its note of the ref is what is left
+    before = provenance.earlier(store.branch)  # of a commit that git has lost, its note of the ref is what is left
     older = before[before.index(mark.oid) + 1 :] if mark.oid in before else []
-    for oid in dict.fromkeys((mark.pending, mark.oid, *older[: branch_repair.TRIED])):
+    for oid in dict.fromkeys((mark.pending, mark.oid, *older[: provenance.TRIED])):
         if oid and store.git.resolve(oid):
             yield oid
 
@@ -334,7 +334,7 @@ def _parse_memory(text: bytes) -> Memory | None:
 
 
 def _state(store: BranchStore, commit: str) -> OpenState | None:
-    name = f"{commit}:{layout.OPEN}"
+    name = f"{commit}:{anchor.OPEN}"
     try:
         return codec.load_state(_blobs(store.git, [name])[name])
     except (KeyError, codec.UnreadableDocument):
@@ -349,7 +349,7 @@ def _restraint(store: BranchStore, head: str) -> OpenState | None:
 
 def _records(store: BranchStore, commit: str) -> tuple[list[Record], list[str]]:
     """The ledger's readable records as of a commit, and the paths of the others."""
-    entries = [entry for entry in _entries(store, commit, layout.LEDGER) if entry.mode == REGULAR]
+    entries = [entry for entry in _entries(store, commit, anchor.LEDGER) if entry.mode == REGULAR]
     found = _blobs(store.git, [entry.oid for entry in entries])
     records, broken = [], []
     for entry in entries:
@@ -370,7 +370,7 @@ def _load_record(data: bytes) -> Record | None:
 
 def _path(record: Record) -> str:
     try:
-        return layout.record(record.key)
+        return anchor.record(record.key)
     except ValueError:
         return ""
 

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralph_mission.adapters.forges.local.documents import parse, render
-from ralph_mission.adapters.forges.local.fields import BOT, Mangled, person
+from ralph_mission.adapters.forges.local.documents import BOT, Mangled, parse, person, render
 from ralph_mission.adapters.forges.local.threads import LocalThread, PullChange
 from ralph_mission.mission.model.forge import LabelEvent, Review, ThreadComment
 from tests.helpers import NOON

@@ -10,7 +10,7 @@ from typing import NoReturn
 import pytest
 
 from ralph_mission.adapters.storage.loop import archive
-from ralph_mission.adapters.storage.loop.progress_log import ProgressLog
+from ralph_mission.adapters.storage.loop.notes import ProgressLog
 from ralph_mission.adapters.storage.loop.stories import Stories
 from ralph_mission.loop.model.state import Prd
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.adapters.storage.loop import events, inbox, legacy, state
+from ralph_mission.adapters.storage.loop import events, inbox, lock, state
 from ralph_mission.adapters.storage.loop.inbox import Guide
-from ralph_mission.adapters.storage.loop.memories import Memories
+from ralph_mission.adapters.storage.loop.notes import Memories
 from ralph_mission.adapters.storage.loop.run_store import FileRunStore, Habits
 from ralph_mission.adapters.storage.loop.tasks import Tasks
 from ralph_mission.errors import UserError
@@ -321,13 +321,13 @@ def test_stories_found_in_omc_are_mirrored_there(desk_at: Make, root: Path) -> N
         desk.board()
         desk.brief("do it")
         desk.keep(replace(now, iteration=1), HatOutput("ralph", 1))
-        marker = json.loads((root / legacy.FOLDER / legacy.MARKER).read_text())
+        marker = json.loads((root / lock.FOLDER / lock.MARKER).read_text())
         assert (marker["active"], marker["iteration"]) == (True, 1)
-        assert (root / legacy.FOLDER / legacy.PROMPT).read_text() == "do it"
-    document = json.loads((root / legacy.FOLDER / legacy.HANDOFF).read_text())
+        assert (root / lock.FOLDER / lock.PROMPT).read_text() == "do it"
+    document = json.loads((root / lock.FOLDER / lock.HANDOFF).read_text())
     assert (document["original_prompt"], document["prd"]["nextStoryId"]) == ("build it", "US-1")
-    assert json.loads((root / legacy.FOLDER / legacy.MARKER).read_text())["active"] is False
-    assert not (root / legacy.FOLDER / legacy.PROMPT).exists()
+    assert json.loads((root / lock.FOLDER / lock.MARKER).read_text())["active"] is False
+    assert not (root / lock.FOLDER / lock.PROMPT).exists()
 
 
 def test_stories_found_elsewhere_leave_omc_alone(desk_at: Make, root: Path) -> None:
@@ -339,7 +339,7 @@ def test_stories_found_elsewhere_leave_omc_alone(desk_at: Make, root: Path) -> N
 def test_a_handoff_of_others_is_gone_on_from(desk_at: Make, root: Path) -> None:
     omc(
         root,
-        legacy.HANDOFF,
+        lock.HANDOFF,
         {
             "version": "1.0",
             "iteration": 7,
@@ -354,8 +354,8 @@ def test_a_handoff_of_others_is_gone_on_from(desk_at: Make, root: Path) -> None:
 
 
 def test_a_handoff_that_is_complete_or_our_own_is_not_gone_on_from(desk_at: Make, root: Path) -> None:
-    for more in ({"completed": True}, {"by": legacy.BY}):
-        omc(root, legacy.HANDOFF, {"iteration": 7, "original_prompt": "build it", **more})
+    for more in ({"completed": True}, {"by": lock.BY}):
+        omc(root, lock.HANDOFF, {"iteration": 7, "original_prompt": "build it", **more})
         with (desk := desk_at(Habits(go_on=True))).exclusive(FREE):
             assert desk.resumed(FREE) is None
 
@@ -377,7 +377,7 @@ def test_an_active_mode_of_another_tool_holds_us_up_and_is_named(desk_at: Make, 
         ({"active": True}, 61),
         ({"active": "yes"}, 0),
         ([], 0),
-        ({"active": True, "by": legacy.BY}, 0),
+        ({"active": True, "by": lock.BY}, 0),
     ],
 )
 def test_a_mode_that_is_over_or_crashed_an_hour_ago_holds_nobody_up(

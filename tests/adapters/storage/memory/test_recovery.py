@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.adapters.files import locks
-from ralph_mission.adapters.forges.local.forge import LocalForge
-from ralph_mission.adapters.forges.local.people import Person
+from ralph_mission.adapters import files
+from ralph_mission.adapters.forges.local.forge import LocalForge, Person
 from ralph_mission.adapters.git.git import Git, GitError
-from ralph_mission.adapters.storage.memory import layout
+from ralph_mission.adapters.storage.memory import anchor
 from ralph_mission.adapters.storage.memory.branch import BranchStore
 from ralph_mission.adapters.storage.memory.provenance import MemoryBranch
 from ralph_mission.errors import UserError
@@ -249,7 +248,7 @@ def test_journal_and_archive_survive(
 def test_a_document_of_the_journal_that_cannot_be_read_is_told_and_stops_no_rescue(
     repo: Path, store: BranchStore, forge: LocalForge, past: MemorySnapshot, intruder: Intruder, torn: str
 ) -> None:
-    intruder.write(path := layout.journal(1, "torn"), torn)
+    intruder.write(path := anchor.journal(1, "torn"), torn)
     with pytest.raises(UserError, match=f"{path} .* cannot be read"):
         list(branch_store(repo).journal())
     _, recalled = rescue(repo, forge)
@@ -418,7 +417,7 @@ def test_memory_is_moved_with_its_lock_held_and_git_s_error_is_told(
     store, alone = branch_store(repo), list[bool]()
 
     def refused(branch: MemoryBranch, new: str, old: str) -> bool:
-        with locks.hold_file(store.anchorage.folder / "moving") as held:
+        with files.hold_file(store.anchorage.folder / "moving") as held:
             alone.append(not held)
         raise GitError(("update-ref",), 1, "fatal: no room")
 

@@ -1,0 +1,403 @@
+"""The agents that `--agent NAME` and `hands: {agent: {kind: …}}` name, and lists of them where one replaces another.
+
+Amp (`amp --execute --stream-json`): one message a line, the last of them a result as Claude Code prints it. It needs
+Amp's own server, so that it was never run here: what is known of it is its manual.
+
+GitHub Copilot CLI (`copilot --output-format json`): one event a line. With a model of one's own
+(`COPILOT_PROVIDER_BASE_URL`) it needs no account and talks to nobody else. With an account it needs
+`COPILOT_GITHUB_TOKEN`, a token that may ask Copilot and nothing else; no other token is given to it.
+
+Gemini CLI (`gemini -o json`): one document on standard output, or an error document at the end of the other one.
+
+OpenCode (`opencode run --format json`): one event a line, tokens and cost of each step. `OPENAI_BASE_URL` names any
+server that speaks OpenAI's chat; without it the model names its provider (`anthropic/…`), whose key it finds by its
+own name.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ralph_mission.adapters.agents import claude, codex, reading
+from ralph_mission.adapters.agents.client import RUNS, WRITES, Client, Invocation, SessionPlace, may_write
+from ralph_mission.adapters.agents.reading import AgentReply, Gave
+from ralph_mission.adapters.sandbox.process import run_foreign
+from ralph_mission.loop.model.state import AgentTurn, Hat, Session, SessionUsage
+from ralph_mission.loop.ports import Agent
+from ralph_mission.values import dataclass
+
+AMP_SETTINGS = ".config/amp/settings.json"
+AMP_TOOLS = {RUNS: "Bash", WRITES[0]: "edit_file", WRITES[1]: "create_file"}
+"""Its names of the tools that hats deny."""
+
+
+def _call_amp(session: Session, place: SessionPlace) -> Invocation:
+    denied = [AMP_TOOLS.get(tool, tool) for tool in session.hat.tools_denied]
+    settings = {"amp.tools.disable": denied, "amp.updates.mode": "disabled", "amp.dangerouslyAllowAll": True}
+    path = str(place.home.resolve() / AMP_SETTINGS)
+    arguments = ("--execute", "--stream-json", "--no-notifications", "--settings-file", path)
+    return Invocation(arguments, session.prompt, files={AMP_SETTINGS: json.dumps(settings)})
+
+
+def _read_amp(gave: Gave) -> AgentReply:
+    said = reading.plain(gave)
+    messages = [
+        reading.inner(one, "message") for one in reading.documents(gave.stdout) if one.get("type") == "assistant"
+    ]
+    usage = sum((reading.tokens(message) for message in messages), SessionUsage())
+    turns = len(messages)
+    known = said.usage if said.usage.input_tokens else usage
+    took = replace(known, sessions=0, cost_usd=said.usage.cost_usd, unpriced=0, turns=turns)
+    return replace(said, usage=took, calls=tuple(_amp_calls(messages)))
+
+
+def _amp_calls(messages: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    for message in messages:
+        content = message.get("content")
+        for block in content if isinstance(content, list) else ():
+            if isinstance(block, dict) and block.get("type") == "tool_use":
+                yield reading.describe_call(reading.as_text(block.get("name")), block.get("input"))
+
+
+AMP = Client(
+    "amp", ("amp",), _call_amp, _read_amp,
+    keys=("AMP_API_KEY",), endpoints=("AMP_URL",), fresh=(".config/amp",), obeys=(".amp", ".agents"),
+    install="npm install --global @sourcegraph/amp",
+)  # fmt: skip  # one value
+
+
+COPILOT_ADDRESS, COPILOT_KEY, COPILOT_ACCOUNT = (
+    "COPILOT_PROVIDER_BASE_URL",
+    "COPILOT_PROVIDER_API_KEY",
+    "COPILOT_GITHUB_TOKEN",
+)
+COPILOT_TALLY = "copilot-usage.json"
+COPILOT_OPTIONS = (
+    "--output-format", "json", "--stream", "off", "--no-color", "--no-auto-update", "--no-ask-user", "--no-remote",
+    "--disable-builtin-mcps", "--disallow-temp-dir", "--allow-all-tools", 
+    f"--secret-env-vars={COPILOT_KEY},{COPILOT_ACCOUNT}",
+)  # fmt: skip  # one list
+
+
+def _call_copilot(session: Session, place: SessionPlace) -> Invocation:
+    tally = f"--usage-output-file={place.home.resolve() / COPILOT_TALLY}"
+    arguments = (*COPILOT_OPTIONS, tally, *_copilot_denied(session), *_copilot_trust(place.trusted))
+    env = {"COPILOT_OFFLINE": "true"} if place.env.get(COPILOT_ADDRESS) else {}
+    return Invocation(arguments, session.prompt, env | ({"COPILOT_MODEL": session.model} if session.model else {}))
+
+
+def _copilot_denied(session: Session) -> Iterator[str]:
+    if not may_write(session.hat):
+        yield "--deny-tool=write"
+    if RUNS in session.hat.tools_denied:
+        yield "--deny-tool=shell"
+
+
+def _copilot_trust(trusted: bool) -> tuple[str, ...]:
+    return ("--trust-folder",) if trusted else ("--no-custom-instructions",)
+
+
+def _read_copilot(gave: Gave) -> AgentReply:
+    text, error, status, refused, turns, written = "", "", None, [], 0, 0
+    calls: list[str] = []
+    for event in reading.documents(gave.stdout):
+        data = reading.inner(event, "data")
+        match event.get("type"):
+            case "assistant.message":
+                turns += 1
+                written += reading.as_count(data.get("outputTokens"))
+                text = reading.as_text(data.get("content")) or text
+                calls += _copilot_calls(data.get("toolRequests"))
+            case "session.error":
+                error, status = reading.as_text(data.get("message")) or "error", data.get("statusCode")
+            case "tool.execution_complete":
+                refused += _copilot_refusal(data)
+    usage = _copilot_usage(reading.inner(reading.last_document(gave.left), "modelMetrics"))
+    made = SessionUsage(0, usage.input_tokens, usage.output_tokens or written, turns=usage.turns or turns)
+    return AgentReply(text, error, made, reading.by_status(status), tuple(refused), tuple(calls), recorded=True)
+
+
+def _copilot_calls(asked: object) -> Iterator[str]:
+    for one in asked if isinstance(asked, list) else ():
+        if isinstance(one, dict):
+            yield reading.describe_call(reading.as_text(one.get("name")), one.get("arguments"))
+
+
+def _copilot_refusal(data: Mapping[str, Any]) -> list[str]:
+    said = reading.as_text(reading.inner(data, "error").get("message"))
+    return [said] if "ermission" in said and "denied" in said.lower() else []
+
+
+def _copilot_usage(models: Mapping[str, Any]) -> SessionUsage:
+    """`inputTokens` counts those that were cached."""
+    used = [reading.inner(models, name, "usage") for name in models]
+    return SessionUsage(
+        0,
+        sum(reading.as_count(told.get("inputTokens")) for told in used),
+        sum(reading.as_count(told.get("outputTokens")) for told in used),
+        turns=sum(reading.as_count(reading.inner(models, name, "requests").get("count")) for name in models),
+    )
+
+
+COPILOT = Client(
+    "copilot", ("copilot",), _call_copilot, _read_copilot,
+    keys=(COPILOT_KEY, COPILOT_ACCOUNT),
+    endpoints=(COPILOT_ADDRESS, "COPILOT_PROVIDER_TYPE", "COPILOT_PROVIDER_WIRE_API"),
+    fresh=(".copilot", ".config/copilot"), leaves=COPILOT_TALLY, install="npm install --global @github/copilot",
+)  # fmt: skip  # one value
+
+
+GEMINI_ADDRESS = "GOOGLE_GEMINI_BASE_URL"
+GEMINI_GOOGLE = "https://generativelanguage.googleapis.com"
+GEMINI_SETTINGS = ".gemini/settings.json"
+GEMINI_TURNS_OVER = 53
+"""Its exit code when it was not done within its turns."""
+GEMINI_SHELL, GEMINI_WRITERS, GEMINI_WEB = (
+    ("run_shell_command",),
+    ("write_file", "replace"),
+    ("web_fetch", "google_web_search"),
+)
+
+
+def _call_gemini(session: Session, place: SessionPlace) -> Invocation:
+    arguments = ["-o", "json", "--approval-mode", "yolo", "--skip-trust"]
+    arguments += ["-m", session.model] if session.model else []
+    env = {
+        GEMINI_ADDRESS: place.env.get(GEMINI_ADDRESS) or GEMINI_GOOGLE
+    }  # said here, so that no file of the repository says it
+    return Invocation(tuple(arguments), session.prompt, env, {GEMINI_SETTINGS: json.dumps(_gemini_settings(session))})
+
+
+def _gemini_settings(session: Session) -> Mapping[str, Any]:
+    denied = (*GEMINI_WEB, *(() if may_write(session.hat) else GEMINI_WRITERS))
+    return {
+        "advanced": {"ignoreLocalEnv": True},
+        "general": {"enableAutoUpdate": False, "maxAttempts": 1},
+        "hooksConfig": {"enabled": False},
+        "model": {"maxSessionTurns": session.turns},
+        "privacy": {"usageStatisticsEnabled": False},
+        "security": {"auth": {"selectedType": "gemini-api-key"}},
+        "tools": {"exclude": [*denied, *(GEMINI_SHELL if RUNS in session.hat.tools_denied else ())]},
+    }
+
+
+def _read_gemini(gave: Gave) -> AgentReply:
+    told = reading.last_document(gave.stdout) or reading.last_document(gave.stderr)
+    error = reading.inner(told, "error")
+    return AgentReply(
+        reading.as_text(told.get("response")),
+        "it was not done within its turns" if gave.code == GEMINI_TURNS_OVER else reading.as_text(error.get("message")),
+        _gemini_usage(reading.inner(told, "stats", "models")),
+        reading.by_status(error.get("code")),
+        calls=tuple(_gemini_calls(reading.inner(told, "stats", "tools", "byName"))),
+        recorded=True,
+    )
+
+
+def _gemini_calls(tools: Mapping[str, Any]) -> Iterator[str]:
+    """The tools, as often as they were called: it does not tell with what."""
+    for name in tools:
+        count = min(reading.as_count(reading.inner(tools, name).get("count")), reading.CALLS)
+        yield from (reading.line(name) for _ in range(count))
+
+
+def _gemini_usage(models: Mapping[str, Any]) -> SessionUsage:
+    tokens = [reading.inner(models, name, "tokens") for name in models]
+    return SessionUsage(
+        0,
+        sum(reading.as_count(told.get("prompt")) for told in tokens),
+        sum(reading.as_count(told.get(kind)) for told in tokens for kind in ("candidates", "thoughts")),
+        turns=sum(reading.as_count(reading.inner(models, name, "api").get("totalRequests")) for name in models),
+    )
+
+
+GEMINI = Client(
+    "gemini", ("gemini",), _call_gemini, _read_gemini,
+    keys=("GEMINI_API_KEY",), endpoints=(GEMINI_ADDRESS,), fresh=(".gemini", ".agents", ".env"), obeys=(".gemini",),
+    install="npm install --global @google/gemini-cli",
+)  # fmt: skip  # one value
+
+
+OPENCODE_ADDRESS, OPENCODE_KEY, OPENCODE_PROVIDER = "OPENAI_BASE_URL", "OPENAI_API_KEY", "ralph"
+OPENCODE_QUIET = {
+    "OPENCODE_DISABLE_AUTOUPDATE": "1",
+    "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
+    "OPENCODE_DISABLE_SHARE": "1",
+}
+OPENCODE_UNTRUSTED = {"OPENCODE_DISABLE_PROJECT_CONFIG": "1", "OPENCODE_DISABLE_CLAUDE_CODE": "1"}
+OPENCODE_ALONE = {"OPENCODE_DISABLE_MODELS_FETCH": "1"}
+"""With a server of one's own, no list of everybody's models is fetched."""
+
+
+def _call_opencode(session: Session, place: SessionPlace) -> Invocation:
+    own = bool(place.env.get(OPENCODE_ADDRESS))
+    model = f"{OPENCODE_PROVIDER}/{session.model}" if own and session.model else session.model
+    arguments = ("run", "--format", "json", "--pure", *(("-m", model) if model else ()))
+    settings = {"OPENCODE_CONFIG_CONTENT": json.dumps(_opencode_settings(session, place.env.get(OPENCODE_ADDRESS, "")))}
+    env = {
+        **OPENCODE_QUIET,
+        **settings,
+        **(OPENCODE_ALONE if own else {}),
+        **({} if place.trusted else OPENCODE_UNTRUSTED),
+    }
+    return Invocation(arguments, session.prompt, env)
+
+
+def _opencode_settings(session: Session, address: str) -> Mapping[str, Any]:
+    made: dict[str, Any] = {
+        "autoupdate": False,
+        "share": "disabled",
+        "snapshot": False,  # it would keep a git repository of its own
+        "permission": {
+            "edit": _opencode_edits(session.hat),
+            "bash": "deny" if RUNS in session.hat.tools_denied else "allow",
+            "webfetch": "deny",
+            "external_directory": "deny",
+            "question": "deny",
+        },
+    }
+    if address and session.model:
+        limits = {"context": 200_000, "output": 32_000}
+        models = {session.model: {"name": session.model, "limit": limits, "tool_call": True}}
+        options = {"baseURL": address, "apiKey": f"{{env:{OPENCODE_KEY}}}"}
+        provider = {"npm": "@ai-sdk/openai-compatible", "name": OPENCODE_PROVIDER, "options": options, "models": models}
+        made |= {
+            "enabled_providers": [OPENCODE_PROVIDER],
+            "provider": {OPENCODE_PROVIDER: provider},
+            "small_model": f"{OPENCODE_PROVIDER}/{session.model}",
+        }
+    return made
+
+
+def _opencode_edits(hat: Hat) -> Mapping[str, str]:
+    """Its patterns, of which the last one that fits counts."""
+    if not may_write(hat):
+        return {"*": "deny"}
+    allowed = (
+        {"*": "allow"} if hat.write_allowed is None else {"*": "deny", **dict.fromkeys(hat.write_allowed, "allow")}
+    )
+    return {**allowed, **dict.fromkeys(hat.write_denied, "deny")}
+
+
+def _read_opencode(gave: Gave) -> AgentReply:
+    text, error, status, usage = "", "", None, SessionUsage()
+    calls: list[str] = []
+    for event in reading.documents(gave.stdout):
+        part = reading.inner(event, "part")
+        match event.get("type"):
+            case "text":
+                text = reading.as_text(part.get("text"))
+            case "tool_use":
+                calls.append(
+                    reading.describe_call(reading.as_text(part.get("tool")), reading.inner(part, "state", "input"))
+                )
+            case "step_finish":
+                usage += _opencode_usage(part)
+            case "error":
+                data = reading.inner(event, "error", "data")
+                error, status = reading.as_text(data.get("message")) or "error", data.get("statusCode")
+    made = SessionUsage(0, usage.input_tokens, usage.output_tokens, _opencode_cost(usage), turns=usage.turns)
+    return AgentReply(text, error, made, reading.by_status(status), calls=tuple(calls), recorded=True)
+
+
+def _opencode_usage(part: Mapping[str, Any]) -> SessionUsage:
+    told, cached = reading.inner(part, "tokens"), reading.inner(part, "tokens", "cache")
+    read = reading.as_count(told.get("input")) + sum(reading.as_count(cached.get(name)) for name in ("read", "write"))
+    written = reading.as_count(told.get("output")) + reading.as_count(told.get("reasoning"))
+    return SessionUsage(0, read, written, reading.as_cost(part.get("cost")), turns=1)
+
+
+def _opencode_cost(usage: SessionUsage) -> float | None:
+    """Its cost; it tells 0 of a model whose price it does not know."""
+    return usage.cost_usd or None
+
+
+OPENCODE = Client(
+    "opencode", ("opencode",), _call_opencode, _read_opencode,
+    keys=(OPENCODE_KEY, "ANTHROPIC_API_KEY", "GEMINI_API_KEY"), endpoints=(OPENCODE_ADDRESS,),
+    fresh=(".config/opencode", ".data/opencode", ".opencode"), obeys=(".opencode",),
+    install="npm install --global opencode-ai",
+)  # fmt: skip  # one value
+
+
+CLIENTS: Mapping[str, Client] = {
+    client.name: client
+    for client in (
+        claude.CLIENT,
+        codex.CLIENT,
+        GEMINI,
+        COPILOT,
+        OPENCODE,
+        AMP,
+    )
+}
+PRICED = frozenset(name for name, client in CLIENTS.items() if client.priced)
+"""Those of which a session without a price was cut off, so that nobody knows what it cost."""
+VERSION_SECONDS = 20.0  # seconds for a program to say its version
+
+
+@dataclass(frozen=True, slots=True)
+class Presence:
+    """Whether an agent could play here: its version ("" when it is not installed), which of its keys is set, and the
+    command that brings it."""
+
+    name: str
+    version: str = ""
+    key: str = ""
+    needs: tuple[str, ...] = ()
+    install: str = ""
+
+
+def presence(
+    client: Client, home: Path, command: tuple[str, ...] = (), environ: Mapping[str, str] = os.environ
+) -> Presence:
+    """Ask the program for its version, in a home of its own; no model is asked."""
+    key = next((name for name in client.keys if environ.get(name)), "")
+    program = command or client.program
+    if not shutil.which(program[0]):
+        return Presence(client.name, "", key, client.keys, client.install)
+    said = run_foreign((*program, *client.version), cwd=home, home=home, timeout=VERSION_SECONDS, output_cap=20_000)
+    lines = said.stdout.decode(errors="replace").split("\n") if not said.code else []
+    return Presence(client.name, lines[0].strip()[:80] if lines else "", key, client.keys, client.install)
+
+
+PATIENCE = 300.0  # seconds of a limit that are waited for rather than changing the agent
+GONE = ("missing", "auth", "server")
+
+
+@dataclass(frozen=True, slots=True)
+class FallbackAgent:
+    """`agents`, at least one, the favourite first; each session begins with that one again."""
+
+    agents: tuple[Agent, ...]
+    patience: float = PATIENCE
+
+    @property
+    def name(self) -> str:
+        """The favourite's."""
+        return self.agents[0].name
+
+    def play(self, session: Session, stopped: Callable[[], bool]) -> AgentTurn:
+        """One session of the first agent that is there. The last one's failure is the turn's."""
+        usage, passed, turn = SessionUsage(), list[str](), AgentTurn()
+        for agent in self.agents:
+            turn = agent.play(session if agent is self.agents[0] else replace(session, model=""), stopped).after(turn)
+            usage += turn.usage
+            if stopped() or agent is self.agents[-1] or not down(turn, self.patience):
+                break
+            passed.append(f"{agent.name}: {turn.failure}: {turn.detail}")
+        told = "\n".join((*passed, turn.detail)) if turn.failure else turn.detail
+        return replace(turn, detail=told, usage=replace(usage, sessions=1), agent=turn.agent or agent.name)
+
+
+def down(turn: AgentTurn, patience: float) -> bool:
+    """Whether somebody else has to play. A limit without a time is over soon, as far as anybody knows."""
+    if turn.failure == "rate_limit":
+        return turn.retry_after > patience
+    return turn.failure in GONE

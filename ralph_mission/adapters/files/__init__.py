@@ -1,1 +1,0 @@
-"""Files as everything of ours writes, locks and finds them."""

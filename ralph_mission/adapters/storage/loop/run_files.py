@@ -1,0 +1,244 @@
+"""The files of a loop: where a checkout keeps them, and how they are written although a kill, a second process or an
+agent may come at any moment.
+
+The place is found without asking git: agents ask hundreds of times. A replaced file is the old one or the new one, an
+appended line is whole or not there. New files follow the umask, replaced ones keep their mode. Nothing secret is in
+them.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from functools import lru_cache
+from pathlib import Path
+from typing import BinaryIO
+
+from ralph_mission.adapters import files
+from ralph_mission.adapters.files import RALPH
+from ralph_mission.errors import UserError
+from ralph_mission.loop.model.state import PathChange
+
+STRANGE = "move it away, then run again"
+
+
+def read(path: Path, cap: int, top: Path | None = None) -> bytes | None:
+    """The content, None when there is no such file. Raises UserError beyond `cap` bytes and for what is no file.
+
+    Below `.ralph`, or `ralph` in a git directory, it is read by no link, in a work tree `top` by none that leads
+    out of it, and a file with a second name is none: sessions write there, and we reach further than they do.
+    Anywhere else links are an owner's.
+    """
+    if top is None and files.top_of(path) == path.parent:
+        return read_named(path, cap)
+    return _read(
+        path,
+        cap,
+        lambda: files.within(path, top) if top else files.open_plain(path, files.top_of(path)),
+    )
+
+
+def read_named(path: Path, cap: int) -> bytes | None:
+    """The same of a file that an owner names, wherever its links lead."""
+    # Not blocking: an agent may have left a pipe that nobody will ever write to.
+    return _read(path, cap, lambda: os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC))
+
+
+def _read(path: Path, cap: int, opened: Callable[[], int]) -> bytes | None:
+    try:
+        descriptor = opened()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise _strange(path, error) from None
+    with _regular(path, descriptor) as file:
+        size = os.fstat(descriptor).st_size  # to make room for the cap would take longer than to read
+        content = file.read(min(cap, size) + 1)
+        if len(content) > size:  # it grew, or it is one of the kernel's, which have no size
+            content += file.read(cap + 1 - len(content))
+    if len(content) > cap:
+        raise UserError(f"{path} is larger than {cap:,} bytes", "shorten it or move it away, then run again")
+    return content
+
+
+def write(path: Path, content: bytes, *, lasting: bool = True) -> None:
+    """As `atomic.write`, where a session may have left anything in the way: that goes aside. Raises OSError."""
+    _make_folder(path.parent)
+    with suppress(FileNotFoundError):
+        if stat.S_ISDIR(os.lstat(path).st_mode):
+            aside(path)
+    files.write(path, content, lasting=lasting)
+
+
+def append(path: Path, line: bytes, lasting: bool = True) -> None:
+    """Add one line under the file's lock, lastingly unless told otherwise; makes the file. A torn last line is ended
+    first, so that it stays the only one that cannot be read. Raises OSError, and UserError when the lock stays taken or
+    it is no file."""
+    with hold_file_lock(path):
+        add(path, line, lasting)
+
+
+def add(path: Path, line: bytes, lasting: bool = True) -> None:
+    """As `append`, for those who all hold one lock already while they write there."""
+    _make_folder(path.parent)
+    descriptor = _open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK)
+    try:
+        files.append(descriptor, _mend(descriptor) + line.rstrip(b"\n") + b"\n", path)
+        if lasting:
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def remove(path: Path) -> None:
+    """Have no file there; a folder that stands there is moved aside. Raises OSError."""
+    with suppress(FileNotFoundError, NotADirectoryError):
+        if stat.S_ISDIR(os.lstat(path).st_mode):
+            aside(path)
+        else:
+            path.unlink()
+
+
+def aside(path: Path) -> Path:
+    """Move what stands in the way to a name beside it, for a person to look at. Raises OSError."""
+    place = name_aside(path)
+    path.rename(place)
+    return place
+
+
+def name_aside(path: Path) -> Path:
+    """A name beside `path` for what is set aside of it."""
+    return path.with_name(f"{path.name}.{time.time_ns()}.aside")
+
+
+@contextmanager
+def hold_file_lock(path: Path, wait: float = 30) -> Iterator[None]:
+    """Held while `path` is read and written, among processes and threads; makes the folder. Not reentrant.
+
+    The lock is a file beside it, `<name>.lock`, because the file itself is replaced; the kernel drops it when its
+    holder dies, however it dies. Raises UserError after `wait` seconds.
+    """
+    lock = path.with_name(f"{path.name}.lock")
+    _make_folder(path.parent)
+    with ExitStack() as stack:
+        try:
+            held = stack.enter_context(files.hold_file(lock, wait))
+        except OSError as error:
+            raise _strange(lock, error) from None
+        if not held:
+            what = f"another process has held {lock} for {wait:g} seconds"
+            raise UserError(what, f"see who: fuser {lock}; then run again")
+        yield
+
+
+def _make_folder(folder: Path) -> None:
+    """Have it. Below `.ralph` whatever else stands in the way goes aside: no link of a session leads us elsewhere."""
+    for place in _ours(folder):
+        with suppress(FileNotFoundError):
+            if not stat.S_ISDIR(os.lstat(place).st_mode):
+                aside(place)
+    if not os.path.isdir(folder):  # asked first: it nearly always is there
+        folder.mkdir(parents=True, exist_ok=True)
+
+
+@lru_cache(maxsize=64)
+def _ours(folder: Path) -> tuple[Path, ...]:
+    """The folders between `.ralph` and this one, outermost first."""
+    names = folder.parts
+    first = len(names) - names[::-1].index(RALPH) if RALPH in names else len(names)
+    return tuple(Path(*names[: end + 1]) for end in range(first, len(names)))
+
+
+def _open(path: Path, flags: int) -> int:
+    try:
+        return os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+    except OSError as error:
+        raise _strange(path, error) from None
+
+
+def _regular(path: Path, descriptor: int) -> BinaryIO:
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return os.fdopen(descriptor, "rb")
+    os.close(descriptor)
+    raise UserError(f"{path} is not a regular file", STRANGE)
+
+
+def _strange(path: Path, error: OSError) -> Exception:
+    """What to raise for a link, a socket or a folder in the place of a file; any other error is what it is."""
+    if error.errno == errno.EPERM:
+        return UserError(f"{path} may be somebody else's file too: it has a second name, or another owner", STRANGE)
+    strange = error.errno in (errno.ELOOP, errno.ENXIO, errno.EISDIR, errno.EINVAL)
+    return UserError(f"{path} is not a regular file", STRANGE) if strange else error
+
+
+def _mend(descriptor: int) -> bytes:
+    size = os.fstat(descriptor).st_size
+    return b"\n" if size and os.pread(descriptor, 1, size - 1) != b"\n" else b""
+
+
+IGNORED = b"/.ralph/"
+WORKSPACE = "workspace"
+"""Below `.ralph/`: where sessions work."""
+FOLDERS = (".ralph/agent", ".ralph/apart", ".ralph/cache", ".ralph/cycles", ".ralph/events", ".ralph/forge",
+           ".ralph/loop/apart", ".ralph/loop/calls", ".ralph/loop/home", ".ralph/loop/runs",
+           ".ralph/missions", ".ralph/outbox", ".ralph/replaced", ".ralph/review", ".ralph/units", ".ralph/work",
+           ".ralph/aside", ".ralph/workspace", ".ralph/worktrees")  # fmt: skip  # one list
+"""Where a run or a cycle writes, or has sessions write."""
+
+
+def folder(repo: Path | None, environ: Mapping[str, str]) -> Path:
+    """The `.ralph` of a checkout: the one `repo` is in, else the running loop's (`RALPH_RUN_DIR`), else the one
+    around us. Nothing is made. Raises UserError outside of a repository."""
+    if repo is None and environ.get("RALPH_RUN_DIR"):
+        return Path(environ["RALPH_RUN_DIR"]).absolute().parent
+    here = (repo or Path()).absolute()
+    top = next((place for place in (here, *here.parents) if (place / ".git").exists()), None)
+    if top is None:
+        what = f"{here} is not in the work tree of a git repository"
+        raise UserError(what, "run it there, or give --repo DIR", usage=True)
+    return top / ".ralph"
+
+
+def of_session(repo: Path, environ: Mapping[str, str]) -> Path | None:
+    """The `.ralph` of the checkout whose loop plays a session in the clone that `repo` is in; None anywhere else."""
+    run = Path(environ["RALPH_RUN_DIR"]).absolute() if environ.get("RALPH_RUN_DIR") else None
+    return run.parent if run and repo.absolute().is_relative_to(run.parent / WORKSPACE) else None
+
+
+def prepare(place: Path) -> None:
+    """Make the folder, and keep it out of git when it is new. Raises OSError, and UserError for a link in its place."""
+    if found := files.links(place.parent, FOLDERS):
+        raise UserError(f"{place.parent / found[0]} is a link", STRANGE)
+    if place.is_dir():
+        return
+    place.mkdir(parents=True, exist_ok=True)
+    exclude = _exclude(place.parent)
+    lines = (read(exclude, 1024 * 1024) or b"") if exclude else b""
+    if exclude and IGNORED not in lines.splitlines():
+        gap = b"\n" if lines and not lines.endswith(b"\n") else b""
+        write(exclude, lines + gap + IGNORED + b"\n")
+
+
+def _exclude(top: Path) -> Path | None:
+    """`info/exclude` of the repository, which linked work trees share; None when it is not one we know."""
+    git = top / ".git"
+    if git.is_file():
+        git = top / git.read_text().removeprefix("gitdir:").strip()
+        if (git / "commondir").is_file():
+            git = git / (git / "commondir").read_text().strip()
+    return git / "info" / "exclude" if (git / "HEAD").exists() else None
+
+
+PUT_BACK = "put back"
+
+
+def within(path: Path, root: Path) -> tuple[PathChange, ...]:
+    """Have nothing on the way to `path` lead out of the work tree `root`; gives what is told of it.
+
+    A person's own link is met before the first session, and refused (`Desk.exclusive`). Raises OSError.
+    """
+    return tuple(PathChange(name, "made a link", PUT_BACK) for name in files.keep_within(path, root))

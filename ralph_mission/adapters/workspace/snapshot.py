@@ -1,0 +1,394 @@
+"""The files of a clone as they stand, by content: raw bytes, never through a link, a filter or an attribute.
+
+Python alone walks the tree. Git would enter nested repositories, wait at a pipe that is called `.gitignore`, and heed
+attributes and settings that a session left; here it is asked about names only, in a folder that is ours. Writing and
+removing follow no link that a session may have left, either.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import stat
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import field
+from pathlib import Path
+from typing import NamedTuple
+
+from ralph_mission.adapters.git import git
+from ralph_mission.adapters.git import git as wire
+from ralph_mission.adapters.git.git import Git, GitError
+from ralph_mission.values import dataclass
+
+LINK, REGULAR, EXECUTABLE, SPECIAL = "120000", "100644", "100755", "special"
+UNREADABLE, TOO_LARGE = "unreadable", "too large"
+"""In the place of an object id: nobody could read it, or it is larger than `LARGEST`."""
+NAMED = {LINK: "made a link", SPECIAL: "made a special file"}
+LARGEST = 100 * 1024 * 1024  # bytes of a file that is taken over
+IGNORE_FILE = ".gitignore"
+OURS = ".ralph"
+"""The engine's folder at the top: only what is known in it is looked at."""
+REPOSITORY = ".git"
+NONE_IGNORED = 1
+"""What `check-ignore` exits with when no path is ignored."""
+FRESH, FRESH_COARSE = 100_000_000, 2_000_000_000
+"""Nanoseconds in which a second write may carry the same time: a kernel's tick is 10 ms at most, FAT's 2 s."""
+
+Signature = tuple[int, int, int, int, int]
+
+
+class File(NamedTuple):
+    """One path: git's mode (or SPECIAL: a pipe, a socket, a device) and the object id of its bytes."""
+
+    mode: str
+    oid: str
+
+    @property
+    def storable(self) -> bool:
+        """Whether git could hold it."""
+        return self.mode != SPECIAL and self.oid not in (UNREADABLE, TOO_LARGE)
+
+
+Files = Mapping[str, File]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A tree at one moment. `repositories` are folders below the top that hold a `.git`; their files are among all."""
+
+    files: Files
+    repositories: tuple[str, ...] = ()
+
+
+class IgnoreRules:
+    """What git ignores by given `.gitignore` files (path -> content), the user's settings and `info/exclude`.
+
+    The question is put to git in a folder that holds these files and nothing else.
+    """
+
+    def __init__(self, git: Git, rules: Mapping[str, bytes]) -> None:
+        self.rules = dict(rules)
+        self._git = git
+        self._known: dict[str, bool] = {}
+
+    def ignored(self, paths: Iterable[str]) -> frozenset[str]:
+        """Those of `paths` that are ignored; a folder ends with a slash. Raises GitError."""
+        asked = list(dict.fromkeys(paths))
+        if new := [path for path in asked if path not in self._known]:
+            found = self._ask(new)
+            self._known.update((path, path.rstrip("/") in found) for path in new)
+        return frozenset(path for path in asked if self._known[path])
+
+    def _ask(self, paths: list[str]) -> frozenset[str]:
+        with tempfile.TemporaryDirectory(prefix="ralph-ignore-") as place:
+            for path, content in self.rules.items():
+                where = os.path.join(os.fsencode(place), wire.raw(path))
+                os.makedirs(os.path.dirname(where), exist_ok=True)
+                Path(os.fsdecode(where)).write_bytes(content)
+            for path in paths:
+                if path.endswith("/"):  # a rule may be for folders alone
+                    os.makedirs(os.path.join(os.fsencode(place), wire.raw(path)), exist_ok=True)
+            alone = Git(self._git.git_dir, self._git.common_dir, Path(place), self._git.extra)
+            names = b"".join(b"./" + wire.raw(path.rstrip("/")) + b"\0" for path in paths)
+            try:
+                raw = alone.run(
+                    "check-ignore", "-z", "--stdin", "--no-index", stdin=names, env={"GIT_LITERAL_PATHSPECS": "0"}
+                )
+            except GitError as error:
+                if error.code != NONE_IGNORED:
+                    raise
+                raw = b""
+        return frozenset(path[2:] for path in raw.decode("utf-8", "surrogateescape").split("\0"))
+
+
+class _Folder(NamedTuple):
+    """What a folder holds: path, whether it is a folder, name. `stamp` changes with each name in it."""
+
+    stamp: tuple[int, int, int]
+    names: tuple[tuple[str, bool, str], ...]
+
+
+class Reader:
+    """Reads the tree at `top` again and again; only what was written in between is hashed, or listed anew.
+
+    A hash is remembered as long as inode, size, times of change and mode stay: a session can set a file's modification
+    time, but not the time of its last change.
+    """
+
+    def __init__(self, top: Path, algorithm: str) -> None:
+        self._top, self._algorithm = str(top), algorithm
+        self._seen: dict[str, tuple[Signature, File]] = {}
+        self._folders: dict[str, _Folder] = {}
+
+    def read(
+        self, known: Files, ignored: Callable[[Iterable[str]], frozenset[str]], opaque: frozenset[str] = frozenset()
+    ) -> Reading:
+        """What stands there of `known`, and all else that is not `ignored`. Raises OSError.
+
+        A folder that nobody knows and that ignores itself, as tools' caches do, is not entered, nor are `opaque` ones.
+        """
+        look = _Walk(known, _folders(known), opaque, time.time_ns())
+        new = self._list("", look)
+        while new:
+            hidden = ignored(new)
+            shown = [path for path in new if path not in hidden]
+            for path in shown:
+                if not path.endswith("/") and (status := _status(f"{self._top}/{path}")):
+                    look.files[path] = self._file(path, status, look.began)
+            folders = [path for path in shown if path.endswith("/") and not self._ignores_itself(path)]
+            new = [one for folder in folders for one in self._list(folder.rstrip("/"), look)]
+        if len(self._seen) > len(look.files):
+            self._seen = {path: seen for path, seen in self._seen.items() if path in look.files}
+        return Reading(look.files, tuple(sorted(look.repositories)))
+
+    def content(self, path: str) -> tuple[File, bytes] | None:
+        """A file as it is at this moment with its bytes; None when there is nothing that git could hold."""
+        where = f"{self._top}/{path}"
+        try:
+            descriptor = _without_links(where, os.O_RDONLY)
+        except OSError:
+            return self._link(where)
+        try:
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode) or status.st_size > LARGEST:
+                return None
+            content = _whole(descriptor, status.st_size)
+        except OSError:
+            return None
+        finally:
+            os.close(descriptor)
+        return (File(_mode(status), self.oid(content)), content) if len(content) <= LARGEST else None
+
+    def _link(self, where: str) -> tuple[File, bytes] | None:
+        try:
+            target = os.readlink(os.fsencode(where))
+        except OSError:
+            return None
+        return File(LINK, self.oid(target)), target
+
+    def oid(self, content: bytes) -> str:
+        """The object id of these bytes."""
+        digest = hashlib.new(self._algorithm, b"blob %d\0" % len(content), usedforsecurity=False)
+        digest.update(content)
+        return digest.hexdigest()
+
+    def _list(self, start: str, look: _Walk) -> list[str]:
+        """Add what is known below a folder to `look`; gives what nobody knows, folders with a slash."""
+        new: list[str] = []
+        known, folders, files, top = look.known, look.folders, look.files, self._top
+        waiting = [start]
+        while waiting:
+            folder = waiting.pop()
+            for path, is_folder, name in self._names(folder, look.began):
+                if path in known and not is_folder:
+                    if status := _status(f"{top}/{path}"):
+                        files[path] = self._file(path, status, look.began)
+                elif is_folder and path in folders:
+                    waiting.append(path)
+                elif name == REPOSITORY:
+                    look.repositories += [folder] if folder else []
+                elif path != OURS and not path.startswith(f"{OURS}/") and not (is_folder and path in look.opaque):
+                    new.append(path + "/" * is_folder)
+        return new
+
+    def _names(self, folder: str, began: int) -> tuple[tuple[str, bool, str], ...]:
+        where = f"{self._top}/{folder}" if folder else self._top
+        status = _status(where)
+        if status is None:
+            return ()
+        stamp = (status.st_ctime_ns, status.st_mtime_ns, status.st_ino)
+        last = self._folders.get(folder)
+        if last is not None and last.stamp == stamp:
+            return last.names
+        above = f"{folder}/" if folder else ""
+        names = tuple(
+            (above + entry.name, entry.is_dir(follow_symlinks=False), entry.name) for entry in _entries(where)
+        )
+        if _settled(status.st_ctime_ns, began):
+            self._folders[folder] = _Folder(stamp, names)
+        return names
+
+    def _ignores_itself(self, folder: str) -> bool:
+        try:
+            with open(f"{self._top}/{folder}{IGNORE_FILE}", "rb", opener=_without_links) as file:
+                if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                    return False
+                lines = file.read(4096).split(b"\n")
+        except OSError:
+            return False
+        return [line.strip() for line in lines if line.strip() and not line.startswith(b"#")] == [b"*"]
+
+    def _file(self, path: str, status: os.stat_result, began: int) -> File:
+        signature = (status.st_ctime_ns, status.st_mtime_ns, status.st_ino, status.st_size, status.st_mode)
+        seen = self._seen.get(path)
+        if seen is not None and seen[0] == signature:
+            return seen[1]
+        file = self._hashed(path, status)
+        if _settled(status.st_ctime_ns, began) and file.oid != UNREADABLE:
+            self._seen[path] = (signature, file)
+        else:
+            self._seen.pop(path, None)
+        return file
+
+    def _hashed(self, path: str, status: os.stat_result) -> File:
+        if not stat.S_ISREG(status.st_mode) and not stat.S_ISLNK(status.st_mode):
+            return File(SPECIAL, f"{stat.S_IFMT(status.st_mode):o}")  # seen, never opened
+        if status.st_size > LARGEST:
+            return File(_mode(status), TOO_LARGE)
+        found = self.content(path)
+        return found[0] if found else File(_mode(status), UNREADABLE)
+
+
+@dataclass(slots=True)
+class _Walk:
+    """One reading: what is known, the folders above it, and what was found so far."""
+
+    known: Files
+    folders: frozenset[str]
+    opaque: frozenset[str]
+    began: int
+    files: dict[str, File] = field(default_factory=dict)
+    repositories: list[str] = field(default_factory=list)
+
+
+def differing(before: Files, now: Files) -> list[str]:
+    """Which paths are not the same on both sides."""
+    changed = [path for path, value in now.items() if before.get(path) != value]
+    return sorted(changed + [path for path in before if path not in now])
+
+
+def how(before: File | None, now: File | None) -> str:
+    """What came of a path, in words."""
+    if now is None:
+        return "deleted"
+    if (before is None or before.mode != now.mode) and now.mode in NAMED:
+        return NAMED[now.mode]
+    if before is None:
+        return "created"
+    return "modified" if before.oid != now.oid else "mode changed"
+
+
+def _status(where: str) -> os.stat_result | None:
+    try:
+        return os.lstat(where)
+    except OSError:  # gone meanwhile, or a folder above became something else
+        return None
+
+
+def _entries(folder: str) -> Iterator[os.DirEntry[str]]:
+    """What a folder holds; one that a session locked is opened, one that is gone meanwhile holds nothing."""
+    try:
+        with os.scandir(folder) as entries:
+            yield from entries
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except PermissionError:
+        os.chmod(folder, 0o700)
+        with os.scandir(folder) as entries:
+            yield from entries
+
+
+def _folders(files: Iterable[str]) -> frozenset[str]:
+    found: set[str] = set()
+    for folder in {path.rpartition("/")[0] for path in files}:
+        while folder and folder not in found:
+            found.add(folder)
+            folder = folder.rpartition("/")[0]
+    return frozenset(found)
+
+
+def _whole(descriptor: int, size: int) -> bytes:
+    """All bytes of an open file, which may grow meanwhile."""
+    parts = [os.read(descriptor, size + 1)]
+    while parts[-1] and sum(map(len, parts)) <= LARGEST:
+        parts.append(os.read(descriptor, 1 << 20))
+    return b"".join(parts)
+
+
+def _mode(status: os.stat_result) -> str:
+    if stat.S_ISLNK(status.st_mode):
+        return LINK
+    return EXECUTABLE if status.st_mode & stat.S_IXUSR else REGULAR
+
+
+def _settled(changed: int, now: int) -> bool:
+    """Whether a change after `now` is sure to carry another time than `changed`; both in nanoseconds."""
+    return changed + (FRESH if changed % 1_000_000_000 else FRESH_COARSE) < now
+
+
+def _without_links(name: str, flags: int) -> int:
+    return os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+
+
+LEADING_OUT = frozenset(("", ".", "..", ".git"))
+"""Parts of a path that lead out of a folder, nowhere, or into its repository."""
+
+
+def write_file(top: str, path: str, mode: str, content: bytes) -> None:
+    """Make `path` below `top` a file (or link) of git's `mode`; whatever stands in its way goes. Raises OSError."""
+    where = os.path.join(os.fsencode(top), git.raw(path))
+    _clear_way(os.fsencode(top), git.raw(path))
+    os.makedirs(os.path.dirname(where), exist_ok=True)
+    if os.path.isdir(where) and not os.path.islink(where):
+        remove_folder(where)
+    spare = os.path.join(os.path.dirname(where), f".{os.getpid()}.ralph-restored".encode())
+    with suppress(FileNotFoundError):
+        os.unlink(spare)
+    if mode == LINK:
+        os.symlink(content, spare)
+    else:
+        permissions = 0o777 if mode == EXECUTABLE else 0o666  # the user's umask has its say
+        with open(os.open(spare, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, permissions), "wb") as out:
+            out.write(content)
+    os.replace(spare, where)
+
+
+def remove_path(top: str, path: str) -> None:
+    """Make `path` below `top` absent, and the folders that are empty then; what lies beyond a link stays."""
+    folder, name = os.path.split(git.raw(path))
+    if LEADING_OUT.intersection(path.split("/")) or not _reachable(os.fsencode(top), folder):
+        return
+    remove_any(os.path.join(os.fsencode(top), folder, name))
+    with suppress(OSError):
+        while folder:
+            os.rmdir(os.path.join(os.fsencode(top), folder))
+            folder = os.path.dirname(folder)
+
+
+def remove_any(where: bytes) -> None:
+    """Have nothing at `where`: a file, a link, a pipe, a folder with all in it. Raises OSError."""
+    with suppress(FileNotFoundError, NotADirectoryError):
+        if stat.S_ISDIR(os.lstat(where).st_mode):
+            remove_folder(where)
+        else:
+            os.unlink(where)
+
+
+def remove_folder(folder: bytes) -> None:
+    """A folder and all in it, though a session may have locked some of it. Follows no link. Raises OSError."""
+    with suppress(OSError):
+        os.chmod(folder, 0o700)
+    for root, folders, _ in os.walk(folder):
+        for name in folders:
+            if not os.path.islink(os.path.join(root, name)):
+                os.chmod(os.path.join(root, name), 0o700)
+    shutil.rmtree(folder)
+
+
+def _clear_way(top: bytes, path: bytes) -> None:
+    parts = path.split(b"/")[:-1]
+    for depth in range(1, len(parts) + 1):
+        folder = os.path.join(top, *parts[:depth])
+        if os.path.lexists(folder) and (os.path.islink(folder) or not os.path.isdir(folder)):
+            os.unlink(folder)
+
+
+def _reachable(top: bytes, folder: bytes) -> bool:
+    """Whether `folder` is one all the way down: what lies beyond a link is not the clone's."""
+    parts = [part for part in folder.split(b"/") if part]
+    ways = (os.path.join(top, *parts[:depth]) for depth in range(1, len(parts) + 1))
+    return all(os.path.isdir(way) and not os.path.islink(way) for way in ways)
