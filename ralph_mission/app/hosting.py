@@ -61,6 +61,9 @@ def choose_hosting(
     settings = read(git, config)
     if _wants_github(forge, settings):
         return _on_github(git, config, forge, clock, voice, staged)
+    if settings.extensions and config is None and acts_on_github(os.environ):
+        what = "extensions are taken from the default branch alone, and this ralph.yml is that of a checkout"
+        raise UserError(what, "let forge.kind be auto or github there, or take extensions out", usage=True)
     return _on_this_machine(git, settings, clock, spell)
 
 
@@ -73,6 +76,11 @@ def _on_this_machine(git: Git, settings: Config, clock: CycleClock, spell: Calla
     memory = settings.memory
     _apart(git, memory, git.resolve(f"refs/heads/{memory.branch}"))
     store = RecoverableStore(git, clock, branch=memory.branch, path=memory.path, secrets=environment_secrets())
+    if any(one.kind == "forge" for one in settings.extensions):
+        from ralph_mission.app.extensions import build_extensions
+
+        (other,) = build_extensions(settings, "forge", git.work_tree, git, clock.now)
+        return Hosting(_name(git), settings, other, store, NobodyToWake(), other.how, lambda number: "")
     forge, anywhere = LocalForge(git, now=clock.now, spell=spell), LocalForge(git)
     return Hosting(_name(git), settings, forge, store, NobodyToWake(), anywhere.how, lambda number: "")
 

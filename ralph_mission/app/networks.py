@@ -11,6 +11,7 @@ from ralph_mission.adapters.publishers.charts import png
 from ralph_mission.adapters.publishers.press import Pressroom
 from ralph_mission.adapters.publishers.settings import NETWORKS, Publishers
 from ralph_mission.adapters.publishers.settings import OutboxSettings as OutboxSettings
+from ralph_mission.app.extensions import build_extensions
 from ralph_mission.config.extras import needed_extras
 from ralph_mission.config.settings import Config
 from ralph_mission.errors import UserError
@@ -60,10 +61,15 @@ def build_publishers(
             ready[network] = made
     if "charts" in needed_extras(settings) and (module := missing_module("charts")):
         note(f"publishers: posts go without charts, which need {module}; {install_command('charts')}")
+    for channel in build_extensions(settings, "publisher", git.work_tree, environment):
+        if channel.network in (*NETWORKS, *ready):
+            raise UserError(f"there are two networks {channel.network}", "take one out of ralph.yml", usage=True)
+        ready[channel.network] = channel
     drawer = outbox(publishers, git, clock)
     if publishers.outbox is not None or not ready:
         ready["outbox"] = drawer
-    return Pressroom(publishers, tuple(ready[network] for network in NETWORKS if network in ready), drawer)
+    order = [network for network in dict.fromkeys((*NETWORKS, *ready)) if network in ready]
+    return Pressroom(publishers, tuple(ready[network] for network in order), drawer)
 
 
 def build_channels(settings: Publishers, environment: Mapping[str, str]) -> Iterator[tuple[str, Channel | UserError]]:

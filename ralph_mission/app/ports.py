@@ -23,6 +23,7 @@ from ralph_mission.adapters.storage.memory.recordings import Recordings, keep_ou
 from ralph_mission.adapters.thinkers.rules import RulesThinker
 from ralph_mission.app import chat as orders
 from ralph_mission.app import hosting
+from ralph_mission.app.extensions import build_extensions
 from ralph_mission.app.networks import build_publishers
 from ralph_mission.app.secrets import environment_secrets
 from ralph_mission.app.stand_ins import Nowhere, switched_off
@@ -57,7 +58,7 @@ def build_ports(
         store=host.store,
         forge=host.forge,
         observers=tuple(_observers(settings, git, host, cache, chat)),
-        thinker=thinker(settings, cache),
+        thinker=thinker(settings, cache, git.work_tree),
         hands=Workbench(git, settings.hands.verify, settings.hands.verify_timeout, partial(_patch_sandbox, settings)),
         recorder=Nowhere() if staged else recordings,
         voice=voice,
@@ -81,9 +82,12 @@ def _patch_sandbox(settings: Config, git: Git) -> Sandbox:
     return sandboxes.patch_sandbox(settings, git)
 
 
-def thinker(settings: Config, cache: Path | None) -> Thinker:
+def thinker(settings: Config, cache: Path | None, checkout: Path | None = None) -> Thinker:
     """Who ranks findings here. Without a place for caches the cycle is a staged one, which asks no model."""
     rules = RulesThinker(dict(settings.thinker.weights))
+    other: Thinker | None = next(build_extensions(settings, "thinker", checkout, rules), None) if cache else None
+    if other:
+        return other
     if settings.thinker.kind == "rules":
         return rules
     from ralph_mission.adapters.thinkers import models
@@ -137,8 +141,11 @@ def _observers(
             continue
         for item in section if isinstance(section, tuple) else (section,):
             yield ProgressObserver(build(item, sources))
-    for name in settings.hands.fixers:
-        yield ProgressObserver(FixerObserver(git, FIXERS[name], cache))
+    for observer in build_extensions(settings, "observer", git.work_tree, sources):
+        yield ProgressObserver(observer)
+    others = build_extensions(settings, "fixer", git.work_tree)
+    for fixer in (*(FIXERS[name] for name in settings.hands.fixers), *others):
+        yield ProgressObserver(FixerObserver(git, fixer, cache))
 
 
 def _bumper(git: Git) -> Bumper:

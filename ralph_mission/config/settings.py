@@ -175,6 +175,23 @@ class Observers(ObserverSection):
     )
 
 
+class Extension(ObserverSection):
+    """One adapter that somebody else wrote, from a package that is installed beside ralph."""
+
+    kind: Literal["observer", "thinker", "forge", "fixer", "publisher"] = Field(description="What it is.")
+    use: Annotated[
+        str, StringConstraints(pattern=r"^([a-z][a-z0-9_-]{0,79}|[A-Za-z_]\w*(\.\w+)*:[A-Za-z_]\w*)$", max_length=200)
+    ] = Field(description="Its name among the entry points of ralph_mission.KINDs, or package.module:object.")
+    settings: dict[str, Any] = Field({}, description="What it is told; it says itself what it takes.")
+
+
+def _one_decider(chosen: tuple[Extension, ...]) -> tuple[Extension, ...]:
+    for kind in ("thinker", "forge"):
+        if sum(one.kind == kind for one in chosen) > 1:
+            raise ValueError(f"name one {kind}")
+    return chosen
+
+
 class Config(ObserverSection):
     """Settings of one repository. Every key is optional."""
 
@@ -199,6 +216,9 @@ class Config(ObserverSection):
     publishers: Publishers = Field(Publishers(), description="Where posts go, what they say, and when they may.")
     telegram: TelegramControl = Field(TelegramControl(), description="Who gives orders in a Telegram chat.")
     robot: RObot = Field(RObot(), alias="RObot", description="As in ralph-orchestrator: how a person is asked.")
+    extensions: Annotated[tuple[Extension, ...], AfterValidator(_one_decider)] = Field(
+        (), description="Observers, thinkers, forges, fixers and publishers of packages that others wrote."
+    )
     _warnings: tuple[str, ...] = PrivateAttr(())
 
     @model_validator(mode="before")

@@ -61,7 +61,7 @@ class Pressroom:
 
     def measure(self, network: str, parts: Sequence[str]) -> Post:
         """Raises UserError for what the network does not take."""
-        return texts.measure_post(network, parts)
+        return texts.measure_post(network, parts, self._measure_of(network))
 
     def find(self, effect: Publish) -> Receipt | None:
         """What is certainly out already."""
@@ -81,6 +81,10 @@ class Pressroom:
 
     def _channel(self, network: str) -> Channel | None:
         return next((channel for channel in self.channels if channel.network == network), None)
+
+    def _measure_of(self, network: str) -> texts.Measure | None:
+        """Of a network that is none of ours, and says itself what it takes."""
+        return None if network in texts.MEASURES else getattr(self._channel(network), "measure", None)
 
     def _template(self, finding: Finding) -> Template | None:
         """The owner's, by watch before kind; else ours, for content and for what the owner wants announced."""
@@ -109,7 +113,8 @@ class Pressroom:
         posts, troubles = list[Post](), list[str]()
         for network in self.networks:
             try:
-                posts.append(replace(texts.measure_post(network, texts.split_text(said, network)), chart=chart))
+                parts = texts.split_text(said, network, self._measure_of(network))
+                posts.append(replace(self.measure(network, parts), chart=chart))
             except UserError as trouble:
                 troubles.append(f"{template.name} on {network}: {trouble.what}; {trouble.next_step}")
         return tuple(posts), tuple(troubles)

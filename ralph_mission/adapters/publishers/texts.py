@@ -253,7 +253,8 @@ def _load_parser() -> tuple[Any, Any, Any]:
         return sys.modules[parse_tweet.__module__], emoji, get_character_weight
 
 
-MEASURES: Mapping[str, tuple[int, Length]] = {
+Measure = tuple[int, Length]
+MEASURES: Mapping[str, Measure] = {
     "twitter": (280, weight),
     "telegram": (4_096, units),
     "discord": (2_000, units),
@@ -262,11 +263,11 @@ MEASURES: Mapping[str, tuple[int, Length]] = {
 """By network: how much it takes, and how it counts."""
 
 
-def measure_post(network: str, parts: Sequence[str]) -> Post:
+def measure_post(network: str, parts: Sequence[str], measure: Measure | None = None) -> Post:
     """These very parts as a post. Raises UserError for what the network does not take."""
-    if network not in MEASURES:
+    if not measure and network not in MEASURES:
         raise UserError(f"there is no network {network}", f"choose among {', '.join(MEASURES)}")
-    limit, length = MEASURES[network]
+    limit, length = measure or MEASURES[network]
     lengths = tuple(map(length, parts))
     if not parts or not all(part.strip() for part in parts):
         raise UserError(f"a post on {network} has no text", "write one")
@@ -278,12 +279,12 @@ def measure_post(network: str, parts: Sequence[str]) -> Post:
     return Post(network, tuple(parts), lengths, limit)
 
 
-def split_text(text: str, network: str) -> tuple[str, ...]:
+def split_text(text: str, network: str, measure: Measure | None = None) -> tuple[str, ...]:
     """The text as parts that the network takes, cut after sentences or words and counted, such as (1/3).
 
     Raises UserError for a word that is too long.
     """
-    limit, length = MEASURES[network]
+    limit, length = measure or MEASURES[network]
     if length(text) <= limit:
         return (text,)
     room, parts, rest = limit - length(_COUNTER), list[str](), text.strip()

@@ -49,6 +49,7 @@ def checkup(repo: Path, config: Path | None) -> tuple[DoctorLine, ...]:
     except UserError as trouble:
         return (*checks, _wrong("configuration", trouble))
     checks += [*_configuration(settings), _code(settings), *_tools(git, settings), *agents(settings, os.environ)]
+    checks += _extensions(git, settings)
     checks += [*web(settings, os.environ), *dependencies(settings, git), *database(settings, git, os.environ)]
     checks += thinker(settings, os.environ)
     checks += publishers(settings, git, os.environ)
@@ -174,6 +175,17 @@ def _tools(git: Git, settings: Config) -> Iterator[DoctorLine]:
         )
     for check in settings.observers.commands:
         yield _present(f"command {check.name}", check.run, git)
+
+
+def _extensions(git: Git, settings: Config) -> Iterator[DoctorLine]:
+    from ralph_mission.app.extensions import find_extension
+
+    for chosen in settings.extensions:
+        try:
+            found = f"{chosen.kind}, {find_extension(chosen, git.work_tree).value}"
+            yield DoctorLine(f"extension {chosen.use}", "ok", found)
+        except UserError as trouble:
+            yield DoctorLine(f"extension {chosen.use}", "wrong", trouble.what, mend(trouble))
 
 
 def _check_installed(package: str) -> DoctorLine:

@@ -1,0 +1,127 @@
+"""Adapters that others wrote: named under `extensions` in ralph.yml, found in installed packages, imported only then.
+
+One door for observers, thinkers, forges, fixers and publishers. A name is an entry point of the group
+`ralph_mission.observers` (and so on), or `package.module:object`. What stands there is called with its settings and
+with what its kind is given, and answers something with the members of its port. It is code that the owner chose, and
+runs with our rights; what the repository that is looked at holds is never taken for one.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Iterator, Mapping
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from ralph_mission.adapters.fixers.fixer import Fixer
+from ralph_mission.adapters.publishers.channel import Channel
+from ralph_mission.config.settings import Config, Extension
+from ralph_mission.errors import UserError
+from ralph_mission.mission.ports import Forge, Observer, Thinker
+
+Build = Callable[..., Any]
+PORTS: Mapping[str, type[Any]] = {
+    "observer": Observer,
+    "thinker": Thinker,
+    "forge": Forge,
+    "fixer": Fixer,
+    "publisher": Channel,
+}
+"""What an extension of a kind has to have the members of."""
+
+
+def build_extensions(settings: Config, kind: str, checkout: Path | None, *given: object) -> Iterator[Any]:
+    """What ralph.yml names of one kind. `checkout` is the repository that is looked at. Raises UserError."""
+    for chosen in settings.extensions:
+        if chosen.kind == kind:
+            yield _build(chosen, checkout, given)
+
+
+def find_extension(chosen: Extension, checkout: Path | None) -> EntryPoint:
+    """Where it is, without importing it. Raises UserError where no package has it, or the checkout itself."""
+    entry = _written(chosen) if ":" in chosen.use else _registered(chosen)
+    top = entry.module.partition(".")[0]
+    spec = importlib.util.find_spec(top)
+    if spec is None:
+        raise UserError(f"extension {chosen.use}: no package {top} is installed", _install(chosen))
+    places = [*(spec.submodule_search_locations or ()), *filter(None, [spec.origin])]
+    if checkout is not None and any(_belongs_to(Path(place), checkout) for place in places):
+        raise UserError(
+            f"extension {chosen.use} is code of the repository that is looked at",
+            "install its package where ralph is, and not as editable",
+        )
+    return entry
+
+
+def _build(chosen: Extension, checkout: Path | None, given: tuple[object, ...]) -> Any:
+    build = _import(chosen, find_extension(chosen, checkout))
+    settings = _read_settings(chosen, getattr(build, "Settings", None))
+    try:
+        made = build(settings, *given)
+    except UserError as trouble:
+        raise UserError(f"extension {chosen.use}: {trouble.what}", trouble.next_step, trouble.who) from None
+    except Exception as error:
+        raise UserError(f"extension {chosen.use} did not start ({type(error).__name__})", _tell(chosen)) from error
+    members = [name for name in vars(PORTS[chosen.kind]) if not name.startswith("_")]
+    lacking = [name for name in members if not hasattr(made, name)]
+    if lacking:
+        raise UserError(f"extension {chosen.use} is no {chosen.kind}: it lacks {', '.join(lacking)}", _tell(chosen))
+    return made
+
+
+def _written(chosen: Extension) -> EntryPoint:
+    return EntryPoint(name=chosen.use, value=chosen.use, group=_group(chosen))
+
+
+def _registered(chosen: Extension) -> EntryPoint:
+    known = entry_points(group=_group(chosen))
+    found = {entry.value: entry for entry in known if entry.name == chosen.use}
+    if not found:
+        names = ", ".join(sorted({entry.name for entry in known})) or "none"
+        what = f"no installed package has the {chosen.kind} {chosen.use}"
+        raise UserError(what, f"{_install(chosen)}; installed here: {names}")
+    if len(found) > 1:
+        raise UserError(f"several packages have the {chosen.kind} {chosen.use}", f"write one of {', '.join(found)}")
+    return next(iter(found.values()))
+
+
+def _import(chosen: Extension, entry: EntryPoint) -> Build:
+    try:
+        build: Build = entry.load()
+    except Exception as error:  # whatever the code of others raises
+        raise UserError(f"extension {chosen.use} cannot be imported ({type(error).__name__})", _tell(chosen)) from error
+    if not callable(build):
+        raise UserError(f"extension {chosen.use} is nothing that can be called", _tell(chosen))
+    return build
+
+
+def _read_settings(chosen: Extension, model: type[BaseModel] | None) -> BaseModel | Mapping[str, Any]:
+    if model is None:
+        return dict(chosen.settings)
+    try:
+        return model.model_validate(dict(chosen.settings))
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, ("settings", *first["loc"])))
+        raise UserError(f"extension {chosen.use}: {place}: {first['msg']}", "mend ralph.yml", usage=True) from None
+
+
+def _belongs_to(place: Path, checkout: Path) -> bool:
+    """What is installed into an environment that stands in the checkout is none of its files."""
+    inner = place.resolve()
+    return inner.is_relative_to(checkout.resolve()) and "site-packages" not in inner.parts
+
+
+def _group(chosen: Extension) -> str:
+    return f"ralph_mission.{chosen.kind}s"
+
+
+def _install(chosen: Extension) -> str:
+    return f"install the package that brings it where ralph is, or take {chosen.use} out of extensions in ralph.yml"
+
+
+def _tell(chosen: Extension) -> str:
+    return f"look at the package's own documentation, or take {chosen.use} out of extensions in ralph.yml"
