@@ -54,6 +54,7 @@ def checkup(repo: Path, config: Path | None) -> tuple[DoctorLine, ...]:
     checks += thinker(settings, os.environ)
     checks += publishers(settings, git, os.environ)
     checks += social(settings, os.environ)
+    checks += _other_observers(settings, {check.name.partition(" ")[0] for check in checks})
     checks += _memory_branch(git, settings)
     try:
         house = household(repo, config, staged=True)
@@ -175,6 +176,17 @@ def _tools(git: Git, settings: Config) -> Iterator[DoctorLine]:
         )
     for check in settings.observers.commands:
         yield _present(f"command {check.name}", check.run, git)
+
+
+def _other_observers(settings: Config, checked: set[str]) -> Iterator[DoctorLine]:
+    """Those that need no check of their own."""
+    from ralph_mission.adapters.observers import OBSERVERS
+
+    for name in (name for name in OBSERVERS if name not in {*checked, "forge"}):  # whose line comes with the forge's
+        if getattr(settings.observers, name):
+            yield DoctorLine(name, "ok", "ready")
+        else:
+            yield DoctorLine(name, "note", "not configured", f"to switch it on: observers.{name} of ralph.yml")
 
 
 def _extensions(git: Git, settings: Config) -> Iterator[DoctorLine]:
