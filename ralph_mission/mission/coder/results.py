@@ -18,7 +18,7 @@ from ralph_mission.mission.issues.tasks import WorkResult
 from ralph_mission.mission.lifecycle import approval, ownership
 from ralph_mission.mission.lifecycle.approval import APPROVED, about
 from ralph_mission.mission.lifecycle.ownership import Change, change_remark, facts_of
-from ralph_mission.mission.lifecycle.step_parts import add_to_story, count_wait, propose_step, story_comment
+from ralph_mission.mission.lifecycle.step_builder import StepBuilder, build_step, count_wait
 from ralph_mission.mission.lifecycle.table import advance
 from ralph_mission.mission.model.cycle import (
     AgentJob,
@@ -31,7 +31,6 @@ from ralph_mission.mission.model.cycle import (
 from ralph_mission.mission.model.effects import Comment, Effect, Label, OpenPull, PushBranch
 from ralph_mission.mission.model.ledger import EffectRecord, key_of
 from ralph_mission.mission.model.mission import Action, Mission, Status
-from ralph_mission.mission.model.proposal import Proposal
 from ralph_mission.mission.ports import Coder
 from ralph_mission.mission.proposals import wording
 from ralph_mission.mission.proposals.draft_parts import PATCH_LINES, showable
@@ -71,17 +70,15 @@ def offer_answer(
 ) -> MissionStep:
     """The answer to a review is shown, and a yes to it asked for. It counts as a round, or there was no end to them."""
     assert made.patch is not None
-    after = replace(
-        advance(begun, MissionEvent.OFFERED, around.now), pending=(push.key,), rounds=begun.rounds + 1,
-        offered_until=made.answered_at or tasks.answered_until(facts), waiting_since=around.now, failure="",
-        failures=0, turns=0,
-    )  # fmt: skip  # one value
+    until = made.answered_at or tasks.answered_until(facts)
+    step = build_step(begun, around).advance(MissionEvent.OFFERED).clear_failures()
+    step = step.change(
+        pending=(push.key,), rounds=begun.rounds + 1, offered_until=until, waiting_since=around.now, turns=0
+    )
     line = f"an agent answered the review with a change that needs a yes ({', '.join(rules)})"
-    after = add_to_story(after, around, line, "Say yes or no to the change that the issue shows.")
-    effects = offer_effects(begun, facts, made.patch, (push,), rules)
-    step = propose_step(Action.ANSWER, begun, after, (*effects, story_comment(after, around)), "", None)
-    assert step.proposal is not None
-    return replace(step, proposal=replace(step.proposal, planned=(push,)))
+    step = step.tell(line, "Say yes or no to the change that the issue shows.")
+    step = step.send(*offer_effects(begun, facts, made.patch, (push,), rules)).send_story()
+    return step.propose(Action.ANSWER, planned=(push,))
 
 
 def push_offer(mission: Mission, facts: MissionFacts, around: StepContext, who: str) -> MissionStep:
@@ -89,12 +86,12 @@ def push_offer(mission: Mission, facts: MissionFacts, around: StepContext, who: 
     strange = not _matches_offer(mission, facts, around)
     interim = replace(mission, answered_at=mission.offered_until or mission.answered_at, offered_until=None)
     interim = advance(interim, MissionEvent.APPROVED, around.now) if interim.status is not Status.FIXING else interim
-    after = mark_revised(interim, f"approved by {who}; the answer to the review is pushed", around)
-    effects = (*_kept_pushes(mission, around), story_comment(after, around))
-    step = propose_step(Action.REVISE, mission, after, effects, "" if strange else who, None)
-    assert step.proposal is not None
-    proposal = replace(step.proposal, interim=interim, approved=not strange)
-    return replace(step, proposal=replace(proposal, objections=("approval-content",) if strange else ()))
+    step = replace(build_step(mission, around), after=interim)
+    step = mark_revised(step, f"approved by {who}; the answer to the review is pushed")
+    step = step.send(*_kept_pushes(mission, around)).send_story()
+    objections = ("approval-content",) if strange else ()
+    approver = "" if strange else who
+    return step.propose(Action.REVISE, approver, interim=interim, approved=not strange, objections=objections)
 
 
 def resume_offer(mission: Mission, facts: MissionFacts, around: StepContext) -> MissionStep | None:
@@ -116,17 +113,11 @@ def void_offer(mission: Mission) -> Mission:
     return replace(mission, pending=(), offered_until=None) if mission.offered_until else mission
 
 
-def mark_revised(mission: Mission, line: str, around: StepContext) -> Mission:
-    """The mission once a review is answered."""
-    after = replace(
-        advance(mission, MissionEvent.REVISED, around.now),
-        pending=(),
-        waiting_since=around.now,
-        failure="",
-        failures=0,
-        turns=0,
-    )
-    return add_to_story(after, around, f"{line} (round {after.rounds} of {tasks.ROUNDS})", "Review the pull once more.")
+def mark_revised(step: StepBuilder, line: str) -> StepBuilder:
+    """The review is answered."""
+    step = step.advance(MissionEvent.REVISED).clear_failures()
+    step = step.change(pending=(), waiting_since=step.context.now, turns=0)
+    return step.tell(f"{line} (round {step.after.rounds} of {tasks.ROUNDS})", "Review the pull once more.")
 
 
 def _matches_offer(mission: Mission, facts: MissionFacts, around: StepContext) -> bool:
@@ -160,17 +151,20 @@ def step_from_result(mission: Mission, facts: MissionFacts, made: AgentResult, a
 
 def _goes_on(begun: Mission, made: AgentResult, around: StepContext) -> MissionStep:
     stalled = 0 if made.progressed else begun.stalled_cycles + 1
-    after = add_to_story(begun, around, f"{_effort(made)}, not finished ({made.reason})", WAITS_FOR_AGENT)
-    after = replace(after, stalled_cycles=stalled, turns=begun.turns + 1)
-    return propose_step(Action.ANSWER, after, after, (story_comment(after, around),), "", None)
+    step = build_step(begun, around).tell(f"{_effort(made)}, not finished ({made.reason})", WAITS_FOR_AGENT)
+    return _tell_effort(step.change(stalled_cycles=stalled, turns=begun.turns + 1))
+
+
+def _tell_effort(step: StepBuilder) -> MissionStep:
+    """What an agent did is so, whether or not it can be told."""
+    return replace(step, before=step.after).send_story().propose(Action.ANSWER)
 
 
 def _record_failure(mission: Mission, begun: Mission, made: AgentResult, around: StepContext) -> MissionStep:
     """Three tries that came to nothing are one too many, whatever each of them said."""
     reason = made.reason if made.outcome == "failed" else "it was declared done, and no file was changed"
-    after = add_to_story(begun, around, f"{_effort(made)}, came to nothing: {reason}", WAITS_FOR_AGENT)
-    after = replace(after, failure=reason, failures=begun.failures + 1)
-    return propose_step(Action.ANSWER, after, after, (story_comment(after, around),), "", None)
+    step = build_step(begun, around).tell(f"{_effort(made)}, came to nothing: {reason}", WAITS_FOR_AGENT)
+    return _tell_effort(step.change(failure=reason, failure_reason=None, failures=begun.failures + 1))
 
 
 def _effort(made: AgentResult) -> str:
@@ -193,21 +187,13 @@ def _send_change(
     named = ownership.announcement_line((push, pull), asked=False)
     remark = _remark(mission, (push, pull))
     said = Comment(remark, mission.issue, tasks.announcement_text(patch, named, remark))
-    interim = replace(begun, pending=(push.key, pull.key), failure="", failures=0, stalled_cycles=0, turns=0)
-    interim = add_to_story(interim, around, f"{_effort(made)}; its change is in a pull", "Review the pull.")
-    after = replace(advance(interim, MissionEvent.PULL_OPENED, around.now), pending=(), waiting_since=around.now)
-    return _step(mission, interim, after, (said, push, pull), patch, wished=not facts.unasked)
-
-
-def _step(
-    mission: Mission, interim: Mission, after: Mission, effects: Sequence[Effect], patch: Patch, wished: bool
-) -> MissionStep:
-    key = key_of(mission.key, "carry-out", *(effect.key for effect in effects))
-    proposal = Proposal(
-        key, Action.OPEN_FIX, mission.kind, mission.title, tuple(effects), patch=patch, before=mission,
-        interim=interim, after=after, wished=wished,
-    )  # fmt: skip  # one value
-    return MissionStep(count_wait(mission), proposal)
+    step = replace(build_step(mission, around), after=begun).clear_failures()
+    step = step.change(pending=(push.key, pull.key), stalled_cycles=0, turns=0)
+    step = step.tell(f"{_effort(made)}; its change is in a pull", "Review the pull.")
+    interim = step.after
+    step = step.advance(MissionEvent.PULL_OPENED).change(pending=(), waiting_since=around.now).send(said, push, pull)
+    key = key_of(mission.key, "carry-out", *(effect.key for effect in step.effects))
+    return step.propose(Action.OPEN_FIX, key=key, patch=patch, interim=interim, wished=not facts.unasked)
 
 
 def change_effects(
@@ -245,18 +231,11 @@ def _offer_change(
     issue = facts.issue
     assert issue is not None
     bound = about(begun, issue.title, issue.body)
-    after = replace(
-        advance(bound, MissionEvent.OFFERED, around.now), pending=tuple(effect.key for effect in planned),
-        waiting_since=around.now, failure="", failures=0,
-        turns=0,
-    )  # fmt: skip  # one value
-    after = add_to_story(
-        after, around, f"an agent made a change that needs a yes ({', '.join(rules)})", "Say yes or no to it."
-    )
-    effects = offer_effects(begun, facts, patch, planned, rules, bound.proposal_hash)
-    step = propose_step(Action.ANSWER, begun, after, (*effects, story_comment(after, around)), "", None)
-    assert step.proposal is not None
-    return replace(step, proposal=replace(step.proposal, planned=planned))
+    step = replace(build_step(begun, around), after=bound).advance(MissionEvent.OFFERED).clear_failures()
+    step = step.change(pending=tuple(effect.key for effect in planned), waiting_since=around.now, turns=0)
+    step = step.tell(f"an agent made a change that needs a yes ({', '.join(rules)})", "Say yes or no to it.")
+    step = step.send(*offer_effects(begun, facts, patch, planned, rules, bound.proposal_hash)).send_story()
+    return step.propose(Action.ANSWER, planned=planned)
 
 
 def _answer(
@@ -271,17 +250,17 @@ def _answer(
     )  # fmt: skip  # one effect
     if rules:
         return offer_answer(begun, facts, made, push, rules, around)
-    interim = replace(begun, rounds=begun.rounds + 1, answered_at=made.answered_at, pending=(push.key,))
-    after = mark_revised(interim, f"{_effort(made)} and answered the review", around)
-    step = propose_step(Action.REVISE, begun, after, (push, story_comment(after, around)), "", None)
-    assert step.proposal is not None
-    return replace(step, proposal=replace(step.proposal, patch=patch, interim=interim))
+    step = build_step(begun, around)
+    step = step.change(rounds=begun.rounds + 1, answered_at=made.answered_at, pending=(push.key,))
+    interim = step.after
+    step = mark_revised(step, f"{_effort(made)} and answered the review").send(push).send_story()
+    return step.propose(Action.REVISE, patch=patch, interim=interim)
 
 
 def close_answered_review(mission: Mission, around: StepContext) -> MissionStep:
     """What follows when the push of an answer was found after a crash, or when the review was taken back."""
-    after = mark_revised(mission, "nothing is left of the review to answer", around)
-    return propose_step(Action.ANSWER, mission, after, (story_comment(after, around),), "", None)
+    step = mark_revised(build_step(mission, around), "nothing is left of the review to answer")
+    return step.send_story().propose(Action.ANSWER)
 
 
 def retry_answer(mission: Mission) -> MissionStep:

@@ -10,23 +10,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ralph_mission.mission.lifecycle import approval
-from ralph_mission.mission.lifecycle.step_parts import (
-    TICK,
-    add_to_story,
-    close_issue,
-    count_wait,
-    finish_mission,
-    lesson,
-    propose_step,
-    story_comment,
-)
+from ralph_mission.mission.lifecycle.step_builder import TICK, StepBuilder, build_step, tell_once, wait_step
 from ralph_mission.mission.lifecycle.table import PUBLISHED, advance
 from ralph_mission.mission.model.cycle import Interpretation, MissionEvent, MissionFacts, MissionStep, StepContext
 from ralph_mission.mission.model.effects import Comment, Label, Publish
 from ralph_mission.mission.model.forge import Chart, Post
 from ralph_mission.mission.model.ledger import SETTLED, EffectRecord, Record, key_of
 from ralph_mission.mission.model.mission import Action, Mission, Status
-from ralph_mission.mission.model.proposal import Proposal
 from ralph_mission.mission.proposals import wording
 from ralph_mission.mission.publishing import content, posting
 
@@ -37,7 +27,7 @@ def follow(mission: Mission, facts: MissionFacts, around: StepContext) -> Missio
     """What follows where nothing new happened: what is left of it is sent, told or asked about again."""
     if mission.status in (Status.PLANNED, Status.EXECUTING):
         return _go_on(mission, facts, around)
-    return _ask_again(mission, facts, around) if _was_edited(mission, facts) else MissionStep(count_wait(mission))
+    return _ask_again(mission, facts, around) if _was_edited(mission, facts) else wait_step(mission)
 
 
 def release_posts(mission: Mission, facts: MissionFacts, around: StepContext, who: str) -> MissionStep:
@@ -47,34 +37,27 @@ def release_posts(mission: Mission, facts: MissionFacts, around: StepContext, wh
     left = _posts_left(mission, facts, around)
     known = (_record(mission, post.network, around) for post in facts.shown.posts)
     if not left and any(posting.waits(record, around.now) for record in known):
-        return MissionStep(count_wait(mission))
+        return wait_step(mission)
     if not left:
         return over(mission, facts, Interpretation(), around)
     effects = posting.publishing(mission.key, left)
-    begun = _begin_publishing(mission, around)
-    networks = ", ".join(post.network for post in left)
-    begun = add_to_story(begun, around, f"approved by {who}; goes to {networks}", "The networks' receipts follow.")
-    begun = replace(begun, pending=tuple(dict.fromkeys((*mission.pending, *(effect.key for effect in effects)))))
+    step, networks = _begin_publishing(mission, around), ", ".join(post.network for post in left)
+    step = step.tell(f"approved by {who}; goes to {networks}", "The networks' receipts follow.")
+    step = step.change(pending=tuple(dict.fromkeys((*mission.pending, *(effect.key for effect in effects)))))
     key = key_of(mission.key, Action.PUBLISH, mission.proposal_hash, *(effect.key for effect in effects))
-    proposal = Proposal(
-        key, Action.PUBLISH, mission.kind, mission.title, effects, before=mission, interim=begun, after=begun,
-        approved=True, approver=who,
-    )  # fmt: skip  # one value
-    return MissionStep(mission, proposal, lesson(mission, "accepted"))
+    step = step.send(*effects).teach("accepted")
+    return replace(step.propose(Action.PUBLISH, who, key=key, interim=step.after, approved=True), mission=mission)
 
 
 def over(mission: Mission, facts: MissionFacts, reading: Interpretation, around: StepContext) -> MissionStep:
     """Every network answered: the receipts in one remark, the labels, and the issue's end."""
     receipts = tuple(_receipts(mission, facts, around))
-    after = add_to_story(
-        advance(mission, MissionEvent.PUBLISHED, around.now), around, "published", "Nothing is left to do."
-    )
+    step = build_step(mission, around).advance(MissionEvent.PUBLISHED).tell("published", "Nothing is left to do.")
     went = ", ".join(network for network, record in receipts if _state(record) in SETTLED)
-    after = finish_mission(after, around, "published", f"published on {went}" if went else "published")
+    step = step.finish("published", f"published on {went}" if went else "published").teach("accepted")
     label = Label(key_of(mission.key, "label", PUBLISHED), mission.issue, add=(PUBLISHED,), remove=(REVIEW,))
     lines = "\n".join(_line(network, record) for network, record in receipts)
-    effects = (story_comment(after, around, lines), label, *close_issue(mission, facts, "completed"))
-    return propose_step(Action.FINISH, mission, after, effects, "", lesson(mission, "accepted"))
+    return step.send_story(lines).send(label).close_issue(facts.issue, "completed").propose(Action.FINISH)
 
 
 def refused_everywhere(mission: Mission, facts: MissionFacts, around: StepContext) -> str:
@@ -102,16 +85,17 @@ def _go_on(mission: Mission, facts: MissionFacts, around: StepContext) -> Missio
 
 def _taken_back(mission: Mission, around: StepContext) -> MissionStep:
     """The yes is gone before every network had its post: what is left waits for a person, as before there was one."""
-    after = replace(advance(mission, MissionEvent.OFFERED, around.now), waiting_since=around.now)
-    after = add_to_story(after, around, "the yes was taken back", "A person says yes or no to the texts that are left.")
-    return propose_step(Action.ANSWER, mission, after, (story_comment(after, around),), "", None)
+    step = build_step(mission, around).advance(MissionEvent.OFFERED).change(waiting_since=around.now)
+    step = step.tell("the yes was taken back", "A person says yes or no to the texts that are left.")
+    return step.send_story().propose(Action.ANSWER)
 
 
-def _begin_publishing(mission: Mission, around: StepContext) -> Mission:
+def _begin_publishing(mission: Mission, around: StepContext) -> StepBuilder:
     """The mission at work, from wherever a yes found it."""
+    step = build_step(mission, around)
     if mission.status is Status.DISCOVERED:
-        mission = advance(mission, MissionEvent.APPROVED, around.now)
-    return advance(mission, MissionEvent.STARTED, around.now) if mission.status is Status.PLANNED else mission
+        step = step.advance(MissionEvent.APPROVED)
+    return step.advance(MissionEvent.STARTED) if step.after.status is Status.PLANNED else step
 
 
 def _open(mission: Mission, facts: MissionFacts, around: StepContext) -> bool:
@@ -194,12 +178,7 @@ def said_yes(mission: Mission, facts: MissionFacts) -> str:
 def _unsayable(mission: Mission, facts: MissionFacts, around: StepContext) -> MissionStep:
     """Approved, and yet no network or rule would take it: told once, and nothing is sent."""
     line = f"nothing is published: {'; '.join(facts.shown.wrong)}"
-    stays = replace(mission, next_step="Edit the text, then approve it again.")
-    if any(said.endswith(line) for said in mission.story):
-        return MissionStep(stays)
-    after = add_to_story(mission, around, line, stays.next_step)
-    step = propose_step(Action.ANSWER, mission, after, (story_comment(after, around),), "", None)
-    return replace(step, mission=stays)
+    return tell_once(mission, around, line, "Edit the text, then approve it again.")
 
 
 def _was_edited(mission: Mission, facts: MissionFacts) -> bool:
@@ -214,11 +193,12 @@ def _ask_again(mission: Mission, facts: MissionFacts, around: StepContext) -> Mi
     since = f"{mission.proposal_hash} {mission.proposal_at}"  # a text may come back, and is asked about once more
     key = key_of(mission.key, "comment", bound.proposal_sha256, since)
     asked = facts.issue.updated_at + TICK
-    after = replace(bound, proposal_at=asked, waiting_since=around.now)
+    step = replace(build_step(mission, around), after=bound)
+    step = step.change(proposal_at=asked, waiting_since=around.now)
     stale = tuple(sorted(facts.issue.labels & {*approval.yes_labels(mission)}))
     unlabel = key_of(mission.key, "label", "asked", bound.proposal_sha256, since)
     off = (Label(unlabel, mission.issue, remove=stale),) if stale else ()
     comment = Comment(
         key, mission.issue, wording.ask_again(bound.proposal_hash, key, content.as_it_stands(facts.shown))
     )
-    return propose_step(Action.ANSWER, mission, after, (*off, comment), "", None)
+    return step.send(*off, comment).propose(Action.ANSWER)

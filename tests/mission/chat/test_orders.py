@@ -147,7 +147,7 @@ def test_a_yes_that_was_obeyed_is_no_news_once_an_issue_is_believed_to_be_its_mi
     obeyed = replace(MISSION, status=Status.PLANNED)
     lost = MissionFacts(None, None, frozenset(), "issue #3 does not belong to this mission", seen_at=NOW)
     ((_, away),) = orders.known_to([(MISSION.id, lost)], state, str.upper)
-    aside = steps.kept_away(obeyed, away, around).mission
+    aside = steps.suspend(obeyed, away, around).mission
     ((_, back),) = orders.known_to([(MISSION.id, MissionFacts(ISSUE, None, frozenset()))], state, str.upper)
     assert (aside.status, aside.heard_at) == (Status.ESCALATED, NOW)
     assert (

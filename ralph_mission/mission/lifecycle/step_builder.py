@@ -1,0 +1,166 @@
+"""A mission's next step, built piece by piece: what the mission becomes, what is sent for it, what a person taught."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from ralph_mission.mission.lifecycle import ownership
+from ralph_mission.mission.lifecycle.table import advance
+from ralph_mission.mission.model.cycle import (
+    Interpretation,
+    Lesson,
+    MissionEvent,
+    MissionFacts,
+    MissionStep,
+    StepContext,
+)
+from ralph_mission.mission.model.effects import CloseIssue, ClosePull, Comment, EditComment, Effect
+from ralph_mission.mission.model.forge import Issue, Pull
+from ralph_mission.mission.model.ledger import key_of
+from ralph_mission.mission.model.mission import Action, Mission, Status
+from ralph_mission.mission.model.proposal import Proposal
+from ralph_mission.mission.proposals import wording
+from ralph_mission.values import dataclass
+
+TICK = timedelta(milliseconds=1)  # the finest that a forge's times are told in
+
+
+def count_wait(mission: Mission) -> Mission:
+    """One more cycle without progress, where progress would be ours to make."""
+    working = mission.status in (Status.PLANNED, Status.EXECUTING, Status.FIXING)
+    return replace(mission, stalled_cycles=mission.stalled_cycles + 1) if working else mission
+
+
+def wait_step(mission: Mission) -> MissionStep:
+    """Nothing is sent."""
+    return MissionStep(count_wait(mission))
+
+
+@dataclass(frozen=True, slots=True)
+class StepBuilder:
+    """`before` as it stands, `after` once all `effects` are done. Each method gives a builder with one piece more."""
+
+    before: Mission
+    context: StepContext
+    after: Mission
+    effects: tuple[Effect, ...] = ()
+    lesson: Lesson | None = None
+
+    def advance(self, event: MissionEvent) -> StepBuilder:
+        """An event of the table happened to it. Raises ValueError where the table has no such step."""
+        return replace(self, after=advance(self.after, event, self.context.now))
+
+    def change(self, **fields: Any) -> StepBuilder:
+        """The mission with other values."""
+        return replace(self, after=replace(self.after, **fields))
+
+    def clear_failures(self) -> StepBuilder:
+        """What failed before counts no more."""
+        return self.change(failure="", failure_reason=None, failures=0)
+
+    def tell(self, line: str, next_step: str) -> StepBuilder:
+        """One more line in its story, and what comes next."""
+        return replace(self, after=add_to_story(self.after, self.context, line, next_step))
+
+    def finish(self, outcome: str, learning: str) -> StepBuilder:
+        """It is at its end."""
+        return self.change(outcome=outcome, learning=learning, finished_at=self.context.now)
+
+    def send(self, *effects: Effect) -> StepBuilder:
+        """Send these too, in this order."""
+        return replace(self, effects=(*self.effects, *effects))
+
+    def send_story(self, extra: str = "") -> StepBuilder:
+        """Send our one standing remark with the story so far; `extra` stands below it."""
+        return self.send(story_comment(self.after, self.context, extra))
+
+    def close_issue(self, issue: Issue | None, reason: str) -> StepBuilder:
+        """Close the mission's issue where it is still open."""
+        if issue is None or issue.state != "open":
+            return self
+        return self.send(CloseIssue(key_of(self.before.key, "close_issue"), self.before.issue, reason))
+
+    def close_pull(self, pull: Pull | None, why: str) -> StepBuilder:
+        """Close what is still open of a mission that ended elsewhere, and say there why."""
+        if pull is None or pull.state != "open":
+            return self
+        key = key_of(self.before.key, "comment", "close_pull")
+        comment = Comment(key, pull.number, wording.nobody_merges(why, key))
+        return self.send(ClosePull(key_of(self.before.key, "close_pull"), pull.number), comment)
+
+    def teach(self, verdict: str, reason: str = "") -> StepBuilder:
+        """A person's verdict on the mission is learned from."""
+        return replace(self, lesson=lesson(self.before, verdict, reason))
+
+    def propose(self, action: Action, approver: str = "", **fields: Any) -> MissionStep:
+        """The step; `fields` are those of its proposal that are not as usual."""
+        key = key_of(self.before.key, action, *(effect.key for effect in self.effects))
+        usual = Proposal(
+            key,
+            action,
+            self.before.kind,
+            self.before.title,
+            self.effects,
+            before=self.before,
+            interim=self.before,
+            after=self.after,
+            approver=approver,
+        )
+        return MissionStep(count_wait(self.before), replace(usual, **fields), self.lesson)
+
+
+def build_step(mission: Mission, context: StepContext) -> StepBuilder:
+    """A builder for this mission's next step, in which nothing happens yet."""
+    return StepBuilder(mission, context, mission)
+
+
+def add_to_story(mission: Mission, context: StepContext, line: str, next_step: str) -> Mission:
+    """The mission with one more line in its story."""
+    story = (*mission.story, f"cycle {context.cycle}: {line}")
+    return replace(mission, story=story, last_action=line, next_step=next_step)
+
+
+def story_comment(after: Mission, context: StepContext, extra: str = "") -> Comment | EditComment:
+    """Our one standing remark: made once, then edited. Another text is another deed, whatever was said before.
+
+    One that somebody deleted gets a successor.
+    """
+    line = ownership.of_remark(after.key)
+    if not after.comment:
+        fresh = ownership.next_key(line, context.records)
+        return Comment(fresh, after.issue, wording.story(after, fresh, extra))
+    body = wording.story(after, ownership.last_key(line, context.records), extra)
+    return EditComment(key_of(after.key, "edit_comment", body), after.issue, after.comment, body)
+
+
+def tell_once(mission: Mission, context: StepContext, line: str, next_step: str) -> MissionStep:
+    """A line in its story, unless it stands there already; the mission stays as it is and waits for a person."""
+    stays = replace(mission, next_step=next_step)
+    if any(said.endswith(line) for said in mission.story):
+        return MissionStep(stays)
+    step = build_step(mission, context).tell(line, next_step).send_story().propose(Action.ANSWER)
+    return replace(step, mission=stays)
+
+
+def lesson(mission: Mission, verdict: str, reason: str = "") -> Lesson:
+    """What a person taught by a verdict on this mission."""
+    return Lesson(mission.id, mission.kind, mission.members, verdict, reason)
+
+
+def deny_step(mission: Mission, facts: MissionFacts, reading: Interpretation) -> MissionStep:
+    """Shown as a denied decision, so that whoever said yes can see which rule it ran into."""
+    action = Action.FINISH if facts.pull else Action.OPEN_FIX
+    proposal = Proposal(
+        key_of(mission.key, "refused", *reading.opinion.rules),
+        action,
+        mission.kind,
+        mission.title,
+        before=mission,
+        interim=mission,
+        after=mission,
+        approver=wording.person_name(reading.opinion.actor),
+        objections=reading.opinion.rules,
+    )
+    return MissionStep(count_wait(mission), proposal)
