@@ -32,6 +32,8 @@ from ralph_mission.loop.model.order import RunResult
 from ralph_mission.loop.model.state import Failure, RunState
 from ralph_mission.loop.ports import RunProgress
 from ralph_mission.loop.run import run_loop
+from ralph_mission.mission.model.agent_job import AgentJob, AgentResult, job_outcome
+from ralph_mission.mission.model.mission import Usage
 from ralph_mission.values import dataclass
 
 HOMES = (f"{KEPT}/loop/home", f"{KEPT}/loop/apart")
@@ -41,71 +43,53 @@ AWAY: tuple[Failure, ...] = ("missing", "auth", "server")
 
 @dataclass(frozen=True, slots=True)
 class CloneRun:
-    """What a loop in the clone `asked.repo` is for, and what it may take this time: USD, seconds, sessions.
+    """How a job is done in the clone `asked.repo`, in at most so many sessions.
 
-    `unpriced`: sessions that do not tell what they cost may pass `usd`. `own_model`: the agent's, not the settings'.
-    `protected` are globs of what no session may write, and `words` what people said, for the next one.
+    `unpriced`: sessions that do not tell what they cost may pass the job's `usd`. `own_model`: the agent's, not the
+    settings'. `protected` are globs of what no session may write.
     """
 
+    job: AgentJob
     asked: RunOptions
-    usd: float
-    seconds: float
     sessions: int
     unpriced: bool = True
     own_model: bool = False
     protected: tuple[str, ...] = ()
-    words: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class CloneRunResult:
-    """What a play came to; `before` is where an earlier one in the same clone had left the loop."""
-
-    account: RunResult
-    before: RunState | None
-    learned: tuple[str, ...]
-
-    @property
-    def reason(self) -> str:
-        """Why it ended."""
-        ending = self.account.ending
-        return f"{ending.reason}: {ending.detail}" if ending.detail else ending.reason
-
-    @property
-    def words(self) -> str:
-        """The agent's last ones."""
-        return self.account.outputs[-1].summary if self.account.outputs else ""
-
-    @property
-    def sessions(self) -> int:
-        """Of this play alone."""
-        return self.account.state.iteration - (self.before.iteration if self.before else 0)
-
-    @property
-    def seconds(self) -> float:
-        """Of this play alone."""
-        return self.account.state.elapsed - (self.before.elapsed if self.before else 0.0)
-
-    @property
-    def away(self) -> bool:
-        """Whether it ended because the agent could not be reached."""
-        last = self.account.state.last
-        return self.account.ending.reason == "failures" and last is not None and last.failure in AWAY
-
-
-def play_in_clone(git: Git, errand: CloneRun, meter: CostMeter, voice: RunProgress) -> CloneRunResult:
+def play_in_clone(git: Git, run: CloneRun, meter: CostMeter, voice: RunProgress) -> AgentResult:
     """Run the loop to its end, or go on with the one that was left there. Raises UserError, OSError."""
-    folder = errand.asked.repo
-    before = _left_run(folder, errand.asked.task)
+    folder = run.asked.repo
+    before = _left_run(folder, run.asked.task)
     try:
-        with _share_memories(git, folder, errand.words, voice.note) as learned:
-            made = build_run(errand, before, voice)
+        with _share_memories(git, folder, run.job.guidance, voice.note) as learned:
+            made = build_run(run, before, voice)
             made = replace(made, ports=meter_ports(made.ports, meter))
-            name = errand.asked.pattern
+            name = run.asked.pattern
             account = teams.play(made, name, build=True) if name else run_loop(made.order, made.ports)
     finally:
         forget_clone(folder)
-    return CloneRunResult(account, before, tuple(learned))
+    return _result(run.job, account, before, meter.usd, tuple(learned))
+
+
+def _result(
+    job: AgentJob, account: RunResult, before: RunState | None, usd: float, learned: tuple[str, ...]
+) -> AgentResult:
+    """What this play came to; `before` is where an earlier one in the same clone had left the loop."""
+    ending, late, early = account.ending, account.state, before
+    sessions = late.iteration - (early.iteration if early else 0)
+    usage = Usage(
+        late.usage.sessions - (early.usage.sessions if early else 0),
+        late.usage.input_tokens - (early.usage.input_tokens if early else 0),
+        late.usage.output_tokens - (early.usage.output_tokens if early else 0),
+        usd,
+    )
+    return AgentResult(
+        job.number, job_outcome(ending.code), f"{ending.reason}: {ending.detail}" if ending.detail else ending.reason,
+        None, account.outputs[-1].summary if account.outputs else "", learned, sessions,
+        late.elapsed - (early.elapsed if early else 0.0), usage, code=ending.code, run_id=late.run_id,
+        away=ending.reason == "failures" and late.last is not None and late.last.failure in AWAY,
+    )  # fmt: skip  # one value
 
 
 def forget_clone(folder: Path) -> None:
@@ -117,19 +101,19 @@ def forget_clone(folder: Path) -> None:
                 remove_folder(os.fsencode(home))
 
 
-def build_run(errand: CloneRun, before: RunState | None, voice: RunProgress) -> RunSetup:
+def build_run(run: CloneRun, before: RunState | None, voice: RunProgress) -> RunSetup:
     """What was spent before counts, as the limits of a loop are those of all of it."""
     played, took = (before.iteration, before.elapsed) if before else (0, 0.0)
     spent = (before.usage.cost_usd or 0.0) if before else 0.0
     asked = replace(
-        errand.asked, pattern="", iterations=played + errand.sessions, runtime=took + errand.seconds,
+        run.asked, pattern="", iterations=played + run.sessions, runtime=took + run.job.seconds,
         go_on=before is not None, errand=True,
     )  # fmt: skip  # one command line
     made = bench(asked, voice)
-    limits = replace(made.order.limits, usd=spent + errand.usd, unpriced=errand.unpriced)
+    limits = replace(made.order.limits, usd=spent + run.job.usd, unpriced=run.unpriced)
     order = replace(
         made.order, preset=replace(made.order.preset, limits=limits), persistent=False,
-        model="" if errand.own_model else made.order.model, protected=(*made.order.protected, *errand.protected),
+        model="" if run.own_model else made.order.model, protected=(*made.order.protected, *run.protected),
     )  # fmt: skip  # one value
     return replace(made, order=order)
 

@@ -29,8 +29,9 @@ from ralph_mission.app.stand_ins import SystemClock
 from ralph_mission.config.reading import NAME
 from ralph_mission.errors import UserError
 from ralph_mission.loop.cost import CostMeter
-from ralph_mission.mission.issues.agent import IssueJob, IssueWorker
-from ralph_mission.mission.issues.tasks import WorkResult
+from ralph_mission.mission.issues.agent import IssueWorker
+from ralph_mission.mission.model.agent_job import INTERRUPTED, AgentJob, AgentResult, failed_job
+from ralph_mission.mission.model.mission import Usage
 from ralph_mission.safety.patch import Patch
 from ralph_mission.values import dataclass
 
@@ -100,35 +101,33 @@ class LoopHands:
         choice = self.first.config.hands.agent
         return self.wanted.agent or (choice.kind if choice and not self.wanted.command else "")
 
-    def play(self, job: IssueJob) -> WorkResult:
+    def work(self, job: AgentJob) -> AgentResult:
         """As in `issues.agent.IssueCoder`. However it ends, what its sessions may have cost is told."""
         meter = CostMeter(job.usd, PRICED)
         try:
-            return self._played(job, meter)
+            return self._work(job, meter)
         except UserError as trouble:
-            return WorkResult(1, f"{trouble.what}; {trouble.next_step}", sessions=meter.begun, usd=meter.usd)
+            why, code = f"{trouble.what}; {trouble.next_step}", 1
         except OSError as error:
             what = f"{error.filename or 'a file'}: {(error.strerror or type(error).__name__).lower()}"
-            return WorkResult(1, f"it cannot be worked on here: {what}", sessions=meter.begun, usd=meter.usd)
+            why, code = f"it cannot be worked on here: {what}", 1
         except KeyboardInterrupt:
-            return WorkResult(130, "interrupted", sessions=meter.begun, usd=meter.usd)
+            why, code = "interrupted", INTERRUPTED
+        return failed_job(job, why, Usage(meter.begun, cost_usd=meter.usd), code)
 
-    def _played(self, job: IssueJob, meter: CostMeter) -> WorkResult:
+    def _work(self, job: AgentJob, meter: CostMeter) -> AgentResult:
         git = self.first.git
-        with make_parts(git, job.base_sha, [f"issue-{job.issue}"], git.state_dir / "work") as (part,):
+        with make_parts(git, job.base_sha, [f"issue-{job.number}"], git.state_dir / "work") as (part,):
             _on_branch(part, job.branch)
-            came = clone_runs.play_in_clone(git, self._errand(part, job), meter, self.voice)
-            return WorkResult(
-                came.account.ending.code, came.reason, _change(git, part), came.words, came.learned, came.sessions,
-                meter.usd, came.seconds, came.account.state.run_id, came.away,
-            )  # fmt: skip  # one value
+            made = clone_runs.play_in_clone(git, self._clone_run(part, job), meter, self.voice)
+            return replace(made, patch=_change(git, part))
 
-    def _errand(self, part: Part, job: IssueJob) -> CloneRun:
+    def _clone_run(self, part: Part, job: AgentJob) -> CloneRun:
         wanted, work = self.wanted, self.first.config.work
         asked_for = wanted.usd is not None or "usd_per_issue" in work.model_fields_set
         seconds = min(wanted.runtime or work.max_runtime.total_seconds(), job.seconds)
         return CloneRun(
-            self._asked(part.folder, job.prompt, job.agent), job.usd, seconds,
+            replace(job, seconds=seconds), self._asked(part.folder, job.task, job.agent),
             wanted.iterations or work.max_iterations, not asked_for, bool(job.agent) and job.agent != self.usual,
             NEVER_SENT,
         )  # fmt: skip  # one value

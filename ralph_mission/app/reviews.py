@@ -36,7 +36,8 @@ from ralph_mission.loop.model.order import RunLimits
 from ralph_mission.loop.model.state import Session, SessionUsage
 from ralph_mission.loop.planning import ReviewerAnswer
 from ralph_mission.loop.ports import Agent
-from ralph_mission.mission.reviews.reviewer import CallReport, PullView, ReviewJob, ReviewSetup, call_due_reviews
+from ralph_mission.mission.model.agent_job import AgentJob
+from ralph_mission.mission.reviews.reviewer import CallReport, PullView, ReviewSetup, call_due_reviews
 from ralph_mission.mission.transaction import TransactionContext
 from ralph_mission.values import dataclass
 
@@ -51,7 +52,7 @@ def call_reviews(repo: Path, config: Path | None, now: datetime | None = None) -
 
     def opened() -> TransactionContext:
         house = build_app(repo, config, "github", now=now)
-        return TransactionContext(house.ports, house.store, house.charter, house.secrets)
+        return TransactionContext(house.ports, house.charter, house.secrets)
 
     where = place(os.environ)
     return call_due_reviews(opened, time.sleep, DispatchWaker(where.repository, poster(where)).review)
@@ -97,7 +98,7 @@ class AgentReader:
             what = f"{head[:12]} cannot be compared with its base: {error.detail.strip()}"
             raise UserError(what, "fetch both; see whether the branch is still there") from None
 
-    def read(self, job: ReviewJob) -> ReviewerAnswer:
+    def read(self, job: AgentJob) -> ReviewerAnswer:
         """As in `reviews.reviewer.PullReader`; whatever the agent changes is gone with its clone."""
         meter = CostMeter(job.usd, PRICED)
         try:
@@ -108,11 +109,14 @@ class AgentReader:
             answer = ReviewerAnswer(None, f"{trouble.what}; {trouble.next_step}", SessionUsage(meter.begun))
         return replace(answer, usage=replace(answer.usage, cost_usd=meter.usd or answer.usage.cost_usd))
 
-    def _read(self, job: ReviewJob, meter: CostMeter) -> ReviewerAnswer:
+    def _read(self, job: AgentJob, meter: CostMeter) -> ReviewerAnswer:
         git, runtime = self.first.git, self.wanted.runtime or RUNTIME
         limits = RunLimits(runtime=runtime, usd=job.usd, unpriced=self.wanted.usd is None)
         with make_parts(
-            git, without_steering(git, job.fork, job.head), [f"review-{job.pull}"], git.state_dir / "review"
+            git,
+            without_steering(git, job.default_sha, job.base_sha),
+            [f"review-{job.number}"],
+            git.state_dir / "review",
         ) as (part,):
             run_place.prepare(part.folder / ".ralph")
             run_dir = part.folder / ".ralph" / "loop"
@@ -122,7 +126,7 @@ class AgentReader:
                 schema=planning.SCHEMA,
             )  # fmt: skip  # one value
             agent = MeteredAgent(self._agent(part.git, part.folder), meter)
-            return planning.ask_reviewer(agent, job.material, session, limits, PausingClock())
+            return planning.ask_reviewer(agent, job.task, session, limits, PausingClock())
 
     def _agent(self, git: Git, root: Path) -> Agent:
         wanted, settings = self.wanted, self.first.config

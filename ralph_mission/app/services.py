@@ -57,7 +57,7 @@ class AppFactory:
     def house(self) -> TransactionContext:
         """As a stroke wants it. Raises UserError."""
         made = self._opened()
-        return TransactionContext(made.ports, made.store, made.charter, made.secrets)
+        return TransactionContext(made.ports, made.charter, made.secrets)
 
     def _opened(self) -> App:
         wanted = self.wanted

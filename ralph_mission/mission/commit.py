@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -34,7 +34,7 @@ from ralph_mission.mission.model.ledger import (
 )
 from ralph_mission.mission.model.ledger import intend as intend_effects
 from ralph_mission.mission.model.memory import CycleNote, Memory
-from ralph_mission.mission.model.mission import Action, Finding, Mission, Verdict
+from ralph_mission.mission.model.mission import Action, Finding, Mission
 from ralph_mission.mission.model.proposal import Proposal
 from ralph_mission.mission.proposals import wording
 from ralph_mission.mission.publishing import posting
@@ -64,7 +64,7 @@ def intend(
 
     None when there are none of them: then what an agent's work was set aside for stands until the end.
     """
-    allowed = [d.proposal for d in decided.decisions if d.verdict is Verdict.ALLOW and d.proposal.effects]
+    allowed = [decision.proposal for decision in decided.allowed if decision.proposal.effects]
     records = [record for proposal in allowed for record in _intents(proposal, situation, known)]
     if not any(isinstance(record, EffectRecord) for record in records):
         return None
@@ -108,7 +108,7 @@ def _interim(situation: Situation, allowed: Sequence[Proposal]) -> tuple[Mission
     return tuple(missions.values())
 
 
-def commission(situation: Situation, mission: Mission, usd: float, holder: str, at: datetime) -> MemoryBatch:
+def reserve_cost(situation: Situation, mission: Mission, usd: float, holder: str, at: datetime) -> MemoryBatch:
     """Claim and money for an agent's work, before it begins: a runner that dies has spent all of it."""
     state = replace(
         situation.state,
@@ -209,6 +209,19 @@ def close_effects(state: OpenState, receipts: Iterable[Receipt]) -> OpenState:
 # --- the end --------------------------------------------------------------------------
 
 
+def receipts_of(acts: Sequence[ExecutedDecision]) -> tuple[Receipt, ...]:
+    """What came of every effect, those that a stop kept back included."""
+    return (*(deed.receipt for act in acts for deed in act.deeds), *not_attempted(acts))
+
+
+def settled_records(acts: Sequence[ExecutedDecision], intended: Mapping[str, Record]) -> Iterable[EffectRecord]:
+    """The write-ahead records once their receipts are in."""
+    for receipt in receipts_of(acts):
+        record = intended.get(receipt.key)
+        if isinstance(record, EffectRecord) and record.state == "intended":
+            yield settle(record, receipt)
+
+
 def write(
     situation: Situation,
     decided: CycleDecisions,
@@ -218,9 +231,8 @@ def write(
     report: CycleReport,
     telling: CycleSummary,
     base: OpenState,
-    dashboard: Callable[[Memory, OpenState], str],
 ) -> MemoryBatch:
-    """Receipts, memory, journal, archive and dashboard in one commit."""
+    """Receipts, memory, journal and archive in one commit."""
     state = next_state(situation, acts, conclusion, base)
     memory, overflow = trim_memory(_memory(situation, acts, conclusion, state.posted))
     return MemoryBatch(
@@ -230,7 +242,6 @@ def write(
         f"ralph: cycle {situation.cycle}: {_subject(acts)}",
         journal=(situation.cycle_id, _journal(situation, decided, acts, conclusion, report, telling, state.posted)),
         archive=((f"{situation.now:%Y-%m}", overflow),) if overflow else (),
-        dashboard=dashboard(memory, state),
     )
 
 
@@ -238,7 +249,6 @@ def next_state(
     situation: Situation, acts: Sequence[ExecutedDecision], conclusion: Conclusion, base: OpenState
 ) -> OpenState:
     """The state of memory after these acts."""
-    receipts = [*(deed.receipt for act in acts for deed in act.deeds), *not_attempted(acts)]
     state = replace(
         base,
         claim=None,
@@ -254,7 +264,7 @@ def next_state(
         hushed_until=base.hushed_until if decide.is_quiet_period(situation) else None,
         wakes=(*base.wakes, (situation.now, conclusion.header.drift_seconds))[-KEPT_WAKES:],
     )
-    return close_effects(state, receipts)
+    return close_effects(state, receipts_of(acts))
 
 
 def collect_measurements(situation: Situation) -> tuple[Measured, ...]:
@@ -271,17 +281,10 @@ def _still_silenced(situation: Situation) -> set[str]:
 def _records(
     situation: Situation, acts: Sequence[ExecutedDecision], conclusion: Conclusion, intended: Mapping[str, Record]
 ) -> Iterable[Record]:
+    yield from settled_records(acts, intended)
     for act in acts:
-        for deed in act.deeds:
-            record = intended.get(deed.effect.key)
-            if isinstance(record, EffectRecord) and record.state == "intended":
-                yield settle(record, deed.receipt)
         if act.decision.proposal.monitor and act.complete:
             yield _monitor(act.decision.proposal.monitor, act)
-    for receipt in not_attempted(acts):
-        record = intended.get(receipt.key)
-        if isinstance(record, EffectRecord) and record.state == "intended":
-            yield settle(record, receipt)
     for act in conclusion.dropped:
         yield from _reopened_records(act, situation)
     yield from _public_records(conclusion.said, situation)

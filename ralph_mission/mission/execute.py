@@ -99,6 +99,18 @@ def execute_decisions(
     return tuple(acts)
 
 
+def stage_decisions(ports: CyclePorts, decisions: Iterable[Decision]) -> tuple[ExecutedDecision, ...]:
+    """What would be done, with receipts that say that nothing was; posts are put where a person can read them."""
+    return tuple(
+        ExecutedDecision(decision, tuple(AppliedEffect(one, _stage(ports, one)) for one in decision.proposal.effects))
+        for decision in decisions
+    )
+
+
+def _stage(ports: CyclePorts, effect: Effect) -> Receipt:
+    return ports.press.stage(effect) if isinstance(effect, Publish) else Receipt(effect.key, "staged")
+
+
 def not_attempted(acts: Iterable[ExecutedDecision]) -> tuple[Receipt, ...]:
     """What the kill switch kept from being sent: certainly not done, so it may be decided upon again."""
     return tuple(

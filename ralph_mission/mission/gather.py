@@ -26,7 +26,7 @@ from ralph_mission.mission.model.ledger import (
     refers_to,
 )
 from ralph_mission.mission.model.memory import Header, Memory
-from ralph_mission.mission.model.mission import Action, Verdict
+from ralph_mission.mission.model.mission import Action
 from ralph_mission.mission.model.proposal import Route, lookup
 from ralph_mission.mission.ports import CyclePorts, Forge
 
@@ -93,8 +93,7 @@ def read_open(ports: CyclePorts, past: MemorySnapshot) -> dict[str, Record]:
 
 def read_effects(ports: CyclePorts, decided: CycleDecisions, past: MemorySnapshot | None) -> dict[str, Record]:
     """What the ledger knows of the effects that were allowed, and of those they refer to."""
-    allowed = [d.proposal for d in decided.decisions if d.verdict is Verdict.ALLOW]
-    effects = [effect for proposal in allowed for effect in proposal.effects]
+    effects = [effect for decision in decided.allowed for effect in decision.proposal.effects]
     keys = {effect.key for effect in effects} | {refers_to(effect) for effect in effects} - {""}
     return dict(ports.store.records(keys, past))
 

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Protocol
 
 from ralph_mission.errors import UserError
-from ralph_mission.mission.model.cycle import AgentJob, AgentResult
+from ralph_mission.mission.model.agent_job import AgentJob, AgentResult
 from ralph_mission.mission.model.effects import Effect, Publish, Receipt
 from ralph_mission.mission.model.forge import Actor, BodyEdit, Branch, ChatCommand, Issue, Post, Pull, Pulse, Wording
 from ralph_mission.mission.model.ledger import Anchor, MemoryBatch, MemorySnapshot, OpenState, Record
@@ -67,6 +67,10 @@ class Store(Protocol):
 
     def paused(self) -> bool:
         """Whether memory says `paused` *now* (re-read, not remembered)."""
+        ...
+
+    def at_work(self, issue: int) -> AbstractContextManager[bool]:
+        """Held while somebody works on an issue; gives False when another process of this clone holds it."""
         ...
 
 
@@ -296,7 +300,7 @@ class PatchVerifier(Protocol):
 class Coder(Protocol):
     """Has an agent carry out what no fixer can: in a clone of its own, with no way to the forge."""
 
-    def work(self, commission: AgentJob) -> AgentResult:
+    def work(self, job: AgentJob) -> AgentResult:
         """Begin, or go on with what was begun here earlier. What goes wrong is what it came to; an interrupt too."""
         ...
 

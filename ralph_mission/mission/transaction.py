@@ -1,28 +1,24 @@
-"""One stroke of work on memory and forge: claim and intents in one commit, the effects, their receipts in another.
+"""One unit of work on memory and forge: claim, intend, act, settle, commit.
 
-A cycle is one long stroke. Work on an issue lasts hours and holds nothing meanwhile but its own issue, so it is made
-of short ones, each as careful as a cycle: nothing before its intent stands on the branch, all through the one gate.
-
-Carrying out a plan that belongs to no cycle: judged, intended, sent, written down, all in one stroke.
-
-With everything that a cycle promises: no effect without its record on the branch before it, and none past the one gate.
+A cycle is one long transaction. Work on an issue lasts hours and holds nothing meanwhile but its own issue, so it is
+made of short ones (`run_transaction`), each as careful as a cycle: what a dead runner left is settled first, nothing is
+sent before its intent stands on the branch, and everything passes the one gate (`execute`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from ralph_mission.errors import Lost, UserError
-from ralph_mission.mission import commit, execute, gather
-from ralph_mission.mission import report as telling_posts
-from ralph_mission.mission.execute import ExecutedDecision
+from ralph_mission.mission import commit, execute, gather, report
+from ralph_mission.mission.execute import AppliedEffect, ExecutedDecision
 from ralph_mission.mission.lifecycle.facts import facts_about
 from ralph_mission.mission.memory import schedule
+from ralph_mission.mission.model import ledger
 from ralph_mission.mission.model.cycle import (
     REPORT_SCHEMA,
     CycleReport,
@@ -38,10 +34,8 @@ from ralph_mission.mission.model.ledger import (
     MemoryBatch,
     MemorySnapshot,
     OpenState,
+    Record,
     WorkRecord,
-    intend,
-    remaining,
-    settle,
     work_key,
 )
 from ralph_mission.mission.model.memory import Memory
@@ -59,35 +53,38 @@ BRIEF, LONG = 120.0, 3600.0
 """Seconds to wait for it: before anything was begun, and with a result in hands."""
 
 
-class WorkStore(Store, Protocol):
-    """A store that also knows who is at work on which issue of this clone."""
-
-    def at_work(self, issue: int) -> AbstractContextManager[bool]:
-        """Held while somebody works on an issue; gives False when another process of this clone holds it."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class TransactionContext:
-    """What a stroke may touch, built anew for each: an hour later a forge has other lists."""
+    """What a transaction may touch, built anew for each: an hour later a forge has other lists."""
 
     ports: CyclePorts
-    store: WorkStore
     charter: CycleSettings
     secrets: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """Memory as it is in our hands."""
+    """Memory as it was read or last committed, and what may be touched on its behalf."""
 
-    house: TransactionContext
+    context: TransactionContext
     past: MemorySnapshot | None
     now: datetime
 
     @property
     def ports(self) -> CyclePorts:
-        return self.house.ports
+        return self.context.ports
+
+    @property
+    def store(self) -> Store:
+        return self.context.ports.store
+
+    @property
+    def charter(self) -> CycleSettings:
+        return self.context.charter
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        return self.context.secrets
 
     @property
     def memory(self) -> Memory:
@@ -97,10 +94,25 @@ class Transaction:
     def state(self) -> OpenState:
         return self.past.state if self.past else OpenState()
 
-    def record(self, issue: int) -> WorkRecord | None:
+    def records(self, keys: Iterable[str]) -> Mapping[str, Record]:
+        """What the ledger says of these keys."""
+        return self.store.records(keys, self.past)
+
+    def work_record(self, issue: int) -> WorkRecord | None:
         """What is known about the work on an issue."""
-        found = self.house.store.records([work_key(issue)], self.past).get(work_key(issue))
+        found = self.records([work_key(issue)]).get(work_key(issue))
         return found if isinstance(found, WorkRecord) else None
+
+    def commit(self, batch: MemoryBatch) -> Transaction:
+        """One commit of memory; more follows. Raises Lost."""
+        return replace(self, past=self.store.commit(batch, self.past))
+
+    def publish(self, batch: MemoryBatch) -> Transaction:
+        """A commit that ends something: with the dashboard that goes with it, and the forge told of it. Raises Lost."""
+        dashboard = self.ports.dashboard(batch.memory, batch.state)
+        past = self.store.commit(replace(batch, dashboard=dashboard), self.past)
+        self.ports.forge.set_anchor(gather.anchor_of(past))
+        return replace(self, past=past)
 
 
 Open = Callable[[], TransactionContext]
@@ -115,6 +127,52 @@ class Busy(UserError):
         super().__init__(what, "run again later; if it is certainly dead: ralph memory recover --take-over")
 
 
+# --- the parts of every unit of work --------------------------------------------------
+
+
+def find_live_claim(store: Store, past: MemorySnapshot | None) -> Claim | None:
+    """The claim of another runner that is not proven dead."""
+    claim = past.state.claim if past else None
+    return claim if claim and not store.proven_dead(claim.holder) else None
+
+
+def check_position(tx: Transaction) -> None:
+    """Raises UserError when forge and memory disagree; Lost when only as somebody wrote memory since we recalled."""
+    try:
+        gather.check_anchor(tx.ports.forge, tx.past)
+    except UserError:
+        now = tx.store.recall()
+        if (now.oid if now else "") != (tx.past.oid if tx.past else ""):
+            raise Lost from None
+        raise
+
+
+def settle_leftovers(tx: Transaction) -> tuple[Transaction, tuple[AppliedEffect, ...]]:
+    """What an earlier run intended and did not settle: looked for and adopted, unknown, or left to what follows."""
+    if tx.past is None or not (tx.state.effects or tx.state.unknown):
+        return tx, ()
+    records = gather.read_open(tx.ports, tx.past)
+    deeds = execute.reconcile(tx.ports, tx.state, records, tx.secrets)
+    if not deeds and not tx.state.effects:
+        return tx, ()
+    return tx.commit(commit.settle_open(tx.past, deeds, records)), deeds
+
+
+def intend(
+    tx: Transaction, batch: MemoryBatch | None, known: Mapping[str, Record]
+) -> tuple[Transaction, Mapping[str, Record]]:
+    """Claim and intents in one commit, durable before anything happens, and all records as they stand then."""
+    if batch is None:
+        return tx, known
+    return tx.commit(batch), {**known, **{record.key: record for record in batch.records}}
+
+
+def act(tx: Transaction, decisions: Sequence[Decision], known: Mapping[str, Record]) -> tuple[ExecutedDecision, ...]:
+    """The effects of allowed decisions, all through the one gate."""
+    look = partial(facts_about, tx.ports, tx.charter, state=tx.state)
+    return execute.execute_decisions(tx.ports, decisions, known, look)
+
+
 def run_transaction(opened: Open, sleep: Sleep, do: Callable[[Transaction], T], patience: float) -> T:
     """`do` with memory in our hands, as soon as nobody else has it. Raises Busy after `patience` seconds.
 
@@ -124,13 +182,16 @@ def run_transaction(opened: Open, sleep: Sleep, do: Callable[[Transaction], T], 
     waited, by = 0.0, ""
     while True:
         try:
-            house = opened()
-            with house.store.exclusive() as ours:
-                past = house.store.recall() if ours else None
-                by = _holder(house, past)
-                if ours and not by:
-                    _check_position(house, past)
-                    return do(Transaction(house, _settle_leftovers(house, past), house.ports.clock.now()))
+            context = opened()
+            with context.ports.store.exclusive() as ours:
+                past = context.ports.store.recall() if ours else None
+                claim = find_live_claim(context.ports.store, past)
+                by = claim.holder if claim else ""
+                if ours and not claim:
+                    tx = Transaction(context, past, context.ports.clock.now())
+                    check_position(tx)
+                    tx, _ = settle_leftovers(tx)
+                    return do(replace(tx, now=context.ports.clock.now()))
         except Lost:
             pass
         if waited >= patience:
@@ -139,66 +200,33 @@ def run_transaction(opened: Open, sleep: Sleep, do: Callable[[Transaction], T], 
         waited += PAUSE
 
 
-def _holder(house: TransactionContext, past: MemorySnapshot | None) -> str:
-    """Who has memory in hands, "" when nobody has or nobody can tell."""
-    claim = past.state.claim if past else None
-    return claim.holder if claim and not house.store.proven_dead(claim.holder) else ""
-
-
-def _check_position(house: TransactionContext, past: MemorySnapshot | None) -> None:
-    """Raises UserError when forge and memory disagree; Lost when only because somebody worked since we recalled."""
-    try:
-        gather.check_anchor(house.ports.forge, past)
-    except UserError:
-        now = house.store.recall()
-        if (now.oid if now else "") != (past.oid if past else ""):
-            raise Lost from None
-        raise
-
-
-def _settle_leftovers(house: TransactionContext, past: MemorySnapshot | None) -> MemorySnapshot | None:
-    """What an earlier run intended and did not settle: looked for, adopted, or left to what is planned now."""
-    if past is None or not (past.state.effects or past.state.unknown):
-        return past
-    records = gather.read_open(house.ports, past)
-    deeds = execute.reconcile(house.ports, past.state, records, house.secrets)
-    if not deeds and not past.state.effects:
-        return past
-    return house.store.commit(commit.settle_open(past, deeds, records), past)
-
-
-def commit_transaction(this: Transaction, batch: MemoryBatch) -> Transaction:
-    """Commit memory, with the dashboard that goes with it, and tell the forge how far it is. Raises Lost."""
-    past = this.house.store.commit(replace(batch, dashboard=this.ports.dashboard(batch.memory, batch.state)), this.past)
-    this.ports.forge.set_anchor(gather.anchor_of(past))
-    return replace(this, past=past)
-
+# --- a plan that belongs to no cycle --------------------------------------------------
 
 Receipts = Mapping[str, Receipt]
 Keep = Callable[[MemoryBatch, Receipts | None], MemoryBatch]
 """What else a commit of memory holds; given what each effect came to, None while they are only intended or were cut."""
 
 
-def alone(batch: MemoryBatch, _: Receipts | None) -> MemoryBatch:
-    """Nothing else: the effects' own records are all that memory keeps."""
+def keep_nothing(batch: MemoryBatch, _: Receipts | None) -> MemoryBatch:
+    """The effects' own records are all that memory keeps."""
     return batch
 
 
 @dataclass(frozen=True, slots=True)
 class ExecutionRequest:
-    """What a plan is carried out for. `name` is that of its claim and journal, `told` what commits of memory say.
+    """What a plan is carried out for. `name` is that of its claim and journal, `subject` what commits of memory say.
 
     `usd` is what it cost; `booked` is added to today's spending with the intents (less than nothing gives back). `also`
     are keys of earlier effects whose receipts count, `keep` says what else is written.
     """
 
     name: str
-    told: str
+    subject: str
     usd: float = 0.0
     booked: float = 0.0
     rules: Sequence[Rule] = RULES
     also: tuple[str, ...] = ()
-    keep: Keep = alone
+    keep: Keep = keep_nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,100 +243,87 @@ class ExecutionResult:
         return self.decision.verdict is not Verdict.ALLOW
 
 
-def execute_plan(this: Transaction, errand: ExecutionRequest, plan: Proposal) -> ExecutionResult:
+def execute_plan(tx: Transaction, request: ExecutionRequest, plan: Proposal) -> ExecutionResult:
     """Do what a plan says, as far as it was not done before. Raises Lost before anything was done, UserError."""
-    known = this.house.store.records([*(effect.key for effect in plan.effects), *errand.also], this.past)
-    left = remaining(plan.effects, known)
-    decision = judge.judge(replace(plan, effects=left), _bench(this, left), errand.rules)
+    known = tx.records([*(effect.key for effect in plan.effects), *request.also])
+    left = ledger.remaining(plan.effects, known)
+    decision = judge.judge(replace(plan, effects=left), _policy_context(tx, left), request.rules)
     if decision.verdict is not Verdict.ALLOW:
         return ExecutionResult(decision, {})
-    this, intended = _intend_plan(this, errand, decision)
-    look = partial(facts_about, this.ports, this.house.charter, state=this.state)
-    (act,) = execute.execute_decisions(this.ports, [decision], {**known, **intended}, look)
-    receipts = (*(deed.receipt for deed in act.deeds), *execute.not_attempted((act,)))
+    tx, intended = intend(tx, _plan_intents(tx, request, decision), known)
+    (done,) = act(tx, [decision], intended)
     before = {one.key: one.receipt for one in known.values() if isinstance(one, EffectRecord) and one.receipt}
-    carried = ExecutionResult(decision, before | {receipt.key: receipt for receipt in receipts}, act.cut)
+    receipts = before | {receipt.key: receipt for receipt in commit.receipts_of([done])}
     try:
-        _settle_execution(this, errand, act, carried, intended)
+        tx.publish(_plan_settled(tx, request, done, receipts, intended))
     except Lost:
         what = "somebody else wrote memory while effects were sent"
         raise UserError(what, "run again: what was sent is looked for") from None
-    return carried
+    return ExecutionResult(decision, receipts, done.cut)
 
 
-def book_cost(this: Transaction, told: str, usd: float) -> Transaction:
+def write_memory(tx: Transaction, request: ExecutionRequest) -> None:
+    """What the request keeps, and its money; nothing is sent. Raises Lost."""
+    batch = MemoryBatch(_book_cost(tx, request.booked), tx.state, (), f"ralph: {request.subject}")
+    tx.publish(request.keep(batch, None))
+
+
+def book_cost(tx: Transaction, subject: str, usd: float) -> None:
     """Add to today's spending, and nothing else. Raises Lost."""
-    return (
-        commit_transaction(this, MemoryBatch(_book_cost(this, usd), this.state, (), f"ralph: {told}")) if usd else this
-    )
+    if usd:
+        write_memory(tx, ExecutionRequest("", subject, booked=usd))
 
 
-def write_memory(this: Transaction, errand: ExecutionRequest) -> Transaction:
-    """What the errand keeps, and its money; nothing is sent. Raises Lost."""
-    batch = MemoryBatch(_book_cost(this, errand.booked), this.state, (), f"ralph: {errand.told}")
-    return commit_transaction(this, errand.keep(batch, None))
-
-
-def _bench(this: Transaction, effects: Sequence[Effect]) -> PolicyContext:
-    forge, charter = this.ports.forge, this.house.charter
-    doubts = this.house.store.records(this.state.unknown, this.past)
-    lately = posting.within(charter.post_pause, this.state.posted, this.now, doubts)
-    spent = BudgetUsed(posts_day=posting.on_day(this.state.posted, this.now, doubts), posts_lately=lately)
+def _policy_context(tx: Transaction, effects: Sequence[Effect]) -> PolicyContext:
+    forge, charter = tx.ports.forge, tx.charter
+    doubts = tx.records(tx.state.unknown)
+    lately = posting.within(charter.post_pause, tx.state.posted, tx.now, doubts)
+    spent = BudgetUsed(posts_day=posting.on_day(tx.state.posted, tx.now, doubts), posts_lately=lately)
     pushes = any(isinstance(effect, PushBranch) for effect in effects)
     taken = tuple(pull.head for pull in forge.pulls("all")) if pushes else ()
     return PolicyContext(
-        charter.limits, spent, forge.default_branch().name, charter.memory_branch, forge.identity().id, this.now,
-        branches=taken, secrets=this.house.secrets, owners=charter.owners,
-        quiet_hours=charter.quiet_hours, paused=execute.is_stopped(this.ports),
+        charter.limits, spent, forge.default_branch().name, charter.memory_branch, forge.identity().id, tx.now,
+        branches=taken, secrets=tx.secrets, owners=charter.owners,
+        quiet_hours=charter.quiet_hours, paused=execute.is_stopped(tx.ports),
         post_pause=charter.post_pause,
     )  # fmt: skip  # one value
 
 
-def _intend_plan(
-    this: Transaction, errand: ExecutionRequest, decision: Decision
-) -> tuple[Transaction, Mapping[str, EffectRecord]]:
-    plan, cycle = decision.proposal, this.memory.header.cycle
+def _plan_intents(tx: Transaction, request: ExecutionRequest, decision: Decision) -> MemoryBatch:
+    plan, cycle = decision.proposal, tx.memory.header.cycle
     mission = plan.before.id if plan.before else 0
-    made = intend(plan.effects, plan.key, plan.action, plan.kind, mission, cycle, this.now)
-    claim = Claim(this.house.store.holder(), cycle, errand.name, this.now) if made else None
-    state = replace(this.state, claim=claim, effects=(*this.state.effects, *(one.key for one in made)))
-    batch = MemoryBatch(
-        _book_cost(this, errand.booked), state, made, f"ralph: {errand.told}: intends {len(made)} effects"
-    )
-    return commit_transaction(this, errand.keep(batch, None)), {one.key: one for one in made}
+    made = ledger.intend(plan.effects, plan.key, plan.action, plan.kind, mission, cycle, tx.now)
+    claim = Claim(tx.store.holder(), cycle, request.name, tx.now) if made else None
+    state = replace(tx.state, claim=claim, effects=(*tx.state.effects, *(one.key for one in made)))
+    subject = f"ralph: {request.subject}: intends {len(made)} effects"
+    return request.keep(MemoryBatch(_book_cost(tx, request.booked), state, made, subject), None)
 
 
-def _settle_execution(
-    this: Transaction,
-    errand: ExecutionRequest,
-    act: ExecutedDecision,
-    carried: ExecutionResult,
-    intended: Mapping[str, EffectRecord],
-) -> None:
-    settled = tuple(settle(record, carried.receipts[key]) for key, record in intended.items())
-    state = commit.close_effects(replace(this.state, claim=None), [carried.receipts[key] for key in intended])
-    batch = MemoryBatch(this.memory, state, settled, f"ralph: {errand.told}", journal=_journal(this, errand, act))
-    commit_transaction(this, errand.keep(batch, None if carried.cut else carried.receipts))
+def _plan_settled(
+    tx: Transaction, request: ExecutionRequest, done: ExecutedDecision, receipts: Receipts, known: Mapping[str, Record]
+) -> MemoryBatch:
+    state = commit.close_effects(replace(tx.state, claim=None), commit.receipts_of([done]))
+    settled = tuple(commit.settled_records([done], known))
+    batch = MemoryBatch(tx.memory, state, settled, f"ralph: {request.subject}", journal=_journal(tx, request, done))
+    return request.keep(batch, None if done.cut else receipts)
 
 
-def _book_cost(this: Transaction, usd: float) -> Memory:
-    return (
-        replace(this.memory, header=schedule.book_spending(this.memory.header, this.now, usd)) if usd else this.memory
-    )
+def _book_cost(tx: Transaction, usd: float) -> Memory:
+    return replace(tx.memory, header=schedule.book_spending(tx.memory.header, tx.now, usd)) if usd else tx.memory
 
 
-def _journal(this: Transaction, errand: ExecutionRequest, act: ExecutedDecision) -> tuple[str, commit.Journal]:
-    header, decision, plan = this.memory.header, act.decision, act.decision.proposal
-    name = f"{header.cycle:06d}-{errand.name}-{header.serial}"
+def _journal(tx: Transaction, request: ExecutionRequest, done: ExecutedDecision) -> tuple[str, commit.Journal]:
+    header, decision, plan = tx.memory.header, done.decision, done.decision.proposal
+    name = f"{header.cycle:06d}-{request.name}-{header.serial}"
     lines = tuple(
         EffectLine(deed.receipt.key, plan.action, kind_of(deed.effect), deed.receipt.status, deed.receipt.url)
-        for deed in act.deeds
+        for deed in done.deeds
     )
     judged = DecisionLine(plan.key, plan.action, plan.kind, plan.tier, decision.verdict, decision.rules)
-    report = CycleReport(
-        REPORT_SCHEMA, header.cycle, name, "paused" if act.cut else "done", "cli", False, this.now,
-        this.ports.clock.now(), (), (), (), (judged,), lines, header.urgency, header.next_due_at,
-        Usage(cost_usd=errand.usd),
+    told = CycleReport(
+        REPORT_SCHEMA, header.cycle, name, "paused" if done.cut else "done", "cli", False, tx.now,
+        tx.ports.clock.now(), (), (), (), (judged,), lines, header.urgency, header.next_due_at,
+        Usage(cost_usd=request.usd),
     )  # fmt: skip  # one report
-    deeds = tuple((plan.key, deed.receipt) for deed in act.deeds)
-    return name, commit.Journal(report, CycleSummary(posts=tuple(telling_posts.lines((act,)))), (), (), deeds)
+    deeds = tuple((plan.key, deed.receipt) for deed in done.deeds)
+    return name, commit.Journal(told, CycleSummary(posts=tuple(report.lines((done,)))), (), (), deeds)

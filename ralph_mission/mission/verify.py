@@ -8,7 +8,6 @@ from ralph_mission.errors import UserError
 from ralph_mission.mission.decide import decide as decide_now
 from ralph_mission.mission.decide import drafts, with_unverified
 from ralph_mission.mission.model.cycle import Situation
-from ralph_mission.mission.model.mission import Verdict
 from ralph_mission.mission.model.proposal import PatchVerification, Proposal
 from ralph_mission.mission.ports import CyclePorts
 from ralph_mission.safety.secrets import redact
@@ -54,6 +53,5 @@ def _try(ports: CyclePorts, candidate: Proposal, scratch: str) -> PatchVerificat
 def _to_verify(situation: Situation, secrets: tuple[str, ...]) -> Proposal | None:
     if not any(proposal.automatic and proposal.patch for proposal in drafts(situation)):
         return None
-    decisions = decide_now(situation, secrets).decisions
-    allowed = (d.proposal for d in decisions if d.verdict is Verdict.ALLOW)
+    allowed = (decision.proposal for decision in decide_now(situation, secrets).allowed)
     return next((proposal for proposal in allowed if proposal.automatic and proposal.patch), None)

@@ -130,7 +130,7 @@ def a_publishing(runner: Runner) -> tuple[str, int]:
         AT_WORK.runner = None  # as before a cycle: it only reads, with the environment in its hands
         house = runner.hub.house()
         runner.begins()
-        return TransactionContext(house.ports, house.store, house.charter, house.secrets)
+        return TransactionContext(house.ports, house.charter, house.secrets)
 
     report = publish_now.publish_once(publish_now.PublishSetup(opened, runner.sleep, _unheard), number)
     return report.outcome, len(report.receipts)

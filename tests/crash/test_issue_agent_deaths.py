@@ -163,7 +163,7 @@ def test_a_death_while_the_agent_works_gives_the_label_back_for_a_second_try(pla
     hands = Scripted()
     report = place.work(hands)
     assert (report.settled, report.outcome, len(hands.jobs)) == (((number, "waiting"),), "done", 1)
-    assert "An earlier try ended" in hands.jobs[0].prompt and len(place.comments(number)) == 4
+    assert "An earlier try ended" in hands.jobs[0].task and len(place.comments(number)) == 4
 
 
 @pytest.mark.long  # four seconds

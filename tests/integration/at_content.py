@@ -112,7 +112,7 @@ def publish(place: Place, number: int = 1) -> PublishReport:
 
     def opened() -> TransactionContext:
         house = place.house()
-        return TransactionContext(house.ports, house.store, house.charter, house.secrets)
+        return TransactionContext(house.ports, house.charter, house.secrets)
 
     later(place, 0.1)
     return publish_once(PublishSetup(opened, place.slept.append, place.said.append), number)

@@ -15,11 +15,12 @@ from ralph_mission.loop import planning
 from ralph_mission.loop.model.state import SessionUsage
 from ralph_mission.loop.planning import ReviewerAnswer
 from ralph_mission.mission import gather
+from ralph_mission.mission.model.agent_job import AgentJob
 from ralph_mission.mission.model.effects import OpenPull, PushBranch, marker
 from ralph_mission.mission.model.forge import Review
 from ralph_mission.mission.model.ledger import MemoryBatch, OpenState, key_of
 from ralph_mission.mission.reviews import review
-from ralph_mission.mission.reviews.reviewer import PullView, ReviewJob, ReviewReport, ReviewSetup, review_once
+from ralph_mission.mission.reviews.reviewer import PullView, ReviewReport, ReviewSetup, review_once
 from ralph_mission.safety.patch import Edit, FileDelta
 from tests.helpers import NOON
 from tests.integration.at_work import Place
@@ -36,14 +37,14 @@ class Told:
     """A reader that looks for real and answers `says`, one text for each call; the last one stays."""
 
     place: Place
-    says: Sequence[str | Callable[[ReviewJob], str]] = (ONE,)
-    jobs: list[ReviewJob] = field(default_factory=list)
+    says: Sequence[str | Callable[[AgentJob], str]] = (ONE,)
+    jobs: list[AgentJob] = field(default_factory=list)
     usd: float = 0.25
 
     def look(self, base: str, head: str) -> PullView:
         return reader(self.place).look(base, head)
 
-    def read(self, job: ReviewJob) -> ReviewerAnswer:
+    def read(self, job: AgentJob) -> ReviewerAnswer:
         self.jobs.append(job)
         said = self.says[min(len(self.jobs), len(self.says)) - 1]
         text = said(job) if callable(said) else said

@@ -17,14 +17,15 @@ from ralph_mission.adapters.git.git import Identity
 from ralph_mission.adapters.report.loop_voice import PlainRunProgress
 from ralph_mission.app.cycle import App
 from ralph_mission.app.issues import LoopHands, WorkOptions
-from ralph_mission.mission.issues.agent import IssueJob, IssueWorker, WorkReport, work_once
-from ralph_mission.mission.issues.tasks import WorkResult
+from ralph_mission.mission.issues.agent import IssueWorker, WorkReport, work_once
+from ralph_mission.mission.model.agent_job import AgentJob, AgentResult
 from ralph_mission.mission.model.ledger import WorkRecord, work_key
 from ralph_mission.mission.transaction import TransactionContext
 from ralph_mission.safety.patch import REGULAR, FileChange, Patch
 from tests.helpers import NOON
 from tests.integration.hub import Hub, hub, unpaced
 from tests.integration.world import CALM, World, world
+from tests.mission.build import loop_result
 
 READY, WORKING, FAILED = "ralph-ready", "ralph-working", "ralph-failed"
 FILES: dict[str, str | bytes] = {"README.md": "# Harbour\n", "AGENTS.md": "Write tests.\n"}
@@ -41,8 +42,8 @@ usage = {input_tokens = 10, output_tokens = 2, cost_usd = 0.25}
 class Scripted:
     """Hands that make one file, or do what `plays` says for each call; the last one stays. `jobs` are what came."""
 
-    plays: Sequence[Callable[[IssueJob], WorkResult]] = ()
-    jobs: list[IssueJob] = field(default_factory=list)
+    plays: Sequence[Callable[[AgentJob], AgentResult]] = ()
+    jobs: list[AgentJob] = field(default_factory=list)
     missing: tuple[str, ...] = ()
     guides: str = ""
 
@@ -52,7 +53,7 @@ class Scripted:
     def conventions(self, base_sha: str) -> str:
         return self.guides
 
-    def play(self, job: IssueJob) -> WorkResult:
+    def work(self, job: AgentJob) -> AgentResult:
         self.jobs.append(job)
         plays = self.plays or (made(),)
         return plays[min(len(self.jobs), len(plays)) - 1](job)
@@ -60,20 +61,20 @@ class Scripted:
 
 def made(
     files: dict[str, bytes] | None = None, words: str = "It is there.", **more: Any
-) -> Callable[[IssueJob], WorkResult]:
+) -> Callable[[AgentJob], AgentResult]:
     """A loop that was complete with these new files."""
 
-    def play(job: IssueJob) -> WorkResult:
-        content = files or {f"work-{job.issue}.txt": b"done\n"}
+    def play(job: AgentJob) -> AgentResult:
+        content = files or {f"work-{job.number}.txt": b"done\n"}
         changes = tuple(FileChange(path, "", REGULAR, None, text) for path, text in content.items())
-        return WorkResult(0, "complete", Patch(job.base_sha, changes), words, sessions=1, usd=0.5, **more)
+        return loop_result(0, "complete", Patch(job.base_sha, changes), words, sessions=1, usd=0.5, **more)
 
     return play
 
 
-def ended(code: int, reason: str) -> Callable[[IssueJob], WorkResult]:
+def ended(code: int, reason: str) -> Callable[[AgentJob], AgentResult]:
     """A loop that was not."""
-    return lambda job: WorkResult(code, reason, sessions=3, usd=0.25)
+    return lambda job: loop_result(code, reason, sessions=3, usd=0.25)
 
 
 @dataclass
@@ -120,7 +121,7 @@ class Place:
 
     def _opened(self) -> TransactionContext:
         house = self.house()
-        return TransactionContext(house.ports, house.store, house.charter, house.secrets)
+        return TransactionContext(house.ports, house.charter, house.secrets)
 
     def issue(self, number: int) -> Any:
         return self.house().forge.issue(number)

@@ -7,9 +7,20 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from ralph_mission.mission.findings.identity import identify
+from ralph_mission.mission.model.agent_job import AgentResult, job_outcome
 from ralph_mission.mission.model.effects import Comment, Effect, PushBranch, Receipt
 from ralph_mission.mission.model.forge import Actor, Issue, LabelEvent, Pull, Review, ThreadComment
-from ralph_mission.mission.model.mission import Action, FailureReason, Finding, Limits, Mission, Signal, Status, Tier
+from ralph_mission.mission.model.mission import (
+    Action,
+    FailureReason,
+    Finding,
+    Limits,
+    Mission,
+    Signal,
+    Status,
+    Tier,
+    Usage,
+)
 from ralph_mission.mission.model.proposal import BudgetUsed, PolicyContext, Proposal
 from ralph_mission.safety.patch import REGULAR, FileChange, Patch, deltas
 
@@ -119,3 +130,12 @@ def ask(key: str = "p2", **changes: Any) -> Proposal:
 def writing(*effects: Effect, **changes: Any) -> Proposal:
     """Something that only writes."""
     return replace(Proposal("p3", Action.ANSWER, "spelling", "a title", effects), **changes)
+
+
+def loop_result(
+    code: int, reason: str = "", patch: Patch | None = None, words: str = "", sessions: int = 0, usd: float = 0.0,
+    **more: Any,
+) -> AgentResult:  # fmt: skip  # as one reads it
+    """What an agent's loop came to, by its exit code."""
+    usage = more.pop("usage", Usage(sessions, cost_usd=usd))
+    return AgentResult(1, job_outcome(code), reason, patch, words, sessions=sessions, usage=usage, code=code, **more)

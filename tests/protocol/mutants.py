@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from unittest import mock
 
-from ralph_mission.mission import commit, cycle, decide, execute, gather
+from ralph_mission.mission import commit, decide, execute, gather, transaction
 from ralph_mission.mission.model import ledger
 from ralph_mission.mission.model.cycle import Situation
 from ralph_mission.mission.model.ledger import SETTLED, EffectRecord
@@ -60,11 +60,9 @@ def nothing(*_: Any, **__: Any) -> None:
 # --- what is wrong ------------------------------------------------------------------------
 
 
-def intends_in_its_head(run, situation, decided, past):
+def intends_in_its_head(tx, batch, known):
     """Effects are intended, and nobody else can know."""
-    known = {**situation.records, **gather.read_effects(run.ports, decided, past)}
-    batch = commit.intend(situation, decided, known, "", run.ports.clock.now())
-    return past, {**known, **{record.key: record for record in batch.records}} if batch else known
+    return tx, {**known, **{record.key: record for record in batch.records}} if batch else known
 
 
 def on_top_of_anything(self: History, head: str, after):
@@ -89,14 +87,14 @@ def as_done(*arguments: Any, **options: Any) -> tuple[EffectRecord, ...]:
     return tuple(replace(record, state="done") for record in _intend(*arguments, **options))
 
 
-def in_its_head(run, past, *_: Any):
+def in_its_head(tx):
     """What became of a dead runner's effects is looked up, and not written down."""
-    if past is None or not past.state.effects:
-        return past, ()
-    records = gather.read_open(run.ports, past)
-    deeds = execute.reconcile(run.ports, past.state, records, run.secrets)
-    batch = commit.settle_open(past, deeds, records)
-    return replace(past, state=batch.state), deeds
+    if tx.past is None or not tx.state.effects:
+        return tx, ()
+    records = gather.read_open(tx.ports, tx.past)
+    deeds = execute.reconcile(tx.ports, tx.state, records, tx.secrets)
+    batch = commit.settle_open(tx.past, deeds, records)
+    return replace(tx, past=replace(tx.past, state=batch.state)), deeds
 
 
 _state = commit.next_state
@@ -150,14 +148,16 @@ def settled_blindly(ports, record, effect, known, secrets):
 
 
 MUTANTS = (
-    Mutant("an effect comes before its intent", CALM, "without an intent", ((cycle, "_intend", intends_in_its_head),)),
+    Mutant(
+        "an effect comes before its intent", CALM, "without an intent", ((transaction, "intend", intends_in_its_head),)
+    ),
     Mutant("a lost race is not noticed", TWO, "no claim", ((History, "_absorbed", on_top_of_anything),)),
     Mutant("memory is force-pushed", TWO, "another commit", ((History, "advance", forced),)),
     Mutant("a receipt comes before its effect", CALM, "without an intent", ((commit, "intend_effects", as_done),)),
     Mutant("not listed is believed though lists are late", LATE, "times", ((execute, "may_redo", always),)),
     Mutant("what is in doubt is sent again", DOUBT, "times", ((execute, "send", sent_twice),)),
     Mutant("the claim of a live runner is taken over", TWO, "nothing went wrong", ((Memories, "proven_dead", always),)),
-    Mutant("a settlement is not durable", DEATH, "no rest", ((cycle, "_settle", in_its_head),)),
+    Mutant("a settlement is not durable", DEATH, "no rest", ((transaction, "settle_leftovers", in_its_head),)),
     Mutant("the marker is not searched", DEATH, "there to see", ((execute, "_find", nothing),)),
     Mutant("a claim is never released", CALM, "Claim(", ((commit, "next_state", still_claimed),)),
     Mutant("the kill switch is asked once", STOP, "after a stop", ((execute, "is_stopped", never),)),

@@ -14,7 +14,6 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import Literal
 
 from ralph_mission.adapters import files
 from ralph_mission.adapters.git.git import Git
@@ -23,33 +22,17 @@ from ralph_mission.adapters.workspace.clone import changed_since, check_out
 from ralph_mission.adapters.workspace.parallel import KEPT
 from ralph_mission.adapters.workspace.snapshot import remove_folder
 from ralph_mission.errors import UserError
-from ralph_mission.mission.model.cycle import AgentJob, AgentResult
-from ralph_mission.mission.model.mission import Usage
+from ralph_mission.mission.model.agent_job import AgentJob, AgentResult, failed_job
 from ralph_mission.mission.model.proposal import PatchVerification
 from ralph_mission.safety.patch import Patch, patch_ids
 from ralph_mission.safety.paths import configures_agents
 from ralph_mission.values import dataclass
 
-LIMIT = 2
-"""The exit code of a loop that came to one of its limits: it can be gone on with."""
 NOTE = "done.json"
 LONGEST = 1_000_000  # bytes of a note
 
 
-@dataclass(frozen=True, slots=True)
-class CoderRun:
-    """What a loop in the clone came to: its exit code and why, its last words, what it learned, what it cost."""
-
-    code: int
-    reason: str
-    words: str = ""
-    learned: tuple[str, ...] = ()
-    sessions: int = 0
-    seconds: float = 0.0
-    usage: Usage = Usage()
-
-
-Play = Callable[[Path, AgentJob], CoderRun]
+Play = Callable[[Path, AgentJob], AgentResult]
 """Runs the loop in a folder, or goes on with the one that was left there.
 
 Raises KeyboardInterrupt; UserError and OSError only before any session: whatever comes later has cost something.
@@ -67,20 +50,20 @@ class AgentCoder:
     play: Play
     check: Check
 
-    def work(self, commission: AgentJob) -> AgentResult:
+    def work(self, job: AgentJob) -> AgentResult:
         """As in the port; an interrupt goes through: whoever pressed it wants the cycle to end."""
         try:
-            folder = self._clone(commission)
+            folder = self._clone(job)
             base, tree = _base(folder), folder / "tree"
             before = self._change(tree, base)
-            if said := self._done_before(folder, before, commission):
+            if said := self._done_before(folder, before, job):
                 return said
-            played = self.play(tree, commission)
+            played = self.play(tree, job)
         except UserError as trouble:
-            return AgentResult(commission.mission, "failed", f"{trouble.what}; {trouble.next_step}")
+            return failed_job(job, f"{trouble.what}; {trouble.next_step}")
         except OSError as error:
-            return AgentResult(commission.mission, "failed", f"its clone cannot be kept: {_what(error)}")
-        return self._made(commission, folder, before, played)
+            return failed_job(job, f"its clone cannot be kept: {_what(error)}")
+        return self._made(job, folder, before, played)
 
     def tidy(self, missions: Collection[int]) -> None:
         """As in the port."""
@@ -89,25 +72,24 @@ class AgentCoder:
             for folder in [one for one in self._folders() if one.name.partition("-")[0] not in kept]:
                 remove_folder(os.fsencode(folder))
 
-    def _done_before(self, folder: Path, patch: Patch, commission: AgentJob) -> AgentResult | None:
+    def _done_before(self, folder: Path, patch: Patch, job: AgentJob) -> AgentResult | None:
         """What an earlier cycle noted as done, and died before it could be sent.
 
         A session could have written the note, so it stands for no check: the change is checked once more.
         """
-        said = read_note(folder, commission)
+        said = read_note(folder, job)
         if said is None or not patch.changes or not self.check(patch).ok:
             (folder / NOTE).unlink(missing_ok=True)
             return None
         return replace(said, patch=patch)
 
-    def _made(self, commission: AgentJob, folder: Path, before: Patch, played: CoderRun) -> AgentResult:
+    def _made(self, job: AgentJob, folder: Path, before: Patch, played: AgentResult) -> AgentResult:
         """What the loop came to, with what it cost: nothing that goes wrong here unsays that."""
         patch, reason = self._left(folder / "tree", _base(folder))
-        made = AgentResult(
-            commission.mission, "failed" if reason else _outcome(played), reason or played.reason, patch, played.words,
-            played.learned, played.sessions,
-            played.seconds, played.usage, patch_ids(patch) != patch_ids(before), answered_at=commission.answers,
-        )  # fmt: skip  # one value
+        moved = patch_ids(patch) != patch_ids(before)
+        made = replace(played, patch=patch, progressed=moved, answered_at=job.answers)
+        if reason:
+            made = replace(made, outcome="failed", reason=reason)
         with suppress(OSError):  # without the note an agent is asked again after a crash, and nothing else
             if made.outcome == "made" and patch.changes:
                 _tell(folder, made)
@@ -134,35 +116,31 @@ class AgentCoder:
 
     # --- clones -----------------------------------------------------------------------
 
-    def _clone(self, commission: AgentJob) -> Path:
+    def _clone(self, job: AgentJob) -> Path:
         """The folder where this was begun, if what it began at is part of where the branch stands; else a new one."""
-        name = f"{commission.mission}-{commission.round}-{commission.attempt}-{commission.subject}-"
+        name = f"{job.number}-{job.round}-{job.attempt}-{job.subject}-"
         for folder in self._folders():
-            if (
-                folder.name.startswith(name)
-                and is_own_folder(folder / "tree")
-                and self._fits(_base(folder), commission)
-            ):
+            if folder.name.startswith(name) and is_own_folder(folder / "tree") and self._fits(_base(folder), job):
                 return folder
-            if folder.name.startswith(f"{commission.mission}-"):
+            if folder.name.startswith(f"{job.number}-"):
                 remove_folder(os.fsencode(folder))
-        return self._begun(self.place / f"{name}{commission.base_sha}", commission)
+        return self._begun(self.place / f"{name}{job.base_sha}", job)
 
-    def _fits(self, base: str, commission: AgentJob) -> bool:
-        if commission.round:
-            return base == commission.base_sha
-        return self.git.resolve(base) == base == self.git.try_text("merge-base", base, commission.base_sha)
+    def _fits(self, base: str, job: AgentJob) -> bool:
+        if job.round:
+            return base == job.base_sha
+        return self.git.resolve(base) == base == self.git.try_text("merge-base", base, job.base_sha)
 
-    def _begun(self, folder: Path, commission: AgentJob) -> Path:
+    def _begun(self, folder: Path, job: AgentJob) -> Path:
         folder.mkdir(parents=True)
         self.place.chmod(0o711)  # an agent that plays as another user has to get to its clone
         folder.chmod(0o711)
-        fresh = check_out(self.git, commission.base_sha, folder / "tree")
-        begin = commission.base_sha
-        if commission.round and commission.default_sha:
-            begin = without_steering(fresh, commission.default_sha, begin, configures_agents)
+        fresh = check_out(self.git, job.base_sha, folder / "tree")
+        begin = job.base_sha
+        if job.round and job.default_sha:
+            begin = without_steering(fresh, job.default_sha, begin, configures_agents)
             fresh.run("read-tree", "-u", "--reset", begin)
-        branch = f"refs/heads/{commission.branch}"
+        branch = f"refs/heads/{job.branch}"
         fresh.run("update-ref", branch, begin)
         fresh.run("symbolic-ref", "HEAD", branch)
         return folder
@@ -170,10 +148,6 @@ class AgentCoder:
     def _folders(self) -> Iterator[Path]:
         with suppress(FileNotFoundError):
             yield from (one for one in sorted(files.own(self.place).iterdir()) if is_own_folder(one))
-
-
-def _outcome(played: CoderRun) -> Literal["made", "goes on", "failed"]:
-    return "made" if played.code == 0 else "goes on" if played.code == LIMIT else "failed"
 
 
 def is_own_folder(path: Path) -> bool:
@@ -197,7 +171,7 @@ def _tell(folder: Path, made: AgentResult) -> None:
     files.write(folder / NOTE, content.encode())
 
 
-def read_note(folder: Path, commission: AgentJob) -> AgentResult | None:
+def read_note(folder: Path, job: AgentJob) -> AgentResult | None:
     """What the note says; it cannot say that a review was answered which nobody had written when it was."""
     note = files.content(folder / NOTE, LONGEST + 1)
     if note is None or len(note) > LONGEST:
@@ -206,11 +180,11 @@ def read_note(folder: Path, commission: AgentJob) -> AgentResult | None:
         said = json.loads(note)
         learned = tuple(str(line) for line in said["learned"])
         answered = datetime.fromisoformat(said["answered"]) if said["answered"] else None
-        if answered and commission.answers:
-            answered = min(answered, commission.answers)
+        if answered and job.answers:
+            answered = min(answered, job.answers)
         return AgentResult(
-            commission.mission, "made", "", None, str(said["words"]), learned, progressed=True,
-            answered_at=answered if commission.answers else None,
+            job.number, "made", "", None, str(said["words"]), learned, progressed=True,
+            answered_at=answered if job.answers else None,
         )  # fmt: skip  # one value
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None

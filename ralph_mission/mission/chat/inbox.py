@@ -133,11 +133,11 @@ SHOWN = 300  # characters of what a stranger may have written: a title, and what
 
 
 def notify_stuck(
-    ports: CyclePorts, past: MemorySnapshot | None, landed: MemorySnapshot, secrets: Sequence[str] = ()
+    ports: CyclePorts, before: Iterable[Mission], after: Iterable[Mission], secrets: Sequence[str] = ()
 ) -> None:
-    """Tell the owner's chat of what is escalated in `landed` and was not in `past`. What fails is a line of the cycle;
+    """Tell the owner's chat of missions that are escalated now and were not before. What fails is a line of the cycle;
     a stop leaves it unsaid."""
-    stuck = newly_stuck(past.state.missions if past else (), landed.state.missions)
+    stuck = newly_stuck(before, after)
     if not stuck or ports.inbox is None or execute.is_stopped(ports):
         return
     answers = [ChatReply(ports.inbox.chat, notice(mission, ports.forge.how)) for mission in stuck]

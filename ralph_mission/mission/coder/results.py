@@ -14,20 +14,13 @@ from dataclasses import replace
 from ralph_mission.mission.coder import tasks
 from ralph_mission.mission.coder.tasks import WAITS_FOR_AGENT
 from ralph_mission.mission.findings.exclusions import touched_by
-from ralph_mission.mission.issues.tasks import WorkResult
 from ralph_mission.mission.lifecycle import approval, ownership
 from ralph_mission.mission.lifecycle.approval import APPROVED, about
 from ralph_mission.mission.lifecycle.ownership import Change, change_remark, facts_of
 from ralph_mission.mission.lifecycle.step_builder import StepBuilder, build_step, count_wait
 from ralph_mission.mission.lifecycle.table import advance
-from ralph_mission.mission.model.cycle import (
-    AgentJob,
-    AgentResult,
-    MissionEvent,
-    MissionFacts,
-    MissionStep,
-    StepContext,
-)
+from ralph_mission.mission.model.agent_job import AgentJob, AgentResult
+from ralph_mission.mission.model.cycle import MissionEvent, MissionFacts, MissionStep, StepContext
 from ralph_mission.mission.model.effects import Comment, Effect, Label, OpenPull, PushBranch
 from ralph_mission.mission.model.ledger import EffectRecord, key_of
 from ralph_mission.mission.model.mission import Action, Mission, Status
@@ -279,9 +272,9 @@ class RedactingCoder:
     coder: Coder
     secrets: tuple[str, ...]
 
-    def work(self, commission: AgentJob) -> AgentResult:
+    def work(self, job: AgentJob) -> AgentResult:
         """As in the port."""
-        return redact_result(self.coder.work(strip_known(commission, self.secrets)), self.secrets)
+        return redact_result(self.coder.work(strip_known(job, self.secrets)), self.secrets)
 
     def tidy(self, missions: Collection[int]) -> None:
         """As in the port."""
@@ -290,8 +283,7 @@ class RedactingCoder:
 
 def redact_result(made: AgentResult, secrets: Sequence[str]) -> AgentResult:
     """What an agent came to, with its words redacted; a change that holds a secret is a try that failed."""
-    words, learned = redact(made.words, secrets), tuple(redact(line, secrets) for line in made.learned)
-    made = replace(made, reason=redact(made.reason, secrets), words=words, learned=learned)
+    made = redact_words(made, secrets)
     found = inspect(made.patch, secrets=secrets) if made.patch else ()
     if made.patch is None or "secret" not in _rules(found):
         return made
@@ -300,10 +292,10 @@ def redact_result(made: AgentResult, secrets: Sequence[str]) -> AgentResult:
     return replace(made, patch=None)
 
 
-def redact_work(played: WorkResult, secrets: Sequence[str]) -> WorkResult:
-    """What the loop of an issue came to, with nothing secret in its words; its change is judged when it is sent."""
-    learned = tuple(redact(line, secrets) for line in played.learned)
-    return replace(played, reason=redact(played.reason, secrets), words=redact(played.words, secrets), learned=learned)
+def redact_words(made: AgentResult, secrets: Sequence[str]) -> AgentResult:
+    """What an agent came to, with nothing secret in its words; its change is judged when it is sent."""
+    learned = tuple(redact(line, secrets) for line in made.learned)
+    return replace(made, reason=redact(made.reason, secrets), words=redact(made.words, secrets), learned=learned)
 
 
 def explain_refusal(patch: Patch, found: Sequence[Objection]) -> str:

@@ -3,58 +3,62 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime
 
 from ralph_mission.mission import commit, execute
 from ralph_mission.mission.coder import tasks
+from ralph_mission.mission.coder.results import RedactingCoder
 from ralph_mission.mission.lifecycle.facts import refresh_facts
 from ralph_mission.mission.lifecycle.table import advance, interpret_facts
 from ralph_mission.mission.memory import schedule
-from ralph_mission.mission.model.cycle import AgentJob, AgentResult, MissionEvent, MissionFacts, Situation
-from ralph_mission.mission.model.ledger import MemorySnapshot
+from ralph_mission.mission.model.agent_job import AgentResult, broken_job
+from ralph_mission.mission.model.cycle import MissionEvent, Situation
 from ralph_mission.mission.model.memory import Memory
-from ralph_mission.mission.model.mission import Limits, Mission, Status, Usage
+from ralph_mission.mission.model.mission import Limits, Mission, Status
 from ralph_mission.mission.ports import Coder, CyclePorts
+from ralph_mission.mission.transaction import Transaction
 
 SECONDS = 2400.0
 """All that agents may take of one cycle: a job of the workflow has an hour, and the rest of the cycle its minutes."""
 SHORTEST = 60.0  # seconds that are worth a beginning
 
 
-def run_coding_tasks(
-    ports: CyclePorts, coder: Coder, situation: Situation, past: MemorySnapshot
-) -> tuple[MemorySnapshot, Situation]:
+def run_agent_jobs(tx: Transaction, situation: Situation) -> tuple[Transaction, Situation]:
     """Every mission that waits for an agent has its turn, oldest first, while money and time last. Raises Lost."""
-    facts = dict(situation.world.facts)
-    ready = [m for m in situation.state.missions if m.id in facts and _ready(m, facts[m.id], situation.now)]
+    if tx.past is None or tx.ports.coder is None:
+        return tx, situation
+    coder = RedactingCoder(tx.ports.coder, tx.secrets)
+    ready = [mission for mission in situation.state.missions if _is_ready(situation, mission)]
     coder.tidy([m.id for m in situation.state.missions if m.status in tasks.WAITS])
     if ready:
-        ports.voice.phase("work", f"{len(ready)} for an agent")
-    until = ports.clock.now().timestamp() + SECONDS
+        tx.ports.voice.phase("work", f"{len(ready)} for an agent")
+    until = tx.ports.clock.now().timestamp() + SECONDS
     for mission in ready:
-        if _ready(mission, dict(situation.world.facts)[mission.id], situation.now):
-            past, situation = _turn(ports, coder, situation, past, mission, until)
-    return past, situation
+        if _is_ready(situation, mission):
+            tx, situation = _run_job(tx, coder, situation, mission, until)
+    return tx, situation
 
 
-def _ready(mission: Mission, facts: MissionFacts, now: datetime) -> bool:
-    return tasks.is_waiting(mission, facts) and interpret_facts(mission, facts, now).event is None
+def _is_ready(situation: Situation, mission: Mission) -> bool:
+    facts = dict(situation.world.facts).get(mission.id)
+    if facts is None or not tasks.is_waiting(mission, facts):
+        return False
+    return interpret_facts(mission, facts, situation.now).event is None
 
 
-def _turn(
-    ports: CyclePorts, coder: Coder, situation: Situation, past: MemorySnapshot, mission: Mission, until: float
-) -> tuple[MemorySnapshot, Situation]:
-    left = _budget_left(situation, until - ports.clock.now().timestamp())
-    if held := _reason_to_stop(ports, left, situation.charter.limits):
+def _run_job(
+    tx: Transaction, coder: Coder, situation: Situation, mission: Mission, until: float
+) -> tuple[Transaction, Situation]:
+    """One mission's turn: its money is set aside in memory before the agent begins."""
+    left = _budget_left(situation, until - tx.ports.clock.now().timestamp())
+    if held := _reason_to_stop(tx.ports, left, situation.charter.limits):
         made = AgentResult(mission.id, "held", held)
-        return past, replace(situation, made=(*situation.made, made))
+        return tx, replace(situation, made=(*situation.made, made))
     mission = advance(mission, MissionEvent.STARTED, situation.now) if mission.status is Status.PLANNED else mission
-    batch = commit.commission(situation, mission, left.usd, ports.store.holder(), ports.clock.now())
-    past = ports.store.commit(batch, past)
-    situation = replace(situation, memory=_without_reserve(past.memory, situation), state=past.state)
-    made = _run_coder(ports, coder, situation, mission, left)
+    tx = tx.commit(commit.reserve_cost(situation, mission, left.usd, tx.store.holder(), tx.ports.clock.now()))
+    situation = replace(situation, memory=_without_reserve(tx.memory, situation), state=tx.state)
+    made = _work(tx, coder, situation, mission, left)
     situation = replace(situation, made=(*situation.made, made))
-    return past, refresh_facts(ports, situation)
+    return tx, refresh_facts(tx.ports, situation)
 
 
 def _without_reserve(memory: Memory, situation: Situation) -> Memory:
@@ -81,23 +85,16 @@ def _reason_to_stop(ports: CyclePorts, left: tasks.AgentBudget, limits: Limits) 
     return "the time of this cycle is over" if left.seconds < SHORTEST else ""
 
 
-def _run_coder(
-    ports: CyclePorts, coder: Coder, situation: Situation, mission: Mission, left: tasks.AgentBudget
+def _work(
+    tx: Transaction, coder: Coder, situation: Situation, mission: Mission, left: tasks.AgentBudget
 ) -> AgentResult:
     facts = dict(situation.world.facts)[mission.id]
-    asked = tasks.build_job(mission, facts, situation.world.default.sha, situation.memory.learnings, left)
-    ports.voice.note(f"#{mission.issue} {mission.title}: an agent works on it, for at most ${left.usd:.2f}")
-    made = _work_safely(coder, asked)
-    told = max((when for when, _ in tasks.new_guidance(mission, facts)), default=mission.guided_at)
-    ports.voice.note(f"#{mission.issue}: {made.outcome}{f', {made.reason}' if made.reason else ''}")
-    return replace(made, guided_at=told if made.sessions else mission.guided_at)
-
-
-def _work_safely(coder: Coder, asked: AgentJob) -> AgentResult:
+    job = tasks.build_job(mission, facts, situation.world.default.sha, situation.memory.learnings, left)
+    tx.ports.voice.note(f"#{mission.issue} {mission.title}: an agent works on it, for at most ${left.usd:.2f}")
     try:
-        return coder.work(asked)
+        made = coder.work(job)
     except Exception as error:  # whatever it is, the cycle goes on, and other missions have their turn
-        why, spent = f"it failed unexpectedly ({type(error).__name__})", Usage(cost_usd=asked.usd)
-        return AgentResult(
-            asked.mission, "failed", why, usage=spent
-        )  # nobody knows what it cost: all that was set aside
+        made = broken_job(job, error)
+    newest = max((when for when, _ in tasks.new_guidance(mission, facts)), default=mission.guided_at)
+    tx.ports.voice.note(f"#{mission.issue}: {made.outcome}{f', {made.reason}' if made.reason else ''}")
+    return replace(made, guided_at=newest if made.sessions else mission.guided_at)

@@ -11,7 +11,8 @@ from dataclasses import replace
 from datetime import datetime
 
 from ralph_mission.mission.lifecycle.approval import content_hash, is_unaltered
-from ralph_mission.mission.model.cycle import AgentJob, MissionFacts
+from ralph_mission.mission.model.agent_job import AgentJob
+from ralph_mission.mission.model.cycle import MissionFacts
 from ralph_mission.mission.model.effects import marker
 from ralph_mission.mission.model.forge import Actor, Issue, Pull, Review, ThreadComment
 from ralph_mission.mission.model.mission import Action, Limits, Mission, Status
@@ -220,7 +221,7 @@ def build_job(mission: Mission, facts: MissionFacts, base_sha: str, learnings: s
     issue = facts.issue
     assert issue is not None
     return AgentJob(
-        mission=mission.id,
+        number=mission.id,
         round=mission.rounds + 1 if mission.status is Status.FIXING else 0,
         title=mission.title,
         branch=mission.branch or mission_branch(mission),

@@ -20,12 +20,12 @@ from ralph_mission.loop.model.order import RunLimits
 from ralph_mission.loop.model.state import Guidance
 from ralph_mission.mission import execute
 from ralph_mission.mission.issues import finish, tasks
-from ralph_mission.mission.issues import record as plans
 from ralph_mission.mission.issues import record as work
 from ralph_mission.mission.issues.finish import PlanResult, carry_out_plan, note_record
-from ralph_mission.mission.issues.tasks import GuidanceNote, WorkResult, WorkTask
+from ralph_mission.mission.issues.tasks import GuidanceNote, WorkTask
 from ralph_mission.mission.lifecycle.approval import may_decide
 from ralph_mission.mission.memory import schedule
+from ralph_mission.mission.model.agent_job import AgentJob, AgentResult, broken_job, failed_job
 from ralph_mission.mission.model.forge import Branch, Issue
 from ralph_mission.mission.model.ledger import WorkRecord
 from ralph_mission.mission.transaction import BRIEF, Busy, Open, Sleep, Transaction, run_transaction
@@ -36,20 +36,6 @@ from ralph_mission.values import dataclass
 HERE = "Somebody on the machine that works on it"
 SHORTEST = 60.0  # seconds that are worth a beginning
 USAGE = (2, 64)  # exit codes of a mistake that no waiting mends
-
-
-@dataclass(frozen=True, slots=True)
-class IssueJob:
-    """What is to be done for one issue; at most `usd` may be spent on it."""
-
-    issue: int
-    title: str
-    branch: str
-    base_sha: str
-    prompt: str
-    usd: float
-    agent: str = ""  # that a label names, "" for the usual one
-    seconds: float = inf  # left of the whole run
 
 
 class IssueCoder(Protocol):
@@ -63,7 +49,7 @@ class IssueCoder(Protocol):
         """The repository's own guides as of a commit, as a section of a prompt; "" when there are none."""
         ...
 
-    def play(self, job: IssueJob) -> WorkResult:
+    def work(self, job: AgentJob) -> AgentResult:
         """Run the loop to its end. What goes wrong, an interrupt too, is what it came to."""
         ...
 
@@ -111,7 +97,7 @@ class WorkReport:
     record: WorkRecord | None = None
     title: str = ""
     reason: str = ""
-    played: WorkResult | None = None
+    played: AgentResult | None = None
     skipped: tuple[tuple[int, str], ...] = ()
     settled: tuple[tuple[int, str], ...] = ()
 
@@ -221,59 +207,59 @@ class TakenIssue:
 
     outcome: str
     record: WorkRecord | None = None
-    job: IssueJob | None = None
+    job: AgentJob | None = None
     reason: str = ""
     skipped: tuple[tuple[int, str], ...] = ()
     code: int = 0
     words: tuple[str, ...] = ()
 
 
-def _take_next(worker: IssueWorker, held: ExitStack, this: Transaction) -> TakenIssue:
+def _take_next(worker: IssueWorker, held: ExitStack, tx: Transaction) -> TakenIssue:
     held.pop_all().close()  # of an attempt that somebody else was ahead of
-    if execute.is_stopped(this.ports):
+    if execute.is_stopped(tx.ports):
         return TakenIssue("paused")
-    usd = schedule.allowance(this.memory.header, this.now, this.house.charter.limits, worker.usd_per_issue)
+    usd = schedule.allowance(tx.memory.header, tx.now, tx.charter.limits, worker.usd_per_issue)
     skipped: list[tuple[int, str]] = []
-    for issue in _list_ready(worker, this):
-        task, why = _look_at(worker, this, issue)
+    for issue in _list_ready(worker, tx):
+        task, why = _look_at(worker, tx, issue)
         if not why and not schedule.enough(usd, worker.usd_per_issue):
             return TakenIssue("held", reason="today's money is spent (limits.usd_per_day)", skipped=tuple(skipped))
         if task and not why and not task.agent and (absent := worker.hands.why_not("")):
             return TakenIssue("held", reason=absent, skipped=tuple(skipped), code=1)
-        if not why and not held.enter_context(this.house.store.at_work(issue.number)):
+        if not why and not held.enter_context(tx.store.at_work(issue.number)):
             why = "another process here is at it"
         if why or task is None:
             skipped.append((issue.number, why))
             continue
-        claimed = _claim_issue(worker, this, task, usd)
+        claimed = _claim_issue(worker, tx, task, usd)
         if claimed.outcome != "refused":
             return replace(claimed, skipped=tuple(skipped))
         skipped.append((issue.number, claimed.reason))
     return TakenIssue("idle", skipped=tuple(skipped))
 
 
-def _list_ready(worker: IssueWorker, this: Transaction) -> list[Issue]:
+def _list_ready(worker: IssueWorker, tx: Transaction) -> list[Issue]:
     """Open issues that are labelled ready, the oldest (which has the smallest number) first; or the one that is named.
 
     Raises Missing for one that is not there.
     """
     if worker.only:
-        return [this.ports.forge.issue(worker.only)]
-    asked_for = (issue for issue in this.ports.forge.issues("open") if tasks.requesting_labels(issue, worker.agents))
+        return [tx.ports.forge.issue(worker.only)]
+    asked_for = (issue for issue in tx.ports.forge.issues("open") if tasks.requesting_labels(issue, worker.agents))
     return sorted(asked_for, key=lambda issue: issue.number)
 
 
-def _look_at(worker: IssueWorker, this: Transaction, issue: Issue) -> tuple[WorkTask | None, str]:
+def _look_at(worker: IssueWorker, tx: Transaction, issue: Issue) -> tuple[WorkTask | None, str]:
     """The task that an issue is, or why it is none."""
-    forge, us = this.ports.forge, this.ports.forge.identity().id
-    if issue.number in this.state.working:
+    forge, us = tx.ports.forge, tx.ports.forge.identity().id
+    if issue.number in tx.state.working:
         return None, "another runner is at it"
     pulls = tasks.others(forge.pulls(), us)
-    before = this.record(issue.number)
-    if why := tasks.why_not_yet(issue, before, this.state.missions, pulls):
+    before = tx.work_record(issue.number)
+    if why := tasks.why_not_yet(issue, before, tx.state.missions, pulls):
         return None, why
     whole = forge.issue(issue.number)
-    owners, may = this.house.charter.owners, forge.may_approve
+    owners, may = tx.charter.owners, forge.may_approve
     edits = forge.edits(issue.number) if owners else ()
     people = tasks.find_participants(whole, us, worker.agents, edits)
     authorised = frozenset(person.id for person in people if may_decide(person, owners, may))
@@ -283,28 +269,28 @@ def _look_at(worker: IssueWorker, this: Transaction, issue: Issue) -> tuple[Work
     return task, worker.hands.why_not(task.agent) if task.agent else ""
 
 
-def _claim_issue(worker: IssueWorker, this: Transaction, task: WorkTask, usd: float) -> TakenIssue:
-    issue, base = task.issue, this.ports.forge.default_branch().sha
+def _claim_issue(worker: IssueWorker, tx: Transaction, task: WorkTask, usd: float) -> TakenIssue:
+    issue, base = task.issue, tx.ports.forge.default_branch().sha
     guides = worker.hands.conventions(base)
     pending = tuple(worker.desk.pending()) if worker.desk else ()
     task = replace(task, words=(*task.words, *(GuidanceNote(HERE, word.text, id=word.id) for word in pending)))
-    before = this.record(issue.number)
-    at = Branch(work.free_branch(issue, before, partial(_stands, this)), base)
-    record = work.begin_try(task, before, at, this.house.store.holder(), usd, this.now)
-    plan = plans.work_proposal(record, issue, plans.begin_effects(record, task.others))
-    done = carry_out_plan(this, record, plan, usd)
+    before = tx.work_record(issue.number)
+    at = Branch(work.free_branch(issue, before, partial(_stands, tx)), base)
+    record = work.begin_try(task, before, at, tx.store.holder(), usd, tx.now)
+    plan = work.work_proposal(record, issue, work.begin_effects(record, task.others))
+    done = carry_out_plan(tx, record, plan, usd)
     if done.refused and "paused" not in done.rules:  # nothing was begun, and another issue may have its turn
         return TakenIssue("refused", reason=f"rules speak against what would be said there: {', '.join(done.rules)}")
     if done.refused:
         return TakenIssue("paused")
     if done.carried.cut:
         return TakenIssue("paused", work.cancel_try(record, before, said=not _unsent(done)))
-    prompt = without("\n".join(filter(None, (_prompt(worker, this, task, record), guides))), this.house.secrets)
+    prompt = without("\n".join(filter(None, (_prompt(worker, tx, task, record), guides))), tx.secrets)
     title = tasks.issue_title(issue)
     return TakenIssue(
         "taken",
         done.record,
-        IssueJob(issue.number, title, record.branch, base, prompt, usd, task.agent, worker.seconds),
+        AgentJob(issue.number, title, base, prompt, usd, worker.seconds, record.branch, agent=task.agent),
         words=tuple(word.id for word in pending),
     )
 
@@ -315,32 +301,31 @@ def _unsent(done: PlanResult) -> bool:
     return all(receipt.not_attempted for receipt in receipts)
 
 
-def _cancel_try(left: WorkRecord, this: Transaction) -> None:
+def _cancel_try(left: WorkRecord, tx: Transaction) -> None:
     """Write down that a claimed try never began, and give its money back."""
-    found = this.record(left.issue)
+    found = tx.work_record(left.issue)
     if found and (found.state, found.tries) == ("working", left.tries):
-        note_record(this, left, schedule.settle_reserve(found.reserved, found.at, 0.0, this.now))
+        note_record(tx, left, schedule.settle_reserve(found.reserved, found.at, 0.0, tx.now))
 
 
-def _stands(this: Transaction, branch: str) -> bool:
+def _stands(tx: Transaction, branch: str) -> bool:
     """Whether a branch of this name is there, or had a pull: what we push then would be refused."""
-    forge = this.ports.forge
+    forge = tx.ports.forge
     heads = [pull.head for pull in forge.pulls("all")]
     return branch in heads or not branch_name_ok(branch, heads) or bool(forge.branch(branch))
 
 
-def _prompt(worker: IssueWorker, this: Transaction, task: WorkTask, record: WorkRecord) -> str:
+def _prompt(worker: IssueWorker, tx: Transaction, task: WorkTask, record: WorkRecord) -> str:
     words = tuple((word.who, word.text) for word in task.words)
-    return tasks.issue_prompt(task.issue, task.remarks, this.memory.learnings, worker.role, record.reason, words)
+    return tasks.issue_prompt(task.issue, task.remarks, tx.memory.learnings, worker.role, record.reason, words)
 
 
-def _work_on(worker: IssueWorker, record: WorkRecord, job: IssueJob) -> WorkResult:
+def _work_on(worker: IssueWorker, record: WorkRecord, job: AgentJob) -> AgentResult:
     if record.state != "working":
-        return WorkResult(record.code, record.reason)
-    worker.say(f"#{job.issue} {job.title}: try {record.number} of {tasks.TRIES}")
+        return failed_job(job, record.reason, code=record.code)
+    worker.say(f"#{job.number} {job.title}: try {record.number} of {tasks.TRIES}")
     try:
-        return worker.hands.play(job)
+        return worker.hands.work(job)
     except Exception as error:  # whatever it is, the issue is given back and the next one has its turn
-        worker.say(f"#{job.issue}: failed unexpectedly ({type(error).__name__}: {error})")
-        # What it cost nobody knows, so all that was set aside for it is spent.
-        return WorkResult(1, f"it failed unexpectedly ({type(error).__name__})", usd=job.usd)
+        worker.say(f"#{job.number}: failed unexpectedly ({type(error).__name__}: {error})")
+        return broken_job(job, error)

@@ -14,11 +14,10 @@ from functools import partial
 
 from ralph_mission.errors import Missing, UserError
 from ralph_mission.mission.coder import results
-from ralph_mission.mission.issues import record as plans
 from ralph_mission.mission.issues import record as work
 from ralph_mission.mission.issues.record import OPEN
-from ralph_mission.mission.issues.tasks import WorkResult
 from ralph_mission.mission.memory import schedule
+from ralph_mission.mission.model.agent_job import AgentResult
 from ralph_mission.mission.model.effects import Effect
 from ralph_mission.mission.model.forge import Issue
 from ralph_mission.mission.model.ledger import MemoryBatch, WorkRecord
@@ -60,22 +59,22 @@ class PlanResult:
 
 
 def carry_out_plan(
-    this: Transaction, record: WorkRecord, plan: Proposal, usd: float = 0.0, also: tuple[str, ...] = ()
+    tx: Transaction, record: WorkRecord, plan: Proposal, usd: float = 0.0, also: tuple[str, ...] = ()
 ) -> PlanResult:
     """Carry out a plan about an issue, and move its record by what came of it.
 
     `usd` is booked on today's spending with the intents; the receipts of `also`, which are earlier effects' keys,
     count too. Raises as `carry` does.
     """
-    carried = execute_plan(this, _errand(record, usd, also), plan)
+    carried = execute_plan(tx, _errand(record, usd, also), plan)
     return PlanResult(
         record if carried.refused else _move_record(record, None if carried.cut else carried.receipts), carried
     )
 
 
-def note_record(this: Transaction, record: WorkRecord, usd: float = 0.0) -> None:
+def note_record(tx: Transaction, record: WorkRecord, usd: float = 0.0) -> None:
     """Write down where the work stands, and nothing else. Raises Lost."""
-    write_memory(this, _errand(record, usd, ()))
+    write_memory(tx, _errand(record, usd, ()))
 
 
 def _errand(record: WorkRecord, usd: float, also: tuple[str, ...]) -> ExecutionRequest:
@@ -83,11 +82,11 @@ def _errand(record: WorkRecord, usd: float, also: tuple[str, ...]) -> ExecutionR
         return _with(batch, _move_record(record, receipts))
 
     name, told = f"work-{record.issue}", f"issue {record.issue}: {record.state}"
-    return ExecutionRequest(name, told, record.usd, usd, plans.WORK_RULES, also, keep)
+    return ExecutionRequest(name, told, record.usd, usd, work.WORK_RULES, also, keep)
 
 
 def _move_record(record: WorkRecord, receipts: Receipts | None) -> WorkRecord:
-    return record if receipts is None else plans.advance_record(record, receipts)
+    return record if receipts is None else work.advance_record(record, receipts)
 
 
 def _with(batch: MemoryBatch, record: WorkRecord) -> MemoryBatch:
@@ -102,14 +101,14 @@ HELD, AGAIN = 600.0, 10.0
 DIED = "its runner ended before it could say how"
 
 
-def finish_work(opened: Open, sleep: Sleep, record: WorkRecord, played: WorkResult) -> WorkRecord:
+def finish_work(opened: Open, sleep: Sleep, record: WorkRecord, played: AgentResult) -> WorkRecord:
     """The change sent, or the issue given back."""
     if record.state == "working":
         record = _end_work(opened, sleep, record, played)
     return _drive(opened, sleep, record)
 
 
-def _end_work(opened: Open, sleep: Sleep, record: WorkRecord, played: WorkResult) -> WorkRecord:
+def _end_work(opened: Open, sleep: Sleep, record: WorkRecord, played: AgentResult) -> WorkRecord:
     """The result written down. What cannot be done at this moment is tried again: nobody after us would have it."""
     waited = 0.0
     while True:
@@ -122,54 +121,54 @@ def _end_work(opened: Open, sleep: Sleep, record: WorkRecord, played: WorkResult
         waited += AGAIN
 
 
-def _end(ours: WorkRecord, played: WorkResult, last: bool, this: Transaction) -> WorkRecord:
+def _end(ours: WorkRecord, played: AgentResult, last: bool, tx: Transaction) -> WorkRecord:
     """Write down what the loop came to; a change is announced and sent in the same stroke.
 
     Raises UserError while sending is stopped, unless this is the `last` time that it is tried.
     """
-    found = this.record(ours.issue)
+    found = tx.work_record(ours.issue)
     if found is None or (found.holder, found.tries) != (ours.holder, ours.tries):
         return ours  # somebody has declared us dead, and goes on in our place
     if found.state not in ("working", "ending"):
         return found  # we have written it down before, and did not hear that it arrived
-    played = results.redact_work(played, this.house.secrets)
-    usd = schedule.settle_reserve(ours.reserved, ours.at, played.usd, this.now) if found.state == "working" else 0.0
-    record, issue = work.end_try(ours, played), _there(this, ours.issue)
-    if issue is None or work.is_withdrawn(record, issue, this.ports.forge.identity().id):
+    played = results.redact_words(played, tx.secrets)
+    usd = schedule.settle_reserve(ours.reserved, ours.at, played.usd, tx.now) if found.state == "working" else 0.0
+    record, issue = work.end_try(ours, played), _there(tx, ours.issue)
+    if issue is None or work.is_withdrawn(record, issue, tx.ports.forge.identity().id):
         record = replace(record, state="withdrawing", reason="a person took it back")
     if record.state == "ending" and issue is not None:
-        sent = _announce_change(this, record, issue, played, usd, last)
+        sent = _announce_change(tx, record, issue, played, usd, last)
         if isinstance(sent, PlanResult) and sent.refused:
             raise UserError("nothing may be sent now: Ralph is paused", "ralph resume", who="forge")
         if isinstance(sent, PlanResult):
             return sent.record
         record = sent
-    note_record(this, record, usd)
+    note_record(tx, record, usd)
     return record
 
 
 def _announce_change(
-    this: Transaction, record: WorkRecord, issue: Issue, played: WorkResult, usd: float, last: bool
+    tx: Transaction, record: WorkRecord, issue: Issue, played: AgentResult, usd: float, last: bool
 ) -> PlanResult | WorkRecord:
     """What came of sending the change; the record of a try that came to nothing when it may not be sent."""
-    forge = this.ports.forge
+    forge = tx.ports.forge
     try:
-        made = plans.work_effects(record, issue, played, forge.default_branch().name, this.now)
+        made = work.work_effects(record, issue, played, forge.default_branch().name, tx.now)
     except UnicodeDecodeError:
         return work.release_issue(record, "the change holds a file that is not text", 1)
-    remark, _ = plans.find_own_comment(record, issue, forge.identity().id)
-    effects: tuple[Effect, ...] = (*plans.announce_effects(record, remark, made), *made)
-    done = carry_out_plan(this, record, plans.work_proposal(record, issue, effects, played.patch), usd)
+    remark, _ = work.find_own_comment(record, issue, forge.identity().id)
+    effects: tuple[Effect, ...] = (*work.announce_effects(record, remark, made), *made)
+    done = carry_out_plan(tx, record, work.work_proposal(record, issue, effects, played.patch), usd)
     if not done.refused or ("paused" in done.rules and not last):
         return done
-    why = redact("; ".join(_objections(this, played, done.rules)), this.house.secrets)
+    why = redact("; ".join(_objections(tx, played, done.rules)), tx.secrets)
     return work.release_issue(record, f"the change may not be sent: {why}", 1)
 
 
-def _objections(this: Transaction, played: WorkResult, rules: tuple[str, ...]) -> Iterator[str]:
+def _objections(tx: Transaction, played: AgentResult, rules: tuple[str, ...]) -> Iterator[str]:
     """Each rule that spoke against it, and about which path where it is about one."""
     assert played.patch is not None
-    found = inspect(played.patch, max_lines=this.house.charter.limits.auto_pr_lines, secrets=this.house.secrets)
+    found = inspect(played.patch, max_lines=tx.charter.limits.auto_pr_lines, secrets=tx.secrets)
     for rule in rules:
         paths = [one.path for one in found if one.rule == rule and one.path and one.rule != "secret"]
         yield f"{rule} ({', '.join(sorted(set(paths))[:5])})" if paths else rule
@@ -185,79 +184,79 @@ def _drive(opened: Open, sleep: Sleep, record: WorkRecord) -> WorkRecord:
     return record
 
 
-def _step(ours: WorkRecord, this: Transaction) -> WorkRecord | None:
+def _step(ours: WorkRecord, tx: Transaction) -> WorkRecord | None:
     """What is missing in the state that an issue's work is in. A runner that is gone came to nothing."""
-    record = this.record(ours.issue)
+    record = tx.work_record(ours.issue)
     if record is None or record.state not in OPEN:
         return record
     if (record.holder, record.tries) != (ours.holder, ours.tries):
         return ours  # somebody else was faster, and is at another try by now
-    issue = _there(this, ours.issue)
+    issue = _there(tx, ours.issue)
     if record.state == "working":
         record = work.release_issue(record, DIED, 1)
-    if record.state != "closing" and work.is_withdrawn(record, issue, this.ports.forge.identity().id):
+    if record.state != "closing" and work.is_withdrawn(record, issue, tx.ports.forge.identity().id):
         record = replace(record, state="withdrawing", reason="a person took it back")
     if record.state == "ending" and issue is not None:
-        return _sent_on(this, record, issue)
-    return _carry_out(this, record, issue, _plan(this, record, issue))
+        return _sent_on(tx, record, issue)
+    return _carry_out(tx, record, issue, _plan(tx, record, issue))
 
 
-def _plan(this: Transaction, record: WorkRecord, issue: Issue | None) -> tuple[Effect, ...]:
+def _plan(tx: Transaction, record: WorkRecord, issue: Issue | None) -> tuple[Effect, ...]:
     """What is sent at the end of the work on an issue."""
     if record.state == "withdrawing":
-        return plans.withdraw_effects(record, issue, this.ports.forge.identity().id)
-    return {"closing": plans.finish_effects, "releasing": plans.release_effects}[record.state](record)
+        return work.withdraw_effects(record, issue, tx.ports.forge.identity().id)
+    return {"closing": work.finish_effects, "releasing": work.release_effects}[record.state](record)
 
 
-def _sent_on(this: Transaction, record: WorkRecord, issue: Issue) -> WorkRecord:
+def _sent_on(tx: Transaction, record: WorkRecord, issue: Issue) -> WorkRecord:
     """The rest of a change that was announced, as it was announced."""
-    known = this.house.store.records(work.change_keys(record), this.past)
-    left = plans.find_unsent_change(record, known, issue, this.ports.forge.identity().id)
+    known = tx.records(work.change_keys(record))
+    left = work.find_unsent_change(record, known, issue, tx.ports.forge.identity().id)
     if left is None:
         record = work.release_issue(record, "its runner ended before the change was announced", 1)
-        return _carry_out(this, record, issue, plans.release_effects(record))
-    return _carry_out(this, record, issue, left[0], left)
+        return _carry_out(tx, record, issue, work.release_effects(record))
+    return _carry_out(tx, record, issue, left[0], left)
 
 
 def _carry_out(
-    this: Transaction,
+    tx: Transaction,
     record: WorkRecord,
     issue: Issue | None,
     effects: tuple[Effect, ...],
-    kept: plans.UnsentChange | None = None,
+    kept: work.UnsentChange | None = None,
 ) -> WorkRecord:
-    back, record = schedule.settle_reserve(record.reserved, record.at, 0.0, this.now), replace(record, reserved=0.0)
+    back, record = schedule.settle_reserve(record.reserved, record.at, 0.0, tx.now), replace(record, reserved=0.0)
     if issue is None:  # deleted: nothing can be written there
         record = replace(record, state="withdrawn", holder="")
-        note_record(this, record, back)
+        note_record(tx, record, back)
         return record
     keys, patch = (work.change_keys(record), kept[1]) if kept else ((), None)
-    done = carry_out_plan(this, record, plans.work_proposal(record, issue, effects, patch), back, keys)
+    done = carry_out_plan(tx, record, work.work_proposal(record, issue, effects, patch), back, keys)
     if kept and done.refused and "paused" not in done.rules:
         record = work.release_issue(record, f"the change may not be sent: {', '.join(done.rules)}", 1)
-        note_record(this, record)
+        note_record(tx, record)
         return record
-    return _count_refusal(this, record, issue, back) if done.refused and "paused" not in done.rules else done.record
+    return _count_refusal(tx, record, issue, back) if done.refused and "paused" not in done.rules else done.record
 
 
-def _count_refusal(this: Transaction, record: WorkRecord, issue: Issue, usd: float) -> WorkRecord:
+def _count_refusal(tx: Transaction, record: WorkRecord, issue: Issue, usd: float) -> WorkRecord:
     """An end that rules speak against: tried by two more, then told without the reason, then left without a word."""
-    if record.refusals + 1 < plans.REFUSALS:
+    if record.refusals + 1 < work.REFUSALS:
         record = replace(record, refusals=record.refusals + 1)
-        note_record(this, record, usd)
+        note_record(tx, record, usd)
         return record
-    bare = replace(record, reason=plans.UNSAID)
-    done = carry_out_plan(this, bare, plans.work_proposal(bare, issue, _plan(this, bare, issue)), usd)
+    bare = replace(record, reason=work.UNSAID)
+    done = carry_out_plan(tx, bare, work.work_proposal(bare, issue, _plan(tx, bare, issue)), usd)
     if done.refused and "paused" not in done.rules:
-        record = plans.give_up(bare)
-        note_record(this, record, usd)
+        record = work.give_up(bare)
+        note_record(tx, record, usd)
         return record
     return record if done.refused else done.record
 
 
-def _there(this: Transaction, number: int) -> Issue | None:
+def _there(tx: Transaction, number: int) -> Issue | None:
     try:
-        return this.ports.forge.issue(number)
+        return tx.ports.forge.issue(number)
     except Missing:
         return None
 
@@ -267,7 +266,7 @@ def _there(this: Transaction, number: int) -> Issue | None:
 
 def leftovers(opened: Open, sleep: Sleep) -> Iterator[tuple[int, str]]:
     """Work whose runner is proven dead, brought to its end."""
-    past = opened().store.recall()
+    past = opened().ports.store.recall()
     for number in past.state.working if past else ():
         with ExitStack() as held:
             record = run_transaction(opened, sleep, partial(_taken_over, held, number), BRIEF)
@@ -275,12 +274,12 @@ def leftovers(opened: Open, sleep: Sleep) -> Iterator[tuple[int, str]]:
                 yield number, _drive(opened, sleep, record).state
 
 
-def _taken_over(held: ExitStack, number: int, this: Transaction) -> WorkRecord | None:
+def _taken_over(held: ExitStack, number: int, tx: Transaction) -> WorkRecord | None:
     """The record of a dead runner, now in our name; None while it may be alive."""
     held.pop_all().close()
-    record = this.record(number)
-    if record is None or not held.enter_context(this.house.store.at_work(number)):
+    record = tx.work_record(number)
+    if record is None or not held.enter_context(tx.store.at_work(number)):
         return None
-    if record.holder and not this.house.store.proven_dead(record.holder):
+    if record.holder and not tx.store.proven_dead(record.holder):
         return None
     return record

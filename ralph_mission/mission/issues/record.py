@@ -13,8 +13,9 @@ from datetime import datetime
 
 from ralph_mission.mission.findings.exclusions import touched_by
 from ralph_mission.mission.issues import tasks
-from ralph_mission.mission.issues.tasks import FAILED, READY, SPARED, TRIES, WORKING, WorkResult, WorkTask
+from ralph_mission.mission.issues.tasks import FAILED, READY, SPARED, TRIES, WORKING, WorkTask
 from ralph_mission.mission.lifecycle import approval, ownership
+from ralph_mission.mission.model.agent_job import AgentResult
 from ralph_mission.mission.model.effects import (
     MARKER,
     Comment,
@@ -99,7 +100,7 @@ def _trim_notes(notes: Iterable[IssueNote]) -> tuple[IssueNote, ...]:
     return tuple(note for place, note in enumerate(ordered) if place < KEEP_ISSUES or note.state == "working")
 
 
-def end_try(record: WorkRecord, played: WorkResult) -> WorkRecord:
+def end_try(record: WorkRecord, played: AgentResult) -> WorkRecord:
     """The record once the loop is over: the change is to be sent, or the issue given back."""
     record = replace(record, usd=round(record.usd + played.usd, 6), reserved=0.0, code=played.code)
     if played.code == 0 and played.patch is not None and played.patch.changes:
@@ -188,7 +189,7 @@ def begin_effects(record: WorkRecord, others: Sequence[str] = ()) -> tuple[Effec
 
 
 def work_effects(
-    record: WorkRecord, issue: Issue, played: WorkResult, base: str, now: datetime
+    record: WorkRecord, issue: Issue, played: AgentResult, base: str, now: datetime
 ) -> tuple[PushBranch, OpenPull]:
     """The branch and the pull. Raises UnicodeDecodeError for a change that is not text."""
     assert played.patch is not None

@@ -33,22 +33,6 @@ SPARED = 5
 
 
 @dataclass(frozen=True, slots=True)
-class WorkResult:
-    """What came of the agent's loop: exit code, why it ended, the change, its last words, what it learned."""
-
-    code: int
-    reason: str
-    patch: Patch | None = None
-    words: str = ""
-    learned: tuple[str, ...] = ()
-    sessions: int = 0
-    usd: float = 0.0
-    seconds: float = 0.0
-    run_id: str = ""
-    away: bool = False  # the agent could not be reached: no fault of the issue's
-
-
-@dataclass(frozen=True, slots=True)
 class GuidanceNote:
     """What a person says to the next session, once. `said_at`: of a comment, by the forge's clock; else `id`."""
 

@@ -11,6 +11,7 @@ from datetime import datetime, time, timedelta
 from enum import StrEnum
 from typing import Literal
 
+from ralph_mission.mission.model.agent_job import AgentResult
 from ralph_mission.mission.model.effects import Fate
 from ralph_mission.mission.model.forge import Actor, Branch, Issue, Post, Pull, Wording
 from ralph_mission.mission.model.ledger import ChatGuidance, ChatYes, OpenState, Record
@@ -27,55 +28,7 @@ from ralph_mission.mission.model.mission import (
     Verdict,
 )
 from ralph_mission.mission.model.proposal import Decision, Plan, Proposal
-from ralph_mission.safety.patch import Patch
 from ralph_mission.values import dataclass
-
-
-@dataclass(frozen=True, slots=True)
-class AgentJob:
-    """One mission's work for an agent, in a clone of `base_sha`, for at most `usd` and `seconds`.
-
-    `round` is 0 for the change itself, n for the answer to the nth review; `subject` is a digest of the issue's text.
-    The same mission, round, subject and `attempt` (failures so far) is the same work: what was begun is gone on with,
-    in its clone. `guidance` is what people said since the last time.
-    """
-
-    mission: int
-    round: int
-    title: str
-    branch: str
-    base_sha: str
-    task: str
-    usd: float
-    seconds: float
-    guidance: tuple[str, ...] = ()
-    subject: str = ""
-    attempt: int = 0
-    default_sha: str = ""  # where the default branch stands, whose guides and agents' settings count
-    answers: datetime | None = None  # when the newest review was written that is answered by it
-
-
-@dataclass(frozen=True, slots=True)
-class AgentResult:
-    """What came of a commission: `made` is a change, `goes on` is not finished and can be gone on with.
-
-    `held` was not begun; `reason` is why it is not finished, in our words; `words` are the agent's last ones.
-    `guided_at`: the newest guidance that it was given, `answered_at`: the newest review, both by the forge's clock.
-    """
-
-    mission: int
-    outcome: Literal["made", "goes on", "failed", "held"]
-    reason: str = ""
-    patch: Patch | None = None
-    words: str = ""
-    learned: tuple[str, ...] = ()
-    sessions: int = 0
-    seconds: float = 0.0
-    usage: Usage = Usage()
-    progressed: bool = False
-    guided_at: datetime | None = None
-    answered_at: datetime | None = None
-
 
 REPORT_SCHEMA = 1
 Outcome = Literal["done", "not_due", "lost", "paused", "failed"]
@@ -389,3 +342,8 @@ class CycleDecisions:
 
     steps: tuple[MissionStep, ...]
     decisions: tuple[Decision, ...]
+
+    @property
+    def allowed(self) -> list[Decision]:
+        """Those that are carried out."""
+        return [decision for decision in self.decisions if decision.verdict is Verdict.ALLOW]

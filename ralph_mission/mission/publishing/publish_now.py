@@ -107,23 +107,23 @@ def publish_lines(report: PublishReport) -> Iterator[str]:
 # --- the steps ------------------------------------------------------------------------
 
 
-def _publish(number: int, this: Transaction) -> PublishReport:
-    mission = next((one for one in this.state.missions if one.issue == number), None)
+def _publish(number: int, tx: Transaction) -> PublishReport:
+    mission = next((one for one in tx.state.missions if one.issue == number), None)
     if mission is None or mission.action is not Action.PUBLISH:
-        return PublishReport("nothing", number, _why_nothing(this, number))
+        return PublishReport("nothing", number, _why_nothing(tx, number))
     course = _Course(mission)
     for _ in range(STEPS):
         if course.stopped or course.mission.status in (Status.COMPLETED, Status.REJECTED):
             break
-        moved = _next(this, course)
+        moved = _next(tx, course)
         if moved is None:
             break
-        course, this = moved, _again(this)
+        course, tx = moved, _again(tx)
     return _publish_report(number, course)
 
 
-def _why_nothing(this: Transaction, number: int) -> str:
-    issue = this.ports.forge.issue(number)
+def _why_nothing(tx: Transaction, number: int) -> str:
+    issue = tx.ports.forge.issue(number)
     if PUBLISHED in issue.labels:
         return "it was published already"
     if REVIEW in issue.labels:
@@ -131,47 +131,47 @@ def _why_nothing(this: Transaction, number: int) -> str:
     return "it shows no text that waits to be published"
 
 
-def _next(this: Transaction, course: _Course) -> _Course | None:
+def _next(tx: Transaction, course: _Course) -> _Course | None:
     """One step further; None when there is nothing more to do now."""
-    if is_stopped(this.ports):
+    if is_stopped(tx.ports):
         return replace(course, stopped="paused", reason=GO_ON)
-    mission, facts, records = _look(this, course.mission)
-    reading = interpret_facts(mission, facts, this.now)
-    steps = next_step(mission, facts, reading, _around(this, records))
+    mission, facts, records = _look(tx, course.mission)
+    reading = interpret_facts(mission, facts, tx.now)
+    steps = next_step(mission, facts, reading, _around(tx, records))
     planned = [one for one in steps if one.proposal]
     if not planned:
         return None if not steps else _waits(course, steps[-1])
-    return _carry(this, course, planned[-1], records)
+    return _carry(tx, course, planned[-1], records)
 
 
 def _waits(course: _Course, last: MissionStep) -> _Course:
     return replace(course, mission=last.mission, stopped="nothing", reason=last.mission.next_step)
 
 
-def _look(this: Transaction, mission: Mission) -> tuple[Mission, MissionFacts, dict[str, Record]]:
+def _look(tx: Transaction, mission: Mission) -> tuple[Mission, MissionFacts, dict[str, Record]]:
     """The mission as the forge bears it out, what is known of it there, and what the ledger says."""
-    forge, store = this.ports.forge, this.house.store
+    forge = tx.ports.forge
     forge.look_anew()
-    facts = facts_about(this.ports, this.house.charter, mission, this.state)
-    known = ownership.read_successors([ownership.of_remark(mission.key)], lambda keys: store.records(keys, this.past))
+    facts = facts_about(tx.ports, tx.charter, mission, tx.state)
+    known = ownership.read_successors([ownership.of_remark(mission.key)], tx.records)
     remark = ownership.own_remark(mission, known, facts.issue, forge.identity().id)
     keys = {*mission.pending, *mission.members}
-    return replace(mission, comment=remark), facts, {**known, **store.records(keys, this.past)}
+    return replace(mission, comment=remark), facts, {**known, **tx.records(keys)}
 
 
-def _around(this: Transaction, records: Mapping[str, Record]) -> StepContext:
-    charter = this.house.charter
-    default, cycle = this.ports.forge.default_branch(), this.memory.header.cycle
+def _around(tx: Transaction, records: Mapping[str, Record]) -> StepContext:
+    charter = tx.charter
+    default, cycle = tx.ports.forge.default_branch(), tx.memory.header.cycle
     return StepContext(
-        cycle, this.now, charter.owners, charter.merge_method, records, default, charter.limits
+        cycle, tx.now, charter.owners, charter.merge_method, records, default, charter.limits
     )  # fmt: skip  # one value
 
 
-def _carry(this: Transaction, course: _Course, step_: MissionStep, records: Mapping[str, Record]) -> _Course:
+def _carry(tx: Transaction, course: _Course, step_: MissionStep, records: Mapping[str, Record]) -> _Course:
     plan, issue = step_.proposal, course.mission.issue
     assert plan is not None
-    keep = partial(_keep_mission, this, step_, records)
-    carried = execute_plan(this, ExecutionRequest(f"publish-{issue}", f"publishing of #{issue}", keep=keep), plan)
+    keep = partial(_keep_mission, tx, step_, records)
+    carried = execute_plan(tx, ExecutionRequest(f"publish-{issue}", f"publishing of #{issue}", keep=keep), plan)
     if carried.refused:
         return _held_back(course, carried)
     answers = {effect.key: effect.network for effect in plan.effects if isinstance(effect, Publish)}
@@ -191,12 +191,12 @@ def _held_back(course: _Course, carried: ExecutionResult) -> _Course:
     return replace(course, stopped=kind, reason=waits)
 
 
-def _again(this: Transaction) -> Transaction:
+def _again(tx: Transaction) -> Transaction:
     """Memory as it stands after what was just written. Raises Lost when somebody else was there first."""
-    past = this.house.store.recall()
+    past = tx.store.recall()
     if past is None or past.state.claim is not None:
         raise Lost
-    return replace(this, past=past, now=this.ports.clock.now())
+    return replace(tx, past=past, now=tx.ports.clock.now())
 
 
 # --- what is written down ---------------------------------------------------------------
@@ -213,19 +213,19 @@ def _move_mission(step_: MissionStep, receipts: Receipts, cut: bool = False) -> 
 
 
 def _keep_mission(
-    this: Transaction, step_: MissionStep, records: Mapping[str, Record], batch: MemoryBatch, receipts: Receipts | None
+    tx: Transaction, step_: MissionStep, records: Mapping[str, Record], batch: MemoryBatch, receipts: Receipts | None
 ) -> MemoryBatch:
     """The mission where it stands, what was said and what a person taught by it, all in the commit of the receipts."""
     assert step_.proposal is not None and step_.proposal.interim is not None
     if receipts is None:
         return replace(batch, state=_with(batch.state, step_.proposal.interim))
     state = _with(batch.state, _move_mission(step_, receipts))
-    over = learning.ended_missions(state.missions, this.now)
+    over = learning.ended_missions(state.missions, tx.now)
     going = tuple(mission for mission in state.missions if mission not in over)
     memory, overflow = trim_memory(learning.retold(batch.memory, going, over))
-    out = tuple(_new_posts(this, step_, receipts))
+    out = tuple(_new_posts(tx, step_, receipts))
     posts = posting.remember_posts(state.posted, out)
-    archive = ((f"{this.now:%Y-%m}", overflow),) if overflow else ()
+    archive = ((f"{tx.now:%Y-%m}", overflow),) if overflow else ()
     batch = replace(batch, memory=memory, state=replace(state, missions=going, posted=posts), archive=archive)
     if batch.journal and isinstance(batch.journal[1], Journal):
         batch = replace(batch, journal=(batch.journal[0], replace(batch.journal[1], posts=out)))
@@ -237,11 +237,11 @@ def _with(state: OpenState, mission: Mission) -> OpenState:
     return replace(state, missions=missions)
 
 
-def _new_posts(this: Transaction, step_: MissionStep, receipts: Receipts) -> Iterator[Posted]:
+def _new_posts(tx: Transaction, step_: MissionStep, receipts: Receipts) -> Iterator[Posted]:
     assert step_.proposal is not None
     for effect in step_.proposal.effects:
         receipt = receipts.get(effect.key)
-        if receipt and (found := posting.to_posted(effect, receipt, step_.proposal.kind, this.now)):
+        if receipt and (found := posting.to_posted(effect, receipt, step_.proposal.kind, tx.now)):
             yield found
 
 

@@ -21,6 +21,7 @@ from ralph_mission.loop.planning import ReviewerAnswer, ReviewFinding
 from ralph_mission.mission import execute
 from ralph_mission.mission.lifecycle.approval import may_decide
 from ralph_mission.mission.memory import schedule
+from ralph_mission.mission.model.agent_job import AgentJob
 from ralph_mission.mission.model.effects import Receipt
 from ralph_mission.mission.model.forge import Issue, Pull
 from ralph_mission.mission.model.ledger import SETTLED, CallRecord, MemoryBatch, Record
@@ -37,7 +38,6 @@ from ralph_mission.mission.transaction import (
     Sleep,
     Transaction,
     book_cost,
-    commit_transaction,
     execute_plan,
     run_transaction,
 )
@@ -100,36 +100,36 @@ class FinishedReading:
     outcome: str = "failed"
 
 
-def read_posted_review(this: Transaction, pull: Pull) -> PostedReview:
+def read_posted_review(tx: Transaction, pull: Pull) -> PostedReview:
     """Our review of the pull, as forge and memory know it."""
     key = review.review_key(pull.number)
-    record = this.house.store.records([key], this.past).get(key)
-    return review.find_posted_review(pull, record, this.ports.forge.identity().id)
+    record = tx.records([key]).get(key)
+    return review.find_posted_review(pull, record, tx.ports.forge.identity().id)
 
 
-def finish_review(begun: StartedReview, read: FinishedReading, this: Transaction) -> ReviewReport:
+def finish_review(begun: StartedReview, read: FinishedReading, tx: Transaction) -> ReviewReport:
     """Post or edit the review, or send nothing; what was set aside and not spent is given back."""
     number = begun.pull.number
-    booked = schedule.settle_reserve(begun.usd, begun.at, read.usd, this.now)
+    booked = schedule.settle_reserve(begun.usd, begun.at, read.usd, tx.now)
     errand = ExecutionRequest(f"review-{number}", f"review of #{number}", read.usd, booked)
     why = redact(read.answer.why, begun.secrets)
     report = ReviewReport(read.outcome, number, begun.pull.head_sha, why, "", read.points, read.answer)
     if read.points is None:
-        return _unsent(this, errand, report)
-    pull = this.ports.forge.pull(number)
-    text, before = review.review_body(pull, read.points), read_posted_review(this, pull)
+        return _unsent(tx, errand, report)
+    pull = tx.ports.forge.pull(number)
+    text, before = review.review_body(pull, read.points), read_posted_review(tx, pull)
     if outcome := _why_needless(begun, pull, before, text):
-        return _unsent(this, errand, replace(report, outcome=outcome, reason=WHY.get(outcome, "")))
-    carried = execute_plan(this, errand, review.review_proposal(pull, text, before))
+        return _unsent(tx, errand, replace(report, outcome=outcome, reason=WHY.get(outcome, "")))
+    carried = execute_plan(tx, errand, review.review_proposal(pull, text, before))
     if carried.refused:
         rules = carried.decision.rules
         outcome = "paused" if "paused" in rules else "refused"
-        return _unsent(this, errand, replace(report, outcome=outcome, reason=", ".join(rules)))
+        return _unsent(tx, errand, replace(report, outcome=outcome, reason=", ".join(rules)))
     return _review_report(report, carried, "edited" if before.id else "posted")
 
 
-def _unsent(this: Transaction, errand: ExecutionRequest, report: ReviewReport) -> ReviewReport:
-    book_cost(this, f"{errand.told}: {report.outcome}", errand.booked)
+def _unsent(tx: Transaction, errand: ExecutionRequest, report: ReviewReport) -> ReviewReport:
+    book_cost(tx, f"{errand.subject}: {report.outcome}", errand.booked)
     return report
 
 
@@ -169,17 +169,6 @@ class PullView:
     guides: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ReviewJob:
-    """What is to be read: `material` is for the reviewer's eyes; at most `usd` may be spent on it."""
-
-    pull: int
-    fork: str
-    head: str
-    material: str
-    usd: float
-
-
 class PullReader(Protocol):
     """Looks at a pull, and has an agent review it in a clone that is thrown away."""
 
@@ -187,7 +176,7 @@ class PullReader(Protocol):
         """The view of commit `head` from the tip `base` of its base branch. Raises UserError."""
         ...
 
-    def read(self, job: ReviewJob) -> ReviewerAnswer:
+    def read(self, job: AgentJob) -> ReviewerAnswer:
         """The reviewer's answer, with what it may have cost. Raises UserError before any session; an interrupt passes
         through."""
         ...
@@ -239,31 +228,31 @@ def review_lines(report: ReviewReport) -> Iterator[str]:
 
 
 def _begin(
-    reviewer: ReviewSetup, number: int, force: bool, held: ExitStack, this: Transaction
+    reviewer: ReviewSetup, number: int, force: bool, held: ExitStack, tx: Transaction
 ) -> StartedReview | ReviewReport:
     held.pop_all().close()  # of an attempt that somebody else was ahead of
-    forge, us = this.ports.forge, this.ports.forge.identity().id
+    forge, us = tx.ports.forge, tx.ports.forge.identity().id
     pull = forge.pull(number)
     if why := review.why_not_ours(pull, us):
         raise UserError(f"pull #{number} is not one that Ralph made: {why}", "a person reviews it", usage=True)
-    before = read_posted_review(this, pull)
-    if waits := _waits(this, pull, before, force):
+    before = read_posted_review(tx, pull)
+    if waits := _waits(tx, pull, before, force):
         return waits
-    if not held.enter_context(this.house.store.at_work(number)):
+    if not held.enter_context(tx.store.at_work(number)):
         return ReviewReport("lost", number, pull.head_sha, "another process here is at it")
-    usd = schedule.allowance(this.memory.header, this.now, this.house.charter.limits, reviewer.usd)
+    usd = schedule.allowance(tx.memory.header, tx.now, tx.charter.limits, reviewer.usd)
     if usd <= 0:
         return ReviewReport("held", number, pull.head_sha, "today's money is spent (limits.usd_per_day)")
     default = forge.default_branch()
     base = default.sha if pull.base == default.name else forge.branch(pull.base)
-    begun = StartedReview(pull, base, _task(this, pull, us), before, usd, this.now, this.house.secrets)
-    book_cost(this, f"reviews #{number}", usd)
+    begun = StartedReview(pull, base, _task(tx, pull, us), before, usd, tx.now, tx.secrets)
+    book_cost(tx, f"reviews #{number}", usd)
     return begun
 
 
-def _waits(this: Transaction, pull: Pull, before: PostedReview, force: bool) -> ReviewReport | None:
+def _waits(tx: Transaction, pull: Pull, before: PostedReview, force: bool) -> ReviewReport | None:
     """Why nothing is asked of a model, None when something is."""
-    if execute.is_stopped(this.ports):
+    if execute.is_stopped(tx.ports):
         return ReviewReport("paused", pull.number, pull.head_sha)
     if pull.state != "open":
         return ReviewReport("closed", pull.number, pull.head_sha)
@@ -272,30 +261,31 @@ def _waits(this: Transaction, pull: Pull, before: PostedReview, force: bool) -> 
     return ReviewReport("reviewed", pull.number, pull.head_sha) if before.head == pull.head_sha and not force else None
 
 
-def _task(this: Transaction, pull: Pull, us: int) -> Issue | None:
+def _task(tx: Transaction, pull: Pull, us: int) -> Issue | None:
     """The issue that the pull was made for, if we or somebody who may decide here wrote it."""
-    forge, number = this.ports.forge, review.find_task(pull, this.state.missions)
+    forge, number = tx.ports.forge, review.find_task(pull, tx.state.missions)
     try:
         issue = forge.issue(number) if number else None
     except Missing:
         return None
     if issue is None or issue.author.id == us:
         return issue
-    return issue if may_decide(issue.author, this.house.charter.owners, forge.may_approve) else None
+    return issue if may_decide(issue.author, tx.charter.owners, forge.may_approve) else None
 
 
 # --- reading --------------------------------------------------------------------------
 
 
 def _read_pull(reviewer: ReviewSetup, begun: StartedReview) -> FinishedReading:
-    pull = begun.pull
-    reviewer.say(f"#{pull.number} {review.review_title(pull)}: reviewing {pull.head_sha[:12]}")
+    pull, title = begun.pull, review.review_title(begun.pull)
+    reviewer.say(f"#{pull.number} {title}: reviewing {pull.head_sha[:12]}")
     try:
         view = reviewer.reader.look(begun.base, pull.head_sha)
         told = review.review_material(
             pull, begun.task, view.diff, view.fork, view.guides, begun.secrets, changed=view.shown
         )
-        answer = reviewer.reader.read(ReviewJob(pull.number, view.fork, pull.head_sha, told, begun.usd))
+        job = AgentJob(pull.number, title, pull.head_sha, told, begun.usd, default_sha=view.fork)
+        answer = reviewer.reader.read(job)
     except KeyboardInterrupt:
         return FinishedReading(ReviewerAnswer(None, "interrupted"), begun.usd, outcome="interrupted")
     except UserError as trouble:  # before any session
@@ -336,27 +326,27 @@ def call_due_reviews(opened: Open, sleep: Sleep, send: Call) -> CallReport:
         return CallReport(reason=f"{busy.what}; the next cycle wakes it")
 
 
-def _call(send: Call, this: Transaction) -> CallReport:
-    if this.past is None or execute.is_stopped(this.ports):
-        return CallReport(reason="paused" if this.past else "nothing was proposed yet")
-    forge = this.ports.forge
+def _call(send: Call, tx: Transaction) -> CallReport:
+    if tx.past is None or execute.is_stopped(tx.ports):
+        return CallReport(reason="paused" if tx.past else "nothing was proposed yet")
+    forge = tx.ports.forge
     pulls = review.our_open_pulls(forge.pulls(), forge.identity().id)
-    known = this.house.store.records([review.call_key(pull) for pull in pulls], this.past)
+    known = tx.records([review.call_key(pull) for pull in pulls])
     waiting = review.pulls_to_call(pulls, known)
-    header, granted = _grant_calls(this, waiting)
+    header, granted = _grant_calls(tx, waiting)
     left = f"today's wakes are used up, {len(waiting) - len(granted)} wait" if len(granted) < len(waiting) else ""
     if not granted:
         return CallReport(reason=left or "no pull waits for its review to be woken")
-    records = [review.record_call(pull, known, this.now) for pull in granted]
-    this = _write_calls(this, header, records, f"ralph: wakes the review of {len(records)}")
-    return _send_calls(this, records, send, left)
+    records = [review.record_call(pull, known, tx.now) for pull in granted]
+    tx = _write_calls(tx, header, records, f"ralph: wakes the review of {len(records)}")
+    return _send_calls(tx, records, send, left)
 
 
-def _grant_calls(this: Transaction, waiting: Sequence[Pull]) -> tuple[Header, list[Pull]]:
+def _grant_calls(tx: Transaction, waiting: Sequence[Pull]) -> tuple[Header, list[Pull]]:
     """The pulls that today has a wake for, and the header that counts them."""
-    header, granted = this.memory.header, list[Pull]()
+    header, granted = tx.memory.header, list[Pull]()
     for pull in waiting:
-        more = review.count_wake(header, this.now, this.house.charter.limits.dispatches_per_day)
+        more = review.count_wake(header, tx.now, tx.charter.limits.dispatches_per_day)
         if more is None:
             break
         header = more
@@ -364,23 +354,21 @@ def _grant_calls(this: Transaction, waiting: Sequence[Pull]) -> tuple[Header, li
     return header, granted
 
 
-def _send_calls(this: Transaction, records: Sequence[CallRecord], send: Call, left: str) -> CallReport:
+def _send_calls(tx: Transaction, records: Sequence[CallRecord], send: Call, left: str) -> CallReport:
     receipts = {record.key: send(record.pull) for record in records}
     failed = [key for key, receipt in receipts.items() if receipt.status == "failed"]
     if failed:
-        _note(this, review.mark_refused(records, failed))
+        _note(tx, review.mark_refused(records, failed))
     woken = tuple(record.pull for record in records if record.key not in failed)
     return CallReport(woken, left, receipts[failed[0]].detail if failed else "")
 
 
-def _note(this: Transaction, records: Sequence[CallRecord]) -> None:
+def _note(tx: Transaction, records: Sequence[CallRecord]) -> None:
     try:
-        _write_calls(this, this.memory.header, records, f"ralph: {len(records)} reviews could not be woken")
+        _write_calls(tx, tx.memory.header, records, f"ralph: {len(records)} reviews could not be woken")
     except Lost:
         return  # somebody wrote memory meanwhile: then these calls count as made, and a push makes others
 
 
-def _write_calls(this: Transaction, header: Header, records: Sequence[Record], subject: str) -> Transaction:
-    return commit_transaction(
-        this, MemoryBatch(replace(this.memory, header=header), this.state, tuple(records), subject)
-    )
+def _write_calls(tx: Transaction, header: Header, records: Sequence[Record], subject: str) -> Transaction:
+    return tx.publish(MemoryBatch(replace(tx.memory, header=header), tx.state, tuple(records), subject))

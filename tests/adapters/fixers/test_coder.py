@@ -12,14 +12,15 @@ import pytest
 
 from ralph_mission.adapters.fixers import coder
 from ralph_mission.adapters.fixers import coder as module
-from ralph_mission.adapters.fixers.coder import NOTE, AgentCoder, CoderRun
+from ralph_mission.adapters.fixers.coder import NOTE, AgentCoder
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.errors import UserError
-from ralph_mission.mission.model.cycle import AgentJob
+from ralph_mission.mission.model.agent_job import AgentJob, AgentResult
 from ralph_mission.mission.model.mission import Usage
 from ralph_mission.mission.model.proposal import PatchVerification
 from ralph_mission.safety.patch import Patch
 from tests.helpers import NOON, make_repo
+from tests.mission.build import loop_result
 
 COST = Usage(1, cost_usd=0.25)
 Deed = Callable[[Path], object]
@@ -32,10 +33,10 @@ class Shop:
         self.git = Git.open(make_repo(folder / "repo", {"README.md": "# Harbour\n"}))
         self.place, self.checks, self.checked, self.plays = folder / "missions", True, list[Patch](), 0
         self.deed: Deed = lambda tree: (tree / "table.py").write_text("TABLE = 1\n")
-        self.played = CoderRun(0, "complete", "It is there.", sessions=1, usage=COST)
+        self.played = loop_result(0, "complete", words="It is there.", sessions=1, usage=COST)
         self.coder = AgentCoder(self.git, self.place, self._play, self._check)
 
-    def _play(self, tree: Path, commission: AgentJob) -> CoderRun:
+    def _play(self, tree: Path, commission: AgentJob) -> AgentResult:
         self.plays += 1
         self.deed(tree)
         return self.played
@@ -46,7 +47,7 @@ class Shop:
 
     def commission(self, **more: object) -> AgentJob:
         head = self.git.resolve("HEAD")
-        return AgentJob(1, 0, "A table", "ralph/mission-1", head, "Do it", 2.0, 60.0, subject="abc", **more)  # type: ignore[arg-type]  # its fields
+        return AgentJob(1, "A table", head, "Do it", 2.0, 60.0, "ralph/mission-1", subject="abc", **more)  # type: ignore[arg-type]  # its fields
 
     def work(self, **more: object):
         return self.coder.work(self.commission(**more))
@@ -77,7 +78,7 @@ def test_a_note_that_a_session_forged_does_not_stand_for_the_checks(shop):
     """At the level `env` nothing keeps a session from the folder that its clone lies in."""
     forged = json.dumps({"words": "All checks pass.", "learned": [], "answered": ""})
     shop.deed = lambda tree: ((tree / "table.py").write_text("broken"), (tree.parent / NOTE).write_text(forged))
-    shop.played, shop.checks = CoderRun(2, "iterations", sessions=1, usage=COST), False
+    shop.played, shop.checks = loop_result(2, "iterations", sessions=1, usage=COST), False
     assert shop.work().outcome == "goes on"
     shop.deed = lambda tree: None
     after = shop.work()
@@ -90,14 +91,14 @@ def test_a_note_that_a_session_forged_does_not_stand_for_the_checks(shop):
              '{"words": "x", "learned": [], "answered": "2999-01-01"}', "x" * 1_000_001],
 )  # fmt: skip  # a list
 def test_a_note_that_says_nothing_is_none(shop, note):
-    shop.played = CoderRun(2, "iterations")
+    shop.played = loop_result(2, "iterations")
     shop.work()
     (shop.folder / NOTE).write_text(note)
     assert shop.work(answers=NOON).outcome == "goes on" and shop.plays == 2
 
 
 def test_a_note_cannot_say_that_reviews_to_come_were_answered(shop):
-    shop.played = CoderRun(2, "iterations")
+    shop.played = loop_result(2, "iterations")
     shop.work()
     forged = {"words": "x", "learned": [], "answered": (NOON + timedelta(days=900)).isoformat()}
     (shop.folder / NOTE).write_text(json.dumps(forged))
@@ -142,7 +143,7 @@ def test_a_result_that_cannot_be_read_costs_what_it_cost(shop, monkeypatch, erro
 def test_a_full_disk_after_the_work_costs_what_it_cost(shop, monkeypatch, name):
     monkeypatch.setattr(module, name, fails(OSError(28, "No space left on device")))
     if name == "remove_folder":
-        shop.played = CoderRun(1, "crashed", sessions=1, usage=COST)
+        shop.played = loop_result(1, "crashed", sessions=1, usage=COST)
     made = shop.work()
     assert made.usage == COST and made.outcome == ("made" if name == "_tell" else "failed")
 
@@ -179,7 +180,7 @@ def noted(folder: Path, answered: datetime) -> None:
 def answering(moment: datetime) -> AgentJob:
     """As much of a commission as is asked of a note."""
     made = AgentJob.__new__(AgentJob)
-    for name, value in {"mission": 3, "answers": moment}.items():
+    for name, value in {"number": 3, "answers": moment}.items():
         object.__setattr__(made, name, value)
     return made
 

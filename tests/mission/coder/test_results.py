@@ -9,15 +9,8 @@ import pytest
 from ralph_mission.mission.coder import results
 from ralph_mission.mission.lifecycle.steps import next_step
 from ralph_mission.mission.lifecycle.table import interpret_facts
-from ralph_mission.mission.model.cycle import (
-    AgentJob,
-    AgentResult,
-    Interpretation,
-    MissionEvent,
-    MissionFacts,
-    PersonVerdict,
-    StepContext,
-)
+from ralph_mission.mission.model.agent_job import AgentJob, AgentResult
+from ralph_mission.mission.model.cycle import Interpretation, MissionEvent, MissionFacts, PersonVerdict, StepContext
 from ralph_mission.mission.model.forge import Branch
 from ralph_mission.mission.model.mission import Status
 from ralph_mission.mission.model.proposal import BudgetUsed
@@ -81,7 +74,7 @@ def test_an_agent_s_words_are_redacted():
 
 def test_what_a_coder_says_comes_through_without_secrets():
     class Loose:
-        def work(self, commission: AgentJob) -> AgentResult:
+        def work(self, job: AgentJob) -> AgentResult:
             return made(None, words=KNOWN)
 
         def tidy(self, missions: object) -> None:
@@ -89,7 +82,7 @@ def test_what_a_coder_says_comes_through_without_secrets():
 
     loose = Loose()
     discreet = results.RedactingCoder(loose, (KNOWN,))
-    assert KNOWN not in discreet.work(AgentJob(1, 0, "", "", BASE, "", 1.0, 1.0)).words
+    assert KNOWN not in discreet.work(AgentJob(1, "", BASE, "", 1.0)).words
     discreet.tidy([4])
     assert loose.tidied == [4]
 
@@ -97,14 +90,14 @@ def test_what_a_coder_says_comes_through_without_secrets():
 @pytest.mark.attack(33)
 def test_a_coder_is_told_no_value_that_we_know_whoever_wrote_it():
     class Curious:
-        def work(self, commission: AgentJob) -> AgentResult:
-            self.told = repr(commission)
+        def work(self, job: AgentJob) -> AgentResult:
+            self.told = repr(job)
             return made(None)
 
         def tidy(self, missions: object) -> None: ...
 
     curious = Curious()
-    asked = AgentJob(1, 0, f"Use {KNOWN}", "b", BASE, f"It is {KNOWN}.", 1.0, 1.0, (f"take {KNOWN}",), "subject")
+    asked = AgentJob(1, f"Use {KNOWN}", BASE, f"It is {KNOWN}.", 1.0, guidance=(f"take {KNOWN}",), subject="subject")
     results.RedactingCoder(curious, (KNOWN,)).work(asked)
     assert KNOWN not in curious.told
     assert curious.told.count("[redacted: known-value]") == 3 and "'subject'" in curious.told

@@ -11,7 +11,7 @@ from ralph_mission.adapters.storage.memory import codec
 from ralph_mission.mission.issues import record as plans
 from ralph_mission.mission.issues import record as work
 from ralph_mission.mission.issues import tasks
-from ralph_mission.mission.issues.tasks import READY, WORKING, WorkResult
+from ralph_mission.mission.issues.tasks import READY, WORKING
 from ralph_mission.mission.lifecycle.approval import whose_wish
 from ralph_mission.mission.memory import schedule
 from ralph_mission.mission.model.effects import Receipt
@@ -21,7 +21,7 @@ from ralph_mission.mission.model.memory import Header
 from ralph_mission.mission.model.mission import Limits
 from tests.helpers import NOON
 from tests.mission import build
-from tests.mission.build import labelled
+from tests.mission.build import labelled, loop_result
 from tests.safety.making import change, patch
 
 MARA, BO, US = Actor(1, "mara"), Actor(2, "bo"), Actor(9, "ralph[bot]", True)
@@ -197,8 +197,8 @@ def test_a_second_try_that_came_to_nothing_was_the_last():
 
 def test_nothing_that_was_made_is_no_success():
     empty = patch()
-    assert work.end_try(RECORD, WorkResult(0, "", patch(change("a.txt", b"", b"x\n")))).state == "ending"
-    assert work.end_try(RECORD, WorkResult(0, "", empty)).state == "releasing"
+    assert work.end_try(RECORD, loop_result(0, "", patch(change("a.txt", b"", b"x\n")))).state == "ending"
+    assert work.end_try(RECORD, loop_result(0, "", empty)).state == "releasing"
 
 
 def test_an_issue_is_taken_back_by_people():

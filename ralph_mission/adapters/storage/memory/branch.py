@@ -78,7 +78,7 @@ class BranchStore:
 
     @contextmanager
     def at_work(self, issue: int) -> Iterator[bool]:
-        """As in `mission.transaction.WorkStore`; a lock of this clone and its linked work trees, one for each issue."""
+        """As in `ports.Store`; a lock of this clone and its linked work trees, one for each issue."""
         with ExitStack() as lock:
             with explain_errors("lock an issue"):
                 held = lock.enter_context(durable_files.hold_file(self.anchorage.folder / f"work-{issue}"))

@@ -1,0 +1,90 @@
+"""What an agent is asked to do for a mission, an issue or a review, and what came of it. Nouns only."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from math import inf
+from typing import Literal
+
+from ralph_mission.mission.model.mission import Usage
+from ralph_mission.safety.patch import Patch
+from ralph_mission.values import dataclass
+
+LIMIT, INTERRUPTED = 2, 130
+"""Exit codes of a loop that came to one of its limits (it can be gone on with), and of one that a person ended."""
+
+JobOutcome = Literal["made", "goes on", "failed", "held"]
+
+
+@dataclass(frozen=True, slots=True)
+class AgentJob:
+    """One piece of work in a clone of `base_sha`, for at most `usd` and `seconds`; `task` is what the agent reads.
+
+    `number` is the mission's, the issue's or the pull's. `default_sha` is the commit whose guides and agents' settings
+    count, where that is another one; `agent` is one that a label names; `guidance` is what people said since last time.
+
+    Work on a mission can be gone on with: the same number, `round` (0 for the change itself, n for the answer to the
+    nth review), `subject` (a digest of the issue's text) and `attempt` (failures so far) is the same work. `answers` is
+    when the newest review was written that is answered by it.
+    """
+
+    number: int
+    title: str
+    base_sha: str
+    task: str
+    usd: float
+    seconds: float = inf
+    branch: str = ""
+    default_sha: str = ""
+    agent: str = ""
+    guidance: tuple[str, ...] = ()
+    round: int = 0
+    subject: str = ""
+    attempt: int = 0
+    answers: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AgentResult:
+    """What came of a job: `made` is a change, `goes on` is not finished and can be gone on with, `held` was not begun.
+
+    `mission` is the job's number. `reason` is why it is not finished, in our words; `words` are the agent's last ones.
+    `guided_at`: the newest guidance that it was given, `answered_at`: the newest review, both by the forge's clock.
+    `code` is the exit code of its loop; `away`: the agent could not be reached, which is no fault of the work.
+    """
+
+    mission: int
+    outcome: JobOutcome
+    reason: str = ""
+    patch: Patch | None = None
+    words: str = ""
+    learned: tuple[str, ...] = ()
+    sessions: int = 0
+    seconds: float = 0.0
+    usage: Usage = Usage()
+    progressed: bool = False
+    guided_at: datetime | None = None
+    answered_at: datetime | None = None
+    code: int = 0
+    run_id: str = ""
+    away: bool = False
+
+    @property
+    def usd(self) -> float:
+        """What it cost."""
+        return self.usage.cost_usd
+
+
+def job_outcome(code: int) -> JobOutcome:
+    """What the exit code of a loop says of its job."""
+    return "made" if code == 0 else "goes on" if code == LIMIT else "failed"
+
+
+def failed_job(job: AgentJob, reason: str, usage: Usage = Usage(), code: int = 1) -> AgentResult:
+    """A job that came to nothing."""
+    return AgentResult(job.number, "failed", reason, sessions=usage.model_calls, usage=usage, code=code)
+
+
+def broken_job(job: AgentJob, error: Exception) -> AgentResult:
+    """A job that failed in a way nobody foresaw. What it cost nobody knows, so all that was set aside is spent."""
+    return failed_job(job, f"it failed unexpectedly ({type(error).__name__})", Usage(cost_usd=job.usd))
