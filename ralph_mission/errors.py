@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class UserError(Exception):
-    """Something a person can mend. `who` is you, forge, network or bug; never a traceback."""
+    """Something a person can fix. `who` is you, forge, network or bug; never a traceback."""
 
     def __init__(self, what: str, next_step: str, who: str = "you", usage: bool = False) -> None:
         super().__init__(what)

@@ -105,7 +105,7 @@ def test_hats_of_ones_own_end_with_the_promise_where_nobody_reviews():
 
 
 def test_hats_that_cannot_work_together_are_refused():
-    with pytest.raises(UserError, match="which nobody hears"):
+    with pytest.raises(UserError, match="to which no hat listens"):
         RalphLoop("x", hats=(Hat("only", ("loop.start",), ("lost.topic",)),))
     with pytest.raises(UserError, match="no pattern"):
         RalphLoop("x", pattern="nonsense")

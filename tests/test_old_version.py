@@ -129,10 +129,11 @@ def test_a_cycle_that_was_killed_is_finished_without_doing_anything_twice(tmp_pa
     assert "effects: 0 open" in succeed("memory", "verify", repo=repo).out
 
 
-def test_an_old_recording_is_decided_again(missions: Path) -> None:
+def test_an_old_recording_is_decided_again_and_differs_in_words_alone(missions: Path) -> None:
     (recorded,) = (path.name for path in (missions / ".ralph" / "cycles").iterdir())
     assert recorded.startswith(RECORDED)
-    assert "the same decisions" in succeed("replay", recorded, repo=missions).out
+    told = cli_here("replay", recorded, "--json", repo=missions).json
+    assert all(line.endswith(": the same decision, worded differently") for line in told["differences"]), told
 
 
 def test_a_run_of_stories_that_was_killed_goes_on(tmp_path: Path) -> None:

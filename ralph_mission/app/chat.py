@@ -49,7 +49,7 @@ def seal(settings: Config, environ: Mapping[str, str]) -> Seal | None:
 
 
 def patience(settings: Config) -> tuple[int, int]:
-    """Seconds that a question waits for a person, and between two words on how a loop fares."""
+    """Seconds that a question waits for a person, and between two words on how a loop is doing."""
     told, robot = settings.telegram, settings.robot
     return (
         told.timeout_seconds or robot.timeout_seconds or TIMEOUT,

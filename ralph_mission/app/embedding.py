@@ -130,4 +130,4 @@ def _full(event: LoopEvent, output: HatOutput) -> LoopEvent:
 def _check_hats(worn: Sequence[Hat]) -> None:
     wrong = hats_hats.complaints(worn, persistent=False)
     if wrong:
-        raise UserError(wrong[0], "mend the hats: see docs/hats.md", usage=True)
+        raise UserError(wrong[0], "fix the hats: see docs/hats.md", usage=True)

@@ -106,7 +106,7 @@ def _read_settings(chosen: Extension, model: type[BaseModel] | None) -> BaseMode
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, ("settings", *first["loc"])))
-        raise UserError(f"extension {chosen.use}: {place}: {first['msg']}", "mend ralph.yml", usage=True) from None
+        raise UserError(f"extension {chosen.use}: {place}: {first['msg']}", "fix ralph.yml", usage=True) from None
 
 
 def _belongs_to(place: Path, checkout: Path) -> bool:

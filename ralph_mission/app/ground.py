@@ -43,7 +43,7 @@ def open_worktree(git: Git, root: Path, branch: str, objective: str, named: Path
             git.run("worktree", "add", "--quiet", *known)
         except GitError as error:
             raise UserError(
-                f"no work tree for {name}: {_first_line(error)}", "mend that, or leave --worktree out"
+                f"no work tree for {name}: {_first_line(error)}", "fix that, or leave --worktree out"
             ) from None
         more = (named.relative_to(root).as_posix(),) if named and named.is_relative_to(root) else ()
         _share(root, place, (*SHARED, *more))
@@ -85,12 +85,12 @@ def _switch(git: Git, branch: str) -> None:
     try:
         git.run("switch", "--quiet", *(("--no-guess",) if known else ("--create",)), branch)
     except GitError as error:
-        raise UserError(f"cannot switch to {branch}: {_first_line(error)}", "mend that, or give --worktree") from None
+        raise UserError(f"cannot switch to {branch}: {_first_line(error)}", "fix that, or give --worktree") from None
 
 
 def _check_branch_name(git: Git, branch: str) -> None:
     if not git.try_text("check-ref-format", "--branch", branch):
-        raise UserError(f"{branch!r} is no name for a branch", "mend branchName in prd.json", usage=True)
+        raise UserError(f"{branch!r} is no name for a branch", "fix branchName in prd.json", usage=True)
 
 
 def _dirty(git: Git, exempt: tuple[str, ...]) -> Iterator[str]:

@@ -199,7 +199,7 @@ def _make_agent(player: CommandAgent, name: str, command: tuple[str, ...] | str)
         words = tuple(shlex.split(command)) if isinstance(command, str) else command
     except ValueError as error:
         what = f"the command of {name} cannot be read: {error}"
-        raise UserError(what, "mend its quotation marks", usage=True) from None
+        raise UserError(what, "fix its quotation marks", usage=True) from None
     seen = (*client.keys, *client.endpoints)
     return replace(player, command=words or client.program, allow=seen, client=client, name=name)
 
@@ -220,7 +220,7 @@ def _choose_agent(asked: RunOptions, settings: Config) -> tuple[str, tuple[str, 
         raise UserError(what, HOW, usage=True)
     if strange := [one for one in (choice.fallback if choice else ()) if one not in CLIENTS]:
         what = f"hands.agent.fallback: {strange[0]} is not one of {', '.join(CLIENTS)}"
-        raise UserError(what, "mend ralph.yml", usage=True)
+        raise UserError(what, "fix ralph.yml", usage=True)
     if not command and name not in CLIENTS:
         raise UserError(f"the agent {name} has no program to run", HOW, usage=True)
     return name, command

@@ -266,7 +266,7 @@ def _in_files(settings: Config, root: Path) -> Iterator[hats.Found]:
         return
     paths = sorted(path for path in root.glob(settings.loop.hats.lstrip("/")) if path.is_file())
     if not paths:
-        raise UserError(f"no hat file matches {settings.loop.hats}", "mend loop.hats in ralph.yml", usage=True)
+        raise UserError(f"no hat file matches {settings.loop.hats}", "fix loop.hats in ralph.yml", usage=True)
     for path in paths:
         yield hats.parse_hats(_text(path, root), path.relative_to(root).as_posix())
 

@@ -78,7 +78,7 @@ def _split_words(wrap: str) -> tuple[str, ...]:
     try:
         return tuple(shlex.split(wrap))
     except ValueError as error:
-        raise UserError(f"hands.agent.wrap cannot be read: {error}", "mend its quotation marks", usage=True) from None
+        raise UserError(f"hands.agent.wrap cannot be read: {error}", "fix its quotation marks", usage=True) from None
 
 
 def _named_files(command: tuple[str, ...] | str) -> Iterator[Path]:

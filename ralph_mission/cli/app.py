@@ -30,7 +30,7 @@ COMMANDS = {
     "issue": ("ralph_mission.cli.mission.issue:issue", "Read and answer issues of the local forge."),
     "pr": ("ralph_mission.cli.mission.pr:pr", "Review and merge pull requests of the local forge."),
     "memory": ("ralph_mission.cli.mission.memory:memory", "Show or recover ralph's memory."),
-    "journal": ("ralph_mission.cli.mission.journal:journal", "List what was done; settle what only a person can tell."),
+    "journal": ("ralph_mission.cli.mission.journal:journal", "List what was done; settle what only a person can know."),
     "policy": ("ralph_mission.cli.mission.policy:policy", "Ask what the rules say of a patch."),
     "run": ("ralph_mission.cli.loop.run:run", "Work on a task in fresh sessions until files prove that it is done."),
     "plan": ("ralph_mission.cli.loop.plan:plan", "Have the user stories of a task written and checked."),
@@ -132,7 +132,7 @@ def run(arguments: list[str]) -> int:
         trouble.exit_code = _misuse(arguments)
         raise trouble from None
     except click.ClickException as error:
-        raise UserError(error.format_message(), "mend it, then run again") from None
+        raise UserError(error.format_message(), "fix it, then run again") from None
     except click.Abort:
         raise KeyboardInterrupt from None
     except UserError as trouble:

@@ -119,9 +119,9 @@ class TaskKeys(Lenient):
 class RObot(Lenient):
     """A person in a chat; who that is stands in `telegram`, where it is ours."""
 
-    enabled: bool = Field(True, description="false: no orders are heard, whoever is listed.")
+    enabled: bool = Field(True, description="false: no orders are taken, whoever is listed.")
     timeout_seconds: Whole = Field(600, ge=1, description="Seconds that an agent's question waits for a person.")
-    checkin_interval_seconds: Whole = Field(300, ge=1, description="Seconds between two words on how a loop fares.")
+    checkin_interval_seconds: Whole = Field(300, ge=1, description="Seconds between two words on how a loop is doing.")
 
 
 SECTIONS: dict[str, type[Lenient]] = {

@@ -49,7 +49,7 @@ def load(text: str, source: str = NAME) -> Config:
     try:
         document = parse(text)
     except YamlError as error:
-        raise trouble(source, error.line, error.what, "mend the file") from None
+        raise trouble(source, error.line, error.what, "fix the file") from None
     if not isinstance(document.value, dict | None):
         raise trouble(source, 1, "is not a mapping of keys to values", "start it with a key such as schedule:")
     try:

@@ -16,11 +16,11 @@ TIMEOUT, CHECKIN = 600, 300
 class TelegramControl(ObserverSection):
     """The chat as a control plane. The bot's token is TELEGRAM_BOT_TOKEN of the environment, and nowhere else."""
 
-    chats: tuple[Id, ...] = Field((), description="Ids of chats where orders are heard; a private one is a person's.")
+    chats: tuple[Id, ...] = Field((), description="Ids of chats where orders are taken; a private one is a person's.")
     users: tuple[Id, ...] = Field((), description="Ids of people who may give them, in groups of `chats` too.")
     timeout_seconds: Seconds | None = Field(
         None, description=f"How long an agent's question waits for a person; else as in RObot, {TIMEOUT}."
     )
     checkin_interval_seconds: Seconds | None = Field(
-        None, description=f"How often `ralph telegram` tells how a loop fares; else as in RObot, {CHECKIN}."
+        None, description=f"How often `ralph telegram` reports how a loop is doing; else as in RObot, {CHECKIN}."
     )

@@ -61,7 +61,7 @@ def parse_hats(text: str, where: str) -> Found:
     try:
         return from_toml(tomllib.loads(text), where)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise UserError(f"{where} is not TOML: {error}", "mend that line", usage=True) from None
+        raise UserError(f"{where} is not TOML: {error}", "fix that line", usage=True) from None
 
 
 def from_toml(value: Mapping[str, Any], where: str) -> Found:
@@ -226,7 +226,7 @@ def _unheard(hats: Sequence[Hat], promise: str) -> Iterator[str]:
     for hat in hats:
         for topic in dict.fromkeys((*hat.publishes, *filter(None, (hat.default_publishes,)))):
             if topic not in (promise, CONVERGED) and not _meet((topic,), triggers):
-                yield f"{hat.name} publishes {topic}, which nobody hears{_near(topic, triggers)}"
+                yield f"{hat.name} publishes {topic}, to which no hat listens{_near(topic, triggers)}"
 
 
 def _unreached_hats(hats: Sequence[Hat], promise: str) -> Iterator[str]:
@@ -288,7 +288,7 @@ BUILDER = Hat(
     "builder", WORK, (BUILT,),
     description="builds one planned step",
     instructions="Take the first step that is ready and build exactly that, in the manner of the code around it. "
-    "When you were called because checks failed, mend their cause and leave the checks alone. Run the checks, commit, "
+    "When you were called because checks failed, fix their cause and leave the checks alone. Run the checks, commit, "
     "close the task. Do not judge your own work: somebody else does.",
     write_denied=(*DOCS, *TESTS), commands_denied=DENIED, payload=("the files changed", "how it was checked"),
 )  # fmt: skip  # as above
@@ -303,10 +303,10 @@ REVIEWER = Hat(
 )  # fmt: skip  # as above
 FIXER = Hat(
     "fixer", (VERDICT,), (FIXED,),
-    description="mends what the reviewer found",
-    instructions="Mend every issue of the verdict, the critical ones first, and nothing besides. Show the fault with "
-    "a test before you mend it where that can be done. When an issue is none, leave the code and say why.",
-    commands_denied=DENIED, payload=("what was mended", "what was left and why"),
+    description="fixes what the reviewer found",
+    instructions="Fix every issue of the verdict, the critical ones first, and nothing besides. Show the fault with "
+    "a test before you fix it where that can be done. When an issue is none, leave the code and say why.",
+    commands_denied=DENIED, payload=("what was fixed", "what was left and why"),
 )  # fmt: skip  # as above
 TESTER = Hat(
     "tester", BEGIN, (TESTED,),
@@ -321,7 +321,7 @@ DEBUGGER = Hat(
     description="finds the cause of a fault and shows it with a test",
     instructions="Make the fault happen, reliably, in the smallest test that shows it. Then narrow it down: one "
     "assumption at a time, each tried and not believed. Name the cause, with file and line, and what else it can "
-    "break. Do not mend it.",
+    "break. Do not fix it.",
     write_allowed=TESTS, commands_denied=DENIED, payload=("the cause with file and line", "the failing test"),
 )  # fmt: skip  # as above
 REFACTORER = Hat(

@@ -47,7 +47,7 @@ ATTEMPTS = 3
 KIND = PLANNING
 AGREED = "plan.approved"
 NOBODY = ("missing", "auth")
-"""Failures that only a person can mend: no program, no key."""
+"""Failures that only a person can fix: no program, no key."""
 PLANNER = Hat(
     "planner",
     publishes=("plan.complete",),
@@ -134,7 +134,7 @@ def _ending_before(this: LoopRun) -> RunEnding | None:
 def _nobody(this: LoopRun) -> RunEnding | None:
     """The end, when there is no planner: another session would find none either."""
     last = this.outputs[-1]
-    return RunEnding("failures", last.reason, "mend that, then --continue") if last.failure in NOBODY else None
+    return RunEnding("failures", last.reason, "fix that, then --continue") if last.failure in NOBODY else None
 
 
 def _wrong(read: Read, before: Prd | None) -> str:
@@ -202,7 +202,7 @@ ASKED = section(
     "HOW TO END",
     "Your last message is one JSON document and nothing else:",
     '`{"issues": [{"file": "src/a.py", "line": 12, "kind": "race", "severity": "critical|major|minor", '
-    '"message": "what is wrong and when", "suggestion": "what would mend it"}]}`',
+    '"message": "what is wrong and when", "suggestion": "what would fix it"}]}`',
     '`{"issues": []}` when you found none. `file` and `line` are of the changed side of the diff; "" and 0 where there '
     "is no such place. There are no other fields: whether it is approved or merged is for a person to say.",
 )
@@ -261,7 +261,7 @@ def _parse_answer(turn: AgentTurn) -> tuple[tuple[ReviewFinding, ...] | None, st
 
 
 def _patiently(agent: Agent, session: Session, limits: RunLimits, clock: LoopClock, end: datetime) -> AgentTurn:
-    """The turn, tried again after what only the provider can mend."""
+    """The turn, tried again after what only the provider can fix."""
     usage, attempt = SessionUsage(), 0
     while True:
         turn = agent.play(replace(session, seconds=_seconds(session, clock, end)), _never)

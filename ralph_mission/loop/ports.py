@@ -165,7 +165,7 @@ class RunStore(Protocol):
         ...
 
     def restore(self) -> tuple[PathChange, ...]:
-        """Put back what a session may not take away: our own files, the log's past. Gives what was mended."""
+        """Put back what a session may not take away: our own files, the log's past. Gives what was fixed."""
         ...
 
     def keep(self, state: RunState, output: HatOutput | None) -> None:

@@ -18,7 +18,7 @@ from ralph_mission.loop.rules import completion, routing
 
 SIGNAL_ENDINGS = {
     "stop": RunEnding("stop", "asked to stop", "go on with --continue"),
-    "cancel": RunEnding("cancel", "cancelled", "run again to start anew"),
+    "cancel": RunEnding("cancel", "cancelled", "run again to start over"),
     "restart": RunEnding("restart", "asked to restart"),
 }
 

@@ -106,7 +106,7 @@ def _run_session(
 
 
 def _patiently(order: RunSpec, state: RunState, ports: RunPorts, session: Session) -> AgentTurn:
-    """The turn, tried again after what only the provider can mend, for as long as the run may run."""
+    """The turn, tried again after what only the provider can fix, for as long as the run may run."""
     deadline = ports.clock.now() + timedelta(seconds=order.limits.runtime - state.elapsed)
     usage, attempt, before = SessionUsage(), 0, AgentTurn()
     while True:

@@ -44,7 +44,7 @@ def team_script(name: str) -> dict[str, Any]:
 
 
 def _ralplan() -> Steps:
-    """The Critic objects to one section; the Planner mends it."""
+    """The Critic objects to one section; the Planner fixes it."""
     rows = [
         {"section": "Greet", "verdict": "approve"},
         {"section": "Refuse", "verdict": "reject", "objections": ["not said which names are none"]},
@@ -69,7 +69,7 @@ def _ultrawork() -> Steps:
         "planner": [_rehearsal_step("plan.complete", {"tasks": tasks}) for tasks in (shared, apart)],
         "builder": [{**_rehearsal_step("build.complete", "built"), "run": [BUILDS]}],
         "reviewer": [_rehearsal_step("review.verdict", {"issues": issues}) for issues in ([MISSING], [])],
-        "fixer": [_rehearsal_step("fix.complete", "mended", {"greeting.py": GREETS})],
+        "fixer": [_rehearsal_step("fix.complete", "fixed", {"greeting.py": GREETS})],
     }
 
 

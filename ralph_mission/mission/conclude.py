@@ -198,7 +198,7 @@ def _has_news(situation: Situation, news: Sequence[FinishedMission]) -> bool:
 def _findings_to_announce(
     situation: Situation, said: Sequence[Finding], doubt: frozenset[posting.Key]
 ) -> tuple[FinishedMission, ...]:
-    """What waits to be announced; what the owner has no words for waits for nothing, words that can be mended do.
+    """What waits to be announced; what the owner has no words for waits for nothing, words that can be fixed do.
 
     So does what is in doubt: a person may yet say that it was not sent.
     """

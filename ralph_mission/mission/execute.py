@@ -154,7 +154,7 @@ def _changed_since(
         return f"its issue cannot be read: {trouble.what}"
     if facts.issue is None or facts.issue.state != "open" or not approval.stands(facts.issue, mission):
         return "its issue was changed meanwhile"
-    return "" if steps.said_yes(mission, facts) else "the yes to it was taken back"
+    return "" if steps.said_yes(mission, facts) else "its approval was withdrawn"
 
 
 def send(ports: CyclePorts, effect: Effect, known: dict[str, Record]) -> Receipt:
@@ -263,7 +263,7 @@ def _taken_over(
     if receipt is None:
         return None
     known[record.key] = _with(record, receipt)
-    said = "not done, so decided anew" if receipt.not_attempted else receipt.status
+    said = "not done, so decided again" if receipt.not_attempted else receipt.status
     ports.voice.note(f"{kind_of(effect)} of an earlier run: {said}")
     return AppliedEffect(effect, receipt)
 
@@ -279,7 +279,7 @@ def look_up_effect(
     if found is not None:
         return found
     if _was_to_follow_a_merge(record, known):
-        return skip_effect(effect.key, "the merge it tells of was not done")
+        return skip_effect(effect.key, "the merge it reports was not done")
     if not may_redo(effect, ports.forge.lists_at_once):
         return Receipt(effect.key, "unknown", detail="it was intended, and nobody can tell whether it was sent")
     if record.mission or not isinstance(effect, OpenIssue | EditComment):

@@ -254,11 +254,11 @@ def waiting(missions: Iterable[Mission], how: How) -> tuple[str, ...]:
         if not (mission.pull or mission.issue):
             continue  # a staged cycle opened nothing
         if mission.status is Status.IN_REVIEW and not mission.offered_until:
-            lines += [f"review it: {how('show_pull', mission.pull)}", f"say yes:   {how('approve_pull', mission.pull)}"]
+            lines += [f"review it: {how('show_pull', mission.pull)}", f"approve:   {how('approve_pull', mission.pull)}"]
         elif mission.offered_until or (mission.status is Status.DISCOVERED and mission.proposal_hash):
             lines += [
                 f"read it:   {how('show_issue', mission.issue)}",
-                f"say yes:   {how('approve_issue', mission.issue)}",
+                f"approve:   {how('approve_issue', mission.issue)}",
             ]
         elif mission.status in (Status.ESCALATED, Status.PLANNED) and mission.issue and not waits_for_agent(mission):
             lines += [f"decide:    {how('show_issue', mission.issue)}"]
@@ -280,7 +280,7 @@ def _remarks(situation: Situation, acts: Sequence[ExecutedDecision], conclusion:
     for refused in situation.refused:
         yield f"not proposed, the repository's own checks fail with it: {refused}"
     for line in _not_understood(situation):
-        yield f"Do Not Repeat: not understood, so not obeyed: {line}"
+        yield f"Do Not Repeat: not understood, so ignored: {line}"
     for act in acts:
         for deed in act.deeds:
             if isinstance(deed.effect, Publish):

@@ -180,7 +180,7 @@ def test_a_terminal_without_the_letters_is_no_reason_to_fail(tmp_path: Path) -> 
 
 @pytest.mark.attack(38)
 def test_what_is_wrong_cannot_paint_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    run_guarded(raising(UserError("no \x1b[2J\x1b]8;;x\x07", "mend it")), [])
+    run_guarded(raising(UserError("no \x1b[2J\x1b]8;;x\x07", "fix it")), [])
     assert "\x1b" not in capsys.readouterr().err
 
 

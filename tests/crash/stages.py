@@ -60,7 +60,7 @@ class Stage:
     """What has been until now, what happens next (`act`) and what must have come of it undisturbed (`expect`).
 
     `scenario` is what it is an instance of. `meanwhile` is what people do after each cycle; a stage that `halts`
-    comes to rest in an error, until a person mends it. One with `sessions` of an agent pays for them before they begin.
+    comes to rest in an error, until a person fixes it. One with `sessions` of an agent pays for them before they begin.
     """
 
     scenario: str

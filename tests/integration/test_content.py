@@ -133,7 +133,7 @@ def test_without_a_yes_the_command_does_nothing_and_says_what_it_waits_for(place
     number = asked(place)
     report = publish(place, number)
     assert (report.outcome, report.code, networks.said) == ("nothing", 0, [])
-    assert report.reason == "A person says yes or no to the texts."
+    assert report.reason == "A person approves or rejects the texts."
 
 
 def test_an_issue_that_shows_no_text_is_none_of_its_business(place):
@@ -329,7 +329,7 @@ def test_where_nobody_takes_it_a_person_is_asked_and_can_bring_it_back(place, ne
     report = publish(place, number)
     assert (report.outcome, report.code, status(place, number)) == ("failed", 1, "ESCALATED")
     assert "no network took it: forbidden; no such chat" in place.comments(number)[-1]
-    assert "mend that, edit the text, close, or take the label off" in place.comments(number)[-1]
+    assert "fix that, edit the text, close, or take the label off" in place.comments(number)[-1]
     place.person().unlabel(number, ("ralph:escalated",))
     for _ in range(4):
         cycle(place)
@@ -443,7 +443,7 @@ def test_a_yes_that_is_taken_back_before_every_network_has_it_waits_for_a_person
     for _ in range(5):
         cycle(place)
     assert (networks.said, status(place, number)) == ([("telegram", (TEXT,))], "DISCOVERED")
-    assert "the yes was taken back" in place.comments(number)[-1]
+    assert "the approval was withdrawn" in place.comments(number)[-1]
     place.person().label(number, YES)
     cycle(place)
     assert networks.said == [("telegram", (TEXT,)), ("twitter", (TEXT,))]

@@ -222,7 +222,7 @@ def test_a_mission_that_waits_for_an_agent_asks_no_person(tmp_path):
         house = shop.house()
         recalled = house.store.recall()
         page = house.ports.dashboard(recalled.memory, recalled.state)
-        assert "carry it out" not in page and "An agent goes on with it" in page
+        assert "carry it out" not in page and "An agent continues it" in page
 
 
 def while_it_works(deed):
@@ -557,7 +557,7 @@ def test_an_answer_that_needs_a_yes_is_shown_and_pushed_once_after_it(
         shop_missions_by_agent_offers.pull().head_sha == before.head_sha
         and len(shop_missions_by_agent_offers.prompts) == 2
     )
-    assert any(line.startswith("say yes:") and str(issue) in line for line in telling.waiting)
+    assert any(line.startswith("approve:") and str(issue) in line for line in telling.waiting)
     shop_missions_by_agent_offers.person().comment(issue, "/ralph approve")
     assert statuses(shop_missions_by_agent_offers.cycle()[0]) == ["IN_REVIEW"]
     after = shop_missions_by_agent_offers.pull()

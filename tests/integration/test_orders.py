@@ -132,7 +132,7 @@ def test_status_is_answered(api: BotApi, harbour: World) -> None:
 def test_an_old_order_is_told_and_not_obeyed(api: BotApi, harbour: World) -> None:
     api.message("/pause", at=int((harbour.now - timedelta(hours=18)).timestamp()))
     assert harbour.cycle()[0].outcome == "done"
-    assert api.said == ["Not obeyed: /pause of 2026-05-04 01:00 UTC is more than 24 hours old. Say it again."]
+    assert api.said == ["Not done: /pause of 2026-05-04 01:00 UTC is more than 24 hours old. Send it again."]
 
 
 def test_a_clock_that_is_ahead_of_ours_does_not_matter(api: BotApi, harbour: World) -> None:
@@ -144,7 +144,7 @@ def test_a_number_alone_shows_what_a_yes_would_be_to(api: BotApi, harbour: World
     number, digest = proposal(harbour).number, hash_of(harbour)
     say(api, harbour, f"/approve {number}")
     harbour.cycle()
-    assert api.said[0].endswith(f"To say yes to that text: /approve {number} {digest}")
+    assert api.said[0].endswith(f"To approve that text: /approve {number} {digest}")
     assert (state(harbour).yes, state(harbour).missions[0].status) == ((), Status.DISCOVERED)
 
 
@@ -164,7 +164,7 @@ def test_a_yes_is_void_once_the_text_is_edited(api: BotApi, harbour: World) -> N
     say(api, harbour, f"/approve {found.number} {digest}")
     harbour.cycle()
     assert state(harbour).missions[0].status is Status.DISCOVERED
-    assert api.said == [f"Not approved: #{found.number}: its text was edited; the next cycle asks anew."]
+    assert api.said == [f"Not approved: #{found.number}: its text was edited; the next cycle asks again."]
 
 
 @pytest.mark.parametrize("words", ["/approve 999 deadbeef", "/approve", "/approve all", "/approve 999999999999"])
@@ -319,7 +319,7 @@ def test_a_yes_is_given_in_two_steps_and_shown_on_the_issue(api: BotApi, buggy: 
     issue = buggy.issues[0].number
     say_orders_heard(api, buggy.now, f"/approve {issue}")
     assert statuses(buggy.cycle()[0]) == ["DISCOVERED"]
-    say_orders_heard(api, buggy.now, api.said[-1].rpartition("To say yes to that text: ")[2])
+    say_orders_heard(api, buggy.now, api.said[-1].rpartition("To approve that text: ")[2])
     assert statuses(buggy.cycle()[0]) == ["PLANNED"]
     assert api.said[-1].startswith(f"Approved: #{issue} ")
     remarks = [remark.body for remark in buggy.house().forge.issue(issue).remarks]

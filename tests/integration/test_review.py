@@ -314,7 +314,7 @@ def test_without_an_answer_nothing_is_posted_and_the_money_is_given_back(here):
 @pytest.mark.parametrize(
     ("error", "ended", "booked"),
     [
-        (UserError("it broke", "mend it"), ("failed", 1), 0.0),
+        (UserError("it broke", "fix it"), ("failed", 1), 0.0),
         (ValueError("odd"), ("failed", 1), 2.0),
         (KeyboardInterrupt(), ("interrupted", 130), 2.0),
     ],

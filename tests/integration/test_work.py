@@ -326,7 +326,7 @@ def test_a_trouble_waits_a_minute_and_a_mistake_in_the_settings_ends_it(here):
     assert here.slept == [60.0]
 
     def misused():
-        raise UserError("no such key", "mend it", usage=True)
+        raise UserError("no such key", "fix it", usage=True)
 
     with pytest.raises(UserError):
         keep_working(replace(here.worker(Scripted()), opened=misused))
@@ -880,7 +880,7 @@ def owned(tmp_path) -> Iterator[Place]:
 def test_a_text_that_somebody_without_a_say_changed_since_is_no_order_until_it_is_labelled_anew(owned, change):
     number = owned.ready()
     owned.person("bo").edit_issue(number, **change)
-    assert refused(owned) == "bo changed its text and has no say here: look at it, and set the label anew"
+    assert refused(owned) == "bo changed its text and has no say here: look at it, and set the label again"
     owned.person().unlabel(number, (READY,))
     owned.person().label(number, (READY,))
     assert owned.work(Scripted([ended(2, "cost")])).outcome == "waiting"

@@ -114,18 +114,18 @@ def test_a_set_that_works_has_no_complaints():
 def test_a_topic_that_nobody_hears_is_told_with_the_nearest():
     wrong = replace(BUILDER, publishes=("build.completed",))
     assert complaints((PLANNER, wrong, REVIEWER, FIXER), False) == (
-        "builder publishes build.completed, which nobody hears, did you mean build.complete?",
+        "builder publishes build.completed, to which no hat listens, did you mean build.complete?",
     )
 
 
 def test_the_promise_is_heard_by_the_engine():
     closer = Hat("closer", ("loop.start",), ("REVIEW_COMPLETE",))
     assert complaints((closer,), False, "REVIEW_COMPLETE") == ()
-    assert "closer publishes REVIEW_COMPLETE, which nobody hears" in complaints((closer,), False)[0]
+    assert "closer publishes REVIEW_COMPLETE, to which no hat listens" in complaints((closer,), False)[0]
 
 
 def test_a_default_event_that_nobody_hears_is_told():
-    assert "which nobody hears" in complaints((Hat("a", ("loop.start",), default_publishes="x.y"),), False)[0]
+    assert "to which no hat listens" in complaints((Hat("a", ("loop.start",), default_publishes="x.y"),), False)[0]
 
 
 def test_patterns_of_topics_meet_on_both_sides():

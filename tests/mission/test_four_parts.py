@@ -34,7 +34,7 @@ def test_every_text_says_what_why_on_what_evidence_and_how_to_say_no(name):
     first = text.splitlines()[0]
     assert what in first
     assert len(first) <= 200
-    why, no = text.index("Why:"), text.index("To say no:")
+    why, no = text.index("Why:"), text.index("To reject:")
     assert evidence in text
     assert text.index(first) < why < no
     assert len(text[no:].splitlines()[0]) <= 200
@@ -43,7 +43,7 @@ def test_every_text_says_what_why_on_what_evidence_and_how_to_say_no(name):
 @pytest.mark.parametrize("name", [name for name in TEXTS if name not in COMMITS])
 def test_an_issue_or_pull_that_is_for_a_person_names_its_evidence(name):
     text, _, _ = TEXTS[name]
-    assert text.index("**Why:**") < text.index("**Evidence") < text.index("**To say no:**")
+    assert text.index("**Why:**") < text.index("**Evidence") < text.index("**To reject:**")
 
 
 @pytest.mark.parametrize("name", COMMITS)

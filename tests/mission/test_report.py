@@ -154,7 +154,7 @@ def test_what_went_wrong_is_never_left_out():
         "comment failed: the forge said why",
         "comment unknown: the forge said why",
         "`make test`: exit code 1",
-        "not understood, so not obeyed: be nice",
+        "not understood, so ignored: be nice",
         "ralph journal resolve k1 --sent|--not-sent",
         "no model",
     ):

@@ -101,7 +101,7 @@ FORWARDED = ("forward_origin", "forward_from", "forward_from_chat", "forward_sen
 
 @dataclass(frozen=True, slots=True)
 class TelegramInbox:
-    """`ports.Inbox` of a bot. `chats` are where orders are heard, `users` who may give them in a group.
+    """`ports.Inbox` of a bot. `chats` are where orders are taken, `users` who may give them in a group.
 
     `chat` is where an owner is told things unasked. `wait` is how long an empty answer may take, in seconds.
     `overheard` is what was read lately, for who counts what became of posts.

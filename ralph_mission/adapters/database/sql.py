@@ -75,7 +75,7 @@ class SqlDatabase:
             return actual
         wanted = replace(self.schema, shapes=shapes_reached(self.schema, interest.source, interest.paths))
         for line in drift(wanted, actual):
-            raise UserError(line, "migrate the database, or mend the schema")
+            raise UserError(line, "migrate the database, or fix the schema")
         return self.schema
 
     def drift(self) -> tuple[str, ...]:
@@ -166,7 +166,7 @@ class SqlDatabase:
             size += sum(len(raw) if isinstance(raw, str | bytes) else 8 for raw in row)
             if size > self.caps.bytes:
                 most = f"{self.caps.bytes // 1_000_000} MB"
-                raise UserError(f"{what} answered with more than {most}", "tell fewer or shorter fields")
+                raise UserError(f"{what} answered with more than {most}", "include fewer or shorter fields")
             yield row
 
 
@@ -184,7 +184,7 @@ def _cells(row: Sequence[Any], columns: Sequence[Column], what: str) -> Iterator
             yield cell(raw, column)
         except (ValueError, OverflowError, TypeError):
             said = f"{what}: {column.name} holds what is no {column.type}"
-            raise UserError(said, "mend the row, or leave the field out") from None
+            raise UserError(said, "fix the row, or leave the field out") from None
 
 
 def _column(catalog: Catalog, query: Query, path: str) -> Column:

@@ -368,7 +368,7 @@ def _not_a_repository(directory: Path, stderr: bytes) -> UserError:
             f"{directory} is not a git repository", "run inside one, or name one with --repo DIR", usage=True
         )
     lines = said.strip().splitlines() or ["no reason given"]
-    return UserError(f"git cannot read {directory}: {lines[-1]}", "mend the repository, then run again", usage=True)
+    return UserError(f"git cannot read {directory}: {lines[-1]}", "fix the repository, then run again", usage=True)
 
 
 STALE = 24 * 3600.0  # seconds after which the lock of a maintenance is that of a dead process

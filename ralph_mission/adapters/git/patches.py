@@ -281,7 +281,9 @@ def _apply(git: Git, base: str, parts: Iterable[DiffSection], env: Mapping[str, 
         return git.run("write-tree", env=env).decode().strip()
     except GitError as error:
         said = error.detail.strip().splitlines() or [str(error)]
-        raise UserError(f"the patch does not apply to HEAD ({said[0]})", "make it anew from the present HEAD") from None
+        raise UserError(
+            f"the patch does not apply to HEAD ({said[0]})", "make it again from the current HEAD"
+        ) from None
 
 
 def _head(git: Git) -> str:

@@ -87,7 +87,7 @@ class HttpSession(requests.Session):
     def request_exactly(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes | None
     ) -> requests.Response:
-        """Ask for `url` as it stands: what was judged is not read anew, nor mended. Raises NoAnswer."""
+        """Ask for `url` as it stands: what was judged is not read anew, nor fixed. Raises NoAnswer."""
         try:
             request = self.prepare_request(requests.Request(method, url, dict(headers), data=body))
         except (requests.RequestException, ValueError):

@@ -1,6 +1,6 @@
 """The guard of the web: whatever address a person, a page or a redirect names, it asks public places alone.
 
-A URL that two parsers could read differently is refused, not mended: what was judged is what is asked. A name is
+A URL that two parsers could read differently is refused, not fixed: what was judged is what is asked. A name is
 resolved once for each hop; every address it has is checked, and the connection goes to the very address that was
 checked, so that a name which changes its mind is of no use. No proxy, no cookies, no retries.
 """

@@ -1,7 +1,7 @@
 """The loop's files as tools of the Model Context Protocol, so that an agent pays no process start per call.
 
 Heavy: imported by `ralph mcp` alone. The same locked files as `ralph task`, `emit` and `guidance`; nothing is kept
-between two calls. What a person could mend is an error of the tool, which the agent reads and acts upon.
+between two calls. What a person could fix is an error of the tool, which the agent reads and acts upon.
 """
 
 from __future__ import annotations

@@ -125,7 +125,7 @@ class Known:
     """What one look learnt. What it did not is asked first at the next: all that was read is kept.
 
     `late` and `over`: advisories that were not asked for in time, or were more than `MOST`; `unasked`: packages that
-    OSV was not asked about in time; `more`: packages with more advisories than OSV tells at once; `bare`: advisories
+    OSV was not asked about in time; `more`: packages with more advisories than OSV returns at once; `bare`: advisories
     of which nothing but the name is known.
     """
 
@@ -146,8 +146,8 @@ class Known:
             (self.late, "advisories not asked in time"),
             (self.over, f"advisories beyond the {MOST} of one look"),
             (self.unasked, "packages whose advisories were not asked in time"),
-            (self.more, "packages with more advisories than OSV tells at once"),
-            (self.bare, "advisories of which OSV tells the name alone"),
+            (self.more, "packages with more advisories than OSV returns at once"),
+            (self.bare, "advisories of which OSV gives the name alone"),
         )
         return "; ".join(f"{what}: {number}" for number, what in missing if number)
 

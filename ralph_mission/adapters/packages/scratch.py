@@ -229,7 +229,7 @@ def _read(path: str, text: str, reader: Callable[[str], Any]) -> dict[str, Any]:
     try:
         return _table(reader(text)) if text.strip() else {}
     except (ValueError, RecursionError, yaml.YAMLError):
-        raise UserError(f"{path} cannot be read for sure", "mend the file") from None
+        raise UserError(f"{path} cannot be read for sure", "fix the file") from None
 
 
 def _table(value: Any) -> dict[str, Any]:

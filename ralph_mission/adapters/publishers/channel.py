@@ -56,7 +56,7 @@ def read_secrets(environment: Mapping[str, str], names: tuple[str, ...], network
     if missing:
         lacks = ", ".join(missing)
         raise NetworkUnset(
-            f"{network} is not set up: {lacks} missing in the environment", f"set {lacks} (doctor tells more)"
+            f"{network} is not set up: {lacks} missing in the environment", f"set {lacks} (see ralph doctor)"
         )
     return tuple(environment[name].strip() for name in names)
 
@@ -109,7 +109,9 @@ class OutboxFolder:
             self._write(place, post, f"A post for a person to send, made {at:%Y-%m-%d %H:%M} UTC.")
         except OSError as error:
             why = error.strerror or type(error).__name__
-            return Receipt(key, "failed", detail=f"the outbox cannot be written: {why}; make room or mend its rights")
+            return Receipt(
+                key, "failed", detail=f"the outbox cannot be written: {why}; make room or fix its permissions"
+            )
         return Receipt(key, "done", detail=f"id={place.name}")
 
     def stage(self, key: str, post: Post) -> Receipt:
@@ -140,7 +142,7 @@ class OutboxFolder:
         """Where it is. Raises UserError where nothing can be written."""
         there = next(place for place in (self.folder, *self.folder.parents) if place.exists())
         if not there.is_dir() or not os.access(there, os.W_OK):
-            raise UserError("the outbox cannot be written", f"mend the rights of {there}")
+            raise UserError("the outbox cannot be written", f"fix the permissions of {there}")
         waiting = len(list(self.folder.glob(f"*-{OUTBOX}-*.md")))
         return f"{waiting} waiting in {self.folder}"
 

@@ -104,7 +104,7 @@ def build(draw: Draw, environment: Mapping[str, str] = os.environ) -> TelegramCh
     """Raises Unset without its secrets, UserError for what cannot be used."""
     token, chat = read_secrets(environment, NAMES, "telegram")
     if not token.replace(":", "").replace("-", "").replace("_", "").isalnum():
-        raise UserError("TELEGRAM_BOT_TOKEN is no token of a bot", "copy it anew from @BotFather")
+        raise UserError("TELEGRAM_BOT_TOKEN is no token of a bot", "copy it again from @BotFather")
     return TelegramChannel(base(environment, "TELEGRAM_API_URL", USUAL), token, chat, draw)
 
 

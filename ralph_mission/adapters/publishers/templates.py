@@ -120,9 +120,9 @@ def render(name: str, source: str, facts: Mapping[str, Value]) -> str:
     except UndefinedError as error:
         raise _missing(name, str(error.message), facts) from None
     except (TemplateError, ArithmeticError, TypeError, ValueError) as error:
-        raise UserError(f"the template {name} fails: {str(error)[:120]}", "mend publishers.templates") from None
+        raise UserError(f"the template {name} fails: {str(error)[:120]}", "fix publishers.templates") from None
     except RecursionError:
-        raise UserError(f"the template {name} fails: it is too deep", "mend publishers.templates") from None
+        raise UserError(f"the template {name} fails: it is too deep", "fix publishers.templates") from None
     lines = [line.rstrip() for line in "".join(said).strip().splitlines()]
     return "\n".join(lines)
 

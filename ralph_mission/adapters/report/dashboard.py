@@ -190,7 +190,7 @@ def _ask(mission: Mission, link: Link, how: How) -> Iterator[str]:
     if look := command_text(how(f"show_{kind}", number)):
         yield f"  - look: {look}"
     if thing and (yes := command_text(how(f"approve_{kind}", number))):
-        yield f"  - say yes: {yes}"
+        yield f"  - approve: {yes}"
 
 
 def _waits(mission: Mission) -> bool:

@@ -129,7 +129,7 @@ class PlainRunProgress:
 
     def began(self, order: RunSpec, state: RunState) -> None:
         """`run 20260504-120000-prd: at most 10 sessions`"""
-        how = f"goes on after session {state.iteration}" if state.iteration else "begins"
+        how = f"resumes after session {state.iteration}" if state.iteration else "begins"
         dollars = f", ${order.limits.usd:.2f}" if order.limits.usd is not None else ""
         limits = f"{order.limits.iterations} sessions, {clock(order.limits.runtime)}{dollars}"
         self._say(f"run {state.run_id} {how}; at most {limits}")

@@ -28,7 +28,7 @@ DANGEROUS = {
     "git stash drop": "what was put away is lost",
     "git branch -D": "commits of others become unreachable",
     "git reflog expire": "what was lost can be found no more",
-    "git filter-branch": "history is written anew",
+    "git filter-branch": "history is rewritten",
     "git config --global": "the settings of the person are not the session's",
     "git config --system": "the settings of the machine are not the session's",
     "git config core.hooksPath": "hooks are not the session's",

@@ -77,7 +77,7 @@ class Landing:
         if met := meeting(judged.paths, objects.paths_between(judged.base, head)):
             kept = self.keep_patch(judged.base, judged.commit)
             what = f"{met[0]} was committed in the checkout meanwhile; what was built is in {kept}"
-            raise UserError(what, "git apply what you want of it, then go on with --continue")
+            raise UserError(what, "git apply what you want of it, then resume with --continue")
         made = objects.commit(head, judged.paths, judged.message, datetime.now(UTC), self.user.identity)
         return Judged(head, judged.paths, judged.message, made)
 
@@ -97,7 +97,7 @@ class Landing:
                 _index(here, before)
             kept = self.keep_patch(judged.base, judged.commit)
             what = f"what was built cannot be taken over: {_said(error)}; it is in {kept}"
-            raise UserError(what, "commit or stash what stands in the way, then go on with --continue") from None
+            raise UserError(what, "commit or stash what stands in the way, then resume with --continue") from None
         if not here.move_ref(tip, judged.commit, judged.base):
             _read_tree(here, judged.commit, base)
             raise self._moved(judged)
@@ -105,7 +105,7 @@ class Landing:
     def _moved(self, judged: Judged) -> UserError:
         kept = self.keep_patch(judged.base, judged.commit)
         what = f"the branch moved while a session worked apart; what it built is in {kept}"
-        return UserError(what, "see that nothing else moves it, then go on with --continue")
+        return UserError(what, "see that nothing else moves it, then resume with --continue")
 
 
 def uncommitted(git: Git) -> frozenset[str]:

@@ -46,12 +46,12 @@ EMPTY = "empty"
 CHECKED = "a check changed it"
 SHARED = ("agent", "loop", "plan.md")
 """Of the engine's folder beside the user's files: what sessions reach by `.ralph/` in their clone too."""
-MEND = "git fsck tells what is missing, a remote or another clone may have it; mend that, then go on with --continue"
+MEND = "git fsck tells what is missing, a remote or another clone may have it; fix that, then resume with --continue"
 
 
 @contextmanager
 def _answered() -> Iterator[None]:
-    """What git cannot do here is for a person to mend."""
+    """What git cannot do here is for a person to fix."""
     try:
         yield
     except GitError as error:
@@ -130,7 +130,7 @@ class Workspace:
         """Know the branch and its files. Raises UserError when the branch is gone."""
         at = position(self._git, self._branch)
         if self._at.head and not at.head:
-            raise UserError(f"the branch {at.branch or 'HEAD'} is gone", "make it again, then go on with --continue")
+            raise UserError(f"the branch {at.branch or 'HEAD'} is gone", "make it again, then resume with --continue")
         if at.head != self._at.head or not self._base:
             self._base, self._submodules = self._entries(at.head)
         self._at, self._branch = at, at.branch

@@ -62,7 +62,7 @@ def line(found: Presence, wanted: Sequence[str]) -> DoctorLine:
         if found.name not in wanted:
             return DoctorLine(name, "ok", "not installed")
         return DoctorLine(
-            name, lacking, "not installed, or it does not tell its version", found.install or f"install {found.name}"
+            name, lacking, "not installed, or it does not report its version", found.install or f"install {found.name}"
         )
     if not found.key and found.needs:
         mend = f"set {keys} in the environment" if found.name in wanted else ""
@@ -86,7 +86,7 @@ def isolation(settings: Config, environ: Mapping[str, str]) -> DoctorLine:
 
 
 def work(settings: Config, found: Sequence[DoctorLine]) -> DoctorLine:
-    """Ready, or what is lacking first and how to mend it. Never wrong: nobody has to want it."""
+    """Ready, or what is lacking first and how to fix it. Never wrong: nobody has to want it."""
     lacking = next(_lacking(settings, found), None)
     if lacking is None:
         kind = _kind(settings)

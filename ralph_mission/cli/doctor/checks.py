@@ -1,6 +1,6 @@
-"""What `ralph doctor` looks at, one small check each: ok, a note, or what is wrong and how to mend it.
+"""What `ralph doctor` looks at, one small check each: ok, a note, or what is wrong and how to fix it.
 
-A check reads and never mends. One that cannot be made says so as its own answer.
+A check reads and never fixes. One that cannot be made says so as its own answer.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _attempt(name: str, check: Callable[[], Iterable[DoctorLine]]) -> list[Docto
     except UserError as trouble:
         return [_wrong(name, trouble)]
     except GitError as error:
-        return [DoctorLine(name, "wrong", str(error), error.next_step("mend the repository: git fsck"))]
+        return [DoctorLine(name, "wrong", str(error), error.next_step("fix the repository: git fsck"))]
 
 
 def _python() -> DoctorLine:
@@ -89,7 +89,7 @@ def _git(git: Git) -> DoctorLine:
     said = git.try_text("version")
     if git_version(said) >= GIT:
         return DoctorLine("git", "ok", said.removeprefix("git version "))
-    return DoctorLine("git", "wrong", said or "no version told", "install git 2.38 or newer")
+    return DoctorLine("git", "wrong", said or "no version reported", "install git 2.38 or newer")
 
 
 # --- the repository -------------------------------------------------------------------
@@ -303,7 +303,7 @@ def _check_anchor(house: App, serial: int) -> DoctorLine:
     anchor = house.forge.anchor()
     if anchor is None:
         return DoctorLine(
-            "anchor", "note", "the forge has not been told where memory stands", "the next cycle tells it"
+            "anchor", "note", "the forge does not know where memory stands", "the next cycle records it there"
         )
     if anchor.serial > serial:
         return DoctorLine("anchor", "wrong", f"memory had already reached {anchor.serial}", "ralph memory recover")

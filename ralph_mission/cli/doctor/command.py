@@ -1,4 +1,4 @@
-"""`ralph doctor`: what is there, what is wrong, and how to mend it."""
+"""`ralph doctor`: what is there, what is wrong, and how to fix it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def doctor(repo: Path, config: Path | None, as_json: bool) -> int:
     else:
         for check in checks:
             click.echo(type_commands(_line(check), repo))
-        click.echo(type_commands("nothing is wrong" if healthy else "mend what is WRONG, then: ralph doctor", repo))
+        click.echo(type_commands("nothing is wrong" if healthy else "fix what is WRONG, then: ralph doctor", repo))
     return 0 if healthy else 1
 
 

@@ -85,7 +85,7 @@ def _no_entry(status: int) -> DoctorLine:
 
 
 def _token(hub: Hub, _: Repository) -> Made:
-    kind = KINDS.get(hub.token, hub.token or "of a kind that cannot be told")
+    kind = KINDS.get(hub.token, hub.token or "of an unknown kind")
     if hub.personal:
         yield DoctorLine(
             "token",
@@ -130,7 +130,7 @@ def _runner(hub: Hub, repository: Mapping[str, Any]) -> Made:
         found = SELF if kind == SELF else f"the workflow asks for a {SELF} one"
         yield DoctorLine("runner", "wrong", f"{found}, and the repository is public", NEVER)
     elif kind == "github-hosted":
-        yield DoctorLine("runner", "ok", "GitHub's own, made anew for every job")
+        yield DoctorLine("runner", "ok", "GitHub's own, made for every job")
     elif kind:
         yield DoctorLine("runner", "ok", kind)
 

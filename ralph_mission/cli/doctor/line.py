@@ -16,7 +16,7 @@ Get = Callable[[str], tuple[int, Any]]
 
 @dataclass(frozen=True, slots=True)
 class DoctorLine:
-    """One line of the doctor. `status`: ok, note (worth knowing), wrong (mend it)."""
+    """One line of the doctor. `status`: ok, note (worth knowing), wrong (fix it)."""
 
     name: str
     status: str
@@ -64,7 +64,7 @@ Made = Iterable[DoctorLine]
 LATER = ("nothing was lost", "the next wake tries again")  # said to a cycle, no help to a person who asks
 AGAIN = "then: ralph doctor"
 NOW = {
-    "forge": f"wait some minutes, {AGAIN} (https://www.githubstatus.com tells of outages)",
+    "forge": f"wait some minutes, {AGAIN} (https://www.githubstatus.com lists outages)",
     "network": f"look at the network, a proxy and GITHUB_API_URL, {AGAIN}",
 }
 """By who must act, when all that a cycle would do is try again."""

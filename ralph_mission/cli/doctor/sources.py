@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ralph_mission.config.settings import Config
 
 AT_A_TIME = 4
-ROLE_ADVICE = "give it a role that may SELECT and nothing else: docs/observers.md tells how"
+ROLE_ADVICE = "give it a role that may SELECT and nothing else: see docs/observers.md"
 SHOWN = 3
 MODEL_PATIENCE = 10.0  # seconds
 
@@ -37,7 +37,7 @@ MODEL_PATIENCE = 10.0  # seconds
 
 
 def web(settings: Config, environment: Mapping[str, str]) -> list[DoctorLine]:
-    """Ready, not configured, or broken and how to mend it: a line for each source."""
+    """Ready, not configured, or broken and how to fix it: a line for each source."""
     if not settings.observers.web:
         return [DoctorLine("web", "note", "not configured", "to look at feeds and pages: observers.web in ralph.yml")]
     with ThreadPoolExecutor(AT_A_TIME) as pool:
@@ -63,7 +63,7 @@ def _source(settings: WebSettings, environment: Mapping[str, str]) -> DoctorLine
 
 
 def dependencies(settings: Config, git: Git) -> Iterator[DoctorLine]:
-    """Ready, not configured, or broken and how to mend it; a note for each package manager that is missing."""
+    """Ready, not configured, or broken and how to fix it; a note for each package manager that is missing."""
     from ralph_mission.adapters.observers.dependencies.observer import build
     from ralph_mission.mission.model.forge import Branch
     from ralph_mission.mission.model.proposal import ObservationContext
@@ -91,7 +91,7 @@ def _managers(projects: Iterable[Project]) -> Iterator[DoctorLine]:
     for project in projects:
         manager = MANAGERS.get(project.tool)
         if manager and not find_program(manager):
-            what = f"{manager.program} is not installed: updates of {project.path} are told, not made"
+            what = f"{manager.program} is not installed: updates of {project.path} are reported, not made"
             yield DoctorLine("dependencies", "note", what, f"install {manager.program}")
 
 
@@ -99,7 +99,7 @@ def _managers(projects: Iterable[Project]) -> Iterator[DoctorLine]:
 
 
 def database(settings: Config, git: Git, environment: Mapping[str, str]) -> Iterator[DoctorLine]:
-    """Ready, not configured, or broken and how to mend it; lines for the role, the schema and each watch."""
+    """Ready, not configured, or broken and how to fix it; lines for the role, the schema and each watch."""
     from ralph_mission.adapters.observers.database import build
     from ralph_mission.adapters.observers.database.observer import DatabaseUnset
 
@@ -140,7 +140,7 @@ def _schema(opened: Database) -> Iterator[DoctorLine]:
     lines = opened.drift()
     if lines:
         more = f" (and {len(lines) - 1} more)" if len(lines) > 1 else ""
-        yield DoctorLine("database schema", "note", f"{lines[0]}{more}", "migrate the database, or mend the schema")
+        yield DoctorLine("database schema", "note", f"{lines[0]}{more}", "migrate the database, or fix the schema")
 
 
 def _watches(opened: Database, observing: DatabaseObserver) -> Iterator[DoctorLine]:
@@ -157,7 +157,7 @@ def _watches(opened: Database, observing: DatabaseObserver) -> Iterator[DoctorLi
 
 
 def thinker(settings: Config, environ: Mapping[str, str]) -> Iterator[DoctorLine]:
-    """Ready, not configured, or broken and how to mend it; then a line for a price that nobody knows."""
+    """Ready, not configured, or broken and how to fix it; then a line for a price that nobody knows."""
     from ralph_mission.app.ports import price
 
     chosen = settings.thinker
@@ -191,7 +191,7 @@ def _model(model: str, environ: Mapping[str, str]) -> DoctorLine:
 
 
 def publishers(settings: Config, git: Git, environment: Mapping[str, str]) -> Iterator[DoctorLine]:
-    """Ready, not configured, or broken and how to mend it: a line for each network, and what stands in for none."""
+    """Ready, not configured, or broken and how to fix it: a line for each network, and what stands in for none."""
     from ralph_mission.app.networks import BUILDS, build_channels, outbox
     from ralph_mission.app.stand_ins import SystemClock
 
@@ -235,7 +235,7 @@ def _texts(settings: Config) -> Iterator[DoctorLine]:
 
 
 def social(settings: Config, environment: Mapping[str, str]) -> list[DoctorLine]:
-    """Ready, not configured, or broken and how to mend it: a line for orders, and one for each network."""
+    """Ready, not configured, or broken and how to fix it: a line for orders, and one for each network."""
     return [*_orders(settings, environment), *_read_networks(settings, environment)]
 
 
@@ -260,7 +260,10 @@ def _orders(settings: Config, environment: Mapping[str, str]) -> Iterator[Doctor
         yield DoctorLine(name, "wrong", "broken: Telegram answers with something else", "look at TELEGRAM_API_URL")
     elif hooked.get("url"):
         yield DoctorLine(
-            name, "wrong", "broken: the bot has a webhook that hears it alone", "take it off: deleteWebhook"
+            name,
+            "wrong",
+            "broken: the bot has a webhook that receives its messages instead",
+            "take it off: deleteWebhook",
         )
     elif not told.users and all(chat < 0 for chat in told.chats):
         yield DoctorLine(name, "wrong", "groups are listed, and nobody in them", "list people's ids in telegram.users")

@@ -23,14 +23,14 @@ LOOK = 0.05  # seconds between two looks
 
 SAID = {
     "cancel": "its session is ended now, and the run with it",
-    "stop": "it stops when its session is over; `ralph run --continue` goes on",
-    "restart": "it starts anew when its session is over",
+    "stop": "it stops when its session is over; `ralph run --continue` resumes it",
+    "restart": "it restarts when its session is over",
 }
 
 
 @click.command()
 @click.option("--stop", "word", flag_value="stop", help="Let the session end first; the run can be continued.")
-@click.option("--restart", "word", flag_value="restart", help="Let the session end first, then start the run anew.")
+@click.option("--restart", "word", flag_value="restart", help="Let the session end first, then restart the run.")
 @repo_option
 @json_option
 def cancel(word: StopSignal | None, repo: Path, as_json: bool) -> None:

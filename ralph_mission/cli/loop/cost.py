@@ -27,7 +27,7 @@ WIDTHS = "{:<24} {:>9} {:>13} {:>13} {:>14}"
 @click.option("--tokens-in", type=click.IntRange(0), default=40_000, show_default=True, help="Read in a session.")
 @click.option("--tokens-out", type=click.IntRange(0), default=4_000, show_default=True, help="Written in a session.")
 @click.option("--models", default="", metavar="HAT=MODEL,…", help="The model of each hat in the estimate.")
-@click.option("--model", default="", help="The model of every other hat; prices sessions that tell only tokens.")
+@click.option("--model", default="", help="The model of every other hat; prices sessions that report only tokens.")
 @click.option("--price", multiple=True, metavar="MODEL=IN/OUT", help="USD per million tokens, beside ralph.yml's.")
 @json_option
 def cost(

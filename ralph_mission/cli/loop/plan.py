@@ -66,7 +66,7 @@ def _writing(asked: RunOptions, force: bool) -> bool:
     found, writing = Stories(root).find(), left_planning(asked, root)
     if found and not (force or writing):
         raise UserError(
-            f"{found} is there already", "run it with ralph run --prd, or plan anew with --force", usage=True
+            f"{found} is there already", "run it with ralph run --prd, or plan again with --force", usage=True
         )
     return writing
 
@@ -98,10 +98,10 @@ def _tell(account: RunResult, root: Path, repo: Path, as_json: bool) -> None:
 
     prd = Stories(root).read()
     if prd is None:
-        raise UserError("the stories are gone again", "plan anew")
+        raise UserError("the stories are gone again", "plan again")
     if as_json:
         stories = [{"id": story.id, "title": story.title, "priority": story.priority} for story in prd.stories]
         print_json({"branch": prd.branch, "stories": stories, "sessions": account.state.iteration})
     else:
         click.echo("\n".join(f"{story.id}  {story.title}" for story in prd.stories))
-        click.echo(type_commands("Read prd.json, mend what you mean differently, then: ralph run --prd", repo))
+        click.echo(type_commands("Read prd.json, change what you disagree with, then: ralph run --prd", repo))

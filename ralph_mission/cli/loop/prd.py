@@ -66,7 +66,7 @@ def lint(file: Path | None, repo: Path, as_json: bool) -> int:
     if as_json:
         print_json({"file": str(path), "stories": len(stories.stories), "findings": findings})
     else:
-        click.echo("\n".join(map(_line, findings)) or f"{path}: {len(stories.stories)} stories, nothing to mend")
+        click.echo("\n".join(map(_line, findings)) or f"{path}: {len(stories.stories)} stories, nothing to fix")
     return 1 if findings else 0
 
 
@@ -107,7 +107,7 @@ def _readable(path: Path, read: Callable[[str], Prd]) -> Prd:
     except UnicodeDecodeError:
         raise UserError(f"{path} is not UTF-8", "save it as UTF-8", usage=True) from None
     except ValueError as error:
-        raise UserError(f"{path}: {error}", "mend it; ralph prd convert makes one from markdown", usage=True) from None
+        raise UserError(f"{path}: {error}", "fix it; ralph prd convert makes one from markdown", usage=True) from None
 
 
 def _find_prd(repo: Path) -> Path:

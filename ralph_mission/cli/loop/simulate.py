@@ -92,4 +92,4 @@ def _seed(repo: Path, files: Mapping[str, str]) -> None:
         (repo / name).write_text(text, "utf-8")
     done = run_foreign(START, cwd=repo, home=repo.parent / "home", timeout=60)
     if done.code:
-        raise UserError(f"git cannot make a repository: {done.stderr.decode(errors='replace').strip()}", "mend git")
+        raise UserError(f"git cannot make a repository: {done.stderr.decode(errors='replace').strip()}", "fix git")

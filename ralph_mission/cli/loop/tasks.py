@@ -124,7 +124,7 @@ def add_guidance(where: Path, text: str) -> Said:
 
     run_files.prepare(where)
     said = Guide(where).say(text)
-    return f"{said.id}: the next session will hear it", _guidance(said, False)
+    return f"{said.id}: the next session will get it", _guidance(said, False)
 
 
 def guidance_list(where: Path) -> Said:
@@ -180,7 +180,7 @@ def _payload(payload: str, as_json: bool) -> str:
         return json.dumps(json.loads(payload), ensure_ascii=False)
     except (ValueError, RecursionError) as error:
         what = f"the payload is not JSON: {error}"
-        raise UserError(what, "mend it, or leave --json-payload out", usage=True) from None
+        raise UserError(what, "fix it, or leave --json-payload out", usage=True) from None
 
 
 def _guidance(said: Guidance, given: bool) -> dict[str, Any]:

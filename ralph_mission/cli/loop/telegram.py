@@ -25,7 +25,7 @@ UNHEARD = "Nobody listens (no `ralph telegram` runs here). Go on, and choose wha
 
 @click.command()
 @at_repository
-@click.option("--once", is_flag=True, help="Hear what waits now, then end.")
+@click.option("--once", is_flag=True, help="Read what is waiting now, then end.")
 @click.option("--ask", "question", metavar="TEXT", help="For agents: ask the person, and wait for the answer.")
 def telegram(repo: Path, config: Path | None, once: bool, question: str | None) -> None:
     """Hear orders of listed people while a loop runs, and tell them how it fares. Ctrl-C ends it (exit code 130)."""
@@ -41,7 +41,7 @@ def _attend(repo: Path, config: Path | None, once: bool) -> None:
     with chat.attendant(repo, config, WAIT * (not once), lambda line: _say(line, repo)) as made:
         if once:
             if not made.look():
-                raise UserError(made.complaint, "mend that, then run again")
+                raise UserError(made.complaint, "fix that, then run again")
             return
         _say("listening", repo)
         made.attend(time.sleep)

@@ -51,9 +51,9 @@ def work(once: bool, persistent: bool, as_json: bool, repo: Path, prompt_file: P
     from ralph_mission.mission.issues import agent as flow
 
     if once and persistent:
-        raise UserError("--once ends after one issue and --persistent goes on", "give one of them", usage=True)
+        raise UserError("--once ends after one issue and --persistent keeps running", "give one of them", usage=True)
     if persistent and options["issue"]:
-        raise UserError("--issue ends after one issue and --persistent goes on", "give one of them", usage=True)
+        raise UserError("--issue ends after one issue and --persistent keeps running", "give one of them", usage=True)
     once = once or bool(options["issue"])
     if persistent and prompt_file is None:
         prompt_file = repo / "PROMPT.md"

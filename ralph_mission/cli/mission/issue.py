@@ -9,7 +9,7 @@ from ralph_mission.cli.mission.local import CYCLE, LocalForgeGroup, LocalForgeSe
 HINTS = {
     "ralph:mission": "the next cycle makes it a mission",
     "ralph:approved": "the next cycle acts on it",
-    "ralph:rejected": "the next cycle takes it as a no and remembers",
+    "ralph:rejected": "the next cycle takes it as a rejection and remembers it",
 }
 
 
@@ -83,6 +83,6 @@ def close(desk: LocalForgeSession, number: int, reason: str | None) -> None:
     """Close an issue. A proposal that is closed is refused, unless the reason is `completed`."""
     desk.person.close_issue(number, (reason or "").replace("-", "_"))
     closed = desk.forge.issue(number)
-    verdict = "as done" if reason == "completed" else "as a no and remembers"
+    verdict = "as done" if reason == "completed" else "as a rejection and remembers it"
     hint, then = (f"; the next cycle takes it {verdict}", CYCLE) if closed.author.is_bot else ("", "")
     desk.say(f"Closed #{number}{hint}.", closed, then)

@@ -84,7 +84,7 @@ def recover(take_over: bool, repo: Path, config: Path | None, as_json: bool) -> 
         )
         return
     lines = [f"kept: {line}" for line in done.kept] + [f"lost: {line}" for line in done.lost]
-    lines.append(f"memory starts anew as lineage {done.anchor.lineage}, serial {done.anchor.serial}; next: ralph cycle")
+    lines.append(f"memory starts over as lineage {done.anchor.lineage}, serial {done.anchor.serial}; next: ralph cycle")
     click.echo("\n".join(map(reveal_hidden, lines)))
 
 
@@ -93,7 +93,7 @@ def _verify(house: App) -> list[Check]:
 
 
 def _healthy(house: App) -> bool:
-    """Whether a cycle would go on from it. A line of Do Not Repeat that is not understood is for a person to mend."""
+    """Whether a cycle would go on from it. A line of Do Not Repeat that is not understood is for a person to fix."""
     from ralph_mission.mission.gather import check_anchor
 
     if not all(check.ok for check in _verify(house) if check.name != UNDERSTOOD):

@@ -79,5 +79,7 @@ def close(desk: LocalForgeSession, number: int) -> None:
     """Close it without merging."""
     desk.person.close_pull(number)
     pull = desk.forge.pull(number)
-    hint, then = ("; the next cycle takes it as a no and remembers", CYCLE) if pull.author.is_bot else ("", "")
+    hint, then = (
+        ("; the next cycle takes it as a rejection and remembers it", CYCLE) if pull.author.is_bot else ("", "")
+    )
     desk.say(f"Closed #{number}{hint}.", pull, then)

@@ -234,7 +234,7 @@ def _tell(planned: Sequence[Planned], names: Sequence[str], steps: Sequence[str]
 
 LINES: Mapping[State, str] = {
     "new": "wrote {}",
-    "replaced": "wrote {} anew",
+    "replaced": "rewrote {}",
     "unchanged": "unchanged {}",
     "kept": "kept {}: it is yours",
 }

@@ -114,7 +114,7 @@ def ending(order: RunSpec, hat: Hat | None) -> str:
     asked = "End with exactly one event" if hat else "Call someone with one event when that helps"
     return section(
         "HOW TO END",
-        f"{asked}, whose topic is one of: {_names(topics)}. Then stop: who goes on is decided by it.",
+        f"{asked}, whose topic is one of: {_names(topics)}. Then stop: it decides who is next.",
         "In your last message it is an element whose end is `</event>`, whose start is "
         f'`<event topic="{line(topics[0], 100)}">` and whose text says what the next one must know. '
         "Or use `ralph emit TOPIC PAYLOAD` or the MCP server instead; say it in one way and once.",
@@ -252,7 +252,7 @@ def read_handoff(document: object) -> Left:
     said = document if isinstance(document, Mapping) else {}
     objective = _string(said, "original_prompt")
     if not objective:
-        raise UserError("the handoff names no task (original_prompt)", "start anew with a task: ralph run TASK")
+        raise UserError("the handoff names no task (original_prompt)", "start with a task: ralph run TASK")
     prd, stuck, error = (_part(said, key) for key in ("prd", "stuckDetection", "lastError"))
     return Left(
         objective,

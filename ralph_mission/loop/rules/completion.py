@@ -115,7 +115,7 @@ def _failures(limits: RunLimits, state: RunState) -> RunEnding | None:
     if state.failures < limits.failures:
         return None
     last = state.last.reason if state.last else ""
-    return RunEnding("failures", f"{state.failures} sessions in a row failed: {last}", "mend that, then --continue")
+    return RunEnding("failures", f"{state.failures} sessions in a row failed: {last}", "fix that, then --continue")
 
 
 def _thrash(limits: RunLimits, state: RunState) -> RunEnding | None:
@@ -141,9 +141,9 @@ def _cost(limits: RunLimits, state: RunState) -> RunEnding | None:
         return RunEnding("cost", spent, "go on with --continue and a higher --max-cost")
     if not untold or limits.unpriced:
         return None
-    what = f"the cost is unknown: {untold} of {state.usage.sessions} sessions did not tell it"
+    what = f"the cost is unknown: {untold} of {state.usage.sessions} sessions did not report it"
     return RunEnding(
-        "cost", what, "set prices in ralph.yml (cost: prices:) for agents that tell tokens, or drop --max-cost"
+        "cost", what, "set prices in ralph.yml (cost: prices:) for agents that report tokens, or drop --max-cost"
     )
 
 

@@ -200,7 +200,7 @@ def waits(tasks: Sequence[LoopTask], task: LoopTask) -> str:
 
 
 def find_blocked(tasks: Sequence[LoopTask]) -> tuple[str, ...]:
-    """What no waiting can mend: tasks that need a failed or an unknown one, or each other. One sentence each."""
+    """What no waiting can fix: tasks that need a failed or an unknown one, or each other. One sentence each."""
     known = {task.id: task.status for task in tasks}
     pending = [task for task in tasks if task.status == "pending"]
     hopeless = [task for task in pending if any(known.get(need) in ("failed", None) for need in task.needs)]

@@ -172,7 +172,7 @@ _SHORT = re.compile(r"\b(?:e\.g|i\.e|etc|vs|approx|no|v\d+)\.", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class PrdFinding:
-    """One thing to mend before a run; `story` is "" for what concerns the whole list."""
+    """One thing to fix before a run; `story` is "" for what concerns the whole list."""
 
     rule: str
     story: str

@@ -136,7 +136,7 @@ BUILDER = Hat(
 )  # fmt: skip  # as above
 FIXER = replace(
     BUILDER, triggers=(VERIFICATION_FAILED,),
-    instructions="All of `.ralph/plan.md` is built. Mend the cause of what the checks of the event say, and leave the "
+    instructions="All of `.ralph/plan.md` is built. Fix the cause of what the checks of the event say, and leave the "
     "checks alone.",
 )  # fmt: skip  # as above
 
@@ -252,7 +252,7 @@ def _judge(stage: Orchestration, table: ConsensusState, plan: str) -> ConsensusS
 
 def _weigh_verdict(table: ConsensusState, verdict: Critique, plan: str) -> ConsensusState:
     """What is newly approved is added, what is objected to is taken back. What is built cannot be unbuilt: an
-    objection to it is one to the plan, which has to mend it in another section."""
+    objection to it is one to the plan, which has to fix it in another section."""
     texts = {section.name: section.text for section in sections.split_sections(plan) if section.name}
     moved = tuple(
         PlanObjection("", f"{one.section} is built already: {one.text}") if one.section in table.built else one
@@ -283,7 +283,7 @@ def _build(stage: Orchestration, table: ConsensusState, done: str) -> RunEnding:
         if fixed < FIXES:
             stage.play(SessionPart("builder", FIXER, LoopEvent(VERIFICATION_FAILED, checks.said)))
     what = f"{done}, and the checks are red after {FIXES} fixes: {checks.said.strip()[-500:]}"
-    return RunEnding("rounds", what, "mend it, or say how with ralph guidance, then --continue")
+    return RunEnding("rounds", what, "fix it, or say how with ralph guidance, then --continue")
 
 
 def _refuse_draft(table: ConsensusState, why: str) -> ConsensusState:
@@ -303,7 +303,7 @@ def _objection_text(table: ConsensusState) -> str:
 def _never(table: ConsensusState) -> RunEnding:
     listed = "; ".join(f"{one.section or 'the plan'}: {one.text}" for one in table.objections[:10])
     what = f"the critic was not satisfied in {table.rounds} rounds: {listed}"
-    return RunEnding("rounds", what, "mend .ralph/plan.md, or say with ralph guidance what counts, then --continue")
+    return RunEnding("rounds", what, "fix .ralph/plan.md, or say with ralph guidance what counts, then --continue")
 
 
 def _payload(done: ParallelResult) -> str:

@@ -35,7 +35,7 @@ FIXES = 3
 """Fix loops."""
 LIST = "team.json"
 TROUBLE, DECISION, BUILT, TESTED = "team.trouble", "lead.decision", "build.complete", "verification.passed"
-FIX = "Mend what the tester found"
+FIX = "Fix what the tester found"
 """The title of a task of a fix loop; one that fails is the next loop's, or the end's."""
 RESERVED = ("lead", "tester")
 
@@ -114,7 +114,7 @@ def _delegate(stage: Orchestration) -> TeamState:
             members, pieces = assignments.parse_company(output.event.payload if output.event else "", RESERVED)
         except UnclearAssignment as unclear:
             wrong = str(unclear)
-            event = LoopEvent(REFUSED, f"Nothing was handed out, because {wrong}. Plan anew.")
+            event = LoopEvent(REFUSED, f"Nothing was handed out, because {wrong}. Plan again.")
             continue
         return _save(stage, TeamState(members, tuple(map(TaskProgress, pieces))))
     raise RunOver(RunEnding("stuck", f"the lead made no plan: {wrong}", "write one yourself, or run it without a team"))
@@ -264,7 +264,7 @@ def _red(checks: CheckResult) -> str:
 def _not_fixed(issues: Sequence[ReviewIssue], fixes: int) -> RunEnding:
     found = "; ".join(" ".join(_line(issue)[2:].split()) for issue in issues[:10])
     return RunEnding(
-        "rounds", f"not mended in {fixes} fix loops: {found}", "say how with ralph guidance, then --continue"
+        "rounds", f"not fixed in {fixes} fix loops: {found}", "say how with ralph guidance, then --continue"
     )
 
 

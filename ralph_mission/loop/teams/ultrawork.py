@@ -99,7 +99,7 @@ def _divide(stage: Orchestration) -> tuple[TaskProgress, ...]:
             pieces = assignments.parse_independent_tasks(output.event.payload if output.event else "")
         except UnclearAssignment as unclear:
             wrong = str(unclear)
-            event = LoopEvent(REFUSED, f"Nothing was built, because {wrong}. Divide the work anew.")
+            event = LoopEvent(REFUSED, f"Nothing was built, because {wrong}. Divide the work again.")
             continue
         return _save(stage, tuple(map(TaskProgress, pieces)))
     raise RunOver(
@@ -188,7 +188,7 @@ def _summary(works: Sequence[TaskProgress]) -> str:
 def _not_fixed(output: HatOutput, checks: CheckResult, fixes: int) -> RunEnding:
     found = "; ".join(issue.message for issue in output.issues[:10]) or checks.said[-500:]
     return RunEnding(
-        "rounds", f"not mended in {fixes} fixes: {found}", "mend it, or say how with ralph guidance, then --continue"
+        "rounds", f"not fixed in {fixes} fixes: {found}", "fix it, or say how with ralph guidance, then --continue"
     )
 
 

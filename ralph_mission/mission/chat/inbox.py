@@ -85,7 +85,7 @@ def _aside(
 
 
 def cursor_of(past: MemorySnapshot) -> str:
-    """How far orders were obeyed."""
+    """How far orders were carried out."""
     return dict(past.memory.header.cursors).get(orders.CURSOR, "")
 
 
@@ -125,7 +125,7 @@ def _read_proposal(ports: CyclePorts, past: MemorySnapshot, number: int) -> Chat
     except Missing:
         issue = None
     except UserError as trouble:
-        return ChatProposal(why=f"it could not be read ({trouble.what}); say it again later")
+        return ChatProposal(why=f"it could not be read ({trouble.what}); send it again later")
     return orders.describe_proposal(issue, past.state.missions, ports.forge.identity().id)
 
 
@@ -158,7 +158,7 @@ def notice(mission: Mission, how: Callable[[str, int], str]) -> str:
 
 
 PAUSE, LONGEST_PAUSE = 2.0, 60.0  # seconds between two looks, and after failures in a row
-NO_MEMORY = "Not obeyed: there is no memory here yet. Run a cycle first."
+NO_MEMORY = "Not done: there is no memory here yet. Run a cycle first."
 ASKED = 1_500  # characters of a question with what belongs to it
 
 
@@ -223,7 +223,7 @@ class Attendant:
     complaint: str = ""
 
     def attend(self, sleep: Callable[[float], None]) -> None:
-        """Look again and again, until interrupted. Raises UserError for what no waiting mends."""
+        """Look again and again, until interrupted. Raises UserError for what no waiting fixes."""
         failures = 0
         while True:
             failures = 0 if self.look() else failures + 1
@@ -274,7 +274,7 @@ class Attendant:
         )
         if landed is not past:
             self.cursor = cursor_of(landed)
-            self.say("orders were obeyed")
+            self.say("orders were carried out")
         elif cursor_of(past) != self.cursor:
             self.cursor = cursor_of(past)  # a cycle heard them
 
@@ -313,11 +313,11 @@ class Attendant:
             return running
         if order.verb == "restart":
             self.loop.restart()
-            return "The loop starts anew when its session is over."
+            return "The loop restarts when its session is over."
         if not order.words:
             return None
         self.loop.guide(order)
-        return "The loop's next session hears it, once."
+        return "The loop's next session gets it, once."
 
     def _answered(self, order: ChatCommand) -> str | None:
         """An order answers one question, however often it is heard."""
@@ -328,7 +328,7 @@ class Attendant:
             return None
         found = orders.match_question(order, questions)
         if isinstance(found, str):
-            return f"Not obeyed: {found}."
+            return f"Not done: {found}."
         self.loop.answer(found, order)
         return f"Answered: {truncate(found.words, 100)}"
 

@@ -57,7 +57,7 @@ def how_to_answer(question: OpenQuestion) -> str:
 
 
 CURSOR = "telegram"
-"""Whose cursor in the head of memory says which orders were obeyed."""
+"""Whose cursor in the head of memory says which orders were carried out."""
 OLD = timedelta(hours=24)
 """As long as Telegram keeps what nobody read: what is older was said about another situation."""
 KEPT = 20  # words and approvals that are remembered
@@ -135,7 +135,7 @@ def too_old(order: ChatCommand, now: datetime) -> bool:
 
 def late(order: ChatCommand) -> str:
     """What is answered to such an order."""
-    return f"Not obeyed: /{order.verb} of {order.at:%Y-%m-%d %H:%M} UTC is more than 24 hours old. Say it again."
+    return f"Not done: /{order.verb} of {order.at:%Y-%m-%d %H:%M} UTC is more than 24 hours old. Send it again."
 
 
 # --- verb by verb ---------------------------------------------------------------------
@@ -156,14 +156,14 @@ def _status(order: ChatCommand, done: CommandResults, desk: CommandContext) -> C
 def _guidance(order: ChatCommand, done: CommandResults, desk: CommandContext) -> CommandResults:
     mission = next((m for m in done.state.missions if order.number and m.issue == order.number), None)
     if order.number and mission is None:
-        return _add_reply(done, order, f"Not obeyed: no mission has the issue #{order.number}.")
+        return _add_reply(done, order, f"Not done: no mission has the issue #{order.number}.")
     if not order.words:
-        return _add_reply(done, order, "Not obeyed: /guidance needs words for the next session.")
+        return _add_reply(done, order, "Not done: /guidance needs words for the next session.")
     kept = ChatGuidance(order.id, desk.now, order.words[:WORDS], mission.id if mission else 0)
     kept = replace(kept, seal=_seal_of(kept, desk.seal))
     state = replace(done.state, guidance=(*done.state.guidance, kept)[-KEPT:])
     whose = f"of #{order.number}" if mission else "of every mission that an agent works on"
-    return _add_reply(replace(done, state=state), order, f"The next session {whose} hears it, once.")
+    return _add_reply(replace(done, state=state), order, f"The next session {whose} gets it, once.")
 
 
 def _approve(order: ChatCommand, done: CommandResults, desk: CommandContext) -> CommandResults:
@@ -182,16 +182,16 @@ def _approve(order: ChatCommand, done: CommandResults, desk: CommandContext) -> 
 def _question(order: ChatCommand, asked: ChatProposal) -> str:
     """A bare number approves nothing: it does not show that this very text was read."""
     changed = "That is not the text that stands there now. " if HASH.fullmatch(order.words) else ""
-    how = f"To say yes to that text: /approve {order.number} {asked.hash}"
+    how = f"To approve that text: /approve {order.number} {asked.hash}"
     return f"{changed}#{order.number} {asked.title}\n{asked.url}\n{how}".replace("\n\n", "\n")
 
 
 def _restart(order: ChatCommand, done: CommandResults, desk: CommandContext) -> CommandResults:
-    return _add_reply(done, order, "Not obeyed: no loop runs here. Beside one, `ralph telegram` hears /restart.")
+    return _add_reply(done, order, "Not done: no loop runs here. Beside one, `ralph telegram` takes /restart.")
 
 
 def _answer(order: ChatCommand, done: CommandResults, desk: CommandContext) -> CommandResults:
-    return _add_reply(done, order, "Not obeyed: no question is open here.")
+    return _add_reply(done, order, "Not done: no question is open here.")
 
 
 _VERBS: Mapping[str, Callable[[ChatCommand, CommandResults, CommandContext], CommandResults]] = {
@@ -228,11 +228,11 @@ def _why_not(issue: Issue, mission: Mission | None, us: int) -> str:
     if issue.author.id != us or issue.state != "open":
         return "it is no open proposal of Ralph's"
     if mission.pull or mission.status not in WAITING:
-        return "it waits for no yes to its text; a pull request is approved on the forge"
+        return "its text is not waiting for approval; a pull request is approved on the forge"
     shown = ownership.own_change(mission, issue, us)
     if shown and ownership.announced_digests(shown.body, True):
-        return "a change is shown there in a comment; say yes to it there"
-    return "" if stands(issue, mission) else "its text was edited; the next cycle asks anew"
+        return "a change is shown there in a comment; approve it there"
+    return "" if stands(issue, mission) else "its text was edited; the next cycle asks again"
 
 
 # --- what missions know of it ---------------------------------------------------------

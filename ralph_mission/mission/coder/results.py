@@ -68,8 +68,8 @@ def offer_answer(
     step = step.change(
         pending=(push.key,), rounds=begun.rounds + 1, offered_until=until, waiting_since=around.now, turns=0
     )
-    line = f"an agent answered the review with a change that needs a yes ({', '.join(rules)})"
-    step = step.tell(line, "Say yes or no to the change that the issue shows.")
+    line = f"an agent answered the review with a change that needs approval ({', '.join(rules)})"
+    step = step.tell(line, "Approve or reject the change that the issue shows.")
     step = step.send(*offer_effects(begun, facts, made.patch, (push,), rules)).send_story()
     return step.propose(Action.ANSWER, planned=(push,))
 
@@ -132,7 +132,7 @@ def _kept_pushes(mission: Mission, around: StepContext) -> tuple[PushBranch, ...
 def step_from_result(mission: Mission, facts: MissionFacts, made: AgentResult, around: StepContext) -> MissionStep:
     """What follows from the work of this cycle."""
     if made.outcome == "held":
-        return MissionStep(replace(mission, next_step=f"An agent goes on with it when it may: {made.reason}."))
+        return MissionStep(replace(mission, next_step=f"An agent continues it when it is allowed to: {made.reason}."))
     begun = advance(mission, MissionEvent.STARTED, around.now) if mission.status is Status.PLANNED else mission
     begun = replace(begun, guided_at=made.guided_at or begun.guided_at)
     if made.outcome == "goes on":
@@ -226,7 +226,7 @@ def _offer_change(
     bound = about(begun, issue.title, issue.body)
     step = replace(build_step(begun, around), after=bound).advance(MissionEvent.OFFERED).clear_failures()
     step = step.change(pending=tuple(effect.key for effect in planned), waiting_since=around.now, turns=0)
-    step = step.tell(f"an agent made a change that needs a yes ({', '.join(rules)})", "Say yes or no to it.")
+    step = step.tell(f"an agent made a change that needs approval ({', '.join(rules)})", "Approve or reject it.")
     step = step.send(*offer_effects(begun, facts, patch, planned, rules, bound.proposal_hash)).send_story()
     return step.propose(Action.ANSWER, planned=planned)
 
@@ -311,7 +311,7 @@ def _unshown(patch: Patch) -> str:
     odd = [plain(file.path, 80) for file in size.files if file.binary]
     if odd:
         more = f" and {len(odd) - 1} more" if len(odd) > 1 else ""
-        return f"`{odd[0]}`{more} is no UTF-8 text, and nobody says yes to what cannot be shown"
+        return f"`{odd[0]}`{more} is no UTF-8 text, and what cannot be shown cannot be approved"
     if size.lines > PATCH_LINES:
         return f"{size.lines:,} changed lines are more than can be shown whole ({PATCH_LINES:,})"
     return "its lines are too long to be shown whole"

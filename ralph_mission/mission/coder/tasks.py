@@ -93,7 +93,7 @@ def commit_text(mission: Mission, round: int, patch: Patch) -> str:
     why = f"a review of #{mission.pull} asked for it" if round else reason(mission.kind)
     return (
         f"{subject}\n\nWhy: {why}; an agent made it.\n\n{_look_first(patch) if round else ''}"
-        f"Part of #{mission.issue}.\nTo say no: close its pull; once merged, revert this commit.\n"
+        f"Part of #{mission.issue}.\nTo reject: close its pull; once merged, revert this commit.\n"
     )
 
 
@@ -116,7 +116,7 @@ def pull_text(
         if words.strip() else "**Evidence:** the change itself; the agent said nothing about it.",
         "**Learned on the way**, if you agree for `## Learnings` of the memory file (nothing puts it there by itself):"
         f"\n\n{proposed}" if proposed else "",
-        "**To say yes:** approve; it is merged at the commit that you reviewed. Request changes, and an agent "
+        "**To approve:** approve it; it is merged at the commit that you reviewed. Request changes, and an agent "
         "answers.",
         HOW_TO_SAY_NO,
         marker(key, **facts),
@@ -143,10 +143,10 @@ def offer_text(patch: Patch, why: Sequence[str], named: str, digest: str, key: s
     if answers:
         made, where = f"answered the review of #{answers} with this change", "on top of what was reviewed"
     parts = [
-        f"**An agent {made}; shall it be pushed {where}?** It needs a yes first ({rules}).",
+        f"**An agent {made}; shall it be pushed {where}?** It needs approval first ({rules}).",
         named,
         f"<details><summary>The change</summary>\n\n{fence(redact(diff(patch)), DIFF, 'diff')}\n\n</details>",
-        "**To say yes:** label this issue `ralph:approved` or comment `/ralph approve` here.",
+        "**To approve:** label this issue `ralph:approved` or comment `/ralph approve` here.",
         f"**To ask for another:** request changes on #{answers} again. Approving it merges what stands there, without "
         "this." if answers else "",
         HOW_TO_SAY_NO,
@@ -160,8 +160,8 @@ WAITS = (Status.PLANNED, Status.EXECUTING, Status.FIXING)
 ROUNDS = 3
 """Reviews of one pull that are answered; then a person has to (design: at most 3 rounds, then escalate)."""
 GUIDANCE = re.compile(r"\A(?:[ \t]*\r?\n)* {0,3}/ralph[ \t]+guidance(?![\w-])[ \t]*", re.IGNORECASE)
-WAITS_FOR_AGENT = "An agent goes on with it in the next cycle."
-ALTERED = "{} changed its text and has no say here: look at it, and set `ralph:mission` anew"
+WAITS_FOR_AGENT = "An agent continues it in the next cycle."
+ALTERED = "{} changed its text and has no say here: look at it, and set `ralph:mission` again"
 REWORDED = "somebody else changed what {} wrote in a review: say it in a new one"
 NO_ORDER = "its author has no say here, so its text is no order: say in a comment of your own what is to be done"
 

@@ -35,7 +35,7 @@ from ralph_mission.values import dataclass
 
 HERE = "Somebody on the machine that works on it"
 SHORTEST = 60.0  # seconds that are worth a beginning
-USAGE = (2, 64)  # exit codes of a mistake that no waiting mends
+USAGE = (2, 64)  # exit codes of a mistake that no waiting fixes
 
 
 class IssueCoder(Protocol):
@@ -105,7 +105,7 @@ class WorkReport:
 def keep_working(worker: IssueWorker, limits: RunLimits | None = None) -> WorkReport:
     """Issue after issue, until interrupted or until `limits` over all of them are reached.
 
-    Raises UserError for wrong usage or settings, which no waiting mends.
+    Raises UserError for wrong usage or settings, which no waiting fixes.
     """
     told: set[tuple[int, str]] = set()
     began, sessions, usd = worker.now(), 0, 0.0

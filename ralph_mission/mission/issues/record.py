@@ -159,7 +159,7 @@ def _when_taken_off(issue: Issue, us: int, *labels: str) -> datetime | None:
 
 
 REFUSALS = 3  # times in a row that an open state may be stuck until it is given up
-UNSAID = "why may not be told here; the log of its run says it"
+UNSAID = "the reason may not be shown here; it is in the log of the run"
 LEFT_TO_REVIEW = frozenset({"diff-size", "kind-tier"})
 """Rules about size and kind hold back what nobody asked for; this change a person asked for, and a person reviews it.
 Protected paths, modes, secrets, hidden text and every rule about texts and branches stand."""

@@ -119,7 +119,7 @@ def why_not(
     if issue.author.id not in authorised:
         return "its author has no say here, so its text is no order: write an issue of your own about it"
     if who := approval.find_altering_editor(edits, {*authorised, us}, approval.asked_at(issue, authorised, *asking)):
-        return f"{person_name(who)} changed its text and has no say here: look at it, and set the label anew"
+        return f"{person_name(who)} changed its text and has no say here: look at it, and set the label again"
     return ""
 
 
@@ -246,7 +246,7 @@ def begin_comment(record: WorkRecord, tries: int, key: str, named: str = "") -> 
         how,
         "What comes of it is a pull request that waits for a review; nothing is merged without a person.",
         "**Guidance:**\n\n" + "\n".join(f"- {' '.join(line.split())}" for line in record.heard) if record.heard else "",
-        "**To say no:** close this issue or take the label `ralph-working` off; what is made is then not sent.",
+        "**To reject:** close this issue or take the label `ralph-working` off; what is made is then not sent.",
         named,
         marker(key),
     ]
@@ -264,7 +264,7 @@ def guidance_summary(who: str, text: str, id: str = "") -> str:
 
 def describe_altered(author: Actor) -> str:
     """A comment that the agent is not told, for our comment."""
-    return f"not a comment of {person_name(author)} that was edited since, by nobody knows whom: it has to be said anew"
+    return f"not a comment of {person_name(author)} that was edited since, by nobody knows whom: it has to be repeated"
 
 
 def done_comment(record: WorkRecord, key: str) -> str:
@@ -301,7 +301,7 @@ def commit_message(issue: Issue) -> str:
     who = person_name(issue.author)
     return (
         f"{pull_title(issue)}\n\nWhy: {who} asked for it in #{issue.number}; an agent made it.\n\n"
-        f"Part of #{issue.number}.\nTo say no: close its pull; once merged, revert this commit.\n"
+        f"Part of #{issue.number}.\nTo reject: close its pull; once merged, revert this commit.\n"
     )
 
 
@@ -314,8 +314,8 @@ def issue_pull_text(issue: Issue, patch: Patch, words: str, learned: Sequence[st
         f"**The agent's last words**, not an instruction:\n\n{quote(redact(words), WORDS)}" if words.strip() else "",
         "**Learned on the way**, if you agree for `## Learnings` of the memory file (nothing puts it there by itself):"
         f"\n\n{proposed}" if proposed else "",
-        "**To say yes:** review it and merge it.",
-        "**To say no:** close it; it stays closed.",
+        "**To approve:** review it and merge it.",
+        "**To reject:** close it; it stays closed.",
         marker(key),
     ]  # fmt: skip  # one text
     return "\n\n".join(filter(None, parts))

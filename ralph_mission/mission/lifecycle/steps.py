@@ -32,7 +32,7 @@ from ralph_mission.mission.proposals import wording
 from ralph_mission.mission.publishing import steps
 
 CLAIM_IT = (
-    "A person looks: if it is Ralph's after all, set the label `ralph:mission` on the issue anew; "
+    "A person looks: if it is Ralph's after all, set the label `ralph:mission` on the issue again; "
     "if not, memory was tampered with: `ralph memory verify`."
 )
 UNNAMED = "the change kept for it is not named in this issue and is not sent"
@@ -77,7 +77,7 @@ def _escalate(step: StepBuilder, facts: MissionFacts, reading: Interpretation, w
     mission, owners = step.before, step.context.owners
     asked = reading.opinion.actor and reading.event is MissionEvent.CHANGES_REQUESTED
     who = wording.person_name(reading.opinion.actor) if asked else ""
-    choices = "mend that, edit the text," if mission.action is Action.PUBLISH else "push to the branch, merge,"
+    choices = "fix that, edit the text," if mission.action is Action.PUBLISH else "push to the branch, merge,"
     step = step.advance(MissionEvent.STUCK).change(**_last_seen(mission, facts))
     step = step.tell(
         f"escalated: {f'{who} ' if who else ''}{why}", f"A person decides: {choices} close, or take the label off."

@@ -179,7 +179,7 @@ class Post:
 class Wording:
     """What one occurrence of a finding would say, on each network that takes it.
 
-    `trouble`: why it says nothing, or nothing on one of them, with who has to mend what (a template that names a fact
+    `trouble`: why it says nothing, or nothing on one of them, with who has to fix what (a template that names a fact
     which is not there, a text that is too long).
     `ready`: a template of the owner's made it, so it may be said without asking; else a person reads it first.
     """

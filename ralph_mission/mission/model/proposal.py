@@ -63,7 +63,9 @@ KINDS: dict[str, FindingKind] = {
     "stale-issue": FindingKind(_MONITOR, _LOW, 3, "issue nobody has taken", "issues nobody has taken"),
     "pull-waiting": FindingKind(_MONITOR, _LOW, 4, "pull waiting for review", "pulls waiting for review"),
     "question": FindingKind(_MONITOR, _LOW, 4, "question without an answer", "questions without an answer"),
-    "community": FindingKind(_MONITOR, _LOW, 2, "sign of how the project fares", "signs of how the project fares"),
+    "community": FindingKind(
+        _MONITOR, _LOW, 2, "sign of how the project is doing", "signs of how the project is doing"
+    ),
     "news": FindingKind(_MONITOR, _LOW, 2, "piece of news", "pieces of news"),
     "dependency": FindingKind(_MONITOR, _LOW, 3, "outdated dependency", "outdated dependencies"),
     "dependency-minor": FindingKind(_PROPOSE, _HIGH, 2, "minor update", "minor updates", RESEARCH),
@@ -82,7 +84,7 @@ BUMPS = "dependency-patch"
 MATTERS: dict[str, str] = {
     "spelling": "a misspelling makes readers stumble, and a search for the right word misses it",
     "lint-fix": "as long as a linter has known faults to report, a new one goes unseen",
-    "dependency-patch": "patch-level releases mend faults and holes without changing behaviour",
+    "dependency-patch": "patch-level releases fix faults and holes without changing behaviour",
     "todo": "a marker that nobody lists is a promise that nobody keeps",
     "ts-ignore": "a silenced type error may be a real one",
     "any": "what has no type is not checked",
@@ -95,7 +97,7 @@ MATTERS: dict[str, str] = {
     "news": "somebody elsewhere did something that may concern the project",
     "dependency": "what falls behind gets harder to update",
     "dependency-minor": "new features come with it, and the longer it waits, the larger the step",
-    "dependency-major": "it may break what relies on it, and old versions are one day mended no more",
+    "dependency-major": "it may break what relies on it, and old versions are one day fixed no more",
     "bug": "something does not work as it should",
     "vulnerability": "it may let somebody do what they should not",
     "anomaly": "a number left its usual range, and perhaps nobody noticed",

@@ -156,7 +156,11 @@ def _difference(key: str, then: Decision | None, now: Decision | None) -> str:
     if then == now:
         return ""
     before, after = _decision_text(then), _decision_text(now)
-    return f"{key} {then.proposal.title}: {before} then, {after} now" if before != after else f"{key}: worded otherwise"
+    return (
+        f"{key} {then.proposal.title}: {before} then, {after} now"
+        if before != after
+        else f"{key} {then.proposal.title}: the same decision, worded differently"
+    )
 
 
 def _decision_text(decision: Decision) -> str:
@@ -165,7 +169,7 @@ def _decision_text(decision: Decision) -> str:
 
 LOOK = 60.0  # seconds at most between two looks at memory
 LONGEST_PAUSE = 60  # minutes after failures in a row: 1, 2, 4 …
-USAGE = 2  # the exit code of a mistake that no waiting mends
+USAGE = 2  # the exit code of a mistake that no waiting fixes
 
 Gate = Callable[[], tuple[bool, datetime | None, str]]
 """(due, when next, why), as `ralph due` answers. May raise UserError."""

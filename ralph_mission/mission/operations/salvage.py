@@ -71,7 +71,7 @@ class Recoverable(Store, Protocol):
         ...
 
     def salvage(self) -> Salvage:
-        """Everything that can still be read, trusted or not. Raises UserError for what recovery cannot mend."""
+        """Everything that can still be read, trusted or not. Raises UserError for what recovery cannot fix."""
         ...
 
     def restart(self, batch: MemoryBatch, salvaged: Salvage) -> Anchor:

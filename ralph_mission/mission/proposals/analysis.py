@@ -43,8 +43,8 @@ ANALYSIS_FORMS: dict[str, AnalysisForm] = {
     "bug": AnalysisForm(
         "Research",
         (
-            ("find the cause and mend it", "", "what relied on the fault may notice"),
-            ("only list it", "none", "it goes on failing"),
+            ("find the cause and fix it", "", "what relied on the fault may notice"),
+            ("only list it", "none", "it keeps failing"),
         ),
         "its cause may lie elsewhere",
         "whoever runs into it has to find out alone",
@@ -54,7 +54,7 @@ ANALYSIS_FORMS: dict[str, AnalysisForm] = {
     "vulnerability": AnalysisForm(
         "Research",
         (
-            ("update or mend it", "", "an update may change behaviour"),
+            ("update or fix it", "", "an update may change behaviour"),
             ("shield it where it is used", "depends", "easily forgotten"),
         ),
         "it is for nothing where the vulnerable part is not used",
@@ -66,7 +66,7 @@ ANALYSIS_FORMS: dict[str, AnalysisForm] = {
         "Research",
         (
             ("look for the cause", "", "time, if it was chance"),
-            ("wait for the next values", "none", "a real fault goes on"),
+            ("wait for the next values", "none", "a real fault remains"),
         ),
         "its cause may lie elsewhere",
         "what is wrong gets worse, if something is",
@@ -77,7 +77,7 @@ ANALYSIS_FORMS: dict[str, AnalysisForm] = {
         "Research",
         (("update it", "", "new behaviour by default"), ("stay", "none", "the next step gets larger")),
         "something may rely on what changed",
-        "mends come only for newer ones one day",
+        "fixes come only for newer ones one day",
         "which of its new features and deprecations concern the project",
         "the project's own checks pass with it",
     ),
@@ -86,7 +86,7 @@ ANALYSIS_FORMS: dict[str, AnalysisForm] = {
         (
             ("update it", "", "it may break what relies on it"),
             ("replace it", "real work", "another one to get to know"),
-            ("stay", "none", "no mends one day"),
+            ("stay", "none", "no fixes one day"),
         ),
         "it may take longer than it looks",
         "the step gets larger, and holes stay open",
@@ -96,7 +96,7 @@ ANALYSIS_FORMS: dict[str, AnalysisForm] = {
     "feature": AnalysisForm(
         "Research",
         (
-            ("build the smallest useful part", "", "it has to be looked after"),
+            ("build the smallest useful part", "", "it has to be maintained"),
             ("ask who would use it", "minutes of work", "time"),
         ),
         "few may use it",
@@ -122,7 +122,7 @@ ANALYSIS_FORMS: dict[str, AnalysisForm] = {
             ("build it in", "real work", "one more thing to rely on"),
         ),
         "whoever runs it may change it or end it",
-        "the project goes on without it",
+        "the project continues without it",
         "its limits, its price, its terms, and how long it will be there",
         "a trial reads or writes what is needed, and the project still works without it",
     ),
@@ -133,7 +133,7 @@ ANALYSIS_FORMS: dict[str, AnalysisForm] = {
             ("change the text first", "minutes of work", "it gets late"),
         ),
         "it may be read in another way than it was meant",
-        "nobody hears of it",
+        "nobody learns of it",
         "who reads it, and whether it is still true when they do",
         "its numbers are those of the evidence above",
     ),
@@ -208,6 +208,6 @@ def _risks(form: AnalysisForm, finding: Finding) -> str:
 
 def _yes() -> str:
     return (
-        "**What a yes does.** It is planned, and nothing is changed by that alone; where an agent is set up, it then "
+        "**What approval does.** It is planned, which alone changes nothing; where an agent is set up, it then "
         "proposes a change for review. An agent of your choice begins when a person sets `agent:claude`."
     )

@@ -72,8 +72,8 @@ def mission_of(
 
 _OPENED = {
     Action.OPEN_FIX: ("opened a pull with the correction", "A person reviews the pull."),
-    Action.OPEN_PROPOSAL: ("asked in an issue", "A person says yes or no to the proposal."),
-    Action.PUBLISH: ("showed what would be published", "A person says yes or no to the texts."),
+    Action.OPEN_PROPOSAL: ("asked in an issue", "A person approves or rejects the proposal."),
+    Action.PUBLISH: ("showed what would be published", "A person approves or rejects the texts."),
 }
 
 

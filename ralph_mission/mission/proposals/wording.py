@@ -28,7 +28,7 @@ SHOWN = 40  # lines of evidence in a body
 DIFF = 40_000  # characters of diff in a proposal; bodies stay under 60,000 (GitHub refuses 65,536)
 
 HOW_TO_SAY_NO = (
-    "**To say no:** close this, label it `ralph:rejected`, or comment `/ralph reject` with a reason. "
+    "**To reject:** close this, label it `ralph:rejected`, or comment `/ralph reject` with a reason. "
     "It will not come back."
 )
 
@@ -66,7 +66,7 @@ def reviewer_note(patch: Patch) -> str:
 def fix_title(kind: str, members: Sequence[Finding]) -> str:
     """ "Correct 7 misspellings in 3 files"."""
     number = sum(_size(member) for member in members)
-    verb = {"spelling": "Correct", "dependency-patch": "Apply"}.get(kind, "Mend")
+    verb = {"spelling": "Correct", "dependency-patch": "Apply"}.get(kind, "Fix")
     number_of_files = _places(members)
     where = members[0].signal.path if number_of_files == 1 else _files(number_of_files)
     return plain(f"{verb} {count_noun(number, kind)} in {where}")
@@ -106,7 +106,7 @@ def fix_pull(kind: str, members: Sequence[Finding], why: str, issue: Ref, key: s
             f"Part of {issue.token}.",
             _why(kind),
             _evidence(members, why),
-            "**To say yes:** approve; it is merged at the commit that you reviewed.",
+            "**To approve:** approve it; it is merged at the commit that you reviewed.",
             HOW_TO_SAY_NO,
             marker(key, **facts),
         ]
@@ -117,7 +117,7 @@ def commit_message(title: str, kind: str, members: Sequence[Finding], issue: Ref
     """Subject and body of the one commit on a branch of ours."""
     lines = [plain(f"{m.signal.path}: {_first_line(m.signal.detail)}", 100) for m in members[:SHOWN]]
     evidence = "\n".join(f"- {line}" for line in lines)
-    end = f"Part of {issue.token}.\nTo say no: close its pull; once merged, revert this commit.\n"
+    end = f"Part of {issue.token}.\nTo reject: close its pull; once merged, revert this commit.\n"
     return "\n\n".join([title, f"Why: {reason(kind)}.", evidence, end])
 
 
@@ -126,7 +126,7 @@ def merge_message(mission: Mission, who: str) -> str:
     return (
         f"{mission.title}\n\nWhy: {reason(mission.kind)}.\n\n"
         f"Approved by {who} at {mission.head_sha[:12]} in #{mission.pull}. Part of #{mission.issue}.\n"
-        "To say no: revert this commit.\n"
+        "To reject: revert this commit.\n"
     )
 
 
@@ -135,7 +135,7 @@ def catch_up_message(mission: Mission, base: Branch) -> str:
     return (
         f"Merge {plain(base.name)} into {mission.branch}\n\n"
         f"Why: the base moved on to {base.sha[:12]}, and asks for branches that hold it.\n\n"
-        f"Part of #{mission.issue}.\nTo say no: close the pull.\n"
+        f"Part of #{mission.issue}.\nTo reject: close the pull.\n"
     )
 
 
@@ -156,9 +156,9 @@ def proposal_body(
     """
     where = f" in {_place(finding)}" if finding.signal.path else ""
     asked = (
-        "shall the change below be made? A yes pushes it to a branch for review, and no further."
+        "shall the change below be made? Approval pushes it to a branch for review, and no further."
         if patch
-        else "shall it be taken up?"
+        else "do you want it fixed?"
     )
     parts = [f"**{capitalise(lookup(finding.kind).noun)}**{where}: {asked}", _why(finding.kind)]
     by = inline(finding.signal.observer, 60)
@@ -167,10 +167,10 @@ def proposal_body(
         parts += ["Quoted as found, not an instruction:", quote(redact(finding.signal.detail), 2_000)]
     if patch:
         change = fence(redact(diff(patch)), DIFF, "diff")
-        parts += ["**The change that a yes would push to a branch for review:**", named, change]
+        parts += ["**The change that approval would push to a branch for review:**", named, change]
     else:
         parts.append(analysis.body(finding, sections))
-    parts += ["**To say yes:** label it `ralph:approved` or comment `/ralph approve`.", HOW_TO_SAY_NO]
+    parts += ["**To approve:** label it `ralph:approved` or comment `/ralph approve`.", HOW_TO_SAY_NO]
     return "\n\n".join(parts)
 
 
@@ -227,7 +227,7 @@ def monitor_body(kind: str, lines: Sequence[str], total: int, details: Sequence[
     if len(details) == 1 and details[0].signal.detail:
         parts.append(quote(redact(details[0].signal.detail), 2_000))
     parts += [
-        f"**To say no:** close this issue; {lookup(kind).plural} are then no longer listed.",
+        f"**To reject:** close this issue; {lookup(kind).plural} are then no longer listed.",
         marker(key, kind=kind),
     ]
     return "\n\n".join(parts)
@@ -245,7 +245,7 @@ def story(mission: Mission, key: str, extra: str = "") -> str:
 
 def nobody_merges(why: str, key: str) -> str:
     """The last word on the pull of a mission that ended by its issue."""
-    rest = "Nobody goes on with this pull, and it is not merged. Its branch stays: reopen it to merge it yourself."
+    rest = "Nobody continues this pull, and it is not merged. Its branch stays: reopen it to merge it yourself."
     return f"**Closed, since {why}.** {rest}\n\n{marker(key)}"
 
 

@@ -200,9 +200,9 @@ def content_issue_body(finding: Finding, why: str, posts: Sequence[Post]) -> str
             render(posts),
             "---",
             f"**Evidence:** found by the {inline(finding.signal.observer, 60)} observer. Ranked by: {ranked}.",
-            "**To change it:** edit the blocks. What is published is what they show when you say yes; take a heading "
+            "**To change it:** edit the blocks. What is published is what they show when you approve; take a heading "
             "out with its block, and that network gets nothing.",
-            "**To say yes:** label it `content:approved` or comment `/ralph approve`.",
+            "**To approve:** label it `content:approved` or comment `/ralph approve`.",
             HOW_TO_SAY_NO,
         ]
     )

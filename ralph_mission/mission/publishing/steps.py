@@ -86,7 +86,7 @@ def _go_on(mission: Mission, facts: MissionFacts, around: StepContext) -> Missio
 def _taken_back(mission: Mission, around: StepContext) -> MissionStep:
     """The yes is gone before every network had its post: what is left waits for a person, as before there was one."""
     step = build_step(mission, around).advance(MissionEvent.OFFERED).change(waiting_since=around.now)
-    step = step.tell("the yes was taken back", "A person says yes or no to the texts that are left.")
+    step = step.tell("the approval was withdrawn", "A person approves or rejects the texts that are left.")
     return step.send_story().propose(Action.ANSWER)
 
 

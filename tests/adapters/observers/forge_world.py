@@ -15,7 +15,7 @@ from tests.helpers import NOON, commit, git
 
 
 class Tale(LocalForge):
-    """The local forge, told how the project fares and what is gone, and counting what was read in full."""
+    """The local forge, told how the project is doing and what is gone, and counting what was read in full."""
 
     told: Pulse | None = None
     deleted: frozenset[int] = frozenset()  # between being listed and being looked at

@@ -84,7 +84,7 @@ def test_a_package_with_more_advisories_than_osv_tells_at_once_is_counted_though
     osv = Slow(["GHSA-1"], more=True)
     for _ in range(2):
         known = advisories(osv, tmp_path).about([BUOY])
-        assert (known.more, str(known)) == (1, "packages with more advisories than OSV tells at once: 1")
+        assert (known.more, str(known)) == (1, "packages with more advisories than OSV returns at once: 1")
 
 
 def test_an_advisory_whose_text_cannot_be_had_costs_itself_alone_and_is_asked_again(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_an_advisory_whose_text_cannot_be_had_costs_itself_alone_and_is_asked_ag
         ("GHSA-2", True),
         ("GHSA-3", False),
     ]
-    assert str(known) == "advisories of which OSV tells the name alone: 1"
+    assert str(known) == "advisories of which OSV gives the name alone: 1"
     osv.broken = frozenset()
     assert str(advisories(osv, tmp_path).about([BUOY])) == "" and osv.asked[3:] == ["GHSA-2"]
 

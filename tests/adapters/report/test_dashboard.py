@@ -119,14 +119,14 @@ def test_a_review_is_asked_for_with_what_to_click() -> None:
     asked = page.partition("## Missions")[0]
     assert f"[#4]({link(4)}), [#5]({link(5)}): review the change" in asked
     assert "  - look: see [it](https://github.com/o/r/pull/5/files)" in asked
-    assert "  - say yes: approve [it](https://github.com/o/r/pull/5) (Files changed)" in asked
+    assert "  - approve: approve [it](https://github.com/o/r/pull/5) (Files changed)" in asked
 
 
 def test_a_proposal_waits_for_a_person_once_it_is_made() -> None:
     made = mission(status=Status.DISCOVERED, proposal_hash="ab12cd34")
     page = dashboard(MEMORY, OpenState(missions=(made,)), "x", how=how)
     assert "approve or reject the proposal" in page
-    assert "  - say yes: `ralph issue label 4 ralph:approved`" in page
+    assert "  - approve: `ralph issue label 4 ralph:approved`" in page
     assert "approve or reject" not in dashboard(MEMORY, OpenState(missions=(replace(made, proposal_hash=""),)), "x")
 
 

@@ -48,9 +48,9 @@ def test_yesterdays_money_is_not_todays() -> None:
 
 
 def test_lines_name_the_mission_its_next_step_and_the_unknown_effect() -> None:
-    text = "\n".join(lines(facts(RECALLED, Limits(), NOON, ["say yes: ralph pr approve 5"])))
+    text = "\n".join(lines(facts(RECALLED, Limits(), NOON, ["approve: ralph pr approve 5"])))
     for expected in (
-        "waiting for you\n  say yes: ralph pr approve 5",
+        "waiting for you\n  approve: ralph pr approve 5",
         "#7 IN_REVIEW, 2 days old: Fix two misspellings",
         "ralph pr approve 5",
         "ralph journal resolve e4 --sent|--not-sent",

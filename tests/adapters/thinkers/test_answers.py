@@ -33,7 +33,7 @@ def test_the_headings_are_those_of_an_analysis():
         ranked(WORST, why="w" * 401),
         ranked(WORST, why=None),
         ranked(WORST, ask="perhaps"),
-        ranked(WORST, sections=[TEXT | {"heading": "What a yes does"}]),
+        ranked(WORST, sections=[TEXT | {"heading": "What approval does"}]),
         ranked(WORST, sections=[TEXT | {"text": "t" * 801}]),
         ranked(WORST, sections=[TEXT] * 5),
         {"fingerprint": WORST.fingerprint},

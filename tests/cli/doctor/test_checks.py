@@ -140,7 +140,7 @@ def test_the_command_says_all_of_it(world: GitHubWorld) -> None:
 
 # --- when GitHub or the network fails ---------------------------------------------------
 
-TODAY = "wait some minutes, then: ralph doctor (https://www.githubstatus.com tells of outages)"
+TODAY = "wait some minutes, then: ralph doctor (https://www.githubstatus.com lists outages)"
 
 
 def test_a_fault_of_github_s_says_what_to_do_now_and_not_what_a_cycle_would(world: GitHubWorld, here: Place) -> None:

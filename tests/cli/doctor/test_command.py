@@ -1,4 +1,4 @@
-"""`ralph doctor`: what is wrong is said with how to mend it, and only then is the exit code 1."""
+"""`ralph doctor`: what is wrong is said with how to fix it, and only then is the exit code 1."""
 
 from __future__ import annotations
 

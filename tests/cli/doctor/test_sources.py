@@ -106,7 +106,7 @@ def test_a_package_manager_that_is_missing_is_named(tmp_path: Path, monkeypatch:
         }
         _, (status, found, mend) = lines_doctor_dependencies(tmp_path, files, registry)
     assert (status, mend) == ("note", "install yarn")
-    assert found == "yarn is not installed: updates of yarn.lock are told, not made"
+    assert found == "yarn is not installed: updates of yarn.lock are reported, not made"
 
 
 def test_not_configured_asks_nobody(tmp_path: Path) -> None:

@@ -86,7 +86,7 @@ def test_what_cannot_be_meant_is_one_line(repo: Path, arguments: tuple[str, ...]
 def test_a_person_is_told_what_it_came_to(repo: Path) -> None:
     done("cycle", repo=repo)
     told = done("publish", "--issue", "1", repo=repo)
-    assert told.out == "" and "#1: nothing: A person says yes or no to the texts." in told.err
+    assert told.out == "" and "#1: nothing: A person approves or rejects the texts." in told.err
 
 
 ANSWER = f"print('''{json.dumps({'issues': [RACE]})}''')\n"

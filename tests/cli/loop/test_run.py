@@ -295,7 +295,7 @@ def test_a_key_of_a_hat_in_ralph_yml_that_means_nothing_is_told(tmp_path: Path) 
 def test_what_is_doubtful_about_a_set_of_hats_is_told_and_not_refused(tmp_path: Path) -> None:
     settings = "hats: {builder: {triggers: [loop.start], publishes: [build.done]}, idler: {triggers: [never.said]}}"
     doubts = "\n".join(ordered(world(tmp_path, {"ralph.yml": settings})).doubts)
-    assert "builder publishes build.done, which nobody hears" in doubts
+    assert "builder publishes build.done, to which no hat listens" in doubts
     assert "nothing calls idler" in doubts
 
 

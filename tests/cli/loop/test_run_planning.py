@@ -383,7 +383,7 @@ PATHS = [
             "it crashed", hat="builder", times=5, missing=BOTH),
     Failing("reviewer never content", "ultrawork", ULTRAWORK, {"reviewer": [FINDS]}, 2, "rounds", "it is wrong",
           hat="fixer", times=3, made=BOTH),
-    Failing("red checks", "ultrawork", ULTRAWORK, {}, 2, "rounds", "not mended in 3 fixes", ("--verify", "false"),
+    Failing("red checks", "ultrawork", ULTRAWORK, {}, 2, "rounds", "not fixed in 3 fixes", ("--verify", "false"),
           "fixer", 3, BOTH),
     Failing("plan that cannot be divided", "ultrawork", ULTRAWORK,
           {"planner": [says("plan.complete", {"tasks": SHARED})]}, 1, "stuck", "one and two", hat="planner", times=2),

@@ -73,7 +73,7 @@ def test_guidance_reaches_the_running_loop_once(api: BotApi, loop: Path, attends
     assert [(one.id, one.text) for one in Guide(loop / ".ralph").pending()] == [
         (f"telegram-{number}", "wrap it, do not replace it")
     ]
-    assert api.said == ["The loop's next session hears it, once."]
+    assert api.said == ["The loop's next session gets it, once."]
     assert api.updates == []
 
 
@@ -95,7 +95,7 @@ def test_status_and_restart_are_the_loops(api: BotApi, loop: Path, attends: Atte
         made.look()
     assert inbox.read(loop / ".ralph") == "restart"
     assert "Paint the lighthouse\nSession 7. It is on US-2." in api.said[0]
-    assert api.said[0].endswith("The loop starts anew when its session is over.")
+    assert api.said[0].endswith("The loop restarts when its session is over.")
 
 
 def test_without_a_loop_or_memory_nothing_is_obeyed(api: BotApi, repo: Path, attends: Attends) -> None:
@@ -103,7 +103,7 @@ def test_without_a_loop_or_memory_nothing_is_obeyed(api: BotApi, repo: Path, att
         say(api, order)
     with attends(repo) as made:
         made.look()
-    assert api.said == ["\n\n".join(["Not obeyed: there is no memory here yet. Run a cycle first."] * 5)]
+    assert api.said == ["\n\n".join(["Not done: there is no memory here yet. Run a cycle first."] * 5)]
     assert (inbox.read(repo / ".ralph"), api.updates[5:]) == ("", [])
 
 
@@ -112,7 +112,7 @@ def test_what_was_not_obeyed_for_want_of_memory_is_not_obeyed_once_there_is_some
     made.now = datetime.now(UTC) - timedelta(hours=8)
     say(api, "/pause")
     assert cli_here("telegram", "--once", repo=made.repo).code == 0
-    assert api.said == ["Not obeyed: there is no memory here yet. Run a cycle first."]
+    assert api.said == ["Not done: there is no memory here yet. Run a cycle first."]
     assert [made.cycle()[0].outcome, made.cycle()[0].outcome] == ["done", "done"]
 
 

@@ -112,7 +112,7 @@ def test_merged_pull_is_neither_approved_nor_closed(repo: Path) -> None:
 
 
 def test_close_says_what_happens_next(repo: Path) -> None:
-    assert "takes it as a no" in ralph(repo, "close", "1").out
+    assert "takes it as a rejection" in ralph(repo, "close", "1").out
     pull = forge(repo).pull(1)
     assert (pull.state, pull.closed_by and pull.closed_by.login) == ("closed", "mara")
 

@@ -178,7 +178,7 @@ def test_one_message_goes_to_each_chat() -> None:
         (replace(ISSUE, author=MARA), MISSION, "no open proposal of Ralph's"),
         (replace(ISSUE, state="closed"), MISSION, "no open proposal of Ralph's"),
         (ISSUE, replace(MISSION, pull=5), "on the forge"),
-        (ISSUE, replace(MISSION, status=Status.PLANNED), "waits for no yes"),
+        (ISSUE, replace(MISSION, status=Status.PLANNED), "not waiting for approval"),
         (replace(ISSUE, body="edited"), MISSION, "was edited"),
         (ISSUE, MISSION, ""),
     ],

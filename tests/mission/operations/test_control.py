@@ -157,7 +157,7 @@ def test_a_gate_that_fails_backs_off_too():
 
 
 def test_a_mistake_in_the_settings_ends_it():
-    wrong = UserError("ralph.yml line 1: unknown key", "mend it", usage=True)
+    wrong = UserError("ralph.yml line 1: unknown key", "fix it", usage=True)
     with pytest.raises(UserError, match="unknown key"):
         watch_until_raised(Stage(outcomes=["done", wrong]))
 

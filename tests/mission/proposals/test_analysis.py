@@ -24,7 +24,7 @@ ANOMALY = finding(
 @pytest.mark.parametrize("kind", [*ASKED, "never heard of"])
 def test_every_kind_that_is_asked_about_has_each_section_once(kind):
     body = analysis.body(finding(kind=kind))
-    for heading in (*analysis.WRITABLE, "What a yes does"):
+    for heading in (*analysis.WRITABLE, "What approval does"):
         assert body.count(f"**{heading}") == 1
 
 
@@ -59,7 +59,7 @@ def test_its_age_is_said_as_people_say_it(age, said):
 def test_how_sure_it_is_and_what_a_yes_does_are_said_once():
     ranked = "impact 2 of 10, severity low, 90% sure; number 1 of 4 by score (0.80)"
     body = wording.proposal_body(ANOMALY, ranked, None)
-    assert (body.count("% sure"), body.count("severity low"), body.lower().count("nothing is changed")) == (1, 1, 1)
+    assert (body.count("% sure"), body.count("severity low"), body.lower().count("changes nothing")) == (1, 1, 1)
 
 
 def test_what_is_in_capitals_stays_so_and_an_empty_value_is_seen():
@@ -85,7 +85,7 @@ def test_our_options_stay_in_sight_beside_a_thinkers():
     assert "**Options** \\*: Ask whoever feeds it.\n\n| what | effort | risk |" in body
 
 
-@pytest.mark.parametrize("heading", ["What a yes does", "seen", "Research", "", "To say no"])
+@pytest.mark.parametrize("heading", ["What approval does", "seen", "Research", "", "To reject"])
 def test_what_is_ours_cannot_be_written_by_anybody_else(heading):
     assert analysis.body(ANOMALY, ((heading, "Everything is merged at once."),)) == analysis.body(ANOMALY)
 
@@ -95,7 +95,7 @@ def test_hostile_words_and_facts_do_no_harm(words, value, heading):
     hostile = finding(kind="bug", facts=((value, value), ("count", value)))
     body = analysis.body(hostile, ((heading, words),))
     assert misdeeds(body) == []
-    assert body.count("**What a yes does.**") >= 1
+    assert body.count("**What approval does.**") >= 1
     assert misdeeds(wording.proposal_body(hostile, "why", None, "", ((heading, words),))) == []
 
 

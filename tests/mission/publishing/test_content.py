@@ -38,7 +38,7 @@ def drafts(*posts: Post) -> tuple[PostDraft, ...]:
 @given(st.lists(st.lists(WORDS.map(content.showable).filter(bool), min_size=1, max_size=4), min_size=1, max_size=3))
 def test_what_is_shown_is_read_back_to_the_letter(parts: list[list[str]]) -> None:
     posts = tuple(post(name, *words) for name, words in zip(("twitter", "telegram", "outbox"), parts, strict=False))
-    body = f"Shall it?\n\n{content.render(posts)}\n\n---\n\n**To say yes:** label it."
+    body = f"Shall it?\n\n{content.render(posts)}\n\n---\n\n**To approve:** label it."
     assert content.read(body) == (drafts(*posts), ())
     assert content.read(body.replace("\n", "\r\n")) == (drafts(*posts), ())
 

@@ -164,7 +164,7 @@ class PrismaWorker:
             return answer
         except (OSError, ValueError):
             _end(self.process, 0)
-            raise UserError("the engine of Prisma ended", "ralph doctor tells more", "network") from None
+            raise UserError("the engine of Prisma ended", "see ralph doctor", "network") from None
         except UserError:
             _end(self.process, 0)
             raise
@@ -207,9 +207,9 @@ def _refusal(error: Mapping[str, str], what: str, caps: Caps) -> UserError:
             reason, mend, who = MENDS[known]
             return UserError(reason.format(what=what), mend, who)
     said = " ".join(filter(None, (error.get("type"), code, state)))
-    mend = "look at the watch and the database's log; the backend sqlalchemy tells more"
+    mend = "look at the watch and the database's log; the backend sqlalchemy gives more detail"
     return UserError(f"the engine of Prisma failed over {what} ({said})", mend, "network")
 
 
 def _too_large(what: str, caps: Caps) -> UserError:
-    return UserError(f"{what} answered with more than {caps.bytes // 1_000_000} MB", "tell fewer or shorter fields")
+    return UserError(f"{what} answered with more than {caps.bytes // 1_000_000} MB", "include fewer or shorter fields")

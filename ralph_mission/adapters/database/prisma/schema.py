@@ -232,7 +232,7 @@ class _Reader:
 
     def _unread(self) -> UserError:
         said = ascii(self._now.said)[1:-1][:40] if self._now.kind != "newline" else "the end of the line"
-        return UserError(f"{self._source} line {self._now.line}: {said} is not expected here", "mend the schema")
+        return UserError(f"{self._source} line {self._now.line}: {said} is not expected here", "fix the schema")
 
 
 def _unquote(quoted: str) -> str:

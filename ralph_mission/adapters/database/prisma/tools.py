@@ -178,7 +178,7 @@ def native(environment: Mapping[str, str]) -> Path | None:
     named = environment.get("PRISMA_QUERY_ENGINE_BINARY", "")
     if named:
         if not os.access(named, os.X_OK):
-            raise UserError("PRISMA_QUERY_ENGINE_BINARY names no program", "mend or unset it")
+            raise UserError("PRISMA_QUERY_ENGINE_BINARY names no program", "fix or unset it")
         return Path(named)
     usual = Path.home() / ".cache" / "prisma-python" / "binaries" / "5.17.0" / ENGINE
     found = sorted(usual.glob("**/*query-engine-*")) if usual.is_dir() else []

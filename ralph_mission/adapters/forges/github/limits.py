@@ -137,7 +137,7 @@ def unreadable(path: str, answer: ApiAnswer) -> UserError | Absent:
     if answer.status == 401:
         return UserError(f"GitHub does not accept the token ({words})", "set GITHUB_TOKEN to a valid one")
     if answer.status < 500 and (setting := _setting(words)):
-        return UserError(f"GitHub refuses to tell {path.partition('?')[0]} ({words})", setting)
+        return UserError(f"GitHub refuses to show {path.partition('?')[0]} ({words})", setting)
     if answer.status == 403:
         what = f"the token may not read {path.partition('?')[0]} ({words})"
         return Forbidden(what, f"give the job `permissions: {permission('GET', path)}`")

@@ -206,7 +206,7 @@ class ThreadStore:
     def _trouble(self, path: Path, what: str, line: int) -> UserError:
         where = f"{self._named(path)}, line {line}" if line else self._named(path)
         aside = f"mv {shlex.quote(self._named(path))} {shlex.quote(f'{self._named(path)}.broken')}"
-        return UserError(f"{where}: {what}", f"mend that line in an editor, or give the thread up: {aside}")
+        return UserError(f"{where}: {what}", f"fix that line in an editor, or give the thread up: {aside}")
 
     def _named(self, path: Path) -> str:
         return str(path.relative_to(self.top)) if self.top else str(path)

@@ -230,7 +230,7 @@ def _grep(git: Git, commit: str, engine: str, needles: Iterable[str], paths: Seq
         if error.code == 1:  # nothing found
             return b""
         said = error.detail.strip().removeprefix("fatal: ")
-        raise UserError(f"marker {kind}: {said}", f"mend observers.code.markers.{kind} in ralph.yml") from None
+        raise UserError(f"marker {kind}: {said}", f"fix observers.code.markers.{kind} in ralph.yml") from None
 
 
 def _records(raw: bytes, skip: int) -> Iterator[tuple[str, int, str]]:

@@ -112,7 +112,7 @@ def limit_episodes(state: WatchState, told: Mapping[str, WatchEpisode]) -> dict[
 
 def crowd(told: Mapping[str, WatchEpisode]) -> tuple[str, ...]:
     """Said when more groups are told at a time than can be remembered one by one."""
-    many = f"{len(told)} groups at once: those after the first {EPISODES} are told as if they had begun together"
+    many = f"{len(told)} groups at once: those after the first {EPISODES} are reported as if they had begun together"
     return (many,) if len(told) > EPISODES else ()
 
 

@@ -48,7 +48,7 @@ def judge_new(target: Target, answers: Answers, state: WatchState, now: datetime
     rows = [row for row in answers["new"] if _finite(row[target.field])]
     odd = [row for row in answers["new"] if not _finite(row[target.field]) and target.identity(row) not in state.odd]
     if not state.started and not rows and len(odd) >= BORDER:
-        hidden = f"{BORDER} rows without a finite {target.field} hide all others: mend them, or choose another field"
+        hidden = f"{BORDER} rows without a finite {target.field} hide all others: fix them, or choose another field"
         return WatchOutcome((), state, (hidden,))
     odd = odd[: BORDER - len(state.odd)]
     known = replace(state, started=True, odd=(*state.odd, *map(target.identity, odd)))
@@ -59,9 +59,11 @@ def judge_new(target: Target, answers: Answers, state: WatchState, now: datetime
     fresh = [*late, *odd]
     found = tuple(_row(target, row, "is new", since=state.since) for row in fresh)
     after = _advance_since(target, rows[-1:], rows, known)
-    more = (f"{NEWS} new rows were told; the rest follows at the next look",) if len(fresh) >= NEWS else ()
+    more = (f"{NEWS} new rows were reported; the rest follows at the next look",) if len(fresh) >= NEWS else ()
     many = (
-        (f"more than {BORDER} rows share one {target.field}; later ones that do are not told",) if after.passed else ()
+        (f"more than {BORDER} rows share one {target.field}; later ones that do are not reported",)
+        if after.passed
+        else ()
     )
     return WatchOutcome(found, after, (*more, *many, *said))
 
@@ -130,7 +132,7 @@ def judge_where(target: Target, answers: Answers, state: WatchState, now: dateti
     places = zip(rows, _places(rows), strict=True)
     found = tuple(one for one, place in places if place <= ALIKE)
     large = sum(many > ALIKE for many in groups.values())
-    more = (f"groups of more than {ALIKE} rows, of which the first were told: {large}",) if large else ()
+    more = (f"groups of more than {ALIKE} rows, of which the first were reported: {large}",) if large else ()
     return WatchOutcome(found, replace(state, started=True), (*tell.full(answers["rows"], CAP), *more))
 
 

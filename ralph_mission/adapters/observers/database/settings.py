@@ -43,7 +43,7 @@ def read_prisma_schema(git: Git, commit: str, path: str) -> Catalog:
     found = [one for one in git.listing(commit, place) if one.mode in REGULAR] if commit else []
     files = [one for one in found if one.path == place or one.path.endswith(ENDING)]
     if not files:
-        raise UserError(f"no commit here holds the Prisma schema {path}", "mend observers.database.prisma_schema")
+        raise UserError(f"no commit here holds the Prisma schema {path}", "fix observers.database.prisma_schema")
     if len(files) > MOST:
         raise UserError(f"{path} holds more than {MOST} files", "name a smaller folder")
     contents = git.blobs(one.oid for one in files)
@@ -103,7 +103,7 @@ Wanted = Annotated[Scalar | tuple[Scalar, ...], BeforeValidator(_one_or_many)]
 class ChangeCondition(ObserverSection):
     """A value that moved by more than a percentage within a window."""
 
-    over: Percentage = Field(description="More than this, up or down: at exactly 30 % nothing is told.")
+    over: Percentage = Field(description="More than this, up or down: at exactly 30 % nothing is reported.")
     within: Duration = Field(description="Against the last value at or before the beginning of this window.")
 
 
@@ -118,15 +118,15 @@ class Top(ObserverSection):
 class Threshold(ObserverSection):
     """A value that is out of bounds."""
 
-    above: Number | None = Field(None, description="Told when the value is larger than this.")
-    below: Number | None = Field(None, description="Told when the value is smaller than this.")
+    above: Number | None = Field(None, description="Reports when the value is larger than this.")
+    below: Number | None = Field(None, description="Reports when the value is smaller than this.")
 
     @model_validator(mode="after")
     def _bounded(self) -> Threshold:
         if self.above is None and self.below is None:
             raise ValueError("a threshold needs above, below or both")
         if self.above is not None and self.below is not None and self.below > self.above:
-            raise ValueError("below is larger than above: every value would be told")
+            raise ValueError("below is larger than above: every value would be reported")
         return self
 
 
@@ -160,8 +160,8 @@ class DatabaseWatch(ObserverSection):
         None, description="A value that moved by more than a percentage within a window."
     )
     new_since: Name | None = Field(None, description="New rows, by a field that only ever grows.")
-    top: Top | None = Field(None, description="The first rows in an order; told when they are others.")
-    threshold: Threshold | None = Field(None, description="A value out of bounds; told when it gets there.")
+    top: Top | None = Field(None, description="The first rows in an order; reported when they change.")
+    threshold: Threshold | None = Field(None, description="A value out of bounds; reported when it gets there.")
     outlier: Outlier | None = Field(None, description="A value far from what is usual in its window.")
     missing: Duration | None = Field(None, description="No row for longer than this: the feed died.")
     value: Name | None = Field(None, description="The field that is looked at.")
@@ -169,7 +169,7 @@ class DatabaseWatch(ObserverSection):
     sum: Dotted | None = Field(None, description="Or: a sum over related rows, such as delegations.amount.")
     by: Name | None = Field(None, description="One series per value of this field; without it, a single one.")
     at: Dotted | None = Field(None, description="When a row was true; under count and sum, of the related rows.")
-    include: tuple[Dotted, ...] = Field((), max_length=12, description="Fields to tell, also related: chain.name.")
+    include: tuple[Dotted, ...] = Field((), max_length=12, description="Fields to report, also related: chain.name.")
     unit: Annotated[str, StringConstraints(max_length=20)] = Field("", description="Of the value, such as % or ATOM.")
     kind: Slug = Field("anomaly", description="The kind of finding it is.")
     severity: Severity = Field(Severity.MEDIUM, description="Of its findings.")

@@ -79,7 +79,9 @@ class _Finder:
         watch, shape = self.watch, self.catalog.shape(self.watch.source)
         aggregate, at = self._aggregate(shape) if watch.derived else (None, self._time(shape, watch.at))
         if not shape.key and (aggregate or (watch.sort in ("change", "threshold") and not (watch.by or at))):
-            raise UserError(f"{shape.place} has no key to tell its rows by", "name by, or at, or a table with a key")
+            raise UserError(
+                f"{shape.place} has no key that identifies its rows", "name by, or at, or a table with a key"
+            )
         return Target(
             watch,
             shape,
@@ -165,7 +167,7 @@ def _to_column_type(shape: Shape, column: Column, value: Value) -> Value:
         "text": not isinstance(value, str),
     }
     if wrong.get(column.type, column.type in ("json", "time")):
-        raise UserError(f"where: {shape.name}.{column.name} is {column.type}, not {said!a}", "mend the watch")
+        raise UserError(f"where: {shape.name}.{column.name} is {column.type}, not {said!a}", "fix the watch")
     return Decimal(value) if column.type in ("decimal", "float") and isinstance(value, int) else value
 
 

@@ -29,7 +29,7 @@ from ralph_mission.values import dataclass
 UNKNOWN = "the value now is unknown (null or not a number)"
 BY_MEDIAN = Fraction("0.6745")  # makes the median absolute deviation of a normal distribution its standard deviation
 BY_MEAN = Fraction("0.7979")  # the same of the mean absolute deviation
-ALL_EQUAL = "all earlier values of the window are equal, so nothing says how far is far; a change watch would tell"
+ALL_EQUAL = "all earlier values of the window are equal, so nothing says how far is far; a change watch would work"
 
 
 # --- threshold ------------------------------------------------------------------------

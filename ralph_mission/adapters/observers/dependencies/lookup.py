@@ -72,7 +72,7 @@ class DependencyFindings:
         return tuple(found.values())
 
     def _safest(self, package: Package, against: Sequence[Advisory]) -> str:
-        """The newest of the patches that leave the fewest advisories; "" when none mends any."""
+        """The newest of the patches that leave the fewest advisories; "" when none fixes any."""
         left = {
             version: sum(advisory.holds(version) for advisory in against)
             for version in patches(package.ecosystem, package.version, self._releases(package))

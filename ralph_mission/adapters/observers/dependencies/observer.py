@@ -63,7 +63,7 @@ class DependencySettings(ObserverSection):
 
     every: Duration = Field(timedelta(hours=6), description="How long an answer of a registry or of OSV is believed.")
     exclude: tuple[PathPattern, ...] = Field((), description="Lock files and manifests to leave out, as in .gitignore.")
-    ignore: tuple[PackageName, ...] = Field((), description="Packages whose updates are not told; advisories are.")
+    ignore: tuple[PackageName, ...] = Field((), description="Packages whose updates are not reported; advisories are.")
     advisories: bool = Field(True, description="Ask OSV about known vulnerabilities.")
     most: int = Field(300, ge=1, le=3_000, description="Packages asked about in one look.")
     seconds: float = Field(60, gt=0, le=600, description="For all questions of one look.")
@@ -136,7 +136,7 @@ class Dependencies:
         """
         reading = self._read(self.git.resolve(gaze.head.sha))
         if reading.unread:
-            raise UserError(telling.unread(reading), "mend the file, or name it in observers.dependencies.exclude")
+            raise UserError(telling.unread(reading), "fix the file, or name it in observers.dependencies.exclude")
         return telling.detail(self._asking(gaze, AnswerCache(None)).a_little(reading)), reading.projects
 
     def _read(self, commit: str) -> DependencyReading:

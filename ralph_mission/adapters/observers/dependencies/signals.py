@@ -124,7 +124,7 @@ def bump_signals(bumped: Bumped, known: Against) -> Iterator[Signal]:
         return
     mended = [advisory for bump in bumped.done for advisory in mends(bump, known)]
     paths = bumped.patch.paths
-    lines = [f"{bump}" + "".join(f", mends {one_line(a.id, 60)}" for a in mends(bump, known)) for bump in bumped.done]
+    lines = [f"{bump}" + "".join(f", fixes {one_line(a.id, 60)}" for a in mends(bump, known)) for bump in bumped.done]
     yield Signal(
         observer=NAME,
         kind="dependency-patch",
@@ -142,7 +142,7 @@ def bump_signals(bumped: Bumped, known: Against) -> Iterator[Signal]:
 
 
 def waiting(refused: Refused, known: Against) -> Iterator[Signal]:
-    """What a person has to do; what would mend an advisory is told with that."""
+    """What a person has to do; what would fix an advisory is told with that."""
     left = [(bump, why) for bump, why in refused if not mends(bump, known)]
     if not left:
         return
@@ -161,7 +161,7 @@ def waiting(refused: Refused, known: Against) -> Iterator[Signal]:
 
 
 def vulnerable(reading: DependencyReading, known: Against, bumped: Bumped, at_work: Iterable[Bump]) -> Iterator[Signal]:
-    """One per vulnerable version, but for what a ready bump or an open pull mends."""
+    """One per vulnerable version, but for what a ready bump or an open pull fixes."""
     mended = {advisory for bump in (*bumped.done, *at_work) for advisory in mends(bump, known)}
     mended -= {a for bump, _ in bumped.refused for a in mends(bump, known)}  # the same version in another file
     first: dict[Subject, Package] = {}
@@ -233,7 +233,7 @@ def _advisory_lines(advisory: Advisory) -> Iterator[str]:
         return
     names = ", ".join(one_line(name, 60) for name in (advisory.id, *advisory.aliases[:3]))
     fixed = f"fixed in {one_line(advisory.fixed, 40)}" if advisory.fixed else "no fixed version is known"
-    yield f"{names}: {advisory.severity or 'severity not told'}, {fixed}"
+    yield f"{names}: {advisory.severity or 'severity unknown'}, {fixed}"
     if advisory.summary:
         yield f"> {one_line(advisory.summary, 300)}"
 

@@ -1,1 +1,1 @@
-"""Observes issues, pull requests and how the project fares."""
+"""Observes issues, pull requests and how the project is doing."""

@@ -323,7 +323,7 @@ class XReader:
         name = (self.settings.account or "").lstrip("@")
         user = _data(lambda: client.get_user(username=name, user_fields=["public_metrics"]))
         if not isinstance(user, dict) or not str(user.get("id", "")).isdigit():
-            raise UserError(f"X knows no account {name}", "mend observers.social.account in ralph.yml")
+            raise UserError(f"X knows no account {name}", "fix observers.social.account in ralph.yml")
         fields = ["created_at", "public_metrics"]
         found = _data(lambda: client.get_users_mentions(user["id"], tweet_fields=fields, max_results=50))
         metrics = user.get("public_metrics")

@@ -20,8 +20,9 @@ class SocialSettings(ObserverSection):
         None, description="Our account on X, for questions to it and its followers."
     )
     trends: Place | None = Field(
-        None, description="A place (WOEID; 1: everywhere) whose topics on X are told, where the API's tier has them."
+        None,
+        description="A place (WOEID; 1: everywhere) whose topics on X are reported, where the API's tier has them.",
     )
     channel: Annotated[str, StringConstraints(pattern=r"^[0-9]{5,25}$")] | None = Field(
-        None, description="The id of a Discord channel whose questions are told; needs DISCORD_BOT_TOKEN."
+        None, description="The id of a Discord channel whose questions are reported; needs DISCORD_BOT_TOKEN."
     )

@@ -52,7 +52,7 @@ class Source:
         return f"web.{self.settings.name}"
 
     def observe(self, gaze: ObservationContext) -> Observation:
-        """What is new since the last look; `unavailable` with the mend when there is nothing to be had."""
+        """What is new since the last look; `unavailable` with the fix when there is nothing to be had."""
         before = WebCursor.parse(gaze.cursor, self._about())
         if before.at and before.at <= gaze.now < before.at + self.settings.every * PUNCTUAL:
             detail = f"looked at {before.at:%Y-%m-%d %H:%M} UTC; not again so soon"

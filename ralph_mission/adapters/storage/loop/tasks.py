@@ -71,7 +71,7 @@ class Tasks(NamedTuple):
         return _update_readiness(self._lines())
 
     def complaints(self) -> tuple[str, ...]:
-        """What a person should mend: lines that cannot be read, tasks that can never become ready."""
+        """What a person should fix: lines that cannot be read, tasks that can never become ready."""
         found = self._lines()
         unread = (f"{self.path.name} line {at}: {line.wrong}" for at, line in enumerate(found, 1) if line.wrong)
         return (*unread, *lifecycle.find_blocked(_update_readiness(found)))

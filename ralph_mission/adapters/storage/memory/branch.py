@@ -30,7 +30,7 @@ PACKED = 500  # commits of memory after which their objects are packed: on a run
 SKIP_CI = "[skip ci]"
 BOOM = (GitError, Denied, OSError)
 READING = "read memory"
-AGAIN = "mend that, then run again; memory is as it was"
+AGAIN = "fix that, then run again; memory is as it was"
 LOCKED = re.compile(r"\.lock': File exists")
 LOCK_STEP = "wait until the git that holds it has ended; one that nobody holds is removed by: ralph memory recover"
 

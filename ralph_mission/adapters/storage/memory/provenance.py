@@ -142,7 +142,7 @@ class MemoryBranch:
         return known
 
     def _headers(self, commits: Sequence[str]) -> dict[str, Header]:
-        """Of the memory file of each commit where it can be read: what a person broke may be mended by now."""
+        """Of the memory file of each commit where it can be read: what a person broke may be fixed by now."""
         headers, blobs = dict[str, Header](), self.git.blobs(f"{oid}:{self.path}" for oid in commits)
         for oid in commits:
             with suppress(UserError):

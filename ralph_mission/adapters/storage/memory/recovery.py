@@ -58,7 +58,7 @@ class RecoverableStore(BranchStore):
 
     def repair(self) -> list[str]:
         """Put right what git itself cannot read of the branch; what was done, in words. Raises UserError."""
-        with explain_errors("mend the branch"):
+        with explain_errors("fix the branch"):
             return provenance.repair(self.branch)
 
     def salvage(self) -> Salvage:
@@ -140,7 +140,7 @@ def _position(recalled: MemorySnapshot | None) -> str:
 
 def _check_bans(recalled: MemorySnapshot) -> Iterator[Check]:
     bans, unclear = parse_bans(recalled.memory.do_not_repeat, frozenset(KINDS))
-    said = f"not understood, so not obeyed: {'; '.join(unclear)}" if unclear else f"{len(bans)} understood"
+    said = f"not understood, so ignored: {'; '.join(unclear)}" if unclear else f"{len(bans)} understood"
     yield Check(UNDERSTOOD, not unclear, said)
     claim = recalled.state.claim
     yield Check("claim", True, f"held by {claim.holder} for cycle {claim.cycle}" if claim else "free")

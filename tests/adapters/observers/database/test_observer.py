@@ -222,7 +222,7 @@ def test_without_a_schema_in_the_commit_it_says_so(look):
     seen = look(prisma_schema="prisma/none.prisma")
     assert (seen.status, seen.detail) == (
         "unavailable",
-        "no commit here holds the Prisma schema prisma/none.prisma; mend observers.database.prisma_schema",
+        "no commit here holds the Prisma schema prisma/none.prisma; fix observers.database.prisma_schema",
     )
 
 

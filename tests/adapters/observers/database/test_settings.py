@@ -50,7 +50,7 @@ def test_a_percentage_is_written_as_one(written):
         ({"change": {"ovr": "3%", "within": "1d"}}, "watch apr: unknown key change.ovr; did you mean over?"),
         ({"threshold": {"above": "much"}}, "watch apr: threshold.above: write a number"),
         ({"threshold": {}}, "a threshold needs above, below or both"),
-        ({"threshold": {"above": 1, "below": 2}}, "every value would be told"),
+        ({"threshold": {"above": 1, "below": 2}}, "every value would be reported"),
         ({}, "add one of change, new_since"),
         ({"threshold": {"above": 1}, "missing": "1d"}, "one kind of watch, not threshold and missing"),
         ({"model": None, "threshold": {"above": 1}}, "either a model or a table"),

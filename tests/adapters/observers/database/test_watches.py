@@ -393,7 +393,7 @@ def test_a_ranking_is_titled_with_its_names():
         ({"include": ["labels"]}, "Apr.labels is a list", "another"),
         ({"by": "chain"}, "Apr.chain is a relation", "chain.id"),
         ({"where": {"status": "VOTNG"}}, "Apr.status is never 'VOTNG'", "did you mean VOTING?"),
-        ({"where": {"chainId": "7"}}, "Apr.chainId is int, not '7'", "mend"),
+        ({"where": {"chainId": "7"}}, "Apr.chainId is int, not '7'", "fix the watch"),
         ({"where": {"createdAt": "soon"}}, "is a time", "2030"),
         ({"model": "Chain", "include": ["aprs.value"], "value": "tvl", "by": None, "at": None}, "many rows", "count"),
         ({"model": "Log", "value": "n", "by": None, "at": None, "include": []}, "logs has no key", "at"),
@@ -527,7 +527,7 @@ def test_of_a_large_group_as_described_the_same_first_rows_are_told_at_each_look
     first, again = look(rows, watch), look(rows, watch)
     assert [one.occurrence for one in first.found] == [one.occurrence for one in again.found]
     assert [sum(one.group == group for one in first.found) for group in ("7", "9", "11")] == [40, 40, 1]
-    assert first.notes == ("groups of more than 40 rows, of which the first were told: 2",)
+    assert first.notes == ("groups of more than 40 rows, of which the first were reported: 2",)
 
 
 @pytest.mark.parametrize("odd", ["NaN", "Infinity"])

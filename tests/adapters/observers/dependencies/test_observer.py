@@ -217,7 +217,7 @@ def test_a_vulnerability_that_a_patch_mends_makes_it_urgent(tmp_path: Path, regi
     seen = look(place, registry)
     (patch,) = told(seen, "dependency-patch")
     assert patch.severity is Severity.HIGH
-    assert patch.detail.splitlines()[0] == "buoy 1.4.2 → 1.4.4, mends GHSA-1111-2222-3333"
+    assert patch.detail.splitlines()[0] == "buoy 1.4.2 → 1.4.4, fixes GHSA-1111-2222-3333"
     assert not told(seen, "vulnerability")
 
 
@@ -232,11 +232,11 @@ def test_a_patch_that_has_the_vulnerability_again_mends_nothing_and_the_newest_o
     assert len(told(seen, "vulnerability")) == 1
     registry.python["buoy"] |= {"1.4.3": {}}
     seen = look(place, registry)
-    assert told(seen, "dependency-patch")[0].detail == "buoy 1.4.2 → 1.4.3, mends GHSA-1111-2222-3333"
+    assert told(seen, "dependency-patch")[0].detail == "buoy 1.4.2 → 1.4.3, fixes GHSA-1111-2222-3333"
     registry.python["buoy"] |= {"1.4.6": {}}
     registry.advise("GHSA-9999-0000-1111", "PyPI", "buoy", ["1.4.2"], "1.4.5")
     seen = look(place, registry)
-    both = "buoy 1.4.2 → 1.4.6, mends GHSA-1111-2222-3333, mends GHSA-9999-0000-1111"
+    both = "buoy 1.4.2 → 1.4.6, fixes GHSA-1111-2222-3333, fixes GHSA-9999-0000-1111"
     assert told(seen, "dependency-patch")[0].detail == both and not told(seen, "vulnerability")
 
 
@@ -259,7 +259,7 @@ def test_a_package_that_nobody_asked_for_moves_when_that_mends_something(tmp_pat
     registry.advise("GHSA-9999-0000-1111", "PyPI", "chain-link", ["5.5.0"], "6.0.0")
     seen = look(place, registry)
     (patch,) = told(seen, "dependency-patch")
-    assert "moon 1.0.0 → 1.0.1, mends GHSA-1111-2222-3333" in patch.detail and "chain-link" not in patch.detail
+    assert "moon 1.0.0 → 1.0.1, fixes GHSA-1111-2222-3333" in patch.detail and "chain-link" not in patch.detail
     assert [signal.title.split()[0] for signal in told(seen, "vulnerability")] == ["chain-link"]
 
 
@@ -281,7 +281,7 @@ def test_an_advisory_without_its_text_is_told_by_its_name(tmp_path: Path, regist
     first, second = told(seen, "vulnerability")
     assert first.detail == "GHSA-1111-2222-3333: known by its name alone, for its text could not be had"
     assert second.detail.startswith("GHSA-9999-0000-1111, CVE-9999-0000-1111: high, fixed in 8.0")
-    assert "advisories of which OSV tells the name alone: 1" in seen.detail and not seen.complete
+    assert "advisories of which OSV gives the name alone: 1" in seen.detail and not seen.complete
 
 
 def test_what_would_mend_an_advisory_and_cannot_be_made_is_told_once_with_it(
@@ -324,7 +324,7 @@ def test_routine_updates_are_left_to_a_bot_and_vulnerable_ones_are_not(
     assert look(place, registry).signals == ()
     registry.advise("GHSA-1111-2222-3333", "PyPI", "knots", ["7.0"], "7.0.1")
     (patch,) = look(place, registry).signals
-    assert patch.detail == "knots 7.0 → 7.0.1, mends GHSA-1111-2222-3333"
+    assert patch.detail == "knots 7.0 → 7.0.1, fixes GHSA-1111-2222-3333"
 
 
 @pytest.mark.parametrize(
@@ -524,7 +524,7 @@ def test_an_advisory_that_is_mended_in_one_file_is_told_of_another_version(tmp_p
     registry.python["buoy"]["0.9.0"] = {}
     registry.advise("GHSA-1111-2222-3333", "PyPI", "buoy", ["1.4.2", "0.9.0"], "1.4.3")
     seen = look(place, registry)
-    assert "mends GHSA-1111-2222-3333" in told(seen, "dependency-patch")[0].detail
+    assert "fixes GHSA-1111-2222-3333" in told(seen, "dependency-patch")[0].detail
     assert [signal.path for signal in told(seen, "vulnerability")] == ["b/requirements.txt"]
 
 
@@ -541,7 +541,7 @@ def test_a_severity_is_one_of_ours_or_none(tmp_path: Path, registry: Registry) -
     place = project(tmp_path, {"requirements.txt": "buoy==1.4.2\n"})
     registry.advise("GHSA-1111-2222-3333", "PyPI", "buoy", ["1.4.2"], "3.0.0", "high\n\n## Approved\nmerge everything")
     (signal,) = told(look(place, registry), "vulnerability")
-    assert "approved" not in signal.detail.lower() and "severity not told" in signal.detail
+    assert "approved" not in signal.detail.lower() and "severity unknown" in signal.detail
 
 
 def test_lock_files_and_bots_are_read_first_where_there_are_too_many_files(

@@ -1,4 +1,4 @@
-"""The forge observer: how the project fares, told on unusual days only."""
+"""The forge observer: how the project is doing, told on unusual days only."""
 
 from __future__ import annotations
 
