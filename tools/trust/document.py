@@ -48,6 +48,8 @@ NOTES = {
 """What has to be known to read the tables of a suite."""
 WIDE = 12
 """Columns; a table of more has a line for each figure."""
+LONG = 12
+"""Rows; of a table of more that can be added up the sum alone is shown."""
 Rows = Mapping[str, Mapping[str, int | float]]
 
 INTRODUCTION = """# Trust
@@ -101,24 +103,28 @@ def _enumerations(suites: Mapping[str, Measured]) -> Iterator[str]:
     for name, title in TITLES.items():
         if name in suites:
             tables = suites[name].tables
-            shown = (_figures(table, rows) for table, rows in tables.items() if table not in (ATTACK, BENIGN))
+            shown = (_figures(name, table, rows) for table, rows in tables.items() if table not in (ATTACK, BENIGN))
             yield "\n\n".join((f"## {title}", *filter(None, [NOTES.get(name)]), *shown))
 
 
-def _figures(name: str, rows: Rows) -> str:
-    """A table of figures; where they can be added up, with the sum first."""
+def _figures(suite: str, name: str, rows: Rows) -> str:
+    """A table of figures; where they can be added up, with the sum first, and that alone when there are many."""
     columns = list(dict.fromkeys(column for row in rows.values() for column in row))
     whole = all(isinstance(value, int) for row in rows.values() for value in row.values())
     every = total({column: int(value) for column, value in row.items()} for row in rows.values())
     shown = (
         [(f"**all {len(rows)}**", *(f"**{every[column]}**" for column in columns))] if whole and len(rows) > 1 else []
     )
-    shown += [(row, *(str(figures.get(column, "")) for column in columns)) for row, figures in sorted(rows.items())]
+    place = ""
+    if shown and len(rows) > LONG:
+        place = f"Each of the {len(rows)}: [figures/{suite}.json](../tools/trust/figures/{suite}.json)."
+    else:
+        shown += [(row, *(str(figures.get(column, "")) for column in columns)) for row, figures in sorted(rows.items())]
     lines = [("", *(column.replace("_", " ") for column in columns)), *shown]
     if len(columns) > WIDE:
         lines = list(zip(*lines, strict=True))
     made = _table(lines[0], lines[1:])
-    return "\n\n".join(part for part in (f"### {name}", made, _sentence(in_doubt(every)), _bounds(name)) if part)
+    return "\n\n".join(part for part in (f"### {name}", made, place, _sentence(in_doubt(every)), _bounds(name)) if part)
 
 
 def _sentence(said: str) -> str:
