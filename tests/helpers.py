@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -69,6 +70,14 @@ def make_repo(
         git(path, "init", "--quiet", "--initial-branch", branch, "--template=")
         commit(path, files, author, date, "Start")
     return path
+
+
+def copy_bare(repo: Path, place: Path) -> Path:
+    """A bare repository at `place` as `git clone --bare` of `repo` would make it, without starting git."""
+    shutil.copytree(repo / ".git", place, ignore=shutil.ignore_patterns("index", "logs"))
+    config = (place / "config").read_text()
+    (place / "config").write_text(config.replace("bare = false", "bare = true"))
+    return place
 
 
 def commit(

@@ -10,7 +10,7 @@ from ralph_mission.errors import UserError
 from ralph_mission.mission.operations import control
 from tests.crash.dying import dying
 from tests.crash.snapshots import INTENTS, number_of
-from tests.crash.stages import NOW, come_to_rest, made_as, staged
+from tests.crash.stages import NOW, made_as, staged
 from tests.crash.witness import duplicates, open_state
 from tests.helpers import cli
 from tests.integration.hub import Hub
@@ -70,35 +70,6 @@ def test_an_issue_that_a_list_shows_later_is_carried_on_without_anybody(tmp_path
         harbour.cycle(NOW)
         assert statuses(harbour.cycle(NOW)[0]) == ["IN_REVIEW"]
         assert (len(harbour.issues), len(harbour.pulls), open_state(harbour).unknown) == (1, 1, ())
-
-
-def test_a_question_whose_last_line_got_lost_can_still_be_answered(tmp_path):
-    with staged(tmp_path, "an edited proposal is asked anew") as harbour:
-        with dying(harbour, number_of(harbour, INTENTS), "after"):
-            harbour.cycle(NOW)
-        assert come_to_rest(harbour).converged
-        harbour.person().comment(harbour.issues[0].number, "/ralph approve")
-        harbour.cycle()
-        harbour.person().comment(harbour.issues[0].number, "/ralph approve")
-        assert statuses(harbour.cycle()[0]) == ["PLANNED"]
-
-
-def test_a_remark_that_was_to_follow_a_merge_that_never_was_is_in_nobodys_doubt(tmp_path):
-    with staged(tmp_path, "an approved pull is merged") as harbour:
-        with dying(harbour, number_of(harbour, INTENTS), "after"):
-            harbour.cycle(NOW)
-        report, _ = harbour.cycle(NOW)
-        assert statuses(report) == ["COMPLETED"]
-        assert open_state(harbour).unknown == ()
-        assert len(harbour.said(harbour.issues[0].number)) == 1
-
-
-def test_a_list_that_was_never_sent_leaves_the_lines_of_the_same_cycles_fix_counted(tmp_path):
-    with staged(tmp_path, "a first cycle with two kinds and a monitoring issue") as harbour:
-        with dying(harbour, number_of(harbour, "POST /issues", 1), "before"):
-            harbour.cycle(NOW)
-        assert come_to_rest(harbour).doubts
-        assert [path for _, path, _ in open_state(harbour).recent] == ["README.md", "docs/guide.md"]
 
 
 def recovered(harbour: Hub, *options: str) -> str:

@@ -16,7 +16,7 @@ import pytest
 
 from ralph_mission.mission.model.ledger import MemoryBatch, work_key
 from ralph_mission.mission.operations.recover import recover_memory
-from tests.crash.dying import Life, dying, dying_after, told, writes
+from tests.crash.dying import Life, dying, told, writes
 from tests.crash.ends import differences, portrait
 from tests.crash.snapshots import Snapshot
 from tests.crash.stages import settle
@@ -40,15 +40,6 @@ def table(request) -> Iterator[Table]:
     found = Table("deaths of the issue agent")
     yield found
     shown(request.config, found)
-
-
-def deeds(life: Life) -> Points:
-    """After each write that is more than a label."""
-    return [
-        (at, "after")
-        for at, request in enumerate(life.requests, 1)
-        if writes(request) and "/labels" not in request.below
-    ]
 
 
 def around_writes(life: Life) -> Points:
@@ -205,21 +196,6 @@ def on_run(place: Place):
     """In the environment of that run."""
     assert place.hub is not None
     return mock.patch.dict(os.environ, place.hub.environ)
-
-
-@pytest.mark.long  # four seconds
-def test_a_change_that_our_comment_does_not_name_is_not_sent_whatever_memory_says(place):
-    """Memory grants nothing: somebody edits our comment away, and what was intended is tried anew instead."""
-    number, harbour = place.ready(), place.hub
-    assert harbour is not None
-    with dying_after(harbour, "PATCH /issues/comments/"):
-        place.work(Scripted())
-    ours = next(c for c in harbour.fake.comments.values() if c.number == number)
-    place.person().edit_comment(ours.id, ours.body.replace("the change is", "the change was"))
-    hands = Scripted([made({"other.txt": b"anew\n"})])
-    assert place.work(hands).settled == ((number, "waiting"),)
-    (pull,) = place.pulls()
-    assert len(hands.jobs) == 1 and place.content(pull.head, "other.txt") == b"anew\n"
 
 
 @pytest.mark.long  # takes five seconds

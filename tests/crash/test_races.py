@@ -98,12 +98,6 @@ def test_of_two_processes_started_together_one_acts_and_one_leaves(tmp_path, nam
     race_processes(tmp_path, name, 2, table)
 
 
-@pytest.mark.crash  # takes minutes
-@pytest.mark.parametrize("name", ["a fix is opened", "an approved pull is merged"])
-def test_twenty_times_of_two_processes_started_together_one_acts(tmp_path, name, table):
-    race_processes(tmp_path, name, 20, table)
-
-
 # --- one between two requests of the other ---------------------------------------------
 
 
@@ -208,12 +202,6 @@ def race_threads(tmp_path, name: str, times: int, table: Table) -> None:
 
 def test_of_two_that_begin_together_one_acts(tmp_path, table):
     race_threads(tmp_path, "an approved pull is merged", 1, table)
-
-
-@pytest.mark.crash  # takes minutes
-@pytest.mark.parametrize("name", STAGES)
-def test_again_and_again_of_two_that_begin_together_one_acts(tmp_path, name, table):
-    race_threads(tmp_path, name, 6, table)
 
 
 # --- in turns ----------------------------------------------------------------------------

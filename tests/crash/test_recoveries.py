@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from ralph_mission.mission.operations.recover import recover_memory
 from tests.crash import damage, recoveries
 from tests.crash.cases import Case, Scene, brought_to_rest, scene, strike
 from tests.crash.dying import dying, told
@@ -14,8 +13,8 @@ from tests.crash.ends import differences, portrait
 from tests.crash.recoveries import kept
 from tests.crash.runners import NOW, as_run
 from tests.crash.snapshots import INTENTS, number_of
-from tests.crash.stages import EVERY, come_to_rest
-from tests.crash.witness import duplicates, open_state
+from tests.crash.stages import EVERY
+from tests.crash.witness import duplicates
 from tests.figures import Table, shown
 
 pytestmark = pytest.mark.crash  # takes minutes
@@ -82,19 +81,6 @@ def test_every_way_of_going_on_is_taken_and_leads_to_the_same_end(tmp_path, path
         taken(table, struck.end.log, path)
 
 
-def test_what_is_in_doubt_is_adopted_once_a_list_shows_it(tmp_path, table):
-    with scene(tmp_path, FIX) as on:
-        harbour = on.start.restore(on.harbour)
-        harbour.fake.list_lag = 6
-        with kept(harbour) as log:
-            with dying(harbour, call_like(on, "POST /issues"), "after"):
-                harbour.cycle(NOW)
-            for _ in range(3):
-                harbour.cycle(NOW)
-        assert (len(harbour.issues), len(harbour.pulls), open_state(harbour).unknown) == (1, 1, ())
-        taken(table, log, "what was in doubt is found late and adopted")
-
-
 def test_the_claim_of_a_runner_that_may_live_is_left_alone(tmp_path, table):
     with scene(tmp_path, MERGE) as on:
         harbour = on.start.restore(on.harbour)
@@ -130,17 +116,3 @@ def test_whatever_a_clone_is_left_as_the_next_cycle_comes_to_the_same_end(tmp_pa
         found = differences(on.expected, portrait(on.harbour), rest.doubts)
         assert (found, duplicates(on.harbour)) == ([], [])
         table.count(f"a clone is hurt: {how}", fired=1)
-
-
-def test_a_position_that_cannot_be_read_halts_until_a_person_recovers_it(tmp_path, table):
-    with scene(tmp_path, MERGE) as on:
-        hurt(on, damage.torn_anchor)
-        harbour = on.harbour
-        with kept(harbour) as log:
-            assert come_to_rest(harbour).halted
-        assert len(harbour.said(harbour.issues[0].number)) == 0
-        taken(table, log, "a position that cannot be read halts")
-        house = harbour.house()
-        recover_memory(house.store, house.forge, harbour.now, take_over=True)
-        assert come_to_rest(harbour).converged and harbour.merged(harbour.pulls[0].number)
-        assert duplicates(harbour) == []

@@ -11,8 +11,8 @@ from ralph_mission.mission.reviews import review
 from tests.crash.dying import Life, dying, told, writes
 from tests.crash.snapshots import Snapshot
 from tests.crash.witness import duplicates, open_state, watched
-from tests.integration.at_review import NONE, ONE, Told, elsewhere, ours, proposed, read
-from tests.integration.at_work import Place, on_hub, on_this_machine
+from tests.integration.at_review import NONE, Told, elsewhere, ours, proposed, read
+from tests.integration.at_work import Place, on_hub
 
 pytestmark = pytest.mark.long  # takes ten seconds or more
 ROUNDS = 4
@@ -118,56 +118,7 @@ def test_a_review_in_doubt_is_never_sent_again_until_a_person_says_so(place):
     assert read(place, number, hands).outcome == "posted" and len(ours(place, number)) == 1
 
 
-def test_a_review_that_a_list_shows_late_is_adopted_and_edited(place):
-    number, harbour, hands = proposed(place), place.hub, Told(place, (ONE, NONE))
-    assert harbour is not None
-    start = Snapshot.of(harbour, "start")
-    with dying(harbour) as life:
-        read(place, number, Told(place))
-    posted = next(at for at, one in enumerate(life.requests, 1) if told(one).startswith("POST /pulls"))
-    start.restore(harbour)
-    with dying(harbour, posted, "after"):
-        read(place, number, hands)
-    late = read(place, number, hands)
-    assert (late.outcome, len(hands.jobs), open_state(harbour).unknown) == ("reviewed", 1, ())
-    assert read(place, number, hands, force=True).outcome == "edited" and len(ours(place, number)) == 1
-
-
-def test_a_death_between_intent_and_post_is_decided_anew_where_a_list_is_proof(tmp_path, monkeypatch):
-    with on_this_machine(tmp_path) as place:
-        number, hands = proposed(place), Told(place)
-        forge = type(place.house().forge)
-        perform = forge.perform
-
-        class Killed(BaseException):
-            pass
-
-        def killed(self, effect):
-            raise Killed
-
-        monkeypatch.setattr(forge, "perform", killed)
-        with pytest.raises(Killed):
-            read(place, number, hands)
-        monkeypatch.setattr(forge, "perform", perform)
-        assert len(place.state().effects) == 1
-        assert read(place, number, hands).outcome == "posted" and len(ours(place, number)) == 1
-
-
 # --- two runners ----------------------------------------------------------------------
-
-
-def test_two_machines_that_read_the_same_head_post_one_review(place):
-    number, other = proposed(place), elsewhere(place)
-    assert other.hub is not None and other.hub.clone.exists()
-
-    def meanwhile(job):
-        assert read(other, number, Told(other, (NONE,))).outcome == "posted"
-        return ONE
-
-    report = read(place, number, Told(place, (meanwhile,)))
-    assert (report.outcome, report.code, duplicates(place.hub)) == ("reviewed", 0, [])
-    (only,) = ours(place, number)
-    assert "nothing was found" in only.body and place.spent() == 0.5
 
 
 @pytest.mark.crash  # takes minutes

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
 from ralph_mission.adapters.publishers import discord, telegram, twitter
 from ralph_mission.adapters.publishers.texts import measure_post
-from ralph_mission.mission.model.effects import OpenPull
 from tests.crash.publishing_hub import publishing_hub
 from tests.crash.stages import NOW, staged
-from tests.crash.witness import MAIN, MEMORY, Witness, active, duplicates, watched
-from tests.fakes.github.deeds.refs import follow
+from tests.crash.witness import MEMORY, Witness, active, duplicates, watched
 from tests.fakes.github.nouns import Request
 from tests.fakes.networks.serving import Fault
 from tests.helpers import git
@@ -63,19 +60,6 @@ def test_a_branch_that_nobody_intended_and_memory_that_is_taken_back_are_seen(ha
     assert f"forced: {MEMORY}" in witness.wrong
 
 
-@pytest.mark.parametrize("method", ["squash", "merge"])
-def test_a_merge_while_anothers_push_is_under_way_is_no_push_and_a_push_is_one(harbour, method):
-    proposed(harbour, "mine"), proposed(harbour, "hers")
-    witness, bot = Witness(harbour), harbour.fake.bot(BOT)
-    witness.coming(PUSH)
-    for pull in harbour.pulls:
-        bot.merge(pull.number, method)
-        witness.answered(asked_to_merge(pull.number), SimpleNamespace(status=200))
-    witness.answered(PUSH, None)
-    assert witness.wrong == []
-    pushed_to_main(harbour, witness)
-
-
 @pytest.mark.parametrize(("method", "status"), [("PUT", 409), ("PUT", 200), ("GET", 404)])
 def test_a_push_to_main_is_seen_whatever_is_answered_about_a_merge_before_it_ends(harbour, method, status):
     proposed(harbour, "mine")
@@ -89,37 +73,6 @@ def test_a_push_to_main_is_seen_whatever_is_answered_about_a_merge_before_it_end
     assert witness.wrong == ["not intended: a push to refs/heads/main"]
 
 
-def test_a_push_to_main_is_seen_though_another_push_begins_before_it_ends(harbour):
-    witness, other = Witness(harbour), replace(PUSH)
-    witness.coming(PUSH)
-    harbour.fake.push("main", {"a.txt": b"a\n"})
-    witness.coming(other)
-    witness.answered(PUSH, None)
-    witness.answered(other, None)
-    assert witness.wrong == [f"not intended: a push to {MAIN}"]
-
-
-def test_a_pull_whose_commits_are_pushed_to_main_is_not_merged_by_the_api(harbour):
-    proposed(harbour, "mine")
-    (pull,), witness = harbour.pulls, Witness(harbour)
-    witness.coming(PUSH)
-    git(harbour.fake.bare, "update-ref", MAIN, "mine")
-    follow(harbour.fake.world, pull.author)
-    assert pull.pull.merged_at
-    witness.answered(PUSH, None)
-    assert witness.wrong == [f"not intended: a push to {MAIN}"]
-
-
-def test_main_that_is_taken_back_behind_a_merge_is_seen(harbour):
-    proposed(harbour, "mine")
-    harbour.fake.push("main", {"b.txt": b"b\n"})
-    harbour.fake.bot(BOT).merge(harbour.pulls[0].number)
-    witness = Witness(harbour)
-    moved(harbour, witness, "update-ref", MAIN, "main~1")
-    moved(harbour, witness, "update-ref", MAIN, "main~1")
-    assert witness.wrong == [f"forced: {MAIN}", f"not intended: a push to {MAIN}"] * 2
-
-
 def proposed(harbour: Hub, branch: str) -> None:
     """A pull of a person, of two commits."""
     harbour.fake.push(branch, {f"{branch}.txt": b"1\n"})
@@ -130,35 +83,6 @@ def proposed(harbour: Hub, branch: str) -> None:
 def asked_to_merge(number: int, method: str = "PUT") -> Request:
     below = f"/pulls/{number}/merge"
     return Request(method, below, {}, BOT, below=below)
-
-
-def pushed_to_main(harbour: Hub, witness: Witness) -> None:
-    witness.coming(PUSH)
-    harbour.fake.push("main", {"a.txt": b"b\n"})
-    witness.answered(PUSH, None)
-    assert witness.wrong == [f"not intended: a push to {MAIN}"]
-
-
-def test_labels_of_a_pull_cover_that_pull_alone_in_whatever_cycle_they_come(harbour):
-    harbour.cycle()
-    proposed(harbour, "mine")
-    ours, hers = harbour.pulls
-    owed = OpenPull("00000000000000aa", "t", "b", ours.pull.head, "main", 1, ("ralph:auto-fix",))
-    for number in (ours.number, hers.number, harbour.issues[0].number, 4711):
-        witness = Witness(harbour, pulls={owed})
-        witness.coming(sent(f"/issues/{number}/labels", {"labels": ["ralph:auto-fix"]}))
-        told = [] if number == ours.number else [f"not intended: POST /issues/{number}/labels"]
-        assert witness.wrong == told
-
-
-def test_a_second_pull_in_one_cycle_is_seen_and_one_in_the_next_is_not(harbour):
-    witness, made = Witness(harbour), SimpleNamespace(status=201)
-    witness.answered(sent("/pulls"), made)
-    witness.begins()
-    witness.answered(sent("/pulls"), made)
-    assert witness.breaches == []
-    witness.answered(sent("/pulls"), made)
-    assert witness.breaches == ["POST /pulls: 2 > 1"]
 
 
 def test_missions_and_copies_of_markers_are_our_doing_only_where_no_person_made_them(harbour):

@@ -22,7 +22,7 @@ from ralph_mission.mission.cycle import CycleRequest, run_cycle
 from ralph_mission.mission.model.cycle import CycleReport, CycleSummary
 from tests.fakes.github.people import Person
 from tests.fakes.github.server import FakeGitHub
-from tests.helpers import NOON, git, make_repo
+from tests.helpers import NOON, copy_bare, git, make_repo
 from tests.integration.world import CALM, TYPOS
 
 NAME = "harbour/slackwater"
@@ -155,6 +155,5 @@ def unpaced():
 def hub(folder: Path, files: dict[str, str | bytes] | None = None, config: str = CALM, **options: Any) -> Iterator[Hub]:
     """A server with a repository of `files` (some misspellings by default) and a configuration."""
     start = make_repo(folder / "start", {**(TYPOS if files is None else files), "ralph.yml": config})
-    git(start, "clone", "--quiet", "--bare", ".", str(folder / "server.git"))
-    with FakeGitHub(folder / "server.git", NAME, **options) as fake:
+    with FakeGitHub(copy_bare(start, folder / "server.git"), NAME, **options) as fake:
         yield Hub(fake, fake.token(), folder)

@@ -9,7 +9,6 @@ import pytest
 
 from ralph_mission.adapters.forges.local.forge import LocalForge
 from ralph_mission.mission.model.effects import Receipt
-from ralph_mission.mission.operations import control
 from tests.helpers import commit
 from tests.integration.dying import dying
 from tests.integration.test_life import BUG, BUGS, MISSPELT, SENTENCE
@@ -55,17 +54,6 @@ def test_a_yes_that_is_taken_back_after_a_death_merges_nothing(tmp_path):
     assert harbour.pulls[0].state == "open"
 
 
-def test_a_merge_that_became_impossible_after_a_death_is_not_told_as_done(tmp_path):
-    harbour = died_before_merging(tmp_path)
-    harbour.git("checkout", "-q", harbour.pulls[0].head)
-    commit(harbour.repo, {"extra.txt": "mine\n"}, message="Mine")
-    harbour.git("checkout", "-q", "main")
-    harbour.cycle()
-    issue = harbour.house().forge.issue(1)
-    assert issue.state == "open"
-    assert not any("and merged" in remark.body for remark in issue.remarks)
-
-
 def test_a_no_after_a_death_keeps_the_rest_from_being_opened(tmp_path):
     harbour = world(tmp_path)
     with dying(5) as death:
@@ -75,17 +63,6 @@ def test_a_no_after_a_death_keeps_the_rest_from_being_opened(tmp_path):
     report, _ = harbour.cycle()
     assert statuses(report) == ["REJECTED"]
     assert (harbour.pulls, harbour.git("branch", "--list", "ralph/*")) == ((), "")
-
-
-def test_a_yes_that_is_taken_back_after_a_death_releases_nothing(tmp_path):
-    harbour = world(tmp_path, LONG)
-    released(harbour)
-    with dying(3) as death:
-        harbour.cycle()
-    assert death.moments[-1] == "before LocalForge.perform(PushBranch)"
-    harbour.person().unlabel(1, ("ralph:approved",))
-    harbour.cycle()
-    assert harbour.pulls == ()
 
 
 def test_a_pause_before_the_first_effect_leaves_nothing_half_done(tmp_path, monkeypatch):
@@ -140,31 +117,6 @@ def failing(monkeypatch, kind: str, status: str = "failed") -> None:
     monkeypatch.setattr(LocalForge, "perform", sometimes)
 
 
-def test_a_list_that_could_not_be_brought_up_to_date_is_in_the_next_cycle(tmp_path, monkeypatch):
-    harbour = world(tmp_path, TODO, MARKERS)
-    more_markers(harbour)
-    failing(monkeypatch, "EditComment")
-    harbour.cycle()
-    monkeypatch.undo()
-    harbour.cycle()
-    assert "FIXME in b.py" in harbour.issues[0].body
-
-
-def test_what_is_found_while_nobody_knows_of_a_list_waits_for_it(tmp_path, monkeypatch):
-    harbour = world(tmp_path, TODO, MARKERS)
-    failing(monkeypatch, "OpenIssue", "unknown")
-    report, _ = harbour.cycle()
-    monkeypatch.undo()
-    commit(harbour.repo, {"b.py": "y = 2\n# FIXME: two\n"}, message="More")
-    harbour.cycle()
-    number = harbour.person().create_issue("A question")
-    control.resolve(harbour.house().store, report.effects[0].key, sent=False)
-    harbour.cycle()
-    assert [issue.number for issue in harbour.issues] == [number, number + 1]
-    assert "FIXME in b.py" in harbour.issues[1].body
-    assert "1 todo marker" in harbour.issues[1].body
-
-
 def test_a_merge_in_conflict_escalates_and_is_merged_once_a_person_has_mended_it(tmp_path):
     harbour = world(tmp_path)
     approved(harbour)
@@ -197,21 +149,6 @@ def test_a_deleted_issue_ends_its_mission_and_nothing_else(tmp_path):
     assert harbour.pulls[0].state == "closed"
     assert "people accepted" not in harbour.memory()
     assert harbour.cycle()[0].missions == ()
-
-
-def test_a_deleted_pull_does_not_stop_the_cycle(tmp_path):
-    harbour = world(tmp_path)
-    harbour.cycle()
-    (harbour.repo / ".ralph/forge/pulls/0002.md").unlink()
-    assert harbour.cycle()[0].outcome == "done"
-
-
-def test_a_deleted_branch_is_told_as_what_it_is(tmp_path):
-    harbour = world(tmp_path)
-    harbour.cycle()
-    harbour.git("branch", "-D", harbour.pulls[0].head)
-    assert statuses(harbour.cycle()[0]) == ["ESCALATED"]
-    assert "our branch was deleted" in harbour.house().forge.issue(1).remarks[-1].body
 
 
 def test_a_refused_mission_of_a_person_is_not_made_again_when_its_issue_is_reopened(tmp_path):

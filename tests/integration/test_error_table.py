@@ -54,21 +54,9 @@ def test_a_session_that_takes_too_long_is_told_and_the_next_one_goes_on(shop: Wo
     assert "not done after" in shop.prompt(2) and shop.passing() == ["US-001", "US-002"]
 
 
-def test_tool_concurrency_is_tried_again_in_the_same_session(shop: World) -> None:
-    done = run(shop, f"if call < 4:\n    {CONCURRENCY.replace(chr(10), chr(10) + '    ')}\n{STORY}")
-    assert (done.code, done.json["sessions"], len(shop.calls)) == (0, 2, 5), done.err
-
-
 def test_tool_concurrency_is_tried_again_three_times_and_no_more(shop: World) -> None:
     done = run(shop, CONCURRENCY, "--max-iterations", "1")
     assert (done.code, done.json["sessions"], len(shop.calls)) == (2, 1, 4), done.err
-
-
-def test_who_is_stuck_on_a_story_is_warned_in_the_prompt_and_may_recover(shop: World) -> None:
-    done = run(shop, "change()\ncommit()\nif call > 3:\n    flip(todo()[0])\n    commit()\n")
-    assert (done.code, done.json["sessions"]) == (0, 5), done.err
-    warned = ["find out why it is not done" in shop.prompt(call) for call in range(1, 6)]
-    assert warned == [False, False, False, True, False]
 
 
 def test_control_c_saves_where_the_run_stands(shop: World) -> None:

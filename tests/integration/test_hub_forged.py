@@ -15,9 +15,9 @@ from ralph_mission.errors import UserError
 from ralph_mission.mission.lifecycle.approval import about
 from ralph_mission.mission.model.effects import EditComment, OpenPull, PushBranch
 from ralph_mission.mission.model.ledger import EffectRecord, MemoryBatch, MonitorRecord, monitor_key
-from ralph_mission.mission.model.mission import Action, Finding, Mission, Status, Tier
+from ralph_mission.mission.model.mission import Action, Mission, Status, Tier
 from ralph_mission.mission.operations.recover import recover_memory
-from ralph_mission.safety.patch import REGULAR, Edit, FileChange, FileDelta, Patch
+from ralph_mission.safety.patch import REGULAR, Edit, FileDelta
 from tests.crash.witness import duplicates
 from tests.helpers import git
 from tests.integration.forging import (
@@ -38,7 +38,6 @@ from tests.integration.forging import (
 )
 from tests.integration.hub import Hub, hub
 from tests.integration.world import CALM, TYPOS, statuses, verdicts
-from tests.mission.build import signal
 
 __all__ = ["place"]
 
@@ -99,18 +98,6 @@ def test_a_persons_issue_is_neither_remarked_on_nor_closed_because_some_pull_was
     assert "people accepted" not in harbour.memory()
 
 
-def test_a_forged_mission_is_told_of_and_a_person_is_asked(place):
-    harbour = place()
-    harbour.cycle()
-    theirs = harbour.person().create_issue("The tables are late")
-    false = stranger(harbour, theirs)
-    forge_memory(harbour, lambda state: (replace(state, missions=(*state.missions, false)), ()))
-    report, telling = harbour.cycle()
-    assert escalated(report)
-    assert len([line for line in telling.waiting if line.startswith("decide:")]) == 1
-    assert f"issue #{theirs} does not belong to this mission" in harbour.memory()
-
-
 def test_a_mission_of_ours_led_to_a_persons_issue_writes_nothing_there_and_gives_its_slot_back(place):
     harbour = place()
     harbour.cycle()
@@ -137,19 +124,6 @@ def test_an_issue_of_ours_is_not_closed_because_another_pull_was_merged(place, w
     forge_memory(harbour, lambda state: (replace(state, missions=(changed,)), ()))
     assert statuses(harbour.cycle()[0]) == ["ESCALATED"]
     untouched(harbour, mission.issue, before)
-
-
-def test_an_issue_that_a_person_labelled_is_not_closed_for_a_pull_of_ours(place):
-    harbour = place()
-    harbour.cycle()
-    mission = state_of(harbour).missions[0]
-    harbour.person().merge(mission.pull)
-    mara = harbour.person()
-    hers = mara.create_issue("Add a chart of the springs")
-    mara.label(hers, ("ralph:mission",))
-    forge_memory(harbour, lambda state: (replace(state, missions=(replace(mission, issue=hers),)), ()))
-    harbour.cycle()
-    assert issue(harbour, hers).state == "open"
 
 
 def test_two_missions_of_one_number_stop_the_cycle_before_any_effect(place):
@@ -179,19 +153,6 @@ def test_a_person_makes_an_issue_a_missions_own_with_her_label_and_an_outsider_d
     mara.label(theirs, ("ralph:mission",))
     report, _ = harbour.cycle()
     assert not escalated(report)
-
-
-def test_a_mission_that_a_person_made_ends_without_a_word_when_she_takes_her_label_off(place):
-    harbour = place({"a.txt": "fine\n"})
-    mara = harbour.person()
-    hers = mara.create_issue("Add a chart of the springs")
-    mara.label(hers, ("ralph:mission",))
-    assert statuses(harbour.cycle()[0]) == ["PLANNED"]
-    harbour.person().unlabel(hers, ("ralph:mission",))
-    before = issue(harbour, hers)
-    assert statuses(harbour.cycle()[0]) == ["REJECTED"]
-    untouched(harbour, hers, before)
-    assert state_of(harbour).missions == ()
 
 
 # --- Honest days on which a check against forged memory could stand in a person's way. ---
@@ -226,22 +187,6 @@ def test_a_mission_whose_marker_was_edited_away_is_claimed_with_its_pull(place):
     approve(harbour, mission.pull)
     assert statuses(harbour.cycle()[0]) == ["COMPLETED"]
     assert (pull(harbour, mission.pull).state, issue(harbour, mission.issue).state) == ("merged", "closed")
-
-
-def test_a_claimed_issue_of_another_mission_of_ours_carries_no_foreign_pull(place):
-    harbour = place(config=ASKING)
-    harbour.cycle()
-    harbour.cycle()
-    first, second = state_of(harbour).missions
-    harbour.person().label(first.issue, ("ralph:approved",))
-    harbour.cycle()
-    carried = next(mission for mission in state_of(harbour).missions if mission.id == first.id)
-    claim(harbour, second.issue)
-    led = replace(carried, issue=second.issue)
-    forge_memory(harbour, lambda state: (replace(state, missions=(led,)), ()))
-    harbour.person().merge(carried.pull)
-    harbour.cycle()
-    assert issue(harbour, second.issue).state == "open"
 
 
 def test_a_yes_to_an_issue_that_names_no_change_sends_none_and_tells_so(place):
@@ -321,15 +266,6 @@ def test_a_yes_to_one_change_releases_no_other(place, change):
     assert branches(harbour) == []
 
 
-def test_a_yes_releases_nothing_that_was_kept_for_another_mission(place):
-    harbour, mission, records = asked(place)
-    harbour.person().label(mission.issue, ("ralph:approved",))
-    forge_memory(harbour, lambda state: (state, [replace(record, mission=7) for record in records.values()]))
-    report, _ = harbour.cycle()
-    assert ("open-fix", "deny", ("approval-content",)) in verdicts(report)
-    assert branches(harbour) == []
-
-
 @pytest.mark.parametrize("without", [{}, {"proposal_hash": ""}])
 def test_what_was_asked_is_not_pushed_without_a_yes_whatever_memory_says(place, without):
     harbour, mission, _ = asked(place)
@@ -354,31 +290,6 @@ def test_no_small_change_is_pushed_that_no_issue_of_ours_showed(place):
     assert "ralph/quiet" not in branches(harbour)
 
 
-def test_a_waiting_finding_brings_no_change_of_its_own(place):
-    harbour = place(
-        {"a.txt": "fine\n"}, CALM + "  commands:\n    - {name: check, run: 'exit 9', kind: spelling, parse: sarif}\n"
-    )
-    harbour.cycle()
-    tip = git(server(harbour), "rev-parse", "main")
-    evil = Patch(tip, (FileChange("docs/evil.md", "", REGULAR, None, b"a small new page\n"),))
-    waiting = signal(observer="commands.check", patch=evil, path="docs/evil.md")
-    forge_memory(harbour, lambda state: (replace(state, backlog=(Finding("d" * 16, waiting),)), ()))
-    harbour.cycle()
-    assert branches(harbour) == []
-
-
-def test_a_remark_of_a_persons_is_not_edited_because_memory_calls_it_ours(place):
-    harbour = place()
-    harbour.cycle()
-    (mission,) = state_of(harbour).missions
-    harbour.person().comment(mission.issue, "I will look at it")
-    remark = issue(harbour, mission.issue).remarks[0]
-    forge_memory(harbour, lambda state: (replace(state, missions=(replace(mission, comment=remark.id),)), ()))
-    harbour.person().merge(mission.pull)
-    assert statuses(harbour.cycle()[0]) == ["COMPLETED"]
-    assert [r.body for r in issue(harbour, mission.issue).remarks if r.id == remark.id] == ["I will look at it"]
-
-
 def intended(place, effect) -> EffectRecord:
     return EffectRecord(effect.key, "b" * 16, Action.MONITOR, "todo", "intended", effect, 1, place.now)
 
@@ -400,18 +311,6 @@ def test_an_intent_that_memory_invents_rewrites_no_text(place, target):
     harbour.cycle()
     assert issue(harbour, number).body == before
     assert state_of(harbour).effects == ()
-
-
-def test_a_persons_issue_is_not_taken_for_a_list(place):
-    harbour = place(TODO, LISTING)
-    harbour.cycle()
-    theirs = harbour.person().create_issue("The tables are late", "again")
-    before = issue(harbour, theirs)
-    key = monitor_key("todo")
-    forge_memory(harbour, lambda state: (state, (MonitorRecord(key, "todo", theirs, (), 0),)))
-    push_to_main(harbour, {"b.py": "y = 2\n# TODO: two\n"})
-    harbour.cycle()
-    untouched(harbour, theirs, before)
 
 
 # --- A list or a standing remark that people took away is never reported as written on: a new one is made. ---
@@ -452,26 +351,6 @@ def test_a_list_without_its_marker_gets_a_successor_as_often_as_it_is_lost(place
     assert lists(harbour) == [first, second, third]
     assert all(f"{word}.py" in issue(harbour, third).body for word in ("one", "two", "three"))
     assert {issue(harbour, number).body.strip() for number in (first, second)} == {"Shortened."}
-
-
-def test_a_lost_list_is_not_opened_again_while_nothing_new_is_seen(place):
-    harbour, first = listing(place)
-    strip(harbour, first)
-    for _ in range(2):
-        harbour.cycle()
-    assert lists(harbour) == [first]
-
-
-def test_closing_the_successor_silences_its_kind(place):
-    harbour, first = listing(place)
-    strip(harbour, first)
-    push_to_main(harbour, ONE)
-    harbour.cycle()
-    harbour.person().close_issue(lists(harbour)[-1])
-    push_to_main(harbour, TWO)
-    harbour.cycle()
-    assert lists(harbour) == [first]
-    assert state_of(harbour).silenced == ("todo",)
 
 
 @pytest.mark.parametrize("which", ["first", "successor"])
@@ -539,26 +418,6 @@ def test_a_deleted_remark_gets_a_successor_as_often_as_it_is_lost(place):
     assert "said no" in text(harbour, number)
 
 
-def test_a_successor_is_edited_like_the_first(place):
-    harbour, number, first = remarked(place)
-    delete(harbour, number, first)
-    revive(harbour, number)
-    harbour.cycle()
-    (second,) = remarks(harbour, number)
-    refuse(harbour, number)
-    assert remarks(harbour, number) == [second]
-    assert "said no" in text(harbour, number)
-
-
-def test_the_remark_that_stands_there_is_edited_when_memory_names_none(place):
-    harbour, number, first = remarked(place)
-    forge_memory(harbour, lambda state: (replace(state, missions=(replace(state.missions[0], comment=0),)), ()))
-    revive(harbour, number)
-    harbour.cycle()
-    assert remarks(harbour, number) == [first]
-    assert "brought back" in text(harbour, number)
-
-
 def text(harbour, number) -> str:
     (body,) = (remark.body for remark in issue(harbour, number).remarks if "ralph:v1" in remark.body)
     return body
@@ -602,17 +461,6 @@ def test_a_change_that_a_person_made_meanwhile_is_not_pushed_when_it_is_approved
         harbour.person().label(issue, ("ralph:approved",))
         assert held(harbour)
         assert ours(harbour) == []
-
-
-def test_it_is_pushed_once_the_other_pull_is_closed(tmp_path):
-    with hub(tmp_path, config=ASKING_HUB_DUPLICATES) as harbour:
-        harbour.cycle()
-        somebody_mends_it(harbour, "open")
-        harbour.person().label(harbour.issues[0].number, ("ralph:approved",))
-        assert held(harbour)
-        harbour.person("jonas").close_pull(harbour.pulls[0].number)
-        assert "IN_REVIEW" in statuses(harbour.cycle()[0])
-        assert len(ours(harbour)) == 1
 
 
 @pytest.mark.parametrize("state", ["open", "merged"])
@@ -670,27 +518,6 @@ def test_an_approved_pull_is_merged_into_the_new_default_branch(harbour, runner)
     harbour.cycle()
     assert (harbour.fake.branch("main"), duplicates(harbour)) == ("", [])
     assert harbour.fake.count(method="PUT", below="/pulls/*/merge") == 1
-
-
-def test_a_pull_approved_before_is_merged_after(tmp_path):
-    with hub(tmp_path) as harbour:
-        harbour.cycle()
-        (pull,) = harbour.pulls
-        harbour.person().review(pull.number, "approved")
-        harbour.fake.rename_default("trunk")
-        assert statuses(harbour.cycle()[0]) == ["COMPLETED"]
-        assert harbour.merged(pull.number)
-
-
-def test_settings_and_new_fixes_come_from_the_new_default_branch(tmp_path):
-    with hub(tmp_path, {"README.md": "# Harbour\n"}) as harbour:
-        harbour.cycle()
-        harbour.fake.rename_default("trunk")
-        harbour.fake.push("trunk", {"guide.md": b"We recieve the tables.\n"})
-        report, _ = harbour.cycle(after=timedelta(days=1))
-        assert statuses(report) == ["IN_REVIEW"]
-        (pull,) = harbour.pulls
-        assert pull.pull.base == "trunk"
 
 
 def test_a_rename_in_the_middle_of_a_cycle_merges_at_most_once(tmp_path):

@@ -114,17 +114,6 @@ def branch(n: int) -> str:
     )
 
 
-def test_a_crowd_of_issues_and_pulls_costs_pages_and_not_a_request_each(tmp_path, table):
-    with hub(tmp_path) as harbour:
-        harbour.fake.validate = False
-        crowd(harbour, 300, 80)
-        for row in ("crowd, first cycle", "crowd, second", "crowd, idle"):
-            one_more(harbour)
-            assert asked(harbour, table, row)["rest"] < CROWDED
-            assert len(single(harbour)) <= 6, single(harbour)
-        assert [p for p in harbour.pulls if key_in(p.body)] != []
-
-
 # --- people on the server while a cycle runs ----------------------------------------------
 
 

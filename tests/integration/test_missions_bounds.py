@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shlex
 import shutil
 import sys
@@ -21,7 +20,6 @@ from ralph_mission.app import clone_runs, reviews
 from ralph_mission.app import issues as work_root
 from ralph_mission.app.issues import LoopHands
 from ralph_mission.errors import UserError
-from ralph_mission.mission.coder import service
 from ralph_mission.mission.coder.tasks import NO_ORDER
 from ralph_mission.mission.model.mission import Mission
 from tests.crash import dying as hub_dying
@@ -55,29 +53,6 @@ def test_words_said_on_this_machine_reach_the_next_session_once_though_an_agent_
         shop.cycle()
         shop.cycle()
         assert [prompt.count("use the word TIDAL") for prompt in shop.prompts] == [1, 0]
-
-
-def test_a_session_has_no_more_time_than_is_left_of_the_cycle(tmp_path):
-    with yard(tmp_path, "local") as shop:
-        shop.wanted()
-        shop.cycle()
-        with mock.patch.object(service, "SECONDS", 90.0):
-            shop.cycle()
-        found = re.search(r"You have (\d+) seconds and ", shop.prompts[0])
-        assert found and int(found[1]) <= 90
-
-
-def test_no_home_of_an_agent_outlives_its_play(tmp_path, monkeypatch):
-    monkeypatch.setenv("RUNNER_TOOL_CACHE", str(tmp_path / "tools"))
-    monkeypatch.setenv("GITHUB_REPOSITORY", "octo/harbour")
-    with yard(tmp_path, "local", "work: {max_iterations: 1}\n") as shop:
-        leaves = "(pathlib.Path(os.environ['HOME']) / 'auth.json').write_text('a key')\n"
-        shop.says(f"{leaves}write('src/first.py', 'x = 1\\n')", done=False)
-        shop.wanted()
-        shop.cycle()
-        shop.cycle()
-        assert [path.name for path in (tmp_path / "tools").rglob("first.py")] == ["first.py"]
-        assert list(tmp_path.rglob("auth.json")) == []
 
 
 def test_in_review_rounds_guides_and_settings_are_those_of_the_base_branch(tmp_path):
@@ -117,20 +92,6 @@ def test_an_agent_that_cannot_be_reached_is_no_failure_of_the_mission(tmp_path):
         assert mission.failures == 0
         shop.says("write('src/table.py', 'TABLE = 1\\n')")
         assert statuses(shop.cycle()[0]) == ["IN_REVIEW"]
-
-
-def test_clones_are_gone_when_no_agent_is_named_any_more(tmp_path):
-    with yard(tmp_path, "local", "work: {max_iterations: 1}\n") as shop:
-        shop.says("write('src/first.py', 'x = 1\\n')", done=False)
-        shop.wanted()
-        shop.cycle()
-        shop.cycle()
-        place: Path = shop.house().git.state_dir / "missions"
-        assert place.is_dir()
-        text = settings(shop.aside)
-        (shop.repo / "ralph.yml").write_text(re.sub(r"  agent: .*\n", "", text))
-        shop.cycle()
-        assert not place.exists()
 
 
 # --- What an agent's work ran into is said on the mission's issue: by rules, once, and never with a secret in it. ---
@@ -201,16 +162,6 @@ def test_what_policy_refuses_each_cycle_is_named_when_it_escalates(tmp_path):
         assert len(shop.prompts) == 1
 
 
-def test_what_was_refused_once_and_sent_then_is_not_held_against_it(tmp_path):
-    with yard(tmp_path, "local") as shop:
-        shop.wanted()
-        shop.cycle()
-        with mock.patch("ralph_mission.safety.paths.branch_name_ok", lambda *_: False):
-            shop.cycle()
-        assert mission(shop).refused == ("branch-name",)
-        assert statuses(shop.cycle()[0]) == ["IN_REVIEW"] and mission(shop).refused == ()
-
-
 def test_that_an_issue_is_no_order_is_said_on_it_once(tmp_path):
     with yard(tmp_path, "github") as shop:
         shop.place.person("eve", "read")
@@ -222,21 +173,6 @@ def test_that_an_issue_is_no_order_is_said_on_it_once(tmp_path):
         assert sum(NO_ORDER in line for line in mission(shop).story) == 1
         assert statuses(report) == ["PLANNED"] and shop.prompts == []
         assert [event for event in report.effects if event.kind in ("comment", "edit_comment")] == []
-
-
-def test_a_review_that_nobody_may_be_told_of_is_said_to_be_no_order_once(tmp_path):
-    """The pull is there, and whoever ordered it has no say any more: the review is no order by itself."""
-    with yard(tmp_path, "github") as shop:
-        shop.place.person("eve", "read")
-        number = shop.wanted("Add a table", "Of tides.", by="eve")
-        shop.person().comment(number, "Add a table of tides, please.")
-        shop.cycle()
-        assert statuses(shop.cycle()[0]) == ["IN_REVIEW"]
-        shop.person().review(shop.pull().number, "changes_requested", "call it TIDES")
-        with mock.patch("ralph_mission.mission.coder.tasks.find_guidance", lambda facts: ()):
-            found = [statuses(shop.cycle()[0]) for _ in range(5)]
-        assert found[-1] == ["FIXING"] and len(shop.prompts) == 1
-        assert sum(NO_ORDER in line for line in mission(shop).story) == 1
 
 
 @pytest.mark.parametrize("content", ["b'\\x89PNG\\0'", "'Gezeiten für Kähne'.encode('latin-1')"])
@@ -289,23 +225,6 @@ def test_a_clone_that_was_put_back_is_gone_on_with_and_one_that_is_lost_begins_a
         assert statuses(shop.cycle()[0]) == ["IN_REVIEW"]
         files = shop.house().git.text("ls-tree", "-r", "--name-only", shop.pull().head_sha).split()
         assert ("src/first.py" in files) is kept and "src/second.py" in files
-
-
-def test_work_goes_on_where_each_job_clears_its_workspace(tmp_path, monkeypatch):
-    with yard(tmp_path, "github", "work: {max_iterations: 1}\n") as shop:
-        monkeypatch.setenv("RUNNER_TOOL_CACHE", str(tmp_path / "tools"))
-        shop.says("write('src/first.py', 'x = 1\\n')", done=False)
-        shop.wanted()
-        shop.cycle()
-        shop.cycle()
-        git = shop.house().git
-        git.run("clean", "-ffdx")
-        assert not (git.state_dir / "missions").exists()
-        assert [place.name for place in (tmp_path / "tools/ralph").iterdir()] == ["harbour+slackwater"]
-        shop.says("write('src/second.py', 'x = 1\\n')")
-        assert statuses(shop.cycle()[0]) == ["IN_REVIEW"]
-        files = git.text("ls-tree", "-r", "--name-only", shop.pull().head_sha).split()
-        assert "src/first.py" in files and "src/second.py" in files
 
 
 # --- Money that was set aside for an agent is given back by a price that was told, however the agent's work ends. ---
@@ -393,36 +312,11 @@ def after_a_session(error: Exception) -> Callable[..., object]:
     return kept
 
 
-@pytest.mark.parametrize("error", [FULL, UserError("it is full", "make room"), ValueError("odd")])
-def test_a_loop_that_breaks_off_after_a_session_has_cost_what_that_told(shop, error):
-    with mock.patch.object(FileRunStore, "keep", after_a_session(error)):
-        report, _ = shop.cycle(after=NOW)
-    assert spent(shop) == PRICE and statuses(report) == ["EXECUTING"]
-
-
-@pytest.mark.parametrize("error", [FULL, UserError("no such agent", "name one")])
-def test_what_goes_wrong_before_any_session_costs_nothing(shop, error):
-    with mock.patch.object(clone_runs, "build_run", side_effect=error):
-        shop.cycle(after=NOW)
-    assert spent(shop) == 0.0
-
-
 @pytest.mark.parametrize("error", [RuntimeError("odd"), MemoryError()])
 def test_hands_that_break_may_have_cost_all_of_it(shop, error):
     with mock.patch.object(AgentCoder, "work", side_effect=error):
         report, _ = shop.cycle(after=NOW)
     assert spent(shop) == SET_ASIDE and statuses(report) == ["EXECUTING"]
-
-
-def test_an_interrupt_and_a_death_leave_it_spent_and_the_next_cycle_counts_it(shop):
-    with mock.patch.object(AgentCoder, "work", side_effect=KeyboardInterrupt), pytest.raises(KeyboardInterrupt):
-        shop.cycle(after=NOW)
-    assert spent(shop) == SET_ASIDE
-    with dying(1, ((AgentCoder, "work"),)):
-        shop.cycle(after=NOW)
-    assert spent(shop) == 2 * SET_ASIDE
-    report, _ = shop.cycle(after=NOW)
-    assert (spent(shop), report.usage.cost_usd) == (2 * SET_ASIDE + PRICE, PRICE)
 
 
 # --- ralph work, ralph review ---------------------------------------------------------
@@ -447,29 +341,12 @@ def test_work_on_an_issue_that_breaks_off_has_cost_what_was_told(place, tmp_path
     assert report.code == 1 and place.spent() == PRICE
 
 
-@pytest.mark.parametrize(
-    ("where", "name", "error"), [(clone_runs, "run", RuntimeError("odd")), (work_root, "_change", MemoryError())]
-)
-def test_work_on_an_issue_that_fails_unexpectedly_may_have_cost_all_of_it(place, tmp_path, where, name, error):
-    place.ready()
-    with mock.patch.object(where, name, side_effect=error):
-        assert place.work(hands(place, tmp_path)).code == 1
-    assert place.spent() == 5.0
-
-
 @pytest.mark.parametrize("error", [FULL, UserError("no room", "make some")])
 def test_work_whose_clone_cannot_be_made_costs_nothing(place, tmp_path, error):
     place.ready()
     with mock.patch.object(work_root, "make_parts", side_effect=error):
         assert place.work(hands(place, tmp_path)).code == 1
     assert place.spent() == 0.0
-
-
-def test_work_that_is_interrupted_in_a_session_may_have_cost_all_of_it(place, tmp_path):
-    place.ready()
-    with mock.patch("ralph_mission.adapters.agents.scripted.ScriptedAgent.play", side_effect=KeyboardInterrupt):
-        report = place.work(hands(place, tmp_path))
-    assert report.code == 130 and place.spent() == 5.0
 
 
 def reviewed(place: Place, tmp_path: Path, **steps: object) -> object:
@@ -489,18 +366,6 @@ def test_a_review_whose_clone_cannot_be_removed_costs_what_was_told(place, tmp_p
     with mock.patch.object(reviews.reviewing, "ask", broken):
         report = reviewed(place, tmp_path)
     assert report.outcome == "failed" and place.spent() == PRICE
-
-
-def test_a_review_that_breaks_off_before_any_session_costs_nothing(place, tmp_path):
-    with mock.patch.object(reviews.reviewing, "ask", side_effect=UserError("no agent", "name one")):
-        assert reviewed(place, tmp_path).outcome == "failed"
-    assert place.spent() == 0.0
-
-
-def test_a_reviewer_that_crashed_may_have_cost_all_of_it(place, tmp_path):
-    with mock.patch.object(reviews, "PRICED", frozenset({"scripted"})):
-        assert reviewed(place, tmp_path, failure="exit").outcome == "failed"
-    assert place.spent() == SET_ASIDE
 
 
 # --- From a finding to a merge by an agent, on GitHub, with a runner that dies on the way. ---

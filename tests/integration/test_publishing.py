@@ -84,14 +84,6 @@ def test_what_the_owner_has_words_for_is_said_once_on_each_network_and_logged(tm
     assert (again.decisions, harbour.counts, harbour.issues) == ((), ONCE, ())
 
 
-def test_a_new_instance_of_the_same_thing_is_news(tmp_path):
-    harbour = publishing(tmp_path)
-    harbour.cycle()
-    harbour.numbers.signals = (spike("2026-05-11"),)
-    harbour.cycle()
-    assert harbour.counts == dict.fromkeys(NETWORKS, 2)
-
-
 def test_without_words_of_the_owner_a_person_is_asked_and_nothing_is_posted(tmp_path):
     harbour = publishing(tmp_path, press=Networks(kinds=frozenset()))
     report, _ = harbour.cycle()
@@ -149,15 +141,6 @@ def test_cycles_while_a_network_wants_to_be_left_alone_use_up_no_try(tmp_path):
     assert harbour.counts == ONCE
 
 
-def test_it_is_tried_again_also_where_its_observer_tells_only_news(tmp_path):
-    harbour = publishing(tmp_path, numbers=Numbers(complete=False))
-    harbour.press.fails("telegram", ("failed", "later: refused"))
-    harbour.cycle()
-    harbour.numbers.signals = ()
-    harbour.cycle(after=SOON)
-    assert harbour.counts == ONCE
-
-
 @pytest.mark.parametrize(("pauses", "counted"), [([SOON] * 4, 3), ([timedelta(hours=25)], 1)])
 def test_after_three_tries_or_a_day_it_is_given_up(tmp_path, pauses, counted):
     harbour = publishing(tmp_path)
@@ -168,16 +151,6 @@ def test_after_three_tries_or_a_day_it_is_given_up(tmp_path, pauses, counted):
     assert reports[-1][0].decisions == ()
     if counted == 3:
         assert "telegram: not posted, and not tried again: refused" in reports[2][1].remarks
-
-
-def test_a_definite_refusal_is_told_once(tmp_path):
-    harbour = publishing(tmp_path)
-    harbour.press.fails("discord", ("failed", "401: look at DISCORD_WEBHOOK_URL"))
-    _, telling = harbour.cycle()
-    again, silence = harbour.cycle(after=SOON)
-    assert "discord: not posted, and not tried again: 401: look at DISCORD_WEBHOOK_URL" in telling.remarks
-    assert (again.decisions, harbour.counts) == ((), {**ONCE, "discord": 0})
-    assert not any("discord" in line for line in silence.remarks)
 
 
 def test_half_a_thread_is_told_to_a_person(tmp_path, monkeypatch):
@@ -243,28 +216,6 @@ def test_between_two_posts_on_one_network_there_is_the_pause_that_the_owner_want
     assert ([line.rules for line in held.decisions], harbour.counts) == ([("posts-pause",)], ONCE)
     harbour.cycle(after=SOON)
     assert harbour.counts == dict.fromkeys(NETWORKS, 2)
-
-
-def test_news_that_was_never_tried_is_not_told_days_later(tmp_path):
-    harbour = publishing(tmp_path, per_day=0)
-    assert {line.rules for line in harbour.cycle()[0].decisions} == {("posts-day",)}
-    harbour.cycle(after=timedelta(hours=23))
-    harbour.cycle(after=timedelta(hours=1))
-    harbour.per_day = 10
-    assert harbour.cycle(after=SOON)[0].decisions == ()
-    assert (harbour.counts, harbour.state.backlog) == (dict.fromkeys(NETWORKS, 0), ())
-    harbour.numbers.signals = (spike("2026-05-11"),)
-    harbour.cycle(after=SOON)
-    assert harbour.counts == ONCE
-
-
-def test_what_is_sent_after_midnight_counts_on_that_day(tmp_path):
-    harbour = publishing(tmp_path)
-    house, clock = harbour.house(), SlowClock(harbour.now.replace(hour=23, minute=30))
-    started = clock.at
-    run_cycle(replace(house.ports, clock=clock), house.charter, CycleRequest(force=True), house.secrets)
-    assert harbour.counts == ONCE
-    assert {post.at.date() for post in harbour.state.posted} == {started.date() + timedelta(days=1)}
 
 
 # --- dying -----------------------------------------------------------------------------
@@ -366,30 +317,6 @@ def test_a_merged_mission_is_announced_once_in_the_cycle_after_the_merge(tmp_pat
     assert past is not None
     assert "people accepted 1 of 1" in past.memory.measured[0]
     assert past.memory.measured == recount_learnings(harbour.house().store.journal())
-
-
-@pytest.mark.parametrize(("sent", "told"), [(True, 0), (False, 1)])
-def test_an_announcement_in_doubt_is_made_once_more_where_a_person_says_that_it_was_not(tmp_path, sent, told):
-    harbour = publishing(tmp_path, announce=("spelling",))
-    merged(harbour)
-    harbour.cycle()
-    harbour.press.fails("twitter", ("unknown", "no answer"))
-    harbour.cycle(after=SOON)
-    harbour.cycle(after=SOON)
-    (key,) = harbour.state.unknown
-    control.resolve(harbour.house().store, key, sent)
-    for _ in range(3):
-        harbour.cycle(after=SOON)
-    assert harbour.counts == {**ONCE, "twitter": told}
-    assert (harbour.state.finished, harbour.state.unknown) == ((), ())
-
-
-def test_the_journal_tells_what_was_said_word_for_word(tmp_path):
-    harbour = publishing(tmp_path)
-    report, _ = harbour.cycle()
-    told = cli_here("journal", "show", report.cycle_id, repo=harbour.repo)
-    assert told.code == 0, told.err
-    assert "done  discord  34 of 280  anomaly: name Osmosis, change 45.0" in told.out
 
 
 def test_an_announcement_waits_for_words_that_can_be_mended(tmp_path):
@@ -528,23 +455,6 @@ def test_a_cycle_posts_once_on_each_network_and_looks_at_all_four_sources(town):
     assert not any(secret in state for secret in town.env.values())
 
 
-def test_a_500_of_one_network_leaves_the_others_and_nobody_is_told_twice(town):
-    town.telegram.fail(Fault(500))
-    told = town.cycle(12)
-    assert fates_publishing_networks(told) == ["done", "unknown", "done"]
-    again = town.cycle(13)
-    assert (fates_publishing_networks(again), town.texts) == ([], [[SAID], [], [SAID]])
-    assert "ralph journal resolve" in git(town.repo, "show", "ralph-memory:README.md")
-
-
-def test_a_rate_limit_is_waited_for_by_the_one_network_that_has_it(town):
-    limit = {"ok": False, "error_code": 429, "description": "Too Many Requests", "parameters": {"retry_after": 5}}
-    town.telegram.fail(Fault(429, body=limit))
-    assert fates_publishing_networks(town.cycle(12)) == ["done", "failed", "done"]
-    assert fates_publishing_networks(town.cycle(13)) == ["done"]
-    assert town.texts == [[SAID]] * 3
-
-
 def test_a_kill_between_send_and_receipt_leaves_one_delivery_and_one_doubt(town):
     town.x.fail(Fault(hang=True, delivered=True))
     run = [sys.executable, "-m", "ralph_mission", *town.command(12), "--repo", str(town.repo)]
@@ -558,22 +468,3 @@ def test_a_kill_between_send_and_receipt_leaves_one_delivery_and_one_doubt(town)
     assert town.x.texts == [SAID]
     assert all(len(texts) <= 1 for texts in town.texts)
     assert git(town.repo, "show", "ralph-memory:README.md").count("--not-sent") == 3  # the others may have been sent
-
-
-def test_nothing_set_up_posts_nothing_but_a_file_for_a_person(town):
-    bare = {name: value for name, value in town.env.items() if name in ("DATABASE_URL", "RALPH_WEB_ALLOW")}
-    told = cli_here(*town.command(12), repo=town.repo, env=bare)
-    assert (told.code, town.texts) == (0, [[]] * 3)
-    (file,) = (town.repo / ".ralph" / "outbox").glob("*.md")
-    assert SAID in file.read_text()
-    assert git(town.repo, "status", "--porcelain") == ""
-
-
-def test_quiet_hours_hold_the_post_until_they_are_over(town):
-    settings = (town.repo / "ralph.yml").read_text() + "  quiet_hours: '22:00-13:00'\n"
-    (town.repo / "ralph.yml").write_text(settings)
-    told = town.cycle(12)
-    (held,) = (line for line in told.json["decisions"] if line["action"] == "publish")
-    assert (held["verdict"], held["rules"], town.texts) == ("hold", ["quiet-hours"], [[]] * 3)
-    town.cycle(13)
-    assert town.texts == [[SAID]] * 3

@@ -15,9 +15,8 @@ from ralph_mission.adapters.chat.telegram import TelegramInbox
 from ralph_mission.adapters.forges.local.forge import LocalForge
 from ralph_mission.adapters.storage.memory.branch import BranchStore
 from ralph_mission.mission import execute
-from ralph_mission.mission.chat.inbox import newly_stuck, notice
+from ralph_mission.mission.chat.inbox import notice
 from ralph_mission.mission.execute import ExecutedDecision
-from ralph_mission.mission.model.mission import Status
 from tests.fakes.networks.bot_api import OWNER, BotApi, known_bot_api
 from tests.integration.dying import dying
 from tests.integration.hub import hub
@@ -65,26 +64,11 @@ def test_the_first_listed_chat_is_told_once_which_mission_why_and_where(api: Bot
     assert len(api.sent) == 1
 
 
-def test_a_mission_that_is_brought_back_and_gets_stuck_again_is_told_of_again(api: BotApi, harbour: Any) -> None:
-    harbour.cycle()
-    issue, pull = harbour.issues[0].number, harbour.pulls[0].number
-    harbour.person().unlabel(issue, ("ralph:escalated",))
-    assert statuses(harbour.cycle()[0]) == ["IN_REVIEW"]
-    harbour.person().review(pull, "changes_requested", "and the other one too")
-    assert statuses(harbour.cycle()[0]) == ["ESCALATED"]
-    assert len(api.sent) == 2
-
-
 def test_a_chat_out_of_reach_costs_a_line_and_nothing_else(api: BotApi, harbour: Any) -> None:
     api.faults.append(("sendMessage", 502, {"ok": False, "error_code": 502, "description": "Bad Gateway"}))
     assert statuses(harbour.cycle()[0]) == ["ESCALATED"]
     assert statuses(harbour.cycle()[0]) == ["ESCALATED"]
     assert api.sent == []
-
-
-def test_a_staged_cycle_tells_nobody(api: BotApi, harbour: Any) -> None:
-    harbour.cycle(staged=True)
-    assert api.asked == []
 
 
 def test_a_death_at_any_point_tells_at_most_once_and_before_the_commit_once(tmp_path: Path, api: BotApi) -> None:
@@ -136,9 +120,3 @@ def test_what_a_stranger_wrote_is_one_harmless_line() -> None:
     assert (first, where) == (f"Mission {mission().id} is stuck and needs a person.", f"show_issue {mission().issue}")
     assert len(words) <= 300
     assert not any(sign in words for sign in ("@everyone", "https://evil", "\u202e", "fixes #3"))
-
-
-def test_only_a_step_into_it_is_news() -> None:
-    going, stuck = replace(mission(), status=Status.FIXING), replace(mission(), status=Status.ESCALATED)
-    assert newly_stuck((going,), (stuck,)) == (stuck,)
-    assert newly_stuck((stuck,), (stuck,)) == newly_stuck((), (stuck,)) == newly_stuck((going,), (going,)) == ()

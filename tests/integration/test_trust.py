@@ -5,20 +5,16 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import jsonschema
 import pytest
 
-from ralph_mission.adapters.forges.local.forge import LocalForge
 from ralph_mission.adapters.report.summary import schema, to_document
 from ralph_mission.cli.wiring import decide_again
 from ralph_mission.errors import UserError
-from ralph_mission.mission.model.ledger import Claim, MemoryBatch
 from ralph_mission.mission.operations import control
-from tests.helpers import commit
 from tests.integration.test_life import edit_memory
 from tests.integration.world import BUGS_CONFIG, statuses, verdicts, world
 
@@ -119,14 +115,6 @@ def test_six_cycles_on_sixty_findings_never_exceed_a_cap(tmp_path):
     assert "mission-cap" in verdicts(report)[0][2]
 
 
-def test_observers_are_skipped_without_a_free_slot(tmp_path):
-    bugs = "".join(f"src/m{n}.py:1: bug number {n}\n" for n in range(5))
-    harbour = world(tmp_path, {"bugs.txt": bugs, "src/m0.py": "x = 1\n"}, BUGS_CONFIG)
-    for _ in range(4):
-        report, _ = harbour.cycle()
-    assert {line.status for line in report.observers} == {"skipped"}
-
-
 def snapshot(repo: Path) -> dict[str, bytes]:
     """Every file but loose objects, which no ref reaches."""
     files = {str(path.relative_to(repo)): path for path in sorted(repo.rglob("*")) if path.is_file()}
@@ -142,18 +130,6 @@ def test_a_staged_cycle_changes_nothing_and_says_what_would_happen(tmp_path):
     assert harbour.git("for-each-ref") == refs
     assert snapshot(harbour.repo) == files
     jsonschema.validate(to_document(report), schema())
-
-
-def test_a_staged_cycle_stands_in_nobodys_way_and_nobody_in_its(tmp_path):
-    harbour = world(tmp_path)
-    harbour.cycle()
-    store = harbour.house().store
-    past = store.recall()
-    taken = replace(past.state, claim=Claim("runner elsewhere", 2, "000002-x", harbour.now))
-    store.commit(MemoryBatch(past.memory, taken, (), "taken"), past)
-    with store.exclusive():
-        assert harbour.cycle(staged=True)[0].outcome == "done"
-    assert harbour.cycle()[0].outcome == "lost"
 
 
 def test_a_recorded_cycle_replays_to_the_same_decisions(tmp_path):
@@ -187,13 +163,6 @@ def test_pausing_stops_before_the_next_effect_of_a_running_cycle(tmp_path, monke
     report, _ = harbour.cycle()
     assert statuses(report) == ["COMPLETED"]
     assert harbour.house().forge.issue(1).state == "closed"
-
-
-def test_the_environment_switch_keeps_a_cycle_from_starting(tmp_path, monkeypatch):
-    harbour = world(tmp_path)
-    monkeypatch.setenv("RALPH_PAUSED", "1")
-    assert harbour.cycle()[0].outcome == "paused"
-    assert harbour.issues == ()
 
 
 @pytest.mark.attack(22)
@@ -247,60 +216,3 @@ def test_an_effect_in_doubt_is_never_resent_and_a_person_settles_it(tmp_path, mo
     report, _ = harbour.cycle()
     assert statuses(report) == ["IN_REVIEW"]
     assert len(harbour.issues) == 1
-
-
-def losing_answers(self, effect):
-    PERFORM(self, effect)
-    raise ConnectionError("reset by peer")
-
-
-PERFORM = LocalForge.perform
-
-
-def test_a_list_whose_issue_a_person_names_is_carried_on_in_that_issue(tmp_path, monkeypatch):
-    harbour = world(tmp_path, {"a.py": "# TODO: one\nx = 1\n"}, "hands: {fixers: []}\n")
-    monkeypatch.setattr(LocalForge, "perform", losing_answers)
-    report, _ = harbour.cycle()
-    monkeypatch.undo()
-    assert [line.status for line in report.effects] == ["unknown"]
-    control.resolve(harbour.house().store, report.effects[0].key, sent=True, number=1)
-    assert harbour.house().store.recall().state.unknown == ()
-    commit(harbour.repo, {"b.py": "y = 2\n# FIXME: two\n"}, message="More")
-    report, _ = harbour.cycle()
-    assert [line.kind for line in report.effects] == ["edit_comment"]
-    assert [("FIXME" in issue.body, issue.number) for issue in harbour.issues] == [(True, 1)]
-
-
-def test_what_was_never_sent_frees_its_slot_and_never_takes_another_missions_number(tmp_path, monkeypatch):
-    bugs = "src/a.py:1: one\nsrc/a.py:2: two\n"
-    harbour = world(tmp_path, {"bugs.txt": bugs, "src/a.py": "x = 1\ny = 2\n"}, BUGS_CONFIG)
-
-    def refusing(self, effect):
-        raise ConnectionError("reset by peer")
-
-    monkeypatch.setattr(LocalForge, "perform", refusing)
-    first, _ = harbour.cycle()
-    monkeypatch.undo()
-    harbour.cycle()
-    control.resolve(harbour.house().store, first.effects[0].key, sent=False)
-    report, _ = harbour.cycle()
-    assert sorted(line.id for line in report.missions) == [2, 3]
-    assert len(harbour.issues) == 2
-
-
-def test_a_list_that_a_person_says_was_never_sent_is_opened_in_the_next_cycle_without_any_news(tmp_path, monkeypatch):
-    config = BUGS_CONFIG.replace("kind: bug", "kind: todo").replace("[typos]", "[]")
-    harbour = world(tmp_path, {"bugs.txt": "src/a.py:1: mend the tide table\n", "src/a.py": "x = 1\n"}, config)
-
-    def refusing(self, effect):
-        raise ConnectionError("reset by peer")
-
-    monkeypatch.setattr(LocalForge, "perform", refusing)
-    report, _ = harbour.cycle()
-    monkeypatch.undo()
-    harbour.cycle()
-    assert harbour.issues == ()
-    control.resolve(harbour.house().store, report.effects[0].key, sent=False)
-    harbour.cycle()
-    assert ["mend the tide table" in issue.body for issue in harbour.issues] == [True]
-    assert harbour.cycle()[0].effects == ()

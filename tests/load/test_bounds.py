@@ -5,7 +5,6 @@ Nothing is timed here: the figures are made up, the bounds and what judges by th
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -47,15 +46,6 @@ def test_a_figure_beyond_its_bound_fails_the_run_and_one_within_does_not(
     said = [line for line in capsys.readouterr().err.splitlines() if "beyond" in line]
     named = f"beyond its bound: {QUAY}: times as much, first cycle: requests is {requests / 10:g}, at most 3"
     assert said == [named] * code
-
-
-def test_a_bound_stands_beside_the_ratio_it_is_of(
-    figures: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(load, "CASES", (harbour(10),))
-    load.main(figures=figures, only=QUAY)
-    assert json.loads(figures.read_text())[QUAY]["times as much, at most"] == {"requests": 3.0}
-    assert "times as much, at most" in capsys.readouterr().out
 
 
 def lived(quiet: Lived, last: Lived) -> list[Lived]:
@@ -106,30 +96,10 @@ def test_a_life_whose_end_costs_more_is_refused_by_name(name: str, last: Lived, 
     assert f"{endurance.TIMES}: {name} is " in found[0]
 
 
-def test_what_is_full_early_in_a_life_and_still_grows_is_refused() -> None:
-    found = told_of(**{"memory file, B": 5_500.0})
-    assert len(found) == 1
-    assert f"{endurance.LATER}: memory file, B is 1.3, at most 1.2" in found[0]
-
-
-def test_a_dashboard_that_lists_half_as_many_missions_more_is_refused() -> None:
-    found = told_of(**{"dashboard, B": 3_272.0})
-    assert [name in line for name, line in zip((endurance.TIMES, endurance.LATER), found, strict=True)] == [True, True]
-
-
-CLOCK = {"seconds", *(f"seconds, {kind}" for kind in ("quiet", "busy", "process"))}
 SIZES = {case.title: (case.large / case.small, case.most) for case in load.CASES} | {
     title: (LATE, most) for title, most in endurance.MOST.items()
 }
 SIZES |= {endurance.LATER: (5_000 / endurance.MARKS[1], endurance.FULL)}
-
-
-@pytest.mark.parametrize("title", SIZES)
-def test_what_grows_by_the_square_of_its_size_is_beyond_every_bound(title: str) -> None:
-    # A fifth of what a small one costs may be all that grows so; all of it on the clock, which has room.
-    larger, most = SIZES[title]
-    parts = {name: 1 if name in CLOCK else 1 / 5 for name in most}
-    assert [name for name, one in most.items() if one.of(larger) >= parts[name] * larger**2] == []
 
 
 @pytest.mark.parametrize("title", SIZES)

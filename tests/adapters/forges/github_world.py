@@ -13,7 +13,7 @@ from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.git.remote import RepositoryPlace
 from tests.fakes.github.people import Person
 from tests.fakes.github.server import FakeGitHub
-from tests.helpers import git, make_repo
+from tests.helpers import copy_bare, git, make_repo
 
 
 @dataclass
@@ -61,16 +61,14 @@ class GitHubWorld:
 @contextmanager
 def github(folder: Path) -> Iterator[GitHubWorld]:
     """A fake GitHub and a clone of its repository, as its own Actions see it."""
-    bare = bare_repository(folder)
-    with FakeGitHub(bare) as fake:
-        yield GitHubWorld(fake, clone_of(bare, folder / "clone"), fake.token())
+    clone = make_repo(folder / "clone")
+    with FakeGitHub(copy_bare(clone, folder / "bare.git")) as fake:
+        yield GitHubWorld(fake, clone, fake.token())
 
 
 def bare_repository(folder: Path) -> Path:
     """A bare repository with README.md on main."""
-    start = make_repo(folder / "start")
-    git(start, "clone", "--quiet", "--bare", str(start), str(folder / "bare.git"))
-    return folder / "bare.git"
+    return copy_bare(make_repo(folder / "start"), folder / "bare.git")
 
 
 def clone_of(bare: Path, place: Path) -> Path:

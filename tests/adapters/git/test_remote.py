@@ -12,7 +12,7 @@ from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.git.remote import KEPT, Denied, Remote, place
 from ralph_mission.errors import UserError
 from tests.fakes.github.server import FakeGitHub
-from tests.helpers import NOON, commit, git, make_repo
+from tests.helpers import NOON, commit, copy_bare, git, make_repo
 
 HERE = {"GITHUB_REPOSITORY": "mara/slackwater", "GITHUB_TOKEN": "a-token-of-nobody"}
 
@@ -45,8 +45,7 @@ NOBODY = ""
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[FakeGitHub]:
     """A repository on a server, with one commit on main."""
-    bare = tmp_path / "server.git"
-    git(make_repo(tmp_path / "start"), "clone", "--quiet", "--bare", ".", str(bare))
+    bare = copy_bare(make_repo(tmp_path / "start"), tmp_path / "server.git")
     with FakeGitHub(bare, "harbour/slackwater") as fake:
         yield fake
 

@@ -89,22 +89,10 @@ def test_work_of_several_is_in_the_checkout_in_order_and_nothing_is_left_of_the_
     assert git(repo, "symbolic-ref", "HEAD") == "refs/heads/main"
 
 
-def test_what_was_committed_in_a_clone_counts_as_what_was_not(repo):
-    together(repo, "echo x > c.py; git add c.py; git -c user.name=x -c user.email=x commit -qm c; echo y > d.py", "t")
-    assert subjects(repo)[-1] == "c"
-    assert ((repo / "c.py").read_text(), (repo / "d.py").read_text()) == ("x\n", "y\n")
-
-
 def test_they_play_at_the_same_time(repo):
     """Each waits until it sees the other one."""
     dones = together(repo, f'touch "../../here-$RALPH_TASK"; {ALIKE}', "a", "b")
     assert [done.output.failure for done in dones] == ["", ""]
-
-
-def test_no_more_than_the_cap_play_at_the_same_time(repo):
-    crowd = 'd=../../crowd; mkdir $d || exit 9; echo x > "$RALPH_TASK.txt"; rmdir $d'
-    dones = together(repo, crowd, *"abcdef", most=1)
-    assert {done.output.failure for done in dones} == {""} and len(subjects(repo)) == 7
 
 
 def test_a_conflict_leaves_out_the_later_one_whole_and_is_told(repo):
@@ -119,14 +107,6 @@ def test_uncommitted_work_of_a_person_is_never_overwritten(repo):
     dones = together(repo, 'echo x > a.py; echo x > "$RALPH_TASK.txt"', "one")
     assert [change.path for change in dones[0].conflicts] == ["a.py"]
     assert (repo / "a.py").read_text() == "a person's\n" and not (repo / "one.txt").exists()
-
-
-def test_work_beside_uncommitted_work_is_taken_over(repo):
-    (repo / "a.py").write_text("a person's\n")
-    (repo / "new.txt").write_text("untracked\n")
-    together(repo, "echo x > b.py", "one")
-    assert (repo / "b.py").read_text() == "x\n" and (repo / "a.py").read_text() == "a person's\n"
-    assert git(repo, "status", "--porcelain") == " M a.py\n?? new.txt"
 
 
 # --- harming nobody ------------------------------------------------------------------
@@ -259,64 +239,6 @@ def event(topic: str, payload: object = "", **more):
 
 def story(repo: Path, name: str, command: str, **more) -> RunResult:
     return teams.play(made(repo, command, "scripted", **more), name)
-
-
-def test_ralplan_runs_to_its_end_with_real_sessions(repo, tmp_path):
-    first, second = "# T\n\n## Store\nKeep.\n\n## Refresh\nNo.\n", "# T\n\n## Store\nSpoiled.\n\n## Refresh\nYes.\n"
-    rows = [
-        {"section": "Store", "verdict": "approve"},
-        {"section": "Refresh", "verdict": "reject", "objections": ["expiry"]},
-    ]
-    command = script(
-        tmp_path,
-        planner=[event("plan.complete", write={".ralph/plan.md": text}) for text in (first, second)],
-        critic=[event("plan.verdict", {"sections": rows}), event("plan.verdict", {"verdict": "approve"})],
-        architect=[event("plan.advice", "a module")],
-    )
-    account = story(repo, "ralplan", command)
-    assert (account.ending.reason, account.ending.code) == ("complete", 0), account.ending
-    assert (repo / ".ralph/plan.md").read_text() == second.replace("Spoiled", "Keep")
-    assert git(repo, "status", "--porcelain") == "" and len(subjects(repo)) == 1
-
-
-def test_ultrawork_runs_to_its_end_with_real_sessions(repo, tmp_path):
-    tasks = [{"id": name, "title": name, "files": [f"{name}/**"]} for name in ("users", "orders", "crash")]
-    build = 'mkdir -p $RALPH_TASK && echo "$RALPH_TASK" > $RALPH_TASK/x.py'
-    command = script(
-        tmp_path,
-        planner=[event("plan.complete", {"tasks": tasks})],
-        builder=[
-            event("build.complete", run=[f'[ "$RALPH_TASK" != crash ] && {build}']),
-            event("build.complete", run=[build]),
-        ],
-        reviewer=[
-            event("review.verdict", {"issues": [{"file": "users/x.py", "line": 1, "message": "wrong"}]}),
-            event("review.verdict", {"issues": []}),
-        ],
-        fixer=[event("fix.complete", write={"users/x.py": "right\n"})],
-    )
-    account = story(repo, "ultrawork", command, verify=("test -f users/x.py -a -f orders/x.py",))
-    assert (account.ending.reason, account.ending.code) == ("complete", 0), account.ending
-    assert [output.hat for output in account.outputs] == ["planner", *["builder"] * 4, "reviewer", "fixer", "reviewer"]
-    assert subjects(repo)[1:] == ["users: built apart", "orders: built apart", "crash: built apart"]
-    assert (repo / "users/x.py").read_text() == "right\n"
-
-
-def test_a_team_runs_to_its_end_with_real_sessions(repo, tmp_path):
-    members = [{"name": "backend", "files": ["api/**"]}, {"name": "frontend", "files": ["web/**"]}]
-    tasks = [{"id": "users", "title": "u", "owner": "backend"}, {"id": "page", "title": "p", "owner": "frontend"}]
-    broken = {"issues": [{"file": "web/p.js", "severity": "critical", "message": "dead"}]}
-    command = script(
-        tmp_path,
-        lead=[event("plan.complete", {"members": members, "tasks": tasks}), event("lead.decision", {"advice": "stay"})],
-        backend=[event("build.complete", write={"api/u.py": "u\n"})],
-        frontend=[event("build.complete", write={"web/p.js": "p\n", "api/u.py": "stolen\n"})],
-        tester=[event("verification.failed", broken), event("verification.passed", "good")],
-    )
-    account = story(repo, "team", command)
-    assert (account.ending.reason, account.ending.code) == ("complete", 0), account.ending
-    assert (repo / "api/u.py").read_text() == "u\n" and (repo / "web/p.js").read_text() == "p\n"
-    assert subjects(repo)[1:3] == ["users: built apart", "page: built apart"]
 
 
 def test_a_story_of_several_hats_holds_the_checkout_like_any_other(repo, tmp_path):

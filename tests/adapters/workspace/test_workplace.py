@@ -515,15 +515,7 @@ def test_what_a_session_does_never_reaches_the_checkout(way, repo, workspace, cl
     assert {key: now[key] for key in same} == {key: before[key] for key in same}
     assert [ref for ref in now["refs"] if "/main " not in ref] == [ref for ref in before["refs"] if "/main " not in ref]
     assert not {"hooked", "monitored", "filtered"} & set(os.listdir(tmp_path))
-
-
-@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
-def test_the_next_session_begins_as_if_nothing_had_been(way, repo, workspace, clone):
-    mark = workspace.mark()
-    way(clone)
-    after(workspace, mark)
-    workspace.land("Built", lists=True)
-    workspace.mark()
+    workspace.mark()  # the next session begins as if nothing had been
     assert git(clone, "status", "--porcelain") == ""
     assert git(clone, "log", "--format=%s") == git(repo, "log", "--format=%s")
     assert git(clone, "show-ref") == git(repo, "show-ref")

@@ -26,7 +26,7 @@ from tests.cli.loop.test_run_sandbox import at, run
 from tests.cli.loop.test_run_teams import SAYS
 from tests.cli.loop.test_work import labels, ready
 from tests.cli.loop_world import ONE_STORY, World, until, works, world
-from tests.helpers import commit, git, make_repo
+from tests.helpers import git, make_repo
 from tests.integration.isolation_attacks import level_or_skip, place
 
 pytestmark = pytest.mark.long  # takes ten seconds or more
@@ -75,28 +75,12 @@ def test_a_kill_in_the_third_session_and_nothing_is_done_twice(shop: World) -> N
     assert [*shop.repo.glob(".ralph/aside/*.patch")] and not git(shop.repo, "for-each-ref", "refs/ralph")
 
 
-def test_work_that_is_done_takes_no_session(two: World) -> None:
-    agent = two.agent(ONE_STORY)
-    assert two.run(*AT_ONCE, *agent).code == 0
-    git(two.repo, "add", "-A")
-    git(two.repo, "commit", "-qm", "The list")
-    assert two.run(*AT_ONCE, *agent).json["sessions"] == 0
-    assert len(two.calls) == 2
-
-
 def test_who_only_quotes_the_promise_never_completes(shop: World) -> None:
     quoting = (
         "change()\nprint('I must not say TASK_COMPLETE yet.\\nWhen done: <promise>TASK_COMPLETE</promise> comes last.')"
     )
     done = shop.run(*AT_ONCE, "--max-iterations", "2", *shop.agent(quoting))
     assert (done.code, done.json["stories"]["passing"]) == (2, 0)
-
-
-def test_the_promise_alone_does_not_complete_stories(shop: World) -> None:
-    done = shop.run(
-        *AT_ONCE, "--max-iterations", "2", *shop.agent("change()\nprint('<promise>TASK_COMPLETE</promise>')")
-    )
-    assert (done.code, done.json["ending"]) == (2, "iterations")
 
 
 def test_who_flips_all_stories_with_red_checks_never_completes(shop: World) -> None:
@@ -121,19 +105,6 @@ def test_the_stories_of_another_branch_put_the_former_ones_away(two: World) -> N
     assert len(two.passing(str(put_away.relative_to(two.repo)))) == 2
 
 
-def test_the_former_stories_may_stay_where_they_are(two: World) -> None:
-    agent = two.agent(ONE_STORY)
-    assert two.run(*AT_ONCE, *agent).code == 0
-    two.stories(1, branch="ralph/cellar")
-    assert two.run(*AT_ONCE, "--allow-dirty", "--no-archive-previous", *agent).code == 0
-    assert not (two.repo / "archive").exists()
-
-
-def test_a_run_of_one_story(shop: World) -> None:
-    done = shop.run("--prd", "--single-story-per-run", *shop.agent(ONE_STORY))
-    assert (done.code, shop.passing()) == (0, ["US-001"])
-
-
 def test_required_tests_need_a_check(shop: World) -> None:
     done = shop.run("--prd", "--require-tests", *shop.agent(ONE_STORY))
     assert done.code == 64
@@ -150,25 +121,6 @@ def test_stories_of_the_user_interface_pass_the_browser_check_as_well(tmp_path: 
     done = here.run(*AT_ONCE, "--max-iterations", "3", *here.agent(ONE_STORY))
     assert (done.code, here.passing()) == (2, ["US-001"])
     assert "test -e browsed" in here.prompt(3)
-
-
-def test_stories_in_omc_stay_there_and_its_state_follows(tmp_path: Path) -> None:
-    here = world(tmp_path)
-    here.stories(1, place=".omc/prd.json")
-    flipping = ONE_STORY.replace("flip(todo()[0])", "os.chdir('.omc'); flip('US-001'); os.chdir('..')")
-    done = here.run(*AT_ONCE, *here.agent(flipping))
-    assert (done.code, here.passing(".omc/prd.json")) == (0, ["US-001"])
-    handoff = json.loads((here.repo / ".omc/state/ralph-fresh-handoff.json").read_text())
-    assert (handoff["completed"], handoff["prd"]["storiesCompleted"]) == (True, 1)
-    assert json.loads((here.repo / ".omc/state/ralph-fresh-state.json").read_text())["active"] is False
-
-
-def test_the_fresh_preset_takes_stories_where_there_are_some(tmp_path: Path) -> None:
-    here = world(tmp_path)
-    assert here.run("it", "--preset", "fresh", *here.agent("print('TASK_COMPLETE')")).json["stories"] is None
-    here.stories(1)
-    done = here.run("it", "--preset", "fresh", *here.agent(ONE_STORY))
-    assert done.json["stories"] == {"passing": 1, "total": 1}
 
 
 def test_progress_is_told_in_plain_lines_and_the_document_stands_alone(tmp_path: Path) -> None:
@@ -241,15 +193,6 @@ print(f'<event topic="{{events.get(hat, "review.verdict")}}">{{payload}}</event>
     assert (done.code, here.calls) == (0, ["planner", "builder", "reviewer", "fixer", "reviewer"]), done.err
 
 
-def test_a_hat_of_the_settings_without_triggers_changes_the_built_in_one(tmp_path: Path) -> None:
-    settings = "hats: {planner: {instructions: Be brief.}, builder: {model: small}}"
-    here = world(tmp_path, {"ralph.yml": settings})
-    playing = "print('<event topic=\"plan.complete\">go</event>' if call == 1 else 'LOOP_COMPLETE')"
-    assert here.run("build it", "--max-iterations", "2", *here.agent(playing)).code == 2
-    assert here.calls == ["planner", "builder"]
-    assert "Be brief." in here.prompt(1)
-
-
 def test_hat_files_are_worn(tmp_path: Path) -> None:
     hat = '[hat]\nname = "scribe"\ntriggers = ["loop.start"]\n[files]\nwrite_allowed = ["docs/**"]\n' \
           '[exit]\nemit_event = "LOOP_COMPLETE"\n'  # fmt: skip  # one text
@@ -282,34 +225,12 @@ def test_wrong_usage_ends_with_64_and_says_what_is_right(tmp_path: Path, options
     assert done.json["error"]["who"] == "you"
 
 
-def test_wrong_settings_end_with_64(tmp_path: Path) -> None:
-    done = world(tmp_path, {"ralph.yml": "lop: {}"}).run("build it", "--command", "true")
-    assert done.code == 64
-    assert "did you mean loop?" in done.err
-
-
-def test_a_persistent_loop_needs_somebody_who_listens(tmp_path: Path) -> None:
-    settings = "event_loop: {persistent: true}\nhats: {builder: {triggers: [loop.start]}}"
-    done = world(tmp_path, {"ralph.yml": settings}).run("build it", "--command", "true")
-    assert done.code == 64
-    assert "task.resume" in done.err
-
-
 def test_a_persistent_loop_goes_on_after_completion_until_a_limit(tmp_path: Path) -> None:
     settings = "event_loop: {persistent: true}\nhats: {builder: {triggers: [loop.start, task.resume]}}"
     here = world(tmp_path, {"ralph.yml": settings})
     done = here.run("build it", "--max-iterations", "3", *here.agent("change()\nprint('LOOP_COMPLETE')"))
     assert (done.code, done.json["ending"], here.calls) == (2, "iterations", ["builder"] * 3)
     assert "failed" not in done.err
-
-
-def test_prices_turn_tokens_into_dollars(tmp_path: Path) -> None:
-    settings = "cost: {prices: {small: {input: 1, output: 2}}}\nhats: {builder: {triggers: [loop.start], model: small}}"
-    here = world(tmp_path, {"ralph.yml": settings})
-    told = {"type": "result", "result": "LOOP_COMPLETE", "is_error": False,
-            "usage": {"input_tokens": 1_000_000, "output_tokens": 500_000}}  # fmt: skip  # one document
-    done = here.run("build it", *here.agent(f"change()\nprint(json.dumps({told!r}))"))
-    assert done.json["usage"]["cost_usd"] == 2.0
 
 
 def test_a_task_without_stories_is_planned_first(tmp_path: Path) -> None:
@@ -328,16 +249,6 @@ if os.environ["RALPH_HAT"] == "planner":
     assert done.code == 0, done.err
     assert here.calls == ["planner", "ralph"]
     assert here.passing() == ["US-001"]
-
-
-def test_a_planner_that_writes_nothing_is_told_and_then_given_up(tmp_path: Path) -> None:
-    here = world(tmp_path)
-    told = here.ralph("plan", "a cart", "--json", *here.agent("print('no idea')"))
-    assert told.code == 1
-    assert len(here.calls) == 3
-    assert "it holds no userStories" in here.prompt(2)
-    commit(here.repo, {"x": "y"})
-    assert not (here.repo / "prd.json").exists()
 
 
 # --- What says what a run may do: no session writes it, and a restart obeys nothing that changed meanwhile. ---
@@ -404,12 +315,6 @@ def test_settings_are_put_back_in_every_run(shop_run_protected: World, how: list
     assert "You may not write `/ralph.yml`" in shop_run_protected.prompt(1)
 
 
-def test_settings_that_were_not_there_are_not_there_after_a_session(tmp_path: Path) -> None:
-    shop = world(tmp_path)
-    done = shop.run("build it", *shop.agent(lines("pathlib.Path('ralph.yml').write_text('{}')")), env=ENV)
-    assert done.code == 3 and not (shop.repo / "ralph.yml").exists(), done.err
-
-
 @pytest.mark.parametrize(
     "how",
     [
@@ -463,18 +368,6 @@ pathlib.Path("prd.json").write_text(json.dumps(prd))
 """
     done = shop.run("a shop", "--prd", *shop.agent(writes))
     assert (done.code, shop.calls) == (1, ["planner"]), done.err
-
-
-def test_a_restart_of_untouched_settings_goes_on_as_before(shop_run_protected: World) -> None:
-    done = shop_run_protected.run_apart("build it", *shop_run_protected.agent(lines("pass")))
-    assert (done.code, done.json["ending"], len(shop_run_protected.calls)) == (0, "complete", 2), done.err
-
-
-def test_a_restart_with_continue_on_the_line_continues(shop_run_protected: World) -> None:
-    assert shop_run_protected.run("build it", "--max-iterations", "1", *shop_run_protected.agent("")).code == 2
-    (shop_run_protected.aside / "calls").unlink()
-    done = shop_run_protected.run_apart("build it", "--continue", *shop_run_protected.agent(lines("pass")))
-    assert (done.code, done.json["sessions"]) == (0, 3), done.err
 
 
 def test_who_plays_apart_cannot_write_them_either(tmp_path: Path) -> None:
@@ -560,18 +453,6 @@ def test_what_a_link_leads_to_is_in_no_prompt_and_in_none_of_our_files(here: Wor
     assert len(told) >= 2 and not any("CANARY" in one for one in told)
     ours = [path for path in (here.repo / ".ralph").rglob("*") if path.is_file() and not path.is_symlink()]
     assert all("CANARY" not in path.read_text(errors="replace") for path in ours if "session-" not in path.name)
-
-
-def test_a_memory_that_is_a_link_is_neither_kept_nor_published(here: World, level: str) -> None:
-    ready(here)
-    secret = hidden(here, ".ralph/agent/memories.md")
-    leave = f"mkdir -p .ralph/agent; rm -f .ralph/agent/memories.md; S=/; ln -s ${{S}}{str(secret)[1:]} .ralph/agent/"
-    script = f"{leave}memories.md; echo made > made.txt; git add -A; git commit -qm x; echo LOOP_COMPLETE"
-    done = here.ralph("work", "--once", "--json", "--command", script)
-    assert done.code == 0 and done.json["outcome"] == "done", (done.out, done.err)
-    assert "CANARY" not in here.ralph("pr", "show", "2").out + here.ralph("pr", "diff", "2").out
-    ours = here.repo / ".ralph/agent/memories.md"
-    assert not ours.exists() or "CANARY" not in ours.read_text()
 
 
 @pytest.mark.attack(33)
@@ -691,12 +572,6 @@ def test_cancel_reaches_a_run_that_begins_only_now(tmp_path: Path, monkeypatch: 
         told = CliRunner().invoke(cancel, ["--repo", str(tmp_path)])
     assert "was asked to cancel" in told.output, told.output
     assert (looks[:2], inbox.read(home)) == (["", "cancel"], "cancel")
-
-
-def test_cancel_where_nothing_runs_says_so(tmp_path: Path) -> None:
-    here = world(tmp_path)
-    told = here.ralph("cancel")
-    assert (told.code, told.out) == (0, "Nothing runs here.\n")
 
 
 def test_cancel_clears_up_after_a_loop_that_was_killed(tmp_path: Path) -> None:

@@ -123,15 +123,6 @@ def test_a_persons_word_in_a_planner_ends_it_as_documented(shop: World, word: st
     assert (shop.repo / ".ralph/loop/state.json").exists() == (word != "cancel")
 
 
-def test_a_word_in_the_last_planner_keeps_the_building_from_beginning(shop: World) -> None:
-    writes = "if planner:\n    write_stories('Count')\n    (run_dir / 'signal').write_text('stop')\n    told()\n"
-    agent = shop.agent(PLANS + writes + BUILDS)
-    done = shop.run("a shop", "--prd", *agent)
-    assert (done.code, done.json["ending"], shop.calls) == (1, "stop", ["planner"])
-    again = shop.run("a shop", "--prd", "--continue", *agent)
-    assert (again.code, shop.calls) == (0, ["planner", "ralph"]), again.err
-
-
 def test_restart_in_a_planner_replaces_the_process(shop: World) -> None:
     first = """
 (here / f"holder-{call}").write_text(str(json.loads((run_dir.parents[1] / ".git/ralph-running").read_text())["pid"]))
@@ -160,26 +151,6 @@ def test_a_planner_that_is_killed_is_gone_on_from(shop: World) -> None:
     assert (done.code, shop.calls) == (0, ["planner", "planner", "ralph"]), done.err
 
 
-def test_a_planning_goes_on_without_its_task_being_named(shop: World) -> None:
-    first = shop.run("a shop", "--prd", "--max-iterations", "1", *shop.agent(PLANS + "told()"))
-    assert (first.code, first.json["ending"]) == (2, "iterations"), first.err
-    done = shop.run("--continue", *shop.agent(PLANS + WRITES + BUILDS))
-    assert (done.code, shop.calls) == (0, ["planner", "planner", "ralph"]), done.err
-    assert done.json["stories"] == {"passing": 1, "total": 1}
-
-
-def test_three_planners_without_stories_end_as_stuck(shop: World) -> None:
-    done = shop.run("a shop", "--prd", *shop.agent(PLANS + "told(usd=1)"))
-    assert (done.code, done.json["ending"], shop.calls) == (1, "stuck", ["planner"] * 3), done.err
-    assert done.json["usage"]["cost_usd"] == 3.0 and "no stories after 3 sessions" in done.json["detail"]
-
-
-def test_what_was_undone_of_the_planner_is_in_the_report(shop: World) -> None:
-    writes = "if planner:\n    change()\n    write_stories('Count')\n    told()\n"
-    done = shop.run("a shop", "--prd", *shop.agent(PLANS + writes + BUILDS))
-    assert [(row["session"], row["path"]) for row in done.json["reverted"]] == [(1, "file-1.txt")], done.err
-
-
 def test_the_stories_of_another_branch_are_put_away_after_planning(shop: World) -> None:
     (shop.repo / ".last-branch").write_text("ralph/old\n")
     (shop.repo / "progress.txt").write_text("# Ralph Progress Log\nStarted: x\n---\n## old - US-009\n- did it\n---\n")
@@ -188,19 +159,6 @@ def test_the_stories_of_another_branch_are_put_away_after_planning(shop: World) 
     assert (shop.repo / ".last-branch").read_text() == "ralph/shop\n"
     assert [path.parent.name[11:] for path in shop.repo.glob("archive/*/progress.txt")] == ["old"]
     assert git(shop.repo, "branch", "--show-current") == "ralph/shop"
-
-
-def test_in_a_linked_work_tree_the_account_goes_with_the_stories(shop: World) -> None:
-    done = shop.run("a shop", "--prd", "--worktree", *shop.agent(PLANS + WRITES + BUILDS))
-    assert (done.code, done.json["sessions"], done.json["usage"]["cost_usd"]) == (0, 2, 10.0), done.err
-    assert not (shop.repo / ".ralph/loop/state.json").exists()
-
-
-def test_a_persistent_loop_is_refused_before_any_planner_is_paid(tmp_path: Path) -> None:
-    settings = "event_loop: {persistent: true}\nhats: {builder: {triggers: [loop.start, task.resume]}}"
-    shop = world(tmp_path, {"ralph.yml": settings})
-    done = shop.run("a shop", "--prd", *shop.agent(PLANS + WRITES))
-    assert (done.code, shop.calls) == (64, [])
 
 
 # --- Stories of several hats and what they have no use for; ralplan that builds what its critic approved. ---
@@ -263,11 +221,6 @@ def test_stories_are_no_gate_of_several_hats_and_the_pair_is_refused(
     assert (done.code, shop_run_ralplan.calls) == (64, []), done.err
     assert f"{pattern} works on one task" in done.err
     assert git(shop_run_ralplan.repo, "branch", "--show-current") != "ralph/shop"
-
-
-def test_no_planner_writes_stories_that_nobody_would_work_through(shop_run_ralplan: World) -> None:
-    done = shop_run_ralplan.run("a shop", "--prd", "--pattern", "team", *shop_run_ralplan.agent(SAYS + OWNS))
-    assert (done.code, shop_run_ralplan.calls) == (64, [])
 
 
 @pytest.mark.parametrize("options", [[], ["--pattern", "team"], ["--pattern", "plan-build-review"]])

@@ -197,16 +197,10 @@ def break_thread(repo: Path) -> None:
 
 
 DAMAGES: dict[str, Callable[[Path], object]] = {
-    **{f"forge anchor {name}": write(ANCHORS[:1], text) for name, text in (("damaged", b"{"), ("empty", b""))},
-    **{f"both anchors {name}": write(ANCHORS, text) for name, text in (("damaged", b"{"), ("empty", b""))},
-    **{
-        f"lost {what}": lose(f"ralph-memory{what}") for what in ("", "~1", "^{tree}", ":memory", ":memory/ralph-log.md")
-    },
-    **{f"lost open {what}": lose(f"ralph-memory:memory/{what}") for what in ("open.json", "ledger", "journal")},
-    **{
-        f"empty {what}": empty(f"ralph-memory{what}")
-        for what in ("", "~1", "^{tree}", ":memory/open.json", ":memory/ledger")
-    },
+    "forge anchor damaged": write(ANCHORS[:1], b"{"),
+    "both anchors empty": write(ANCHORS, b""),
+    **{f"lost {what}": lose(f"ralph-memory{what}") for what in ("", "~1", ":memory/ralph-log.md", ":memory/ledger")},
+    **{f"empty {what}": empty(f"ralph-memory{what}") for what in ("", "^{tree}", ":memory/open.json")},
     "ref empty": write((REF,), b""),
     "ref of zeros": write((REF,), bytes(41)),
     "ref of another": lambda repo: git(repo, "symbolic-ref", "refs/heads/ralph-memory", "refs/heads/main"),

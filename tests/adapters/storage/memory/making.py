@@ -28,7 +28,7 @@ from ralph_mission.mission.model.ledger import (
 from ralph_mission.mission.model.memory import CompletedNote, CycleNote, Header, Memory
 from ralph_mission.mission.model.mission import Action, Urgency
 from tests.fakes.github.server import FakeGitHub
-from tests.helpers import NOON, git
+from tests.helpers import NOON, copy_bare, git
 
 LOG = "memory/ralph-log.md"
 LINEAGE = "f00dfeed"
@@ -51,8 +51,7 @@ def branch_store(repo: Path, holder: str = "", **options: Any) -> RecoverableSto
 
 def on_server(repo: Path, bare: Path) -> FakeGitHub:
     """A server that holds a copy of the repository."""
-    git(repo, "clone", "--quiet", "--bare", ".", str(bare))
-    return FakeGitHub(bare, "harbour/slackwater")
+    return FakeGitHub(copy_bare(repo, bare), "harbour/slackwater")
 
 
 def server_store(clone: Path, fake: FakeGitHub, token: str, holder: str = "", **options: Any) -> RecoverableStore:

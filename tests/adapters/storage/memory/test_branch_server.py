@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -36,7 +37,7 @@ class Server:
         """The memory as a clone of its own sees it."""
         clone = self.folder / name
         if not clone.exists():
-            git(self.repo, "clone", "--quiet", ".", str(clone))
+            shutil.copytree(self.repo, clone)
         return server_store(clone, self.fake, self.token, **options)
 
     def place(self) -> RepositoryPlace:
