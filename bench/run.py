@@ -28,6 +28,7 @@ from bench.generated import generate
 from examples.unpack import unpack
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.observers.code import observer as code
+from ralph_mission.adapters.observers.web.settings import CodeSettings
 from ralph_mission.app.cycle import build_app
 from ralph_mission.mission.cycle import CycleRequest, run_cycle
 from ralph_mission.mission.model.forge import Branch
@@ -140,7 +141,7 @@ def _idle(repo: Path) -> Path:
 
 def _look(repo: Path, cursor: str) -> Deed:
     git = Git.open(repo)
-    observer = code.build(code.CodeSettings(), git)
+    observer = code.build(CodeSettings(), git)
     head = Branch("main", git.resolve("HEAD"))
     return lambda: observer.observe(ObservationContext(head, datetime.now(UTC), None, cursor, str(repo)))
 

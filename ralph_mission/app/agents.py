@@ -10,8 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from ralph_mission.adapters.agents.clients import PRICED
-from ralph_mission.adapters.fixers import settings as conventions
-from ralph_mission.adapters.fixers.coder import AgentCoder
+from ralph_mission.adapters.fixers.coder import AgentCoder, read_conventions
 from ralph_mission.adapters.fixers.verify import Workbench
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.report.loop_voice import PlainRunProgress
@@ -75,7 +74,7 @@ class LoopCoder:
 
     def _clone_run(self, folder: Path, job: AgentJob) -> CloneRun:
         planned = self.settings.hands.agent is not None and self.settings.hands.agent.plan == PATTERN
-        guides = conventions.read(self.git, job.default_sha or job.base_sha)
+        guides = read_conventions(self.git, job.default_sha or job.base_sha)
         asked = RunOptions(
             folder, self._config(), "\n\n".join(filter(None, (job.task, guides))),
             preset="" if planned else PRESET, pattern=PATTERN if planned else "", build=planned,

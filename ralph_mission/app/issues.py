@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ralph_mission.adapters.agents.clients import CLIENTS, PRICED, presence
-from ralph_mission.adapters.fixers import settings
+from ralph_mission.adapters.fixers.coder import read_conventions
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.report.loop_voice import PlainRunProgress
 from ralph_mission.adapters.storage.loop import run_files
@@ -93,7 +93,7 @@ class LoopHands:
 
     def conventions(self, base_sha: str) -> str:
         """As in `issues.agent.IssueCoder`."""
-        return settings.read(self.first.git, base_sha)
+        return read_conventions(self.first.git, base_sha)
 
     @property
     def usual(self) -> str:

@@ -13,7 +13,7 @@ from datetime import datetime
 from pathlib import Path
 
 from ralph_mission.adapters.agents.clients import PRICED
-from ralph_mission.adapters.fixers import settings as conventions
+from ralph_mission.adapters.fixers.coder import read_conventions
 from ralph_mission.adapters.forges import commits
 from ralph_mission.adapters.git.git import EMPTY_TREE, Git, GitError
 from ralph_mission.adapters.git.remote import place, without_steering
@@ -93,7 +93,7 @@ class AgentReader:
             raise UserError(what, "see whether both branches are there; check out the whole history (fetch-depth: 0)")
         try:
             shown = commits.shown(git, base, head)
-            return PullView(fork, commits.diff(git, base, head), shown, conventions.read(git, base))
+            return PullView(fork, commits.diff(git, base, head), shown, read_conventions(git, base))
         except GitError as error:
             what = f"{head[:12]} cannot be compared with its base: {error.detail.strip()}"
             raise UserError(what, "fetch both; see whether the branch is still there") from None

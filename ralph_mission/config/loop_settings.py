@@ -7,13 +7,34 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, StringConstraints
 
-from ralph_mission.adapters.fixers.settings import FixerSettings as HandsSettings
 from ralph_mission.adapters.observers.settings import Duration, ObserverSection, PathPattern
-from ralph_mission.adapters.sandbox.isolation import Level
 
 Count = Annotated[int, Field(strict=True, ge=0)]
 Dollars = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
+SandboxLevel = Literal["env", "bwrap"]
 Line = Annotated[str, StringConstraints(max_length=2000)]
+
+
+FixerName = Literal["typos", "ruff"]
+FIXERS: tuple[FixerName, ...] = ("typos", "ruff")
+RENAMED = {"codespell": "typos"}
+"""Names of fixers in settings that were written earlier."""
+
+
+def _rename_old(names: object) -> object:
+    if not isinstance(names, list | tuple):
+        return names
+    return tuple(dict.fromkeys(RENAMED.get(name, name) if isinstance(name, str) else name for name in names))
+
+
+class FixerSettings(ObserverSection):
+    """The `hands` section of ralph.yml."""
+
+    fixers: Annotated[tuple[FixerName, ...], BeforeValidator(_rename_old)] = Field(
+        FIXERS, description="What may change files on its own."
+    )
+    verify: tuple[str, ...] = Field((), description="Commands that must pass before a change is proposed.")
+    verify_timeout: float = Field(600, gt=0, le=7200, description="Seconds that each of them may take.")
 
 
 class Completion(ObserverSection):
@@ -74,7 +95,7 @@ class AgentChoice(ObserverSection):
     fallback: tuple[Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,39}$")], ...] = Field(
         (), description="Agents that take over, in this order, when the first one is missing or down."
     )
-    sandbox: Annotated[Level, BeforeValidator(_known_level)] | None = Field(
+    sandbox: Annotated[SandboxLevel, BeforeValidator(_known_level)] | None = Field(
         None, description="How far it is kept apart: bwrap, or env. Else bwrap, and where it cannot be had env; on "
         "GitHub env only where it is written here.",
     )  # fmt: skip  # one text
@@ -90,7 +111,7 @@ class AgentChoice(ObserverSection):
     )
 
 
-class CoderSettings(HandsSettings):
+class CoderSettings(FixerSettings):
     """Who changes files, and how a change is checked."""
 
     agent: AgentChoice | None = Field(None, description="The coding agent.")

@@ -11,13 +11,13 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, StringConstraints, model_validator
 
-from ralph_mission.adapters.observers.code.observer import CodeSettings as Code
-from ralph_mission.adapters.observers.commands.observer import CommandSettings as Command
 from ralph_mission.adapters.observers.database.settings import DatabaseSettings as Database
-from ralph_mission.adapters.observers.dependencies.observer import DependencySettings as Dependencies
-from ralph_mission.adapters.observers.forge.observer import ForgeSettings as ForgeWatch
 from ralph_mission.adapters.observers.settings import Duration, ObserverSection
 from ralph_mission.adapters.observers.social.settings import SocialSettings as Social
+from ralph_mission.adapters.observers.web.settings import CodeSettings as Code
+from ralph_mission.adapters.observers.web.settings import CommandSettings as Command
+from ralph_mission.adapters.observers.web.settings import DependencySettings as Dependencies
+from ralph_mission.adapters.observers.web.settings import ForgeSettings as ForgeWatch
 from ralph_mission.adapters.observers.web.settings import WebSettings as Web
 from ralph_mission.adapters.publishers.settings import Publishers
 from ralph_mission.adapters.storage.memory.anchor import ARCHIVE, DASHBOARD, JOURNAL, LEDGER

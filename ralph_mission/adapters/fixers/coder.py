@@ -22,9 +22,10 @@ from ralph_mission.adapters.workspace.clone import changed_since, check_out
 from ralph_mission.adapters.workspace.parallel import KEPT
 from ralph_mission.adapters.workspace.snapshot import remove_folder
 from ralph_mission.errors import UserError
+from ralph_mission.loop.prompt.framing import GUIDES, conventions
 from ralph_mission.mission.model.agent_job import AgentJob, AgentResult, failed_job
 from ralph_mission.mission.model.proposal import PatchVerification
-from ralph_mission.safety.patch import Patch, patch_ids
+from ralph_mission.safety.patch import EXECUTABLE, REGULAR, Patch, patch_ids
 from ralph_mission.safety.paths import configures_agents
 from ralph_mission.values import dataclass
 
@@ -192,3 +193,13 @@ def read_note(folder: Path, job: AgentJob) -> AgentResult | None:
 
 def _what(error: OSError) -> str:
     return f"{error.filename or 'a file'}: {(error.strerror or type(error).__name__).lower()}"
+
+
+def read_conventions(git: Git, base: str) -> str:
+    """A repository's guides as the commit `base`, from which work starts, has them: never a work tree's or a head's.
+
+    A guide that is a link or a folder is none. Raises GitError.
+    """
+    found = {entry.path: entry.oid for entry in git.listing(base, *GUIDES) if entry.mode in (REGULAR, EXECUTABLE)}
+    held = git.blobs(found.values())
+    return conventions({path: held[oid] for path, oid in found.items() if oid in held})

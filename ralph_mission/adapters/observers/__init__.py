@@ -18,13 +18,15 @@ from ralph_mission.mission.model.mission import Observation
 from ralph_mission.values import dataclass
 
 if TYPE_CHECKING:
-    from ralph_mission.adapters.observers.code.observer import CodeSettings
-    from ralph_mission.adapters.observers.commands.observer import CommandSettings
     from ralph_mission.adapters.observers.database.settings import DatabaseSettings
-    from ralph_mission.adapters.observers.dependencies.observer import DependencySettings
-    from ralph_mission.adapters.observers.forge.observer import ForgeSettings
     from ralph_mission.adapters.observers.social.settings import SocialSettings
-    from ralph_mission.adapters.observers.web.settings import WebSettings
+    from ralph_mission.adapters.observers.web.settings import (
+        CodeSettings,
+        CommandSettings,
+        DependencySettings,
+        ForgeSettings,
+        WebSettings,
+    )
     from ralph_mission.adapters.observers.web.state import Errands
     from ralph_mission.adapters.packages.model import Bumper
     from ralph_mission.mission.model.forge import Posted

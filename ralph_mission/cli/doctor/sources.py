@@ -124,10 +124,12 @@ def database(settings: Config, git: Git, environment: Mapping[str, str]) -> Iter
 
 def _role(opened: Database, observing: DatabaseObserver) -> Iterator[DoctorLine]:
     """By tables that can be described; those that cannot are told by their watch."""
+    from ralph_mission.adapters.observers.database.observer import watch_interest
+
     tried: list[tuple[str, ...]] = []
     for watch in observing.settings.watches:
         with suppress(UserError):
-            tried.append(opened.writable(watch.interest))
+            tried.append(opened.writable(watch_interest(watch)))
     could = tuple(dict.fromkeys(name for names in tried for name in names))
     if could:
         more = f" and {len(could) - SHOWN} more" if len(could) > SHOWN else ""

@@ -20,10 +20,9 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
 from pathspec import GitIgnoreSpec
-from pydantic import AfterValidator, StringConstraints
 
 from ralph_mission.adapters.git.git import Git, GitError
 from ralph_mission.adapters.observers import matching
@@ -57,23 +56,9 @@ def excluder(patterns: Iterable[str]) -> Callable[[str], bool]:
     return lambda path: bool(_BUILT_IN.search(path)) or (len(spec.patterns) > 0 and spec.match_file(path))
 
 
-GROUPS = frozenset({"path", "line", "code", "message", "level"})
 LINES = 50_000
 LONGEST = 2_000  # characters
 SECONDS = 10.0
-
-
-def _pattern(text: str) -> str:
-    try:
-        groups = re.compile(text).groupindex
-    except re.error as error:
-        raise ValueError(f"a regular expression ({error})") from None
-    if unknown := set(groups) - GROUPS:
-        raise ValueError(f"named groups among {', '.join(sorted(GROUPS))}, not {', '.join(sorted(unknown))}")
-    return text
-
-
-Pattern = Annotated[str, StringConstraints(min_length=1, max_length=1_000), AfterValidator(_pattern)]
 
 
 def read(raw: bytes, pattern: str, root: Path, home: Path, most: int) -> list[Result]:

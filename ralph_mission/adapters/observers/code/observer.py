@@ -7,20 +7,17 @@ files changed since, and a marker that was moved, renamed or re-indented with it
 from __future__ import annotations
 
 import re
-import warnings
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Annotated, TypeVar
-
-from pydantic import AfterValidator, Field, StringConstraints
+from typing import TypeVar
 
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.observers.code.blame import HistoryCommit, Origin, Place, history, origins, sole_origins
 from ralph_mission.adapters.observers.code.markers import Hit, excluder, marker, scan
 from ralph_mission.adapters.observers.essence import split_lines, surroundings
-from ralph_mission.adapters.observers.settings import ObserverSection, PathPattern, Slug
 from ralph_mission.adapters.observers.text import block, count_noun, one_line
+from ralph_mission.adapters.observers.web.settings import CodeSettings
 from ralph_mission.mission.model.mission import Observation, Severity, Signal
 from ralph_mission.mission.model.proposal import ObservationContext
 from ralph_mission.mission.ports import Observer
@@ -32,35 +29,9 @@ SAMPLED = 3  # files of one kind whose history is looked at on the first look
 TOP = 5  # files named in a count
 FIRST_LOOK = timedelta(hours=6)  # seed 003: `git log --since="6 hours ago"`
 URGENT = ("FIXME", "HACK", "XXX", "BUG")
-DEFAULTS = {"todo": "TODO|FIXME|HACK", "ts-ignore": "@ts-ignore", "any": r": any\b"}
 
 
-def _regular_expression(pattern: str) -> str:
-    # Git reads POSIX extended expressions; what Python cannot read either is a slip worth saying at once.
-    # A class like [[:space:]] makes it wonder, aloud.
-    try:
-        with warnings.catch_warnings(action="ignore", category=FutureWarning):
-            re.compile(pattern)
-    except re.error as error:
-        raise ValueError(f"not a regular expression: {error.msg}") from None
-    return pattern
-
-
-Pattern = Annotated[
-    str,
-    StringConstraints(min_length=1, max_length=500, pattern=r"^[^\x00\n]+$"),
-    AfterValidator(_regular_expression),
-]
 T = TypeVar("T")
-
-
-class CodeSettings(ObserverSection):
-    """What counts as a marker, and where not to look."""
-
-    markers: dict[Slug, Pattern] = Field(
-        DEFAULTS, max_length=20, description="Markers by kind: POSIX extended regular expressions, run by git grep."
-    )
-    exclude: tuple[PathPattern, ...] = Field((), description="Paths to leave out, as in .gitignore.")
 
 
 def build(settings: CodeSettings, git: Git) -> Observer:

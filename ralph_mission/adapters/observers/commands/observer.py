@@ -12,9 +12,6 @@ import sys
 from collections.abc import Sequence
 from dataclasses import field, replace
 from pathlib import Path
-from typing import Annotated, Literal
-
-from pydantic import ConfigDict, Field, StringConstraints
 
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.observers import cache as cache_cache
@@ -24,8 +21,8 @@ from ralph_mission.adapters.observers.commands import results as items
 from ralph_mission.adapters.observers.commands import sarif
 from ralph_mission.adapters.observers.commands.results import GarbledOutput, Result
 from ralph_mission.adapters.observers.essence import split_lines, surroundings
-from ralph_mission.adapters.observers.settings import ObserverSection, PathPattern, Slug
 from ralph_mission.adapters.observers.text import block, count_noun, one_line, plain
+from ralph_mission.adapters.observers.web.settings import CommandSettings, JsonResults, Regex
 from ralph_mission.adapters.sandbox.process import FinishedProcess, run_foreign
 from ralph_mission.adapters.workspace.clone import clone
 from ralph_mission.errors import UserError
@@ -41,39 +38,6 @@ AROUND = 60.0  # seconds
 ENCODING = 2  # of what is cached
 GRAVE = ("bug", "vulnerability")  # kinds whose errors are of high severity
 _PLACES = re.compile(r"\bline \d+|:\d+(?::\d+)?\b")
-
-
-ExitCode = Annotated[int, Field(ge=0, le=255)]
-
-
-class Regex(ObserverSection):
-    """One result per line that matches."""
-
-    regex: markers.Pattern = Field(description="Named groups: message, path, line, code, level; each optional.")
-
-
-class JsonResults(ObserverSection):
-    """Results somewhere in a JSON document."""
-
-    model_config = ConfigDict(populate_by_name=True)
-    at: items.ItemFields = Field(alias="json", description="JMESPath expressions.")
-
-
-class CommandSettings(ObserverSection):
-    """One command."""
-
-    name: Slug = Field(description="How reports call it.")
-    run: Annotated[str, StringConstraints(min_length=1, max_length=4_000)] = Field(
-        description="Run by /bin/sh in a fresh clone, with an empty home and no credentials."
-    )
-    parse: Literal["sarif"] | Regex | JsonResults = Field(description="How to read its standard output.")
-    kind: Slug = Field("code-quality", description="The kind of finding a result is.")
-    timeout: float = Field(120, gt=0, le=3_600, description="Seconds.")
-    output_cap: int = Field(4_000_000, ge=1_000, le=50_000_000, description="Bytes.")
-    ok_codes: tuple[ExitCode, ...] = Field((0, 1), description="Exit codes that are no failure.")
-    severity: Severity | None = Field(None, description="Of every result, whatever the tool says.")
-    exclude: tuple[PathPattern, ...] = Field((), description="Paths to leave out, as in .gitignore.")
-    cache: bool = Field(True, description="Reuse results for the same commit; false for what asks a network.")
 
 
 def build(settings: CommandSettings, git: Git, cache: Path | None = None, secrets: tuple[str, ...] = ()) -> Observer:

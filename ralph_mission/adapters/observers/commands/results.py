@@ -13,12 +13,11 @@ import posixpath
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import jmespath
-from pydantic import AfterValidator, Field, StringConstraints
 
-from ralph_mission.adapters.observers.settings import ObserverSection
+from ralph_mission.adapters.observers.web.settings import ItemFields
 from ralph_mission.values import dataclass
 
 _UNNAMEABLE = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")  # nothing a tool's report should call a file
@@ -67,29 +66,6 @@ def level(value: object) -> str:
     words = {"2": "error", "fatal": "error", "1": "warning", "warn": "warning", "info": "note", "information": "note"}
     word = words.get(word, word)
     return word if word in ("error", "warning", "note") else ""
-
-
-def _expression(text: str) -> str:
-    try:
-        jmespath.compile(text)
-    except ValueError as error:
-        raise ValueError(f"a JMESPath expression ({str(error).splitlines()[0]})") from None
-    return text
-
-
-Expression = Annotated[str, StringConstraints(min_length=1, max_length=1_000), AfterValidator(_expression)]
-
-
-class ItemFields(ObserverSection):
-    """Where the results are in the document, and where what is in a result."""
-
-    items: Expression = Field("[]", description="The list of results.")
-    nested: Expression | None = Field(None, description="A list inside each item that holds the results instead.")
-    path: Expression = Field("path", description="The file.")
-    line: Expression = Field("line", description="The line, from 1.")
-    message: Expression = Field("message", description="What is wrong.")
-    code: Expression = Field("code", description="The rule's name.")
-    level: Expression = Field("level", description="error, warning or note.")
 
 
 def read(raw: bytes, fields: ItemFields, root: Path) -> list[Result]:

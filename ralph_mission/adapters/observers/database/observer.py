@@ -10,10 +10,12 @@ from datetime import datetime
 
 from ralph_mission.adapters.database.address import Address, read
 from ralph_mission.adapters.database.opening import open_database
-from ralph_mission.adapters.database.queries import Database
+from ralph_mission.adapters.database.prisma.schema import parse as parse_prisma
+from ralph_mission.adapters.database.queries import Database, Interest
+from ralph_mission.adapters.database.shapes import Catalog
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.observers.database.results import WatchOutcome, signal
-from ralph_mission.adapters.observers.database.settings import DatabaseSettings, DatabaseWatch, read_prisma_schema
+from ralph_mission.adapters.observers.database.settings import DatabaseSettings, DatabaseWatch
 from ralph_mission.adapters.observers.database.state import WatchState, dump, load
 from ralph_mission.adapters.observers.database.targets import target
 from ralph_mission.adapters.observers.database.watches import SORTS, judge, plan
@@ -27,6 +29,32 @@ NAME = "database"
 SECONDS = 120.0  # for all watches of one look: none begins later
 AROUND = 90.0  # for opening, and for the watch that began last
 DETAIL = 300  # characters
+
+
+PRISMA_ENDING = ".prisma"
+MOST_FILES = 500  # files
+REGULAR_MODES = ("100644", "100755")
+
+
+def read_prisma_schema(git: Git, commit: str, path: str) -> Catalog:
+    """Never the work tree: what is not committed counts for nobody. Raises UserError when there is none."""
+    place = path.strip("/").removeprefix("./")
+    found = [one for one in git.listing(commit, place) if one.mode in REGULAR_MODES] if commit else []
+    files = [one for one in found if one.path == place or one.path.endswith(PRISMA_ENDING)]
+    if not files:
+        raise UserError(f"no commit here holds the Prisma schema {path}", "fix observers.database.prisma_schema")
+    if len(files) > MOST_FILES:
+        raise UserError(f"{path} holds more than {MOST_FILES} files", "name a smaller folder")
+    contents = git.blobs(one.oid for one in files)
+    texts = {one.path: contents[one.oid].decode("utf-8", "replace") for one in files if one.oid in contents}
+    return parse_prisma(texts, path)
+
+
+def watch_interest(watch: DatabaseWatch) -> Interest:
+    """What of a database a watch is about."""
+    relations = {path.rpartition(".")[0] for path in watch.include}
+    relations |= {watch.count or "", (watch.sum or "").partition(".")[0]}
+    return Interest(watch.source, tuple(sorted(relations - {""})), watch.sql or "")
 
 
 class DatabaseUnset(UserError):
@@ -109,7 +137,7 @@ class DatabaseObserver:
     def look(self, database: Database, watch: DatabaseWatch, before: WatchState, now: datetime) -> WatchLook:
         """One watch."""
         try:
-            wanted = target(watch, database.describe(watch.interest))
+            wanted = target(watch, database.describe(watch_interest(watch)))
             answers = {name: database.rows(query) for name, query in plan(wanted, before, now).items()}
             return WatchLook(watch, before, judge(wanted, answers, before, now))
         except UserError as trouble:

@@ -1,7 +1,4 @@
-"""The texts of a Prisma schema in a commit: one file, or all that a folder holds.
-
-What the database observer is told by configuration: where the schema stands, and what to watch.
-"""
+"""What the database observer is told by configuration: where the schema stands, and what to watch."""
 
 from __future__ import annotations
 
@@ -24,32 +21,8 @@ from pydantic import (
     model_validator,
 )
 
-from ralph_mission.adapters.database.prisma.schema import parse
-from ralph_mission.adapters.database.queries import Interest
-from ralph_mission.adapters.database.shapes import Catalog
-from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.observers.settings import Duration, ObserverSection, Slug
-from ralph_mission.errors import UserError
 from ralph_mission.mission.model.mission import Severity
-
-ENDING = ".prisma"
-MOST = 500  # files
-REGULAR = ("100644", "100755")
-
-
-def read_prisma_schema(git: Git, commit: str, path: str) -> Catalog:
-    """Never the work tree: what is not committed counts for nobody. Raises UserError when there is none."""
-    place = path.strip("/").removeprefix("./")
-    found = [one for one in git.listing(commit, place) if one.mode in REGULAR] if commit else []
-    files = [one for one in found if one.path == place or one.path.endswith(ENDING)]
-    if not files:
-        raise UserError(f"no commit here holds the Prisma schema {path}", "fix observers.database.prisma_schema")
-    if len(files) > MOST:
-        raise UserError(f"{path} holds more than {MOST} files", "name a smaller folder")
-    contents = git.blobs(one.oid for one in files)
-    texts = {one.path: contents[one.oid].decode("utf-8", "replace") for one in files if one.oid in contents}
-    return parse(texts, path)
-
 
 LARGEST = Decimal("1e100")
 _WORD = r"[^.\t\r\n'\"`;]"  # of a name; whether there is such a one is for the catalog to say
@@ -183,13 +156,6 @@ class DatabaseWatch(ObserverSection):
     def source(self) -> str:
         """The model or table, as it was written; of its own SQL, how that is called."""
         return f"{QUERY} {self.name}" if self.sql else self.model or self.table or ""
-
-    @property
-    def interest(self) -> Interest:
-        """What of a database it is about."""
-        relations = {path.rpartition(".")[0] for path in self.include}
-        relations |= {self.count or "", (self.sum or "").partition(".")[0]}
-        return Interest(self.source, tuple(sorted(relations - {""})), self.sql or "")
 
     @property
     def derived(self) -> bool:

@@ -12,10 +12,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
-from pydantic import Field, StringConstraints
 
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.observers.code.markers import FOLDERS
@@ -28,8 +27,8 @@ from ralph_mission.adapters.observers.dependencies.lookup import (
     load_bumps,
     mends,
 )
-from ralph_mission.adapters.observers.settings import Duration, ObserverSection, PathPattern
 from ralph_mission.adapters.observers.text import one_line
+from ralph_mission.adapters.observers.web.settings import DependencySettings
 from ralph_mission.adapters.packages import registries
 from ralph_mission.adapters.packages.advisories import OSV
 from ralph_mission.adapters.packages.advisories import SECONDS as OSV_SECONDS
@@ -55,18 +54,6 @@ BUMPING = 270.0
 AROUND = 180.0
 """Seconds for reading, for two programs that are asked for their registry, and for the questions that began last."""
 Pulls = Callable[[], Sequence[Pull]]
-PackageName = Annotated[str, StringConstraints(pattern=r"^[@A-Za-z0-9][A-Za-z0-9._/@-]{0,213}$")]
-
-
-class DependencySettings(ObserverSection):
-    """Outdated and vulnerable packages. `{}` turns it on."""
-
-    every: Duration = Field(timedelta(hours=6), description="How long an answer of a registry or of OSV is believed.")
-    exclude: tuple[PathPattern, ...] = Field((), description="Lock files and manifests to leave out, as in .gitignore.")
-    ignore: tuple[PackageName, ...] = Field((), description="Packages whose updates are not reported; advisories are.")
-    advisories: bool = Field(True, description="Ask OSV about known vulnerabilities.")
-    most: int = Field(300, ge=1, le=3_000, description="Packages asked about in one look.")
-    seconds: float = Field(60, gt=0, le=600, description="For all questions of one look.")
 
 
 def build(

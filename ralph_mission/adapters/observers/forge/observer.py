@@ -14,12 +14,10 @@ import time
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
-from pydantic import Field
-
 from ralph_mission.adapters.observers.forge import turns
 from ralph_mission.adapters.observers.forge.turns import ForgeCursor, Item, Told, fair
-from ralph_mission.adapters.observers.settings import Duration, ObserverSection
 from ralph_mission.adapters.observers.text import block, one_line
+from ralph_mission.adapters.observers.web.settings import ForgeSettings
 from ralph_mission.errors import Missing
 from ralph_mission.mission.model.forge import Actor, Issue, Pull
 from ralph_mission.mission.model.mission import Observation, Severity, Signal
@@ -34,14 +32,6 @@ SECONDS = 60.0  # for reading them
 QUOTE = 500  # characters of a question
 _QUESTION = re.compile(r"\?[\s()\[\]\"'*_`>!.:;^-\U0001F600-\U0001F64F]{0,20}$")
 _HIDDEN = re.compile(r"<!--.*?(?:-->|$)", re.DOTALL)
-
-
-class ForgeSettings(ObserverSection):
-    """How long is too long."""
-
-    stale_after: Duration = Field(timedelta(days=14), description="An open issue without an assignee or activity.")
-    review_after: Duration = Field(timedelta(days=3), description="A pull request without a review.")
-    answer_after: Duration = Field(timedelta(days=2), description="A question without an answer.")
 
 
 def build(settings: ForgeSettings, forge: Forge) -> Observer:

@@ -1,20 +1,144 @@
-"""What a source of the web is told by configuration."""
+"""What each observer is told by configuration."""
 
 from __future__ import annotations
 
 import re
+import warnings
 from datetime import timedelta
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, model_validator
 
 from ralph_mission.adapters.http.guard import AddressRefused, parse_address
-from ralph_mission.adapters.observers.settings import Duration, ObserverSection, Slug
+from ralph_mission.adapters.observers.settings import Duration, ObserverSection, PathPattern, Slug
 from ralph_mission.extras import missing_module
 from ralph_mission.mission.model.mission import Severity
 
+MARKERS = {"todo": "TODO|FIXME|HACK", "ts-ignore": "@ts-ignore", "any": r": any\b"}
+GROUPS = frozenset({"path", "line", "code", "message", "level"})
 
-def _address(url: str) -> str:
+
+def _check_expression(pattern: str) -> str:
+    # Git reads POSIX extended expressions; what Python cannot read either is a slip worth saying at once.
+    # A class like [[:space:]] makes it wonder, aloud.
+    try:
+        with warnings.catch_warnings(action="ignore", category=FutureWarning):
+            re.compile(pattern)
+    except re.error as error:
+        raise ValueError(f"not a regular expression: {error.msg}") from None
+    return pattern
+
+
+MarkerExpression = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=500, pattern=r"^[^\x00\n]+$"),
+    AfterValidator(_check_expression),
+]
+
+
+class CodeSettings(ObserverSection):
+    """What counts as a marker, and where not to look."""
+
+    markers: dict[Slug, MarkerExpression] = Field(
+        MARKERS, max_length=20, description="Markers by kind: POSIX extended regular expressions, run by git grep."
+    )
+    exclude: tuple[PathPattern, ...] = Field((), description="Paths to leave out, as in .gitignore.")
+
+
+def _check_groups(text: str) -> str:
+    try:
+        groups = re.compile(text).groupindex
+    except re.error as error:
+        raise ValueError(f"a regular expression ({error})") from None
+    if unknown := set(groups) - GROUPS:
+        raise ValueError(f"named groups among {', '.join(sorted(GROUPS))}, not {', '.join(sorted(unknown))}")
+    return text
+
+
+LineExpression = Annotated[str, StringConstraints(min_length=1, max_length=1_000), AfterValidator(_check_groups)]
+
+
+def _check_jmespath(text: str) -> str:
+    import jmespath  # takes a while to load
+
+    try:
+        jmespath.compile(text)
+    except ValueError as error:
+        raise ValueError(f"a JMESPath expression ({str(error).splitlines()[0]})") from None
+    return text
+
+
+Expression = Annotated[str, StringConstraints(min_length=1, max_length=1_000), AfterValidator(_check_jmespath)]
+
+
+class ItemFields(ObserverSection):
+    """Where the results are in the document, and where what is in a result."""
+
+    items: Expression = Field("[]", description="The list of results.")
+    nested: Expression | None = Field(None, description="A list inside each item that holds the results instead.")
+    path: Expression = Field("path", description="The file.")
+    line: Expression = Field("line", description="The line, from 1.")
+    message: Expression = Field("message", description="What is wrong.")
+    code: Expression = Field("code", description="The rule's name.")
+    level: Expression = Field("level", description="error, warning or note.")
+
+
+ExitCode = Annotated[int, Field(ge=0, le=255)]
+
+
+class Regex(ObserverSection):
+    """One result per line that matches."""
+
+    regex: LineExpression = Field(description="Named groups: message, path, line, code, level; each optional.")
+
+
+class JsonResults(ObserverSection):
+    """Results somewhere in a JSON document."""
+
+    model_config = ConfigDict(populate_by_name=True)
+    at: ItemFields = Field(alias="json", description="JMESPath expressions.")
+
+
+class CommandSettings(ObserverSection):
+    """One command."""
+
+    name: Slug = Field(description="How reports call it.")
+    run: Annotated[str, StringConstraints(min_length=1, max_length=4_000)] = Field(
+        description="Run by /bin/sh in a fresh clone, with an empty home and no credentials."
+    )
+    parse: Literal["sarif"] | Regex | JsonResults = Field(description="How to read its standard output.")
+    kind: Slug = Field("code-quality", description="The kind of finding a result is.")
+    timeout: float = Field(120, gt=0, le=3_600, description="Seconds.")
+    output_cap: int = Field(4_000_000, ge=1_000, le=50_000_000, description="Bytes.")
+    ok_codes: tuple[ExitCode, ...] = Field((0, 1), description="Exit codes that are no failure.")
+    severity: Severity | None = Field(None, description="Of every result, whatever the tool says.")
+    exclude: tuple[PathPattern, ...] = Field((), description="Paths to leave out, as in .gitignore.")
+    cache: bool = Field(True, description="Reuse results for the same commit; false for what asks a network.")
+
+
+PackageName = Annotated[str, StringConstraints(pattern=r"^[@A-Za-z0-9][A-Za-z0-9._/@-]{0,213}$")]
+
+
+class DependencySettings(ObserverSection):
+    """Outdated and vulnerable packages. `{}` turns it on."""
+
+    every: Duration = Field(timedelta(hours=6), description="How long an answer of a registry or of OSV is believed.")
+    exclude: tuple[PathPattern, ...] = Field((), description="Lock files and manifests to leave out, as in .gitignore.")
+    ignore: tuple[PackageName, ...] = Field((), description="Packages whose updates are not reported; advisories are.")
+    advisories: bool = Field(True, description="Ask OSV about known vulnerabilities.")
+    most: int = Field(300, ge=1, le=3_000, description="Packages asked about in one look.")
+    seconds: float = Field(60, gt=0, le=600, description="For all questions of one look.")
+
+
+class ForgeSettings(ObserverSection):
+    """How long is too long."""
+
+    stale_after: Duration = Field(timedelta(days=14), description="An open issue without an assignee or activity.")
+    review_after: Duration = Field(timedelta(days=3), description="A pull request without a review.")
+    answer_after: Duration = Field(timedelta(days=2), description="A question without an answer.")
+
+
+def _check_address(url: str) -> str:
     try:
         parse_address(url)
     except AddressRefused as error:
@@ -22,7 +146,7 @@ def _address(url: str) -> str:
     return url
 
 
-def _pattern(text: str) -> str:
+def _check_pattern(text: str) -> str:
     try:
         re.compile(text)
     except re.error as error:
@@ -30,8 +154,8 @@ def _pattern(text: str) -> str:
     return text
 
 
-Address = Annotated[str, StringConstraints(max_length=2_000), AfterValidator(_address)]
-Pattern = Annotated[str, StringConstraints(max_length=1_000), AfterValidator(_pattern)]
+Address = Annotated[str, StringConstraints(max_length=2_000), AfterValidator(_check_address)]
+TitlePattern = Annotated[str, StringConstraints(max_length=1_000), AfterValidator(_check_pattern)]
 
 
 class WebSettings(ObserverSection):
@@ -41,7 +165,7 @@ class WebSettings(ObserverSection):
     kind: Literal["feed", "json", "page", "search"] = Field(description="What is there, or a search.")
     url: Address | None = Field(None, description="Where it is; a search goes to SEARCH_URL of the environment.")
     query: Annotated[str, StringConstraints(max_length=500)] = Field("", description="What is searched for.")
-    match: Pattern = Field("", description="A regular expression that news have to match, in whatever case.")
+    match: TitlePattern = Field("", description="A regular expression that news have to match, in whatever case.")
     path: Annotated[str, StringConstraints(max_length=1_000)] = Field(
         "", description="In JSON: JMESPath to a list or a value. In a page: a CSS selector of what counts."
     )
@@ -56,11 +180,11 @@ class WebSettings(ObserverSection):
         if self.kind != "search" and (self.query or not self.url):
             raise ValueError(f"a {self.kind} has a url and no query")
         if self.path:
-            _check(self.kind, self.path)
+            _check_path(self.kind, self.path)
         return self
 
 
-def _check(kind: str, path: str) -> None:
+def _check_path(kind: str, path: str) -> None:
     if kind == "feed":
         raise ValueError("a feed has no path")
     if kind == "page":
