@@ -18,7 +18,8 @@ from statistics import median
 
 from bench.bounds import AT_MOST, Bounds, Most, limits
 from bench.spent import Figures, Told, cycle, ratio
-from ralph_mission.adapters.storage.memory import anchor, branch, recordings
+from ralph_mission.adapters.storage.memory import branch, recordings
+from ralph_mission.mission.memory import layout
 from ralph_mission.mission.model import ledger, memory
 from tests.helpers import commit
 from tests.integration.world import CALM, World, world
@@ -182,15 +183,15 @@ def held(here: World) -> Figures:
     """What the memory branch and its repository hold now."""
     listed = here.git("ls-tree", "-r", "--long", "ralph-memory").splitlines()
     sizes = {line.partition("\t")[2]: int(line.split()[3]) for line in listed}
-    below = {name: [path for path in sizes if path.startswith(f"{name}/")] for name in (anchor.LEDGER, anchor.JOURNAL)}
+    below = {name: [path for path in sizes if path.startswith(f"{name}/")] for name in (layout.LEDGER, layout.JOURNAL)}
     counted = objects(here)
     return {
-        "memory file, B": sizes[anchor.MEMORY],
-        "open.json, B": sizes[anchor.OPEN],
-        "dashboard, B": sizes[anchor.DASHBOARD],
-        "archive, kB": round(sum(size for path, size in sizes.items() if path.startswith(anchor.ARCHIVE)) / 1000, 1),
-        "ledger": len(below[anchor.LEDGER]),
-        "journal": len(below[anchor.JOURNAL]),
+        "memory file, B": sizes[layout.MEMORY],
+        "open.json, B": sizes[layout.OPEN],
+        "dashboard, B": sizes[layout.DASHBOARD],
+        "archive, kB": round(sum(size for path, size in sizes.items() if path.startswith(layout.ARCHIVE)) / 1000, 1),
+        "ledger": len(below[layout.LEDGER]),
+        "journal": len(below[layout.JOURNAL]),
         "pulls": len(here.pulls),
         "loose": counted["count"],
         "packs": counted["packs"],

@@ -26,10 +26,10 @@ from ralph_mission.adapters import files
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.git.remote import Remote, acts_on_github
 from ralph_mission.adapters.git.remote import place as server
-from ralph_mission.adapters.storage.memory import anchor
 from ralph_mission.adapters.storage.memory.due import usual_longest
 from ralph_mission.cli.moments import iso, moment
 from ralph_mission.errors import UserError
+from ralph_mission.mission.memory import layout
 from ralph_mission.values import dataclass
 
 if TYPE_CHECKING:
@@ -165,8 +165,8 @@ NAME = "ralph.yml"
 class ServerMemory:
     """Branch and path of memory, and the longest pause between two cycles."""
 
-    branch: str = anchor.BRANCH
-    path: str = anchor.MEMORY
+    branch: str = layout.BRANCH
+    path: str = layout.MEMORY
     longest: timedelta = field(default_factory=usual_longest)
 
 

@@ -20,11 +20,11 @@ from ralph_mission.adapters.observers.web.settings import DependencySettings as 
 from ralph_mission.adapters.observers.web.settings import ForgeSettings as ForgeWatch
 from ralph_mission.adapters.observers.web.settings import WebSettings as Web
 from ralph_mission.adapters.publishers.settings import Publishers
-from ralph_mission.adapters.storage.memory.anchor import ARCHIVE, DASHBOARD, JOURNAL, LEDGER
 from ralph_mission.adapters.thinkers.settings import ThinkerSettings as Thinker
 from ralph_mission.config.loop_keys import Cli, Core, EventLoop, HatKeys, MemoryKeys, RObot, TaskKeys
 from ralph_mission.config.loop_settings import CoderSettings, Completion, Cost, LoopSettings, WorkSettings
 from ralph_mission.config.telegram import TelegramControl
+from ralph_mission.mission.memory.layout import ARCHIVE, DASHBOARD, JOURNAL, LEDGER
 from ralph_mission.mission.model.memory import Rhythm
 from ralph_mission.mission.model.mission import Limits
 

@@ -17,10 +17,10 @@ from ralph_mission.adapters.database.address import read
 from ralph_mission.adapters.database.queries import Interest, Query
 from ralph_mission.adapters.database.sessions import Caps
 from ralph_mission.adapters.database.sql import open_sql
-from ralph_mission.adapters.http.guard import AddressRefused, parse_address
 from ralph_mission.adapters.observers import web
 from ralph_mission.config.settings import Config
 from ralph_mission.errors import UserError
+from ralph_mission.safety.address import AddressRefused, parse_address
 from tests.adapters.agents.clients import play
 from tests.adapters.database.conftest import postgres
 

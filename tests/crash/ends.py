@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ralph_mission.adapters.forges.github.forge import KEY as STANDING
-from ralph_mission.adapters.storage.memory import anchor, codec
+from ralph_mission.adapters.storage.memory import codec
 from ralph_mission.errors import UserError
+from ralph_mission.mission.memory import layout
 from ralph_mission.mission.memory.parse import parse_memory
 from tests.crash.snapshots import networks_of
 from tests.crash.witness import heads, key_in, open_state
@@ -42,7 +43,7 @@ def portrait(harbour: Hub) -> dict[str, Any]:
 def _remembered(harbour: Hub, names: dict[int, str], text: Callable[[str], str]) -> dict[str, Any]:
     """What memory says. One that is gone or damaged is told by its commit alone."""
     try:
-        memory = parse_memory(git(harbour.fake.bare, "show", f"ralph-memory:{anchor.MEMORY}").encode())
+        memory = parse_memory(git(harbour.fake.bare, "show", f"ralph-memory:{layout.MEMORY}").encode())
         state = open_state(harbour)
     except (UserError, codec.UnreadableDocument, AssertionError):
         return {"memory": heads(harbour).get("refs/heads/ralph-memory", "")}

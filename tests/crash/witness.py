@@ -15,7 +15,8 @@ from urllib.parse import urlsplit
 
 from ralph_mission.adapters.forges.github.forge import KEY as STANDING
 from ralph_mission.adapters.publishers import wire as wire_wire
-from ralph_mission.adapters.storage.memory import anchor, codec
+from ralph_mission.adapters.storage.memory import codec
+from ralph_mission.mission.memory import layout
 from ralph_mission.mission.model import effects
 from ralph_mission.mission.model.effects import MARKER, Effect
 from ralph_mission.mission.model.ledger import EffectRecord, OpenState
@@ -186,7 +187,7 @@ def _descends(harbour: Hub, new: str, old: str) -> bool:
 def intended(harbour: Hub) -> list[Effect]:
     """The effects that the server's memory branch says, at this moment, are about to be done."""
     state = open_state(harbour)
-    paths = [f"ralph-memory:{anchor.record(key)}" for key in (*state.effects, *state.unknown)]
+    paths = [f"ralph-memory:{layout.record(key)}" for key in (*state.effects, *state.unknown)]
     records = [codec.load_record(git(harbour.fake.bare, "show", path).encode()) for path in paths]
     return [r.effect for r in records if isinstance(r, EffectRecord) and r.effect]
 
@@ -195,7 +196,7 @@ def open_state(harbour: Hub) -> OpenState:
     """`open.json` on the server."""
     if not harbour.fake.branch("ralph-memory"):
         return OpenState()
-    return codec.load_state(git(harbour.fake.bare, "show", f"ralph-memory:{anchor.OPEN}").encode())
+    return codec.load_state(git(harbour.fake.bare, "show", f"ralph-memory:{layout.OPEN}").encode())
 
 
 def key_in(text: str | None) -> str:

@@ -12,9 +12,10 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from ralph_mission.adapters.git.git import Git
-from ralph_mission.adapters.storage.memory import anchor, codec
+from ralph_mission.adapters.storage.memory import codec
 from ralph_mission.adapters.storage.memory.anchor import AnchorMark
 from ralph_mission.adapters.storage.memory.recovery import RecoverableStore
+from ralph_mission.mission.memory import layout
 from ralph_mission.mission.memory.render import render_notes
 from ralph_mission.mission.model import ledger, memory
 from ralph_mission.mission.model.effects import Receipt
@@ -85,7 +86,7 @@ def _notes(number: int) -> tuple[CompletedNote, CycleNote]:
 
 def _stream(git: Git, store: RecoverableStore, past: MemorySnapshot, aged: Memory, more: range) -> Iterator[bytes]:
     archives: dict[str, str] = {}
-    page = git.blobs([f"{past.oid}:{anchor.DASHBOARD}"])[f"{past.oid}:{anchor.DASHBOARD}"].decode()
+    page = git.blobs([f"{past.oid}:{layout.DASHBOARD}"])[f"{past.oid}:{layout.DASHBOARD}"].decode()
     parent = f"from {past.oid}\n"
     for number in more:
         files = _left(number, archives)
@@ -105,10 +106,10 @@ def _left(number: int, archives: dict[str, str]) -> dict[str, bytes | None]:
     effects = [_settled(key, number, note.at) for key in made[:2]]
     finding = FindingRecord(made[2], "code-quality", f"mission {number}", ("w1",), number, number, "accepted")
     return {
-        anchor.archive(month): archives[month].encode(),
-        anchor.journal(number, f"{number:06d}-aged"): codec.dump_document(_document(number, note, effects)),
-        **{anchor.record(one.key): codec.dump_record(one) for one in effects},
-        anchor.record(finding.key): codec.dump_record(finding),
+        layout.archive(month): archives[month].encode(),
+        layout.journal(number, f"{number:06d}-aged"): codec.dump_document(_document(number, note, effects)),
+        **{layout.record(one.key): codec.dump_record(one) for one in effects},
+        layout.record(finding.key): codec.dump_record(finding),
     }
 
 
@@ -126,7 +127,7 @@ def _document(number: int, note: CycleNote, effects: list[EffectRecord]) -> Mapp
 def _commit(number: int, parent: str, files: Mapping[str, bytes | None]) -> bytes:
     who = f"committer Ralph <ralph@localhost> {int((NOON + number * PACE).timestamp())} +0000"
     message = f"ralph: cycle {number}: open-fix [skip ci]"
-    head = f"commit refs/heads/{anchor.BRANCH}\n{who}\ndata {len(message)}\n{message}\n{parent}"
+    head = f"commit refs/heads/{layout.BRANCH}\n{who}\ndata {len(message)}\n{message}\n{parent}"
     put = b"".join(_file(path, text or b"") for path, text in files.items())
     return head.encode() + put + b"\n"
 

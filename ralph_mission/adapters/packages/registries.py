@@ -29,11 +29,12 @@ from urllib.parse import quote, unquote, urlsplit
 from packaging.utils import InvalidSdistFilename, InvalidWheelFilename, parse_sdist_filename, parse_wheel_filename
 from packaging.version import InvalidVersion
 
-from ralph_mission.adapters.http.guard import PORTS, Web, WebAnswer
+from ralph_mission.adapters.http.guard import Web, WebAnswer
 from ralph_mission.adapters.packages.cache import AnswerCache, CachedAnswer
 from ralph_mission.adapters.packages.model import Ecosystem, Package, Release
 from ralph_mission.adapters.sandbox.process import run_foreign
 from ralph_mission.errors import UserError
+from ralph_mission.safety.address import PORTS
 from ralph_mission.values import dataclass
 
 NAMES: Mapping[Ecosystem, tuple[str, ...]] = {

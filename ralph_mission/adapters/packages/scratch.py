@@ -32,13 +32,14 @@ from urllib.parse import unquote
 import yaml
 
 from ralph_mission.adapters.git.git import Git, TreeEntry
-from ralph_mission.adapters.http.guard import GuardedWeb, parse_address
+from ralph_mission.adapters.http.guard import GuardedWeb
 from ralph_mission.adapters.packages.lockfiles import LARGEST, sizes
 from ralph_mission.adapters.packages.model import Project
 from ralph_mission.adapters.packages.node import plain_yaml
 from ralph_mission.adapters.packages.registries import SETTINGS, apart
 from ralph_mission.adapters.sandbox.process import FinishedProcess, run_foreign
 from ralph_mission.errors import UserError
+from ralph_mission.safety.address import parse_address
 from ralph_mission.values import dataclass
 
 PATHS = ("package.json", "pnpm-workspace.yaml", "pyproject.toml", "uv.toml", "uv.lock")

@@ -64,12 +64,12 @@ def wake(review: bool, now: str | None, repo: Path, config: Path | None, as_json
     """
     if review:
         return _review(repo, config, now, as_json)
-    from ralph_mission.adapters.storage.memory import anchor
     from ralph_mission.adapters.storage.memory.due import due_on_server
     from ralph_mission.adapters.wakers.ways import header_on_server
+    from ralph_mission.mission.memory import layout
 
     server, asked = place(os.environ), Plain(str(repo), str(config) if config else None)
-    memory = {"branch": anchor.BRANCH, "path": anchor.MEMORY, **memory_place(asked)}
+    memory = {"branch": layout.BRANCH, "path": layout.MEMORY, **memory_place(asked)}
     when = moment(now) or datetime.now(UTC)
     longest = partial(longest_pause, asked)
     due, next_due_at, reason = due_on_server(server, cache_folder(server.git_url), when, **memory, longest=longest)

@@ -8,7 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
-from ralph_mission.adapters.http.guard import AddressRefused, GuardedWeb, is_public, parse_address
+from ralph_mission.adapters.http.guard import GuardedWeb
+from ralph_mission.safety.address import AddressRefused, is_public, parse_address
 from tests.adapters.http.test_guard import SOMEWHERE, allowing, trouble_of
 from tests.adapters.observers.web.test_robots import polite
 from tests.adapters.web_server import reply, saying, serving, site

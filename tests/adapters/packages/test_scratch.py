@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from ralph_mission.adapters.git.git import Git
-from ralph_mission.adapters.http.guard import parse_address
 from ralph_mission.adapters.packages import managers, scratch
 from ralph_mission.adapters.packages.model import Project
 from ralph_mission.adapters.packages.scratch import addresses, files_for_manager
 from ralph_mission.errors import UserError
+from ralph_mission.safety.address import parse_address
 from tests.helpers import make_repo
 
 EVIL = "http://127.0.0.1:9/x"

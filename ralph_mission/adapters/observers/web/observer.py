@@ -13,7 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from ralph_mission.adapters.http.guard import GuardedWeb, WebAnswer, parse_address
+from ralph_mission.adapters.http.guard import GuardedWeb, WebAnswer
 from ralph_mission.adapters.observers import cache
 from ralph_mission.adapters.observers.commands.results import Result
 from ralph_mission.adapters.observers.text import count_noun, one_line
@@ -25,6 +25,7 @@ from ralph_mission.adapters.sandbox.process import run_foreign
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.mission import Observation, Signal
 from ralph_mission.mission.model.proposal import ObservationContext
+from ralph_mission.safety.address import parse_address
 from ralph_mission.values import dataclass
 
 MOST = 20  # items told of one look

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, MutableMapping
 from dataclasses import field
 
-from ralph_mission.adapters.http.guard import AGENT, GuardedWeb, parse_address
+from ralph_mission.adapters.http.guard import AGENT, GuardedWeb
 from ralph_mission.errors import UserError
+from ralph_mission.safety.address import parse_address
 from ralph_mission.values import dataclass
 
 CAP = 512_000  # bytes: RFC 9309 wants 500 KiB at least

@@ -9,10 +9,10 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, model_validator
 
-from ralph_mission.adapters.http.guard import AddressRefused, parse_address
 from ralph_mission.adapters.observers.settings import Duration, ObserverSection, PathPattern, Slug
 from ralph_mission.extras import missing_module
 from ralph_mission.mission.model.mission import Severity
+from ralph_mission.safety.address import AddressRefused, parse_address
 
 MARKERS = {"todo": "TODO|FIXME|HACK", "ts-ignore": "@ts-ignore", "any": r": any\b"}
 GROUPS = frozenset({"path", "line", "code", "message", "level"})

@@ -19,12 +19,13 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import quote
 
-from ralph_mission.adapters.http.guard import AddressRefused, GuardedWeb, WebAnswer, parse_address
+from ralph_mission.adapters.http.guard import GuardedWeb, WebAnswer
 from ralph_mission.adapters.observers import cache
 from ralph_mission.adapters.observers.commands.results import Result
 from ralph_mission.adapters.observers.web.robots import Robots
 from ralph_mission.errors import UserError
 from ralph_mission.extras import require_extra
+from ralph_mission.safety.address import AddressRefused, parse_address
 from ralph_mission.values import dataclass
 
 

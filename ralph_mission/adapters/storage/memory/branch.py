@@ -18,6 +18,7 @@ from ralph_mission.adapters.storage.memory import anchor, codec, recordings
 from ralph_mission.adapters.storage.memory.anchor import Anchorage, AnchorMark
 from ralph_mission.adapters.storage.memory.provenance import MemoryBranch, reason
 from ralph_mission.errors import Lost, UserError
+from ralph_mission.mission.memory import layout
 from ralph_mission.mission.memory.parse import parse_memory
 from ralph_mission.mission.memory.position import NEXT, merge_edits, people_edits, refuse, with_people_of
 from ralph_mission.mission.model.ledger import Anchor, MemoryBatch, MemorySnapshot, OpenState, Record
@@ -43,8 +44,8 @@ class BranchStore:
         git: Git,
         clock: CycleClock,
         *,
-        branch: str = anchor.BRANCH,
-        path: str = anchor.MEMORY,
+        branch: str = layout.BRANCH,
+        path: str = layout.MEMORY,
         holder: str = "",
         remote: Remote | None = None,
         run_is_over: Callable[[str], bool] = lambda holder: False,
@@ -121,7 +122,7 @@ class BranchStore:
         """As in `ports.Store`; one git process for any number of keys."""
         if at is None:
             return {}
-        paths = {key: anchor.record(key) for key in keys}
+        paths = {key: layout.record(key) for key in keys}
         with explain_errors(READING):
             found = self.git.blobs((f"{at.oid}:{path}" for path in paths.values()), strict=True)
         named = {key: (path, found[f"{at.oid}:{path}"]) for key, path in paths.items() if f"{at.oid}:{path}" in found}
@@ -140,7 +141,7 @@ class BranchStore:
 
     def read(self, commit: str) -> tuple[Memory, OpenState]:
         """Memory and open state of one commit, whoever made it. Raises UserError."""
-        names = (f"{commit}:{self.branch.path}", f"{commit}:{anchor.OPEN}")
+        names = (f"{commit}:{self.branch.path}", f"{commit}:{layout.OPEN}")
         found = self.git.blobs(names)
         for name in names:
             if name not in found:
@@ -149,7 +150,7 @@ class BranchStore:
         try:
             return memory, codec.load_state(found[names[1]])
         except codec.UnreadableDocument as error:
-            raise codec.unreadable(anchor.OPEN, error) from None
+            raise codec.unreadable(layout.OPEN, error) from None
 
     def contains(self, commit: str) -> bool:
         """Whether `commit` is the branch's head or an ancestor of it: for `position.check_position`."""

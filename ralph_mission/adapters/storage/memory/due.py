@@ -16,8 +16,8 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ralph_mission.adapters.storage.memory import anchor
 from ralph_mission.errors import UserError
+from ralph_mission.mission.memory import layout
 from ralph_mission.values import dataclass
 
 if TYPE_CHECKING:
@@ -46,8 +46,8 @@ def usual_longest() -> timedelta:
 def due_fast(
     repo_dir: Path,
     now: datetime,
-    branch: str = anchor.BRANCH,
-    path: str = anchor.MEMORY,
+    branch: str = layout.BRANCH,
+    path: str = layout.MEMORY,
     longest: Callable[[], timedelta] = usual_longest,
 ) -> tuple[bool, datetime | None, str]:
     """(due, when next, why). Memory that cannot be read is due: the cycle then says what is wrong.
@@ -74,8 +74,8 @@ def due_on_server(
     place: RepositoryPlace,
     kept: Path,
     now: datetime,
-    branch: str = anchor.BRANCH,
-    path: str = anchor.MEMORY,
+    branch: str = layout.BRANCH,
+    path: str = layout.MEMORY,
     longest: Callable[[], timedelta] = usual_longest,
 ) -> tuple[bool, datetime | None, str]:
     """The same of a server's memory branch, with or without a clone; `kept` is the folder of the cache.

@@ -15,8 +15,9 @@ from pathlib import Path
 
 from ralph_mission.adapters import files as durable_files
 from ralph_mission.adapters.git.git import Git
-from ralph_mission.adapters.storage.memory import anchor, codec
+from ralph_mission.adapters.storage.memory import codec
 from ralph_mission.errors import UserError
+from ralph_mission.mission.memory import layout
 from ralph_mission.mission.memory.parse import parse_memory, parse_notes
 from ralph_mission.mission.memory.render import render_memory, render_notes
 from ralph_mission.mission.model.ledger import MemoryBatch
@@ -106,13 +107,13 @@ def _load(file: Path) -> object:
 
 def files(git: Git, path: str, batch: MemoryBatch, head: str) -> dict[str, bytes | None]:
     """All of a batch on top of `head`, memory at `path`. Raises UserError when it could not be read back."""
-    made: dict[str, bytes | None] = {path: render_file(batch.memory), anchor.OPEN: codec.dump_state(batch.state)}
-    made.update({anchor.record(record.key): codec.dump_record(record) for record in batch.records})
+    made: dict[str, bytes | None] = {path: render_file(batch.memory), layout.OPEN: codec.dump_state(batch.state)}
+    made.update({layout.record(record.key): codec.dump_record(record) for record in batch.records})
     if batch.dashboard is not None:
-        made[anchor.DASHBOARD] = batch.dashboard.encode("utf-8", "replace")
+        made[layout.DASHBOARD] = batch.dashboard.encode("utf-8", "replace")
     if batch.journal is not None:
         name, document = batch.journal
-        made[anchor.journal(batch.memory.header.cycle, name)] = codec.dump_document(document)
+        made[layout.journal(batch.memory.header.cycle, name)] = codec.dump_document(document)
     return made | _archives(git, batch, head)
 
 
@@ -133,9 +134,9 @@ def unsaid(batch: MemoryBatch, known: Sequence[str], but: Collection[str]) -> Me
 
 def _archives(git: Git, batch: MemoryBatch, head: str) -> dict[str, bytes | None]:
     made: dict[str, bytes | None] = {}
-    old = git.blobs(f"{head}:{anchor.archive(month)}" for month, _ in batch.archive) if head else {}
+    old = git.blobs(f"{head}:{layout.archive(month)}" for month, _ in batch.archive) if head else {}
     for month, text in batch.archive:
-        path = anchor.archive(month)
+        path = layout.archive(month)
         made[path] = (made.get(path) or old.get(f"{head}:{path}", b"")) + text.encode("utf-8", "replace")
     return made
 

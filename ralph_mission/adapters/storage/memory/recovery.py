@@ -9,12 +9,13 @@ from dataclasses import replace
 from typing import Any
 
 from ralph_mission.adapters.git.git import Git, GitError, TreeEntry
-from ralph_mission.adapters.storage.memory import anchor, codec, provenance
+from ralph_mission.adapters.storage.memory import codec, provenance
 from ralph_mission.adapters.storage.memory.anchor import AnchorMark
 from ralph_mission.adapters.storage.memory.branch import READING, BranchStore, explain_errors
 from ralph_mission.adapters.storage.memory.provenance import reason
 from ralph_mission.errors import Lost, UserError
 from ralph_mission.mission.findings.exclusions import parse_bans
+from ralph_mission.mission.memory import layout
 from ralph_mission.mission.memory.parse import parse_memory, parse_notes, people_sections
 from ralph_mission.mission.memory.position import refuse
 from ralph_mission.mission.model.ledger import Anchor, MemoryBatch, MemorySnapshot, OpenState, Record
@@ -35,7 +36,7 @@ class RecoverableStore(BranchStore):
         """Every cycle's audit document, oldest first. Raises UserError when one cannot be read."""
         with explain_errors(READING):
             head = self.branch.head()
-            entries = self.git.listing(head, f"{anchor.JOURNAL}/") if head else ()
+            entries = self.git.listing(head, f"{layout.JOURNAL}/") if head else ()
         entries = tuple(sorted(entries, key=lambda entry: entry.path.rpartition("/")[2]))  # old ones lie in no folder
         for start in range(0, len(entries), AT_ONCE):
             some = entries[start : start + AT_ONCE]
@@ -161,7 +162,7 @@ def _unreadable(
 
 def _is_record(entry: TreeEntry, data: bytes) -> bool:
     try:
-        return anchor.record(codec.load_record(data).key) == entry.path
+        return layout.record(codec.load_record(data).key) == entry.path
     except (codec.UnreadableDocument, ValueError):
         return False
 
@@ -182,9 +183,9 @@ def _is_archive(_: TreeEntry, data: bytes) -> bool:
 
 
 FOLDERS = (
-    ("ledger", anchor.LEDGER, _is_record),
-    ("journal", anchor.JOURNAL, _is_document),
-    ("archive", anchor.ARCHIVE, _is_archive),
+    ("ledger", layout.LEDGER, _is_record),
+    ("journal", layout.JOURNAL, _is_document),
+    ("archive", layout.ARCHIVE, _is_archive),
 )
 """What memory keeps in folders, where, and what tells whether a file there is one of ours."""
 
@@ -233,7 +234,7 @@ def _salvage(store: BranchStore) -> Salvage:
 
 def _ledger_paths(store: BranchStore, head: str) -> list[str]:
     """The whole ledger goes and what is vouched for comes back: nothing of a stranger's stays by its mere name."""
-    return [entry.path for entry in store.git.listing(head, f"{anchor.LEDGER}/")] if head else []
+    return [entry.path for entry in store.git.listing(head, f"{layout.LEDGER}/")] if head else []
 
 
 def _mark(store: BranchStore) -> AnchorMark | None:
@@ -334,7 +335,7 @@ def _parse_memory(text: bytes) -> Memory | None:
 
 
 def _state(store: BranchStore, commit: str) -> OpenState | None:
-    name = f"{commit}:{anchor.OPEN}"
+    name = f"{commit}:{layout.OPEN}"
     try:
         return codec.load_state(_blobs(store.git, [name])[name])
     except (KeyError, codec.UnreadableDocument):
@@ -349,7 +350,7 @@ def _restraint(store: BranchStore, head: str) -> OpenState | None:
 
 def _records(store: BranchStore, commit: str) -> tuple[list[Record], list[str]]:
     """The ledger's readable records as of a commit, and the paths of the others."""
-    entries = [entry for entry in _entries(store, commit, anchor.LEDGER) if entry.mode == REGULAR]
+    entries = [entry for entry in _entries(store, commit, layout.LEDGER) if entry.mode == REGULAR]
     found = _blobs(store.git, [entry.oid for entry in entries])
     records, broken = [], []
     for entry in entries:
@@ -370,7 +371,7 @@ def _load_record(data: bytes) -> Record | None:
 
 def _path(record: Record) -> str:
     try:
-        return anchor.record(record.key)
+        return layout.record(record.key)
     except ValueError:
         return ""
 

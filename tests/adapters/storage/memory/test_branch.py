@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.adapters.storage.memory import anchor
 from ralph_mission.adapters.storage.memory.branch import BranchStore
 from ralph_mission.errors import Lost, UserError
+from ralph_mission.mission.memory import layout
 from ralph_mission.mission.memory.parse import parse_notes
 from ralph_mission.mission.memory.position import merge_edits
 from ralph_mission.mission.memory.render import render_notes
@@ -158,7 +158,7 @@ def test_200_cycles_keep_the_file_bounded_and_lose_nothing(repo: Path, store: Br
 
 
 def test_no_folder_of_the_journal_grows_for_ever() -> None:
-    folders = Counter(anchor.journal(cycle, f"{cycle:06d}-abc").rpartition("/")[0] for cycle in range(1, 1201))
+    folders = Counter(layout.journal(cycle, f"{cycle:06d}-abc").rpartition("/")[0] for cycle in range(1, 1201))
     assert max(folders.values()) == 100
 
 

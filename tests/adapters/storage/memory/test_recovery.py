@@ -11,10 +11,10 @@ import pytest
 from ralph_mission.adapters import files
 from ralph_mission.adapters.forges.local.forge import LocalForge, Person
 from ralph_mission.adapters.git.git import Git, GitError
-from ralph_mission.adapters.storage.memory import anchor
 from ralph_mission.adapters.storage.memory.branch import BranchStore
 from ralph_mission.adapters.storage.memory.provenance import MemoryBranch
 from ralph_mission.errors import UserError
+from ralph_mission.mission.memory import layout
 from ralph_mission.mission.model.effects import Comment, OpenIssue, OpenPull, PushBranch, marker
 from ralph_mission.mission.model.ledger import (
     Anchor,
@@ -248,7 +248,7 @@ def test_journal_and_archive_survive(
 def test_a_document_of_the_journal_that_cannot_be_read_is_told_and_stops_no_rescue(
     repo: Path, store: BranchStore, forge: LocalForge, past: MemorySnapshot, intruder: Intruder, torn: str
 ) -> None:
-    intruder.write(path := anchor.journal(1, "torn"), torn)
+    intruder.write(path := layout.journal(1, "torn"), torn)
     with pytest.raises(UserError, match=f"{path} .* cannot be read"):
         list(branch_store(repo).journal())
     _, recalled = rescue(repo, forge)
