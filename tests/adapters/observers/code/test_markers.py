@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ralph_mission.adapters.observers.code.markers import marker
-from ralph_mission.adapters.observers.code.observer import DEFAULTS
+from ralph_mission.adapters.observers.web.settings import MARKERS
 
-TODO, IGNORE, ANY = (marker(kind, pattern) for kind, pattern in DEFAULTS.items())
+TODO, IGNORE, ANY = (marker(kind, pattern) for kind, pattern in MARKERS.items())
 
 
 @pytest.mark.parametrize(
