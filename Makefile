@@ -26,7 +26,7 @@ install-dev:  ## the same, with the tools for working on ralph
 run: install  ## one cycle on the sample, or on another repository: make run REPO=DIR
 	@[ -n "$$REPO" ] || { echo "[make] name a repository: make run REPO=DIR" >&2; exit 2; }
 	@if [ "$$REPO" = "$(SAMPLE)" ] && [ ! -e "$$REPO" ]; then $(BIN)/python examples/unpack.py "$$REPO"; fi
-	@$(PYTHON) -I scripts/environment.py runtime $(EXTRAS) $$($(BIN)/python -I -m ralph_mission.config.extras "$$REPO")
+	@$(PYTHON) -I scripts/environment.py runtime $(EXTRAS) $$($(BIN)/python -I -m ralph_mission.app.extras "$$REPO")
 	@$(BIN)/ralph cycle --repo "$$REPO" --force
 
 test: install-dev  ## all tests (make test COVERAGE=1 also tells what they do not reach)

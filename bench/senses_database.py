@@ -24,8 +24,8 @@ from ralph_mission.adapters.database.queries import Database
 from ralph_mission.adapters.database.sessions import stream_rows
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.observers.database.observer import DatabaseObserver
-from ralph_mission.adapters.observers.database.settings import DatabaseSettings, DatabaseWatch
 from ralph_mission.adapters.observers.database.state import WatchState
+from ralph_mission.config.database import DatabaseSettings, DatabaseWatch
 from tests.adapters.database.prisma_place import PLACE, environment
 from tests.postgres_server import Server, running
 

@@ -14,20 +14,21 @@ from ralph_mission.adapters.database.opening import open_database
 from ralph_mission.adapters.database.prisma.schema import parse
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.observers.social.networks import XReader
-from ralph_mission.adapters.observers.social.settings import SocialSettings as Social
 from ralph_mission.adapters.observers.web import build
-from ralph_mission.adapters.observers.web.settings import WebSettings as Web
-from ralph_mission.adapters.publishers import texts, twitter
+from ralph_mission.adapters.publishers import twitter
+from ralph_mission.app import extras
 from ralph_mission.app.networks import build_publishers
 from ralph_mission.app.stand_ins import SystemClock
 from ralph_mission.cli.loop.mcp import mcp
-from ralph_mission.config import extras
+from ralph_mission.config.observers import SocialSettings as Social
+from ralph_mission.config.observers import WebSettings as Web
 from ralph_mission.config.reading import load
 from ralph_mission.config.settings import Config
 from ralph_mission.errors import UserError
 from ralph_mission.extras import EXTRAS, install_command, missing_module, require_extra
 from ralph_mission.mission.model.forge import Branch
 from ralph_mission.mission.model.proposal import ObservationContext
+from ralph_mission.mission.publishing import texts
 from tests.helpers import make_repo
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)

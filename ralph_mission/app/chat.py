@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ralph_mission.adapters.chat.telegram import ADDRESS, API, TOKEN, Bot, TelegramInbox
+from ralph_mission.config.publishers import CHECKIN, TIMEOUT
 from ralph_mission.config.settings import Config
-from ralph_mission.config.telegram import CHECKIN, TIMEOUT
 from ralph_mission.errors import UserError
 from ralph_mission.mission.ports import Seal
 from ralph_mission.values import dataclass

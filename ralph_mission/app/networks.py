@@ -9,10 +9,10 @@ from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.publishers.channel import Channel, OutboxFolder
 from ralph_mission.adapters.publishers.charts import png
 from ralph_mission.adapters.publishers.press import Pressroom
-from ralph_mission.adapters.publishers.settings import NETWORKS, Publishers
-from ralph_mission.adapters.publishers.settings import OutboxSettings as OutboxSettings
 from ralph_mission.app.extensions import build_extensions
-from ralph_mission.config.extras import needed_extras
+from ralph_mission.app.extras import needed_extras
+from ralph_mission.config.publishers import NETWORKS, Publishers
+from ralph_mission.config.publishers import OutboxSettings as OutboxSettings
 from ralph_mission.config.settings import Config
 from ralph_mission.errors import UserError
 from ralph_mission.extras import install_command, missing_module

@@ -4,13 +4,12 @@ about where they mean nothing here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from pydantic import ValidationError
 
-from ralph_mission.adapters.git.git import Git
 from ralph_mission.config import loop_keys
 from ralph_mission.config.complaints import explain, known_keys, trouble
 from ralph_mission.config.settings import GONE_WAKE, Config
@@ -28,7 +27,18 @@ ORCHESTRATOR = frozenset(
 """Top-level keys of ralph-orchestrator's own ralph.yml, of either version, that have no meaning here."""
 
 
-def read(git: Git, path: Path | None = None, commit: str = "") -> Config:
+class SettingsSource(Protocol):
+    """A repository, as far as its settings are read from it."""
+
+    @property
+    def work_tree(self) -> Path | None:
+        """Its files; None when it is bare."""
+
+    def blobs(self, names: Iterable[str]) -> Mapping[str, bytes]:
+        """Contents of files in commits, by `commit:path`; without those that are not there."""
+
+
+def read(git: SettingsSource, path: Path | None = None, commit: str = "") -> Config:
     """The configuration of a repository; all defaults when it has no `ralph.yml`.
 
     `path` names another file, `commit` the commit to read it from. Otherwise the work tree is read, or HEAD
@@ -74,7 +84,7 @@ def _in_work_tree(path: Path) -> bytes | None:
     return _bytes(path) if path.exists() or path.is_symlink() else None
 
 
-def _committed_settings(git: Git, commit: str) -> bytes | None:
+def _committed_settings(git: SettingsSource, commit: str) -> bytes | None:
     name = f"{commit}:{NAME}"
     return git.blobs([name]).get(name)
 

@@ -11,19 +11,18 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, StringConstraints, model_validator
 
-from ralph_mission.adapters.observers.database.settings import DatabaseSettings as Database
-from ralph_mission.adapters.observers.settings import Duration, ObserverSection
-from ralph_mission.adapters.observers.social.settings import SocialSettings as Social
-from ralph_mission.adapters.observers.web.settings import CodeSettings as Code
-from ralph_mission.adapters.observers.web.settings import CommandSettings as Command
-from ralph_mission.adapters.observers.web.settings import DependencySettings as Dependencies
-from ralph_mission.adapters.observers.web.settings import ForgeSettings as ForgeWatch
-from ralph_mission.adapters.observers.web.settings import WebSettings as Web
-from ralph_mission.adapters.publishers.settings import Publishers
-from ralph_mission.adapters.thinkers.settings import ThinkerSettings as Thinker
+from ralph_mission.config.database import DatabaseSettings as Database
+from ralph_mission.config.fields import Duration, ObserverSection
 from ralph_mission.config.loop_keys import Cli, Core, EventLoop, HatKeys, MemoryKeys, RObot, TaskKeys
 from ralph_mission.config.loop_settings import CoderSettings, Completion, Cost, LoopSettings, WorkSettings
-from ralph_mission.config.telegram import TelegramControl
+from ralph_mission.config.loop_settings import ThinkerSettings as Thinker
+from ralph_mission.config.observers import CodeSettings as Code
+from ralph_mission.config.observers import CommandSettings as Command
+from ralph_mission.config.observers import DependencySettings as Dependencies
+from ralph_mission.config.observers import ForgeSettings as ForgeWatch
+from ralph_mission.config.observers import SocialSettings as Social
+from ralph_mission.config.observers import WebSettings as Web
+from ralph_mission.config.publishers import Publishers, TelegramControl
 from ralph_mission.mission.memory.layout import ARCHIVE, DASHBOARD, JOURNAL, LEDGER
 from ralph_mission.mission.model.memory import Rhythm
 from ralph_mission.mission.model.mission import Limits

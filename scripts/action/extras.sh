@@ -8,7 +8,7 @@ source "$here/lib.sh"
 
 arguments=("$GITHUB_WORKSPACE")
 if [ -n "${RALPH_CONFIG:-}" ]; then arguments+=("$RALPH_CONFIG"); fi
-program='import sys; from ralph_mission.config.extras import main; main(sys.argv[1:])'
+program='import sys; from ralph_mission.app.extras import main; main(sys.argv[1:])'
 missing="$("$RALPH_PYTHON" -I -c "$program" "${arguments[@]}")" || missing=""
 if [ -z "$missing" ]; then
   output python "$RALPH_PYTHON"

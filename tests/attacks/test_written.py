@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from markdown_it import MarkdownIt
 
-from ralph_mission.adapters.publishers.texts import words
 from ralph_mission.adapters.report.dashboard import ours
 from ralph_mission.adapters.report.voice import safe
 from ralph_mission.mission.model.effects import MARKER, marker
 from ralph_mission.mission.proposals.wording import plain
+from ralph_mission.mission.publishing.texts import words
 from ralph_mission.safety.detect import workflow_commands
 from ralph_mission.safety.text import inline, inline_words, quote, sanitise
 from tests.attacks.words import misdeeds, wrapped

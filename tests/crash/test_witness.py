@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from ralph_mission.adapters.publishers import discord, telegram, twitter
-from ralph_mission.adapters.publishers.texts import measure_post
+from ralph_mission.mission.publishing.texts import measure_post
 from tests.crash.publishing_hub import publishing_hub
 from tests.crash.stages import NOW, staged
 from tests.crash.witness import MEMORY, Witness, active, duplicates, watched

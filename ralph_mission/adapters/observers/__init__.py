@@ -18,17 +18,17 @@ from ralph_mission.mission.model.mission import Observation
 from ralph_mission.values import dataclass
 
 if TYPE_CHECKING:
-    from ralph_mission.adapters.observers.database.settings import DatabaseSettings
-    from ralph_mission.adapters.observers.social.settings import SocialSettings
-    from ralph_mission.adapters.observers.web.settings import (
+    from ralph_mission.adapters.observers.web.state import Errands
+    from ralph_mission.adapters.packages.model import Bumper
+    from ralph_mission.config.database import DatabaseSettings
+    from ralph_mission.config.observers import (
         CodeSettings,
         CommandSettings,
         DependencySettings,
         ForgeSettings,
+        SocialSettings,
         WebSettings,
     )
-    from ralph_mission.adapters.observers.web.state import Errands
-    from ralph_mission.adapters.packages.model import Bumper
     from ralph_mission.mission.model.forge import Posted
     from ralph_mission.mission.model.proposal import ObservationContext
     from ralph_mission.mission.ports import Forge, Observer

@@ -8,9 +8,9 @@ from datetime import datetime
 from io import BytesIO
 from math import isfinite
 
-from ralph_mission.adapters.publishers.texts import label, thousands, words
 from ralph_mission.mission.model.forge import Chart
 from ralph_mission.mission.model.mission import Signal
+from ralph_mission.mission.publishing.texts import label, thousands, words
 
 LEAST, MOST = 3, 60  # points
 Points = Sequence[tuple[datetime, float]]

@@ -9,14 +9,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ralph_mission.adapters.publishers import texts
 from ralph_mission.adapters.publishers.channel import Channel, OutboxFolder
-from ralph_mission.adapters.publishers.settings import Publishers
-from ralph_mission.adapters.publishers.texts import template_facts
+from ralph_mission.config.publishers import Publishers
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.effects import Fate, Publish, Receipt
 from ralph_mission.mission.model.forge import Post, Wording
 from ralph_mission.mission.model.mission import FailureReason, Finding
+from ralph_mission.mission.publishing import texts
+from ralph_mission.mission.publishing.texts import template_facts
 from ralph_mission.values import dataclass
 
 CONTENT = "content"
@@ -104,7 +104,8 @@ class Pressroom:
         self, template: Template, finding: Finding, facts: Mapping[str, Any]
     ) -> tuple[tuple[Post, ...], tuple[str, ...]]:
         """What each network gets, and why another one gets nothing. Raises UserError where the template fails."""
-        from ralph_mission.adapters.publishers import charts, templates  # Jinja2 takes a while to load
+        from ralph_mission.adapters.publishers import charts
+        from ralph_mission.mission.publishing import templates  # Jinja2 takes a while to load
 
         said = templates.render(template.name, template.source, facts)
         if not said:

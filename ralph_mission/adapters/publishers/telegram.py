@@ -14,12 +14,12 @@ from typing import Any
 
 from ralph_mission.adapters.publishers.channel import Draw, read_secrets
 from ralph_mission.adapters.publishers.press import PartResult, in_order
-from ralph_mission.adapters.publishers.texts import units
 from ralph_mission.adapters.publishers.wire import PATIENCE, Answer, ask, base, no, open_session
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.effects import Receipt
 from ralph_mission.mission.model.forge import Post
 from ralph_mission.mission.model.mission import FailureReason
+from ralph_mission.mission.publishing.texts import units
 from ralph_mission.safety.text import inline_words
 from ralph_mission.values import dataclass
 

@@ -22,9 +22,9 @@ from ralph_mission.extras import install_command, missing_module
 if TYPE_CHECKING:
     from ralph_mission.adapters.database.queries import Database
     from ralph_mission.adapters.observers.database.observer import DatabaseObserver
-    from ralph_mission.adapters.observers.web.settings import WebSettings
     from ralph_mission.adapters.packages.model import Project
     from ralph_mission.adapters.publishers.channel import Channel
+    from ralph_mission.config.observers import WebSettings
     from ralph_mission.config.settings import Config
 
 AT_A_TIME = 4
@@ -223,7 +223,7 @@ def _network(name: str, made: Channel | UserError) -> DoctorLine:
 
 
 def _texts(settings: Config) -> Iterator[DoctorLine]:
-    from ralph_mission.config.extras import needed_extras
+    from ralph_mission.app.extras import needed_extras
 
     told = settings.publishers
     if told.templates or told.announce:

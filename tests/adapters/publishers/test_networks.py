@@ -13,10 +13,10 @@ import pytest
 
 from ralph_mission.adapters.publishers import discord, telegram, twitter
 from ralph_mission.adapters.publishers.channel import Channel, NetworkUnset
-from ralph_mission.adapters.publishers.texts import measure_post
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.forge import Chart, Post
 from ralph_mission.mission.model.mission import FailureReason
+from ralph_mission.mission.publishing.texts import measure_post
 from tests.fakes.networks.discord import DiscordServer
 from tests.fakes.networks.serving import Fault
 from tests.fakes.networks.telegram import TelegramServer

@@ -9,16 +9,17 @@ from typing import Any
 
 import pytest
 
-from ralph_mission.adapters.publishers import channel, texts
+from ralph_mission.adapters.publishers import channel
 from ralph_mission.adapters.publishers.channel import OutboxFolder
 from ralph_mission.adapters.publishers.press import Pressroom
-from ralph_mission.adapters.publishers.settings import Publishers
 from ralph_mission.adapters.storage.memory import codec
+from ralph_mission.config.publishers import Publishers
 from ralph_mission.mission.findings.identity import finished_findings as announced
 from ralph_mission.mission.model.effects import Publish
 from ralph_mission.mission.model.forge import Wording
 from ralph_mission.mission.model.ledger import FinishedMission
 from ralph_mission.mission.model.mission import Finding, Signal
+from ralph_mission.mission.publishing import texts
 
 NOW = datetime(2026, 2, 16, 6, tzinfo=UTC)
 CHANGE: tuple[tuple[str, str | int | float], ...] = (

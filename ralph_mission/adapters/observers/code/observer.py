@@ -17,7 +17,7 @@ from ralph_mission.adapters.observers.code.blame import HistoryCommit, Origin, P
 from ralph_mission.adapters.observers.code.markers import Hit, excluder, marker, scan
 from ralph_mission.adapters.observers.essence import split_lines, surroundings
 from ralph_mission.adapters.observers.text import block, count_noun, one_line
-from ralph_mission.adapters.observers.web.settings import CodeSettings
+from ralph_mission.config.observers import CodeSettings
 from ralph_mission.mission.model.mission import Observation, Severity, Signal
 from ralph_mission.mission.model.proposal import ObservationContext
 from ralph_mission.mission.ports import Observer

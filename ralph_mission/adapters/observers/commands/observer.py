@@ -22,9 +22,9 @@ from ralph_mission.adapters.observers.commands import sarif
 from ralph_mission.adapters.observers.commands.results import GarbledOutput, Result
 from ralph_mission.adapters.observers.essence import split_lines, surroundings
 from ralph_mission.adapters.observers.text import block, count_noun, one_line, plain
-from ralph_mission.adapters.observers.web.settings import CommandSettings, JsonResults, Regex
 from ralph_mission.adapters.sandbox.process import FinishedProcess, run_foreign
 from ralph_mission.adapters.workspace.clone import clone
+from ralph_mission.config.observers import CommandSettings, JsonResults, Regex
 from ralph_mission.errors import UserError
 from ralph_mission.mission.findings.identity import normalise_line
 from ralph_mission.mission.model.mission import Observation, Severity, Signal

@@ -17,7 +17,7 @@ from typing import Any
 
 import jmespath
 
-from ralph_mission.adapters.observers.web.settings import ItemFields
+from ralph_mission.config.observers import ItemFields
 from ralph_mission.values import dataclass
 
 _UNNAMEABLE = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")  # nothing a tool's report should call a file

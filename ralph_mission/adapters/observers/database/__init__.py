@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.observers.database.observer import DatabaseObserver, DatabaseUnset
-from ralph_mission.adapters.observers.database.settings import DatabaseSettings
+from ralph_mission.config.database import DatabaseSettings
 
 __all__ = ["DatabaseObserver", "DatabaseSettings", "DatabaseUnset", "build"]
 

@@ -15,9 +15,9 @@ from ralph_mission.adapters.database.queries import GROUPS, Filter, Query, Row, 
 from ralph_mission.adapters.observers.database import results as tell
 from ralph_mission.adapters.observers.database.numbers import format_value, moved_over, number, percentage, plain
 from ralph_mission.adapters.observers.database.results import Answers, RowFact, WatchOutcome
-from ralph_mission.adapters.observers.database.settings import ChangeCondition
 from ralph_mission.adapters.observers.database.state import Sample, WatchEpisode, WatchState
 from ralph_mission.adapters.observers.database.targets import VALUE, Target
+from ralph_mission.config.database import ChangeCondition
 from ralph_mission.values import dataclass
 
 SPACING = 4  # values remembered per window, of each series

@@ -15,11 +15,11 @@ from ralph_mission.adapters.database.queries import Database, Interest
 from ralph_mission.adapters.database.shapes import Catalog
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.observers.database.results import WatchOutcome, signal
-from ralph_mission.adapters.observers.database.settings import DatabaseSettings, DatabaseWatch
 from ralph_mission.adapters.observers.database.state import WatchState, dump, load
 from ralph_mission.adapters.observers.database.targets import target
 from ralph_mission.adapters.observers.database.watches import SORTS, judge, plan
 from ralph_mission.adapters.observers.text import count_noun, one_line
+from ralph_mission.config.database import DatabaseSettings, DatabaseWatch
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.mission import Observation
 from ralph_mission.mission.model.proposal import ObservationContext

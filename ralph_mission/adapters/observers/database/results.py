@@ -14,10 +14,10 @@ from math import isfinite
 
 from ralph_mission.adapters.database.queries import Row, Value
 from ralph_mission.adapters.observers.database.numbers import format_value, number
-from ralph_mission.adapters.observers.database.settings import DatabaseWatch
 from ralph_mission.adapters.observers.database.state import EPISODES, WatchEpisode, WatchState
 from ralph_mission.adapters.observers.database.targets import Target
 from ralph_mission.adapters.observers.text import block, one_line
+from ralph_mission.config.database import DatabaseWatch
 from ralph_mission.mission.model.mission import Signal
 from ralph_mission.safety.secrets import redact
 from ralph_mission.values import dataclass

@@ -14,9 +14,9 @@ from ralph_mission.adapters.database.queries import CAP, Filter, Query, Row, Row
 from ralph_mission.adapters.observers.database import results as tell
 from ralph_mission.adapters.observers.database.numbers import join_key, number
 from ralph_mission.adapters.observers.database.results import Answers, RowFact, WatchOutcome
-from ralph_mission.adapters.observers.database.settings import Top
 from ralph_mission.adapters.observers.database.state import WatchState
 from ralph_mission.adapters.observers.database.targets import Target
+from ralph_mission.config.database import Top
 
 NEWS = 100  # new rows told of one look; the rest is told at the next
 ODD = 20  # rows without a finite value that may stand before a ranking's first one

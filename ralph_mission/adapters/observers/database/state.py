@@ -12,7 +12,7 @@ from typing import Any
 
 from ralph_mission.adapters.database.queries import Value
 from ralph_mission.adapters.observers.database.numbers import format_value
-from ralph_mission.adapters.observers.database.settings import DatabaseWatch
+from ralph_mission.config.database import DatabaseWatch
 from ralph_mission.values import dataclass
 
 EPISODES = 200  # groups that are told of at a time

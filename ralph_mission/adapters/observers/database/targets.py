@@ -8,7 +8,7 @@ from decimal import Decimal
 from ralph_mission.adapters.database.queries import CAP, Aggregate, Filter, Query, Row, RowOrder, Value
 from ralph_mission.adapters.database.shapes import Catalog, Column, Relation, Shape, nearest
 from ralph_mission.adapters.observers.database.numbers import format_value, join_key
-from ralph_mission.adapters.observers.database.settings import DatabaseWatch
+from ralph_mission.config.database import DatabaseWatch
 from ralph_mission.errors import UserError
 from ralph_mission.values import dataclass
 

@@ -21,9 +21,9 @@ from ralph_mission.adapters.observers.database import changes, rows
 from ralph_mission.adapters.observers.database import results as tell
 from ralph_mission.adapters.observers.database.numbers import decimal, format_value, median, number, plain, round_exact
 from ralph_mission.adapters.observers.database.results import Answers, RowFact, WatchOutcome
-from ralph_mission.adapters.observers.database.settings import Outlier
 from ralph_mission.adapters.observers.database.state import WatchEpisode, WatchState
 from ralph_mission.adapters.observers.database.targets import Target
+from ralph_mission.config.database import Outlier
 from ralph_mission.values import dataclass
 
 UNKNOWN = "the value now is unknown (null or not a number)"

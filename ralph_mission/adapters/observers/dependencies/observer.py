@@ -28,7 +28,6 @@ from ralph_mission.adapters.observers.dependencies.lookup import (
     mends,
 )
 from ralph_mission.adapters.observers.text import one_line
-from ralph_mission.adapters.observers.web.settings import DependencySettings
 from ralph_mission.adapters.packages import registries
 from ralph_mission.adapters.packages.advisories import OSV
 from ralph_mission.adapters.packages.advisories import SECONDS as OSV_SECONDS
@@ -36,6 +35,7 @@ from ralph_mission.adapters.packages.cache import AnswerCache, CachedAnswer
 from ralph_mission.adapters.packages.lockfiles import DependencyReading, read
 from ralph_mission.adapters.packages.model import Bump, Bumped, Bumper, Ecosystem, Package, Project
 from ralph_mission.adapters.sandbox.process import STOPPED
+from ralph_mission.config.observers import DependencySettings
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.forge import Pull
 from ralph_mission.mission.model.mission import Observation, Signal

@@ -17,7 +17,7 @@ from datetime import datetime, timedelta
 from ralph_mission.adapters.observers.forge import turns
 from ralph_mission.adapters.observers.forge.turns import ForgeCursor, Item, Told, fair
 from ralph_mission.adapters.observers.text import block, one_line
-from ralph_mission.adapters.observers.web.settings import ForgeSettings
+from ralph_mission.config.observers import ForgeSettings
 from ralph_mission.errors import Missing
 from ralph_mission.mission.model.forge import Actor, Issue, Pull
 from ralph_mission.mission.model.mission import Observation, Severity, Signal

@@ -12,7 +12,7 @@ from ralph_mission.adapters.observers.social import networks as telegram
 from ralph_mission.adapters.observers.social import networks as x
 from ralph_mission.adapters.observers.social.networks import DiscordReader, Overheard, TelegramReader, XReader
 from ralph_mission.adapters.observers.social.observer import Network, Social
-from ralph_mission.adapters.observers.social.settings import SocialSettings
+from ralph_mission.config.observers import SocialSettings
 from ralph_mission.mission.model.forge import Posted
 
 __all__ = ["Network", "Social", "SocialSettings", "build", "networks"]

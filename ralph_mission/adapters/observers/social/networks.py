@@ -19,8 +19,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ralph_mission.adapters.chat.telegram import ALLOWED, AT_ONCE, Bot, read_updates
-from ralph_mission.adapters.observers.social.settings import SocialSettings
 from ralph_mission.adapters.observers.text import block, count_noun, one_line
+from ralph_mission.config.observers import SocialSettings
 from ralph_mission.errors import UserError
 from ralph_mission.extras import require_extra
 from ralph_mission.mission.model.forge import Measured, Posted

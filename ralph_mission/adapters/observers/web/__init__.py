@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ralph_mission.adapters.observers.web.observer import Source
-from ralph_mission.adapters.observers.web.settings import WebSettings
 from ralph_mission.adapters.observers.web.state import Errands, SearchUnset
+from ralph_mission.config.observers import WebSettings
 
 __all__ = ["ALLOW", "ENDPOINT", "Errands", "SearchUnset", "Source", "WebSettings", "build"]
 

@@ -19,9 +19,9 @@ from ralph_mission.adapters.observers.commands.results import Result
 from ralph_mission.adapters.observers.text import count_noun, one_line
 from ralph_mission.adapters.observers.web import reading, state
 from ralph_mission.adapters.observers.web import signals as telling
-from ralph_mission.adapters.observers.web.settings import WebSettings
 from ralph_mission.adapters.observers.web.state import Conditions, Errands, SearchUnset, WebCursor, digest
 from ralph_mission.adapters.sandbox.process import run_foreign
+from ralph_mission.config.observers import WebSettings
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.mission import Observation, Signal
 from ralph_mission.mission.model.proposal import ObservationContext

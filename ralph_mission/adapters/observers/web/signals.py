@@ -9,8 +9,8 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from ralph_mission.adapters.observers.text import block, count_noun, one_line
-from ralph_mission.adapters.observers.web.settings import WebSettings
 from ralph_mission.adapters.observers.web.state import digest
+from ralph_mission.config.observers import WebSettings
 from ralph_mission.mission.model.mission import Signal
 from ralph_mission.safety.secrets import redact
 

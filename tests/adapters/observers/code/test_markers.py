@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ralph_mission.adapters.observers.code.markers import marker
-from ralph_mission.adapters.observers.web.settings import MARKERS
+from ralph_mission.config.observers import MARKERS
 
 TODO, IGNORE, ANY = (marker(kind, pattern) for kind, pattern in MARKERS.items())
 

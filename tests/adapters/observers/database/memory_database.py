@@ -7,10 +7,10 @@ from functools import cmp_to_key
 
 from ralph_mission.adapters.database.queries import Database
 from ralph_mission.adapters.database.shapes import Catalog, Column, Relation, Shape
-from ralph_mission.adapters.observers.database.settings import DatabaseWatch
 from ralph_mission.adapters.observers.database.state import WatchState, dump, load
 from ralph_mission.adapters.observers.database.targets import target
 from ralph_mission.adapters.observers.database.watches import judge, plan
+from ralph_mission.config.database import DatabaseWatch
 
 NOW = datetime(2030, 6, 1, 12, tzinfo=UTC)
 

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from ralph_mission.adapters.observers.database.numbers import format_value, join_key, moved_over, percentage
 from ralph_mission.adapters.observers.database.results import signal
-from ralph_mission.adapters.observers.database.settings import DatabaseWatch
 from ralph_mission.adapters.observers.database.state import WatchEpisode, WatchState, about, dump, load
 from ralph_mission.adapters.observers.database.targets import target
 from ralph_mission.adapters.observers.database.watches import judge, plan
+from ralph_mission.config.database import DatabaseWatch
 from ralph_mission.errors import UserError
 from tests.adapters.observers.database.memory_database import CATALOG, NOW, Memory, look
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ralph_mission.adapters.observers import social
-from ralph_mission.adapters.observers.social.settings import SocialSettings
+from ralph_mission.config.observers import SocialSettings
 from ralph_mission.mission.model.forge import Branch, Measured, Posted
 from ralph_mission.mission.model.ledger import MemoryBatch
 from ralph_mission.mission.model.mission import Observation

@@ -10,7 +10,7 @@ from pathspec import GitIgnoreSpec
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, StringConstraints, WithJsonSchema
 
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
-LONGEST = timedelta(days=3650)
+LONGEST_DURATION = timedelta(days=3650)
 
 
 class ObserverSection(BaseModel):
@@ -27,7 +27,7 @@ def _duration(value: object) -> object:
 
 
 def _positive(value: timedelta) -> timedelta:
-    if not timedelta(0) < value <= LONGEST:
+    if not timedelta(0) < value <= LONGEST_DURATION:
         raise ValueError("a duration looks like 15m, 6h or 14d")
     return value
 

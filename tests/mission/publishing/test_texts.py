@@ -12,8 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twitter_text.extract_urls import extract_urls_with_indices
 
-from ralph_mission.adapters.publishers import texts
-from ralph_mission.adapters.publishers.texts import (
+from ralph_mission.errors import UserError
+from ralph_mission.mission.model.mission import Finding, Signal
+from ralph_mission.mission.publishing import texts
+from ralph_mission.mission.publishing.texts import (
     LONG,
     LONGEST,
     MEASURES,
@@ -25,8 +27,6 @@ from ralph_mission.adapters.publishers.texts import (
     weight,
     words,
 )
-from ralph_mission.errors import UserError
-from ralph_mission.mission.model.mission import Finding, Signal
 from ralph_mission.safety import text
 from tests.safety.hostile_texts import hidden
 

@@ -1,4 +1,7 @@
-"""What is published, where and when: the `publishers:` section of ralph.yml. Secrets stand in the environment alone."""
+"""What is published, where and when: the `publishers:` section of ralph.yml. Secrets stand in the environment alone.
+
+Who may give orders in a Telegram chat, and how long a loop waits for a person there.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
+from ralph_mission.config.fields import ObserverSection
 from ralph_mission.mission.model.mission import Limits
 
 CEILING = Limits().posts_per_day
@@ -33,7 +37,7 @@ def _below(path: str) -> str:
 
 def _sound(templates: dict[str, str]) -> dict[str, str]:
     if templates:
-        from ralph_mission.adapters.publishers.templates import check  # takes a while to load
+        from ralph_mission.mission.publishing.templates import check  # takes a while to load
 
         for name, source in templates.items():
             check(name, source)
@@ -105,3 +109,23 @@ class Publishers(PublisherSection):
             return None
         start, end = (time.fromisoformat(one) for one in self.quiet_hours.split("-"))
         return start, end
+
+
+ChatId = Annotated[int, Field(strict=True, ge=-(2**53), le=2**53)]
+Seconds = Annotated[int, Field(strict=True, ge=1, le=86_400)]
+TIMEOUT, CHECKIN = 600, 300
+
+
+class TelegramControl(ObserverSection):
+    """The chat as a control plane. The bot's token is TELEGRAM_BOT_TOKEN of the environment, and nowhere else."""
+
+    chats: tuple[ChatId, ...] = Field(
+        (), description="Ids of chats where orders are taken; a private one is a person's."
+    )
+    users: tuple[ChatId, ...] = Field((), description="Ids of people who may give them, in groups of `chats` too.")
+    timeout_seconds: Seconds | None = Field(
+        None, description=f"How long an agent's question waits for a person; else as in RObot, {TIMEOUT}."
+    )
+    checkin_interval_seconds: Seconds | None = Field(
+        None, description=f"How often `ralph telegram` reports how a loop is doing; else as in RObot, {CHECKIN}."
+    )

@@ -4,9 +4,9 @@ from decimal import Decimal
 
 import pytest
 
-from ralph_mission.adapters.publishers.templates import check, render
-from ralph_mission.adapters.publishers.texts import compact, percent, thousands
 from ralph_mission.errors import UserError
+from ralph_mission.mission.publishing.templates import check, render
+from ralph_mission.mission.publishing.texts import compact, percent, thousands
 
 FACTS = {
     "value": Decimal("1234567.891"),

@@ -1,4 +1,4 @@
-"""Which extras a configuration needs. As a program: `python -m ralph_mission.config.extras DIR [FILE]` prints those
+"""Which extras a configuration needs. As a program: `python -m ralph_mission.app.extras DIR [FILE]` prints those
 that are missing here, for `make run` and the action; nothing for a configuration that cannot be read, which the
 command that follows complains about.
 """

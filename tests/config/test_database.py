@@ -5,7 +5,7 @@ from decimal import Decimal
 import pytest
 from pydantic import ValidationError
 
-from ralph_mission.adapters.observers.database.settings import DatabaseSettings, DatabaseWatch
+from ralph_mission.config.database import DatabaseSettings, DatabaseWatch
 
 APR = {"name": "apr", "model": "Apr", "value": "value", "by": "chainId", "at": "createdAt"}
 

@@ -16,8 +16,8 @@ from jinja2 import StrictUndefined, TemplateError, TemplateSyntaxError, Undefine
 from jinja2.runtime import Context, LoopContext
 from jinja2.sandbox import SandboxedEnvironment
 
-from ralph_mission.adapters.publishers.texts import FILTERS, number
 from ralph_mission.errors import UserError
+from ralph_mission.mission.publishing.texts import FILTERS, number
 
 LONGEST = 6_000  # characters of what a template makes
 DEPTH = 2  # of loops

@@ -21,7 +21,7 @@ from pydantic import (
     model_validator,
 )
 
-from ralph_mission.adapters.observers.settings import Duration, ObserverSection, Slug
+from ralph_mission.config.fields import Duration, ObserverSection, Slug
 from ralph_mission.mission.model.mission import Severity
 
 LARGEST = Decimal("1e100")

@@ -1,4 +1,7 @@
-"""What each observer is told by configuration."""
+"""What each observer is told by configuration.
+
+What the social observer is told by configuration.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, model_validator
 
-from ralph_mission.adapters.observers.settings import Duration, ObserverSection, PathPattern, Slug
+from ralph_mission.config.fields import Duration, ObserverSection, PathPattern, Slug
 from ralph_mission.extras import missing_module
 from ralph_mission.mission.model.mission import Severity
 from ralph_mission.safety.address import AddressRefused, parse_address
@@ -203,3 +206,22 @@ def _check_path(kind: str, path: str) -> None:
         jmespath.compile(path)
     except ValueError as error:
         raise ValueError(f"path is no JMESPath expression ({str(error).splitlines()[0]})") from None
+
+
+Place = Annotated[int, Field(strict=True, ge=1)]
+
+
+class SocialSettings(ObserverSection):
+    """Social networks, asked about our own posts, questions and topics."""
+
+    every: Duration = Field(timedelta(hours=24), description="How often to look at most.")
+    account: Annotated[str, StringConstraints(pattern=r"^@?[A-Za-z0-9_]{1,15}$")] | None = Field(
+        None, description="Our account on X, for questions to it and its followers."
+    )
+    trends: Place | None = Field(
+        None,
+        description="A place (WOEID; 1: everywhere) whose topics on X are reported, where the API's tier has them.",
+    )
+    channel: Annotated[str, StringConstraints(pattern=r"^[0-9]{5,25}$")] | None = Field(
+        None, description="The id of a Discord channel whose questions are reported; needs DISCORD_BOT_TOKEN."
+    )
