@@ -69,24 +69,24 @@ def from_toml(value: Mapping[str, Any], where: str) -> Found:
     flat = {f"{section}.{key}": item for section, keys in value.items()
             for key, item in (keys.items() if isinstance(keys, dict) else ())}  # fmt: skip  # one table
     loose = tuple(key for key, item in value.items() if not isinstance(item, dict))
-    fields = _fields(flat, TOML, where)
+    fields = _parse_fields(flat, TOML, where)
     if "name" not in fields:
-        raise _wrong(where, "hat.name", "a name")
+        raise _wrong_value(where, "hat.name", "a name")
     emitted = fields.pop("emit_event", "")
     if emitted:
         fields["publishes"] = tuple(dict.fromkeys((*fields.get("publishes", ()), emitted)))
-    return _make_hat(fields), _unknown((*flat, *loose), TOML, where)
+    return _make_hat(fields), _refuse_unknown((*flat, *loose), TOML, where)
 
 
 def from_yaml(name: str, value: Mapping[str, Any], where: str = "ralph.yml") -> Found:
     """One entry of `hats:` in ralph.yml; `name` is its key. ralph-orchestrator's schema, and our keys of a hat file."""
     at = f"{where}: hats.{name}"
-    fields = _fields(value, YAML, at)
+    fields = _parse_fields(value, YAML, at)
     label = fields.pop("label", "")
     more = fields.pop("extra_instructions", ())
     fields["instructions"] = "\n\n".join(filter(None, (fields.get("instructions", ""), *more)))
     fields["description"] = fields.get("description") or label
-    return _make_hat({**fields, "name": name}), _unknown(value, (*YAML, *UNUSED), at)
+    return _make_hat({**fields, "name": name}), _refuse_unknown(value, (*YAML, *UNUSED), at)
 
 
 def complaints(hats: Sequence[Hat], persistent: bool, promise: str = "LOOP_COMPLETE") -> tuple[str, ...]:
@@ -96,8 +96,8 @@ def complaints(hats: Sequence[Hat], persistent: bool, promise: str = "LOOP_COMPL
     with, and a persistent loop that nobody takes up again.
     """
     return (
-        *_doubles(hats),
-        *_unheard(hats, promise),
+        *_find_doubles(hats),
+        *_find_unheard(hats, promise),
         *_unreached_hats(hats, promise),
         *_unheard_starts(hats, persistent),
     )
@@ -109,8 +109,8 @@ def complaints(hats: Sequence[Hat], persistent: bool, promise: str = "LOOP_COMPL
 def _make_hat(fields: dict[str, Any]) -> Hat:
     """Denied tools that are commands are denied as commands; triggers left out are the built-in hat's."""
     tools = fields.get("tools_denied", ())
-    commands = tuple(found for tool in tools if (found := _command(tool)))
-    fields["tools_denied"] = tuple(tool for tool in tools if not _command(tool))
+    commands = tuple(found for tool in tools if (found := _parse_command(tool)))
+    fields["tools_denied"] = tuple(tool for tool in tools if not _parse_command(tool))
     fields["commands_denied"] = tuple(dict.fromkeys((*fields.get("commands_denied", ()), *commands)))
     usual = HATS.get(fields["name"])
     if usual is not None:
@@ -118,12 +118,12 @@ def _make_hat(fields: dict[str, Any]) -> Hat:
     return Hat(**fields)
 
 
-def _command(tool: str) -> str:
+def _parse_command(tool: str) -> str:
     found = COMMAND.fullmatch(tool.strip())
     return found[1].strip() if found else tool.strip() if " " in tool.strip() else ""
 
 
-def _fields(value: Mapping[str, Any], table: Table, where: str) -> dict[str, Any]:
+def _parse_fields(value: Mapping[str, Any], table: Table, where: str) -> dict[str, Any]:
     fields: dict[str, Any] = {}
     for key, item in value.items():
         if key in table and item is not None:
@@ -131,21 +131,23 @@ def _fields(value: Mapping[str, Any], table: Table, where: str) -> dict[str, Any
             try:
                 fields[name] = read(item)
             except TypeError:
-                raise _wrong(where, key, wanted) from None
+                raise _wrong_value(where, key, wanted) from None
     return fields
 
 
-def _unknown(keys: Sequence[str] | Mapping[str, Any], known: Sequence[str] | Table, where: str) -> tuple[str, ...]:
-    return tuple(f"{where}: {key} means nothing here{_near(key, tuple(known))}" for key in keys if key not in known)
+def _refuse_unknown(
+    keys: Sequence[str] | Mapping[str, Any], known: Sequence[str] | Table, where: str
+) -> tuple[str, ...]:
+    return tuple(f"{where}: {key} means nothing here{_suggest(key, tuple(known))}" for key in keys if key not in known)
 
 
-def _near(word: str, known: Sequence[str]) -> str:
+def _suggest(word: str, known: Sequence[str]) -> str:
     last = {name.rpartition(".")[2]: name for name in known}
     near = get_close_matches(word, known, 1) or get_close_matches(word.rpartition(".")[2], last, 1)
     return f", did you mean {last.get(near[0], near[0])}?" if near else ""
 
 
-def _wrong(where: str, key: str, wanted: str) -> UserError:
+def _wrong_value(where: str, key: str, wanted: str) -> UserError:
     return UserError(f"{where}: {key} must be {wanted}", "see docs/hats.md", usage=True)
 
 
@@ -216,17 +218,17 @@ UNUSED = ("backend", "backend_args", "max_activations", "timeout", "concurrency"
 # --- what is wrong with a set -------------------------------------------------------------
 
 
-def _doubles(hats: Sequence[Hat]) -> Iterator[str]:
+def _find_doubles(hats: Sequence[Hat]) -> Iterator[str]:
     names = [hat.name for hat in hats]
     yield from (f"two hats are called {name}" for name in dict.fromkeys(names) if names.count(name) > 1)
 
 
-def _unheard(hats: Sequence[Hat], promise: str) -> Iterator[str]:
+def _find_unheard(hats: Sequence[Hat], promise: str) -> Iterator[str]:
     triggers = tuple(trigger for hat in hats for trigger in hat.triggers)
     for hat in hats:
         for topic in dict.fromkeys((*hat.publishes, *filter(None, (hat.default_publishes,)))):
             if topic not in (promise, CONVERGED) and not _meet((topic,), triggers):
-                yield f"{hat.name} publishes {topic}, to which no hat listens{_near(topic, triggers)}"
+                yield f"{hat.name} publishes {topic}, to which no hat listens{_suggest(topic, triggers)}"
 
 
 def _unreached_hats(hats: Sequence[Hat], promise: str) -> Iterator[str]:
@@ -236,7 +238,8 @@ def _unreached_hats(hats: Sequence[Hat], promise: str) -> Iterator[str]:
         if not hat.triggers:
             yield f"{hat.name} has no triggers, so nothing calls it"
         elif not _meet(topics, hat.triggers):
-            yield f"nothing calls {hat.name}: nobody says {' or '.join(hat.triggers)}{_near(hat.triggers[0], topics)}"
+            hint = _suggest(hat.triggers[0], topics)
+            yield f"nothing calls {hat.name}: nobody says {' or '.join(hat.triggers)}{hint}"
 
 
 def _unheard_starts(hats: Sequence[Hat], persistent: bool) -> Iterator[str]:

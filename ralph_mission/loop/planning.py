@@ -81,7 +81,7 @@ def plan_stories(wanted: RunSpec, ports: RunPorts, read: Read, follows: str = ""
     stories that are there already are not those of this task. Raises UserError as `run` does.
     """
     before = read()[0] if replacing else None
-    return run_loop(wanted, ports, lambda this: _until_written(this, lambda: _wrong(read, before), follows))
+    return run_loop(wanted, ports, lambda this: _until_written(this, lambda: _describe_wrong(read, before), follows))
 
 
 def state_after_agreement(state: RunState, text: str) -> RunState:
@@ -98,7 +98,7 @@ def find_story_faults(prd: Prd | None) -> str:
 
 
 def _until_written(this: LoopRun, wrong: Callable[[], str], follows: str) -> RunEnding:
-    begin = _beginning(this.state)
+    begin = _first_event(this.state)
     hat = replace(
         with_own_settings(this.order, PLANNER), instructions=PLANNER.instructions
     )  # another planner's have another aim
@@ -111,7 +111,7 @@ def _until_written(this: LoopRun, wrong: Callable[[], str], follows: str) -> Run
             return ending
         if attempt < ATTEMPTS:
             session(this, this.ports.desk.board(), hat)
-            if ending := _nobody(this):
+            if ending := _no_planner(this):
                 return ending
     return _given_up(why)
 
@@ -122,7 +122,7 @@ def _tell_planner(this: LoopRun, begin: LoopEvent, why: str) -> None:
     this.ports.desk.keep(this.state, None)
 
 
-def _beginning(state: RunState) -> LoopEvent:
+def _first_event(state: RunState) -> LoopEvent:
     return state.pending if state.pending.topic == AGREED else LoopEvent(START)
 
 
@@ -131,13 +131,13 @@ def _ending_before(this: LoopRun) -> RunEnding | None:
     return asked or completion.reached_limit(this.order.limits, this.state, this.elapsed)
 
 
-def _nobody(this: LoopRun) -> RunEnding | None:
+def _no_planner(this: LoopRun) -> RunEnding | None:
     """The end, when there is no planner: another session would find none either."""
     last = this.outputs[-1]
     return RunEnding("failures", last.reason, "fix that, then --continue") if last.failure in NOBODY else None
 
 
-def _wrong(read: Read, before: Prd | None) -> str:
+def _describe_wrong(read: Read, before: Prd | None) -> str:
     prd, complaint = read()
     if prd is not None and prd == before:
         return "prd.json is as it was before; the stories of this task are to replace it"

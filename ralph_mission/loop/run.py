@@ -85,14 +85,14 @@ def _until_ended(this: LoopRun) -> RunEnding:
         board = _look(this)
         if _is_proven(this, board):
             if not this.order.persistent:
-                return _complete(this.state)
-            board = _tidy(this)
+                return _complete_ending(this.state)
+            board = _tidy_issue(this)
         if ending := _read_signal(this) or _find_limit(this, board):
             return ending
-        _session(this, board)
+        _play_next(this, board)
         if this.order.single_story and this.outputs[-1].passed:
             return RunEnding("complete", f"one story, {', '.join(this.outputs[-1].passed)}, as asked")
-        _breathe(this)
+        _pause(this)
 
 
 def _look(this: LoopRun) -> RunSnapshot:
@@ -114,14 +114,14 @@ def _is_proven(this: LoopRun, board: RunSnapshot) -> bool:
     return verification.green
 
 
-def _tidy(this: LoopRun) -> RunSnapshot:
+def _tidy_issue(this: LoopRun) -> RunSnapshot:
     """What a persistent loop does instead of ending: nothing of this piece of work is seen by the next."""
     this.ports.desk.tidy()
     this.state = completion.state_after_resume(this.state)
     return _look(this)
 
 
-def _complete(state: RunState) -> RunEnding:
+def _complete_ending(state: RunState) -> RunEnding:
     """The end; where a reviewer let issues stand, a person is asked whether that was right."""
     left = state.pending.issues if state.pending.topic == CONVERGED else ()
     detail = f"{state.iteration} sessions" + (f", {len(left)} issues left" if left else "")
@@ -137,7 +137,7 @@ def _find_limit(this: LoopRun, board: RunSnapshot) -> RunEnding | None:
     return found or completion.reached_limit(this.order.limits, this.state, this.elapsed)
 
 
-def _session(this: LoopRun, board: RunSnapshot) -> None:
+def _play_next(this: LoopRun, board: RunSnapshot) -> None:
     session(this, board, routing.find_hat(this.order.hats, this.state.pending))
 
 
@@ -156,14 +156,14 @@ def account(this: LoopRun, output: HatOutput) -> None:
     this.ports.voice.output(this.order, this.state, output)
 
 
-def _breathe(this: LoopRun) -> None:
+def _pause(this: LoopRun) -> None:
     """The pause between two sessions; a person's word ends it, and after the last one there is none."""
     pause = max(this.order.limits.pause, this.order.cooldown)
-    if pause and not _over(this) and not this.ports.desk.heard():
+    if pause and not _is_over(this) and not this.ports.desk.heard():
         this.ports.clock.sleep(pause, this.ports.desk.heard)
 
 
-def _over(this: LoopRun) -> bool:
+def _is_over(this: LoopRun) -> bool:
     """Whether no session may follow: the work looks done, or a limit is reached."""
     done = not this.order.persistent and completion.looks_done(this.order, this.state, this.ports.desk.board())
     return done or completion.reached_limit(this.order.limits, this.state, this.elapsed) is not None

@@ -82,7 +82,7 @@ def _run_session(
     order: RunSpec, state: RunState, board: RunSnapshot, hat: Hat | None, ports: RunPorts, session: Session, mark: str
 ) -> HatOutput:
     ports.desk.brief(session.prompt)
-    turn = _patiently(order, state, ports, session)
+    turn = _play_patiently(order, state, ports, session)
     if not turn.failure:  # else nobody may have read it
         ports.desk.acknowledge(situation.pending_guidance(board))
     changes, work = _keep_allowed(ports, session.hat, mark, board.paths.kept)
@@ -105,7 +105,7 @@ def _run_session(
     return _settle_session(order, state, board, ports, output, work.messages)
 
 
-def _patiently(order: RunSpec, state: RunState, ports: RunPorts, session: Session) -> AgentTurn:
+def _play_patiently(order: RunSpec, state: RunState, ports: RunPorts, session: Session) -> AgentTurn:
     """The turn, tried again after what only the provider can fix, for as long as the run may run."""
     deadline = ports.clock.now() + timedelta(seconds=order.limits.runtime - state.elapsed)
     usage, attempt, before = SessionUsage(), 0, AgentTurn()
@@ -168,8 +168,8 @@ def _settle_session(
     # A check runs what the session wrote, and could flip stories that git does not see.
     if judged.prd is not None and (checked.ran or judged.prd != after.prd):
         ports.desk.stories(judged.prd)
-    message = judge.commit_message(judged.passed[0]) if judged.passed else _message(order, output, messages)
-    landed = _landed(order, ports, bool(judged.passed), without(message, ports.secrets))
+    message = judge.commit_message(judged.passed[0]) if judged.passed else _commit_message(order, output, messages)
+    landed = _land_work(order, ports, bool(judged.passed), without(message, ports.secrets))
     passed = tuple(story.id for story in judged.passed)
     complete = replace(
         output,
@@ -185,7 +185,7 @@ def _settle_session(
     return complete
 
 
-def _landed(order: RunSpec, ports: RunPorts, passed: bool, message: str) -> tuple[SessionCommit, ...]:
+def _land_work(order: RunSpec, ports: RunPorts, passed: bool, message: str) -> tuple[SessionCommit, ...]:
     """The commit of what was judged. Lists of stories are part of it when one passes, or where they are just files."""
     lists = passed or not (order.preset.stories or order.kind == PLANNING)
     announce = ports.desk.judged if passed else lambda _: None
@@ -193,7 +193,7 @@ def _landed(order: RunSpec, ports: RunPorts, passed: bool, message: str) -> tupl
     return (SessionCommit(made, message.partition("\n")[0]),) if made else ()
 
 
-def _message(order: RunSpec, output: HatOutput, messages: tuple[str, ...]) -> str:
+def _commit_message(order: RunSpec, output: HatOutput, messages: tuple[str, ...]) -> str:
     """What a session said of its own commits, else what it was for."""
     if messages:
         return "\n\n".join(messages)

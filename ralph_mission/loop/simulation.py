@@ -43,7 +43,7 @@ def team_script(name: str) -> dict[str, Any]:
     return {"hats": SCRIPTS[name]()}
 
 
-def _ralplan() -> Steps:
+def _ralplan_steps() -> Steps:
     """The Critic objects to one section; the Planner fixes it."""
     rows = [
         {"section": "Greet", "verdict": "approve"},
@@ -61,7 +61,7 @@ def _ralplan() -> Steps:
     }
 
 
-def _ultrawork() -> Steps:
+def _ultrawork_steps() -> Steps:
     """The first plan gives two tasks the same file; the reviewer finds what a builder forgot."""
     shared = [_task("greeting", files=["*.py"]), _task("tests", files=["tests/**"])]
     apart = [_task("greeting", files=["greeting.py"]), _task("tests", files=["tests/**"])]
@@ -73,7 +73,7 @@ def _ultrawork() -> Steps:
     }
 
 
-def _team() -> Steps:
+def _team_steps() -> Steps:
     """A teammate writes into another one's file, which is undone and told; the tester sends one fault to its owner."""
     members = [{"name": "author", "files": ["greeting.py"]}, {"name": "examiner", "files": ["tests/**"]}]
     tasks = [_task("greeting", owner="author"), _task("tests", owner="examiner")]
@@ -102,7 +102,11 @@ def _rehearsal_step(topic: str, payload: object, files: Mapping[str, str] | None
     return {"write": dict(files or {}), "event": {"topic": topic, "payload": said}}
 
 
-SCRIPTS: Mapping[str, Callable[[], Steps]] = {"ralplan": _ralplan, "ultrawork": _ultrawork, "team": _team}
+SCRIPTS: Mapping[str, Callable[[], Steps]] = {
+    "ralplan": _ralplan_steps,
+    "ultrawork": _ultrawork_steps,
+    "team": _team_steps,
+}
 
 
 OBJECTIVE = "Greet a person by name; refuse a name that is empty."

@@ -117,7 +117,7 @@ class _Driver:
                     self._tell(message)
         except ClaudeSDKError as error:
             failed = str(error)
-        return self._result(result) if result else self._died(failed)
+        return self._result(result) if result else self._format_death(failed)
 
     def _options(self) -> ClaudeAgentOptions:
         from claude_agent_sdk import ClaudeAgentOptions
@@ -160,7 +160,7 @@ class _Driver:
                 _print({"type": "assistant", "text": words})
             for block in message.content:
                 if isinstance(block, ToolUseBlock):
-                    _print({"type": "call", "tool": block.name, "input": _short(block.input)})
+                    _print({"type": "call", "tool": block.name, "input": _shorten_input(block.input)})
         if isinstance(message, RateLimitEvent) and message.rate_limit_info.status == "rejected":
             at = message.rate_limit_info.resets_at
             self._limit = f"resets at {datetime.fromtimestamp(at, UTC).isoformat()}" if at else ""
@@ -171,31 +171,31 @@ class _Driver:
         denials = [
             one for one in result.permission_denials or () if one.get("tool_name") == "Bash" or not self._refused
         ]
-        said = (f"{one.get('tool_name')}: {_target(one)} was denied" for one in denials)
+        said = (f"{one.get('tool_name')}: {_find_target(one)} was denied" for one in denials)
         refused = [*self._refused, *dict.fromkeys(said)]
         keys = ("subtype", "is_error", "num_turns", "total_cost_usd", "usage", "model_usage", "errors")
         made = {key: told[key] for key in (*keys, "result", "api_error_status")}
         if self._asked["schema"] and not result.is_error:
-            made |= self._formed(result)
+            made |= self._format_result(result)
         return {**made, "refused": refused, "limit": self._limit}
 
-    def _formed(self, result: ResultMessage) -> dict[str, Any]:
+    def _format_result(self, result: ResultMessage) -> dict[str, Any]:
         """The answer in the form that was asked for; it may be missing from a result that is a success."""
         if result.structured_output is None:
             return {"subtype": "error_no_structured_output", "is_error": True}
         return {"result": json.dumps(result.structured_output, ensure_ascii=False)}
 
-    def _died(self, failed: str) -> dict[str, Any]:
+    def _format_death(self, failed: str) -> dict[str, Any]:
         words = "\n".join((*self._errors, failed)) or "the client ended without a result"
         return {"subtype": "error_during_execution", "is_error": True, "errors": [words], "refused": [*self._refused]}
 
 
-def _short(given: Mapping[str, Any]) -> dict[str, str]:
+def _shorten_input(given: Mapping[str, Any]) -> dict[str, str]:
     """What a tool was given, without whole files."""
     return {name: truncate(str(value), LONGEST) for name, value in given.items()}
 
 
-def _target(denial: Mapping[str, Any]) -> str:
+def _find_target(denial: Mapping[str, Any]) -> str:
     given = denial.get("tool_input") or {}
     return truncate(str(given.get("file_path") or given.get("command") or ""), 200)
 

@@ -130,7 +130,7 @@ def _turn(gave: Gave, now: datetime, said: AgentReply) -> AgentTurn:
     if not gave.code and not said.error:
         return AgentTurn(said.text, usage=usage)
     told = _error_text(gave, said)
-    failure = said.failure or _missing(gave) or fault(told)
+    failure = said.failure or _is_missing(gave) or fault(told)
     wait = seconds_until(told, now) if failure in ("rate_limit", "server") else 0.0
     return AgentTurn(said.text, failure, _detail(gave, said), wait, usage_when_refused(failure, usage, said))
 
@@ -222,7 +222,7 @@ def _how(gave: Gave) -> str:
     return "ended: somebody asked for it" if gave.stopped else "ended: too much output"
 
 
-def _missing(gave: Gave) -> Failure:
+def _is_missing(gave: Gave) -> Failure:
     words = _end(gave.stderr, LOOKED_AT)
     return "missing" if gave.code in (126, 127) and not gave.stdout.strip() and MISSING.search(words) else ""
 
@@ -374,10 +374,10 @@ def _try_read(read: Callable[[re.Match[str], datetime], float], match: re.Match[
 
 
 def _span(match: re.Match[str], _: datetime) -> float:
-    return sum(float(number) * SECONDS[_unit(word)] for number, word in PART.findall(match[1]))
+    return sum(float(number) * SECONDS[_parse_unit(word)] for number, word in PART.findall(match[1]))
 
 
-def _unit(word: str) -> str:
+def _parse_unit(word: str) -> str:
     lower = word.lower()
     return "ms" if lower.startswith(("ms", "milli")) else lower[0]
 

@@ -51,14 +51,14 @@ class Bumps:
             except UserError as trouble:
                 refused += [(bump, trouble.what) for bump in mine]
                 continue
-            after, could, could_not = self._project(project, mine, before, scratch, deadline)
+            after, could, could_not = self._make_project(project, mine, before, scratch, deadline)
             done += could
             refused += could_not
             changes |= {path: _change(path, before[path], after[path]) for path in after if after[path] != before[path]}
         patch = Patch(commit, tuple(changes[path] for path in sorted(changes))) if changes else None
         return Bumped(patch, tuple(done), tuple(refused))
 
-    def _project(
+    def _make_project(
         self, project: Project, bumps: tuple[Bump, ...], before: Contents, scratch: Path, deadline: float
     ) -> tuple[Contents, list[Bump], list[tuple[Bump, str]]]:
         """All at once; where that fails, one after the other, so that one that is refused holds up no other."""
@@ -66,7 +66,7 @@ class Bumps:
         if derived and (why := _late(deadline) or self._why_not(project, bumps, before, scratch, deadline)):
             return before, [], [(bump, why) for bump in bumps]
         try:
-            return self._moved(project, bumps, before, scratch, deadline), list(bumps), []
+            return self._move_version(project, bumps, before, scratch, deadline), list(bumps), []
         except UserError as trouble:
             if len(bumps) == 1:
                 return before, [], [(bumps[0], trouble.what)]
@@ -78,7 +78,7 @@ class Bumps:
                 refused.append((bump, late))
                 continue
             try:
-                after = self._moved(project, (*done, bump), before, scratch, deadline)
+                after = self._move_version(project, (*done, bump), before, scratch, deadline)
                 done.append(bump)
             except UserError as trouble:
                 refused.append((bump, trouble.what))
@@ -87,7 +87,7 @@ class Bumps:
     def _why_not(self, project: Project, bumps: Sequence[Bump], files: Contents, scratch: Path, deadline: float) -> str:
         return managers.unfit(project.tool, scratch) or astray(files, _registry(bumps), self.allow, deadline)
 
-    def _moved(
+    def _move_version(
         self, project: Project, bumps: Sequence[Bump], before: Contents, scratch: Path, deadline: float
     ) -> Contents:
         """The files after these bumps. Raises UserError for anything that is not exactly that."""
@@ -95,12 +95,12 @@ class Bumps:
             raise UserError("its digest has to change with it", "update it yourself")
         after = _tokens(project, bumps, before)
         if project.tool not in ("", "pip"):
-            after = self._derived(project, bumps, after, scratch, deadline)
+            after = self._derive_lock(project, bumps, after, scratch, deadline)
         changes = [_change(path, before[path], after[path]) for path in before if before[path] != after[path]]
         _believe(project, bumps, after, changes)
         return after
 
-    def _derived(
+    def _derive_lock(
         self, project: Project, bumps: Sequence[Bump], files: Contents, scratch: Path, deadline: float
     ) -> Contents:
         manager = managers.MANAGERS[project.tool]

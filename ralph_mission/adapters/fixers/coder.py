@@ -63,7 +63,7 @@ class AgentCoder:
         except UserError as trouble:
             return failed_job(job, f"{trouble.what}; {trouble.next_step}")
         except OSError as error:
-            return failed_job(job, f"its clone cannot be kept: {_what(error)}")
+            return failed_job(job, f"its clone cannot be kept: {_describe_error(error)}")
         return self._made(job, folder, before, played)
 
     def tidy(self, missions: Collection[int]) -> None:
@@ -86,7 +86,7 @@ class AgentCoder:
 
     def _made(self, job: AgentJob, folder: Path, before: Patch, played: AgentResult) -> AgentResult:
         """What the loop came to, with what it cost: nothing that goes wrong here unsays that."""
-        patch, reason = self._left(folder / "tree", _base(folder))
+        patch, reason = self._read_left_over(folder / "tree", _base(folder))
         moved = patch_ids(patch) != patch_ids(before)
         made = replace(played, patch=patch, progressed=moved, answered_at=job.answers)
         if reason:
@@ -98,14 +98,14 @@ class AgentCoder:
                 remove_folder(os.fsencode(folder))
         return made
 
-    def _left(self, tree: Path, base: str) -> tuple[Patch, str]:
+    def _read_left_over(self, tree: Path, base: str) -> tuple[Patch, str]:
         """What the agent changed; nothing and why, when that cannot be read."""
         try:
             return self._change(tree, base), ""
         except UserError as trouble:
             why = trouble.what
         except OSError as error:
-            why = _what(error)
+            why = _describe_error(error)
         except Exception as error:  # of files that an agent made anything can be wrong
             why = f"it failed unexpectedly ({type(error).__name__})"
         return Patch(base, ()), f"what it left cannot be read: {why}"
@@ -191,7 +191,7 @@ def read_note(folder: Path, job: AgentJob) -> AgentResult | None:
         return None
 
 
-def _what(error: OSError) -> str:
+def _describe_error(error: OSError) -> str:
     return f"{error.filename or 'a file'}: {(error.strerror or type(error).__name__).lower()}"
 
 

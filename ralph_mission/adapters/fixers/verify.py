@@ -59,7 +59,7 @@ class FixerObserver:
     def observe(self, gaze: ObservationContext) -> Observation:
         """One signal per file. Raises UserError when the fixer cannot run."""
         started = time.monotonic()
-        survey = self._remembered(gaze.head.sha) or self._fresh(gaze.head.sha, Path(gaze.scratch))
+        survey = self._load_survey(gaze.head.sha) or self._fresh(gaze.head.sha, Path(gaze.scratch))
         signals = tuple(_signal(self.fixer, gaze.head.sha, fix) for fix in survey.fixes)
         detail = "" if survey.complete else f"stopped after {len(signals)} files; the rest waits"
         seconds = time.monotonic() - started
@@ -73,7 +73,7 @@ class FixerObserver:
             self._remember(commit, survey)
         return survey
 
-    def _remembered(self, commit: str) -> Survey | None:
+    def _load_survey(self, commit: str) -> Survey | None:
         if self.cache is None:
             return None
         with suppress(OSError, ValueError, KeyError, TypeError):

@@ -152,7 +152,7 @@ def commit(git: Git, effect: PushBranch, default: str) -> str:
     for known in filter(None, (effect.base_sha, effect.onto)):
         if git.resolve(known) != known:
             raise ForgeRefused(f"there is no commit {known}")
-    parents, start = _beginning(git, effect)
+    parents, start = _find_base(git, effect)
     try:
         tree = git.write_tree(start, _contents(git, start, effect.files)) if effect.files else start
         return git.commit_tree(tree, parents, effect.message, effect.date)
@@ -172,7 +172,7 @@ def merged_tree(git: Git, ours: str, theirs: str) -> str:
         raise ForgeRefused(f"git cannot merge: {error.detail.strip()}") from None
 
 
-def _beginning(git: Git, effect: PushBranch) -> tuple[tuple[str, ...], str]:
+def _find_base(git: Git, effect: PushBranch) -> tuple[tuple[str, ...], str]:
     """Parents, and the tree that the edits are made in. The base is merged in, never rebased upon."""
     if not effect.onto:
         return (effect.base_sha,), git.text("rev-parse", f"{effect.base_sha}^{{tree}}")

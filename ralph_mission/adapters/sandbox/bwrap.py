@@ -123,11 +123,11 @@ class Attempt:
 
 def attempt() -> Attempt:
     """Start our own Python in a view; once for each bubblewrap, as a machine does not change under a run."""
-    return _attempt(program())
+    return _try_bwrap(program())
 
 
 @cache
-def _attempt(found: str) -> Attempt:
+def _try_bwrap(found: str) -> Attempt:
     if not found:
         return Attempt(MISSING)
     if not (refused := _error(wrap_command(View(), TRIAL, closed=True))):

@@ -30,7 +30,7 @@ def main(said: str, argv: list[str]) -> int:
     told = json.loads(said)
     os.chdir(told["cwd"])  # here rather than by bwrap, which may not have been let in
     os.environ["PWD"] = told["cwd"]  # some ask this instead of the kernel
-    listening = [(_listening(address, port), f"{told['folder']}/{name}") for name, address, port in told["ways"]]
+    listening = [(_listen_at(address, port), f"{told['folder']}/{name}") for name, address, port in told["ways"]]
     proxies = [heard.getsockname()[1] for (heard, _), way in zip(listening, told["ways"], strict=True) if not way[2]]
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)
@@ -100,7 +100,7 @@ def _copy(source: socket.socket, target: socket.socket) -> None:
                 end.shutdown(socket.SHUT_RDWR)
 
 
-def _listening(address: str, port: int) -> socket.socket:
+def _listen_at(address: str, port: int) -> socket.socket:
     heard = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
     heard.bind((address, port))
     heard.listen(LINES)

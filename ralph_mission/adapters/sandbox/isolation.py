@@ -92,7 +92,7 @@ def enter_sandbox(
         return
     if not bwrap.program():
         raise UserError(bwrap.MISSING, bwrap.INSTALL)
-    writable, readable, hidden = map(_existing, ((*cage.writable, home), cage.readable, cage.hidden))
+    writable, readable, hidden = map(_keep_existing, ((*cage.writable, home), cage.readable, cage.hidden))
     with ExitStack() as held:
         closed = cage.endpoints is not None and not bwrap.attempt().open_network
         ways = (cage.endpoints or ()) if closed else ()
@@ -217,7 +217,7 @@ def private(environ: Mapping[str, str]) -> tuple[Path, ...]:
     return tuple(place for place in found if place.is_absolute())
 
 
-def _existing(places: Iterable[Path]) -> tuple[Path, ...]:
+def _keep_existing(places: Iterable[Path]) -> tuple[Path, ...]:
     return tuple(dict.fromkeys(place.resolve() for place in places if place.exists()))
 
 

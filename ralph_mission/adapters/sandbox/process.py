@@ -107,7 +107,7 @@ def run_foreign(
                 let_go()
                 ended = capture.until(started + timeout, stopped or STOPPED.get())
                 if not ended and not capture.full:
-                    left = _remaining(process, scratch, inside)
+                    left = _find_remaining(process, scratch, inside)
             finally:
                 _end(process, scratch, grace)
             capture.rest()
@@ -125,7 +125,7 @@ def end_orphans(variable: str) -> int:
     """
     mark, ended = os.fsencode(variable), set[int]()
     patience = time.monotonic() + GRACE
-    while (left := _running(-1, mark)) and time.monotonic() < patience:
+    while (left := _find_running(-1, mark)) and time.monotonic() < patience:
         for process in left:
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(process, signal.SIGKILL)
@@ -268,7 +268,7 @@ def _places(home: Path, scratch: Path) -> dict[str, str]:
     return {"HOME": str(at), "TMPDIR": str(scratch), **xdg}
 
 
-def _remaining(process: subprocess.Popen[bytes], scratch: Path, inside: Inside) -> tuple[str, ...]:
+def _find_remaining(process: subprocess.Popen[bytes], scratch: Path, inside: Inside) -> tuple[str, ...]:
     """What goes on although the command is over, after the moment that a process may take to end."""
     seen = still(lambda: sorted({*_left_running(process, scratch)}))
     return (*seen, *(inside.report.heard() if inside.report else ()))
@@ -309,19 +309,19 @@ def _left_running(process: subprocess.Popen[bytes], scratch: Path) -> list[int]:
     """
     process.poll()
     if PROC.is_dir():
-        return _running(process.pid, os.fsencode(f"TMPDIR={scratch}"))
+        return _find_running(process.pid, os.fsencode(f"TMPDIR={scratch}"))
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, 0)
         return [-process.pid]
     return []
 
 
-def _running(group: int, mark: bytes) -> list[int]:
+def _find_running(group: int, mark: bytes) -> list[int]:
     folders = os.listdir(PROC) if PROC.is_dir() else []
-    return [int(name) for name in folders if name.isdigit() and _ours(f"{PROC}/{name}", group, mark)]
+    return [int(name) for name in folders if name.isdigit() and _belongs_to_us(f"{PROC}/{name}", group, mark)]
 
 
-def _ours(folder: str, group: int, mark: bytes) -> bool:
+def _belongs_to_us(folder: str, group: int, mark: bytes) -> bool:
     # A child may leave the group (`setsid`), but it keeps the one TMPDIR that was given to it.
     # One that also empties its environment needs a stronger level of isolation.
     with suppress(OSError):

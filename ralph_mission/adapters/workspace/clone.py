@@ -82,7 +82,7 @@ class Clone:
             return
         check_out(self.git, commit, self.folder)
         shutil.copyfile(self.folder / ".git/index", self.index)
-        self._indexed.write_text(commit)
+        self._write_index.write_text(commit)
 
     def renew(self, at: Position) -> None:
         """Make its repository anew, as if it had just been cloned. Raises OSError, GitError."""
@@ -93,7 +93,7 @@ class Clone:
         algorithm = "sha256" if len(at.head) == 64 else "sha1"
         (place / "config").write_text(_settings(algorithm, self.who))
         (place / "info/attributes").write_text(INERT)
-        (place / "info/exclude").write_bytes(self._excluded())
+        (place / "info/exclude").write_bytes(self._read_excludes())
         (place / "objects/info/alternates").write_bytes(os.fsencode(self.git.common_dir / "objects") + b"\n")
         rows = sorted(at.refs.items())
         (place / "packed-refs").write_bytes(b"".join(f"{oid} {name}\n".encode() for name, oid in rows))
@@ -111,21 +111,21 @@ class Clone:
         gone = {path: None for path, entry in wanted.items() if entry is None}  # first what makes room
         lines = wire.index_info(gone) + wire.index_info({path: entry for path, entry in wanted.items() if entry})
         self.git.run("update-index", "--replace", "-z", "--index-info", stdin=lines, env=env)
-        self._indexed.write_text(commit)
+        self._write_index.write_text(commit)
 
     @property
-    def _indexed(self) -> Path:
+    def _write_index(self) -> Path:
         """Which commit the index is of."""
         return self.index.with_suffix(".commit")
 
     def _refresh_index(self, commit: str) -> None:
         with suppress(OSError):
-            if self._indexed.read_text() == commit and self.index.exists():
+            if self._write_index.read_text() == commit and self.index.exists():
                 return
         self.git.run("read-tree", commit, env={"GIT_INDEX_FILE": str(self.index)})
-        self._indexed.write_text(commit)
+        self._write_index.write_text(commit)
 
-    def _excluded(self) -> bytes:
+    def _read_excludes(self) -> bytes:
         try:
             return (self.git.common_dir / "info/exclude").read_bytes().rstrip(b"\n") + b"\n/.ralph/\n"
         except OSError:
@@ -167,7 +167,7 @@ def _lay(git: Git, above: Git, commit: str, folder: Path) -> None:
 
 
 def _settings(algorithm: str, who: Identity) -> str:
-    lines = ["[user]", f"\tname = {_quoted(who.name)}", f"\temail = {_quoted(who.email)}"]
+    lines = ["[user]", f"\tname = {_quote_value(who.name)}", f"\temail = {_quote_value(who.email)}"]
     lines += ["[core]", "\tfilemode = true", "\tbare = false", "\tlogallrefupdates = true"]
     if algorithm == "sha256":
         lines += ["\trepositoryformatversion = 1", "[extensions]", "\tobjectFormat = sha256"]
@@ -176,7 +176,7 @@ def _settings(algorithm: str, who: Identity) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _quoted(text: str) -> str:
+def _quote_value(text: str) -> str:
     plain = "".join(letter for letter in text if letter.isprintable())
     return '"' + plain.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
@@ -194,13 +194,13 @@ def _tip(place: Path) -> str:
         try:
             head = _text(place / ref)
         except FileNotFoundError:
-            head = next(iter(_packed(place, ref)))
+            head = next(iter(_read_packed_ref(place, ref)))
     if not COMMIT.fullmatch(head):
         raise ValueError(head)
     return head
 
 
-def _packed(place: Path, ref: str) -> Iterator[str]:
+def _read_packed_ref(place: Path, ref: str) -> Iterator[str]:
     for row in _bytes(place / "packed-refs", 4_000_000).decode("utf-8", "replace").split("\n"):
         oid, _, name = row.partition(" ")
         if name == ref:
@@ -276,7 +276,7 @@ def changed_since(folder: Path, commit: str, git: Git) -> Patch:
     is never asked: `git` is the repository that was cloned. Raises UserError as `patches` does.
     """
     with tempfile.TemporaryDirectory(prefix="ralph-witness-") as place:
-        witness = _borrowing(git, Git(Path(place), Path(place), folder))
+        witness = _borrow_objects(git, Git(Path(place), Path(place), folder))
         witness.run("update-ref", "--no-deref", "HEAD", commit)
         witness.run("read-tree", commit)
         return from_work_tree(witness)
@@ -284,7 +284,7 @@ def changed_since(folder: Path, commit: str, git: Git) -> Patch:
 
 def _check_out(git: Git, commit: str, folder: Path, paths: Iterable[str] | None, changes: Sequence[FileChange]) -> None:
     try:
-        fresh = _borrowing(git, Git(folder / ".git", folder / ".git", folder))
+        fresh = _borrow_objects(git, Git(folder / ".git", folder / ".git", folder))
         fresh.run("update-ref", "--no-deref", "HEAD", commit)
         _materialise(fresh, fresh.write_tree(commit, _entries(changes)), paths)
     except GitError as error:
@@ -300,7 +300,7 @@ def _entries(changes: Sequence[FileChange]) -> dict[str, tuple[str, bytes] | Non
     return {change.path: None if change.new is None else (change.new_mode, change.new) for change in changes}
 
 
-def _borrowing(git: Git, fresh: Git) -> Git:
+def _borrow_objects(git: Git, fresh: Git) -> Git:
     fresh.run("init", "--quiet", "--template=", f"--object-format={git.text('rev-parse', '--show-object-format')}")
     (fresh.git_dir / "info").mkdir(exist_ok=True)
     (fresh.git_dir / "info/attributes").write_text(INERT)

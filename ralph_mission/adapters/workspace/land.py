@@ -53,7 +53,7 @@ class Landing:
         if checked_out:
             self._fast_forward(tip, judged, exempt)
         elif not self.git.move_ref(tip, judged.commit, judged.base):
-            raise self._moved(judged)
+            raise self._branch_moved_error(judged)
         return judged.commit
 
     def _stands(self, branch: str) -> tuple[str, bool]:
@@ -73,7 +73,7 @@ class Landing:
         """The change on what the user committed meanwhile."""
         objects = Objects(self.git)
         if judged.base and not objects.behind(judged.base, head):
-            raise self._moved(judged)
+            raise self._branch_moved_error(judged)
         if met := meeting(judged.paths, objects.paths_between(judged.base, head)):
             kept = self.keep_patch(judged.base, judged.commit)
             what = f"{met[0]} was committed in the checkout meanwhile; what was built is in {kept}"
@@ -87,7 +87,7 @@ class Landing:
         here = Git(git.git_dir, git.common_dir, git.work_tree, (*git.extra, *self.user.settings))
         base = judged.base or EMPTY_TREE
         carried = [path for path in judged.paths if path in exempt]
-        before = _indexed(here, carried)
+        before = _write_index(here, carried)
         try:
             if carried:  # what the index has already as the commit has it, git leaves alone in the work tree
                 _index(here, {path: judged.paths[path] for path in carried})
@@ -100,9 +100,9 @@ class Landing:
             raise UserError(what, "commit or stash what stands in the way, then resume with --continue") from None
         if not here.move_ref(tip, judged.commit, judged.base):
             _read_tree(here, judged.commit, base)
-            raise self._moved(judged)
+            raise self._branch_moved_error(judged)
 
-    def _moved(self, judged: Judged) -> UserError:
+    def _branch_moved_error(self, judged: Judged) -> UserError:
         kept = self.keep_patch(judged.base, judged.commit)
         what = f"the branch moved while a session worked apart; what it built is in {kept}"
         return UserError(what, "see that nothing else moves it, then resume with --continue")
@@ -131,7 +131,7 @@ def _read_tree(git: Git, before: str, after: str) -> None:
         git.run("read-tree", "-m", "-u", before, after)
 
 
-def _indexed(git: Git, paths: Sequence[str]) -> dict[str, File | None]:
+def _write_index(git: Git, paths: Sequence[str]) -> dict[str, File | None]:
     raw = git.text("ls-files", "-s", "-z", "--", *paths) if paths else ""
     rows = (row.split("\t", 1) for row in raw.split("\0") if row)
     found = {path: File(*meta.split(" ")[:2]) for meta, path in rows}
@@ -163,21 +163,21 @@ class User:
     @staticmethod
     def of(git: Git) -> User:
         """The user of a checkout, from git's own configuration; Ralph where it says nothing."""
-        found = _configured(str(git.work_tree))
+        found = _read_settings(str(git.work_tree))
         name, email = found.pop("user.name", ""), found.pop("user.email", "")
         found.setdefault("core.excludesfile", _default_excludes())
         identity = Identity(name, email) if name and email else Identity()
         return User(identity, tuple(f"{key}={value}" for key, value in found.items() if "\n" not in value))
 
 
-def _configured(folder: str) -> dict[str, str]:
+def _read_settings(folder: str) -> dict[str, str]:
     command = ["git", "-C", folder, "config", "--includes", "-z", "--get-regexp", WANTED]
-    done = subprocess.run(command, capture_output=True, check=False, env=_environment())
+    done = subprocess.run(command, capture_output=True, check=False, env=_git_environment())
     rows = (row.partition("\n") for row in done.stdout.decode("utf-8", "replace").split("\0") if row)
     return {key: value for key, _, value in rows}
 
 
-def _environment() -> dict[str, str]:
+def _git_environment() -> dict[str, str]:
     """What leads git to its settings. On a runner nobody is at home: what stands there an earlier job may have left."""
     seen = {name: value for name, value in os.environ.items() if name in SEEN or name.startswith("GIT_CONFIG")}
     return seen | ({"GIT_CONFIG_GLOBAL": os.devnull} if acts_on_github(os.environ) else {})

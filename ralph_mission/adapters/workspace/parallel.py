@@ -94,7 +94,7 @@ def make_parts(git: Git, commit: str, names: Sequence[str], scratch: Path) -> It
             place.chmod(0o711)  # a builder that plays as another user has to get to its clone
             open_ones.callback(_remove, place)
             open_ones.enter_context(files.hold_folder(place))
-        yield tuple(Part(name, _cloned(git, base, place, open_ones), base) for name in names)
+        yield tuple(Part(name, _make_clone(git, base, place, open_ones), base) for name in names)
 
 
 def prune(scratch: Path) -> tuple[Path, ...]:
@@ -118,7 +118,7 @@ def merge(git: Git, base: str, built: Sequence[Built], who: Identity = Identity(
     for one in built:
         if one.judged is None:
             continue
-        if met := [(path, other) for path in one.paths if (other := _met(path, taken))]:
+        if met := [(path, other) for path in one.paths if (other := _find_conflict(path, taken))]:
             left_out[one.name] = tuple(PathChange(path, "conflict", f"{other} had it first") for path, other in met)
             continue
         message = one.judged.message
@@ -129,7 +129,7 @@ def merge(git: Git, base: str, built: Sequence[Built], who: Identity = Identity(
     return Merged(Judged(base, paths, message, head), tuple(applied), left_out)
 
 
-def _cloned(git: Git, commit: str, place: Path, open_ones: ExitStack) -> Path:
+def _make_clone(git: Git, commit: str, place: Path, open_ones: ExitStack) -> Path:
     folder = open_ones.enter_context(clone(git, commit, place))
     fresh = Git(folder / ".git", folder / ".git", folder)
     fresh.run("update-ref", BRANCH, commit)
@@ -137,7 +137,7 @@ def _cloned(git: Git, commit: str, place: Path, open_ones: ExitStack) -> Path:
     return folder
 
 
-def _met(path: str, taken: Mapping[str, str]) -> str:
+def _find_conflict(path: str, taken: Mapping[str, str]) -> str:
     """Which earlier builder had this path, or a file where it needs a folder, or files below it; "" for none."""
     for other, name in taken.items():
         if other == path or other.startswith(f"{path}/") or path.startswith(f"{other}/"):
@@ -187,12 +187,12 @@ class ClonePool:
         if not base:
             raise UserError("this repository has no commit to start from", "commit something first", usage=True)
         with make_parts(self.git, base, [job.name for job in jobs], self.scratch) as parts:
-            made = self._played(tuple(zip(parts, jobs, strict=True)), may_start)
-        return self._merged(base, made)
+            made = self._play_sessions(tuple(zip(parts, jobs, strict=True)), may_start)
+        return self._merge_results(base, made)
 
     # --- playing ---------------------------------------------------------------------
 
-    def _played(
+    def _play_sessions(
         self, pairs: Sequence[tuple[Part, ParallelSession]], may_start: Callable[[SessionUsage], bool]
     ) -> list[tuple[ParallelResult, Built]]:
         gate = _Gate(may_start)
@@ -224,7 +224,7 @@ class ClonePool:
 
     # --- taking over -----------------------------------------------------------------
 
-    def _merged(self, base: str, made: Sequence[tuple[ParallelResult, Built]]) -> tuple[ParallelResult, ...]:
+    def _merge_results(self, base: str, made: Sequence[tuple[ParallelResult, Built]]) -> tuple[ParallelResult, ...]:
         """The checkout with everything that met nothing; whoever met something is told what."""
         objects, head = Objects(self.git), self.git.resolve("HEAD")
         grown = objects.behind(base, head)

@@ -208,7 +208,7 @@ class Reader:
         names = tuple(
             (above + entry.name, entry.is_dir(follow_symlinks=False), entry.name) for entry in _entries(where)
         )
-        if _settled(status.st_ctime_ns, began):
+        if _is_settled(status.st_ctime_ns, began):
             self._folders[folder] = _Folder(stamp, names)
         return names
 
@@ -227,14 +227,14 @@ class Reader:
         seen = self._seen.get(path)
         if seen is not None and seen[0] == signature:
             return seen[1]
-        file = self._hashed(path, status)
-        if _settled(status.st_ctime_ns, began) and file.oid != UNREADABLE:
+        file = self._hash_file(path, status)
+        if _is_settled(status.st_ctime_ns, began) and file.oid != UNREADABLE:
             self._seen[path] = (signature, file)
         else:
             self._seen.pop(path, None)
         return file
 
-    def _hashed(self, path: str, status: os.stat_result) -> File:
+    def _hash_file(self, path: str, status: os.stat_result) -> File:
         if not stat.S_ISREG(status.st_mode) and not stat.S_ISLNK(status.st_mode):
             return File(SPECIAL, f"{stat.S_IFMT(status.st_mode):o}")  # seen, never opened
         if status.st_size > LARGEST:
@@ -315,7 +315,7 @@ def _mode(status: os.stat_result) -> str:
     return EXECUTABLE if status.st_mode & stat.S_IXUSR else REGULAR
 
 
-def _settled(changed: int, now: int) -> bool:
+def _is_settled(changed: int, now: int) -> bool:
     """Whether a change after `now` is sure to carry another time than `changed`; both in nanoseconds."""
     return changed + (FRESH if changed % 1_000_000_000 else FRESH_COARSE) < now
 

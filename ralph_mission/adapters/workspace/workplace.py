@@ -50,7 +50,7 @@ MEND = "git fsck tells what is missing, a remote or another clone may have it; f
 
 
 @contextmanager
-def _answered() -> Iterator[None]:
+def _as_user_errors() -> Iterator[None]:
     """What git cannot do here is for a person to fix."""
     try:
         yield
@@ -94,13 +94,13 @@ class Workspace:
 
     # --- beginning --------------------------------------------------------------------
 
-    @_answered()
+    @_as_user_errors()
     def prepare(self) -> None:
         """Have a clone at all. Nobody else may work in it. Raises UserError."""
         self._stand()
         self.clone.make(self._at.head)
 
-    @_answered()
+    @_as_user_errors()
     def mark(self) -> str:
         """As in `ports.Workplace`: the files of the last commit and the lists, with a repository of the session's own.
 
@@ -113,7 +113,7 @@ class Workspace:
         if self._submodules:
             self.clone.populate_submodules(self._objects, self._at.head)
         self._hold_lists()
-        self._before = self._now = {**self._base, **self._listed()}
+        self._before = self._now = {**self._base, **self._list_files()}
         self._use_rules(self._before)
         if not fits:
             self._put_right(self._read(self._before))
@@ -172,13 +172,13 @@ class Workspace:
 
     # --- judging ----------------------------------------------------------------------
 
-    @_answered()
+    @_as_user_errors()
     def changed(self, mark: str) -> SessionWork:
         """As in `ports.Workplace`. What differs is stored as it is read: nobody changes that afterwards."""
         assert mark == self._marked, "the session of another mark"
         seen = self._read(self._before, self._rules)
         told = self._without_repositories(seen)
-        files = self._stored(dict(seen.files), self._ignored_since(seen.files))
+        files = self._store_objects(dict(seen.files), self._ignored_since(seen.files))
         found = tuple(
             PathChange(path, how(self._before.get(path), files.get(path))) for path in differing(self._before, files)
         )
@@ -209,7 +209,7 @@ class Workspace:
         self._rules_now = IgnoreRules(self._git, contents)
         return self._rules_now.ignored(path for path in files if path not in self._before)
 
-    def _stored(self, files: dict[str, File], hidden: frozenset[str]) -> dict[str, File]:
+    def _store_objects(self, files: dict[str, File], hidden: frozenset[str]) -> dict[str, File]:
         """The files with their contents in the object store; one that changes meanwhile is what was stored."""
         contents: dict[str, bytes] = {}
         size = 0
@@ -231,7 +231,7 @@ class Workspace:
 
     # --- putting right ----------------------------------------------------------------
 
-    @_answered()
+    @_as_user_errors()
     def undo(self, mark: str, paths: Sequence[str]) -> None:
         """As in `ports.Workplace`."""
         assert mark == self._marked, "the session of another mark"
@@ -261,7 +261,7 @@ class Workspace:
             if file and file.storable:
                 write_file(top, path, file.mode, contents[file.oid])
 
-    def _listed(self) -> dict[str, File]:
+    def _list_files(self) -> dict[str, File]:
         found = ((path, self._reader.content(path)) for path in self._lists())
         return {path: one[0] for path, one in found if one}
 
@@ -280,7 +280,7 @@ class Workspace:
 
     # --- checking ---------------------------------------------------------------------
 
-    @_answered()
+    @_as_user_errors()
     def verify(self) -> CheckResult:
         """As in `ports.Workplace`: the checks judge what would land, and what they change or leave behind is undone."""
         checks = (*self._checks, *self._more())
@@ -304,14 +304,14 @@ class Workspace:
         """The lists as the engine left them after a session was judged."""
         self._hold_lists()
         lists = self._lists()
-        self._now = {path: file for path, file in self._now.items() if path not in lists} | self._listed()
+        self._now = {path: file for path, file in self._now.items() if path not in lists} | self._list_files()
 
     # --- landing ----------------------------------------------------------------------
 
-    @_answered()
+    @_as_user_errors()
     def land(self, message: str, lists: bool, announce: Callable[[str], None] = lambda _: None) -> str:
         """As in `ports.Workplace`."""
-        judged = self._judged(message, lists)
+        judged = self._judge_files(message, lists)
         announce(judged.commit or self._at.head)
         left = {path for path in differing(self._before, self._now) if path not in judged.paths}
         whole = left <= set(self._lists())
@@ -319,7 +319,7 @@ class Workspace:
             self._fits = self._at.head if whole else ""
             return ""
         landed = self._landing.land(self._at.branch, judged, self._lists())
-        self._base = _applied(self._base, judged.paths)
+        self._base = _apply_files(self._base, judged.paths)
         self._at = replace(self._at, head=landed)
         if landed == judged.commit:
             self.clone.landed(landed, judged.paths)
@@ -328,12 +328,12 @@ class Workspace:
             self._base = {}  # somebody committed meanwhile: the next mark reads it all
         return landed
 
-    @_answered()
+    @_as_user_errors()
     def build(self, message: str, lists: bool) -> Judged:
         """What was judged as a commit that no ref names yet."""
-        return self._judged(message, lists)
+        return self._judge_files(message, lists)
 
-    def _judged(self, message: str, lists: bool) -> Judged:
+    def _judge_files(self, message: str, lists: bool) -> Judged:
         self._take_lists()
         listed = self._lists()
         changed = [path for path in differing(self._before, self._now) if lists or path not in listed]
@@ -357,7 +357,7 @@ class Workspace:
         """As in `ports.Workplace`."""
         return self._objects.behind(commit, self._git.resolve("HEAD"))
 
-    @_answered()
+    @_as_user_errors()
     def set_aside(self, mark: str) -> tuple[PathChange, ...]:
         """As in `ports.Workplace`: as a patch below the engine's folder. What had landed already is not among it."""
         if not self.clone.folder.is_dir():
@@ -367,9 +367,9 @@ class Workspace:
             return ()  # of a version that marked otherwise
         self._stand()
         old, _ = self._entries(head)
-        self._before = {**old, **self._listed()}
+        self._before = {**old, **self._list_files()}
         self._use_rules(old)
-        files = self._stored(dict(self._read(self._before).files), frozenset())
+        files = self._store_objects(dict(self._read(self._before).files), frozenset())
         left = {
             path: files.get(path)
             for path in differing(self._before, files)
@@ -384,7 +384,7 @@ class Workspace:
             contents = self._judged_contents.values()
             made = self._objects.commit(head, storable, text, datetime.now(UTC), self._user.identity, contents)
             reason = f"kept in {self._landing.keep_patch(head, made)}"
-        self._now = {**self._base, **self._listed()}
+        self._now = {**self._base, **self._list_files()}
         self._put_right(self._read(self._now))
         return tuple(PathChange(path, how(self._before.get(path), file), reason) for path, file in left.items())
 
@@ -411,6 +411,6 @@ def _files_below(top: str, path: str) -> list[str]:
     return [one for name in inner for one in _files_below(top, f"{path}/{name}")] if inner else [path]
 
 
-def _applied(files: Files, paths: Mapping[str, File | None]) -> Files:
+def _apply_files(files: Files, paths: Mapping[str, File | None]) -> Files:
     kept = {path: file for path, file in files.items() if path not in paths}
     return kept | {path: file for path, file in paths.items() if file}

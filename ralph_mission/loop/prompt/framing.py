@@ -49,7 +49,7 @@ def harmless(text: str, limit: int) -> str:
 
     What a page would not show is labelled and stays: in the words of a check it may be the point.
     """
-    return TAG.sub("(", _plain(clip(text, limit)).replace("<!--", "(hidden:"))
+    return TAG.sub("(", _strip_markup(clip(text, limit)).replace("<!--", "(hidden:"))
 
 
 def line(text: str, limit: int = 120) -> str:
@@ -60,17 +60,17 @@ def line(text: str, limit: int = 120) -> str:
 
 def quote_text(text: str, limit: int) -> str:
     """Someone else's text as a quotation; its middle goes when it is too long."""
-    return _behind(harmless(text, limit).strip("\n")) if text.strip() else ""
+    return _text_behind(harmless(text, limit).strip("\n")) if text.strip() else ""
 
 
 def whole_text(text: str) -> str:
     """The owner's text as a quotation, every word of it."""
-    return _behind(_plain(text).strip("\n"))
+    return _text_behind(_strip_markup(text).strip("\n"))
 
 
 def indent_text(text: str, limit: int) -> str:
     """The owner's own mark-up below a heading of ours: its headings are smaller than ours."""
-    plain = _plain(clip(text, limit)).strip("\n")
+    plain = _strip_markup(clip(text, limit)).strip("\n")
     smaller = re.sub(r"^[ \t]{0,3}#{1,2}(?=[ \t]|$)", "###", plain, flags=re.MULTILINE)
     return re.sub(r"^[ \t]{0,3}(?==+[ \t]*$|-{2,}[ \t]*$)", r"\\", smaller, flags=re.MULTILINE)
 
@@ -107,13 +107,13 @@ def fit_listings(*listings: Listing[Any]) -> str:
     room, sections = 0, []
     for listing in listings:
         room += listing.share
-        shown = _fitting(listing, room)
+        shown = _take_fitting(listing, room)
         room -= sum(len(row) + 1 for row in shown)
         sections.append("\n".join((f"### {listing.heading}", *shown)) if shown else "")
     return "\n".join(filter(None, sections))
 
 
-def _fitting(listing: Listing[Any], room: int) -> list[str]:
+def _take_fitting(listing: Listing[Any], room: int) -> list[str]:
     shown: list[str] = []
     for row in map(listing.row, listing.things):
         room -= len(row) + 1
@@ -124,12 +124,12 @@ def _fitting(listing: Listing[Any], room: int) -> list[str]:
     return [*shown, f"- … {left} more{listing.where}"] if left else shown
 
 
-def _plain(text: str) -> str:
+def _strip_markup(text: str) -> str:
     """`text` with every line end a newline, and without what neither a person nor a terminal should meet."""
     return without_invisible(without_controls(text)).replace("\r\n", "\n")
 
 
-def _behind(text: str) -> str:
+def _text_behind(text: str) -> str:
     return "\n".join(f"> {row}".rstrip() for row in text.split("\n"))
 
 

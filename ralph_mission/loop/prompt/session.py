@@ -64,10 +64,10 @@ def render_hat(hat: Hat) -> str:
         f"YOUR HAT: {line(hat.name, 60)}",
         f"You are {line(hat.name, 60)} for this one session and nobody else. {line(hat.description, 300)}".strip(),
         indent_text(hat.instructions, 30_000),
-        f"Read these files first: {_names(hat.context)}." if hat.context else "",
+        f"Read these files first: {_join_names(hat.context)}." if hat.context else "",
         _may_write(hat),
-        f"You may not use these tools: {_names(hat.tools_denied)}." if hat.tools_denied else "",
-        f"You may not run these, in any spelling: {_names(hat.commands_denied)}." if hat.commands_denied else "",
+        f"You may not use these tools: {_join_names(hat.tools_denied)}." if hat.tools_denied else "",
+        f"You may not run these, in any spelling: {_join_names(hat.commands_denied)}." if hat.commands_denied else "",
         f"Keep within {hat.max_tokens} tokens." if hat.max_tokens else "",
     )  # fmt: skip  # one sentence to a line
 
@@ -76,9 +76,9 @@ def _may_write(hat: Hat) -> str:
     allowed = hat.write_allowed
     told = "You may write no file: read and judge." if allowed == () else ""
     if allowed:
-        told = f"You may write only {_names(allowed)}."
+        told = f"You may write only {_join_names(allowed)}."
     if hat.write_denied:
-        told = f"{told} You may not write {_names(hat.write_denied)}.".strip()
+        told = f"{told} You may not write {_join_names(hat.write_denied)}.".strip()
     if hat.unsteered:
         told = f"{told} You may not write what configures agents (.claude/, .mcp.json and the like).".strip()
     return f"{told} What you change elsewhere, committed or not, is undone." if told else ""
@@ -86,7 +86,7 @@ def _may_write(hat: Hat) -> str:
 
 def callable_hats(order: RunSpec) -> str:
     """Without a hat: who can be called, and by what."""
-    rows = [f"- {line(hat.name, 40)}, called by {_names(hat.triggers)}: {line(hat.description, 120)}".rstrip(": ")
+    rows = [f"- {line(hat.name, 40)}, called by {_join_names(hat.triggers)}: {line(hat.description, 120)}".rstrip(": ")
             for hat in order.hats[:30]]  # fmt: skip  # one list
     return section("HATS", "Others can do a part of the work in a session of their own:" if rows else "", *rows)
 
@@ -114,12 +114,12 @@ def ending(order: RunSpec, hat: Hat | None) -> str:
     asked = "End with exactly one event" if hat else "Call someone with one event when that helps"
     return section(
         "HOW TO END",
-        f"{asked}, whose topic is one of: {_names(topics)}. Then stop: it decides who is next.",
+        f"{asked}, whose topic is one of: {_join_names(topics)}. Then stop: it decides who is next.",
         "In your last message it is an element whose end is `</event>`, whose start is "
         f'`<event topic="{line(topics[0], 100)}">` and whose text says what the next one must know. '
         "Or use `ralph emit TOPIC PAYLOAD` or the MCP server instead; say it in one way and once.",
         f"If you say none, {line(hat.default_publishes, 100)} counts as said." if hat and hat.default_publishes else "",
-        f"Its text names {_names(hat.payload)}." if hat and hat.payload else "",
+        f"Its text names {_join_names(hat.payload)}." if hat and hat.payload else "",
         VERDICTS if VERDICT in topics else "",
     )
 
@@ -143,7 +143,7 @@ def render_done(order: RunSpec) -> str:
     )
 
 
-def _names(names: tuple[str, ...]) -> str:
+def _join_names(names: tuple[str, ...]) -> str:
     """Up to thirty names as code."""
     shown = ", ".join(f"`{line(name, 120).replace('`', '')}`" for name in names[:30])
     return f"{shown} and {len(names) - 30} more" if len(names) > 30 else shown
@@ -235,13 +235,13 @@ class Left:
 
 def handoff_document(order: RunSpec, state: RunState, board: RunSnapshot) -> Document:
     """The handoff at this moment: at most `LIMIT` bytes whatever there is to tell. Long texts end with an ellipsis."""
-    made = (_document(order, state, board, scale) for scale in SCALES)
+    made = (_build_document(order, state, board, scale) for scale in SCALES)
     return next(one for one in made if len(json.dumps(one, indent=2)) <= LIMIT)
 
 
 def marker(state: RunState, active: bool) -> Document:
     """The light state file: whether the mode is on, since when, how far (seed 002 §7.4)."""
-    return {"active": active, "started_at": _moment(state.started_at), "iteration": state.iteration}
+    return {"active": active, "started_at": _format_moment(state.started_at), "iteration": state.iteration}
 
 
 def read_handoff(document: object) -> Left:
@@ -270,7 +270,7 @@ def read_handoff(document: object) -> Left:
 # --- writing ------------------------------------------------------------------------
 
 
-def _document(order: RunSpec, state: RunState, board: RunSnapshot, scale: float) -> Document:
+def _build_document(order: RunSpec, state: RunState, board: RunSnapshot, scale: float) -> Document:
     def cut(text: str, room: int) -> str:
         return _truncate(text, int(room * scale))
 
@@ -280,13 +280,13 @@ def _document(order: RunSpec, state: RunState, board: RunSnapshot, scale: float)
     left = _open_stories(state, board)
     return {
         "version": "1.0",
-        "created_at": _moment(state.started_at),
+        "created_at": _format_moment(state.started_at),
         "iteration": state.iteration,
         "max_iterations": order.limits.iterations,
         "original_prompt": cut(state.objective, 2_000),
         "completion_promise": _truncate(order.preset.promise, 150),
-        **_completion(order, state, board),
-        **({"prd": _prd(state, board, scale)} if board.prd else {}),
+        **_completion_part(order, state, board),
+        **({"prd": _prd_part(state, board, scale)} if board.prd else {}),
         "progress": {
             "patterns": several(board.notes.patterns[-10:], 160),
             "recentLearnings": several(board.notes.learnings[-5:], 240),
@@ -301,22 +301,22 @@ def _document(order: RunSpec, state: RunState, board: RunSnapshot, scale: float)
             "hasUncommittedChanges": board.tree.dirty,
         },
         "stuckDetection": {
-            "lastPrdStatus": _some(left, int(200 * scale)),
+            "lastPrdStatus": _list_some(left, int(200 * scale)),
             "iterationsOnSameStory": state.stale,
-            **({"lastActionAttempted": cut(_action(state.last), 240)} if state.last else {}),
+            **({"lastActionAttempted": cut(_describe_action(state.last), 240)} if state.last else {}),
         },
-        **_error(order, state, scale),
+        **_error_part(order, state, scale),
     }
 
 
-def _completion(order: RunSpec, state: RunState, board: RunSnapshot) -> Document:
+def _completion_part(order: RunSpec, state: RunState, board: RunSnapshot) -> Document:
     """Done, when files prove it and the last checks were not red; the run itself checks once more."""
     green = state.last is None or state.last.verification.green
     done = green and completion.looks_done(order, state, board) and not completion.remaining(order, board)
     return {"completed": done, **({"completion_message": f"{state.iteration} sessions"} if done else {})}
 
 
-def _prd(state: RunState, board: RunSnapshot, scale: float) -> Document:
+def _prd_part(state: RunState, board: RunSnapshot, scale: float) -> Document:
     assert board.prd is not None
     left = _open_stories(state, board)
     ahead = [story.id for story in board.prd.todo if story.id not in state.skipped]
@@ -327,7 +327,7 @@ def _prd(state: RunState, board: RunSnapshot, scale: float) -> Document:
         "storiesTotal": len(board.prd.stories),
         "storiesCompleted": len(board.prd.stories) - len(left),
         "nextStoryId": _truncate(ahead[0], int(160 * scale)) if ahead else None,
-        "incompleteIds": _some(left, int(600 * scale)),
+        "incompleteIds": _list_some(left, int(600 * scale)),
     }
 
 
@@ -335,7 +335,7 @@ def _open_stories(state: RunState, board: RunSnapshot) -> list[str]:
     return [story.id for story in board.prd.todo] if board.prd else []
 
 
-def _error(order: RunSpec, state: RunState, scale: float) -> Document:
+def _error_part(order: RunSpec, state: RunState, scale: float) -> Document:
     last = state.last
     if last is None or not (last.failure or last.reason or not last.verification.green):
         return {}
@@ -350,12 +350,12 @@ def _error(order: RunSpec, state: RunState, scale: float) -> Document:
     }
 
 
-def _action(last: HatOutput) -> str:
+def _describe_action(last: HatOutput) -> str:
     event = f" said {last.event.topic}" if last.event else ""
     return f"{last.hat}{event}: {last.summary}"
 
 
-def _some(ids: Sequence[str], room: int) -> list[str]:
+def _list_some(ids: Sequence[str], room: int) -> list[str]:
     """As many as fit, then how many more there are."""
     shown: list[str] = []
     for name in ids:
@@ -377,7 +377,7 @@ def _truncate(text: str, room: int) -> str:
     return f"{plain}…"
 
 
-def _moment(at: datetime) -> str:
+def _format_moment(at: datetime) -> str:
     return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 

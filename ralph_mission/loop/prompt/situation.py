@@ -75,14 +75,14 @@ def begin(order: RunSpec, state: RunState, board: RunSnapshot) -> str:
         f"SESSION {state.iteration + 1}/{order.limits.iterations}",
         "You start fresh: nothing of earlier sessions is in your mind. What they did is in git and in the files below; "
         "trust those, and do nothing again that is done.",
-        f"You have {_time(completion.seconds(order.limits, state))} and {order.limits.turns} turns.",
+        f"You have {_format_time(completion.seconds(order.limits, state))} and {order.limits.turns} turns.",
         RULE,
         "Some files could not be read, and their last known content is used:" if unreadable else "",
         *unreadable,
     )
 
 
-def _time(seconds: float) -> str:
+def _format_time(seconds: float) -> str:
     """In words, rounded down."""
     return f"{seconds // 60:.0f} minutes" if seconds >= 120 else f"{seconds // 1:.0f} seconds"
 
@@ -92,11 +92,11 @@ def item(order: RunSpec, state: RunState, board: RunSnapshot) -> str:
     story = next((story for story in (board.prd.stories if board.prd else ()) if story.id == state.item), None)
     task = next((task for task in board.tasks if task.id == state.item), None)
     if order.preset.stories and story:
-        return _story(story, board)
-    return _task(task) if task else ""
+        return _format_story(story, board)
+    return _format_task(task) if task else ""
 
 
-def _story(story: UserStory, board: RunSnapshot) -> str:
+def _format_story(story: UserStory, board: RunSnapshot) -> str:
     criteria = [f"- {line(criterion, 300)}" for criterion in story.criteria[:20]]
     more = len(story.criteria) - len(criteria)
     return section(
@@ -111,7 +111,7 @@ def _story(story: UserStory, board: RunSnapshot) -> str:
     )
 
 
-def _task(task: LoopTask) -> str:
+def _format_task(task: LoopTask) -> str:
     return section(f"CURRENT TASK: {line(task.id, 40)}", f"Title: {line(task.title, 200)}",
                    quote_text(task.description, 2_000))  # fmt: skip  # one sentence
 
@@ -121,9 +121,9 @@ def standing(order: RunSpec, state: RunState, board: RunSnapshot) -> str:
     notes = board.notes
     return section(
         "WHERE IT STANDS",
-        _counts(order, state, board),
+        _format_counts(order, state, board),
         fit_listings(
-            Listing("Commits", board.tree.commits[:5], _commit, 400),
+            Listing("Commits", board.tree.commits[:5], _format_commit, 400),
             Listing("Patterns of this code", notes.patterns[::-1], _bullet, 500, f" in {board.paths.progress}"),
             Listing("Learned, newest first", notes.learnings[:-6:-1], _bullet, 650),
             Listing("Open tasks, ready ones first", _by_readiness(board), _task_row, 600),
@@ -132,7 +132,7 @@ def standing(order: RunSpec, state: RunState, board: RunSnapshot) -> str:
     )
 
 
-def _counts(order: RunSpec, state: RunState, board: RunSnapshot) -> str:
+def _format_counts(order: RunSpec, state: RunState, board: RunSnapshot) -> str:
     told = []
     if order.preset.stories and board.prd:
         passed = len(board.prd.stories) - len(board.prd.todo)
@@ -147,7 +147,7 @@ def _counts(order: RunSpec, state: RunState, board: RunSnapshot) -> str:
     return "\n".join(told)
 
 
-def _commit(commit: SessionCommit) -> str:
+def _format_commit(commit: SessionCommit) -> str:
     return f"- {line(commit.hash, 12)} {line(commit.message, 72)}"
 
 
@@ -203,14 +203,14 @@ def event(pending: LoopEvent) -> str:
     if pending.topic == START and not pending.payload:
         return ""
     said = f"Said by {line(pending.hat, 40)} in session {pending.iteration}." if pending.hat else "Said by the engine."
-    issues = [_issue(issue) for issue in pending.issues[:20]]
+    issues = [_format_issue(issue) for issue in pending.issues[:20]]
     more = f"- … {len(pending.issues) - 20} more" if len(pending.issues) > 20 else ""
     payload = quote_text(pending.payload, 4_000)
     found = "Issues in it:" if issues else ""
     return section(f"EVENT: {line(pending.topic, 100)}", said, payload, found, *issues, more)
 
 
-def _issue(issue: ReviewIssue) -> str:
+def _format_issue(issue: ReviewIssue) -> str:
     place = f" {line(issue.file, 120)}{f':{issue.line}' if issue.line else ''}" if issue.file else ""
     kind = f" ({line(issue.kind, 40)})" if issue.kind else ""
     return f"- [{issue.severity}]{place}{kind} {line(issue.message, 200)}"
@@ -275,27 +275,27 @@ def within(text: str, budget: int) -> tuple[str, int]:
     """
     if len(text) <= budget or budget <= 0:
         return (text, 0) if budget > 0 else ("", 0)
-    entries = _entries(text)
+    entries = _split_entries(text)
     if not entries:
         kept, _ = tail(text, budget)
         return kept, 1
-    chosen = _newest(entries, budget)
+    chosen = _take_newest(entries, budget)
     return "\n".join(entries[place][1].rstrip() for place in sorted(chosen)), len(entries) - len(chosen)
 
 
-def _entries(text: str) -> list[tuple[str, str]]:
+def _split_entries(text: str) -> list[tuple[str, str]]:
     """(date, text) of each entry, in the file's order, without the headings of sections."""
     starts = [match.start() for match in ENTRY.finditer(text)]
     pieces = [text[start:end] for start, end in pairwise([*starts, len(text)])]
-    return [(_date(piece), SECTION.split(piece)[0]) for piece in pieces]
+    return [(_find_date(piece), SECTION.split(piece)[0]) for piece in pieces]
 
 
-def _date(piece: str) -> str:
+def _find_date(piece: str) -> str:
     found = CREATED.search(piece)
     return found[1] if found else ""
 
 
-def _newest(entries: list[tuple[str, str]], budget: int) -> set[int]:
+def _take_newest(entries: list[tuple[str, str]], budget: int) -> set[int]:
     """Places of the entries that fit, newest first; a long one does not keep an older short one out."""
     chosen: set[int] = set()
     for place in sorted(range(len(entries)), key=lambda place: (entries[place][0], place), reverse=True):
@@ -339,7 +339,7 @@ def parse_memories(text: str) -> tuple[LoopMemory, ...]:
             blocks.append((heading[1], kind, []))
         elif blocks:
             blocks[-1][2].append(row)
-    return tuple(memory for id, kind, lines in blocks if (memory := _memory(id, kind, lines)).content)
+    return tuple(memory for id, kind, lines in blocks if (memory := _parse_memory(id, kind, lines)).content)
 
 
 def insert_memory(text: str, memory: LoopMemory) -> str:
@@ -349,7 +349,7 @@ def insert_memory(text: str, memory: LoopMemory) -> str:
     at = next((number for number, line in enumerate(lines, 1) if line.rstrip() == section), 0)
     if not at:
         lines, at = [*lines, "", section], len(lines) + 2
-    return "\n".join((*lines[:at], *_block(memory), *lines[at:])) + "\n"
+    return "\n".join((*lines[:at], *_memory_block(memory), *lines[at:])) + "\n"
 
 
 def find_memories(memories: tuple[LoopMemory, ...], query: str) -> tuple[LoopMemory, ...]:
@@ -367,13 +367,13 @@ def _search_text(memory: LoopMemory) -> str:
     return "\n".join((memory.content, *memory.tags)).casefold()
 
 
-def _memory(id: str, kind: str, lines: list[str]) -> LoopMemory:
+def _parse_memory(id: str, kind: str, lines: list[str]) -> LoopMemory:
     content = "\n".join(quoted[1] or "" for line in lines if (quoted := QUOTED.fullmatch(line)))
     meta = next((match for line in lines if (match := META.fullmatch(line))), None)
     tags = tuple(name.strip() for name in meta[1].split(",") if name.strip()) if meta else ()
     return LoopMemory(id, content.strip(), kind, tags, meta[2] if meta else "")
 
 
-def _block(memory: LoopMemory) -> list[str]:
+def _memory_block(memory: LoopMemory) -> list[str]:
     quoted = [f"> {line}" for line in memory.content.splitlines()]
     return ["", f"### {memory.id}", *quoted, f"<!-- tags: {', '.join(memory.tags)} | created: {memory.created} -->"]

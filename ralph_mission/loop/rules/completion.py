@@ -90,7 +90,7 @@ def resume_event() -> LoopEvent:
 
 def reached_limit(limits: RunLimits, state: RunState, elapsed: float) -> RunEnding | None:
     """The first limit that is reached; `elapsed` in seconds over all processes of the run."""
-    checks = (_failures, _thrash, _idle, _cost)
+    checks = (_failure_ending, _thrash_ending, _idle_ending, _cost_ending)
     return _counted_limit(limits, state, elapsed) or next(
         (ending for check in checks if (ending := check(limits, state))), None
     )
@@ -111,28 +111,28 @@ def _counted_limit(limits: RunLimits, state: RunState, elapsed: float) -> RunEnd
     return None
 
 
-def _failures(limits: RunLimits, state: RunState) -> RunEnding | None:
+def _failure_ending(limits: RunLimits, state: RunState) -> RunEnding | None:
     if state.failures < limits.failures:
         return None
     last = state.last.reason if state.last else ""
     return RunEnding("failures", f"{state.failures} sessions in a row failed: {last}", "fix that, then --continue")
 
 
-def _thrash(limits: RunLimits, state: RunState) -> RunEnding | None:
+def _thrash_ending(limits: RunLimits, state: RunState) -> RunEnding | None:
     if state.redispatches < limits.redispatches:
         return None
     what = f"{state.pending.topic} was handed out {state.redispatches + 1} times and nothing came of it"
     return RunEnding("thrash", what, "say what is meant with ralph guidance, then --continue")
 
 
-def _idle(limits: RunLimits, state: RunState) -> RunEnding | None:
+def _idle_ending(limits: RunLimits, state: RunState) -> RunEnding | None:
     if state.idle < limits.idle:
         return None
     what = f"{state.idle} sessions in a row changed no file, commit, story or task"
     return RunEnding("idle", what, "read the last session's words, then --continue")
 
 
-def _cost(limits: RunLimits, state: RunState) -> RunEnding | None:
+def _cost_ending(limits: RunLimits, state: RunState) -> RunEnding | None:
     if limits.usd is None or not state.usage.sessions:
         return None
     known, untold = state.usage.cost_usd or 0.0, state.usage.untold
@@ -206,14 +206,14 @@ def _passed_over(order: RunSpec, state: RunState, board: RunSnapshot) -> RunStat
 
 def advance_state(order: RunSpec, state: RunState, output: HatOutput, elapsed: float) -> RunState:
     """The state after a session: who is next, what it has to hear, and how the counters stand."""
-    stale = _stale(order, state, output)
-    pending = _next(order, replace(state, stale=stale), output)
-    again = _same(state.pending, pending) and not output.progressed and pending.topic not in (RESUME, START)
+    stale = _count_stale(order, state, output)
+    pending = _next_state(order, replace(state, stale=stale), output)
+    again = _is_same(state.pending, pending) and not output.progressed and pending.topic not in (RESUME, START)
     settled = replace(
         state,
         iteration=output.iteration,
         pending=pending,
-        feedback=_feedback(output),
+        feedback=_collect_feedback(output),
         stale=stale,
         left=_issues_left(state, output, pending),
         idle=0 if output.progressed else state.idle + 1,
@@ -232,16 +232,16 @@ def state_after_red_checks(order: RunSpec, state: RunState, said: str) -> RunSta
     if find_hat(order.hats, event) is None and builder(order.hats):
         event = LoopEvent(PLANNED, said)
     return replace(state, pending=event if order.hats else state.pending, feedback=f"The checks are red:\n{said}",
-                   stale=_vainly(order, state), last=_without_promise(state.last))  # fmt: skip  # one sentence
+                   stale=_count_vain(order, state), last=_without_promise(state.last))  # fmt: skip  # one sentence
 
 
 def state_after_open_tasks(order: RunSpec, state: RunState, why: str) -> RunState:
     """The work looked done and tasks are open: back to whoever takes the next one."""
-    return replace(_call_next(order, state, why), feedback=f"Not done yet: {why}.", stale=_vainly(order, state),
+    return replace(_call_next(order, state, why), feedback=f"Not done yet: {why}.", stale=_count_vain(order, state),
                    last=_without_promise(state.last))  # fmt: skip  # one sentence
 
 
-def _vainly(order: RunSpec, state: RunState) -> int:
+def _count_vain(order: RunSpec, state: RunState) -> int:
     """Under a reviewer a clean verdict that proves nothing is as much in vain as one that finds as much."""
     return state.stale + 1 if has_reviewer(order.hats) else state.stale
 
@@ -266,21 +266,21 @@ def builder(hats: Sequence[Hat]) -> Hat | None:
     return next((hat for hat in hats if PLANNED in hat.triggers), None)
 
 
-def _next(order: RunSpec, state: RunState, output: HatOutput) -> LoopEvent:
+def _next_state(order: RunSpec, state: RunState, output: HatOutput) -> LoopEvent:
     if output.event is None:
         return state.pending if output.failure else (LoopEvent(START) if order.hats else state.pending)
     event = next_event(output.event, order.threshold)
     planner = routing.planner(order.hats)
     if event.topic == VERDICT and planner and state.stale == order.limits.stuck + 1:
-        return replace(event, topic=_call(planner))
+        return replace(event, topic=_call_hat(planner))
     return event
 
 
-def _call(hat: Hat) -> str:
+def _call_hat(hat: Hat) -> str:
     return next((topic for topic in hat.triggers if "*" not in topic), START)
 
 
-def _stale(order: RunSpec, state: RunState, output: HatOutput) -> int:
+def _count_stale(order: RunSpec, state: RunState, output: HatOutput) -> int:
     """How long nothing has come nearer: a review needs many rounds, as long as each leaves fewer issues."""
     if state.item and state.item in output.passed:
         return 0
@@ -297,11 +297,11 @@ def _issues_left(state: RunState, output: HatOutput, pending: LoopEvent) -> int 
     return len(output.issues) if output.event and output.event.topic == VERDICT else state.left
 
 
-def _same(before: LoopEvent, after: LoopEvent) -> bool:
+def _is_same(before: LoopEvent, after: LoopEvent) -> bool:
     return (before.topic, before.payload) == (after.topic, after.payload)
 
 
-def _feedback(output: HatOutput) -> str:
+def _collect_feedback(output: HatOutput) -> str:
     undone = [f"- {change.path}: {change.how}; undone, because {change.reverted}" for change in output.reverted]
     refused = [f"- {why}" for why in output.refused[:REFUSALS]]
     told = ([output.reason] if output.reason else []) + (["What was undone:", *undone] if undone else [])

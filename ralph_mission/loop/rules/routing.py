@@ -44,7 +44,7 @@ def single_event(hat: Hat | None, said: Sequence[LoopEvent], promise: str) -> tu
         names = ", ".join(event.topic for event in events)
         return None, f"one event ends a session, and {len(events)} were said ({names})"
     if not events:
-        return _unsaid(hat)
+        return _default_event(hat)
     if hat is not None and hat.publishes and not _may_say(hat, events[0].topic, promise):
         return None, f"{hat.name} may say {' or '.join(hat.publishes)}, not {events[0].topic}"
     return events[0], ""
@@ -105,7 +105,7 @@ def _may_say(hat: Hat, topic: str, promise: str) -> bool:
     return topic == promise or any(fnmatchcase(topic, allowed) for allowed in (*hat.publishes, hat.default_publishes))
 
 
-def _unsaid(hat: Hat | None) -> tuple[LoopEvent | None, str]:
+def _default_event(hat: Hat | None) -> tuple[LoopEvent | None, str]:
     if hat is None or not hat.publishes:
         return None, ""
     if hat.default_publishes:
@@ -147,7 +147,7 @@ def add(tasks: Sequence[LoopTask], task: LoopTask) -> Tasks:
     if any(known.id == task.id for known in tasks):
         raise UserError(f"there is a task {task.id!r} already", LIST)
     after = (*tasks, task._replace(status="pending"))
-    if circle := _circle(after, task.id):
+    if circle := _find_circle(after, task.id):
         raise UserError(f"these tasks would wait for each other: {' → '.join(circle)}", "leave one of --needs out")
     for need in task.needs:
         find(tasks, need)
@@ -158,7 +158,7 @@ def claim(tasks: Sequence[LoopTask], id: str, owner: str, dead: Callable[[str], 
     """The tasks with one active for `owner`, and which. Without an id the first that is ready, then one whose owner
     is `dead`. Raises UserError when there is none, and for one that waits, is done, or is somebody's."""
     if id:
-        return _give_task(tasks, _free(tasks, find(tasks, id), dead), owner)
+        return _give_task(tasks, _is_free(tasks, find(tasks, id), dead), owner)
     left = (task for task in tasks if task.status == "active" and dead(task.owner))
     first = next(iter(ready(tasks)), None) or next(left, None)
     if first is None:
@@ -173,7 +173,7 @@ def mark_done(tasks: Sequence[LoopTask], id: str) -> tuple[Tasks, LoopTask]:
         raise UserError(f"task {id!r} is not done: it {waits(tasks, task)}", f"first those; {LIST}")
     if task.status == "failed":
         raise UserError(f"task {id!r} failed", f"take it up again first: ralph task claim {id}")
-    return _with(tasks, task._replace(status="done"))
+    return _replace_task(tasks, task._replace(status="done"))
 
 
 def mark_failed(tasks: Sequence[LoopTask], id: str) -> tuple[Tasks, LoopTask]:
@@ -181,12 +181,12 @@ def mark_failed(tasks: Sequence[LoopTask], id: str) -> tuple[Tasks, LoopTask]:
     task = find(tasks, id)
     if task.status == "done":
         raise UserError(f"task {id!r} is done", "add another task for what is left")
-    return _with(tasks, task._replace(status="failed", owner=""))
+    return _replace_task(tasks, task._replace(status="failed", owner=""))
 
 
 def release_tasks(tasks: Sequence[LoopTask], owner: str) -> Tasks:
     """The tasks without what `owner` left active: ready for others."""
-    given_back = [_back(task) if task.status == "active" and task.owner == owner else task for task in tasks]
+    given_back = [_give_back(task) if task.status == "active" and task.owner == owner else task for task in tasks]
     return update_readiness(given_back)
 
 
@@ -205,7 +205,7 @@ def find_blocked(tasks: Sequence[LoopTask]) -> tuple[str, ...]:
     pending = [task for task in tasks if task.status == "pending"]
     hopeless = [task for task in pending if any(known.get(need) in ("failed", None) for need in task.needs)]
     told = [f"task {task.id} {waits(tasks, task)}" for task in hopeless]
-    circles = {tuple(sorted(set(circle))): circle for task in pending if (circle := _circle(tasks, task.id))}
+    circles = {tuple(sorted(set(circle))): circle for task in pending if (circle := _find_circle(tasks, task.id))}
     return (*told, *(f"tasks wait for each other: {' → '.join(circle)}" for circle in circles.values()))
 
 
@@ -227,7 +227,7 @@ def _check(task: LoopTask) -> None:
         raise UserError("the description is too long", f"keep it below {DESCRIPTION:,} characters, or name a file")
 
 
-def _free(tasks: Sequence[LoopTask], task: LoopTask, dead: Callable[[str], bool]) -> LoopTask:
+def _is_free(tasks: Sequence[LoopTask], task: LoopTask, dead: Callable[[str], bool]) -> LoopTask:
     if task.status == "pending":
         raise UserError(f"task {task.id!r} {waits(tasks, task)}", "see what can be claimed: ralph task list --ready")
     if task.status == "done":
@@ -246,18 +246,18 @@ def _give_task(tasks: Sequence[LoopTask], task: LoopTask, owner: str) -> tuple[T
     ):
         reason = f"task {task.id!r} {waits(tasks, unfailed)}"
         raise UserError(reason, "see what can be claimed: ralph task list --ready")
-    return _with(tasks, task._replace(status="active", owner=owner))
+    return _replace_task(tasks, task._replace(status="active", owner=owner))
 
 
-def _back(task: LoopTask) -> LoopTask:
+def _give_back(task: LoopTask) -> LoopTask:
     return task._replace(status="pending", owner="")
 
 
-def _with(tasks: Sequence[LoopTask], changed: LoopTask) -> tuple[Tasks, LoopTask]:
+def _replace_task(tasks: Sequence[LoopTask], changed: LoopTask) -> tuple[Tasks, LoopTask]:
     return update_readiness([changed if task.id == changed.id else task for task in tasks]), changed
 
 
-def _circle(tasks: Sequence[LoopTask], start: str) -> tuple[str, ...]:
+def _find_circle(tasks: Sequence[LoopTask], start: str) -> tuple[str, ...]:
     """The way from `start` back to itself along the needs, () when there is none."""
     needs = {task.id: task.needs for task in tasks}
     came: dict[str, str] = {}
@@ -266,14 +266,14 @@ def _circle(tasks: Sequence[LoopTask], start: str) -> tuple[str, ...]:
         here = todo.pop()
         for need in needs.get(here, ()):
             if need == start:
-                return _way(came, start, here)
+                return _trace_way(came, start, here)
             if need not in came:
                 came[need] = here
                 todo.append(need)
     return ()
 
 
-def _way(came: dict[str, str], start: str, last: str) -> tuple[str, ...]:
+def _trace_way(came: dict[str, str], start: str, last: str) -> tuple[str, ...]:
     way, here = [start], last
     while here != start:
         way.append(here)

@@ -43,38 +43,41 @@ def plain(glob: str) -> str:
 
 def meet(some: Sequence[str], others: Sequence[str]) -> tuple[str, str] | None:
     """The first two that can name the same path (as gitignore patterns, in any case of letters), None if none do."""
-    return next(((one, other) for one in some for other in others if _meet(_path(one), _path(other), "**")), None)
+    return next(
+        ((one, other) for one in some for other in others if _globs_meet(_split_glob(one), _split_glob(other), "**")),
+        None,
+    )
 
 
-def _path(glob: str) -> tuple[str, ...]:
+def _split_glob(glob: str) -> tuple[str, ...]:
     """The segments, letters in one case; `**` stands for any number of them."""
     text = plain(glob).casefold()
     parts = tuple(part for part in text.split("/") if part)
     anywhere = () if "/" in text.rstrip("/") else ("**",)
-    return (*anywhere, *parts, *(("**",) if _folder(text) else ()))
+    return (*anywhere, *parts, *(("**",) if _is_folder(text) else ()))
 
 
-def _folder(text: str) -> bool:
+def _is_folder(text: str) -> bool:
     """Whether it stands for what is below it as well."""
     last = text.rpartition("/")[2]
     return last in ("", "*", "**") or ("." not in last[1:] and not WILD.search(last))
 
 
 @lru_cache(maxsize=50_000)
-def _meet(one: tuple[str, ...], other: tuple[str, ...], many: str) -> bool:
+def _globs_meet(one: tuple[str, ...], other: tuple[str, ...], many: str) -> bool:
     """Whether some sequence fits both; `many` fits any number of elements."""
     if not one or not other:
         return all(part == many for part in (*one, *other))
     if one[0] == many:
-        return _meet(one[1:], other, many) or _meet(one, other[1:], many)
+        return _globs_meet(one[1:], other, many) or _globs_meet(one, other[1:], many)
     if other[0] == many:
-        return _meet(one, other[1:], many) or _meet(one[1:], other, many)
-    fits = _segments(one[0], other[0]) if many == "**" else ONE in (one[0], other[0]) or one[0] == other[0]
-    return fits and _meet(one[1:], other[1:], many)
+        return _globs_meet(one, other[1:], many) or _globs_meet(one[1:], other, many)
+    fits = _segments_meet(one[0], other[0]) if many == "**" else ONE in (one[0], other[0]) or one[0] == other[0]
+    return fits and _globs_meet(one[1:], other[1:], many)
 
 
-def _segments(one: str, other: str) -> bool:
-    return _meet(_letters(one), _letters(other), ANY)
+def _segments_meet(one: str, other: str) -> bool:
+    return _globs_meet(_letters(one), _letters(other), ANY)
 
 
 def _letters(segment: str) -> tuple[str, ...]:

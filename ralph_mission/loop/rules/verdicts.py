@@ -115,7 +115,7 @@ def _parse_payload(payload: str) -> tuple[ReviewIssue, ...]:
     fenced = FENCE.search(payload)
     for text in (payload, fenced[1].strip() if fenced else ""):
         if text[:1] in ("{", "["):
-            return _document(_json(text))
+            return _parse_document(_parse_json(text))
     return _text(payload)
 
 
@@ -127,40 +127,40 @@ def parse_json(payload: str) -> Any:
     fenced = FENCE.search(payload)
     text = payload.strip()
     try:
-        return _json(fenced[1].strip() if fenced and text[:1] not in ("{", "[") else text)
+        return _parse_json(fenced[1].strip() if fenced and text[:1] not in ("{", "[") else text)
     except RecursionError:
         raise UnclearVerdict("broken JSON") from None
 
 
-def _json(text: str) -> Any:
+def _parse_json(text: str) -> Any:
     try:
-        return json.loads(text, object_pairs_hook=_once)
+        return json.loads(text, object_pairs_hook=_refuse_doubles)
     except ValueError as error:
         raise error if isinstance(error, UnclearVerdict) else UnclearVerdict("broken JSON") from None
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _refuse_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """A key that stands twice says two things, and the second would hide the first."""
     if len(dict(pairs)) < len(pairs):
         raise UnclearVerdict("a key stands twice")
     return dict(pairs)
 
 
-def _document(value: Any) -> tuple[ReviewIssue, ...]:
+def _parse_document(value: Any) -> tuple[ReviewIssue, ...]:
     if isinstance(value, list):
-        return tuple(_item(item) for item in value[:MOST])
+        return tuple(_parse_item(item) for item in value[:MOST])
     said = [value[key] for key in LISTS if key in value]
     if not said:
         raise UnclearVerdict(f"none of {', '.join(LISTS)} is in it")
-    found = tuple(_item(item) for part in said if isinstance(part, list) for item in part[:MOST])
-    counted = max((_count(part) for part in said if not isinstance(part, list)), default=0)
+    found = tuple(_parse_item(item) for part in said if isinstance(part, list) for item in part[:MOST])
+    counted = max((_parse_count(part) for part in said if not isinstance(part, list)), default=0)
     found = (*found, *_unnamed_issues(counted - len(found)))
     if not found and any(REFUSALS.search(str(value.get(key, ""))) for key in ("verdict", "status", "decision")):
         raise UnclearVerdict("it refuses and names nothing")
     return found
 
 
-def _count(value: Any) -> int:
+def _parse_count(value: Any) -> int:
     if type(value) is int and value >= 0:
         return value
     if isinstance(value, str):
@@ -168,25 +168,25 @@ def _count(value: Any) -> int:
     raise UnclearVerdict("issues are neither a list nor a number")
 
 
-def _item(item: Any) -> ReviewIssue:
+def _parse_item(item: Any) -> ReviewIssue:
     if isinstance(item, str) and item.strip():
         return _line(item.strip())
     if not isinstance(item, Mapping):
         return ReviewIssue(f"an issue that cannot be understood: {truncate(str(item), 200)}")
-    file, line = _place(_first(item, FILE), _first(item, LINE))
+    file, line = _format_place(_first_of(item, FILE), _first_of(item, LINE))
     severity = SEVERITIES.get(str(item.get("severity", "")).strip().lower(), "critical")
-    message = _first(item, MESSAGE) or "(no message)"
+    message = _first_of(item, MESSAGE) or "(no message)"
     return ReviewIssue(
-        truncate(message, LONGEST), truncate(file, LONGEST), line, truncate(_first(item, KIND), 100), severity
+        truncate(message, LONGEST), truncate(file, LONGEST), line, truncate(_first_of(item, KIND), 100), severity
     )
 
 
-def _first(item: Mapping[str, Any], names: Iterable[str]) -> str:
+def _first_of(item: Mapping[str, Any], names: Iterable[str]) -> str:
     """The first of these that says something, as text."""
     return next((str(item[name]).strip() for name in names if item.get(name) not in (None, "", False)), "")
 
 
-def _place(file: str, line: str) -> tuple[str, int]:
+def _format_place(file: str, line: str) -> tuple[str, int]:
     match = re.fullmatch(r"(.*?):(\d{1,9})(?:[:-]\d+)*", file)
     file, line = (match[1], line or match[2]) if match else (file, line)
     number = re.match(r"\d{1,9}", line)

@@ -114,7 +114,7 @@ def _list_amendments(before: Prd, after: Prd, pairs: Sequence[tuple[UserStory, U
         "added to": [story.id for story, old in _pair_stories(after, before) if old is None],
         "reworded in": [old.id for old, new in pairs if new and _is_reworded(old, new)],
         "reordered in": ["the stories"] if stayed != [old.id for old, new in pairs if new] else [],
-        "changed in": ["project, branchName or description"] if _head(before) != _head(after) else [],
+        "changed in": ["project, branchName or description"] if _list_head(before) != _list_head(after) else [],
     }
     return [
         f"{', '.join(names[:10])}: {how} prd.json by the session, and put back; it may set passes and notes only"
@@ -127,7 +127,7 @@ def _is_reworded(old: UserStory, new: UserStory) -> bool:
     return replace(new, passes=old.passes, notes=old.notes) != old
 
 
-def _head(prd: Prd) -> tuple[str, str, str]:
+def _list_head(prd: Prd) -> tuple[str, str, str]:
     return prd.project, prd.branch, prd.description
 
 
@@ -160,13 +160,13 @@ def _log_lines(output: HatOutput) -> list[str]:
     if output.summary:
         lessons.append(f"  - the session said: {one_line(output.summary)}")
     return [
-        *_outcome(output),
+        *_outcome_lines(output),
         *([f"- Files changed: {one_line(', '.join(touched[:20]))}"] if touched else []),
         *(["- **Learnings for future iterations:**", *lessons] if lessons else []),
     ]
 
 
-def _outcome(output: HatOutput) -> list[str]:
+def _outcome_lines(output: HatOutput) -> list[str]:
     who = f"session {output.iteration} ({output.hat})"
     if output.passed:
         told = [f"- Passed in {who}"]
@@ -208,7 +208,7 @@ def header(now: datetime) -> str:
 
 def notes(text: str) -> ProgressNotes:
     """Patterns, learnings (oldest first) and the story whose last entry tells no failure."""
-    entries = list(_entries(text))
+    entries = list(_find_entries(text))
     last = {entry.name: entry for entry in entries}
     done = [entry.name for entry in entries if not last[entry.name].failed]
     learnings = dict.fromkeys(learning for entry in entries for learning in entry.learnings)
@@ -217,7 +217,7 @@ def notes(text: str) -> ProgressNotes:
 
 def says(text: str) -> bool:
     """Whether a log holds more than its head: an entry, a pattern, a line of somebody's own."""
-    own = [line for line in _past(text) if line != TITLE and not line.startswith("Started:")]
+    own = [line for line in _past_blocks(text) if line != TITLE and not line.startswith("Started:")]
     return bool(own or patterns(text))
 
 
@@ -245,8 +245,8 @@ def has_lost_entries(before: str, after: str) -> bool:
     """
     if after.startswith(before):
         return False
-    rest = iter(_past(after))
-    return any(line not in rest for line in _past(before)) or bool(patterns(before) and not patterns(after))
+    rest = iter(_past_blocks(after))
+    return any(line not in rest for line in _past_blocks(before)) or bool(patterns(before) and not patterns(after))
 
 
 def restore_entries(before: str, after: str) -> str:
@@ -272,7 +272,7 @@ def _join_parts(parts: Sequence[str]) -> str:
     return "".join(part if part.endswith("\n") or not part else f"{part}\n" for part in parts)
 
 
-def _past(text: str) -> list[str]:
+def _past_blocks(text: str) -> list[str]:
     lines = (line.rstrip() for block in blocks(text) for line in _outside(block))
     return [line for line in lines if line and line != RULE]
 
@@ -289,15 +289,15 @@ def _until_rule(lines: Sequence[str]) -> list[str]:
     return list(lines[:end])
 
 
-def _entries(text: str) -> Iterator[LogEntry]:
+def _find_entries(text: str) -> Iterator[LogEntry]:
     for block in blocks(text):
         lines = block.splitlines()
         found = _ENTRY.match(lines[0]) if lines and len(lines[0]) <= MAX_HEADING else None
         if found:
-            yield LogEntry(found["name"].strip(), tuple(_learnings(lines[1:])), any(map(_FAILED.match, lines)))
+            yield LogEntry(found["name"].strip(), tuple(_find_learnings(lines[1:])), any(map(_FAILED.match, lines)))
 
 
-def _learnings(lines: Sequence[str]) -> Iterator[str]:
+def _find_learnings(lines: Sequence[str]) -> Iterator[str]:
     learning = False
     for line in lines:
         if line.strip() == RULE:

@@ -71,7 +71,7 @@ def order_by_layer(stories: Sequence[UserStory]) -> tuple[UserStory, ...]:
 
     Stories that need each other in a circle stand by layer alone.
     """
-    ranks = _ranks(stories)
+    ranks = _order_ranks(stories)
     places = {story.id: place for place, story in enumerate(stories)}
     graph = TopologicalSorter(
         {place: {places[name] for name in needs(story, places)} for place, story in enumerate(stories)}
@@ -96,7 +96,7 @@ def _drain(graph: TopologicalSorter[int], ranks: Sequence[int]) -> list[int]:
     return done
 
 
-def _ranks(stories: Sequence[UserStory]) -> list[int]:
+def _order_ranks(stories: Sequence[UserStory]) -> list[int]:
     ranks: list[int] = []
     for story in stories:
         found = layer_of(story)
@@ -181,7 +181,7 @@ class PrdFinding:
 
 def lint_prd(prd: Prd) -> tuple[PrdFinding, ...]:
     """Everything found, first of the list as a whole, then story by story in the order of the file."""
-    return (*_list(prd), *(finding for story in prd.stories for finding in _story(story)))
+    return (*_list(prd), *(finding for story in prd.stories for finding in _check_story(story)))
 
 
 def sentences(text: str) -> int:
@@ -206,7 +206,7 @@ def _list(prd: Prd) -> Iterator[PrdFinding]:
             yield PrdFinding("id-duplicate", name, f"{count} stories have this id")
     for priority, stories in _shared_priorities(prd.stories):
         yield PrdFinding("priority-duplicate", stories[1], f"priority {priority} is shared by {', '.join(stories)}")
-    yield from _order(sorted(prd.stories, key=lambda story: story.priority))
+    yield from _check_order(sorted(prd.stories, key=lambda story: story.priority))
 
 
 def _shared_priorities(stories: Iterable[UserStory]) -> Iterator[tuple[int, list[str]]]:
@@ -216,7 +216,7 @@ def _shared_priorities(stories: Iterable[UserStory]) -> Iterator[tuple[int, list
     return ((priority, names) for priority, names in by_priority.items() if len(names) > 1)
 
 
-def _order(stories: list[UserStory]) -> Iterator[PrdFinding]:
+def _check_order(stories: list[UserStory]) -> Iterator[PrdFinding]:
     places = {story.id: place for place, story in enumerate(stories)}
     furthest, above = "", ""
     for place, story in enumerate(stories):
@@ -230,11 +230,14 @@ def _order(stories: list[UserStory]) -> Iterator[PrdFinding]:
             furthest, above = layer, story.id
 
 
-def _story(story: UserStory) -> Iterator[PrdFinding]:
-    yield from (PrdFinding(rule, story.id, what) for rule, what in (*_size(story), *_words(story), *_criteria(story)))
+def _check_story(story: UserStory) -> Iterator[PrdFinding]:
+    yield from (
+        PrdFinding(rule, story.id, what)
+        for rule, what in (*_check_size(story), *_check_words(story), *_check_criteria(story))
+    )
 
 
-def _size(story: UserStory) -> Iterator[tuple[str, str]]:
+def _check_size(story: UserStory) -> Iterator[tuple[str, str]]:
     whole = _BARE.search(story.title) or _WHOLE.search(story.title) or _WHOLE.search(story.description)
     if whole:
         yield "size-scope", f"“{whole[0].strip()}” is more than one session: split it by layer or by part"
@@ -246,7 +249,7 @@ def _size(story: UserStory) -> Iterator[tuple[str, str]]:
         yield "size-criteria", f"{len(own)} criteria; more than {MAX_CRITERIA} are several stories"
 
 
-def _words(story: UserStory) -> Iterator[tuple[str, str]]:
+def _check_words(story: UserStory) -> Iterator[tuple[str, str]]:
     if not story.description:
         yield "description-missing", "no description: say for whom and why in a sentence"
     if found := _CONTROL.findall(f"{story.id}{story.title}"):
@@ -258,7 +261,7 @@ def _words(story: UserStory) -> Iterator[tuple[str, str]]:
         yield "placeholder", f"still to be filled in: {', '.join(open_ends[:3])}"
 
 
-def _criteria(story: UserStory) -> Iterator[tuple[str, str]]:
+def _check_criteria(story: UserStory) -> Iterator[tuple[str, str]]:
     if not story.criteria:
         yield "criteria-missing", "no acceptance criteria: nothing can prove it done"
     for criterion in story.criteria:

@@ -46,18 +46,18 @@ class UnreadablePrd(ValueError):
 
 def parse_prd(text: str) -> Prd:
     """The stories in `text`. A story without a priority has that of its place. Raises Unreadable."""
-    root = _root(text)
+    root = _parse_root(text)
     top = root if isinstance(root, Mapping) else {}
-    stories = _first(top, STORIES) if top else root
+    stories = _first_of(top, STORIES) if top else root
     if not isinstance(stories, list):
         raise UnreadablePrd("no list of userStories")
     if len(stories) > MAX_STORIES:
         raise UnreadablePrd(f"more than {MAX_STORIES} stories")
     return Prd(
-        _text(_first(top, PROJECT)),
-        _text(_first(top, BRANCH)),
-        _text(_first(top, DESCRIPTION)),
-        tuple(_story(one, place) for place, one in enumerate(stories, 1)),
+        _text(_first_of(top, PROJECT)),
+        _text(_first_of(top, BRANCH)),
+        _text(_first_of(top, DESCRIPTION)),
+        tuple(_parse_story(one, place) for place, one in enumerate(stories, 1)),
     )
 
 
@@ -73,8 +73,8 @@ def update_progress(text: str, prd: Prd) -> str:
         raise UnreadablePrd("other stories than these")
     if now == prd:
         return text
-    root = _root(text)
-    listed = _first(root, STORIES) if isinstance(root, dict) else root
+    root = _parse_root(text)
+    listed = _first_of(root, STORIES) if isinstance(root, dict) else root
     for one, old, new in zip(listed, now.stories, prd.stories, strict=True):
         if old != new and isinstance(one, dict):
             _set_progress(one, old, new)
@@ -102,7 +102,7 @@ def render_prd(prd: Prd) -> str:
     return json.dumps(top, indent=2, ensure_ascii=False) + "\n"
 
 
-def _root(text: str) -> Any:
+def _parse_root(text: str) -> Any:
     if len(text) > MAX_CHARS:
         raise UnreadablePrd(f"longer than {MAX_CHARS} characters")
     try:
@@ -113,31 +113,31 @@ def _root(text: str) -> Any:
         raise UnreadablePrd("a number or a nesting that no list of stories needs") from None
 
 
-def _story(one: Any, place: int) -> UserStory:
+def _parse_story(one: Any, place: int) -> UserStory:
     if isinstance(one, str):
         one = {"title": one}
     if not isinstance(one, Mapping):
         raise UnreadablePrd(f"story {place} is neither an object nor a text")
-    name = _text(_first(one, ID)) or f"US-{place:03}"
-    description = _text(_first(one, DESCRIPTION))
+    name = _text(_first_of(one, ID)) or f"US-{place:03}"
+    description = _text(_first_of(one, DESCRIPTION))
     return UserStory(
         name,
-        _text(_first(one, TITLE)) or description.split("\n")[0][:80] or name,
+        _text(_first_of(one, TITLE)) or description.split("\n")[0][:80] or name,
         description,
-        _criteria(_first(one, CRITERIA)),
-        _priority(one.get("priority"), place),
-        _passes(one),
+        _parse_criteria(_first_of(one, CRITERIA)),
+        _parse_priority(one.get("priority"), place),
+        _parse_passes(one),
         _text(one.get("notes")),
     )
 
 
-def _criteria(value: Any) -> tuple[str, ...]:
+def _parse_criteria(value: Any) -> tuple[str, ...]:
     listed = value if isinstance(value, list) else [value]
-    texts = (_text(_first(one, TEXT) if isinstance(one, Mapping) else one) for one in listed)
+    texts = (_text(_first_of(one, TEXT) if isinstance(one, Mapping) else one) for one in listed)
     return tuple(text for text in texts if text)
 
 
-def _priority(value: Any, place: int) -> int:
+def _parse_priority(value: Any, place: int) -> int:
     if isinstance(value, str):
         word = value.strip().lower()
         value = WORDS.get(word, int(word.lstrip("p")) if word.lstrip("p").isdecimal() and len(word) < 8 else None)
@@ -146,14 +146,14 @@ def _priority(value: Any, place: int) -> int:
     return math.floor(value)
 
 
-def _passes(one: Mapping[str, Any]) -> bool:
+def _parse_passes(one: Mapping[str, Any]) -> bool:
     key = next((key for key in PASSES if key in one), "")
     if key:
         return one[key] is True or str(one[key]).strip().lower() == "true"
-    return str(_first(one, STATUS)).strip().lower() in FINISHED
+    return str(_first_of(one, STATUS)).strip().lower() in FINISHED
 
 
-def _first(one: Mapping[str, Any], keys: Sequence[str]) -> Any:
+def _first_of(one: Mapping[str, Any], keys: Sequence[str]) -> Any:
     return next((one[key] for key in keys if key in one), None)
 
 
@@ -218,17 +218,20 @@ def convert_prd(text: str, project: str = "", complete: bool = True) -> Prd:
     """
     if len(text) > MAX_CHARS:
         raise UnreadablePrd(f"longer than {MAX_CHARS} characters")
-    parts = _parts(text)
-    stories = _stories(parts)
+    parts = _split_parts(text)
+    stories = _find_stories(parts)
     if not stories:
         raise UnreadablePrd("no user story: none of its headings reads like “### US-001: Title”")
     if len(stories) > MAX_STORIES:
         raise UnreadablePrd(f"more than {MAX_STORIES} stories")
-    title = _title(parts)
+    title = _find_title(parts)
     done = lint.order_by_layer([add_standard_criteria(story) for story in stories]) if complete else tuple(stories)
     numbered = tuple(replace(story, priority=place) for place, story in enumerate(done, 1))
     return Prd(
-        _find_label(parts, "project") or project or title, branch_of(parts, title), _summary(parts, title), numbered
+        _find_label(parts, "project") or project or title,
+        branch_of(parts, title),
+        _find_summary(parts, title),
+        numbered,
     )
 
 
@@ -252,21 +255,21 @@ def branch_of(parts: Sequence[_Part], title: str) -> str:
     return named or f"ralph/{slug_of(title)}"
 
 
-def _stories(parts: Sequence[_Part]) -> list[UserStory]:
+def _find_stories(parts: Sequence[_Part]) -> list[UserStory]:
     named = [story for part in parts if (story := _parse_story_heading(part))]
     if named:
         return named
     for heading in (_STORIES, _REQUIREMENTS):
-        below = list(_below(parts, heading))
+        below = list(_parts_below(parts, heading))
         listed = [text for part in below[:1] for _, text in part.bullets]
         if len(below) > 1:
             return [_converted_story(f"US-{place:03}", part.title, part) for place, part in enumerate(below[1:], 1)]
         if listed:
-            return [_bullet(place, one) for place, one in enumerate(listed, 1)]
+            return [_bullet_story(place, one) for place, one in enumerate(listed, 1)]
     return []
 
 
-def _below(parts: Sequence[_Part], heading: re.Pattern[str]) -> Iterator[_Part]:
+def _parts_below(parts: Sequence[_Part], heading: re.Pattern[str]) -> Iterator[_Part]:
     """The first part with such a heading, and the parts one level deeper that belong to it."""
     start = next((place for place, part in enumerate(parts) if part.level and heading.match(part.title)), None)
     if start is None:
@@ -290,10 +293,10 @@ def _parse_story_heading(part: _Part) -> UserStory | None:
 
 def _converted_story(name: str, title: str, part: _Part) -> UserStory:
     criteria = [text for label, text in part.bullets if "criteria" in label] or [text for _, text in part.bullets]
-    return UserStory(name, _bare(title) or name, _find_description(part), tuple(criteria))
+    return UserStory(name, _strip_markup(title) or name, _find_description(part), tuple(criteria))
 
 
-def _bullet(place: int, text: str) -> UserStory:
+def _bullet_story(place: int, text: str) -> UserStory:
     bare = _NUMBERED.sub("", text)
     return UserStory(f"US-{place:03}", bare.split("\n")[0][:80], bare, (bare,))
 
@@ -305,12 +308,12 @@ def _find_description(part: _Part) -> str:
     return " ".join(" ".join(said or plain).split())
 
 
-def _title(parts: Sequence[_Part]) -> str:
+def _find_title(parts: Sequence[_Part]) -> str:
     headings = sorted((part for part in parts if part.level), key=lambda part: part.level != 1)
-    return _PRD.sub("", _bare(headings[0].title)) or "feature"
+    return _PRD.sub("", _strip_markup(headings[0].title)) or "feature"
 
 
-def _summary(parts: Sequence[_Part], title: str) -> str:
+def _find_summary(parts: Sequence[_Part], title: str) -> str:
     texts = (" ".join(one.split()) for part in parts for one in part.paragraphs if not _LABEL.match(one))
     first = next(texts, "")
     return f"{title} - {first}" if first.rstrip(".") not in ("", title) else title
@@ -323,11 +326,11 @@ def _find_label(parts: Sequence[_Part], *names: str) -> str:
     return next((found["rest"].strip() for found in labels if found and found["name"].lower() in names), "")
 
 
-def _bare(text: str) -> str:
+def _strip_markup(text: str) -> str:
     return text.strip().strip("*[]").strip()
 
 
-def _parts(text: str) -> list[_Part]:
+def _split_parts(text: str) -> list[_Part]:
     """The document by its headings; code blocks, quotes and tables are nobody's stories."""
     from markdown_it import MarkdownIt
 
@@ -344,12 +347,12 @@ def _parts(text: str) -> list[_Part]:
         elif inside:
             parts[-1].bullets.append((label, _ONLY.sub("", _TICK.sub("", token.content)).strip()))
         else:
-            parts[-1].paragraphs += _paragraphs(token.content)
+            parts[-1].paragraphs += _split_paragraphs(token.content)
             found = _LABEL.match(parts[-1].paragraphs[-1])
             label = found["name"].lower() if found else ""
     return parts
 
 
-def _paragraphs(text: str) -> list[str]:
+def _split_paragraphs(text: str) -> list[str]:
     """A paragraph cut before each line that starts with a bold label."""
     return [one.strip() for one in re.split(r"\n(?=\*\*[^*\n]+\*\*)", text) if one.strip()] or [text]

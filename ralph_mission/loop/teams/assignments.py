@@ -43,25 +43,25 @@ class Member:
 
 def parse_independent_tasks(payload: str) -> tuple[AssignedTask, ...]:
     """Tasks that can be built at the same time: `{"tasks": [{id, title, description, files}]}`. Raises Unclear."""
-    pieces = _pieces(parse_document(payload))
+    pieces = _parse_pieces(parse_document(payload))
     for piece in pieces:
         _check_files(piece.id, piece.files)
-    _strangers([(piece.id, piece.files) for piece in pieces])
+    _require_apart([(piece.id, piece.files) for piece in pieces])
     return pieces
 
 
 def parse_company(payload: str, reserved: Iterable[str]) -> tuple[tuple[Member, ...], tuple[AssignedTask, ...]]:
     """A team: `{"members": [{name, files}], "tasks": [{id, title, description, owner, needs}]}`. Raises Unclear."""
     value = parse_document(payload)
-    members = tuple(Member(_id(row, "name"), _files(row)) for row in _rows(value, "members"))
+    members = tuple(Member(_read_id(row, "name"), _read_files(row)) for row in _read_rows(value, "members"))
     if not members:
         raise UnclearAssignment("there are no members")
-    _distinct([member.name for member in members], "members")
+    _require_distinct([member.name for member in members], "members")
     if taken := {member.name for member in members} & set(reserved):
         raise UnclearAssignment(f"{', '.join(sorted(taken))} is somebody else's name")
     for member in members:
         _check_files(member.name, member.files)
-    _strangers([(member.name, member.files) for member in members])
+    _require_apart([(member.name, member.files) for member in members])
     return members, parse_delegated_tasks(value, members, ())
 
 
@@ -69,16 +69,16 @@ def parse_delegated_tasks(
     value: Mapping[str, Any], members: Sequence[Member], known: Iterable[str]
 ) -> tuple[AssignedTask, ...]:
     """The tasks in `value`, each with one of `members` as its owner; ids are new among `known`. Raises Unclear."""
-    pieces, there = _pieces(value), set(known)
+    pieces, there = _parse_pieces(value), set(known)
     files = {member.name: member.files for member in members}
-    _distinct([*there, *(piece.id for piece in pieces)], "tasks")
+    _require_distinct([*there, *(piece.id for piece in pieces)], "tasks")
     there |= {piece.id for piece in pieces}
     for piece in pieces:
         if piece.owner not in files:
             raise UnclearAssignment(f"task {piece.id}: {piece.owner or 'nobody'} is not one of {', '.join(files)}")
         if unknown := [need for need in piece.needs if need not in there]:
             raise UnclearAssignment(f"task {piece.id} needs {', '.join(unknown)}, which is no task")
-    if circle := _circle(pieces):
+    if circle := _find_circle(pieces):
         raise UnclearAssignment(f"these tasks wait for each other: {', '.join(circle)}")
     return pieces
 
@@ -95,21 +95,22 @@ def parse_document(payload: str) -> Mapping[str, Any]:
     return value
 
 
-def _pieces(value: Mapping[str, Any]) -> tuple[AssignedTask, ...]:
+def _parse_pieces(value: Mapping[str, Any]) -> tuple[AssignedTask, ...]:
     pieces = tuple(
         AssignedTask(
-            _id(row, "id"), _one_line_of(row, "title"), _text(row, "description"), _files(row), _text(row, "owner"),
+            _read_id(row, "id"), _one_line_of(row, "title"), _text(row, "description"), _read_files(row),
+            _text(row, "owner"),
             _list(row, "needs"),
         )
-        for row in _rows(value, "tasks")
+        for row in _read_rows(value, "tasks")
     )  # fmt: skip  # one value
     if not pieces:
         raise UnclearAssignment("there are no tasks")
-    _distinct([piece.id for piece in pieces], "tasks")
+    _require_distinct([piece.id for piece in pieces], "tasks")
     return pieces
 
 
-def _circle(pieces: Sequence[AssignedTask]) -> tuple[str, ...]:
+def _find_circle(pieces: Sequence[AssignedTask]) -> tuple[str, ...]:
     """What is left when whatever waits for nothing that is left is taken away, again and again."""
     left = {piece.id: piece.needs for piece in pieces}
     while free := [name for name, needs in left.items() if not left.keys() & set(needs)]:
@@ -118,7 +119,7 @@ def _circle(pieces: Sequence[AssignedTask]) -> tuple[str, ...]:
     return tuple(left)
 
 
-def _rows(value: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
+def _read_rows(value: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
     rows = value.get(name)
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise UnclearAssignment(f"{name} is not a list of objects")
@@ -140,7 +141,7 @@ def _one_line_of(row: Mapping[str, Any], name: str) -> str:
     return text
 
 
-def _id(row: Mapping[str, Any], name: str) -> str:
+def _read_id(row: Mapping[str, Any], name: str) -> str:
     found = _text(row, name)
     if not ID.fullmatch(found):
         raise UnclearAssignment(f"{found[:70]!r} is no {name}: letters, digits, . _ -")
@@ -154,7 +155,7 @@ def _list(row: Mapping[str, Any], name: str) -> tuple[str, ...]:
     return tuple(value)
 
 
-def _files(row: Mapping[str, Any]) -> tuple[str, ...]:
+def _read_files(row: Mapping[str, Any]) -> tuple[str, ...]:
     found = _list(row, "files")
     if why := next(filter(None, map(scope.wrong, found)), ""):
         raise UnclearAssignment(why)
@@ -166,12 +167,12 @@ def _check_files(name: str, files: tuple[str, ...]) -> None:
         raise UnclearAssignment(f"{name} has no files: say which it may write")
 
 
-def _distinct(names: Sequence[str], what: str) -> None:
+def _require_distinct(names: Sequence[str], what: str) -> None:
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise UnclearAssignment(f"{what} with the same name: {', '.join(twice)}")
 
 
-def _strangers(owned: Sequence[tuple[str, tuple[str, ...]]]) -> None:
+def _require_apart(owned: Sequence[tuple[str, tuple[str, ...]]]) -> None:
     if sum(len(files) for _, files in owned) > MOST_GLOBS:
         raise UnclearAssignment(f"more than {MOST_GLOBS} globs: name folders")
     for (one, mine), (other, theirs) in combinations(owned, 2):

@@ -59,10 +59,10 @@ def parse_critique(payload: str, names: Sequence[str]) -> Critique:
 
 def _parse_critique(value: Mapping[str, Any], names: Sequence[str]) -> Critique:
     known = {name.casefold(): name for name in names}
-    approved, objections = set[str](), [PlanObjection("", text) for text in _texts(value)]
-    for row in _rows(value):
+    approved, objections = set[str](), [PlanObjection("", text) for text in _read_texts(value)]
+    for row in _read_rows(value):
         name = str(row.get("section") or row.get("name") or "").strip().removeprefix("##").strip()
-        section, said = known.get(name.casefold(), ""), _texts(row)
+        section, said = known.get(name.casefold(), ""), _read_texts(row)
         if _approves(row) and not said:
             approved.add(section)
         else:
@@ -83,7 +83,7 @@ def _approves(row: Mapping[str, Any]) -> bool:
     return word in APPROVALS
 
 
-def _rows(value: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def _read_rows(value: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     rows = value.get("sections", [])
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise UnclearAssignment("sections is not a list of objects")
@@ -92,7 +92,7 @@ def _rows(value: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return rows
 
 
-def _texts(row: Mapping[str, Any]) -> tuple[str, ...]:
+def _read_texts(row: Mapping[str, Any]) -> tuple[str, ...]:
     """Objections; one that is no text speaks against it all the same."""
     value = row.get("objections") or []
     texts = value if isinstance(value, list) else [value]
@@ -169,8 +169,8 @@ def _agree(stage: Orchestration, rounds: int, build: bool) -> RunEnding:
         stage.papers.write(PLAN, "")
     while not _is_agreed(table, stage.papers.read(PLAN)):
         if table.rounds == rounds:
-            return _never(table)
-        table = _round(stage, table, build)
+            return _never_agreed(table)
+        table = _play_round(stage, table, build)
         _keep(stage, table)
     stage.say(APPROVED, f"{len(table.approved)} sections in round {table.rounds}")
     done = f"the critic approved the plan in round {table.rounds}"
@@ -190,7 +190,7 @@ def _is_agreed(table: ConsensusState, plan: str) -> bool:
 # --- a round -------------------------------------------------------------------------
 
 
-def _round(stage: Orchestration, table: ConsensusState, build: bool) -> ConsensusState:
+def _play_round(stage: Orchestration, table: ConsensusState, build: bool) -> ConsensusState:
     drafted = _draft(stage, table, build)
     plan = stage.papers.read(PLAN)
     unfit = sections.find_section_faults(plan)
@@ -201,24 +201,24 @@ def _round(stage: Orchestration, table: ConsensusState, build: bool) -> Consensu
 def _draft(stage: Orchestration, table: ConsensusState, build: bool) -> ConsensusState:
     """The plan revised, what is approved as it was; meanwhile a builder takes what is approved and not built."""
     before = stage.papers.read(PLAN)
-    parts = [_planner(table, before)]
-    due = _due(table) if build else ()
+    parts = [_planner_part(table, before)]
+    due = _reviewers_due(table) if build else ()
     if due:
-        parts.append(_builder(table, due, before))
+        parts.append(_builder_part(table, due, before))
     dones = {done.name: done for done in stage.together(parts)}
     drafted = dones["planner"]
-    if not _through(drafted):
+    if not _went_through(drafted):
         drafted = stage.insist([parts[0]])["planner"]
     plan, put_back = sections.freeze_sections(table.approved, drafted.papers.get(PLAN, before))
     stage.papers.write(PLAN, plan)
     if put_back:
         stage.say("plan.frozen", f"put back as approved: {', '.join(put_back)}")
     done = dones.get("builder")
-    built = due if done and _through(done) and not done.conflicts else ()
+    built = due if done and _went_through(done) and not done.conflicts else ()
     return replace(table, built=(*table.built, *built))
 
 
-def _planner(table: ConsensusState, plan: str) -> SessionPart:
+def _planner_part(table: ConsensusState, plan: str) -> SessionPart:
     told = _objection_text(table) if table.objections else ""
     return SessionPart(
         "planner",
@@ -228,12 +228,12 @@ def _planner(table: ConsensusState, plan: str) -> SessionPart:
     )
 
 
-def _builder(table: ConsensusState, due: tuple[str, ...], plan: str) -> SessionPart:
+def _builder_part(table: ConsensusState, due: tuple[str, ...], plan: str) -> SessionPart:
     payload = "\n".join(table.approved[name] for name in due)
     return SessionPart("builder", BUILDER, LoopEvent(APPROVED, payload), papers={PLAN: plan})
 
 
-def _due(table: ConsensusState) -> tuple[str, ...]:
+def _reviewers_due(table: ConsensusState) -> tuple[str, ...]:
     return tuple(name for name in table.approved if name not in table.built)
 
 
@@ -245,7 +245,7 @@ def _judge(stage: Orchestration, table: ConsensusState, plan: str) -> ConsensusS
         SessionPart("critic", CRITIC, event, papers={PLAN: plan}),
         SessionPart("architect", ARCHITECT, event, papers={PLAN: plan}),
     ]
-    said = {name: _payload(done) for name, done in stage.insist(parts).items()}
+    said = {name: _event_payload(done) for name, done in stage.insist(parts).items()}
     verdict = parse_critique(said["critic"], sections.section_names(plan))
     return replace(_weigh_verdict(table, verdict, plan), advice=said["architect"])
 
@@ -273,8 +273,8 @@ def _weigh_verdict(table: ConsensusState, verdict: Critique, plan: str) -> Conse
 
 def _build(stage: Orchestration, table: ConsensusState, done: str) -> RunEnding:
     """What is not built yet, here: nobody else plays any more. Then what the checks still say."""
-    if due := _due(table):
-        stage.play(_builder(table, due, ""))
+    if due := _reviewers_due(table):
+        stage.play(_builder_part(table, due, ""))
         _keep(stage, replace(table, built=(*table.built, *due)))
     for fixed in range(FIXES + 1):
         checks = stage.ports.workplace.verify()
@@ -300,17 +300,17 @@ def _objection_text(table: ConsensusState) -> str:
     return "\n".join(filter(None, ("What speaks against the plan:", *lines, approved, advice)))
 
 
-def _never(table: ConsensusState) -> RunEnding:
+def _never_agreed(table: ConsensusState) -> RunEnding:
     listed = "; ".join(f"{one.section or 'the plan'}: {one.text}" for one in table.objections[:10])
     what = f"the critic was not satisfied in {table.rounds} rounds: {listed}"
     return RunEnding("rounds", what, "fix .ralph/plan.md, or say with ralph guidance what counts, then --continue")
 
 
-def _payload(done: ParallelResult) -> str:
+def _event_payload(done: ParallelResult) -> str:
     return done.output.event.payload if done.output and done.output.event else ""
 
 
-def _through(done: ParallelResult) -> bool:
+def _went_through(done: ParallelResult) -> bool:
     return done.output is not None and not done.output.failure
 
 

@@ -85,7 +85,7 @@ class Orchestration:
         board = self.ports.desk.board()
         failures = self.this.state.failures
         room = self.order.limits.iterations - self.this.state.iteration
-        jobs = [self._job(part, number, board, last) for number, part in enumerate(parts[:room])]
+        jobs = [self._make_job(part, number, board, last) for number, part in enumerate(parts[:room])]
         for job in jobs:
             self.ports.voice.session(self.order, job.state, job.hat.name, board)
         self.ports.desk.keep(self.this.state, None)
@@ -120,18 +120,18 @@ class Orchestration:
         return RunEnding("complete", detail)
 
     def _check(self) -> None:
-        if ending := SIGNAL_ENDINGS.get(self.ports.desk.signal()) or self._reached(SessionUsage()):
+        if ending := SIGNAL_ENDINGS.get(self.ports.desk.signal()) or self._reached_limit(SessionUsage()):
             raise RunOver(ending)
 
-    def _reached(self, more: SessionUsage) -> RunEnding | None:
+    def _reached_limit(self, more: SessionUsage) -> RunEnding | None:
         """A story has its own bounds for what leads nowhere; what runs out is everybody's."""
         state = replace(self.this.state, idle=0, redispatches=0, usage=self.this.state.usage + more)
         return completion.reached_limit(self.order.limits, state, self.this.elapsed)
 
     def _may_start(self, more: SessionUsage) -> bool:
-        return not self.ports.desk.signal() and self._reached(more) is None
+        return not self.ports.desk.signal() and self._reached_limit(more) is None
 
-    def _job(self, part: SessionPart, number: int, board: RunSnapshot, last: HatOutput | None) -> ParallelSession:
+    def _make_job(self, part: SessionPart, number: int, board: RunSnapshot, last: HatOutput | None) -> ParallelSession:
         state = replace(
             self.this.state, iteration=self.this.state.iteration + number, pending=part.event, item=part.item, stale=0,
             feedback=part.feedback, last=last, elapsed=self.this.elapsed,
@@ -214,7 +214,7 @@ def split_sections(plan: str) -> tuple[PlanSection, ...]:
             found.append(PlanSection(heading[1], line))
         else:
             found[-1] = PlanSection(found[-1].name, found[-1].text + line)
-        fence = _fence(fence, line)
+        fence = _open_fence(fence, line)
     return tuple(section for section in found if section.text)
 
 
@@ -252,13 +252,13 @@ def freeze_sections(approved: Mapping[str, str], plan: str) -> tuple[str, tuple[
     before = ""
     for name, text in approved.items():
         if name not in seen:
-            new.insert(_behind(new, before), PlanSection(name, text))
+            new.insert(_section_after(new, before), PlanSection(name, text))
             put_back.append(name)
         before = name
     return "".join(map(_with_newline, new)), tuple(dict.fromkeys(put_back))
 
 
-def _behind(sections: Sequence[PlanSection], name: str) -> int:
+def _section_after(sections: Sequence[PlanSection], name: str) -> int:
     """Where a section goes that stands behind `name`; without one before every heading."""
     after = [at + 1 for at, section in enumerate(sections) if section.name == name]
     return after[0] if after else 0
@@ -268,7 +268,7 @@ def _with_newline(section: PlanSection) -> str:
     return section.text if section.text.endswith("\n") else f"{section.text}\n"
 
 
-def _fence(open_one: str, line: str) -> str:
+def _open_fence(open_one: str, line: str) -> str:
     """The fence that is open after this line."""
     match = FENCE.match(line)
     if match is None:

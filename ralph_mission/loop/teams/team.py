@@ -88,12 +88,12 @@ def run_team(
 def _run_team(stage: Orchestration, fixes: int) -> RunEnding:
     company = _run_waves(stage, _load(stage) or _delegate(stage))
     if not any(work.status == "done" for work in company.works):
-        return _unbuilt(company)
+        return _unbuilt_ending(company)
     for loop in range(fixes + 1):
         issues = _test(stage, company)
         if not issues:
             return (
-                _unbuilt(company)
+                _unbuilt_ending(company)
                 if _failed_works(company)
                 else stage.finished(f"{len(company.works)} tasks built and tested")
             )
@@ -126,14 +126,14 @@ def _ask_lead(stage: Orchestration, company: TeamState, told: Sequence[str]) -> 
     payload = output.event.payload if output.event else ""
     try:
         value = assignments.parse_document(payload)
-        more = _more(value, company) if value.get("tasks") else ()
+        more = _parse_more(value, company) if value.get("tasks") else ()
     except UnclearAssignment:
         return _save(stage, replace(company, advice=payload))
     advice = str(value.get("advice", ""))
     return _save(stage, replace(company, works=(*company.works, *map(TaskProgress, more)), advice=advice))
 
 
-def _more(value: Any, company: TeamState) -> tuple[AssignedTask, ...]:
+def _parse_more(value: Any, company: TeamState) -> tuple[AssignedTask, ...]:
     pieces = assignments.parse_delegated_tasks(value, company.members, [work.piece.id for work in company.works])
     return pieces if len(pieces) + len(company.works) <= assignments.MOST else ()
 
@@ -143,18 +143,18 @@ def _more(value: Any, company: TeamState) -> tuple[AssignedTask, ...]:
 
 def _run_waves(stage: Orchestration, company: TeamState) -> TeamState:
     """Wave after wave: each teammate the next of their tasks; between two the Lead hears what went wrong."""
-    while wave := _wave(company):
-        dones = {done.name: done for done in stage.together([_part(company, work) for work in wave])}
+    while wave := _next_wave(company):
+        dones = {done.name: done for done in stage.together([_session_part(company, work) for work in wave])}
         works = tuple(_settle_task(work, dones[work.piece.id]) if work in wave else work for work in company.works)
         company = _save(stage, replace(company, works=works, advice=""))
         if told := [
             f"{work.piece.owner}, {name}: {why}" for work in wave for name, why in _session_trouble(work, dones)
         ]:
             company = _ask_lead(stage, company, told)
-    return _save(stage, replace(company, works=tuple(_hopeless(work) for work in company.works)))
+    return _save(stage, replace(company, works=tuple(_give_up(work) for work in company.works)))
 
 
-def _wave(company: TeamState) -> list[TaskProgress]:
+def _next_wave(company: TeamState) -> list[TaskProgress]:
     """The first task of each teammate that waits for nothing. Whoever met others' work goes again alone."""
     done = {work.piece.id for work in company.works if work.status == "done"}
     ready = [work for work in company.works if work.status == "todo" and done.issuperset(work.piece.needs)]
@@ -163,7 +163,7 @@ def _wave(company: TeamState) -> list[TaskProgress]:
     return again[:1] or [work for work in ready if first[work.piece.owner] is work]
 
 
-def _part(company: TeamState, work: TaskProgress) -> SessionPart:
+def _session_part(company: TeamState, work: TaskProgress) -> SessionPart:
     piece = work.piece
     files = next(member.files for member in company.members if member.name == piece.owner)
     hat = Hat(
@@ -188,7 +188,7 @@ def _session_trouble(work: TaskProgress, dones: dict[str, ParallelResult]) -> li
     return [(work.piece.id, why)] if why else []
 
 
-def _hopeless(work: TaskProgress) -> TaskProgress:
+def _give_up(work: TaskProgress) -> TaskProgress:
     """Nothing is ready any more: what is left waits for what failed."""
     waits = f"it waits for {', '.join(work.piece.needs)}, which failed"
     return replace(work, status="failed", why=waits) if work.status == "todo" else work
@@ -203,9 +203,9 @@ def _test(stage: Orchestration, company: TeamState) -> tuple[ReviewIssue, ...]:
     rows = "\n".join(
         f"- {work.piece.id} ({work.status}, {work.piece.owner}): {work.piece.title}" for work in company.works
     )
-    output = stage.play(SessionPart("test", TESTER, LoopEvent(BUILT, rows), feedback=_red(checks)))
+    output = stage.play(SessionPart("test", TESTER, LoopEvent(BUILT, rows), feedback=_describe_red(checks)))
     event = output.event or LoopEvent(VERIFICATION_FAILED)
-    red = () if checks.green else (ReviewIssue(_red(checks)),)
+    red = () if checks.green else (ReviewIssue(_describe_red(checks)),)
     if event.topic == TESTED:
         return red
     return verdicts.parse_issues(replace(event, topic=VERDICT)) or red or (ReviewIssue("the tester names nothing"),)
@@ -213,7 +213,7 @@ def _test(stage: Orchestration, company: TeamState) -> tuple[ReviewIssue, ...]:
 
 def _route_issues(stage: Orchestration, company: TeamState, issues: Sequence[ReviewIssue], loop: int) -> TeamState:
     """A task for each owner of a file that has to change. The Lead says whose the rest is; it is everybody's if not."""
-    owners = {issue: _owner(company, issue) for issue in issues}
+    owners = {issue: _find_owner(company, issue) for issue in issues}
     nobodys = [issue for issue, owner in owners.items() if not owner]
     before = company.works
     if nobodys:
@@ -225,13 +225,13 @@ def _route_issues(stage: Orchestration, company: TeamState, issues: Sequence[Rev
     }
     taken = {work.piece.id for work in company.works}
     more = [
-        TaskProgress(AssignedTask(_free(f"fix-{loop}-{name}", taken), FIX, _lines(mine), owner=name))
+        TaskProgress(AssignedTask(_free_name(f"fix-{loop}-{name}", taken), FIX, _issue_lines(mine), owner=name))
         for name, mine in found.items() if mine
     ]  # fmt: skip  # one list
     return _save(stage, replace(company, works=(*company.works, *more)))
 
 
-def _owner(company: TeamState, issue: ReviewIssue) -> str:
+def _find_owner(company: TeamState, issue: ReviewIssue) -> str:
     path = issue.file.removeprefix("./")
     if not path or path.startswith("/") or scope.ours(path):
         return ""
@@ -239,7 +239,7 @@ def _owner(company: TeamState, issue: ReviewIssue) -> str:
     return next((hat.name for hat in hats if not scope.why_outside(hat, path)), "")
 
 
-def _free(name: str, taken: set[str]) -> str:
+def _free_name(name: str, taken: set[str]) -> str:
     return next(
         one for one in (name, *(f"{name}.{number}" for number in range(2, 2 * assignments.MOST))) if one not in taken
     )
@@ -248,7 +248,7 @@ def _free(name: str, taken: set[str]) -> str:
 # --- words ---------------------------------------------------------------------------
 
 
-def _lines(issues: Sequence[ReviewIssue]) -> str:
+def _issue_lines(issues: Sequence[ReviewIssue]) -> str:
     return "\n".join(map(_line, issues))[: assignments.LONGEST]
 
 
@@ -257,7 +257,7 @@ def _line(issue: ReviewIssue) -> str:
     return f"- [{issue.severity}] {place}{issue.message}"
 
 
-def _red(checks: CheckResult) -> str:
+def _describe_red(checks: CheckResult) -> str:
     return "" if checks.green else f"The checks are red:\n{checks.said}"
 
 
@@ -268,7 +268,7 @@ def _not_fixed(issues: Sequence[ReviewIssue], fixes: int) -> RunEnding:
     )
 
 
-def _unbuilt(company: TeamState) -> RunEnding:
+def _unbuilt_ending(company: TeamState) -> RunEnding:
     listed = "; ".join(
         f"{work.piece.id} ({work.piece.owner}): {work.why.splitlines()[0]}" for work in _failed_works(company)
     )

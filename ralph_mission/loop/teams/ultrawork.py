@@ -83,9 +83,13 @@ def run_ultrawork(
 def _run_ultrawork(stage: Orchestration, fixes: int) -> RunEnding:
     works = _build(stage, _load(stage) or _divide(stage))
     if not any(work.status == "done" for work in works):
-        return _unbuilt(works)
+        return _unbuilt_ending(works)
     _review(stage, works, fixes)
-    return _unbuilt(works) if _failed_works(works) else stage.finished(f"{len(works)} tasks built, merged and reviewed")
+    return (
+        _unbuilt_ending(works)
+        if _failed_works(works)
+        else stage.finished(f"{len(works)} tasks built, merged and reviewed")
+    )
 
 
 # --- dividing ------------------------------------------------------------------------
@@ -114,13 +118,13 @@ def _build(stage: Orchestration, works: tuple[TaskProgress, ...]) -> tuple[TaskP
     """All for the first time together; then whoever is left alone, one after the other."""
     while todo := [work for work in works if work.status == "todo"]:
         batch = [work for work in todo if not work.tries] or todo[:1]
-        dones = {done.name: done for done in stage.together([_part(work) for work in batch])}
+        dones = {done.name: done for done in stage.together([_session_part(work) for work in batch])}
         works = tuple(after(work, dones[work.piece.id]) if work in batch else work for work in works)
         _save(stage, works)
     return works
 
 
-def _part(work: TaskProgress) -> SessionPart:
+def _session_part(work: TaskProgress) -> SessionPart:
     piece = work.piece
     hat = replace(BUILDER, write_allowed=piece.files)
     event = LoopEvent(PLANNED, "\n".join(filter(None, (f"{piece.id}: {piece.title}", piece.description))))
@@ -156,16 +160,18 @@ def trouble(done: ParallelResult) -> str:
 
 def _review(stage: Orchestration, works: Sequence[TaskProgress], fixes: int) -> None:
     """Until the reviewer has nothing critical left and the checks are green. Raises Over after `fixes`."""
-    event = LoopEvent(MERGED, _summary(works))
+    event = LoopEvent(MERGED, _summarise(works))
     for fixed in range(fixes + 1):
         checks = stage.ports.workplace.verify()
-        output = stage.play(SessionPart("review", REVIEWER, event, feedback=_red(checks)))
+        output = stage.play(SessionPart("review", REVIEWER, event, feedback=_describe_red(checks)))
         if checks.green and output.event and routing.is_converged(output.event, stage.order.threshold):
             return
         if fixed == fixes:
             raise RunOver(_not_fixed(output, checks, fixes))
         event = (
-            stage.play(SessionPart("fix", FIXER, _fix_event(stage, output, checks), feedback=_red(checks))).event
+            stage.play(
+                SessionPart("fix", FIXER, _fix_event(stage, output, checks), feedback=_describe_red(checks))
+            ).event
             or event
         )
 
@@ -177,11 +183,11 @@ def _fix_event(stage: Orchestration, output: HatOutput, checks: CheckResult) -> 
     return LoopEvent(VERIFICATION_FAILED, checks.said)
 
 
-def _red(checks: CheckResult) -> str:
+def _describe_red(checks: CheckResult) -> str:
     return "" if checks.green else f"The checks are red:\n{checks.said}"
 
 
-def _summary(works: Sequence[TaskProgress]) -> str:
+def _summarise(works: Sequence[TaskProgress]) -> str:
     return "\n".join(f"- {work.piece.id} ({work.status}): {work.piece.title}" for work in works)
 
 
@@ -192,7 +198,7 @@ def _not_fixed(output: HatOutput, checks: CheckResult, fixes: int) -> RunEnding:
     )
 
 
-def _unbuilt(works: Sequence[TaskProgress]) -> RunEnding:
+def _unbuilt_ending(works: Sequence[TaskProgress]) -> RunEnding:
     listed = "; ".join(f"{work.piece.id}: {work.why.splitlines()[0]}" for work in _failed_works(works))
     return RunEnding("stuck", f"tasks failed: {listed}", "--continue tries them again; the others are built")
 

@@ -86,12 +86,12 @@ class ReadCache:
         if self.path is None or not self.changed:
             return
         with suppress(OSError, ValueError):
-            text = json.dumps({"version": VERSION, "scope": self.scope, "values": self._fitting()})
+            text = json.dumps({"version": VERSION, "scope": self.scope, "values": self._load_answers()})
             self.path.unlink(missing_ok=True)  # or its mode would be kept, whoever made it
             files.write(self.path, text.encode(), 0o600, lasting=False)
             self.changed = False
 
-    def _fitting(self) -> dict[str, Any]:
+    def _load_answers(self) -> dict[str, Any]:
         room, fitting = MOST, []
         for name, value in reversed(self.values.items()):
             room -= len(name) + len(json.dumps(value))
@@ -313,7 +313,7 @@ class Api:
         pause = limits.wait_for(answer, self.now)
         if pause is not None:
             self._no_mutation_before = self.now + timedelta(seconds=pause)
-            return self._limited()
+            return self._limit_refusal()
         if answer.ok or answer.status >= 500 or answer.status == 408:
             return Doubt(f"GitHub answered {answer.status}{'' if answer.readable else ', which cannot be read'}")
         return limits.refusal_of(method, path, answer)
@@ -321,12 +321,12 @@ class Api:
     def _require_leave(self) -> None:
         """Keep the pace, and send nothing into a rate limit that was announced."""
         if self.now < self._no_mutation_before:
-            raise self._limited()
+            raise self._limit_refusal()
         pause = self._last_mutation + self.pace - time.monotonic()
         if pause > 0:
             self.sleep(pause)
 
-    def _limited(self) -> ForgeRefused:
+    def _limit_refusal(self) -> ForgeRefused:
         return ForgeRefused(
             f"GitHub's rate limit: try again after {self._no_mutation_before:%H:%M:%S} UTC",
             reason=FailureReason.NOT_ATTEMPTED,

@@ -75,14 +75,14 @@ class GitHubEffects:
     @found.register
     def _(self, effect: OpenIssue) -> Receipt | None:
         for wire in chain(self.threads.open().values(), self.threads.by(self.people.us())):
-            if wire.pull_request is None and self._ours(wire) and mark(wire.body or "") == effect.key:
+            if wire.pull_request is None and self._is_ours(wire) and mark(wire.body or "") == effect.key:
                 return _adopted_receipt(effect, wire)
         return None
 
     @found.register
     def _(self, effect: Comment) -> Receipt | None:
         for wire in self.threads.comments(_number(effect)):
-            if self._ours(wire) and mark(wire.body or "") == effect.key:
+            if self._is_ours(wire) and mark(wire.body or "") == effect.key:
                 return _adopted_receipt(effect, wire)
         return None
 
@@ -96,7 +96,7 @@ class GitHubEffects:
     @found.register
     def _(self, effect: OpenPull) -> Receipt | None:
         for wire in self.threads.pulls_on(effect.head):
-            if self._ours(wire):
+            if self._is_ours(wire):
                 self.labelling.repair(wire, effect.labels)
                 return _adopted_receipt(effect, wire)
         return None
@@ -121,7 +121,7 @@ class GitHubEffects:
     @found.register
     def _(self, effect: EditComment) -> Receipt | None:
         wire = self._text(effect)
-        return _adopted_receipt(effect, wire) if self._ours(wire) and (wire.body or "") == effect.body else None
+        return _adopted_receipt(effect, wire) if self._is_ours(wire) and (wire.body or "") == effect.body else None
 
     @found.register
     def _(self, effect: Label) -> Receipt | None:
@@ -133,14 +133,14 @@ class GitHubEffects:
     @found.register
     def _(self, effect: PostReview) -> Receipt | None:
         for wire in self.threads.reviews(effect.pull):
-            if wire.state == COMMENTED and self._ours(wire) and mark(wire.body or "") == effect.key:
+            if wire.state == COMMENTED and self._is_ours(wire) and mark(wire.body or "") == effect.key:
                 return _adopted_receipt(effect, wire)
         return None
 
     @found.register
     def _(self, effect: EditReview) -> Receipt | None:
         wire = self._review(effect)
-        return _adopted_receipt(effect, wire) if self._ours(wire) and (wire.body or "") == effect.body else None
+        return _adopted_receipt(effect, wire) if self._is_ours(wire) and (wire.body or "") == effect.body else None
 
     # --- done
 
@@ -209,7 +209,7 @@ class GitHubEffects:
 
     @do.register
     def _(self, effect: EditComment) -> Receipt:
-        if not self._ours(self._text(effect)):
+        if not self._is_ours(self._text(effect)):
             raise ForgeRefused(f"comment {effect.comment} of #{effect.issue} is not ours to edit")
         path, kind = _place(effect)
         return _done_receipt(effect, _read_reply(kind, self.api.send("PATCH", path, {"body": effect.body})))
@@ -234,7 +234,7 @@ class GitHubEffects:
 
     @do.register
     def _(self, effect: EditReview) -> Receipt:
-        if not self._ours(self._review(effect)):
+        if not self._is_ours(self._review(effect)):
             raise ForgeRefused(f"review {effect.review} of #{effect.pull} is not ours to edit")
         return _done_receipt(
             effect, _read_reply(ReviewWire, self.api.send("PUT", _review_path(effect), {"body": effect.body}))
@@ -242,7 +242,7 @@ class GitHubEffects:
 
     # --- helpers
 
-    def _ours(self, wire: Wire) -> bool:
+    def _is_ours(self, wire: Wire) -> bool:
         return reading.actor(wire.user).id == self.people.us().id
 
     def _issue(self, number: int) -> IssueWire:

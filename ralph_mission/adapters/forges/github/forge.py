@@ -131,13 +131,13 @@ class GitHubForge:
             for _, wire in sorted(self.threads.pulls().items())
             if state == "all" or (wire.state == "open") == (state == "open")
         ]
-        told = [wire for wire in wires if self._recent(wire)]
+        told = [wire for wire in wires if self._is_recent(wire)]
         default = self.default_branch()
         self.heads.bring(told, default)
         numbers = {wire.number for wire in told}
         return tuple(self.heads.pull(w, default) if w.number in numbers else reading.pull(w) for w in wires)
 
-    def _recent(self, wire: PullWire) -> bool:
+    def _is_recent(self, wire: PullWire) -> bool:
         return wire.closed_at is None or self.now() - wire.closed_at <= RECENT
 
     def pull(self, number: int) -> Pull:
@@ -255,7 +255,7 @@ class GitHubForge:
         self.threads.forget()
         try:
             self._pay()
-            return self._performed(effect)
+            return self._perform_effect(effect)
         finally:
             self.threads.forget()
             for number in (getattr(effect, "issue", 0), getattr(effect, "pull", 0)):
@@ -267,10 +267,10 @@ class GitHubForge:
             self._paid = True
             self.deeds.labelling.pay()
 
-    def _performed(self, effect: Effect) -> Receipt:
+    def _perform_effect(self, effect: Effect) -> Receipt:
         try:
             _require_sendable(effect)
-            return self.deeds.found(effect) or self._sent(effect)
+            return self.deeds.found(effect) or self._send_effect(effect)
         except ForgeRefused as refused:
             return commits.failed_receipt(effect, refused)
         except Missing as missing:
@@ -278,7 +278,7 @@ class GitHubForge:
         except (UserError, GitError) as error:
             return commits.failed_receipt(effect, error, FailureReason.NOT_ATTEMPTED)
 
-    def _sent(self, effect: Effect) -> Receipt:
+    def _send_effect(self, effect: Effect) -> Receipt:
         try:
             return self.deeds.do(effect)
         except Doubt as doubt:
@@ -363,7 +363,7 @@ class AnchorIssue:
                 self._remember(reading.read(IssueWire, made).number)
             elif wire.body != body:
                 api.send("PATCH", f"/issues/{wire.number}", {"body": body})
-            for spare in self._listed()[1:]:
+            for spare in self._list_issues()[1:]:
                 closed = {"state": "closed", "state_reason": "not_planned", "body": body}
                 api.send("PATCH", f"/issues/{spare.number}", closed)
         except (ForgeRefused, Doubt) as no:
@@ -371,16 +371,16 @@ class AnchorIssue:
 
     def _found(self) -> IssueWire | None:
         """The oldest one, however many a race or a late list may have made."""
-        found = next(iter(self._listed()), None) or self._kept() or self._of_ours()
+        found = next(iter(self._list_issues()), None) or self._find_anchor_issue() or self._of_ours()
         if found is not None:
             self._remember(found.number)
         return found
 
-    def _listed(self) -> list[IssueWire]:
+    def _list_issues(self) -> list[IssueWire]:
         """The open ones, oldest first. All but the first were made by a race, and say nothing that it does not."""
         return [wire for _, wire in sorted(self.threads.open().items()) if self.is_it(wire)]
 
-    def _kept(self) -> IssueWire | None:
+    def _find_anchor_issue(self) -> IssueWire | None:
         """The one this clone remembers: closed, perhaps, or too new for the list."""
         number = self.threads.api.kept.get("anchor")
         if not isinstance(number, int):

@@ -110,7 +110,7 @@ def refusal_of(method: str, path: str, answer: ApiAnswer) -> ForgeRefused:
         return ForgeRefused("GitHub has moved it elsewhere, and nothing is sent on", "check GITHUB_REPOSITORY")
     if answer.status == 409 and path.endswith("/merge"):
         return ForgeRefused("approval-head")
-    if setting := _setting(words):
+    if setting := _find_setting(words):
         return ForgeRefused(setting, reason=FailureReason.NEEDS_PERSON)
     if path.endswith("/merge") and VIOLATED.search(words):
         return Violation(VIOLATED.sub("", words).strip(" .;"))
@@ -124,7 +124,7 @@ def refusal_of(method: str, path: str, answer: ApiAnswer) -> ForgeRefused:
     return ForgeRefused(f"GitHub refused: {words or answer.status}")
 
 
-def _setting(words: str) -> str:
+def _find_setting(words: str) -> str:
     """The setting behind GitHub's words, "" when there is none that we know."""
     return next((setting for pattern, setting in SETTINGS if re.search(pattern, words, re.IGNORECASE)), "")
 
@@ -136,7 +136,7 @@ def unreadable(path: str, answer: ApiAnswer) -> UserError | Absent:
         return Absent(path, answer.status)
     if answer.status == 401:
         return UserError(f"GitHub does not accept the token ({words})", "set GITHUB_TOKEN to a valid one")
-    if answer.status < 500 and (setting := _setting(words)):
+    if answer.status < 500 and (setting := _find_setting(words)):
         return UserError(f"GitHub refuses to show {path.partition('?')[0]} ({words})", setting)
     if answer.status == 403:
         what = f"the token may not read {path.partition('?')[0]} ({words})"

@@ -44,7 +44,7 @@ class Heads:
             wanted[f"refs/pull/{wire.number}/head"] = wire.head.sha
             if wire.base.ref != default.name:
                 wanted[HEADS + wire.base.ref] = wire.base.sha
-        self.fetch(self._missing(wanted))
+        self.fetch(self._find_missing(wanted))
 
     def fetch(self, wanted: Mapping[str, str]) -> None:
         """Fetch refs, but for those that are not there. Raises UserError."""
@@ -93,7 +93,7 @@ class Heads:
         merged = self.git.resolve(wire.merge_commit_sha or "")
         return not merged or not commits.is_ancestor(self.git, merged, default.sha)
 
-    def _missing(self, wanted: Mapping[str, str]) -> dict[str, str]:
+    def _find_missing(self, wanted: Mapping[str, str]) -> dict[str, str]:
         """Those of `wanted` (ref -> commit) whose commit is not here, found out in one question."""
         oids = list(dict.fromkeys(wanted.values()))
         told = self.git.text("cat-file", "--batch-check", stdin="".join(f"{oid}\n" for oid in oids).encode())
@@ -122,10 +122,10 @@ class People:
     def may_write(self, actor: Actor, fresh: bool = False) -> bool:
         """Whether the account with this very id may write. Never a bot, never ourselves. Raises UserError."""
         if fresh or actor.id not in self._authority:
-            self._authority[actor.id] = self._asked(actor, fresh)
+            self._authority[actor.id] = self._ask_permission(actor, fresh)
         return self._authority[actor.id]
 
-    def _asked(self, actor: Actor, fresh: bool) -> bool:
+    def _ask_permission(self, actor: Actor, fresh: bool) -> bool:
         if actor.is_bot or actor.id == self.us().id:
             return False
         try:

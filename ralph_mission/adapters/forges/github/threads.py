@@ -65,7 +65,7 @@ class Threads:
     def issues(self, **filters: str) -> Iterator[IssueWire]:
         """Issues and pulls that match, page by page. Raises UserError."""
         query = urlencode({"sort": "created", "per_page": "100", **filters})
-        for page in self._listed(f"/issues?{query}"):
+        for page in self._list_pages(f"/issues?{query}"):
             yield from reading.read(tuple[IssueWire, ...], page)
 
     def by(self, author: Actor) -> Iterator[IssueWire]:
@@ -93,7 +93,7 @@ class Threads:
         everything = self._until_quiet(found)
         if not everything and not self._known_open() <= found.keys():
             query = urlencode({"state": "open", "sort": "created", "direction": "asc", "per_page": "100"})
-            for page in self._listed(f"/pulls?{query}"):
+            for page in self._list_pages(f"/pulls?{query}"):
                 found |= _by_number(reading.read(tuple[PullWire, ...], page))
         return found
 
@@ -101,7 +101,7 @@ class Threads:
         """The pulls by their last change, back to those that changed too long ago; whether those were all there are."""
         query = urlencode({"state": "all", "sort": "updated", "direction": "desc", "per_page": "100"})
         horizon = self.now() - RECENT
-        for place, page in enumerate(self._listed(f"/pulls?{query}"), 1):
+        for place, page in enumerate(self._list_pages(f"/pulls?{query}"), 1):
             wires = reading.read(tuple[PullWire, ...], page)
             found |= _by_number(wires)
             if (wires and wires[-1].updated_at < horizon) or place == CLOSED_PAGES:
@@ -118,7 +118,9 @@ class Threads:
         """The pulls that ever were opened on a branch of this repository."""
         owner = self.api.place.repository.partition("/")[0]
         query = urlencode({"state": "all", "head": f"{owner}:{branch}", "per_page": "100"})
-        wires = (wire for page in self._listed(f"/pulls?{query}") for wire in reading.read(tuple[PullWire, ...], page))
+        wires = (
+            wire for page in self._list_pages(f"/pulls?{query}") for wire in reading.read(tuple[PullWire, ...], page)
+        )
         return tuple(wire for wire in wires if wire.head.ref == branch and wire.ours)
 
     def pull(self, number: int, fresh: bool = False) -> PullWire:
@@ -164,9 +166,9 @@ class Threads:
         known = parts.get("comments", [])
         if at - changed < SETTLED or not timedelta() <= self.api.now - at < STALE or comments not in (None, len(known)):
             return False
-        return not known or self._unedited(number, at, {one.get("id"): one.get("updated_at") for one in known})
+        return not known or self._is_unedited(number, at, {one.get("id"): one.get("updated_at") for one in known})
 
-    def _unedited(self, number: int, at: datetime, known: Mapping[Any, Any]) -> bool:
+    def _is_unedited(self, number: int, at: datetime, known: Mapping[Any, Any]) -> bool:
         """Whether the comments are still what was read: an edit need not show in the thread's own time."""
         changes = self.once("changed comments", self._changed_comments)
         return changes is not None and all(
@@ -179,7 +181,7 @@ class Threads:
         when = since.strftime("%Y-%m-%dT%H:%M:%SZ")
         query = urlencode({"since": when, "sort": "updated", "direction": "desc", "per_page": "100"})
         found: dict[int, list[tuple[CommentWire, str]]] = {}
-        for place, page in enumerate(self._listed(f"/issues/comments?{query}"), 1):
+        for place, page in enumerate(self._list_pages(f"/issues/comments?{query}"), 1):
             if place > CHANGED_PAGES:
                 return None
             for wire, raw in zip(reading.read(tuple[CommentWire, ...], page), page, strict=True):
@@ -224,7 +226,7 @@ class Threads:
             raise UserError(what, "check GITHUB_REPOSITORY and what the token may read") from None
         return reading.read(dict[str, Any], body)
 
-    def _listed(self, path: str) -> Iterator[list[Any]]:
+    def _list_pages(self, path: str) -> Iterator[list[Any]]:
         try:
             yield from self.api.pages(path)
         except Absent as absent:

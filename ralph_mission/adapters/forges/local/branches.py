@@ -46,7 +46,7 @@ def default_branch(git: Git, configured: str = "") -> Branch:
     origin = git.try_text("symbolic-ref", "--quiet", f"{ORIGIN}HEAD").removeprefix(ORIGIN)
     people = [name for name in known if name != "ralph-memory" and not name.startswith("ralph/")]
     wanted = (configured, origin, "main", "master", people[0] if len(people) == 1 else "")
-    name = next((name for name in wanted if name in known), "") or _current(git)
+    name = next((name for name in wanted if name in known), "") or _current_branch(git)
     if name in known:
         return Branch(name, known[name])
     if people:
@@ -54,7 +54,7 @@ def default_branch(git: Git, configured: str = "") -> Branch:
     raise UserError("the repository has no commits", "make a first commit, then run again")
 
 
-def _current(git: Git) -> str:
+def _current_branch(git: Git) -> str:
     return git.try_text("symbolic-ref", "--quiet", "HEAD").removeprefix(HEADS)
 
 

@@ -91,7 +91,7 @@ class ThreadStore:
 
     def url(self, thread: LocalThread) -> str:
         """How the file is named to people: relative to the repository, absolute when that is bare."""
-        return self._named(self.path(f"{thread.kind}s", thread.number))
+        return self._name_in_forge(self.path(f"{thread.kind}s", thread.number))
 
     def find(self, number: int) -> LocalThread | None:
         """The issue or pull with this number. Raises UserError when its file is mangled."""
@@ -140,7 +140,7 @@ class ThreadStore:
             noted = b""
         if not noted.isdigit() or len(noted) > DIGITS:
             mend = "write into it the highest number that an issue or a pull ever had"
-            raise UserError(f"{self._named(self.root / NOTE)} is damaged", mend)
+            raise UserError(f"{self._name_in_forge(self.root / NOTE)} is damaged", mend)
         return int(noted)
 
     def write(self, thread: LocalThread) -> None:
@@ -160,7 +160,7 @@ class ThreadStore:
         except FileNotFoundError:
             return None
         except (ValueError, TypeError, RecursionError):
-            raise Damaged(f"{self._named(path)} is damaged", "run: ralph memory recover") from None
+            raise Damaged(f"{self._name_in_forge(path)} is damaged", "run: ralph memory recover") from None
 
     def set_anchor(self, anchor: Anchor) -> None:
         """Keep a memory position."""
@@ -204,11 +204,11 @@ class ThreadStore:
             raise self._trouble(path, error.what, error.line) from None
 
     def _trouble(self, path: Path, what: str, line: int) -> UserError:
-        where = f"{self._named(path)}, line {line}" if line else self._named(path)
-        aside = f"mv {shlex.quote(self._named(path))} {shlex.quote(f'{self._named(path)}.broken')}"
+        where = f"{self._name_in_forge(path)}, line {line}" if line else self._name_in_forge(path)
+        aside = f"mv {shlex.quote(self._name_in_forge(path))} {shlex.quote(f'{self._name_in_forge(path)}.broken')}"
         return UserError(f"{where}: {what}", f"fix that line in an editor, or give the thread up: {aside}")
 
-    def _named(self, path: Path) -> str:
+    def _name_in_forge(self, path: Path) -> str:
         return str(path.relative_to(self.top)) if self.top else str(path)
 
     def _keep_out_of_git(self) -> None:

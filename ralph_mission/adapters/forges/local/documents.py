@@ -74,7 +74,7 @@ def moment(text: str) -> datetime:
     return at.astimezone(UTC) if at.tzinfo else at.replace(tzinfo=UTC)
 
 
-def _moment(value: object) -> datetime:
+def _parse_moment(value: object) -> datetime:
     try:
         return moment(value.isoformat() if isinstance(value, datetime) else str(value))
     except ValueError:
@@ -91,17 +91,17 @@ def _event(value: object) -> LabelEvent:
     verb = "added" if isinstance(value, dict) and "added" in value else "removed"
     if not isinstance(value, dict) or not isinstance(value.get(verb), str):
         raise ValueError("must each be {added: LABEL, by: LOGIN, id: ID, at: TIME}")
-    return LabelEvent(value[verb], _person(value, "by"), _moment(value.get("at")), verb == "added")
+    return LabelEvent(value[verb], _person(value, "by"), _parse_moment(value.get("at")), verb == "added")
 
 
-def _listed(value: object) -> object:
+def _as_list(value: object) -> object:
     return () if value is None else value
 
 
 Person = Annotated[Actor, PlainValidator(_person)]
-Moment = Annotated[datetime, PlainValidator(_moment)]
-Texts = Annotated[tuple[StrictStr, ...], BeforeValidator(_listed)]
-Events = Annotated[tuple[Annotated[LabelEvent, PlainValidator(_event)], ...], BeforeValidator(_listed)]
+Moment = Annotated[datetime, PlainValidator(_parse_moment)]
+Texts = Annotated[tuple[StrictStr, ...], BeforeValidator(_as_list)]
+Events = Annotated[tuple[Annotated[LabelEvent, PlainValidator(_event)], ...], BeforeValidator(_as_list)]
 
 
 class ThreadFields(BaseModel):
@@ -152,10 +152,10 @@ def read_fields(value: object, lines: Mapping[str, int]) -> ThreadFields:
     except ValidationError as error:
         # A mistyped key comes first: it is often why another one is missing.
         first = min(error.errors(), key=lambda one: one["type"] != "extra_forbidden")
-        raise Mangled(_complaint(first), lines.get(str(first["loc"][0]), 1)) from None
+        raise Mangled(_describe_error(first), lines.get(str(first["loc"][0]), 1)) from None
 
 
-def _complaint(error: Any) -> str:
+def _describe_error(error: Any) -> str:
     key, *within = error["loc"]
     if within and error["type"] == "string_type":
         return f"{key} must be a list of texts"
@@ -175,11 +175,11 @@ def render(thread: LocalThread) -> str:
     """The file's text. Raises ValueError for a login that does not fit on a line."""
     reviews = thread.change.reviews if thread.change else ()
     told: list[ThreadComment | Review] = list(
-        heapq.merge(list[ThreadComment | Review](thread.remarks), reviews, key=_when)
+        heapq.merge(list[ThreadComment | Review](thread.remarks), reviews, key=_written_at)
     )
     boundary = _boundary([thread.body, *(entry.body for entry in told)])
-    parts = [f"{thread.body}\n", *(f"{boundary} {_heading(entry)}\n{entry.body}\n" for entry in told)]
-    return render_front_matter(_front(thread) | {"boundary": boundary}, "".join(parts), _exported)
+    parts = [f"{thread.body}\n", *(f"{boundary} {_render_heading(entry)}\n{entry.body}\n" for entry in told)]
+    return render_front_matter(_front_matter(thread) | {"boundary": boundary}, "".join(parts), _export_yaml)
 
 
 def parse(text: str) -> LocalThread:
@@ -213,7 +213,7 @@ def surely_closed_by(text: str, since: datetime) -> bool:
     return False
 
 
-def _exported(metadata: Mapping[str, object]) -> str:
+def _export_yaml(metadata: Mapping[str, object]) -> str:
     return yaml.dump(
         dict(metadata),
         Dumper=_Dumper,
@@ -244,7 +244,7 @@ def _iso(at: datetime) -> str:
     return at.astimezone(UTC).isoformat(timespec=precision).replace("+00:00", "Z")
 
 
-def _when(entry: ThreadComment | Review) -> datetime:
+def _written_at(entry: ThreadComment | Review) -> datetime:
     return entry.created_at if isinstance(entry, ThreadComment) else entry.at
 
 
@@ -253,17 +253,17 @@ def _boundary(texts: list[str]) -> str:
     return "=" * max(len(SHORTEST), longest + 1)
 
 
-def _heading(entry: ThreadComment | Review) -> str:
+def _render_heading(entry: ThreadComment | Review) -> str:
     if "\n" in entry.author.login:
         raise ValueError("a login stands on one line")
-    who = f"by {entry.author.login} ({entry.author.id}) at {_iso(_when(entry))}"
+    who = f"by {entry.author.login} ({entry.author.id}) at {_iso(_written_at(entry))}"
     if isinstance(entry, Review):
         return f"review {entry.state} {who} of {entry.sha}"
     edited = f", edited {_iso(entry.updated_at)}" if entry.updated_at != entry.created_at else ""
     return f"comment {entry.id} {who}{edited}"
 
 
-def _front(thread: LocalThread) -> dict[str, object]:
+def _front_matter(thread: LocalThread) -> dict[str, object]:
     values = {
         "number": thread.number,
         "title": thread.title,

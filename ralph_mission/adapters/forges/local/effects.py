@@ -68,7 +68,7 @@ class LocalEffects:
     def _(self, effect: OpenIssue) -> Receipt | None:
         for thread in self.desk.threads("issues", lambda text: effect.key not in text):
             if thread.author.id == BOT.id and mark(thread.body) == effect.key:
-                return self._adopted(effect, thread)
+                return self._adopt_thread(effect, thread)
         return None
 
     @found.register
@@ -82,7 +82,7 @@ class LocalEffects:
     def _(self, effect: OpenPull) -> Receipt | None:
         for thread in self.desk.threads("pulls"):
             if thread.change and thread.change.head == effect.head and thread.author.id == BOT.id:
-                return self._adopted(effect, thread)
+                return self._adopt_thread(effect, thread)
         return None
 
     @found.register
@@ -91,24 +91,24 @@ class LocalEffects:
         assert thread.change
         if thread.state != "merged" or thread.change.head_sha != effect.head_sha:
             return None
-        return replace(self._adopted(effect, thread), sha=thread.change.merged_sha)
+        return replace(self._adopt_thread(effect, thread), sha=thread.change.merged_sha)
 
     @found.register
     def _(self, effect: CloseIssue) -> Receipt | None:
         thread = self.desk.require("issue", effect.issue)
-        return self._adopted(effect, thread) if thread.state == "closed" else None
+        return self._adopt_thread(effect, thread) if thread.state == "closed" else None
 
     @found.register
     def _(self, effect: ClosePull) -> Receipt | None:
         thread = self.desk.require("pull", effect.pull)
-        return self._adopted(effect, thread) if thread.state == "closed" else None
+        return self._adopt_thread(effect, thread) if thread.state == "closed" else None
 
     @found.register
     def _(self, effect: Comment) -> Receipt | None:
         thread = self.desk.require("", effect.issue)
         for remark in thread.remarks:
             if remark.author.id == BOT.id and mark(remark.body) == effect.key:
-                return self._adopted(effect, thread, remark.id)
+                return self._adopt_thread(effect, thread, remark.id)
         return None
 
     @found.register
@@ -117,21 +117,21 @@ class LocalEffects:
         said = {number: (author, body) for number, author, body in texts(thread)}
         if said.get(effect.comment) != (BOT.id, effect.body):
             return None
-        return self._adopted(effect, thread, effect.comment)
+        return self._adopt_thread(effect, thread, effect.comment)
 
     @found.register
     def _(self, effect: Label) -> Receipt | None:
         thread = self.desk.require("", effect.issue)
         have = set(thread.labels)
         done = have >= set(effect.add) and not have & set(effect.remove) and set(effect.assign) <= set(thread.assignees)
-        return self._adopted(effect, thread) if done else None
+        return self._adopt_thread(effect, thread) if done else None
 
     @found.register
     def _(self, effect: PostReview) -> Receipt | None:
         thread = self.desk.require("pull", effect.pull)
         for number, review in enumerate(_reviews(thread), 1):
             if (review.author.id, review.state) == (BOT.id, "commented") and mark(review.body) == effect.key:
-                return self._adopted(effect, thread, number)
+                return self._adopt_thread(effect, thread, number)
         return None
 
     @found.register
@@ -140,7 +140,7 @@ class LocalEffects:
         review = dict(enumerate(_reviews(thread), 1)).get(effect.review)
         if review is None or (review.author.id, review.body) != (BOT.id, effect.body):
             return None
-        return self._adopted(effect, thread, effect.review)
+        return self._adopt_thread(effect, thread, effect.review)
 
     @singledispatchmethod
     def do(self, effect: Effect) -> Receipt:
@@ -149,7 +149,7 @@ class LocalEffects:
 
     @do.register
     def _(self, effect: OpenIssue) -> Receipt:
-        return self._opened(effect, effect.title, effect.body, effect.labels, None)
+        return self._find_opened(effect, effect.title, effect.body, effect.labels, None)
 
     @do.register
     def _(self, effect: PushBranch) -> Receipt:
@@ -159,7 +159,7 @@ class LocalEffects:
     @do.register
     def _(self, effect: OpenPull) -> Receipt:
         change = branches.change(self.git, self.desk, effect.head, effect.base)
-        return self._opened(effect, effect.title, effect.body, effect.labels, change)
+        return self._find_opened(effect, effect.title, effect.body, effect.labels, change)
 
     @do.register
     def _(self, effect: MergePull) -> Receipt:
@@ -217,7 +217,7 @@ class LocalEffects:
     def _default(self) -> str:
         return branches.default_branch(self.git, self.default).name
 
-    def _opened(
+    def _find_opened(
         self, effect: OpenIssue | OpenPull, title: str, body: str, labels: tuple[str, ...], change: PullChange | None
     ) -> Receipt:
         thread = threads.open_thread(self.desk.next_number(), title, body, BOT, labels, change, self.now())
@@ -227,7 +227,7 @@ class LocalEffects:
         self.desk.write(thread)
         return self._done(effect, thread, remark)
 
-    def _adopted(self, effect: Effect, thread: LocalThread, remark: int = 0) -> Receipt:
+    def _adopt_thread(self, effect: Effect, thread: LocalThread, remark: int = 0) -> Receipt:
         return replace(self._done(effect, thread, remark), status="adopted")
 
     def _done(self, effect: Effect, thread: LocalThread, remark: int = 0) -> Receipt:
@@ -320,11 +320,11 @@ def _commit(git: Git, base: str, order: MergeRequest, at: datetime) -> str:
 
 def _spare_our_files(git: Git, base: str, tree: str) -> None:
     # Checked out, such a file would be an issue or approval that nobody gave.
-    if _ours(git, tree) != _ours(git, base):
+    if _is_ours(git, tree) != _is_ours(git, base):
         raise ForgeRefused(
             f"the pull changes files below {OURS}/, where this forge lives", "take them out of the branch"
         )
 
 
-def _ours(git: Git, tree: str) -> set[tuple[str, str]]:
+def _is_ours(git: Git, tree: str) -> set[tuple[str, str]]:
     return {(e.path, e.oid) for e in git.listing(tree, recursive=False) if e.path.casefold() == OURS}

@@ -181,7 +181,7 @@ class LocalForge:
         head = branches.head_of(thread, known)
         pull = threads.pull(thread, self.desk.url(thread), head, details)
         assert thread.change
-        if not details and pull.state != "open" and not self._recent(pull.closed_at):
+        if not details and pull.state != "open" and not self._is_recent(pull.closed_at):
             return pull
         base = branches.base_of(self.git, thread.change, known)
         if not head or not base:
@@ -195,7 +195,7 @@ class LocalForge:
             own=commits.own(self.git, base, head) if details else frozenset(),
         )
 
-    def _recent(self, at: datetime | None) -> bool:
+    def _is_recent(self, at: datetime | None) -> bool:
         return at is not None and self.now() - at <= RECENT
 
 

@@ -102,10 +102,10 @@ def parse(raw: bytes) -> LoopEvent | None:
     return LoopEvent(
         values["topic"].strip(),
         _text(values.get("payload")),
-        _issues(values.get("issues")),
+        _parse_issues(values.get("issues")),
         hat if isinstance(hat, str) else "",
         iteration if type(iteration) is int else 0,
-        _moment(values.get("ts")),
+        _parse_moment(values.get("ts")),
     )
 
 
@@ -115,7 +115,7 @@ def _text(payload: object) -> str:
     return payload if isinstance(payload, str) else json.dumps(payload, ensure_ascii=False)
 
 
-def _issues(found: object) -> tuple[ReviewIssue, ...]:
+def _parse_issues(found: object) -> tuple[ReviewIssue, ...]:
     """Only the shape that we write: what reviewers say in their own is read elsewhere."""
     known = (
         [ReviewIssue(**_check_issue(issue)) for issue in found if _check_issue(issue)]
@@ -132,7 +132,7 @@ def _check_issue(issue: object) -> dict[str, Any]:
     return values if fits and values["severity"] in ("critical", "major", "minor") else {}
 
 
-def _moment(found: object) -> datetime | None:
+def _parse_moment(found: object) -> datetime | None:
     try:
         at = datetime.fromisoformat(found) if isinstance(found, str) else None
     except ValueError:
@@ -193,7 +193,7 @@ class EventLog:
         A log may be one line ahead of its head: both cannot be written at the same moment.
         """
         try:
-            _, wrong = self._judged()
+            _, wrong = self._find_proven()
         except UserError as trouble:
             wrong = trouble.what
         return (wrong,) if wrong else ()
@@ -221,7 +221,7 @@ class EventLog:
 
     def _begin(self) -> tuple[str, ...]:
         try:
-            self._kept, wrong = self._judged()
+            self._kept, wrong = self._find_proven()
         except UserError as trouble:
             self._kept = b""
             return (f"{trouble.what}; it is set aside in {run_files.aside(self.path).name}",)
@@ -235,7 +235,7 @@ class EventLog:
             self._write_head()
         return (wrong,) if wrong else ()
 
-    def _judged(self) -> tuple[bytes, str]:
+    def _find_proven(self) -> tuple[bytes, str]:
         """The proven part of the log, and what is wrong with it. Raises UserError for what is no file."""
         head = self._ends()  # first: a loop may be writing
         lines = _whole(self._content()).splitlines(keepends=True)

@@ -154,10 +154,10 @@ def _guidance(values: dict[str, Any]) -> Guidance | None:
     id, text = values.get("id"), values.get("text")
     if not (isinstance(id, str) and id and isinstance(text, str) and text.strip()):
         return None
-    return Guidance(id, text.strip(), _moment(values.get("ts")))
+    return Guidance(id, text.strip(), _parse_moment(values.get("ts")))
 
 
-def _moment(found: object) -> datetime:
+def _parse_moment(found: object) -> datetime:
     try:
         at = datetime.fromisoformat(str(found))
     except ValueError:

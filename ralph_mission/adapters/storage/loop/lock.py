@@ -47,7 +47,7 @@ def this_owner(environ: Mapping[str, str]) -> str:
 
 def place(pid: int | None) -> str:
     """The owner that `pid` of this machine is; None for one that only a new start of the machine can end."""
-    return f"{os.uname().nodename}:{_boot()}:{pid or '-'}"
+    return f"{os.uname().nodename}:{_boot_id()}:{pid or '-'}"
 
 
 def dead(owner: str) -> bool:
@@ -57,7 +57,7 @@ def dead(owner: str) -> bool:
     if host != os.uname().nodename or not boot or not process:
         return False
     pid = process.partition(":")[0]
-    return boot != _boot() or (pid.isdecimal() and _has_ended(int(pid)))
+    return boot != _boot_id() or (pid.isdecimal() and _has_ended(int(pid)))
 
 
 def _has_ended(pid: int) -> bool:
@@ -87,7 +87,7 @@ def _has_terminal() -> bool:
     return True
 
 
-def _boot() -> str:
+def _boot_id() -> str:
     try:
         with open(BOOT_ID) as file:
             return file.read().strip()

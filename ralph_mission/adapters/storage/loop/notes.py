@@ -132,7 +132,7 @@ class ProgressLog:
         """Put back what is gone since the last reading, keeping what was added. Raises OSError."""
         if not self._before:
             return ()
-        after = self._now() or ""
+        after = self._read_log() or ""
         if _size(self.path) > MAX_BYTES >= len(self._before):
             after = ""
         if not form.has_lost_entries(self._before, after):
@@ -149,7 +149,7 @@ class ProgressLog:
         Raises OSError.
         """
         mended = self.restore()
-        if not self._ours():
+        if not self._is_plain():
             mended = (*mended, *self.begin(now))
         descriptor = files.within(self.path, self._top, os.O_RDWR | os.O_APPEND)
         try:
@@ -170,16 +170,16 @@ class ProgressLog:
 
     def text(self) -> str:
         """The whole log, "" when there is none."""
-        return self._now() or ""
+        return self._read_log() or ""
 
     def _remember(self) -> str | None:
         """The log as it is, from now on its past; half of a huge one is nobody's past."""
-        text = self._now()
+        text = self._read_log()
         if text is not None:
             self._before = None if _size(self.path) > MAX_BYTES else text
         return text
 
-    def _ours(self) -> bool:
+    def _is_plain(self) -> bool:
         """Whether a file is there, and no link that leads elsewhere: an agent's could lead anywhere."""
         try:
             os.close(files.within(self.path, self._top))
@@ -189,8 +189,8 @@ class ProgressLog:
             return False
         return True
 
-    def _now(self) -> str | None:
-        if not self._ours():
+    def _read_log(self) -> str | None:
+        if not self._is_plain():
             return None
         try:
             if _size(self.path) > MAX_BYTES:

@@ -137,7 +137,7 @@ def hold_file_lock(path: Path, wait: float = 30) -> Iterator[None]:
 
 def _make_folder(folder: Path) -> None:
     """Have it. Below `.ralph` whatever else stands in the way goes aside: no link of a session leads us elsewhere."""
-    for place in _ours(folder):
+    for place in _folders_of_ours(folder):
         with suppress(FileNotFoundError):
             if not stat.S_ISDIR(os.lstat(place).st_mode):
                 aside(place)
@@ -146,7 +146,7 @@ def _make_folder(folder: Path) -> None:
 
 
 @lru_cache(maxsize=64)
-def _ours(folder: Path) -> tuple[Path, ...]:
+def _folders_of_ours(folder: Path) -> tuple[Path, ...]:
     """The folders between `.ralph` and this one, outermost first."""
     names = folder.parts
     first = len(names) - names[::-1].index(RALPH) if RALPH in names else len(names)

@@ -232,7 +232,7 @@ class FileRunStore:
     def brief(self, prompt: str) -> None:
         """As in `ports.RunStore`."""
         run_files.write(self._home / "loop/prompt.txt", prompt.encode("utf-8", "replace"))
-        if self._mirrored:
+        if self._is_mirrored:
             lock.brief(self._root, prompt)
 
     # --- after a session -------------------------------------------------------------
@@ -290,7 +290,7 @@ class FileRunStore:
         document = session.handoff_document(self._order, state_now, board)
         shown = json.dumps(document, indent=2).encode() + b"\n"
         run_files.write(self._home / "loop/handoff.json", shown, lasting=False)  # it only shows what the state holds
-        if self._mirrored:
+        if self._is_mirrored:
             lock.mirror(self._root, state_now, document, active=True)
 
     def tidy(self) -> None:
@@ -332,8 +332,8 @@ class FileRunStore:
     def paths(self) -> RunPaths:
         """Where the shared files stand."""
         notes = self._habits.scratchpad
-        named = self._named(self._clone / notes) if notes and (self._clone / notes).is_file() else ""
-        prd, progress = self._named(self._stories.place), self._named(self._log.path)
+        named = self._name_from_clone(self._clone / notes) if notes and (self._clone / notes).is_file() else ""
+        prd, progress = self._name_from_clone(self._stories.place), self._name_from_clone(self._log.path)
         return RunPaths(prd, progress, named)
 
     # --- inside ----------------------------------------------------------------------
@@ -343,11 +343,11 @@ class FileRunStore:
         if folder.is_relative_to(self._root) and not files.stays(folder, self._root):
             raise UserError(f"{folder} leads out of the work tree", run_files.STRANGE)
 
-    def _named(self, path: Path) -> str:
+    def _name_from_clone(self, path: Path) -> str:
         return path.relative_to(self._clone).as_posix() if path.is_relative_to(self._clone) else str(path)
 
     @property
-    def _mirrored(self) -> bool:
+    def _is_mirrored(self) -> bool:
         """Whether the stories are kept where the other tool keeps its own, in the work tree."""
         return self._carried.folder == self._root / ".omc" and files.stays(self._root / lock.FOLDER, self._root)
 

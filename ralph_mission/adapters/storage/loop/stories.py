@@ -97,7 +97,7 @@ class Stories:
         """
         path = self._path or self.find() or self.named or self.root / NAME
         links = run_files.within(path, self.root)
-        text = self._fitting(path, prd)
+        text = self._find_fitting_text(path, prd)
         run_files.write(target(path, self.root), text.encode())
         self._path, self._known = path, prd
         self._keep(text, prd)
@@ -190,7 +190,7 @@ class Stories:
         self._text = text
         run_files.write(self._copy, text.encode())
 
-    def _fitting(self, path: Path, prd: Prd) -> str:
+    def _find_fitting_text(self, path: Path, prd: Prd) -> str:
         """The newest text whose stories are these, edited; a new one when none is known."""
         now = ""
         with suppress(OSError, ValueError):
@@ -323,7 +323,7 @@ class Carried:
         if content is None or content == now:
             self._last[ours] = now
             return ""
-        wanted = content if now == before else _merged(now, content)
+        wanted = content if now == before else _merge_lists(now, content)
         self._last[ours] = wanted if wanted == content else None
         if wanted is None:
             return f"{ours.name} {MEANWHILE}"
@@ -350,7 +350,7 @@ class Carried:
             return {}
 
 
-def _merged(persons: bytes | None, sessions: bytes) -> bytes | None:
+def _merge_lists(persons: bytes | None, sessions: bytes) -> bytes | None:
     """A person's list with the stories that pass in the session's; None where that cannot be told."""
     with suppress(ValueError, UserError):
         text = (persons or b"").decode()

@@ -193,7 +193,7 @@ def _render(
     known = {line.task.id for line in found if line.task}
     now = {task.id: task for task in tasks}
     kept = [
-        _rewritten(line, now.get(line.task.id), moment, more)
+        _rewrite_line(line, now.get(line.task.id), moment, more)
         if line.task and (more or now.get(line.task.id) is not line.task)
         else line.raw
         for line in found
@@ -204,7 +204,7 @@ def _render(
 
 def _render_new(tasks: tuple[LoopTask, ...], moment: str, more: dict[str, dict[str, str]]) -> bytes:
     """The lines of tasks that are in no file yet."""
-    return b"".join(_dumped(_new(task, moment) | more.get(task.id, {})) + b"\n" for task in tasks)
+    return b"".join(_dump_line(_new(task, moment) | more.get(task.id, {})) + b"\n" for task in tasks)
 
 
 @lru_cache(maxsize=8192)
@@ -236,24 +236,24 @@ def _task(found: object) -> LoopTask:
     if not isinstance(needs, list) or not all(isinstance(need, str) for need in needs):
         raise ValueError("what it needs is no list of ids")
     return LoopTask(
-        _named(values, "id"),
-        _named(values, "title"),
+        _required_text(values, "id"),
+        _required_text(values, "title"),
         "ready" if status == "pending" and not needs else status,
         tuple(needs),
-        _said(values, "owner"),
+        _optional_text(values, "owner"),
         _priority(values.get("priority", 3)),
-        _said(values, "description"),
+        _optional_text(values, "description"),
     )
 
 
-def _named(values: dict[str, Any], name: str) -> str:
+def _required_text(values: dict[str, Any], name: str) -> str:
     value = values.get(name)
     if not isinstance(value, str) or not value:
         raise ValueError(f"no {name}")
     return value
 
 
-def _said(values: dict[str, Any], name: str) -> str:
+def _optional_text(values: dict[str, Any], name: str) -> str:
     value = values.get(name)
     return value if isinstance(value, str) else ""
 
@@ -262,22 +262,22 @@ def _priority(value: object) -> int:
     return min(5, max(1, value)) if type(value) is int else 3
 
 
-def _rewritten(line: Line, task: LoopTask | None, moment: str, more: dict[str, dict[str, str]]) -> bytes | None:
+def _rewrite_line(line: Line, task: LoopTask | None, moment: str, more: dict[str, dict[str, str]]) -> bytes | None:
     if task is None:
         return None
-    same = line.task is task or (line.task is not None and _written(task) == _written(line.task))
+    same = line.task is task or (line.task is not None and _stored_part(task) == _stored_part(line.task))
     if line.task is None or (same and task.id not in more):
         return line.raw
     values = json.loads(line.raw) | {"status": WRITTEN[task.status], "owner": task.owner} | more.get(task.id, {})
-    return _dumped(_dated(values, task.status, moment))
+    return _dump_line(_set_dates(values, task.status, moment))
 
 
-def _written(task: LoopTask) -> tuple[str, str]:
+def _stored_part(task: LoopTask) -> tuple[str, str]:
     """The part of a line that a task's life changes; ready is not written."""
     return WRITTEN[task.status], task.owner
 
 
-def _dated(values: dict[str, Any], status: TaskStatus, moment: str) -> dict[str, Any]:
+def _set_dates(values: dict[str, Any], status: TaskStatus, moment: str) -> dict[str, Any]:
     if status == "active":
         values["started"] = moment
     if status in ("done", "failed"):
@@ -293,5 +293,5 @@ def _new(task: LoopTask, moment: str) -> dict[str, Any]:
             "blocked_by": list(task.needs), "created": moment}  # fmt: skip  # one line of the file
 
 
-def _dumped(values: dict[str, Any]) -> bytes:
+def _dump_line(values: dict[str, Any]) -> bytes:
     return json.dumps(values, ensure_ascii=False).encode("utf-8", "replace")

@@ -101,9 +101,9 @@ class BranchStore:
 
     def recall(self) -> MemorySnapshot | None:
         """As in `ports.Store`."""
-        return self._recalled(alone=False)
+        return self._read_snapshot(alone=False)
 
-    def _recalled(self, alone: bool) -> MemorySnapshot | None:
+    def _read_snapshot(self, alone: bool) -> MemorySnapshot | None:
         with explain_errors(READING):
             head, mark = self.branch.head(), self.anchorage.read()
             if not head:
@@ -114,7 +114,7 @@ class BranchStore:
             memory, state = self.read(head)
             edits: tuple[str, ...] = ()
             if ours != head:
-                memory, edits = self._welcomed(self.read(ours)[0], memory)
+                memory, edits = self._merge_edit(self.read(ours)[0], memory)
             self._paused = (head, memory.header.paused)
             return MemorySnapshot(memory, state, head, edits)
 
@@ -133,7 +133,7 @@ class BranchStore:
         try:
             head = self.branch.head()
             if not head or head != self._paused[0]:
-                found = self._recalled(alone=True)
+                found = self._read_snapshot(alone=True)
                 self._paused = (head, bool(found and found.memory.header.paused))
             return self._paused[1]
         except (UserError, *BOOM):
@@ -161,7 +161,7 @@ class BranchStore:
         if mark is not None and mark.oid:
             raise refuse(f"the branch {self.branch.name} is gone, though it had reached serial {mark.serial}")
 
-    def _welcomed(self, before: Memory, theirs: Memory) -> tuple[Memory, tuple[str, ...]]:
+    def _merge_edit(self, before: Memory, theirs: Memory) -> tuple[Memory, tuple[str, ...]]:
         edits = people_edits(before, theirs)
         if edits is None:
             raise refuse(f"someone else changed more than people's sections of {self.branch.path}")
@@ -182,9 +182,9 @@ class BranchStore:
             for _ in range(ATTEMPTS):
                 head = self.branch.head()
                 if not head:
-                    self._first(after)
+                    self._begin_branch(after)
                 if head != (after.oid if after else ""):
-                    after = self._absorbed(after, head)
+                    after = self._merge_head(after, head)
                 new = self._advance(batch, after)
                 if new is not None:
                     return new
@@ -198,13 +198,13 @@ class BranchStore:
         same = frozenset((*texts(standing), self.holder()))
         return recordings.unsaid(batch, self._secrets, same)
 
-    def _first(self, after: MemorySnapshot | None) -> None:
+    def _begin_branch(self, after: MemorySnapshot | None) -> None:
         self._refuse_gone(self.anchorage.read())
         if after is not None:
             raise refuse(f"the branch {self.branch.name} is gone")
         self.branch.refuse_unborn_checkout()
 
-    def _absorbed(self, after: MemorySnapshot | None, head: str) -> MemorySnapshot:
+    def _merge_head(self, after: MemorySnapshot | None, head: str) -> MemorySnapshot:
         """What was recalled, with a person's edit that came since; raises Lost when it was anyone else's."""
         if after is None or not self.branch.contains(after.oid, head):
             raise Lost

@@ -100,7 +100,7 @@ def _unpack(packed: dict[str, Any]) -> object:
     if name == "dict":
         return {_unpack(key): _unpack(item) for key, item in value}
     if name == "plain":
-        return _map_texts(value, _unfit)
+        return _map_texts(value, _why_unfit)
     return _value(_classes()[name], json.dumps(value).encode())
 
 
@@ -144,7 +144,7 @@ def _value(kind: Any, data: bytes) -> Any:
         raise UnreadableDocument(f"{place}: {first['msg']}" if place else str(first["msg"])) from None
     if value is None:
         raise UnreadableDocument("empty")
-    return _map_texts(value, _unfit) if b"\\u0000" in data else value
+    return _map_texts(value, _why_unfit) if b"\\u0000" in data else value
 
 
 _REASONS = {f"{reason}: ": reason for reason in FailureReason}
@@ -181,7 +181,7 @@ def _fit(text: str) -> str:
     return _UNFIT.sub(lambda match: f"\0{ord(match[0]):04x}", text) if _UNFIT.search(text) else text
 
 
-def _unfit(text: str) -> str:
+def _why_unfit(text: str) -> str:
     return _FITTED.sub(lambda match: chr(int(match[1], 16)), text)
 
 

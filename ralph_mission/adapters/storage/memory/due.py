@@ -67,7 +67,7 @@ def due_fast(
         if known is None:
             return True, None, "due: memory cannot be read"
         _remember(common, oid, path, known)
-    return _verdict(known, now, longest)
+    return _decide_due(known, now, longest)
 
 
 def due_on_server(
@@ -98,10 +98,10 @@ def due_on_server(
             if known is None:
                 return True, None, "due: memory cannot be read"
             _remember(kept, oid, path, known)
-    return _verdict(known, now, longest)
+    return _decide_due(known, now, longest)
 
 
-def _verdict(known: _Known, now: datetime, longest: Callable[[], timedelta]) -> tuple[bool, datetime | None, str]:
+def _decide_due(known: _Known, now: datetime, longest: Callable[[], timedelta]) -> tuple[bool, datetime | None, str]:
     due_at = known.next_due_at
     if known.paused:
         return False, due_at, PAUSED
@@ -172,13 +172,13 @@ def _read_cache(common: Path, oid: str, path: str) -> _Known | None:
         kept = json.loads((common / "ralph" / "due.json").read_bytes())
         if (kept["oid"], kept["path"]) != (oid, path) or type(kept["paused"]) is not bool:
             return None
-        when, last = (_moment(kept[name]) for name in ("next_due_at", "last_cycle_at"))
+        when, last = (_parse_moment(kept[name]) for name in ("next_due_at", "last_cycle_at"))
         return _Known(when, kept["paused"], last)
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
 
 
-def _moment(text: str | None) -> datetime | None:
+def _parse_moment(text: str | None) -> datetime | None:
     """Raises ValueError for a moment without a time zone."""
     when = datetime.fromisoformat(text) if text else None
     if when and not when.tzinfo:

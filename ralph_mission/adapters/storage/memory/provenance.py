@@ -64,7 +64,7 @@ class MemoryBranch:
         for line in lines:
             name, *rest = line.split("\0")
             if name == self.ref:
-                return self._checked(*rest)
+                return self._check_object(*rest)
         if is_damaged(self.file):
             raise refuse(f"{self.file} is damaged: it names no commit")
         return ""
@@ -109,7 +109,7 @@ class MemoryBranch:
                 newest = known if alone or self.remote is None else self._handed_on(known, head)
                 self._refuse_foreign(newest, head)
                 return newest
-        raise refuse(self._lost(mark, head))
+        raise refuse(self._refuse_lost(mark, head))
 
     def _vouched_for(self, head: str) -> str:
         """The newest commit of ours for a clone that remembers nothing: every workflow run has such a one."""
@@ -168,7 +168,7 @@ class MemoryBranch:
         missing = [] if any(entry.path == self.path for entry in entries) else [self.path]
         return tuple(odd + [path for path in missing if path not in odd])
 
-    def _checked(self, oid: str, kind: str, symref: str, place: str) -> str:
+    def _check_object(self, oid: str, kind: str, symref: str, place: str) -> str:
         if symref or kind != "commit":
             raise refuse(f"the branch {self.name} does not point at a commit of its own")
         if place:
@@ -196,7 +196,7 @@ class MemoryBranch:
             if path != self.path or not meta.startswith(welcome)
         ]
 
-    def _lost(self, mark: AnchorMark, head: str) -> str:
+    def _refuse_lost(self, mark: AnchorMark, head: str) -> str:
         if self.contains(head, mark.oid):
             return f"the branch {self.name} was rolled back behind serial {mark.serial}"
         return f"the history of the branch {self.name} was rewritten: it lacks {mark.oid[:10]}"

@@ -217,7 +217,7 @@ def _salvage(store: BranchStore) -> Salvage:
     lost = [f"{path} cannot be read" for path in broken]
     if state is None:
         lost.append("what was under way but had not reached the forge: no commit is known to be our own")
-        state = _restraint(store, head)
+        state = _find_restraint(store, head)
     return Salvage(
         head,
         mark.anchor if mark and mark.oid else None,
@@ -342,7 +342,7 @@ def _state(store: BranchStore, commit: str) -> OpenState | None:
         return None
 
 
-def _restraint(store: BranchStore, head: str) -> OpenState | None:
+def _find_restraint(store: BranchStore, head: str) -> OpenState | None:
     """The claim alone, whoever wrote it: it can keep us from acting, never make us act."""
     found = _state(store, head) if head else None
     return OpenState(claim=found.claim) if found and found.claim else None
