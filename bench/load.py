@@ -34,6 +34,7 @@ from ralph_mission.adapters.forges.github import api
 from ralph_mission.adapters.observers.code import markers
 from ralph_mission.adapters.observers.commands import observer
 from ralph_mission.adapters.observers.forge import observer as forge
+from ralph_mission.mission.coder.tasks import REMARK, REMARKS
 from ralph_mission.mission.findings import identity
 from ralph_mission.mission.issues import tasks
 from tests.fakes.github.deeds import threads
@@ -255,7 +256,7 @@ CASES = (
         (
             f"a page for each hundred, at most {api.LONGEST:,} pages: LONGEST, adapters/forges/github/api.py",
             f"kept {api.MOST // 1_000_000} MB of characters in all: MOST, adapters/forges/github/api.py",
-            f"in a prompt {tasks.REMARKS} comments of {tasks.REMARK:,} characters: mission/issues/tasks.py",
+            f"in a prompt {REMARKS} comments of {REMARK:,} characters: mission/coder/tasks.py",
             PAUSE,
         ),
         # Measured: processors 2.1 times as much, memory 1.8, git 1, requests 12, writes 1, kept 45, prompt 1.

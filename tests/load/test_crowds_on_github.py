@@ -12,6 +12,7 @@ import pytest
 
 from ralph_mission.adapters.forges.github import api
 from ralph_mission.adapters.observers.forge import observer
+from ralph_mission.mission.coder.tasks import BODY, REMARK, REMARKS
 from ralph_mission.mission.issues import tasks
 from ralph_mission.mission.model.forge import ThreadComment
 from tests.adapters.forges.github_world import github, kept_file
@@ -23,7 +24,7 @@ from tests.integration.test_hub_requests import CROWDED, asked, crowd, one_more,
 from tests.integration.world import CALM
 from tests.load.sizes import real
 
-MOST_TOLD = 2 * tasks.BODY + 2 * tasks.REMARKS * tasks.REMARK  # characters: text, comments, Learnings
+MOST_TOLD = 2 * BODY + 2 * REMARKS * REMARK  # characters: text, comments, Learnings
 IDLE = 12  # requests of a cycle that begins a mission of an owner, whatever else there is
 
 
