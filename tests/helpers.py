@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,13 @@ class Result:
     def json(self) -> Any:
         """The one JSON document on standard output."""
         return json.loads(self.out)
+
+
+def with_parts(app: Any, **parts: Any) -> Any:
+    """The app with other ports or settings than those it would build itself."""
+    made = replace(app)
+    vars(made).update(parts)
+    return made
 
 
 def git(repo: Path, *arguments: str, stdin: str = "", env: Mapping[str, str] | None = None) -> str:

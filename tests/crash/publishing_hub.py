@@ -13,6 +13,7 @@ from ralph_mission.mission.model.proposal import ObservationContext
 from tests.fakes.networks.discord import DiscordServer
 from tests.fakes.networks.telegram import TelegramServer
 from tests.fakes.networks.x import XServer
+from tests.helpers import with_parts
 from tests.integration.hub import Hub
 
 PUBLISHERS = "publishers: {twitter: {}, telegram: {}, discord: {}, charts: false%s}\n"
@@ -28,7 +29,7 @@ class PublishingHub(Hub):
 
     def house(self, staged: bool = False) -> App:
         made = super().house(staged)
-        return replace(made, ports=replace(made.ports, observers=(News(),))) if self.news else made
+        return with_parts(made, ports=replace(made.ports, observers=(News(),))) if self.news else made
 
     @property
     def posted(self) -> dict[str, list[str]]:

@@ -17,6 +17,7 @@ from ralph_mission.errors import UserError
 from ralph_mission.mission.model.cycle import CycleReport, CycleSummary, EffectLine
 from ralph_mission.mission.model.ledger import OpenState
 from tests.crash.witness import open_state
+from tests.helpers import with_parts
 from tests.integration.hub import Hub
 
 NOTED = {
@@ -131,7 +132,7 @@ def _house(original, log: Log):
     def house(self, *arguments: Any, **options: Any):
         made = original(self, *arguments, **options)
         made.github.api.note = log.note
-        return replace(made, ports=replace(made.ports, voice=log))
+        return with_parts(made, ports=replace(made.ports, voice=log))
 
     return house
 

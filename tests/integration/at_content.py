@@ -19,6 +19,7 @@ from ralph_mission.mission.model.mission import Finding, Observation, Signal
 from ralph_mission.mission.model.proposal import ObservationContext
 from ralph_mission.mission.publishing.publish_now import PublishReport, PublishSetup, publish_once
 from ralph_mission.mission.transaction import TransactionContext
+from tests.helpers import with_parts
 from tests.integration.at_work import Place
 from tests.mission.build import make_failure
 
@@ -88,7 +89,7 @@ def with_networks(place: Place, networks: Networks, charter: Callable[[Any], Any
 
     def house() -> App:
         made = plain()
-        return replace(
+        return with_parts(
             made, charter=charter(made.charter), ports=replace(made.ports, press=networks, observers=(News(),))
         )
 

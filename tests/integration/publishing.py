@@ -14,7 +14,7 @@ from ralph_mission.mission.model.forge import Measured, Post, Wording
 from ralph_mission.mission.model.ledger import OpenState
 from ralph_mission.mission.model.mission import Finding, Observation, Signal
 from ralph_mission.mission.model.proposal import ObservationContext
-from tests.helpers import make_repo
+from tests.helpers import make_repo, with_parts
 from tests.integration.world import CALM, TYPOS, World
 from tests.mission.build import make_failure
 
@@ -104,7 +104,7 @@ class Publishing(World):
         observers = (self.numbers, *(o for o in made.ports.observers if self.announce))
         limits = replace(made.charter.limits, posts_per_day=self.per_day)
         charter = replace(made.charter, announce=self.announce, post_pause=self.pause, limits=limits)
-        return replace(made, charter=charter, ports=replace(made.ports, press=self.press, observers=observers))
+        return with_parts(made, charter=charter, ports=replace(made.ports, press=self.press, observers=observers))
 
     @property
     def state(self) -> OpenState:

@@ -16,7 +16,7 @@ from ralph_mission.mission.model.mission import Observation, Status
 from ralph_mission.mission.model.proposal import ObservationContext
 from ralph_mission.mission.operations import control
 from ralph_mission.mission.operations.recover import recover_memory
-from tests.helpers import cli_here
+from tests.helpers import cli_here, with_parts
 from tests.integration.at_content import (
     TEXT,
     Networks,
@@ -402,7 +402,7 @@ def test_what_a_person_does_while_a_cycle_observes_is_heeded(place, networks, wh
         "say no": lambda: place.person().comment(number, "/ralph reject too early"),
     }
     plain = place.house
-    house = lambda: replace(made := plain(), ports=replace(made.ports, observers=(Meanwhile(acts[what]),)))  # noqa: E731  # one use
+    house = lambda: with_parts(made := plain(), ports=replace(made.ports, observers=(Meanwhile(acts[what]),)))  # noqa: E731  # one use
     cycle(replace(place, house=house))
     assert networks.said == []
     cycle(place)
