@@ -91,7 +91,7 @@ def kept(harbour: Hub) -> Iterator[Log]:
     log = Log()
     with ExitStack() as stack:
         for owner, name, made in (
-            (Hub, "cycle", _cycle), (Hub, "house", _house), (BranchStore, "_absorbed", _absorbed),
+            (Hub, "cycle", _cycle), (Hub, "house", _house), (BranchStore, "_merge_head", _absorbed),
             (MemoryBranch, "ours", _ours), (Remote, "_run", _run), (Remote, "push", _push),
         ):  # fmt: skip  # a table
             stack.enter_context(mock.patch.object(owner, name, made(getattr(owner, name), log)))
