@@ -376,11 +376,6 @@ def find_pattern(name: str) -> HatPattern:
     return found
 
 
-def assign_models(pattern: HatPattern, models: Mapping[str, str]) -> tuple[Hat, ...]:
-    """The pattern's hats, each with its model where one is named for it; "*" is for the others."""
-    return tuple(replace(hat, model=models.get(hat.name, models.get("*", hat.model))) for hat in pattern.hats)
-
-
 SESSION = 45 * 60.0
 """Seconds that one session may take (seed 002 §7.6)."""
 LOOP = RunLimits(iterations=100, runtime=4 * 3600.0, failures=3, redispatches=3)

@@ -27,7 +27,7 @@ LOADER: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class YamlError(ValueError):
-    """The text is not plain YAML. `line` is 1-based, 0 when it concerns the whole text."""
+    """Not plain YAML, or no front matter that can be read. `line` is 1-based, 0 when it concerns the whole text."""
 
     def __init__(self, what: str, line: int = 0) -> None:
         super().__init__(what)
@@ -119,14 +119,6 @@ Export = Callable[[Mapping[str, Any]], str]
 """The lines between the fences, each ended by a newline."""
 
 
-class FrontMatterError(ValueError):
-    """The text has no front matter that can be read. `line` is 1-based, 0 when it concerns the whole text."""
-
-    def __init__(self, what: str, line: int = 0) -> None:
-        super().__init__(what)
-        self.what, self.line = what, line
-
-
 @dataclass(frozen=True, slots=True)
 class FrontMatter:
     """What stands in a front matter, the line of the text (1-based) that each key stands on, and what follows."""
@@ -138,18 +130,18 @@ class FrontMatter:
 
 
 def parse_front_matter(text: str) -> FrontMatter:
-    """The two parts of a text. Raises FrontMatterError; aliases, tags and duplicate keys are errors too."""
+    """The two parts of a text. Raises YamlError; aliases, tags and duplicate keys are errors too."""
     handler = _handler_class()()
     if not handler.detect(text):
-        raise FrontMatterError(f"must begin with a line {FENCE}", 1)
+        raise YamlError(f"must begin with a line {FENCE}", 1)
     try:
         front, body = handler.split(text)
     except ValueError:
-        raise FrontMatterError(f"the front matter has no end: a line {FENCE} is missing", 1) from None
+        raise YamlError(f"the front matter has no end: a line {FENCE} is missing", 1) from None
     try:
         document = handler.load(front)
     except YamlError as error:
-        raise FrontMatterError(error.what, error.line + 1 if error.line else 0) from None
+        raise YamlError(error.what, error.line + 1 if error.line else 0) from None
     lines = {str(path[0]): line + 1 for path, line in document.lines.items() if len(path) == 1}
     return FrontMatter(document.value, lines, body, text.count("\n", 0, len(text) - len(body)) + 1)
 

@@ -18,7 +18,6 @@ from ralph_mission.loop.hats import (
     PERSISTENT,
     PRESETS,
     TESTS,
-    assign_models,
     complaints,
     find_pattern,
     find_preset,
@@ -122,13 +121,6 @@ def test_an_unknown_pattern_names_the_nearest():
     with pytest.raises(UserError) as caught:
         find_pattern("plan-buld-review")
     assert caught.value.next_step == "did you mean plan-build-review?" and caught.value.exit_code == 2
-
-
-def test_models_are_given_to_hats_by_name():
-    chosen = {
-        hat.name: hat.model for hat in assign_models(PATTERNS["plan-build-review"], {"reviewer": "large", "*": "small"})
-    }
-    assert chosen == {"planner": "small", "builder": "small", "reviewer": "large", "fixer": "small"}
 
 
 def test_loop_is_seed_000s_table():

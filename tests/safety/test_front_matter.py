@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralph_mission.safety.front_matter import FrontMatterError, parse_front_matter, render_front_matter
+from ralph_mission.safety.front_matter import YamlError, parse_front_matter, render_front_matter
 
 
 def _export(metadata: Mapping[str, Any]) -> str:
@@ -48,6 +48,6 @@ def test_lines_may_end_as_they_like(ends: str) -> None:
     ],
 )
 def test_what_is_no_plain_front_matter_is_named_by_its_line(text: str, line: int, said: str) -> None:
-    with pytest.raises(FrontMatterError) as caught:
+    with pytest.raises(YamlError) as caught:
         parse_front_matter(text)
     assert (caught.value.line, said in caught.value.what) == (line, True), caught.value.what

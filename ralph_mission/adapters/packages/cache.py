@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from ralph_mission.adapters import files as durable_files
+from ralph_mission.adapters import files
 from ralph_mission.values import dataclass
 
 KEPT = 3_000
@@ -38,7 +38,7 @@ class AnswerCache:
         """What was kept; None when there is nothing that can be read."""
         with suppress(ValueError, TypeError, KeyError):
             if self.folder is not None:
-                found = durable_files.read_json(self._file(self.folder, question), CAP)
+                found = files.read_json(self._file(self.folder, question), CAP)
                 return CachedAnswer(**{**found, "asked": datetime.fromisoformat(found["asked"])})
         return None
 
@@ -47,14 +47,14 @@ class AnswerCache:
         with suppress(OSError):
             if self.folder is not None:
                 content = json.dumps({**asdict(kept), "asked": kept.asked.isoformat()}).encode()
-                durable_files.write(self._file(durable_files.own(self.folder), question), content, lasting=False)
+                files.write(self._file(files.own(self.folder), question), content, lasting=False)
 
     def tidy(self) -> None:
         """Forget the oldest."""
         with suppress(OSError):
             if self.folder is not None:
-                files = durable_files.own(self.folder).glob("*.json")
-                for old in sorted(files, key=lambda file: file.stat().st_mtime_ns)[:-KEPT]:
+                found = files.own(self.folder).glob("*.json")
+                for old in sorted(found, key=lambda file: file.stat().st_mtime_ns)[:-KEPT]:
                     old.unlink(missing_ok=True)
 
     def _file(self, folder: Path, question: str) -> Path:

@@ -56,11 +56,11 @@ def join(header: Header, body: str) -> str:
 
 def split(text: str) -> FrontMatter:
     """The two parts of a memory file. Raises UserError."""
-    from ralph_mission.safety.front_matter import FrontMatterError, parse_front_matter
+    from ralph_mission.safety.front_matter import YamlError, parse_front_matter
 
     try:
         return parse_front_matter(text)
-    except FrontMatterError as error:
+    except YamlError as error:
         raise memory_error(error.what, error.line) from None
 
 

@@ -25,7 +25,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidat
 from ralph_mission.adapters.forges.local.threads import LocalThread, PullChange
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.forge import Actor, LabelEvent, Review, ThreadComment
-from ralph_mission.safety.front_matter import FENCE, FrontMatterError, parse_front_matter, render_front_matter
+from ralph_mission.safety.front_matter import FENCE, YamlError, parse_front_matter, render_front_matter
 
 BOT = Actor(1, "ralph[bot]", is_bot=True)
 FIRST_PERSON = 1000  # ids below are reserved for accounts of ours
@@ -189,7 +189,7 @@ def parse(text: str) -> LocalThread:
         text = text.replace("\r\n", "\n")
     try:
         front = parse_front_matter(text)
-    except FrontMatterError as error:
+    except YamlError as error:
         raise Mangled(error.what, error.line or 1) from None
     fields = read_fields(front.value, front.lines)
     lines = front.body.removesuffix("\n").split("\n")

@@ -63,7 +63,7 @@ class Guide:
 
     def all(self) -> tuple[tuple[Guidance, bool], ...]:
         """Everything that was said, oldest first, and whether it was given."""
-        lines = [_values(raw) for raw in (run_files.read(self.path, CAP) or b"").split(b"\n")]
+        lines = run_files.read_objects(self.path, CAP)
         given = {values["acknowledged"] for values in lines if isinstance(values.get("acknowledged"), str)}
         said = {found.id: found for values in lines if (found := _guidance(values))}
         return tuple((found, found.id in given) for found in said.values())
@@ -115,7 +115,7 @@ class Questions:
 
     def all(self) -> tuple[Question, ...]:
         """Everything that was asked, oldest first."""
-        lines = [_values(raw) for raw in (run_files.read(self._path, CAP) or b"").split(b"\n")]
+        lines = run_files.read_objects(self._path, CAP)
         answers: dict[str, tuple[str, str]] = {}
         for values in lines:
             if isinstance(values.get("answers"), str):
@@ -163,14 +163,6 @@ def _parse_moment(found: object) -> datetime:
     except ValueError:
         return datetime.fromtimestamp(0, UTC)
     return at if at.tzinfo else at.replace(tzinfo=UTC)
-
-
-def _values(raw: bytes) -> dict[str, Any]:
-    try:
-        found = json.loads(raw)
-    except (ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def _dump(values: dict[str, str]) -> bytes:

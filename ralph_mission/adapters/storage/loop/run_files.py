@@ -9,6 +9,7 @@ them.
 from __future__ import annotations
 
 import errno
+import json
 import os
 import stat
 import time
@@ -16,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from ralph_mission.adapters import files
 from ralph_mission.adapters.files import RALPH
@@ -40,6 +41,15 @@ def read(path: Path, cap: int, top: Path | None = None) -> bytes | None:
         cap,
         lambda: files.within(path, top) if top else files.open_plain(path, files.top_of(path)),
     )
+
+
+def read_objects(path: Path, cap: int) -> list[dict[str, Any]]:
+    """The JSON objects of a file, one a line; a line that is none is passed over. Raises UserError, as `read`."""
+    found = []
+    for line in (read(path, cap) or b"").split(b"\n"):
+        with suppress(ValueError, RecursionError):
+            found.append(json.loads(line))
+    return [value for value in found if isinstance(value, dict)]
 
 
 def read_named(path: Path, cap: int) -> bytes | None:

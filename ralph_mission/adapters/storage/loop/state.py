@@ -217,11 +217,7 @@ def _run(root: Path, run_id: str) -> RunState:
 
 
 def _judged_ids(place: Path) -> set[str]:
-    found: set[str] = set()
-    for line in (run_files.read(place, VERDICTS_CAP) or b"").split(b"\n"):
-        with suppress(ValueError, RecursionError, KeyError, TypeError):
-            found.add(str(json.loads(line)["run"]))
-    return found
+    return {str(verdict["run"]) for verdict in run_files.read_objects(place, VERDICTS_CAP) if "run" in verdict}
 
 
 ARTIFACT_CAP = 4 * 1024 * 1024  # bytes of one of them

@@ -285,7 +285,7 @@ class BranchStore:
 
     def files(self, batch: MemoryBatch, head: str) -> dict[str, bytes | None]:
         """What a batch writes on top of `head`, by path. Raises UserError when it could not be read back."""
-        return recordings.files(self.git, self.branch.path, batch, head)
+        return recordings.batch_files(self.git, self.branch.path, batch, head)
 
 
 def _record(key: str, path: str, data: bytes) -> Record:

@@ -13,7 +13,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ralph_mission.adapters import files as durable_files
+from ralph_mission.adapters import files
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.storage.memory import codec
 from ralph_mission.errors import UserError
@@ -63,17 +63,17 @@ class Recordings:
         place = self.folder / cycle_id
         if not _NAME.fullmatch(cycle_id) or not place.is_dir():
             raise UserError(f"no cycle {cycle_id!r} is recorded", f"the last {KEEP} are in {self.folder}", usage=True)
-        files = [(match, file) for file in place.iterdir() if (match := _FILE.fullmatch(file.name))]
-        return tuple((match[2], _load(file)) for match, file in sorted(files, key=lambda item: int(item[0][1])))
+        found = [(match, file) for file in place.iterdir() if (match := _FILE.fullmatch(file.name))]
+        return tuple((match[2], _load(file)) for match, file in sorted(found, key=lambda item: int(item[0][1])))
 
     def _write(self, place: Path, name: str, content: bytes) -> None:
-        durable_files.own(place)
+        files.own(place)
         if self._count == 0:
             shutil.rmtree(place, ignore_errors=True)  # the same cycle again: its answers are the newer ones
             place.mkdir(parents=True)
             keep_out_of_git(self._git)
             self._forget_old(place)
-        durable_files.write(place / f"{self._count:02d}-{name}.json", content)
+        files.write(place / f"{self._count:02d}-{name}.json", content)
         self._count += 1
 
     def _forget_old(self, newest: Path) -> None:
@@ -88,7 +88,7 @@ def keep_out_of_git(git: Git) -> None:
     text = exclude.read_text("utf-8", "surrogateescape") if exclude.exists() else ""
     if EXCLUDE not in text.splitlines():
         gap = "" if not text or text.endswith("\n") else "\n"
-        durable_files.write(exclude, f"{text}{gap}{EXCLUDE}\n".encode("utf-8", "surrogateescape"))
+        files.write(exclude, f"{text}{gap}{EXCLUDE}\n".encode("utf-8", "surrogateescape"))
 
 
 def _record_error(folder: Path, error: OSError) -> UserError:
@@ -105,7 +105,7 @@ def _load(file: Path) -> object:
         raise UserError(f"{file} cannot be read: {error}", "it may be of another version of ralph") from None
 
 
-def files(git: Git, path: str, batch: MemoryBatch, head: str) -> dict[str, bytes | None]:
+def batch_files(git: Git, path: str, batch: MemoryBatch, head: str) -> dict[str, bytes | None]:
     """All of a batch on top of `head`, memory at `path`. Raises UserError when it could not be read back."""
     made: dict[str, bytes | None] = {path: render_file(batch.memory), layout.OPEN: codec.dump_state(batch.state)}
     made.update({layout.record(record.key): codec.dump_record(record) for record in batch.records})
