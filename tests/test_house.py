@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import subprocess
+import sys
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -15,6 +16,7 @@ import pytest
 from importlinter.cli import lint_imports
 
 from ralph_mission.extras import EXTRAS
+from tests.helpers import cli, make_repo
 from tools import surface
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -165,6 +167,43 @@ def test_frozen_dataclasses_are_the_cheap_ones() -> None:
     dear = re.compile(r"^from dataclasses import .*\bdataclass\b", re.MULTILINE)
     frozen = [name for name, text in texts.items() if "@dataclass(frozen=True, slots=True)" in text]
     assert [name for name in frozen if dear.search(texts[name])] == []
+
+
+SLOW = frozenset(
+    "claude_agent_sdk feedparser github jinja2 jmespath matplotlib mcp numpy prisma psycopg pydantic_ai "
+    "pygments requests rich selectolax semver sqlalchemy tweepy twitter_text urllib3".split()
+)
+"""What takes long to import, and is imported where it is used."""
+STARTED = """
+import sys
+from ralph_mission.cli.main import main
+sys.argv = ["ralph", *sys.argv[1:]]
+try:
+    main()
+finally:
+    print(*sys.modules, file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "most", "also"),
+    [
+        (("due",), 20, frozenset({"click", "pydantic"})),
+        (("status",), 130, frozenset({"packaging"})),
+        (("cycle", "--force"), 200, frozenset()),
+    ],
+    ids=["due", "status", "idle cycle"],
+)
+def test_a_start_imports_little(tmp_path: Path, line: tuple[str, ...], most: int, also: frozenset[str]) -> None:
+    # Most of an idle cycle's time went into imports: this counts them, for a time would depend on the machine.
+    repo = make_repo(tmp_path / "repo", {"a.py": "print()\n"})
+    cli("cycle", "--force", repo=repo)
+    started = subprocess.run(
+        [sys.executable, "-c", STARTED, *line, "--repo", str(repo)], capture_output=True, text=True, check=False
+    )
+    names = started.stderr.splitlines()[-1].split()
+    assert {name for name in names if name in SLOW | also} == set()
+    assert len([name for name in names if name.startswith("ralph_mission")]) <= most
 
 
 def test_only_adapters_start_processes() -> None:

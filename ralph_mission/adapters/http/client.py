@@ -12,12 +12,11 @@ import threading
 import time
 import zlib
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
-from contextvars import ContextVar, copy_context
+from contextvars import ContextVar
 from functools import cache
 from http.client import HTTPResponse, IncompleteRead
 from socket import gaierror, socket
-from typing import Any, TypeVar
+from typing import Any
 
 import requests
 from requests.adapters import HTTPAdapter
@@ -26,6 +25,7 @@ from urllib3 import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import HTTPError
 
+from ralph_mission.adapters.http.deadline import call_within
 from ralph_mission.errors import UserError
 from ralph_mission.values import dataclass
 
@@ -294,28 +294,6 @@ def _reason(error: BaseException) -> str:
         case OSError() if not isinstance(error, requests.RequestException):
             return "cannot be reached"
     return "does not speak HTTP as it should"
-
-
-T = TypeVar("T")
-
-
-def start_call(work: Callable[[], T], name: str = "ralph call") -> Future[T]:
-    """Start `work` in a thread of its own, with a copy of this context; no program waits for it at its end."""
-    future: Future[T] = Future()
-
-    def run() -> None:
-        try:
-            future.set_result(work())
-        except BaseException as error:  # raised again where somebody waits for it
-            future.set_exception(error)
-
-    threading.Thread(target=copy_context().run, args=(run,), name=name, daemon=True).start()
-    return future
-
-
-def call_within(seconds: float, work: Callable[[], T], name: str = "ralph call") -> T:
-    """What `work` returns or raises. Raises TimeoutError after `seconds`; the thread is then left to itself."""
-    return start_call(work, name).result(max(0.0, seconds))
 
 
 MOST = 4 * 1024 * 1024  # bytes of an answer

@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urljoin
 
-from ralph_mission.adapters.http.client import call_within
+from ralph_mission.adapters.http.deadline import call_within
 from ralph_mission.errors import UserError
 from ralph_mission.safety.address import PORTS, AddressRefused, WebAddress, is_public, parse_address
 from ralph_mission.values import dataclass

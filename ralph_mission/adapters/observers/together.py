@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import wait
 from typing import Any
 
-from ralph_mission.adapters.http.client import start_call
+from ralph_mission.adapters.http.deadline import start_call
 from ralph_mission.adapters.sandbox.process import STOPPED
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.mission import Observation

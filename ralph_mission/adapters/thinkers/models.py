@@ -18,7 +18,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mappin
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ralph_mission.adapters.http.client import call_within
+from ralph_mission.adapters.http.deadline import call_within
 from ralph_mission.adapters.thinkers.answers import ModelAnswer, wrong
 from ralph_mission.adapters.thinkers.llm import ModelQuestion, Reply, size
 from ralph_mission.errors import UserError

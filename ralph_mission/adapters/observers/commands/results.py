@@ -15,8 +15,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import jmespath
-
 from ralph_mission.config.observers import ItemFields
 from ralph_mission.values import dataclass
 
@@ -68,10 +66,16 @@ def level(value: object) -> str:
     return word if word in ("error", "warning", "note") else ""
 
 
+def _search(expression: str, document: Any) -> Any:
+    import jmespath  # takes a while to load
+
+    return jmespath.search(expression, document)
+
+
 def read(raw: bytes, fields: ItemFields, root: Path) -> list[Result]:
     """The results that `fields` point at. Raises Garbled when there is no such list."""
     try:
-        found = jmespath.search(fields.items, json.loads(raw))
+        found = _search(fields.items, json.loads(raw))
     except (ValueError, RecursionError) as error:
         raise GarbledOutput(f"no JSON that fits ({type(error).__name__})") from None
     if not isinstance(found, list):
@@ -86,16 +90,16 @@ def _inner(outer: Any, fields: ItemFields) -> Iterator[Any]:
     if not fields.nested:
         yield outer
         return
-    for inner in jmespath.search(fields.nested, outer) or []:
+    for inner in _search(fields.nested, outer) or []:
         yield {**outer, **inner} if isinstance(outer, dict) and isinstance(inner, dict) else inner
 
 
 def _result(item: Any, fields: ItemFields, root: Path) -> Result:
-    message, path = _text(jmespath.search(fields.message, item)), _text(jmespath.search(fields.path, item))
+    message, path = _text(_search(fields.message, item)), _text(_search(fields.path, item))
     if not message:
         raise GarbledOutput("a result has no message")
-    line, code = jmespath.search(fields.line, item), _text(jmespath.search(fields.code, item))
-    return Result(inside(path, root), whole_number(line), code, message, level(jmespath.search(fields.level, item)))
+    line, code = _search(fields.line, item), _text(_search(fields.code, item))
+    return Result(inside(path, root), whole_number(line), code, message, level(_search(fields.level, item)))
 
 
 def _text(value: Any) -> str:
