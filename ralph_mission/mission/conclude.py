@@ -18,7 +18,16 @@ from ralph_mission.mission.model.effects import Effect, OpenIssue, Receipt
 from ralph_mission.mission.model.forge import Posted
 from ralph_mission.mission.model.ledger import FinishedMission, absorb, is_settled
 from ralph_mission.mission.model.memory import Header
-from ralph_mission.mission.model.mission import Acceptance, Action, Finding, Limits, Mission, Observation, Verdict
+from ralph_mission.mission.model.mission import (
+    Acceptance,
+    Action,
+    Finding,
+    Limits,
+    Mission,
+    Observation,
+    Verdict,
+    update_mission,
+)
 from ralph_mission.mission.model.proposal import BUMPS, Proposal
 from ralph_mission.mission.ports import THINKER
 from ralph_mission.mission.publishing import posting
@@ -92,7 +101,7 @@ def _advance_missions(
         act = acts.get(step.proposal.key) if step.proposal else None
         rules = refusing.get(step.proposal.key, ()) if step.proposal else ()
         stays = _waiting_its_turn(step) if _cut_by_cap(rules, limits) else step.mission
-        yield replace(after(act) if act else stays, refused=() if act else rules)
+        yield update_mission(after(act) if act else stays, refused=() if act else rules)
     stepped = {step.proposal.key for step in decided.steps if step.proposal}
     for decision in decided.decisions:
         proposal = decision.proposal
@@ -105,7 +114,7 @@ def _advance_missions(
 def _waiting_its_turn(step: MissionStep) -> Mission:
     """The mission without its step, which comes in a later cycle: that is no lack of progress to ask a person about."""
     before = step.proposal.before if step.proposal else None
-    return replace(step.mission, stalled_cycles=before.stalled_cycles) if before else step.mission
+    return update_mission(step.mission, stalled_cycles=before.progress.stalled_cycles) if before else step.mission
 
 
 def _cut_by_cap(rules: Collection[str], limits: Limits) -> bool:

@@ -253,9 +253,9 @@ def waiting(missions: Iterable[Mission], how: How) -> tuple[str, ...]:
     for mission in missions:
         if not (mission.pull or mission.issue):
             continue  # a staged cycle opened nothing
-        if mission.status is Status.IN_REVIEW and not mission.offered_until:
+        if mission.status is Status.IN_REVIEW and not mission.review.offered_until:
             lines += [f"review it: {how('show_pull', mission.pull)}", f"approve:   {how('approve_pull', mission.pull)}"]
-        elif mission.offered_until or (mission.status is Status.DISCOVERED and mission.proposal_hash):
+        elif mission.review.offered_until or (mission.status is Status.DISCOVERED and mission.question.proposal_hash):
             lines += [
                 f"read it:   {how('show_issue', mission.issue)}",
                 f"approve:   {how('approve_issue', mission.issue)}",

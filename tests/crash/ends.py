@@ -49,7 +49,7 @@ def _remembered(harbour: Hub, names: dict[int, str], text: Callable[[str], str])
         return {"memory": heads(harbour).get("refs/heads/ralph-memory", "")}
     return {
         "missions": [(m.id, m.status, names.get(m.issue), names.get(m.pull), m.pending) for m in state.missions],
-        "failures": [m.failures for m in state.missions],
+        "failures": [m.progress.failures for m in state.missions],
         "open": (state.claim, state.effects, state.unknown, state.next_mission, state.silenced),
         "counted": (state.acceptance, [(path, lines) for _, path, lines in state.recent]),
         "waiting": [finding.fingerprint for finding in state.backlog],

@@ -12,7 +12,7 @@ from ralph_mission.mission.lifecycle.approval import about
 from ralph_mission.mission.memory import learning
 from ralph_mission.mission.memory.learning import recount_learnings
 from ralph_mission.mission.model.ledger import MemoryBatch
-from ralph_mission.mission.model.mission import Observation, Status
+from ralph_mission.mission.model.mission import Observation, Status, update_mission
 from ralph_mission.mission.model.proposal import ObservationContext
 from ralph_mission.mission.operations import control
 from ralph_mission.mission.operations.recover import recover_memory
@@ -224,7 +224,7 @@ def test_a_yes_that_names_another_text_is_none_to_this_one(place, networks):
     place.person().comment(number, "/ralph approve 00000000")
     assert publish(place, number).outcome == "nothing" and networks.said == []
     (mission,) = place.state().missions
-    place.person().comment(number, f"/ralph approve `{mission.proposal_hash}`")
+    place.person().comment(number, f"/ralph approve `{mission.question.proposal_hash}`")
     assert publish(place, number).outcome == "published"
 
 
@@ -548,5 +548,5 @@ def _pretend_it_was_so_always(place, title: str, body: str) -> None:
     store = place.house().store
     past = store.recall()
     (mission,) = past.state.missions
-    forged = replace(about(mission, title, body), proposal_at=None)
+    forged = update_mission(about(mission, title, body), proposal_at=None)
     store.commit(MemoryBatch(past.memory, replace(past.state, missions=(forged,)), (), "ralph: cycle"), past)

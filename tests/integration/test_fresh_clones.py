@@ -127,7 +127,8 @@ def an_agreed_text(place: PublishingHub, state: OpenState) -> tuple[OpenState, l
 def a_yes_in_a_chat(place: PublishingHub, state: OpenState) -> tuple[OpenState, list[EffectRecord]]:
     """That an owner said yes to all that was asked."""
     said = tuple(
-        ChatYes(one.issue, one.proposal_hash, 7, place.now + timedelta(minutes=5), "f" * 64) for one in state.missions
+        ChatYes(one.issue, one.question.proposal_hash, 7, place.now + timedelta(minutes=5), "f" * 64)
+        for one in state.missions
     )
     return replace(state, yes=said), []
 

@@ -15,7 +15,7 @@ from ralph_mission.errors import UserError
 from ralph_mission.mission.lifecycle.approval import about
 from ralph_mission.mission.model.effects import EditComment, OpenPull, PushBranch
 from ralph_mission.mission.model.ledger import EffectRecord, MemoryBatch, MonitorRecord, monitor_key
-from ralph_mission.mission.model.mission import Action, Mission, Status, Tier
+from ralph_mission.mission.model.mission import Action, Mission, MissionQuestion, Status, Tier, update_mission
 from ralph_mission.mission.operations.recover import recover_memory
 from ralph_mission.safety.patch import REGULAR, Edit, FileDelta
 from tests.crash.witness import duplicates
@@ -70,9 +70,9 @@ def stranger(place, number, **changes) -> Mission:
         issue=number,
         branch="hers",
         head_sha="c" * 40,
-        waiting_since=place.now,
+        question=MissionQuestion(waiting_since=place.now),
     )
-    return replace(made, **changes)
+    return update_mission(made, **changes)
 
 
 def escalated(report) -> bool:
@@ -269,7 +269,7 @@ def test_a_yes_to_one_change_releases_no_other(place, change):
 @pytest.mark.parametrize("without", [{}, {"proposal_hash": ""}])
 def test_what_was_asked_is_not_pushed_without_a_yes_whatever_memory_says(place, without):
     harbour, mission, _ = asked(place)
-    begun = replace(mission, status=Status.EXECUTING, action=Action.OPEN_FIX, **without)
+    begun = update_mission(mission, status=Status.EXECUTING, action=Action.OPEN_FIX, **without)
     forge_memory(harbour, lambda state: (replace(state, missions=(begun,)), ()))
     for _ in range(2):
         harbour.cycle()
@@ -283,7 +283,7 @@ def test_no_small_change_is_pushed_that_no_issue_of_ours_showed(place):
     tip = git(server(harbour), "rev-parse", "main")
     push = PushBranch("a" * 16, "ralph/quiet", tip, "A page\n", harbour.now, EVIL)
     kept = EffectRecord(push.key, "b" * 16, Action.OPEN_FIX, "spelling", "failed", push, 1, harbour.now, mission.id)
-    begun = replace(mission, status=Status.EXECUTING, pull=0, pending=(push.key,))
+    begun = update_mission(mission, status=Status.EXECUTING, pull=0, pending=(push.key,))
     forge_memory(harbour, lambda state: (replace(state, missions=(begun,)), (kept,)))
     report, _ = harbour.cycle()
     assert ("open-fix", "deny", ("approval-content",)) in verdicts(report)

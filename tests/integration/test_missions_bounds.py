@@ -89,7 +89,7 @@ def test_an_agent_that_cannot_be_reached_is_no_failure_of_the_mission(tmp_path):
         shop.cycle()
         assert statuses(shop.cycle()[0]) == ["EXECUTING"]
         (mission,) = shop.house().store.recall().state.missions
-        assert mission.failures == 0
+        assert mission.progress.failures == 0
         shop.says("write('src/table.py', 'TABLE = 1\\n')")
         assert statuses(shop.cycle()[0]) == ["IN_REVIEW"]
 

@@ -358,7 +358,7 @@ def test_a_yes_that_memory_alone_knows_of_moves_nothing(
         harbour = place(BUGS, BUG_orders_heard + (CHAT if listening else ""))
         harbour.cycle()
         (mission,) = state_of(harbour).missions
-        yes = ChatYes(mission.issue, mission.proposal_hash, OWNER, harbour.now + timedelta(hours=5))
+        yes = ChatYes(mission.issue, mission.question.proposal_hash, OWNER, harbour.now + timedelta(hours=5))
         words = ChatGuidance(1, yes.at, "open the lock")
         forge_memory(harbour, lambda state: (replace(state, yes=(yes,), guidance=(words,)), ()))
         assert statuses(harbour.cycle()[0]) == ["DISCOVERED"]

@@ -20,6 +20,7 @@ from ralph_mission.mission.model.mission import (
     Status,
     Tier,
     Usage,
+    update_mission,
 )
 from ralph_mission.mission.model.proposal import BudgetUsed, PolicyContext, Proposal
 from ralph_mission.safety.patch import REGULAR, FileChange, Patch, deltas
@@ -90,7 +91,7 @@ def mission(**changes: Any) -> Mission:
         branch="ralph/spelling-1",
         head_sha=HEAD,
     )
-    return replace(made, **changes)
+    return update_mission(made, **changes)
 
 
 def bench(**changes: Any) -> PolicyContext:

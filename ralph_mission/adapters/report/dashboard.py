@@ -184,7 +184,7 @@ def _waiting(state: OpenState, link: Link, how: How) -> list[str]:
 
 
 def _ask(mission: Mission, link: Link, how: How) -> Iterator[str]:
-    what, thing = ASKING[Status.DISCOVERED if mission.offered_until else mission.status]
+    what, thing = ASKING[Status.DISCOVERED if mission.review.offered_until else mission.status]
     number, kind = (mission.pull, "pull") if thing == "pull" else (mission.issue, "issue")
     yield f"- **{foreign(mission.title)}** {_links(mission, link)}: {what}"
     if look := command_text(how(f"show_{kind}", number)):
@@ -195,7 +195,7 @@ def _ask(mission: Mission, link: Link, how: How) -> Iterator[str]:
 
 def _waits(mission: Mission) -> bool:
     if mission.status is Status.DISCOVERED:
-        return bool(mission.proposal_hash and mission.issue)
+        return bool(mission.question.proposal_hash and mission.issue)
     if mission.status is Status.IN_REVIEW:
         return bool(mission.pull)
     return mission.status in ASKING and bool(mission.issue) and mission.next_step != WAITS_FOR_AGENT

@@ -223,7 +223,7 @@ def describe_proposal(issue: Issue | None, missions: Iterable[Mission], us: int)
 
 
 def _why_not(issue: Issue, mission: Mission | None, us: int) -> str:
-    if mission is None or not mission.proposal_hash:
+    if mission is None or not mission.question.proposal_hash:
         return "it asks for no approval"
     if issue.author.id != us or issue.state != "open":
         return "it is no open proposal of Ralph's"

@@ -23,7 +23,7 @@ from ralph_mission.mission.model.agent_job import AgentJob, AgentResult
 from ralph_mission.mission.model.cycle import MissionEvent, MissionFacts, MissionStep, StepContext
 from ralph_mission.mission.model.effects import Comment, Effect, Label, OpenPull, PushBranch
 from ralph_mission.mission.model.ledger import EffectRecord, key_of
-from ralph_mission.mission.model.mission import Action, Mission, Status
+from ralph_mission.mission.model.mission import Action, Mission, Status, update_mission
 from ralph_mission.mission.ports import Coder
 from ralph_mission.mission.proposals import wording
 from ralph_mission.mission.proposals.draft_parts import PATCH_LINES, showable
@@ -66,7 +66,7 @@ def offer_answer(
     until = made.answered_at or tasks.answered_until(facts)
     step = build_step(begun, around).advance(MissionEvent.OFFERED).clear_failures()
     step = step.change(
-        pending=(push.key,), rounds=begun.rounds + 1, offered_until=until, waiting_since=around.now, turns=0
+        pending=(push.key,), rounds=begun.review.rounds + 1, offered_until=until, waiting_since=around.now, turns=0
     )
     line = f"an agent answered the review with a change that needs approval ({', '.join(rules)})"
     step = step.tell(line, "Approve or reject the change that the issue shows.")
@@ -77,7 +77,9 @@ def offer_answer(
 def push_offer(mission: Mission, facts: MissionFacts, around: StepContext, who: str) -> MissionStep:
     """The push of an answer that `who` said yes to: of exactly what was shown, on top of what was reviewed."""
     strange = not _matches_offer(mission, facts, around)
-    interim = replace(mission, answered_at=mission.offered_until or mission.answered_at, offered_until=None)
+    interim = update_mission(
+        mission, answered_at=mission.review.offered_until or mission.review.answered_at, offered_until=None
+    )
     interim = advance(interim, MissionEvent.APPROVED, around.now) if interim.status is not Status.FIXING else interim
     step = replace(build_step(mission, around), after=interim)
     step = mark_revised(step, f"approved by {who}; the answer to the review is pushed")
@@ -103,14 +105,14 @@ def resume_offer(mission: Mission, facts: MissionFacts, around: StepContext) -> 
 
 def void_offer(mission: Mission) -> Mission:
     """The mission without an answer on offer: a yes to it does nothing any more, and the review is still to answer."""
-    return replace(mission, pending=(), offered_until=None) if mission.offered_until else mission
+    return update_mission(mission, pending=(), offered_until=None) if mission.review.offered_until else mission
 
 
 def mark_revised(step: StepBuilder, line: str) -> StepBuilder:
     """The review is answered."""
     step = step.advance(MissionEvent.REVISED).clear_failures()
     step = step.change(pending=(), waiting_since=step.context.now, turns=0)
-    return step.tell(f"{line} (round {step.after.rounds} of {tasks.ROUNDS})", "Review the pull once more.")
+    return step.tell(f"{line} (round {step.after.review.rounds} of {tasks.ROUNDS})", "Review the pull once more.")
 
 
 def _matches_offer(mission: Mission, facts: MissionFacts, around: StepContext) -> bool:
@@ -134,7 +136,7 @@ def step_from_result(mission: Mission, facts: MissionFacts, made: AgentResult, a
     if made.outcome == "held":
         return MissionStep(replace(mission, next_step=f"An agent continues it when it is allowed to: {made.reason}."))
     begun = advance(mission, MissionEvent.STARTED, around.now) if mission.status is Status.PLANNED else mission
-    begun = replace(begun, guided_at=made.guided_at or begun.guided_at)
+    begun = update_mission(begun, guided_at=made.guided_at or begun.review.guided_at)
     if made.outcome == "goes on":
         return _goes_on(begun, made, around)
     if made.outcome == "failed" or made.patch is None or not made.patch.changes:
@@ -143,9 +145,9 @@ def step_from_result(mission: Mission, facts: MissionFacts, made: AgentResult, a
 
 
 def _goes_on(begun: Mission, made: AgentResult, around: StepContext) -> MissionStep:
-    stalled = 0 if made.progressed else begun.stalled_cycles + 1
+    stalled = 0 if made.progressed else begun.progress.stalled_cycles + 1
     step = build_step(begun, around).tell(f"{_effort(made)}, not finished ({made.reason})", WAITS_FOR_AGENT)
-    return _tell_effort(step.change(stalled_cycles=stalled, turns=begun.turns + 1))
+    return _tell_effort(step.change(stalled_cycles=stalled, turns=begun.progress.turns + 1))
 
 
 def _tell_effort(step: StepBuilder) -> MissionStep:
@@ -157,7 +159,7 @@ def _record_failure(mission: Mission, begun: Mission, made: AgentResult, around:
     """Three tries that came to nothing are one too many, whatever each of them said."""
     reason = made.reason if made.outcome == "failed" else "it was declared done, and no file was changed"
     step = build_step(begun, around).tell(f"{_effort(made)}, came to nothing: {reason}", WAITS_FOR_AGENT)
-    return _tell_effort(step.change(failure=reason, failure_reason=None, failures=begun.failures + 1))
+    return _tell_effort(step.change(failure=reason, failure_reason=None, failures=begun.progress.failures + 1))
 
 
 def _effort(made: AgentResult) -> str:
@@ -227,7 +229,7 @@ def _offer_change(
     step = replace(build_step(begun, around), after=bound).advance(MissionEvent.OFFERED).clear_failures()
     step = step.change(pending=tuple(effect.key for effect in planned), waiting_since=around.now, turns=0)
     step = step.tell(f"an agent made a change that needs approval ({', '.join(rules)})", "Approve or reject it.")
-    step = step.send(*offer_effects(begun, facts, patch, planned, rules, bound.proposal_hash)).send_story()
+    step = step.send(*offer_effects(begun, facts, patch, planned, rules, bound.question.proposal_hash)).send_story()
     return step.propose(Action.ANSWER, planned=planned)
 
 
@@ -238,13 +240,13 @@ def _answer(
     same = sorted(patch_ids(patch))
     push = PushBranch(
         key_of(begun.key, "push_branch", begun.head_sha, *same), begun.branch, begun.base_sha,
-        tasks.commit_text(begun, begun.rounds + 1, patch), around.now, deltas(patch), onto=begun.head_sha,
+        tasks.commit_text(begun, begun.review.rounds + 1, patch), around.now, deltas(patch), onto=begun.head_sha,
         issue=begun.issue,
     )  # fmt: skip  # one effect
     if rules:
         return offer_answer(begun, facts, made, push, rules, around)
     step = build_step(begun, around)
-    step = step.change(rounds=begun.rounds + 1, answered_at=made.answered_at, pending=(push.key,))
+    step = step.change(rounds=begun.review.rounds + 1, answered_at=made.answered_at, pending=(push.key,))
     interim = step.after
     step = mark_revised(step, f"{_effort(made)} and answered the review").send(push).send_story()
     return step.propose(Action.REVISE, patch=patch, interim=interim)
@@ -258,8 +260,10 @@ def close_answered_review(mission: Mission, around: StepContext) -> MissionStep:
 
 def retry_answer(mission: Mission) -> MissionStep:
     """What follows when it did not get through: what was made is still there, and is sent anew."""
-    before = mission.answered_before
-    return MissionStep(replace(count_wait(mission), pending=(), rounds=max(0, mission.rounds - 1), answered_at=before))
+    before = mission.review.answered_before
+    return MissionStep(
+        update_mission(count_wait(mission), pending=(), rounds=max(0, mission.review.rounds - 1), answered_at=before)
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,6 +95,6 @@ def _work(
         made = coder.work(job)
     except Exception as error:  # whatever it is, the cycle goes on, and other missions have their turn
         made = broken_job(job, error)
-    newest = max((when for when, _ in tasks.new_guidance(mission, facts)), default=mission.guided_at)
+    newest = max((when for when, _ in tasks.new_guidance(mission, facts)), default=mission.review.guided_at)
     tx.ports.voice.note(f"#{mission.issue}: {made.outcome}{f', {made.reason}' if made.reason else ''}")
-    return replace(made, guided_at=newest if made.sessions else mission.guided_at)
+    return replace(made, guided_at=newest if made.sessions else mission.review.guided_at)

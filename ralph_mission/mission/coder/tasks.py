@@ -64,6 +64,7 @@ def task_prompt(
     named = f"issue #{mission.issue}" if body is None else f"{mission.title} (#{mission.issue})"
     text = "" if body is None else body if body.strip() else "(it has no text)"
     head = f"# {'Answer the review of' if review else 'Implement'}: {named}"
+    failure = plain(mission.progress.failure, 300)
     parts = [
         head,
         DATA,
@@ -75,7 +76,7 @@ def task_prompt(
         f"**The issue, by {person_name(issue.author)}:**\n\n{quote(redact(text), BODY)}" if text else "",
         *quote_comments(remarks),
         quote_learnings(learnings),
-        f"**An earlier try came to nothing:** {plain(mission.failure, 300)}" if mission.failure else "",
+        f"**An earlier try came to nothing:** {failure}" if failure else "",
         DONE,
     ]
     return "\n\n".join(filter(None, parts)) + "\n"
@@ -237,7 +238,7 @@ def build_job(mission: Mission, facts: MissionFacts, base_sha: str, learnings: s
     assert issue is not None
     return AgentJob(
         number=mission.id,
-        round=mission.rounds + 1 if mission.status is Status.FIXING else 0,
+        round=mission.review.rounds + 1 if mission.status is Status.FIXING else 0,
         title=mission.title,
         branch=mission.branch or mission_branch(mission),
         base_sha=mission.head_sha if mission.status is Status.FIXING else base_sha,
@@ -245,7 +246,7 @@ def build_job(mission: Mission, facts: MissionFacts, base_sha: str, learnings: s
         usd=left.usd,
         seconds=left.seconds,
         guidance=tuple(said for _, said in new_guidance(mission, facts)),
-        attempt=mission.failures,
+        attempt=mission.progress.failures,
         default_sha=base_sha,
         answers=answered_until(facts) if mission.status is Status.FIXING else None,
         subject=content_hash(issue.title, issue.body if _is_trusted_text(issue, facts) else ""),
@@ -273,7 +274,7 @@ def review_of(mission: Mission, facts: MissionFacts) -> tuple[tuple[Actor, str],
 def _requested_reviews(mission: Mission, facts: MissionFacts) -> list[Review]:
     reviews = facts.pull.reviews if facts.pull else ()
     asked = [r for r in reviews if r.state in ("changes_requested", "commented") and r.author.id in facts.authorised]
-    fresh = [r for r in asked if mission.answered_at is None or r.at > mission.answered_at]
+    fresh = [r for r in asked if mission.review.answered_at is None or r.at > mission.review.answered_at]
     return sorted(fresh, key=lambda r: r.at)
 
 
@@ -288,7 +289,7 @@ def new_guidance(mission: Mission, facts: MissionFacts) -> tuple[tuple[datetime,
     remarks = [remark for thing in (facts.issue, facts.pull) if thing for remark in thing.remarks]
     said = [(r.created_at, GUIDANCE.sub("", r.body).strip()) for r in _of_people(remarks, facts) if _guides(r)]
     said += [(one.at, one.words) for one in facts.guidance]
-    fresh = (one for one in said if one[1] and (mission.guided_at is None or one[0] > mission.guided_at))
+    fresh = (one for one in said if one[1] and (mission.review.guided_at is None or one[0] > mission.review.guided_at))
     return tuple(sorted(fresh))
 
 

@@ -21,7 +21,7 @@ from ralph_mission.mission.model.cycle import CycleSettings, MissionEvent
 from ralph_mission.mission.model.effects import MARKER
 from ralph_mission.mission.model.forge import Issue, Pull
 from ralph_mission.mission.model.ledger import OpenState, key_of
-from ralph_mission.mission.model.mission import Action, Mission, Status, Tier
+from ralph_mission.mission.model.mission import Action, Mission, Status, Tier, update_mission
 from ralph_mission.mission.ports import CyclePorts
 from ralph_mission.mission.proposals.wording import plain
 
@@ -69,7 +69,7 @@ def caught_up(mission: Mission, pull: Pull, authorised: frozenset[int]) -> Missi
     asked = [r for r in pull.reviews if r.state == "changes_requested" and r.author.id in authorised]
     earlier = [review for review in asked if review.sha != pull.head_sha]
     head = pull.head_sha if pull.commits and pull.own.issuperset(pull.commits) else ""
-    return replace(
+    return update_mission(
         mission, pull=pull.number, branch=pull.head, head_sha=head,
         base_sha=head,  # an answer needs nothing merged in
         rounds=len({review.sha for review in earlier}), answered_at=max((r.at for r in earlier), default=None),

@@ -11,14 +11,13 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import replace
 from datetime import datetime
 
 from ralph_mission.mission.model.cycle import NO_VERDICT, PersonVerdict
 from ralph_mission.mission.model.effects import MARKER, MergePull
 from ralph_mission.mission.model.forge import Actor, BodyEdit, Issue, LabelEvent, Pull, Review, ThreadComment
 from ralph_mission.mission.model.ledger import ChatYes
-from ralph_mission.mission.model.mission import Action, Mission
+from ralph_mission.mission.model.mission import Action, Mission, update_mission
 
 APPROVED, REJECTED = "ralph:approved", "ralph:rejected"
 CONTENT_APPROVED = "content:approved"
@@ -42,13 +41,13 @@ def content_hash(title: str, body: str) -> str:
 def about(mission: Mission, title: str, body: str) -> Mission:
     """The mission when it asks about this very text. Eight digits are for people: another text can have them."""
     whole = _whole_hash(title, body)
-    return replace(mission, proposal_hash=whole[:8], proposal_sha256=whole)
+    return update_mission(mission, proposal_hash=whole[:8], proposal_sha256=whole)
 
 
 def stands(issue: Issue, mission: Mission) -> bool:
     """Whether what the mission asked about is what its issue says now."""
     now = _whole_hash(issue.title, issue.body)
-    return now[:8] == mission.proposal_hash and mission.proposal_sha256 in ("", now)
+    return now[:8] == mission.question.proposal_hash and mission.question.proposal_sha256 in ("", now)
 
 
 def _whole_hash(title: str, body: str) -> str:
@@ -126,7 +125,7 @@ def on_pull(pull: Pull, mission: Mission, authorised: frozenset[int]) -> PersonV
     standing = _standing(pull.reviews)
     changes = [r for r in standing if r.state == "changes_requested" and r.author.id in authorised]
     if changes:
-        until = mission.offered_until or mission.answered_at
+        until = mission.review.offered_until or mission.review.answered_at
         fresh = [r for r in changes if until is None or r.at > until]
         return PersonVerdict("changes", fresh[-1].author, fresh[-1].body) if fresh else NO_VERDICT
     approvals = [r for r in standing if r.state == "approved"]
@@ -225,7 +224,7 @@ def _objections(counted: bool, fresh: bool) -> tuple[str, ...]:
 
 def _counts_from_chat(yes: ChatYes, issue: Issue, mission: Mission, since: datetime) -> bool:
     """Whether it names the very text that stands there, which is what was asked about, and was given since."""
-    meant = yes.issue == issue.number and yes.hash == mission.proposal_hash
+    meant = yes.issue == issue.number and yes.hash == mission.question.proposal_hash
     return meant and stands(issue, mission) and yes.at > since
 
 
@@ -240,7 +239,8 @@ def _asked_at(issue: Issue, mission: Mission) -> datetime:
     The issue was opened with the first; the plan to post another counts where the posting is in doubt.
     """
     ours = [r.created_at for r in issue.remarks if r.author.id == issue.author.id and ASKED_LINE.search(r.body)]
-    return max([issue.created_at, *ours, *([mission.proposal_at] if mission.proposal_at else [])])
+    planned = mission.question.proposal_at
+    return max([issue.created_at, *ours, *([planned] if planned else [])])
 
 
 def _approvals(issue: Issue, since: datetime, mission: Mission) -> Iterable[tuple[Actor, bool]]:
@@ -248,13 +248,14 @@ def _approvals(issue: Issue, since: datetime, mission: Mission) -> Iterable[tupl
 
     A comment may name the text that it means by its hash; with any other words it is no yes to anything.
     """
+    current = mission.question.proposal_hash
     for label in yes_labels(mission):
         if event := standing_label(issue, label):
             yield event.actor, event.at > since
     for remark in issue.remarks:
         if _command(remark) == "approve":
             yes = YES.fullmatch(remark.body)
-            meant = yes is not None and (yes["hash"] or mission.proposal_hash).lower() == mission.proposal_hash
+            meant = yes is not None and (yes["hash"] or current).lower() == current
             yield remark.author, meant and since < remark.created_at == remark.updated_at
 
 

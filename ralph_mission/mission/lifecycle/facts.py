@@ -47,7 +47,7 @@ def read_facts(ports: CyclePorts, charter: CycleSettings, mission: Mission) -> M
     ports.voice.note(f"#{mission.issue} {mission.title}: {mission.status}")
     coder, us = ports.coder is not None, ports.forge.identity().id
     told = coder and mission.status in tasks.WAITS
-    asks = bool(mission.proposal_hash) and not mission.pull
+    asks = bool(mission.question.proposal_hash) and not mission.pull
     edits = ports.forge.edits(mission.issue) if (told or asks) and issue and charter.owners else ()
     heard = (tasks.list_speakers(issue, pull) if told else frozenset()) | {edit.actor for edit in edits}
     authorised = authorised_among(ports, charter, issue, pull, heard)

@@ -19,7 +19,7 @@ from ralph_mission.mission.model.cycle import (
 from ralph_mission.mission.model.effects import CloseIssue, ClosePull, Comment, EditComment, Effect
 from ralph_mission.mission.model.forge import Issue, Pull
 from ralph_mission.mission.model.ledger import key_of
-from ralph_mission.mission.model.mission import Action, Mission, Status
+from ralph_mission.mission.model.mission import Action, Mission, Status, update_mission
 from ralph_mission.mission.model.proposal import Proposal
 from ralph_mission.mission.proposals import wording
 from ralph_mission.values import dataclass
@@ -30,7 +30,7 @@ TICK = timedelta(milliseconds=1)  # the finest that a forge's times are told in
 def count_wait(mission: Mission) -> Mission:
     """One more cycle without progress, where progress would be ours to make."""
     working = mission.status in (Status.PLANNED, Status.EXECUTING, Status.FIXING)
-    return replace(mission, stalled_cycles=mission.stalled_cycles + 1) if working else mission
+    return update_mission(mission, stalled_cycles=mission.progress.stalled_cycles + 1) if working else mission
 
 
 def wait_step(mission: Mission) -> MissionStep:
@@ -54,7 +54,7 @@ class StepBuilder:
 
     def change(self, **fields: Any) -> StepBuilder:
         """The mission with other values."""
-        return replace(self, after=replace(self.after, **fields))
+        return replace(self, after=update_mission(self.after, **fields))
 
     def clear_failures(self) -> StepBuilder:
         """What failed before counts no more."""

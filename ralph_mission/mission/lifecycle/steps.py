@@ -82,7 +82,7 @@ def _escalate(step: StepBuilder, facts: MissionFacts, reading: Interpretation, w
     step = step.tell(
         f"escalated: {f'{who} ' if who else ''}{why}", f"A person decides: {choices} close, or take the label off."
     )
-    slot = f"escalated {mission.rounds} {len(step.after.story)}"
+    slot = f"escalated {mission.review.rounds} {len(step.after.story)}"
     key = key_of(mission.key, "comment", slot)
     body = wording.story(step.after, key, wording.escalation(owners, reading.words if who else "", who))
     label = Label(key_of(mission.key, "label", slot), mission.issue, add=("ralph:escalated",), assign=owners)
@@ -103,7 +103,7 @@ def _revive(mission: Mission, facts: MissionFacts, reading: Interpretation, cont
     """A person brought it back: it begins where it can."""
     assert reading.event is not None
     step = build_step(mission, context).advance(reading.event)
-    can_be_approved = mission.proposal_hash or mission.action is Action.PUBLISH
+    can_be_approved = mission.question.proposal_hash or mission.action is Action.PUBLISH
     if step.after.status is Status.DISCOVERED and not can_be_approved:  # bringing it back is all the yes there can be
         step = step.advance(MissionEvent.APPROVED)
     step = step.clear_failures().change(outcome="", turns=0, waiting_since=context.now)
@@ -120,7 +120,7 @@ def _revive(mission: Mission, facts: MissionFacts, reading: Interpretation, cont
 
 def _last_seen(mission: Mission, facts: MissionFacts) -> dict[str, datetime | None]:
     """How far it was looked at: only what people say after that brings it back."""
-    heard = max(filter(None, (mission.heard_at, facts.heard_at)), default=None)
+    heard = max(filter(None, (mission.question.heard_at, facts.heard_at)), default=None)
     return {"seen_at": facts.seen_at, "heard_at": heard}
 
 
@@ -255,7 +255,7 @@ def _start_approved(
     who = wording.person_name(reading.opinion.actor)
     if mission.action is Action.PUBLISH:
         return steps.release_posts(mission, facts, context, who)
-    if mission.offered_until:
+    if mission.review.offered_until:
         return results.push_offer(mission, facts, context, who)
     step = build_step(mission, context).advance(MissionEvent.APPROVED)
     if not mission.pending or not (facts.announced or facts.offered):  # our issue names no change to say yes to
@@ -272,18 +272,18 @@ def _resume(mission: Mission, facts: MissionFacts, context: StepContext) -> Miss
     step = build_step(mission, context)
     if mission.status is Status.PLANNED:
         step = step.advance(MissionEvent.STARTED)
-    if not mission.proposal_hash and facts.coder and not facts.announced:
+    if not mission.question.proposal_hash and facts.coder and not facts.announced:
         # We died before we could name it: what was made is still there.
         return MissionStep(replace(count_wait(mission), pending=()))
     who = _find_approver(mission, facts)
-    if mission.proposal_hash and not who:
+    if mission.question.proposal_hash and not who:
         return wait_step(mission)
     return _carry_out(step, facts, who)
 
 
 def _find_approver(mission: Mission, facts: MissionFacts) -> str:
     """Whose yes to a proposal stands now, "" when there is none."""
-    if facts.issue is None or not mission.proposal_hash:
+    if facts.issue is None or not mission.question.proposal_hash:
         return ""
     said = on_issue(facts.issue, mission, facts.authorised, facts.offered_at, facts.yes, facts.edited_at)
     return wording.person_name(said.actor) if said.state == "approved" else ""
@@ -329,12 +329,12 @@ def _answer_review(mission: Mission, facts: MissionFacts, reading: Interpretatio
     """A person asked for changes: an agent makes them, or a person does."""
     mission = results.void_offer(mission)
     step = build_step(mission, context).advance(MissionEvent.CHANGES_REQUESTED)
-    step = step.change(answered_before=mission.answered_at)
-    if facts.coder and mission.rounds < tasks.ROUNDS:
+    step = step.change(answered_before=mission.review.answered_at)
+    if facts.coder and mission.review.rounds < tasks.ROUNDS:
         who = wording.person_name(reading.opinion.actor)
         return step.tell(f"{who} asked for changes", tasks.WAITS_FOR_AGENT).send_story().propose(Action.ANSWER)
     if facts.coder:
-        return _escalate(step, facts, reading, f"asked for changes again after {mission.rounds} answers")
+        return _escalate(step, facts, reading, f"asked for changes again after {mission.review.rounds} answers")
     return _escalate(step, facts, reading, "asked for changes that no fixer can make")
 
 
@@ -373,7 +373,7 @@ def _wait(mission: Mission, facts: MissionFacts, context: StepContext) -> Missio
 
 
 def _was_edited(mission: Mission, facts: MissionFacts) -> bool:
-    asked = mission.status is Status.DISCOVERED and bool(mission.proposal_hash)
+    asked = mission.status is Status.DISCOVERED and bool(mission.question.proposal_hash)
     return asked and facts.issue is not None and not stands(facts.issue, mission)
 
 
@@ -381,7 +381,7 @@ def _ask_again(mission: Mission, facts: MissionFacts, context: StepContext) -> M
     """The text is someone else's now, so the planned change that stood in it is not what a yes would mean."""
     assert facts.issue is not None
     bound = about(mission, facts.issue.title, facts.issue.body)
-    key, digest = key_of(mission.key, "comment", bound.proposal_sha256), bound.proposal_hash
+    key, digest = key_of(mission.key, "comment", bound.question.proposal_sha256), bound.question.proposal_hash
     asked = facts.issue.updated_at + TICK  # by the forge's clock: ours may be fast, and an earlier yes is no answer
     step = replace(build_step(mission, context), after=bound)
     step = step.change(proposal_at=asked, pending=(), waiting_since=context.now)

@@ -11,13 +11,12 @@ cycle: `read` looks at facts, never at what an earlier cycle believed.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import datetime, timedelta
 
 from ralph_mission.mission.lifecycle import approval
 from ralph_mission.mission.model.cycle import QUIET, Interpretation, MissionEvent, MissionFacts, PersonVerdict
 from ralph_mission.mission.model.forge import Actor, Issue, LabelEvent, Pull
-from ralph_mission.mission.model.mission import Action, FailureReason, Mission, Status
+from ralph_mission.mission.model.mission import Action, FailureReason, Mission, Status, update_mission
 
 S = Status
 STUCK_CYCLES = 3  # "3 cycles without progress or 3 equal failures"
@@ -68,7 +67,7 @@ def advance(mission: Mission, event: MissionEvent, now: datetime) -> Mission:
         status = TRANSITIONS[mission.status, event]
     except KeyError:
         raise ValueError(f"a mission that is {mission.status} cannot be {event}") from None
-    return replace(mission, status=status, changed_at=now, stalled_cycles=0)
+    return update_mission(mission, status=status, changed_at=now, stalled_cycles=0)
 
 
 def allows(mission: Mission, event: MissionEvent) -> bool:
@@ -148,7 +147,7 @@ def _last_words(thing: Issue | Pull, author: int) -> str:
 def _read_offer(mission: Mission, facts: MissionFacts, now: datetime) -> Interpretation:
     """A yes to an answer that is shown and not pushed, while nobody reviewed or pushed anything since."""
     issue, pull = facts.issue, facts.pull
-    if not (mission.offered_until and issue and pull and pull.state == "open" and facts.offered):
+    if not (mission.review.offered_until and issue and pull and pull.state == "open" and facts.offered):
         return QUIET
     if pull.head_sha != mission.head_sha or approval.on_pull(pull, mission, facts.authorised).state == "changes":
         return QUIET
@@ -182,13 +181,14 @@ def _read_approved(mission: Mission, opinion: PersonVerdict) -> Interpretation:
     if _hopeless(mission):
         return QUIET
     return Interpretation(
-        MissionEvent.BEHIND if mission.failure_reason is FailureReason.BEHIND else MissionEvent.MERGEABLE, opinion
+        MissionEvent.BEHIND if mission.progress.failure_reason is FailureReason.BEHIND else MissionEvent.MERGEABLE,
+        opinion,
     )
 
 
 def _hopeless(mission: Mission) -> bool:
     """Whether trying once more will not help."""
-    return mission.failures >= STUCK_CYCLES or mission.failure_reason is FailureReason.NEEDS_PERSON
+    return mission.progress.failures >= STUCK_CYCLES or mission.progress.failure_reason is FailureReason.NEEDS_PERSON
 
 
 def _read_issue(mission: Mission, facts: MissionFacts, now: datetime) -> Interpretation:
@@ -197,7 +197,7 @@ def _read_issue(mission: Mission, facts: MissionFacts, now: datetime) -> Interpr
         return QUIET
     if mission.status is not S.DISCOVERED and _is_revived(issue, mission, facts.authorised):
         return Interpretation(MissionEvent.PULL_OPENED if facts.pull else MissionEvent.REVIVED)
-    if facts.pull or not mission.proposal_hash or _refused_by_networks(mission):
+    if facts.pull or not mission.question.proposal_hash or _refused_by_networks(mission):
         return QUIET
     opinion = approval.on_issue(issue, mission, facts.authorised, facts.offered_at, facts.yes, facts.edited_at)
     if opinion.state == "approved" and mission.status is S.DISCOVERED:
@@ -214,8 +214,10 @@ def _said_since(issue: Issue, mission: Mission, facts: MissionFacts) -> bool:
     nothing had been heard of it, whatever counts is news.
     """
     said = approval.asked_at(issue, facts.authorised, *approval.yes_labels(mission))
-    since = mission.seen_at or _put_at(issue, mission) or mission.changed_at  # one that came while it was is not lost
-    heard = mission.heard_at or (None if mission.seen_at else since)
+    since = (
+        mission.question.seen_at or _put_at(issue, mission) or mission.changed_at
+    )  # one that came while it was is not lost
+    heard = mission.question.heard_at or (None if mission.question.seen_at else since)
     chats = approval.said_in_chat(issue, mission, facts.yes, facts.offered_at, facts.edited_at)
     return said > since or any(heard is None or one.at > heard for one in chats)
 
@@ -223,7 +225,7 @@ def _said_since(issue: Issue, mission: Mission, facts: MissionFacts) -> bool:
 def _put_at(issue: Issue, mission: Mission) -> datetime | None:
     """When our parked or escalated label was put there, since the mission was last looked at before; by the forge."""
     put = (event.at for event in issue.events if event.added and event.label in SET_ASIDE)
-    return max((at for at in put if mission.seen_at is None or at >= mission.seen_at), default=None)
+    return max((at for at in put if mission.question.seen_at is None or at >= mission.question.seen_at), default=None)
 
 
 def _refused_by_networks(mission: Mission) -> bool:
@@ -236,7 +238,7 @@ def _is_revived(issue: Issue, mission: Mission, authorised: frozenset[int]) -> b
 
     Where none of ours got there, whatever is newer than what had been seen counts.
     """
-    put, seen = _put_at(issue, mission), mission.seen_at or mission.changed_at
+    put, seen = _put_at(issue, mission), mission.question.seen_at or mission.changed_at
     return any(event.at >= put if put else event.at > seen for event in _calls_back(issue, authorised))
 
 
@@ -257,20 +259,23 @@ def _calls_back(issue: Issue, authorised: frozenset[int]) -> Iterator[LabelEvent
 def _read_patience(mission: Mission, facts: MissionFacts, now: datetime) -> Interpretation:
     if mission.status is S.ESCALATED and now - mission.changed_at >= ESCALATED_FOR:
         return Interpretation(MissionEvent.UNANSWERED, words="nobody took up the escalation for 7 days")
-    waiting = mission.waiting_since or mission.changed_at
+    waiting = mission.question.waiting_since or mission.changed_at
     if mission.status in (S.DISCOVERED, S.IN_REVIEW) and now - waiting >= UNANSWERED_FOR:
         return Interpretation(MissionEvent.UNANSWERED, words="nobody answered for 14 days")
-    if mission.status in (S.PLANNED, S.EXECUTING, S.FIXING) and mission.stalled_cycles >= STUCK_CYCLES:
-        rules = f": what was to be sent was refused by {', '.join(mission.refused)}" if mission.refused else ""
+    if mission.status in (S.PLANNED, S.EXECUTING, S.FIXING) and mission.progress.stalled_cycles >= STUCK_CYCLES:
+        refused = mission.progress.refused
+        rules = f": what was to be sent was refused by {', '.join(refused)}" if refused else ""
         return Interpretation(MissionEvent.STUCK, words=f"{STUCK_CYCLES} cycles without progress{rules}")
-    if mission.turns >= MOST_TURNS and mission.status is not S.ESCALATED:
-        return Interpretation(MissionEvent.STUCK, words=f"an agent did not finish it in {mission.turns} cycles")
+    if mission.progress.turns >= MOST_TURNS and mission.status is not S.ESCALATED:
+        return Interpretation(
+            MissionEvent.STUCK, words=f"an agent did not finish it in {mission.progress.turns} cycles"
+        )
     if _hopeless(mission) and mission.status is not S.ESCALATED:
         return Interpretation(MissionEvent.STUCK, words=_why_hopeless(mission))
     return QUIET
 
 
 def _why_hopeless(mission: Mission) -> str:
-    if mission.failures >= STUCK_CYCLES:
-        return f"failed {mission.failures} times: {mission.failure}"
-    return mission.failure
+    if mission.progress.failures >= STUCK_CYCLES:
+        return f"failed {mission.progress.failures} times: {mission.progress.failure}"
+    return mission.progress.failure

@@ -25,7 +25,7 @@ from ralph_mission.mission.model.effects import (
 )
 from ralph_mission.mission.model.forge import Posted
 from ralph_mission.mission.model.memory import Memory
-from ralph_mission.mission.model.mission import Acceptance, Action, Finding, Mission
+from ralph_mission.mission.model.mission import Acceptance, Action, Finding, Mission, update_mission
 from ralph_mission.values import dataclass
 
 SETTLED = ("done", "adopted")
@@ -331,6 +331,6 @@ def absorb(mission: Mission, effect: Effect, receipt: Receipt) -> Mission:
 def _count_failure(mission: Mission, receipt: Receipt) -> Mission:
     if receipt.status != "failed" or receipt.not_attempted:
         return mission
-    same = (mission.failure, mission.failure_reason) == (receipt.detail, receipt.reason)
-    failures = mission.failures + 1 if same else 1
-    return replace(mission, failure=receipt.detail, failure_reason=receipt.reason, failures=failures)
+    same = (mission.progress.failure, mission.progress.failure_reason) == (receipt.detail, receipt.reason)
+    failures = mission.progress.failures + 1 if same else 1
+    return update_mission(mission, failure=receipt.detail, failure_reason=receipt.reason, failures=failures)

@@ -5,9 +5,10 @@ Times are timezone-aware and in UTC. Ages are in days, durations in seconds, mon
 
 from __future__ import annotations
 
+from dataclasses import fields, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Literal
+from typing import Any, Literal
 
 from ralph_mission.mission.model.forge import Branch, Measured
 from ralph_mission.safety.patch import Patch
@@ -168,8 +169,46 @@ class Observation:
 
 
 @dataclass(frozen=True, slots=True)
+class MissionProgress:
+    """How it gets on: what failed last, and how often nothing moved."""
+
+    failure: str = ""  # the last failure, to see three equal ones
+    failure_reason: FailureReason | None = None
+    failures: int = 0
+    turns: int = 0  # cycles in which an agent worked on it without coming to an end
+    stalled_cycles: int = 0
+    refused: tuple[str, ...] = ()  # rules that kept its last step from being sent
+
+
+@dataclass(frozen=True, slots=True)
+class MissionQuestion:
+    """What a person is asked, since when, and how far was looked for an answer."""
+
+    waiting_since: datetime | None = None  # since when a person is waited for
+    proposal_hash: str = ""  # what people see of the next one
+    proposal_sha256: str = ""  # of the whole text; "" in memory of earlier versions
+    proposal_at: datetime | None = None  # what a yes must be newer than, once an edit made us ask again
+    seen_at: datetime | None = None  # the newest that had been seen of it as it was set aside, by the forge's clock
+    heard_at: datetime | None = None  # the newest yes of a chat that was known then, by the chat's clock
+
+
+@dataclass(frozen=True, slots=True)
+class MissionReview:
+    """How far reviews and guidance were answered."""
+
+    rounds: int = 0  # reviews that were answered
+    answered_at: datetime | None = None  # when the newest of those was written, by the forge's clock
+    answered_before: datetime | None = None  # `answered_at` as the review came that is being answered
+    offered_until: datetime | None = None  # the same of those that an answer on offer is to; None: none is on offer
+    guided_at: datetime | None = None  # when the newest guidance was written that an agent was given
+
+
+@dataclass(frozen=True, slots=True)
 class Mission:
-    """One thing being driven to its end. Machine state; the memory file shows it to people."""
+    """One thing being driven to its end. Machine state; the memory file shows it to people.
+
+    It is stored flat: the fields of its parts beside its own.
+    """
 
     id: int
     key: str
@@ -188,30 +227,30 @@ class Mission:
     base_sha: str = ""
     head_sha: str = ""  # the commit we pushed; any other head is someone else's
     pending: tuple[str, ...] = ()  # keys of effects that carry it out: planned, or to be tried again
+    progress: MissionProgress = MissionProgress()
+    question: MissionQuestion = MissionQuestion()
+    review: MissionReview = MissionReview()
     comment: int = 0  # our one standing remark on the issue; 0 until there is one
     story: tuple[str, ...] = ()  # its lines, oldest first
-    failure: str = ""  # the last failure, to see three equal ones
-    failure_reason: FailureReason | None = None
-    failures: int = 0
-    waiting_since: datetime | None = None  # since when a person is waited for
-    proposal_hash: str = ""  # what people see of the next one
-    proposal_sha256: str = ""  # of the whole text; "" in memory of earlier versions
-    proposal_at: datetime | None = None  # what a yes must be newer than, once an edit made us ask again
-    rounds: int = 0  # reviews that were answered
-    turns: int = 0  # cycles in which an agent worked on it without coming to an end
-    answered_at: datetime | None = None  # when the newest of those was written, by the forge's clock
-    offered_until: datetime | None = None  # the same of those that an answer on offer is to; None: none is on offer
-    guided_at: datetime | None = None  # when the newest guidance was written that an agent was given
-    answered_before: datetime | None = None  # `answered_at` as the review came that is being answered
-    seen_at: datetime | None = None  # the newest that had been seen of it as it was set aside, by the forge's clock
-    heard_at: datetime | None = None  # the newest yes of a chat that was known then, by the chat's clock
-    stalled_cycles: int = 0
-    refused: tuple[str, ...] = ()  # rules that kept its last step from being sent
     last_action: str = ""
     next_step: str = ""
     outcome: str = ""
     learning: str = ""
     finished_at: datetime | None = None
+
+
+MISSION_PARTS: dict[str, type] = {"progress": MissionProgress, "question": MissionQuestion, "review": MissionReview}
+_PART_OF = {field.name: part for part, kind in MISSION_PARTS.items() for field in fields(kind)}
+
+
+def update_mission(mission: Mission, **values: Any) -> Mission:
+    """The mission with other values, of its own fields and of its parts', by the names under which they are stored."""
+    own: dict[str, Any] = {name: value for name, value in values.items() if name not in _PART_OF}
+    for part in MISSION_PARTS:
+        changed = {name: value for name, value in values.items() if _PART_OF.get(name) == part}
+        if changed:
+            own[part] = replace(getattr(mission, part), **changed)
+    return replace(mission, **own)
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ from ralph_mission.mission.model.ledger import (
     work_key,
 )
 from ralph_mission.mission.model.memory import Memory
-from ralph_mission.mission.model.mission import Action, Mission, Status
+from ralph_mission.mission.model.mission import Action, Mission, MissionQuestion, Status, update_mission
 from ralph_mission.mission.model.proposal import lookup
 from ralph_mission.mission.operations.salvage import (
     Recoverable,
@@ -116,7 +116,7 @@ def _silent(mission: Mission) -> Mission:
     if mission.action is not Action.PUBLISH:
         return mission
     asked = Status.DISCOVERED if mission.status in (Status.PLANNED, Status.EXECUTING) else mission.status
-    return replace(mission, action=Action.OPEN_PROPOSAL, status=asked, proposal_hash=ASK_AGAIN, pending=())
+    return update_mission(mission, action=Action.OPEN_PROPOSAL, status=asked, proposal_hash=ASK_AGAIN, pending=())
 
 
 def _recount(state: OpenState, store: Recoverable, told: RecoveryReport) -> OpenState:
@@ -227,7 +227,7 @@ def _rebuild_mission(trace: Trace, issue: Issue, pull: Pull | None, forge: Forge
         now,
         members=trace.members,
         issue=issue.number,
-        proposal_hash=ASK_AGAIN if action is Action.OPEN_PROPOSAL else "",
+        question=MissionQuestion(proposal_hash=ASK_AGAIN if action is Action.OPEN_PROPOSAL else ""),
         last_action="found again when memory was recovered",
     )
     if pull is None:

@@ -23,7 +23,7 @@ from ralph_mission.mission.lifecycle.approval import about
 from ralph_mission.mission.model.effects import EditComment, Effect, OpenIssue, Publish, Ref
 from ralph_mission.mission.model.forge import Post, Wording
 from ralph_mission.mission.model.ledger import MonitorRecord, Record, key_of, monitor_key
-from ralph_mission.mission.model.mission import Action, Finding, Mission, Status
+from ralph_mission.mission.model.mission import Action, Finding, Mission, Status, update_mission
 from ralph_mission.mission.model.proposal import BUMPS, CONTENT, RESEARCH, Proposal, RankedFinding, Route, lookup
 from ralph_mission.mission.proposals import wording
 from ralph_mission.mission.proposals.draft_parts import (
@@ -226,7 +226,7 @@ def _fix(thought: RankedFinding, members: Sequence[Finding], desk: DraftContext)
         tuple(members),
         patch,
         interim=interim,
-        after=replace(interim, status=Status.IN_REVIEW, pending=(), waiting_since=desk.now),
+        after=update_mission(interim, status=Status.IN_REVIEW, pending=(), waiting_since=desk.now),
         why=thought.why,
         score=thought.score,
     )

@@ -44,7 +44,7 @@ def release_posts(mission: Mission, facts: MissionFacts, around: StepContext, wh
     step, networks = _begin_publishing(mission, around), ", ".join(post.network for post in left)
     step = step.tell(f"approved by {who}; goes to {networks}", "The networks' receipts follow.")
     step = step.change(pending=tuple(dict.fromkeys((*mission.pending, *(effect.key for effect in effects)))))
-    key = key_of(mission.key, Action.PUBLISH, mission.proposal_hash, *(effect.key for effect in effects))
+    key = key_of(mission.key, Action.PUBLISH, mission.question.proposal_hash, *(effect.key for effect in effects))
     step = step.send(*effects).teach("accepted")
     return replace(step.propose(Action.PUBLISH, who, key=key, interim=step.after, approved=True), mission=mission)
 
@@ -190,15 +190,16 @@ def _ask_again(mission: Mission, facts: MissionFacts, around: StepContext) -> Mi
     """The text is another one now: what it measures is told, and a yes that stands there was to something else."""
     assert facts.issue is not None
     bound = approval.about(mission, facts.issue.title, facts.issue.body)
-    since = f"{mission.proposal_hash} {mission.proposal_at}"  # a text may come back, and is asked about once more
-    key = key_of(mission.key, "comment", bound.proposal_sha256, since)
+    asked_before = mission.question  # a text may come back, and is asked about once more
+    since = f"{asked_before.proposal_hash} {asked_before.proposal_at}"
+    key = key_of(mission.key, "comment", bound.question.proposal_sha256, since)
     asked = facts.issue.updated_at + TICK
     step = replace(build_step(mission, around), after=bound)
     step = step.change(proposal_at=asked, waiting_since=around.now)
     stale = tuple(sorted(facts.issue.labels & {*approval.yes_labels(mission)}))
-    unlabel = key_of(mission.key, "label", "asked", bound.proposal_sha256, since)
+    unlabel = key_of(mission.key, "label", "asked", bound.question.proposal_sha256, since)
     off = (Label(unlabel, mission.issue, remove=stale),) if stale else ()
     comment = Comment(
-        key, mission.issue, wording.ask_again(bound.proposal_hash, key, content.as_it_stands(facts.shown))
+        key, mission.issue, wording.ask_again(bound.question.proposal_hash, key, content.as_it_stands(facts.shown))
     )
     return step.send(*off, comment).propose(Action.ANSWER)

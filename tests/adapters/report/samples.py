@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from ralph_mission.mission.model.cycle import (
@@ -15,7 +14,17 @@ from ralph_mission.mission.model.cycle import (
 )
 from ralph_mission.mission.model.ledger import MemorySnapshot, OpenState
 from ralph_mission.mission.model.memory import CompletedNote, Header, Memory
-from ralph_mission.mission.model.mission import Acceptance, Action, Mission, Status, Tier, Urgency, Usage, Verdict
+from ralph_mission.mission.model.mission import (
+    Acceptance,
+    Action,
+    Mission,
+    Status,
+    Tier,
+    Urgency,
+    Usage,
+    Verdict,
+    update_mission,
+)
 
 NOON = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
 
@@ -91,4 +100,4 @@ RECALLED = MemorySnapshot(MEMORY, STATE, "0" * 40)
 
 def mission(**changes: object) -> Mission:
     """The sample mission with other values."""
-    return replace(MISSION, **changes)  # type: ignore[arg-type]  # the caller names real fields
+    return update_mission(MISSION, **changes)

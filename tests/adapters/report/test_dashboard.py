@@ -15,7 +15,7 @@ from markdown_it.token import Token
 from ralph_mission.adapters.report.dashboard import dashboard, ours
 from ralph_mission.mission.model.ledger import OpenState
 from ralph_mission.mission.model.memory import CompletedNote, IssueNote, Memory
-from ralph_mission.mission.model.mission import Status
+from ralph_mission.mission.model.mission import Status, update_mission
 from ralph_mission.safety.detect import mentions
 from tests.adapters.report.samples import MEMORY, NOON, STATE, mission
 
@@ -127,7 +127,8 @@ def test_a_proposal_waits_for_a_person_once_it_is_made() -> None:
     page = dashboard(MEMORY, OpenState(missions=(made,)), "x", how=how)
     assert "approve or reject the proposal" in page
     assert "  - approve: `ralph issue label 4 ralph:approved`" in page
-    assert "approve or reject" not in dashboard(MEMORY, OpenState(missions=(replace(made, proposal_hash=""),)), "x")
+    unasked = OpenState(missions=(update_mission(made, proposal_hash=""),))
+    assert "approve or reject" not in dashboard(MEMORY, unasked, "x")
 
 
 @pytest.mark.parametrize("status", [Status.PLANNED, Status.ESCALATED])

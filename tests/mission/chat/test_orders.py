@@ -17,7 +17,7 @@ from ralph_mission.mission.lifecycle.table import interpret_facts
 from ralph_mission.mission.model.cycle import MissionEvent, MissionFacts, PersonVerdict, StepContext
 from ralph_mission.mission.model.forge import Branch, ChatCommand
 from ralph_mission.mission.model.ledger import ChatGuidance, ChatYes, OpenState
-from ralph_mission.mission.model.mission import Status
+from ralph_mission.mission.model.mission import Status, update_mission
 from tests.mission.build import BOT, HEAD, MARA, NOW, issue, labelled, mission, remark
 
 CHAT, MINUTE = 11, timedelta(minutes=1)
@@ -56,9 +56,9 @@ def test_a_yes_to_the_text_that_stands_there_counts() -> None:
         {"yes": yes(issue=ISSUE.number + 1)},
         {"yes": yes(at=ISSUE.created_at)},
         {"issue": replace(ISSUE, body="another text")},
-        {"mission": replace(MISSION, proposal_hash="00000000")},
-        {"mission": replace(MISSION, proposal_hash="")},
-        {"mission": replace(MISSION, proposal_at=NOW + MINUTE)},
+        {"mission": update_mission(MISSION, proposal_hash="00000000")},
+        {"mission": update_mission(MISSION, proposal_hash="")},
+        {"mission": update_mission(MISSION, proposal_at=NOW + MINUTE)},
         {"offered_at": NOW - MINUTE},
         {"issue": replace(ISSUE, remarks=(remark("proposal is now `12345678`", by=BOT, at=NOW + MINUTE),))},
     ],
@@ -149,9 +149,9 @@ def test_a_yes_that_was_obeyed_is_no_news_once_an_issue_is_believed_to_be_its_mi
     ((_, away),) = orders.known_to([(MISSION.id, lost)], state, str.upper)
     aside = steps.suspend(obeyed, away, around).mission
     ((_, back),) = orders.known_to([(MISSION.id, MissionFacts(ISSUE, None, frozenset()))], state, str.upper)
-    assert (aside.status, aside.heard_at) == (Status.ESCALATED, NOW)
+    assert (aside.status, aside.question.heard_at) == (Status.ESCALATED, NOW)
     assert (
-        interpret_facts(replace(MISSION, status=Status.ESCALATED, seen_at=NOW), back, around.now).event
+        interpret_facts(update_mission(MISSION, status=Status.ESCALATED, seen_at=NOW), back, around.now).event
         is MissionEvent.REVIVED
     )
     assert interpret_facts(aside, back, around.now).event is None
@@ -160,7 +160,7 @@ def test_a_yes_that_was_obeyed_is_no_news_once_an_issue_is_believed_to_be_its_mi
 def test_a_session_hears_it_once() -> None:
     facts = MissionFacts(ISSUE, None, frozenset({MARA.id}), guidance=(ChatGuidance(7, NOW, "keep it small"),))
     assert tasks.new_guidance(MISSION, facts) == ((NOW, "keep it small"),)
-    assert tasks.new_guidance(replace(MISSION, guided_at=NOW), facts) == ()
+    assert tasks.new_guidance(update_mission(MISSION, guided_at=NOW), facts) == ()
 
 
 def test_one_message_goes_to_each_chat() -> None:
@@ -174,7 +174,7 @@ def test_one_message_goes_to_each_chat() -> None:
     [
         (None, MISSION, "no such issue"),
         (ISSUE, replace(MISSION, issue=99), "asks for no approval"),
-        (ISSUE, replace(MISSION, proposal_hash=""), "asks for no approval"),
+        (ISSUE, update_mission(MISSION, proposal_hash=""), "asks for no approval"),
         (replace(ISSUE, author=MARA), MISSION, "no open proposal of Ralph's"),
         (replace(ISSUE, state="closed"), MISSION, "no open proposal of Ralph's"),
         (ISSUE, replace(MISSION, pull=5), "on the forge"),

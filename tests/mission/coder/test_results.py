@@ -36,7 +36,7 @@ def failure(patch: Patch) -> str:
     started = mission(status=Status.EXECUTING, issue=3, pull=0)
     step = results.step_from_result(started, FACTS, results.redact_result(made(patch), (KNOWN,)), AROUND)
     assert step.proposal and step.proposal.after
-    return str(step.proposal.after.failure)
+    return str(step.proposal.after.progress.failure)
 
 
 @pytest.mark.parametrize("unasked", [True, False])
@@ -132,7 +132,7 @@ def test_an_escalation_names_the_rules_that_refused_what_was_to_be_sent():
 def test_an_answer_that_did_not_get_through_leaves_earlier_reviews_answered():
     fixing = mission(status=Status.FIXING, rounds=2, answered_at=NOW, answered_before=NOW - DAY, pending=("k",))
     after = results.retry_answer(fixing).mission
-    assert (after.answered_at, after.rounds, after.pending) == (NOW - DAY, 1, ())
+    assert (after.review.answered_at, after.review.rounds, after.pending) == (NOW - DAY, 1, ())
 
 
 def test_the_review_that_is_being_answered_knows_what_was_answered_before():
@@ -142,4 +142,4 @@ def test_the_review_that_is_being_answered_knows_what_was_answered_before():
     (found,) = next_step(
         reviewed, facts, Interpretation(MissionEvent.CHANGES_REQUESTED, PersonVerdict("changes", MARA)), AROUND
     )
-    assert found.proposal and found.proposal.after and found.proposal.after.answered_before == NOW - DAY
+    assert found.proposal and found.proposal.after and found.proposal.after.review.answered_before == NOW - DAY

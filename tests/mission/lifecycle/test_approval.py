@@ -11,7 +11,7 @@ from ralph_mission.mission.lifecycle import approval
 from ralph_mission.mission.lifecycle.approval import about, content_hash, on_issue, on_pull, stands, voices
 from ralph_mission.mission.model.effects import MergePull
 from ralph_mission.mission.model.forge import Actor, BodyEdit
-from ralph_mission.mission.model.mission import Action, Status
+from ralph_mission.mission.model.mission import Action, Status, update_mission
 from ralph_mission.mission.proposals.wording import ask_again, seal_proposal
 from tests.mission.build import BOT, HEAD, MARA, NOW, OUTSIDER, issue, labelled, mission, pull, remark, review
 
@@ -51,14 +51,14 @@ def test_line_ends_and_trailing_spaces_are_no_edit(body):
 @pytest.mark.attack(11)
 def test_another_text_of_the_same_eight_digits_is_not_what_was_approved():
     bound = about(ASKED, TITLE, TEXT)
-    other = replace(bound, proposal_sha256=DIGEST + 56 * "0")  # whose text ends up with the same digits
+    other = update_mission(bound, proposal_sha256=DIGEST + 56 * "0")  # whose text ends up with the same digits
     yes = {"remarks": (remark("/ralph approve", MARA, at=LATER),)}
     assert on_issue(asked(**yes), bound, BOTH).state == "approved"
     assert on_issue(asked(**yes), other, BOTH).rules == ("approval-content",)
 
 
 def test_a_proposal_of_an_earlier_version_goes_by_its_eight_digits():
-    assert stands(asked(), ASKED) and not ASKED.proposal_sha256
+    assert stands(asked(), ASKED) and not ASKED.question.proposal_sha256
 
 
 EDITS = {
@@ -195,8 +195,8 @@ def test_a_no_wins_over_a_yes_in_any_order():
         "/Ralph  Approve",
         "\r\n/ralph approve\r\n",
         "  /ralph approve",
-        f"/ralph approve {ASKED.proposal_hash}",
-        f"/ralph approve `{ASKED.proposal_hash.upper()}`\n",
+        f"/ralph approve {ASKED.question.proposal_hash}",
+        f"/ralph approve `{ASKED.question.proposal_hash.upper()}`\n",
     ],
 )
 def test_a_comment_that_is_nothing_but_the_command_is_a_yes(body):
@@ -213,8 +213,8 @@ def test_a_comment_that_is_nothing_but_the_command_is_a_yes(body):
         "/ralph approve.",
         "/ralph approve\nbut not before Monday",
         "/ralph approve\nthanks",
-        f"/ralph approve {ASKED.proposal_hash}?",
-        f"/ralph approve {ASKED.proposal_hash} fine",
+        f"/ralph approve {ASKED.question.proposal_hash}?",
+        f"/ralph approve {ASKED.question.proposal_hash} fine",
         "/ralph approve ~~now~~",
     ],
 )
@@ -317,7 +317,7 @@ def test_an_edit_by_somebody_without_a_say_makes_every_older_yes_void():
 
 @pytest.mark.attack(11)
 def test_a_yes_that_names_another_text_is_none_to_this_one():
-    assert heard_on_issue(remark(f"/ralph approve {OFFERED.proposal_hash}", at=LATER)).state == "approved"
+    assert heard_on_issue(remark(f"/ralph approve {OFFERED.question.proposal_hash}", at=LATER)).state == "approved"
     assert heard_on_issue(remark("/ralph approve 00000000", at=LATER)).rules == ("approval-content",)
 
 

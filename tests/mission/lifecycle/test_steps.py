@@ -152,7 +152,7 @@ class TestApprovedProposal:
         (found,) = next_step(asked, MissionFacts(text, None, MARAS), Interpretation(), AROUND)
         digest = content_hash(text.title, text.body)
         assert f"proposal is now `{digest}`" in found.proposal.effects[0].body
-        assert (found.proposal.after.proposal_hash, found.proposal.after.pending) == (digest, ())
+        assert (found.proposal.after.question.proposal_hash, found.proposal.after.pending) == (digest, ())
 
     def test_refused_yes_is_a_denied_decision_that_names_its_rule(self):
         reading = Interpretation(None, PersonVerdict("refused", MARA, rules=("approval-author",)))
@@ -165,14 +165,14 @@ class TestApprovedProposal:
 
 def test_a_waiting_proposal_is_not_counted_as_stuck():
     (found,) = next_step(mission(), MissionFacts(issue(), pull(), MARAS), Interpretation(), AROUND)
-    assert (found.proposal, found.mission.stalled_cycles) == (None, 0)
+    assert (found.proposal, found.mission.progress.stalled_cycles) == (None, 0)
 
 
 def test_a_planned_mission_that_nobody_carries_out_counts_its_cycles():
     (found,) = next_step(
         mission(status=Status.PLANNED, pull=0), MissionFacts(issue(), None, MARAS), Interpretation(), AROUND
     )
-    assert found.mission.stalled_cycles == 1
+    assert found.mission.progress.stalled_cycles == 1
 
 
 def test_an_unfinished_opening_is_resumed_with_the_same_keys():
@@ -271,7 +271,7 @@ def test_a_branch_behind_its_base_is_merged_with_it_and_reviewed_anew():
     assert kinds(found) == ["push_branch", "comment"]
     push_branch = found.proposal.effects[0]
     assert (push_branch.onto, push_branch.base_sha, push_branch.files) == (HEAD, "b" * 40, ())
-    assert (found.proposal.after.status, found.proposal.after.failure) == (Status.IN_REVIEW, "")
+    assert (found.proposal.after.status, found.proposal.after.progress.failure) == (Status.IN_REVIEW, "")
     assert judge(found.proposal, bench()).verdict is Verdict.ALLOW
 
 

@@ -15,7 +15,7 @@ from ralph_mission.mission.lifecycle.table import TRANSITIONS, advance, allows, 
 from ralph_mission.mission.model.cycle import Interpretation, MissionEvent, MissionFacts, StepContext
 from ralph_mission.mission.model.forge import Actor, Branch
 from ralph_mission.mission.model.ledger import ChatYes
-from ralph_mission.mission.model.mission import Action, FailureReason, Status
+from ralph_mission.mission.model.mission import Action, FailureReason, Status, update_mission
 from tests.mission import build
 from tests.mission.build import BOT, DAY, HEAD, MARA, NOW, OUTSIDER, issue, labelled, mission, pull, remark, review
 
@@ -196,7 +196,7 @@ class TestProposals:
         assert interpret_facts(aside, facts(issue=new, pull=None), NOW + 3 * DAY).event is MissionEvent.REVIVED
 
     def test_a_yes_that_comes_while_the_mission_is_set_aside_is_not_lost(self):
-        aside = replace(self.asked, status=Status.ESCALATED, changed_at=NOW + DAY, seen_at=NOW)
+        aside = update_mission(self.asked, status=Status.ESCALATED, changed_at=NOW + DAY, seen_at=NOW)
         put = labelled("ralph:escalated", BOT, at=NOW + DAY + timedelta(minutes=2))
         yes = remark("/ralph approve", at=NOW + DAY + timedelta(minutes=1))
         now = issue(events=(put,), remarks=(yes,))
@@ -222,7 +222,7 @@ class TestProposals:
 
     @pytest.mark.parametrize("ahead", [-DAY / 4, DAY], ids=["behind", "ahead"])
     def test_a_chat_whose_clock_is_another_one_neither_hides_a_yes_nor_has_one_obeyed_again(self, ahead):
-        said = ChatYes(self.asked.issue, self.asked.proposal_hash, 7, NOW + DAY / 2 + ahead)
+        said = ChatYes(self.asked.issue, self.asked.question.proposal_hash, 7, NOW + DAY / 2 + ahead)
         known = replace(facts(issue=issue(), pull=None), yes=(said,), seen_at=NOW + DAY / 3, heard_at=said.at)
         tried, around = replace(self.asked, status=Status.EXECUTING), replace(AROUND, now=NOW + DAY / 2)
         aside = steps.escalate_stuck(
@@ -239,12 +239,12 @@ class TestProposals:
         """Parked after two weeks, in which a comment on the issue was the last that anybody did."""
         unanswered = Interpretation(MissionEvent.UNANSWERED, words="nobody answered for 14 days")
         around = replace(AROUND, now=NOW + 14 * DAY)
-        return steps.park(replace(self.asked, **changes), facts, unanswered, around).proposal.after
+        return steps.park(update_mission(self.asked, **changes), facts, unanswered, around).proposal.after
 
     @pytest.mark.parametrize("at", [NOW + DAY, NOW + 15 * DAY], ids=["before the comment", "after it"])
     def test_a_yes_in_a_chat_that_came_while_the_mission_was_parked_is_not_lost(self, at):
         known = replace(facts(issue=issue(), pull=None), seen_at=NOW + 2 * DAY)
-        said = ChatYes(self.asked.issue, self.asked.proposal_hash, 7, at)
+        said = ChatYes(self.asked.issue, self.asked.question.proposal_hash, 7, at)
         reading = interpret_facts(self.aside(known), replace(known, yes=(said,), heard_at=at), NOW + 15 * DAY)
         assert (reading.event, reading.opinion.state) == (MissionEvent.REVIVED, "approved")
 
@@ -256,7 +256,7 @@ class TestProposals:
         obeyed = labelled("ralph:approved", at=NOW + DAY)
         old = issue(labels=frozenset({"ralph:approved"}), events=(obeyed,))
         known = replace(facts(issue=old, pull=None), seen_at=NOW + 2 * DAY)
-        said = ChatYes(self.asked.issue, self.asked.proposal_hash, 7, NOW + DAY)
+        said = ChatYes(self.asked.issue, self.asked.question.proposal_hash, 7, NOW + DAY)
         void = replace(said, **changes)
         assert interpret_facts(self.aside(known), replace(known, yes=(void,)), NOW + 15 * DAY).event is None
         assert (
@@ -266,14 +266,14 @@ class TestProposals:
 
     @pytest.mark.attack(11)
     def test_a_yes_in_a_chat_that_was_obeyed_is_no_news_however_often_the_mission_is_set_aside(self):
-        said = ChatYes(self.asked.issue, self.asked.proposal_hash, 7, NOW + DAY)
+        said = ChatYes(self.asked.issue, self.asked.question.proposal_hash, 7, NOW + DAY)
         quiet = replace(facts(issue=issue(), pull=None), seen_at=NOW + 2 * DAY)
         proven = replace(quiet, yes=(said,), heard_at=said.at)
         unproven = replace(quiet, heard_at=said.at)
         for now_known in (proven, unproven):
             aside = self.aside(now_known)
             assert interpret_facts(aside, proven, NOW + 15 * DAY).event is None
-            again = self.aside(quiet, status=Status.ESCALATED, heard_at=aside.heard_at)
+            again = self.aside(quiet, status=Status.ESCALATED, heard_at=aside.question.heard_at)
             assert interpret_facts(again, proven, NOW + 15 * DAY).event is None
 
     @pytest.mark.attack(11)
@@ -307,7 +307,7 @@ def test_what_only_a_person_can_lift_is_stuck_at_once():
     )
     reading = interpret_facts(refused, facts(pull=None), NOW)
     assert (reading.event, reading.words) == (MissionEvent.STUCK, "Settings, Actions")
-    tried = replace(refused, failure="the server was busy", failure_reason=None)
+    tried = update_mission(refused, failure="the server was busy", failure_reason=None)
     assert interpret_facts(tried, facts(pull=None), NOW).event is None
 
 

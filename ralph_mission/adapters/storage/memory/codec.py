@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.ledger import OpenState, Record
-from ralph_mission.mission.model.mission import FailureReason
+from ralph_mission.mission.model.mission import MISSION_PARTS, FailureReason
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -65,7 +65,7 @@ def dump_document(document: object) -> bytes:
     """Anything made of our values, for reading only (the journal)."""
     from pydantic_core import to_jsonable_python
 
-    return _text(to_jsonable_python(_map_texts(document, _fit), bytes_mode="base64"))
+    return _text(_flatten_missions(to_jsonable_python(_map_texts(document, _fit), bytes_mode="base64")))
 
 
 def dump_any(value: object) -> bytes:
@@ -126,7 +126,7 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 
 
 def _plain(kind: Any, value: object) -> Any:
-    return _adapter(kind).dump_python(_map_texts(value, _fit), mode="json")
+    return _flatten_missions(_adapter(kind).dump_python(_map_texts(value, _fit), mode="json"))
 
 
 def _text(plain: object) -> bytes:
@@ -153,14 +153,47 @@ _FAILURES = (("sha", "detail", "reason"), ("failures", "failure", "failure_reaso
 
 
 def _upgrade(data: bytes) -> bytes:
-    """A document of an earlier version as this one writes it: the reason of a failure stood before its text."""
-    if not any(reason.encode() in data for reason in _REASONS):
+    """A document as our values are now: missions in parts, and beside a failure its reason.
+
+    Missions are stored flat; an earlier version wrote the reason before the failure's text.
+    """
+    has_missions = b'"started_cycle"' in data
+    if not has_missions and not any(reason.encode() in data for reason in _REASONS):
         return data
     try:
         document = json.loads(data)
     except (ValueError, RecursionError):
         return data  # it is told what is wrong with it by whoever validates it
-    return json.dumps(_split_failures(document)).encode()
+    return json.dumps(_group_missions(_split_failures(document))).encode()
+
+
+_PARTS = {part: {field.name for field in fields(kind)} for part, kind in MISSION_PARTS.items()}
+
+
+def _group_missions(value: Any) -> Any:
+    """The fields of a stored mission in its parts."""
+    if isinstance(value, list):
+        return [_group_missions(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    value = {name: _group_missions(item) for name, item in value.items()}
+    if {"started_cycle", "changed_at"} <= value.keys():
+        for part, names in _PARTS.items():
+            value[part] = {name: value.pop(name) for name in names & set(value)}
+    return value
+
+
+def _flatten_missions(value: Any) -> Any:
+    """The other way round."""
+    if isinstance(value, list | tuple):
+        return [_flatten_missions(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    value = {name: _flatten_missions(item) for name, item in value.items()}
+    if _PARTS.keys() <= value.keys():
+        for part in _PARTS:
+            value |= value.pop(part)
+    return value
 
 
 def _split_failures(value: Any) -> Any:

@@ -28,6 +28,7 @@ from ralph_mission.mission.model.effects import (
 )
 from ralph_mission.mission.model.ledger import CallRecord, EffectRecord, OpenState, Record
 from ralph_mission.mission.model.mission import (
+    MISSION_PARTS,
     Acceptance,
     Action,
     FailureReason,
@@ -160,3 +161,11 @@ def _as_before(data: bytes, text: str, name: str, reason: FailureReason) -> byte
             del value[name]
             value[text] = f"{reason}: {value[text]}"
     return json.dumps(document).encode()
+
+
+def test_a_mission_is_stored_flat_and_read_into_its_parts() -> None:
+    state = OpenState(missions=(mission(failures=2, proposal_hash="ab12cd34", rounds=1),))
+    (stored,) = json.loads(codec.dump_state(state))["missions"]
+    assert (stored["failures"], stored["proposal_hash"], stored["rounds"]) == (2, "ab12cd34", 1)
+    assert not set(stored) & set(MISSION_PARTS)
+    assert codec.load_state(codec.dump_state(state)) == state

@@ -131,7 +131,7 @@ def test_a_proposal_is_asked_again_before_it_can_be_approved(repo: Path, forge: 
     open_issue(forge, "feature")
     _, recalled = rescue(repo, forge)
     (mission,) = recalled.state.missions
-    assert (mission.status, mission.proposal_hash) == (Status.DISCOVERED, "recovered")
+    assert (mission.status, mission.question.proposal_hash) == (Status.DISCOVERED, "recovered")
 
 
 @pytest.mark.parametrize(("label", "status"), [("ralph:parked", Status.PARKED), ("ralph:escalated", Status.ESCALATED)])
