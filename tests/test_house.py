@@ -188,7 +188,7 @@ finally:
 @pytest.mark.parametrize(
     ("line", "most", "also"),
     [
-        (("due",), 20, frozenset({"click", "pydantic"})),
+        (("due",), 35, frozenset({"click", "pydantic"})),
         (("status",), 130, frozenset({"packaging"})),
         (("cycle", "--force"), 200, frozenset()),
     ],
