@@ -63,6 +63,7 @@ check: install-dev  ## style, types, floors, and what must not be in the reposit
 	@$(BIN)/python -m pytest -q tests/test_house.py
 
 bench: install-dev  ## how fast it is beside what it replaces
+	@$(BIN)/python -m bench.start
 	@$(BIN)/python -m bench.run
 	@$(BIN)/python -m bench.github
 	@$(BIN)/python -m bench.drift
