@@ -62,7 +62,7 @@ def silenced_kinds(situation: Situation) -> frozenset[str]:
 def drafts(situation: Situation) -> tuple[Proposal, ...]:
     """What would be done about the plan's thoughts."""
     verified = situation.world.default.sha
-    desk = DraftContext(
+    context = DraftContext(
         situation.world.default,
         situation.cycle,
         situation.now,
@@ -77,7 +77,7 @@ def drafts(situation: Situation) -> tuple[Proposal, ...]:
         {(wording.fingerprint, wording.occurrence): wording for wording in situation.wordings},
         is_quiet_period(situation),
     )
-    return draft_all(situation.plan.thoughts, situation.fresh, desk)
+    return draft_all(situation.plan.thoughts, situation.fresh, context)
 
 
 def is_quiet_period(situation: Situation) -> bool:

@@ -18,21 +18,21 @@ LIFTED_BY_APPROVAL = frozenset({"diff-size", "protected-path", "file-mode", "kin
 
 
 def judge_all(
-    proposals: Sequence[Proposal], bench: PolicyContext, rules: Sequence[Rule] = RULES
+    proposals: Sequence[Proposal], context: PolicyContext, rules: Sequence[Rule] = RULES
 ) -> tuple[Decision, ...]:
     """Every proposal in order."""
     decisions = []
     for proposal in proposals:
-        decision = judge(proposal, bench, rules)
+        decision = judge(proposal, context, rules)
         decisions.append(decision)
         if decision.verdict is Verdict.ALLOW:
-            bench = replace(bench, spent=spend(bench.spent, proposal))
+            context = replace(context, spent=spend(context.spent, proposal))
     return tuple(decisions)
 
 
-def judge(proposal: Proposal, bench: PolicyContext, rules: Sequence[Rule] = RULES) -> Decision:
+def judge(proposal: Proposal, context: PolicyContext, rules: Sequence[Rule] = RULES) -> Decision:
     """One proposal against every rule: denied if any denies, held if any holds, else allowed."""
-    said = {rule.id: _ask(rule, proposal, bench) for rule in rules}
+    said = {rule.id: _ask(rule, proposal, context) for rule in rules}
     against = {rule: verdict for rule, verdict in said.items() if verdict is not Verdict.ALLOW}
     verdicts = against.values()
     verdict = next((v for v in (Verdict.DENY, Verdict.HOLD) if v in verdicts), Verdict.ALLOW)
@@ -54,10 +54,10 @@ def spend(spent: BudgetUsed, proposal: Proposal) -> BudgetUsed:
     )
 
 
-def _ask(rule: Rule, proposal: Proposal, bench: PolicyContext) -> Verdict:
+def _ask(rule: Rule, proposal: Proposal, context: PolicyContext) -> Verdict:
     if proposal.approved and rule.id in LIFTED_BY_APPROVAL:
         return Verdict.ALLOW
     try:
-        return rule.verdict if rule.breaks(proposal, bench) else Verdict.ALLOW
+        return rule.verdict if rule.breaks(proposal, context) else Verdict.ALLOW
     except Exception:  # fail closed: what cannot be evaluated is not permitted, whatever went wrong
         return Verdict.DENY

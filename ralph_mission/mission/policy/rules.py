@@ -1,4 +1,4 @@
-"""The rules, one row each: an id, a verdict, one small predicate over (proposal, bench).
+"""The rules, one row each: an id, a verdict, one small predicate over (proposal, context).
 
 `docs/rules.md` says of each why it exists and what to do when it stops you. The ids are
 relied on from outside: never rename one. To add a rule: a predicate, a row, a test that
@@ -40,52 +40,52 @@ class Rule:
 # --- how much -------------------------------------------------------------------------
 
 
-def _mission_cap(proposal: Proposal, bench: PolicyContext) -> bool:
-    return proposal.new_mission and bench.spent.active >= bench.limits.active_missions
+def _mission_cap(proposal: Proposal, context: PolicyContext) -> bool:
+    return proposal.new_mission and context.spent.active >= context.limits.active_missions
 
 
-def _new_mission_cap(proposal: Proposal, bench: PolicyContext) -> bool:
-    return proposal.new_mission and bench.spent.new_missions >= bench.limits.new_missions_per_cycle
+def _new_mission_cap(proposal: Proposal, context: PolicyContext) -> bool:
+    return proposal.new_mission and context.spent.new_missions >= context.limits.new_missions_per_cycle
 
 
-def _action_cap(proposal: Proposal, bench: PolicyContext) -> bool:
-    return bench.spent.actions >= bench.limits.actions_per_cycle
+def _action_cap(proposal: Proposal, context: PolicyContext) -> bool:
+    return context.spent.actions >= context.limits.actions_per_cycle
 
 
-def _auto_pr_cap(proposal: Proposal, bench: PolicyContext) -> bool:
+def _auto_pr_cap(proposal: Proposal, context: PolicyContext) -> bool:
     # What a person wished for counts too, as nobody saw its change yet; it never waits for what nobody asked for.
-    used_up = bench.spent.auto_pulls >= bench.limits.auto_prs_per_cycle
+    used_up = context.spent.auto_pulls >= context.limits.auto_prs_per_cycle
     return used_up and proposal.unasked and not proposal.wished
 
 
-def _spend_cycle(proposal: Proposal, bench: PolicyContext) -> bool:
-    return proposal.cost_usd > 0 and bench.spent.usd_cycle + proposal.cost_usd > bench.limits.usd_per_cycle
+def _spend_cycle(proposal: Proposal, context: PolicyContext) -> bool:
+    return proposal.cost_usd > 0 and context.spent.usd_cycle + proposal.cost_usd > context.limits.usd_per_cycle
 
 
-def _spend_day(proposal: Proposal, bench: PolicyContext) -> bool:
-    return proposal.cost_usd > 0 and bench.spent.usd_day + proposal.cost_usd > bench.limits.usd_per_day
+def _spend_day(proposal: Proposal, context: PolicyContext) -> bool:
+    return proposal.cost_usd > 0 and context.spent.usd_day + proposal.cost_usd > context.limits.usd_per_day
 
 
-def _dispatch_day(proposal: Proposal, bench: PolicyContext) -> bool:
+def _dispatch_day(proposal: Proposal, context: PolicyContext) -> bool:
     return proposal.dispatches > 0 and (
-        bench.spent.dispatches_day + proposal.dispatches > bench.limits.dispatches_per_day
+        context.spent.dispatches_day + proposal.dispatches > context.limits.dispatches_per_day
     )
 
 
-def _posts_day(proposal: Proposal, bench: PolicyContext) -> bool:
-    said = bench.spent.posts_day
-    return any(said.get(network, 0) >= bench.limits.posts_per_day for network in proposal.networks)
+def _posts_day(proposal: Proposal, context: PolicyContext) -> bool:
+    said = context.spent.posts_day
+    return any(said.get(network, 0) >= context.limits.posts_per_day for network in proposal.networks)
 
 
-def _posts_pause(proposal: Proposal, bench: PolicyContext) -> bool:
-    return bool(bench.post_pause) and any(bench.spent.posts_lately.get(network) for network in proposal.networks)
+def _posts_pause(proposal: Proposal, context: PolicyContext) -> bool:
+    return bool(context.post_pause) and any(context.spent.posts_lately.get(network) for network in proposal.networks)
 
 
-def _quiet_hours(proposal: Proposal, bench: PolicyContext) -> bool:
-    if proposal.action is not Action.PUBLISH or bench.quiet_hours is None:
+def _quiet_hours(proposal: Proposal, context: PolicyContext) -> bool:
+    if proposal.action is not Action.PUBLISH or context.quiet_hours is None:
         return False
-    start, end = bench.quiet_hours
-    clock = bench.now.time()
+    start, end = context.quiet_hours
+    clock = context.now.time()
     return start <= clock < end if start <= end else clock >= start or clock < end
 
 
@@ -93,10 +93,10 @@ def _quiet_hours(proposal: Proposal, bench: PolicyContext) -> bool:
 
 
 def _patch(rule: str) -> Callable[[Proposal, PolicyContext], bool]:
-    def breaks(proposal: Proposal, bench: PolicyContext) -> bool:
+    def breaks(proposal: Proposal, context: PolicyContext) -> bool:
         if proposal.action is Action.OPEN_PROPOSAL or not _pushes(proposal):
             return False
-        return any(objection.rule == rule for objection in _inspect_patch(proposal, bench))
+        return any(objection.rule == rule for objection in _inspect_patch(proposal, context))
 
     return breaks
 
@@ -105,42 +105,42 @@ def _pushes(proposal: Proposal) -> bool:
     return any(isinstance(effect, PushBranch) for effect in proposal.effects)
 
 
-def _inspect_patch(proposal: Proposal, bench: PolicyContext) -> tuple[objections.Objection, ...]:
+def _inspect_patch(proposal: Proposal, context: PolicyContext) -> tuple[objections.Objection, ...]:
     if proposal.patch is None:
         if proposal.before is None:
             raise ValueError("a branch without a patch cannot be measured")
         # What memory kept is measured again before it is sent, unless a person saw exactly that: memory grants nothing.
-        return () if proposal.approved else _inspect_kept(proposal, bench)
+        return () if proposal.approved else _inspect_kept(proposal, context)
     return objections.inspect(
         proposal.patch,
-        max_lines=bench.limits.auto_pr_lines,
+        max_lines=context.limits.auto_pr_lines,
         allowed_paths=frozenset(path for m in proposal.members for path in m.signal.paths) or None,
-        recent=bench.recent_lines,
-        secrets=bench.secrets,
+        recent=context.recent_lines,
+        secrets=context.secrets,
         bumps=proposal.kind == BUMPS and proposal.before is None,  # of an observer, not of an agent
         by_fixer=proposal.before is None,
     )
 
 
-def _inspect_kept(proposal: Proposal, bench: PolicyContext) -> tuple[objections.Objection, ...]:
+def _inspect_kept(proposal: Proposal, context: PolicyContext) -> tuple[objections.Objection, ...]:
     found = (sketch(effect.files, effect.base_sha) for effect in _branches(proposal))
-    most, known = bench.limits.auto_pr_lines, bench.secrets
+    most, known = context.limits.auto_pr_lines, context.secrets
     bumps = proposal.kind == BUMPS and not proposal.objections  # our issue announced exactly this
     told = (objections.inspect(one, max_lines=most, secrets=known, bumps=bumps, announced=True) for one in found)
     return tuple(objection for patch in told for objection in patch)
 
 
-def _kind_tier(proposal: Proposal, bench: PolicyContext) -> bool:
+def _kind_tier(proposal: Proposal, context: PolicyContext) -> bool:
     return proposal.automatic and lookup(proposal.kind).tier is Tier.HIGH
 
 
-def _branch_name(proposal: Proposal, bench: PolicyContext) -> bool:
-    taken = [name for name in bench.branches if name not in {e.branch for e in _branches(proposal)}]
+def _branch_name(proposal: Proposal, context: PolicyContext) -> bool:
+    taken = [name for name in context.branches if name not in {e.branch for e in _branches(proposal)}]
     return any(not paths.branch_name_ok(effect.branch, taken) for effect in _branches(proposal))
 
 
-def _default_branch(proposal: Proposal, bench: PolicyContext) -> bool:
-    forbidden = {bench.default_branch.casefold(), bench.memory_branch.casefold()}
+def _default_branch(proposal: Proposal, context: PolicyContext) -> bool:
+    forbidden = {context.default_branch.casefold(), context.memory_branch.casefold()}
     pushed = {effect.branch.casefold() for effect in _branches(proposal)}
     heads = {effect.head.casefold() for effect in proposal.effects if isinstance(effect, OpenPull)}
     return bool(forbidden & (pushed | heads))
@@ -153,14 +153,14 @@ def _branches(proposal: Proposal) -> Iterator[PushBranch]:
 # --- what was said before -------------------------------------------------------------
 
 
-def _known_finding(proposal: Proposal, bench: PolicyContext) -> bool:
-    return _is_new(proposal) and any(identity.is_known(member, bench.records) for member in proposal.members)
+def _known_finding(proposal: Proposal, context: PolicyContext) -> bool:
+    return _is_new(proposal) and any(identity.is_known(member, context.records) for member in proposal.members)
 
 
-def _rejected_before(proposal: Proposal, bench: PolicyContext) -> bool:
+def _rejected_before(proposal: Proposal, context: PolicyContext) -> bool:
     return _is_new(proposal) and any(
-        identity.is_rejected(member, bench.records)
-        or any(is_forbidden(bench.bans, path, member.kind, member.signal.reference) for path in member.signal.paths)
+        identity.is_rejected(member, context.records)
+        or any(is_forbidden(context.bans, path, member.kind, member.signal.reference) for path in member.signal.paths)
         for member in proposal.members
     )
 
@@ -169,8 +169,8 @@ def _is_new(proposal: Proposal) -> bool:
     return proposal.before is None and proposal.action is not Action.ANSWER
 
 
-def _human_duplicate(proposal: Proposal, bench: PolicyContext) -> bool:
-    pulls = recent_pulls(bench.pulls, bench.bot)
+def _human_duplicate(proposal: Proposal, context: PolicyContext) -> bool:
+    pulls = recent_pulls(context.pulls, context.bot)
     if proposal.before is not None:
         sent = [effect for effect in proposal.effects if isinstance(effect, PushBranch | OpenPull)]
         covers = (does_the_same(pull, effect) for pull in pulls for effect in sent)
@@ -180,7 +180,7 @@ def _human_duplicate(proposal: Proposal, bench: PolicyContext) -> bool:
     about = {member.signal.reference for member in proposal.members} - {0}
     covered = any(touches(pull, member) for pull in pulls for member in proposal.members)
     made = any(same_change(pull, proposal.patch) or about & closed_issues(pull) for pull in pulls)
-    issues = [i for i in bench.issues if i.author.id != bench.bot and i.state == "open"]
+    issues = [i for i in context.issues if i.author.id != context.bot and i.state == "open"]
     return covered or made or any(_tells_of(issue, proposal) for issue in issues)
 
 
@@ -220,23 +220,23 @@ def _said_in_public(effect: Effect) -> Iterator[_Text]:
             yield _Text(said, markdown=False)
 
 
-def _closing_keyword(proposal: Proposal, bench: PolicyContext) -> bool:
+def _closing_keyword(proposal: Proposal, context: PolicyContext) -> bool:
     return any(text.closing_keywords(t.content, markdown=t.markdown) for t in _texts(proposal.effects))
 
 
-def _mention(proposal: Proposal, bench: PolicyContext) -> bool:
-    allowed = {name.casefold() for name in proposal.pings if name in bench.owners}
+def _mention(proposal: Proposal, context: PolicyContext) -> bool:
+    allowed = {name.casefold() for name in proposal.pings if name in context.owners}
     found = (m for t in _texts(proposal.effects) for m in text.mentions(t.content, markdown=t.markdown))
     return any(mention.lstrip("@").casefold() not in allowed for mention in found)
 
 
-def _workflow_command(proposal: Proposal, bench: PolicyContext) -> bool:
+def _workflow_command(proposal: Proposal, context: PolicyContext) -> bool:
     return any(text.workflow_commands(t.content) for t in _texts(proposal.effects))
 
 
-def _secret(proposal: Proposal, bench: PolicyContext) -> bool:
-    said = any(secrets.find_secrets(t.content, bench.secrets) for t in _texts(proposal.effects))
-    return said or _patch("secret")(proposal, bench)
+def _secret(proposal: Proposal, context: PolicyContext) -> bool:
+    said = any(secrets.find_secrets(t.content, context.secrets) for t in _texts(proposal.effects))
+    return said or _patch("secret")(proposal, context)
 
 
 def ill_worded(effect: Effect, known: tuple[str, ...]) -> bool:
@@ -258,11 +258,11 @@ def ill_worded(effect: Effect, known: tuple[str, ...]) -> bool:
 
 
 def _objection(rule: str) -> Callable[[Proposal, PolicyContext], bool]:
-    return lambda proposal, bench: rule in proposal.objections
+    return lambda proposal, context: rule in proposal.objections
 
 
-def _is_paused(proposal: Proposal, bench: PolicyContext) -> bool:
-    return bench.paused
+def _is_paused(proposal: Proposal, context: PolicyContext) -> bool:
+    return context.paused
 
 
 def _rows() -> Iterable[Rule]:

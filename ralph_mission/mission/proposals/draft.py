@@ -40,49 +40,51 @@ from ralph_mission.safety.objections import MAX_BYTES, MAX_FILES, Objection, ins
 from ralph_mission.safety.patch import Patch, measure
 
 
-def words_of(member: Finding, desk: DraftContext) -> Wording | None:
+def words_of(member: Finding, context: DraftContext) -> Wording | None:
     """What a template of the owner's says of it; None where there is none."""
-    words = desk.wordings.get((member.fingerprint, member.signal.occurrence))
+    words = context.wordings.get((member.fingerprint, member.signal.occurrence))
     return words if words and words.ready and words.posts else None
 
 
-def is_partly_posted(member: Finding, words: Wording, desk: DraftContext) -> bool:
+def is_partly_posted(member: Finding, words: Wording, context: DraftContext) -> bool:
     """Whether one network was told already: what another is to be told is no question any more."""
-    return any(effect.key in desk.records for effect in posting.effects_of(member, words))
+    return any(effect.key in context.records for effect in posting.effects_of(member, words))
 
 
-def not_posted_yet(member: Finding, words: Wording, desk: DraftContext) -> tuple[Publish, ...]:
+def not_posted_yet(member: Finding, words: Wording, context: DraftContext) -> tuple[Publish, ...]:
     """The posts of it that are left to be sent; none of what is old, or may have been said before."""
     effects = posting.effects_of(member, words)
-    over = desk.hushed or posting.is_old(member, effects, desk.records, desk.now)
-    return () if over else posting.sendable_effects(effects, desk.records, desk.now)
+    over = context.hushed or posting.is_old(member, effects, context.records, context.now)
+    return () if over else posting.sendable_effects(effects, context.records, context.now)
 
 
-def to_read(thought: RankedFinding, finding: Finding, desk: DraftContext) -> tuple[Post, ...]:
+def to_read(thought: RankedFinding, finding: Finding, context: DraftContext) -> tuple[Post, ...]:
     """The texts that a person reads before they are published, of content or of a post that is to be asked about."""
-    words = desk.wordings.get((finding.fingerprint, finding.signal.occurrence))
+    words = context.wordings.get((finding.fingerprint, finding.signal.occurrence))
     if words is None or not (words.ready or lookup(thought.kind).labels == CONTENT):
         return ()
     return content.prepare_posts(words.posts)
 
 
-def questions(thought: RankedFinding, members: Sequence[Finding], desk: DraftContext) -> Iterable[Proposal]:
+def questions(thought: RankedFinding, members: Sequence[Finding], context: DraftContext) -> Iterable[Proposal]:
     """An issue about the first of them: one question at a time."""
-    return tuple(question(thought, member, desk, None) for member in members[:1])
+    return tuple(question(thought, member, context, None) for member in members[:1])
 
 
-def question(thought: RankedFinding, finding: Finding, desk: DraftContext, patch: Patch | None) -> Proposal:
+def question(thought: RankedFinding, finding: Finding, context: DraftContext, patch: Patch | None) -> Proposal:
     """An issue that asks; with a patch, the effects that a yes releases are planned with it."""
     subject = subject_of("ask", thought.kind, (finding,))
-    if posts := to_read(thought, finding, desk):
-        return _content(thought, finding, desk, subject, posts)
+    if posts := to_read(thought, finding, context):
+        return _content(thought, finding, context, subject, posts)
     title = wording.proposal_title(finding)
     shown = patch if patch and showable(patch) else None
     issue = key_of(subject, "open_issue")
-    planned = carrying(subject, thought.kind, title, (finding,), shown, desk, Ref(issue), thought.why) if shown else ()
+    planned = (
+        carrying(subject, thought.kind, title, (finding,), shown, context, Ref(issue), thought.why) if shown else ()
+    )
     named = ownership.announcement_line(planned, asked=True)
     body = wording.proposal_body(finding, thought.why, shown, named, thought.sections)
-    mission = mission_of(subject, title, Action.OPEN_PROPOSAL, thought.kind, (finding,), desk)
+    mission = mission_of(subject, title, Action.OPEN_PROPOSAL, thought.kind, (finding,), context)
     asked = _question_proposal(
         thought, finding, mission, body, subject, lookup(thought.kind).labels or RESEARCH, planned
     )
@@ -118,11 +120,11 @@ def _question_proposal(
 
 
 def _content(
-    thought: RankedFinding, finding: Finding, desk: DraftContext, subject: str, posts: tuple[Post, ...]
+    thought: RankedFinding, finding: Finding, context: DraftContext, subject: str, posts: tuple[Post, ...]
 ) -> Proposal:
     """An issue that shows what would be published; the posts are kept for their charts, their texts are the issue's."""
     title = wording.proposal_title(finding)
-    mission = mission_of(subject, title, Action.PUBLISH, thought.kind, (finding,), desk)
+    mission = mission_of(subject, title, Action.PUBLISH, thought.kind, (finding,), context)
     planned = posting.publishing(mission.key, posts)
     return _question_proposal(
         thought,
@@ -135,58 +137,60 @@ def _content(
     )
 
 
-def fixes(thought: RankedFinding, members: Sequence[Finding], desk: DraftContext) -> Iterable[Proposal]:
+def fixes(thought: RankedFinding, members: Sequence[Finding], context: DraftContext) -> Iterable[Proposal]:
     """The pull that corrects most of them; where there is none, a question about the first that may be asked."""
-    if thought.kind == BUMPS and BUMPS in desk.under_way:  # the same lines, and no pull yet that the observer could see
+    if (
+        thought.kind == BUMPS and BUMPS in context.under_way
+    ):  # the same lines, and no pull yet that the observer could see
         return ()
-    ready = [member for member in members if member.signal.patch and member.signal.patch.base == desk.default.sha]
+    ready = [member for member in members if member.signal.patch and member.signal.patch.base == context.default.sha]
     if not ready:
-        return () if desk.free_slot else (_waiting(thought, members, desk),)
-    unasked = [] if _asks(thought, desk) else ready
-    fitting = _largest_set([member for member in unasked if not _objections(member, desk)], desk)
-    if fitting and (proposal := _not_refused(thought, fitting, desk)):
+        return () if context.free_slot else (_waiting(thought, members, context),)
+    unasked = [] if _asks(thought, context) else ready
+    fitting = _largest_set([member for member in unasked if not _objections(member, context)], context)
+    if fitting and (proposal := _not_refused(thought, fitting, context)):
         return (proposal,)
-    askable = [m for m in ready if m not in fitting and verdict(_objections(m, desk)) != "deny"]
-    return tuple(question(thought, member, desk, member.signal.patch) for member in askable[:1])
+    askable = [m for m in ready if m not in fitting and verdict(_objections(m, context)) != "deny"]
+    return tuple(question(thought, member, context, member.signal.patch) for member in askable[:1])
 
 
-def _not_refused(thought: RankedFinding, members: Sequence[Finding], desk: DraftContext) -> Proposal | None:
+def _not_refused(thought: RankedFinding, members: Sequence[Finding], context: DraftContext) -> Proposal | None:
     """The fix of all; where the repository's own checks refuse it, of a half: one file must not hold up the rest."""
-    proposal = _fix(thought, members, desk)
-    if proposal.key not in desk.unverified:
+    proposal = _fix(thought, members, context)
+    if proposal.key not in context.unverified:
         return proposal
     if len(members) == 1:
         return None
     half = len(members) // 2
-    return _not_refused(thought, members[:half], desk) or _not_refused(thought, members[half:], desk)
+    return _not_refused(thought, members[:half], context) or _not_refused(thought, members[half:], context)
 
 
-def _asks(thought: RankedFinding, desk: DraftContext) -> bool:
+def _asks(thought: RankedFinding, context: DraftContext) -> bool:
     """Whether a person is asked about a fix however small it is: the thinker wants it, or none is allowed unasked."""
-    return thought.ask or not desk.limits.auto_prs_per_cycle
+    return thought.ask or not context.limits.auto_prs_per_cycle
 
 
-def _waiting(thought: RankedFinding, members: Sequence[Finding], desk: DraftContext) -> Proposal:
+def _waiting(thought: RankedFinding, members: Sequence[Finding], context: DraftContext) -> Proposal:
     """What waits for a slot has a title and no effects: it is judged, held, and drafted anew when its turn comes."""
     what, action, title = "fix", Action.OPEN_FIX, wording.fix_title(thought.kind, members)
-    if _asks(thought, desk):  # one at a time
+    if _asks(thought, context):  # one at a time
         members = members[:1]
         what, action, title = "ask", Action.OPEN_PROPOSAL, wording.proposal_title(members[0])
     key = subject_of(what, thought.kind, members)
     return Proposal(key, action, thought.kind, title, members=tuple(members), why=thought.why, score=thought.score)
 
 
-def _objections(member: Finding, desk: DraftContext) -> tuple[Objection, ...]:
+def _objections(member: Finding, context: DraftContext) -> tuple[Objection, ...]:
     """What speaks against a member's change even if it were the only one."""
     assert member.signal.patch is not None
-    most, bumps = desk.limits.auto_pr_lines, member.kind == BUMPS
-    return inspect(member.signal.patch, max_lines=most, recent=desk.recent_lines, bumps=bumps, by_fixer=True)
+    most, bumps = context.limits.auto_pr_lines, member.kind == BUMPS
+    return inspect(member.signal.patch, max_lines=most, recent=context.recent_lines, bumps=bumps, by_fixer=True)
 
 
-def _largest_set(members: Sequence[Finding], desk: DraftContext) -> tuple[Finding, ...]:
+def _largest_set(members: Sequence[Finding], context: DraftContext) -> tuple[Finding, ...]:
     """Smallest first gives the most files under every limit of size; one change per path."""
     sizes = [(measure(_counted_patch(member)), member) for member in members if member.signal.patch]
-    room = (desk.limits.auto_pr_lines, MAX_BYTES, MAX_FILES)
+    room = (context.limits.auto_pr_lines, MAX_BYTES, MAX_FILES)
     chosen: dict[str, Finding] = {}
     for size, member in sorted(sizes, key=lambda row: (row[0].lines, row[0].bytes, row[1].signal.path)):
         left = (room[0] - size.lines, room[1] - size.bytes, room[2] - len(size.files))
@@ -201,13 +205,13 @@ def _counted_patch(member: Finding) -> Patch:
     return counted_patch(member.signal.patch) if member.kind == BUMPS else member.signal.patch
 
 
-def _fix(thought: RankedFinding, members: Sequence[Finding], desk: DraftContext) -> Proposal:
+def _fix(thought: RankedFinding, members: Sequence[Finding], context: DraftContext) -> Proposal:
     subject = subject_of("fix", thought.kind, members)
     title = wording.fix_title(thought.kind, members)
-    patch = _combine_patches(members, desk.default.sha)
+    patch = _combine_patches(members, context.default.sha)
     issue = key_of(subject, "open_issue")
-    facts = facts_of(thought.kind, members, desk.next_mission)
-    branch = carrying(subject, thought.kind, title, members, patch, desk, Ref(issue), thought.why)
+    facts = facts_of(thought.kind, members, context.next_mission)
+    branch = carrying(subject, thought.kind, title, members, patch, context, Ref(issue), thought.why)
     named = ownership.announcement_line(branch, asked=False)
     opened = OpenIssue(
         issue,
@@ -215,7 +219,7 @@ def _fix(thought: RankedFinding, members: Sequence[Finding], desk: DraftContext)
         wording.fix_issue(thought.kind, members, thought.why, patch, issue, facts, named),
         ("ralph:mission",),
     )
-    mission = mission_of(subject, title, Action.OPEN_FIX, thought.kind, members, desk)
+    mission = mission_of(subject, title, Action.OPEN_FIX, thought.kind, members, context)
     interim = replace(mission, status=Status.EXECUTING, pending=tuple(effect.key for effect in branch))
     return Proposal(
         subject,
@@ -226,7 +230,7 @@ def _fix(thought: RankedFinding, members: Sequence[Finding], desk: DraftContext)
         tuple(members),
         patch,
         interim=interim,
-        after=update_mission(interim, status=Status.IN_REVIEW, pending=(), waiting_since=desk.now),
+        after=update_mission(interim, status=Status.IN_REVIEW, pending=(), waiting_since=context.now),
         why=thought.why,
         score=thought.score,
     )
@@ -241,14 +245,14 @@ def _combine_patches(members: Sequence[Finding], base: str) -> Patch:
 KEPT_LINES = 100  # of a monitoring issue
 
 
-def lists(thought: RankedFinding, members: Sequence[Finding], desk: DraftContext) -> Iterable[Proposal]:
+def lists(thought: RankedFinding, members: Sequence[Finding], context: DraftContext) -> Iterable[Proposal]:
     """The list of their kind, opened or edited, with the lines that it has not yet."""
-    record = desk.records.get(monitor_key(thought.kind))
+    record = context.records.get(monitor_key(thought.kind))
     before = record if isinstance(record, MonitorRecord) else None
     fresh = [line for line in map(wording.monitor_line, members) if not before or line not in before.lines]
     lines = (*fresh, *(before.lines if before else ()))[:KEPT_LINES]
     total = max((before.total if before else 0) + len(fresh), len(lines))
-    effect = _monitor_effect(thought.kind, lines, total, members, before.issue if before else 0, desk.records)
+    effect = _monitor_effect(thought.kind, lines, total, members, before.issue if before else 0, context.records)
     after = MonitorRecord(monitor_key(thought.kind), thought.kind, before.issue if before else 0, lines, total)
     title = f"{wording.monitor_title(thought.kind)}: {len(members)} new"
     return (
@@ -279,14 +283,14 @@ def _monitor_effect(
 
 
 def draft_all(
-    thoughts: Sequence[RankedFinding], present: Sequence[Finding], desk: DraftContext
+    thoughts: Sequence[RankedFinding], present: Sequence[Finding], context: DraftContext
 ) -> tuple[Proposal, ...]:
     """A proposal for each thought that leads to one, in the thinker's order; no deed is proposed twice."""
     by_fingerprint = {finding.fingerprint: finding for finding in present}
     drafts: list[Proposal] = []
     for thought in thoughts:
         taken = {key for draft in drafts for key in _keys(draft)}
-        drafts += [draft for draft in _draft(thought, by_fingerprint, desk) if not taken & _keys(draft)]
+        drafts += [draft for draft in _draft(thought, by_fingerprint, context) if not taken & _keys(draft)]
     return tuple(drafts)
 
 
@@ -294,25 +298,25 @@ def _keys(draft: Proposal) -> set[str]:
     return {draft.key, *(effect.key for effect in draft.effects)}
 
 
-def _draft(thought: RankedFinding, present: Mapping[str, Finding], desk: DraftContext) -> Iterable[Proposal]:
+def _draft(thought: RankedFinding, present: Mapping[str, Finding], context: DraftContext) -> Iterable[Proposal]:
     members = [present[fp] for fp in dict.fromkeys(thought.members) if fp in present]
     members = [member for member in members if member.kind == thought.kind]
     if not members:
         return ()
-    ready = {member: words for member in members if (words := words_of(member, desk))}
+    ready = {member: words for member in members if (words := words_of(member, context))}
     sayable = {
-        member: words for member, words in ready.items() if not thought.ask or is_partly_posted(member, words, desk)
+        member: words for member, words in ready.items() if not thought.ask or is_partly_posted(member, words, context)
     }
     for member, words in sayable.items():
-        if effects := not_posted_yet(member, words, desk):
+        if effects := not_posted_yet(member, words, context):
             return (posting.data_post(thought, member, effects),)
     others = [member for member in members if member not in sayable]
     watch = questions if thought.ask else lists
     say = questions if ready.keys() - sayable.keys() else _nothing
     draw = {Route.FIX: fixes, Route.MONITOR: watch, Route.PROPOSE: questions, Route.SAY: say}
-    return draw[lookup(thought.kind).route](thought, drop_touched(others, desk.pulls), desk) if others else ()
+    return draw[lookup(thought.kind).route](thought, drop_touched(others, context.pulls), context) if others else ()
 
 
-def _nothing(thought: RankedFinding, members: Sequence[Finding], desk: DraftContext) -> Iterable[Proposal]:
+def _nothing(thought: RankedFinding, members: Sequence[Finding], context: DraftContext) -> Iterable[Proposal]:
     """Without words of the owner's there is nothing to do about it."""
     return ()

@@ -50,20 +50,20 @@ def facts_of(kind: str, members: Sequence[Finding], mission: int) -> dict[str, s
 
 
 def mission_of(
-    subject: str, title: str, action: Action, kind: str, members: Sequence[Finding], desk: DraftContext
+    subject: str, title: str, action: Action, kind: str, members: Sequence[Finding], context: DraftContext
 ) -> Mission:
     """The mission that begins with the proposal."""
     return Mission(
-        id=desk.next_mission,
+        id=context.next_mission,
         key=key_of("mission", subject),
         title=title,
         kind=kind,
         action=action,
         tier=lookup(kind).tier,
         status=Status.DISCOVERED,
-        started_cycle=desk.cycle,
-        started_at=desk.now,
-        changed_at=desk.now,
+        started_cycle=context.cycle,
+        started_at=context.now,
+        changed_at=context.now,
         members=tuple(m.fingerprint for m in members),
         last_action=_OPENED[action][0],
         next_step=_OPENED[action][1],
@@ -83,7 +83,7 @@ def carrying(
     title: str,
     members: Sequence[Finding],
     patch: Patch,
-    desk: DraftContext,
+    context: DraftContext,
     issue: Ref,
     why: str,
 ) -> tuple[PushBranch, OpenPull]:
@@ -94,15 +94,15 @@ def carrying(
         branch,
         patch.base,
         wording.commit_message(title, kind, members, issue),
-        desk.now,
+        context.now,
         deltas(patch),
         issue=issue,
     )
     key = key_of(subject, "open_pull")
-    body = wording.fix_pull(kind, members, why, issue, key, facts_of(kind, members, desk.next_mission))
+    body = wording.fix_pull(kind, members, why, issue, key, facts_of(kind, members, context.next_mission))
     same = tuple(sorted(patch_ids(patch)))
     labels = ("ralph:auto-fix",)
-    return push, OpenPull(key, title, body, branch, desk.default.name, issue, labels, same, touched_by(patch))
+    return push, OpenPull(key, title, body, branch, context.default.name, issue, labels, same, touched_by(patch))
 
 
 def showable(patch: Patch) -> bool:
