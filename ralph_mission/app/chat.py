@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ralph_mission.adapters.chat.telegram import ADDRESS, API, TOKEN, Bot, TelegramInbox
-from ralph_mission.config.publishers import CHECKIN, TIMEOUT
 from ralph_mission.config.settings import Config
 from ralph_mission.errors import UserError
 from ralph_mission.mission.ports import Seal
@@ -30,7 +29,7 @@ def inbox(
     `wait`: seconds that an empty answer may take.
     """
     told, bot = settings.telegram, bot_of(environ)
-    if bot is None or not settings.robot.enabled or not (told.chats or told.users):
+    if bot is None or not (told.chats or told.users):
         return None
     first = (*told.chats, *told.users)[0]
     return TelegramInbox(bot, frozenset(told.chats), frozenset(told.users), wait, first, now=now)
@@ -45,16 +44,12 @@ def bot_of(environ: Mapping[str, str]) -> Bot | None:
 def seal(settings: Config, environ: Mapping[str, str]) -> Seal | None:
     """What proves that orders kept in memory were given; None where none are heard."""
     told, bot = settings.telegram, bot_of(environ)
-    return bot.seal if bot and settings.robot.enabled and (told.chats or told.users) else None
+    return bot.seal if bot and (told.chats or told.users) else None
 
 
 def patience(settings: Config) -> tuple[int, int]:
     """Seconds that a question waits for a person, and between two words on how a loop is doing."""
-    told, robot = settings.telegram, settings.robot
-    return (
-        told.timeout_seconds or robot.timeout_seconds or TIMEOUT,
-        told.checkin_interval_seconds or robot.checkin_interval_seconds or CHECKIN,
-    )
+    return settings.telegram.timeout_seconds, settings.telegram.checkin_interval_seconds
 
 
 @contextmanager

@@ -136,7 +136,11 @@ def _observers(
         secrets=environment_secrets(),
     )
     for name, build in OBSERVERS.items():
-        section = getattr(settings.observers, name)
+        section = getattr(settings.observers, name, None)
+        if name == "forge":
+            from ralph_mission.config.observers import ForgeSettings
+
+            section = ForgeSettings(stale_after=settings.forge.stale_after)
         if section is None:  # a source that only works when it is asked for
             continue
         for item in section if isinstance(section, tuple) else (section,):

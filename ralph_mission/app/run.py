@@ -118,9 +118,7 @@ def _desk_and_place(
         lambda: _browser_check(settings.loop.browser_check, desk.item()), sandboxes.checks_sandbox(found, git, clone),
         unsteered=asked.errand, lists=lambda: desk.paths.kept, shared=root / ".ralph",
     )  # fmt: skip  # one call
-    habits = Habits(
-        asked.go_on, asked.archive_previous, settings.tasks.enabled, settings.core.scratchpad, not asked.errand
-    )
+    habits = Habits(asked.go_on, asked.archive_previous, restarts=not asked.errand)
 
     def ready(order: RunSpec) -> None:
         ground.settle_branch(git, prd.branch if prd else "", (*exempt, *desk.paths.kept))
@@ -227,12 +225,8 @@ def _choose_agent(asked: RunOptions, settings: Config) -> tuple[str, tuple[str, 
 
 
 def _custom(settings: Config) -> tuple[str, ...] | str:
-    """The custom agent of ralph-orchestrator; a prompt that has to be an argument gets there by way of the shell."""
-    cli = settings.cli
-    if not cli.command or cli.prompt_mode == "stdin":
-        return (cli.command, *cli.args) if cli.command else ""
-    flag = (cli.prompt_flag,) if cli.prompt_flag else ()
-    return ("/bin/sh", "-c", 'exec "$@" "$(cat)"', "sh", cli.command, *cli.args, *flag)
+    """The custom agent of ralph-orchestrator."""
+    return (settings.cli.command, *settings.cli.args) if settings.cli.command else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -177,7 +177,7 @@ def _objective(asked: RunOptions, settings: Config, root: Path, prd: Prd | None)
         return asked.task, place
     if asked.prompt_file:
         return _text(named, None), place
-    found = _left_objective(asked, root, prd) or (_of_stories(prd) if prd else "") or settings.event_loop.prompt
+    found = _left_objective(asked, root, prd) or (_of_stories(prd) if prd else "")
     if not found and named.exists():
         found = _text(named, root if Path(os.path.normpath(named)).is_relative_to(root) else None)
     if not found.strip():
@@ -240,7 +240,7 @@ def _limits(asked: RunOptions, settings: Config, usual: RunLimits) -> RunLimits:
         runtime=first(asked.runtime, loop.max_runtime_seconds, usual.runtime) or usual.runtime,
         usd=first(asked.usd, loop.max_cost_usd, usual.usd),
         unpriced=usual.unpriced and first(asked.usd, loop.max_cost_usd) is None,
-        failures=int(first(loop.max_consecutive_failures, usual.failures) or 1),
+        failures=usual.failures or 1,
         stuck=settings.loop.stuck,
     )
 
@@ -277,10 +277,10 @@ def _hat(name: str, keys: HatKeys, settings: Config) -> Hat:
     One with triggers is whole, as in ralph-orchestrator; one without changes the built-in hat of its name.
     """
     said = keys.model_dump(exclude_unset=True)
-    if keys.triggers or keys.subscribes_to:
+    if keys.triggers:
         said = {"publishes": [], **said}
     loop, hat = settings.event_loop, hats.from_yaml(name, said, NAME)[0]
-    starts = name == loop.starting_hat or (loop.starting_event != "" and loop.starting_event in hat.triggers)
+    starts = loop.starting_event != "" and loop.starting_event in hat.triggers
     return replace(hat, triggers=(*hat.triggers, START)) if starts else hat
 
 

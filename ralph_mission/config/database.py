@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from datetime import timedelta
 from decimal import Decimal, InvalidOperation
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
     AfterValidator,
@@ -83,9 +83,18 @@ class ChangeCondition(ObserverSection):
 class Top(ObserverSection):
     """The first rows in an order."""
 
-    order_by: Name = Field(description="The field.")
+    order_by: Name = Field(description="The field, the largest first; with ` asc` behind it the smallest.")
     take: int = Field(5, ge=1, le=50, strict=True, description="How many.")
-    order: Literal["desc", "asc"] = Field("desc", description="desc: the largest first.")
+
+    @property
+    def field(self) -> str:
+        """The field by which rows are ordered."""
+        return self.order_by.removesuffix(" asc").removesuffix(" desc")
+
+    @property
+    def is_descending(self) -> bool:
+        """Whether the largest come first."""
+        return not self.order_by.endswith(" asc")
 
 
 class Threshold(ObserverSection):
@@ -106,9 +115,11 @@ class Threshold(ObserverSection):
 class Outlier(ObserverSection):
     """A value far from what is usual in its window."""
 
-    score: Number = Field(Decimal("3.5"), gt=0, description="Robust z-score (by median absolute deviation) to exceed.")
     within: Duration = Field(timedelta(days=7), description="The window of values that say what is usual.")
-    least: int = Field(8, ge=4, le=1_000, strict=True, description="Values that the window must have.")
+    score: ClassVar[Decimal] = Decimal("3.5")
+    """The robust z-score (by median absolute deviation) to exceed."""
+    least: ClassVar[int] = 8
+    """Values that the window must have."""
 
 
 KINDS = ("change", "new_since", "top", "threshold", "outlier", "missing")
@@ -123,10 +134,9 @@ class DatabaseWatch(ObserverSection):
     """One thing to watch. With none of the kinds' keys, each row that `where` describes is told."""
 
     name: Slug = Field(description="How reports call it.")
-    model: Name | None = Field(None, description="A model of the Prisma schema, or a table.")
-    table: Dotted | None = Field(None, description="A table, or schema.table, instead of a model.")
+    model: Dotted | None = Field(None, description="A model of the Prisma schema, a table or schema.table.")
     sql: Annotated[str, StringConstraints(min_length=1, max_length=10_000)] | None = Field(
-        None, description="Or one SELECT of your own, whose rows are then the table; needs raw_sql: true."
+        None, description="Or one SELECT of your own, whose rows are then the table."
     )
     where: dict[Name, Wanted] = Field({}, description="What fields have to be; a list: any of these.")
     change: ChangeCondition | None = Field(
@@ -137,9 +147,9 @@ class DatabaseWatch(ObserverSection):
     threshold: Threshold | None = Field(None, description="A value out of bounds; reported when it gets there.")
     outlier: Outlier | None = Field(None, description="A value far from what is usual in its window.")
     missing: Duration | None = Field(None, description="No row for longer than this: the feed died.")
-    value: Name | None = Field(None, description="The field that is looked at.")
-    count: Name | None = Field(None, description="Or: how many related rows there are.")
-    sum: Dotted | None = Field(None, description="Or: a sum over related rows, such as delegations.amount.")
+    measured: Dotted | None = Field(
+        None, alias="value", description="The field that is looked at, or count(RELATION), or sum(RELATION.FIELD)."
+    )
     by: Name | None = Field(None, description="One series per value of this field; without it, a single one.")
     at: Dotted | None = Field(None, description="When a row was true; under count and sum, of the related rows.")
     include: tuple[Dotted, ...] = Field((), max_length=12, description="Fields to report, also related: chain.name.")
@@ -155,7 +165,26 @@ class DatabaseWatch(ObserverSection):
     @property
     def source(self) -> str:
         """The model or table, as it was written; of its own SQL, how that is called."""
-        return f"{QUERY} {self.name}" if self.sql else self.model or self.table or ""
+        return f"{QUERY} {self.name}" if self.sql else self.model or ""
+
+    @property
+    def value(self) -> str | None:
+        """The field that is looked at; None where it is made of related rows."""
+        return None if self.derived else self.measured
+
+    @property
+    def count(self) -> str | None:
+        """The relation whose rows are counted."""
+        return self._inside("count")
+
+    @property
+    def sum(self) -> str | None:
+        """The relation and its field whose values are added up."""
+        return self._inside("sum")
+
+    def _inside(self, function: str) -> str | None:
+        found = re.fullmatch(rf"{function}\((.+)\)", self.measured or "")
+        return found[1] if found else None
 
     @property
     def derived(self) -> bool:
@@ -166,7 +195,7 @@ class DatabaseWatch(ObserverSection):
     @classmethod
     def _named(cls, value: Any, handler: ModelWrapValidatorHandler[DatabaseWatch]) -> DatabaseWatch:
         try:
-            return handler(value)
+            return handler(_lift_old_spellings(value))
         except ValidationError as error:
             raise ValueError(_complaint(value, error)) from None
 
@@ -177,16 +206,32 @@ class DatabaseWatch(ObserverSection):
         return self
 
 
+def _lift_old_spellings(value: object) -> object:
+    """A table, a count, a sum and an order as older files have them, said as they are now; what is not one stays."""
+    if not isinstance(value, Mapping):
+        return value
+    lifted = dict(value)
+    if "table" in lifted and lifted.get("model") is None:
+        lifted["model"] = lifted.pop("table")
+    given = [name for name in ("count", "sum") if lifted.get(name) is not None]
+    if len(given) == 1 and lifted.get("value") is None:
+        lifted["value"] = f"{given[0]}({lifted.pop(given[0])})"
+    top = lifted.get("top")
+    if isinstance(top, Mapping) and top.get("order") in ("asc", "desc") and isinstance(top.get("order_by"), str):
+        rest = {key: item for key, item in top.items() if key != "order"}
+        lifted["top"] = {**rest, "order_by": f"{top['order_by']} {top['order']}"}
+    return lifted
+
+
 def _complaints(watch: DatabaseWatch) -> tuple[str, ...]:
     kinds = [kind for kind in KINDS if getattr(watch, kind) is not None]
-    values = [name for name in ("value", "count", "sum") if getattr(watch, name)]
     told = {
-        "name either a model or a table": sum(map(bool, (watch.model, watch.table, watch.sql))) != 1,
+        "name a model, a table or its own SQL": bool(watch.model) == bool(watch.sql),
         "its own SQL has no relations: leave count and sum out": bool(watch.sql and watch.derived),
         f"it is one kind of watch, not {' and '.join(kinds)}": len(kinds) > 1,
         f"add one of {', '.join(KINDS)} or where": not kinds and not watch.where,
-        f"{watch.sort} needs one of value, count or sum": watch.sort in VALUED and len(values) != 1,
-        f"{watch.sort} has no {' or '.join(values)}": watch.sort not in VALUED and bool(values),
+        f"{watch.sort} needs a value": watch.sort in VALUED and not watch.measured,
+        f"{watch.sort} has no value": watch.sort not in VALUED and bool(watch.measured),
         f"{watch.sort} needs at: the field that says when": watch.sort in ("outlier", "missing") and not watch.at,
         "a name that begins with `query ` is kept for SQL of your own": not watch.sql
         and watch.source.startswith(f"{QUERY} "),
@@ -204,10 +249,8 @@ class DatabaseSettings(ObserverSection):
     prisma_schema: Annotated[str, StringConstraints(min_length=1, max_length=300)] | None = Field(
         None, description="The Prisma schema, a file or a folder; without it, names are those of tables and columns."
     )
-    address: Annotated[str, StringConstraints(pattern=r"^([A-Z0-9]+_)*DATABASE_URL$", max_length=60)] = Field(
-        "DATABASE_URL", description="The environment's variable that holds the address; its name ends in DATABASE_URL."
-    )
-    raw_sql: bool = Field(False, strict=True, description="Whether a watch may be SQL of its own.")
+    address: ClassVar[str] = "DATABASE_URL"
+    """The environment's variable that holds the address."""
     watches: Annotated[tuple[DatabaseWatch, ...], AfterValidator(lambda watches: _distinct(watches))] = Field(
         (), max_length=100, description="What is watched."
     )
@@ -217,8 +260,6 @@ class DatabaseSettings(ObserverSection):
         if self.backend == "prisma" and self.prisma_schema is None:
             raise ValueError("the backend prisma needs prisma_schema, such as prisma/schema.prisma")
         for watch in (one for one in self.watches if one.sql):
-            if not self.raw_sql:
-                raise ValueError(f"watch {watch.name}: sql needs raw_sql: true beside backend")
             if self.backend == "prisma":
                 raise ValueError(f"watch {watch.name}: sql needs the backend sqlalchemy")
         return self
@@ -253,6 +294,7 @@ def _nearest(path: list[str]) -> str:
         "threshold": Threshold,
         "outlier": Outlier,
     }
-    known = list((sections.get(path[0], DatabaseWatch) if len(path) > 1 else DatabaseWatch).model_fields)
+    fields = (sections.get(path[0], DatabaseWatch) if len(path) > 1 else DatabaseWatch).model_fields
+    known = [field.alias or name for name, field in fields.items()]
     close = difflib.get_close_matches(path[-1], known, n=1)
     return f"did you mean {close[0]}?" if close else f"known here: {', '.join(known)}"

@@ -7,11 +7,20 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    WithJsonSchema,
+    model_validator,
+)
 
-from ralph_mission.config.fields import Duration, ObserverSection, PathPattern
+from ralph_mission.config.fields import ObserverSection, PathPattern
 
 Count = Annotated[int, Field(strict=True, ge=0)]
 Dollars = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
@@ -38,7 +47,8 @@ class FixerSettings(ObserverSection):
         FIXERS, description="What may change files on its own."
     )
     verify: tuple[str, ...] = Field((), description="Commands that must pass before a change is proposed.")
-    verify_timeout: float = Field(600, gt=0, le=7200, description="Seconds that each of them may take.")
+    verify_timeout: ClassVar[float] = 1_800
+    """Seconds that each of them may take: suites that take longer are for a check of the forge."""
 
 
 class Completion(ObserverSection):
@@ -56,16 +66,33 @@ class Price(ObserverSection):
     output: Dollars = Field(description="Tokens it writes.")
 
 
+def _read_price(value: object) -> object:
+    """`3/15` as its two parts; anything else, such as older files' mappings, as it is."""
+    if not isinstance(value, str):
+        return value
+    read, slash, written = value.partition("/")
+    if not slash or not all(re.fullmatch(r"\d+(\.\d+)?", part.strip()) for part in (read, written)):
+        raise ValueError("write USD per million tokens read/written, such as 3/15")
+    return {"input": float(read), "output": float(written)}
+
+
+PriceText = Annotated[
+    Price, BeforeValidator(_read_price), WithJsonSchema({"type": "string", "examples": ["3/15", "0.25/1.25"]})
+]
+"""`3/15`: what a million tokens cost that a model reads, and that it writes."""
+
+
 class Cost(ObserverSection):
     """What models cost, for agents that only tell their tokens and for `ralph cost`."""
 
-    prices: dict[str, Price] = Field({}, description="By the model's name.")
+    prices: dict[str, PriceText] = Field({}, description="By the model's name: what it reads/what it writes.")
 
 
 class LoopSettings(ObserverSection):
     """How `ralph run` works in this repository."""
 
-    stuck: int = Field(3, strict=True, ge=1, le=100, description="Sessions on one story or task until it is warned.")
+    stuck: ClassVar[int] = 3
+    """Sessions on one story or task until it is warned."""
     browser_check: Line = Field("", description="A command that stories of the user interface must pass as well.")
     thresholds: dict[str, Count | Literal["learn"]] | Literal["learn"] = Field(
         {}, description="Issues short of critical that a verdict may leave, by pattern; learn: from people's verdicts."
@@ -80,7 +107,8 @@ class WorkSettings(ObserverSection):
         5.0, description="Spent on one issue in one try, in USD; written down, it also ends sessions of unknown cost."
     )
     max_iterations: int = Field(50, strict=True, ge=1, le=10_000, description="Sessions of one try.")
-    max_runtime: Duration = Field(timedelta(hours=4), description="How long one try may take.")
+    max_runtime: ClassVar[timedelta] = timedelta(hours=4)
+    """How long one try may take."""
 
 
 def _known_level(value: object) -> object:
@@ -142,13 +170,16 @@ class ThinkerSettings(BaseModel):
     model: Annotated[str, AfterValidator(_model)] = Field(
         "", description="anthropic:NAME, openai:NAME, or openai-chat:NAME for servers that speak as OpenAI does."
     )
-    max_findings: int = Field(20, strict=True, ge=1, le=50, description="Findings that the model is asked about.")
-    max_memory_chars: int = Field(4_000, strict=True, ge=0, le=40_000, description="Characters of memory it reads.")
-    max_tokens: int = Field(
-        4_000, strict=True, ge=500, le=32_000, description="Tokens of one answer, what it thinks to itself included."
-    )
-    seconds: int = Field(90, strict=True, ge=1, le=600, description="How long it may take in a cycle, in all.")
-    tries: int = Field(2, strict=True, ge=1, le=2, description="Requests in a cycle: 2 asks again after a bad answer.")
+    max_findings: ClassVar[int] = 20
+    """Findings that the model is asked about."""
+    max_memory_chars: ClassVar[int] = 4_000
+    """Characters of memory it reads."""
+    max_tokens: ClassVar[int] = 4_000
+    """Tokens of one answer, what it thinks to itself included."""
+    seconds: ClassVar[int] = 90
+    """How long it may take in a cycle, in all."""
+    tries: ClassVar[int] = 2
+    """Requests in a cycle: the second asks again after a bad answer."""
     usd: float = Field(
         1.0, strict=True, ge=0, le=2, allow_inf_nan=False, description="Spent on it in one cycle at most, in USD."
     )

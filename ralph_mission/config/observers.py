@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import warnings
 from datetime import timedelta
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, model_validator
 
@@ -112,9 +112,9 @@ class CommandSettings(ObserverSection):
     parse: Literal["sarif"] | Regex | JsonResults = Field(description="How to read its standard output.")
     kind: Slug = Field("code-quality", description="The kind of finding a result is.")
     timeout: float = Field(120, gt=0, le=3_600, description="Seconds.")
-    output_cap: int = Field(4_000_000, ge=1_000, le=50_000_000, description="Bytes.")
+    output_cap: ClassVar[int] = 4_000_000
+    """Bytes; what a SARIF log of thousands of results needs."""
     ok_codes: tuple[ExitCode, ...] = Field((0, 1), description="Exit codes that are no failure.")
-    severity: Severity | None = Field(None, description="Of every result, whatever the tool says.")
     exclude: tuple[PathPattern, ...] = Field((), description="Paths to leave out, as in .gitignore.")
     cache: bool = Field(True, description="Reuse results for the same commit; false for what asks a network.")
 
@@ -125,20 +125,26 @@ PackageName = Annotated[str, StringConstraints(pattern=r"^[@A-Za-z0-9][A-Za-z0-9
 class DependencySettings(ObserverSection):
     """Outdated and vulnerable packages. `{}` turns it on."""
 
-    every: Duration = Field(timedelta(hours=6), description="How long an answer of a registry or of OSV is believed.")
     exclude: tuple[PathPattern, ...] = Field((), description="Lock files and manifests to leave out, as in .gitignore.")
     ignore: tuple[PackageName, ...] = Field((), description="Packages whose updates are not reported; advisories are.")
-    advisories: bool = Field(True, description="Ask OSV about known vulnerabilities.")
-    most: int = Field(300, ge=1, le=3_000, description="Packages asked about in one look.")
-    seconds: float = Field(60, gt=0, le=600, description="For all questions of one look.")
+    advisories: ClassVar[bool] = True
+    """Whether OSV is asked about known vulnerabilities; a network that keeps it out is named in the report."""
+    every: ClassVar[timedelta] = timedelta(hours=6)
+    """How long an answer of a registry or of OSV is believed."""
+    most: ClassVar[int] = 300
+    """Packages asked about in one look."""
+    seconds: ClassVar[float] = 60
+    """For all questions of one look."""
 
 
 class ForgeSettings(ObserverSection):
     """How long is too long."""
 
     stale_after: Duration = Field(timedelta(days=14), description="An open issue without an assignee or activity.")
-    review_after: Duration = Field(timedelta(days=3), description="A pull request without a review.")
-    answer_after: Duration = Field(timedelta(days=2), description="A question without an answer.")
+    review_after: ClassVar[timedelta] = timedelta(days=3)
+    """A pull request without a review."""
+    answer_after: ClassVar[timedelta] = timedelta(days=2)
+    """A question without an answer."""
 
 
 def _check_address(url: str) -> str:
@@ -174,7 +180,8 @@ class WebSettings(ObserverSection):
     )
     every: Duration = Field(timedelta(hours=1), description="How often to look at most.")
     finding: Slug = Field("news", description="The kind of finding its news are.")
-    severity: Severity = Field(Severity.LOW, description="Of its news.")
+    severity: ClassVar[Severity] = Severity.LOW
+    """Of its news."""
 
     @model_validator(mode="after")
     def _whole(self) -> WebSettings:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from datetime import time, timedelta
 from pathlib import PurePosixPath
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
@@ -113,7 +113,6 @@ class Publishers(PublisherSection):
 
 ChatId = Annotated[int, Field(strict=True, ge=-(2**53), le=2**53)]
 Seconds = Annotated[int, Field(strict=True, ge=1, le=86_400)]
-TIMEOUT, CHECKIN = 600, 300
 
 
 class TelegramControl(ObserverSection):
@@ -123,9 +122,6 @@ class TelegramControl(ObserverSection):
         (), description="Ids of chats where orders are taken; a private one is a person's."
     )
     users: tuple[ChatId, ...] = Field((), description="Ids of people who may give them, in groups of `chats` too.")
-    timeout_seconds: Seconds | None = Field(
-        None, description=f"How long an agent's question waits for a person; else as in RObot, {TIMEOUT}."
-    )
-    checkin_interval_seconds: Seconds | None = Field(
-        None, description=f"How often `ralph telegram` reports how a loop is doing; else as in RObot, {CHECKIN}."
-    )
+    timeout_seconds: Seconds = Field(600, description="How long an agent's question waits for a person.")
+    checkin_interval_seconds: ClassVar[int] = 300
+    """How often `ralph telegram` reports how a loop is doing."""

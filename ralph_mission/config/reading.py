@@ -12,6 +12,8 @@ from pydantic import ValidationError
 
 from ralph_mission.config import loop_keys
 from ralph_mission.config.complaints import explain, known_keys, trouble
+from ralph_mission.config.gone_keys import advice as advice_of
+from ralph_mission.config.gone_keys import drop_gone, gone_in
 from ralph_mission.config.settings import GONE_WAKE, Config
 from ralph_mission.errors import UserError
 from ralph_mission.safety.front_matter import MAX_BYTES, Document, YamlError, parse
@@ -63,7 +65,7 @@ def load(text: str, source: str = NAME) -> Config:
     if not isinstance(document.value, dict | None):
         raise trouble(source, 1, "is not a mapping of keys to values", "start it with a key such as schedule:")
     try:
-        config = Config.model_validate(_drop_ignored(loop_keys.lift_old_keys(document.value or {})))
+        config = Config.model_validate(_drop_ignored(loop_keys.lift_old_keys(drop_gone(document.value or {}))))
     except ValidationError as error:
         raise explain(error, document, source, Config) from None
     config._warnings = tuple(_warnings(document, source))
@@ -73,10 +75,8 @@ def load(text: str, source: str = NAME) -> Config:
 def schema() -> dict[str, Any]:
     """The JSON Schema of `ralph.yml`, for editors and checkers."""
     made = Config.model_json_schema()
-    for name in sorted(ORCHESTRATOR):
-        made["properties"][name] = {"description": "A key of ralph-orchestrator; not used here."}
-    for name in loop_keys.FLAT:
-        made["properties"][name] = {"description": f"An older place of event_loop.{loop_keys.FLAT[name]}."}
+    older = "|".join(sorted({*ORCHESTRATOR, *loop_keys.FLAT, "RObot", "tasks"}))
+    made["patternProperties"] = {f"^({older})$": {"description": "A key of ralph-orchestrator."}}
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **made, "title": NAME}
 
 
@@ -116,8 +116,10 @@ def _drop_ignored(value: dict[str, Any], path: tuple[str, ...] = ()) -> dict[str
 
 
 def _warnings(document: Document, source: str) -> Iterator[str]:
+    for line, name, advice in gone_in(document.lines):
+        yield f"{source} line {line}: {name} has no effect any more: {advice}; take it out"
     for path, line in document.lines.items():
-        if _foreign(path):
+        if _foreign(path) and not advice_of(path):
             yield f"{source} line {line}: {'.'.join(map(str, path))} is a key of ralph-orchestrator; not used here"
     schedule = document.value.get("schedule") if isinstance(document.value, dict) else None
     if isinstance(schedule, dict) and schedule.get("wake") == GONE_WAKE:
@@ -128,5 +130,6 @@ def _warnings(document: Document, source: str) -> Iterator[str]:
 def _foreign(path: tuple[str | int, ...]) -> bool:
     if len(path) == 1:
         return path[0] in ORCHESTRATOR
-    inside = (len(path) == 2 and path[0] in loop_keys.SECTIONS) or (len(path) == 3 and path[0] == "hats")
+    below_one = len(path) == 2 and path[0] in (*loop_keys.SECTIONS, "tasks", "RObot")
+    inside = below_one or (len(path) == 3 and path[0] == "hats")
     return inside and not loop_keys.is_understood(path)

@@ -7,19 +7,18 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
-from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, StringConstraints, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, StringConstraints
 
 from ralph_mission.config.database import DatabaseSettings as Database
 from ralph_mission.config.fields import Duration, ObserverSection
-from ralph_mission.config.loop_keys import Cli, Core, EventLoop, HatKeys, MemoryKeys, RObot, TaskKeys
+from ralph_mission.config.loop_keys import Cli, Core, EventLoop, HatKeys, MemoryKeys
 from ralph_mission.config.loop_settings import CoderSettings, Completion, Cost, LoopSettings, WorkSettings
 from ralph_mission.config.loop_settings import ThinkerSettings as Thinker
 from ralph_mission.config.observers import CodeSettings as Code
 from ralph_mission.config.observers import CommandSettings as Command
 from ralph_mission.config.observers import DependencySettings as Dependencies
-from ralph_mission.config.observers import ForgeSettings as ForgeWatch
 from ralph_mission.config.observers import SocialSettings as Social
 from ralph_mission.config.observers import WebSettings as Web
 from ralph_mission.config.publishers import Publishers, TelegramControl
@@ -83,9 +82,6 @@ class Schedule(ObserverSection):
     wake: Annotated[Literal["auto", "timer", "heartbeat"], BeforeValidator(_known_wake)] = Field(
         "auto", description="What wakes the next cycle; `ralph init --wake` sets it up. auto: the best that is set up."
     )
-    review: Literal["auto", "always", "never"] = Field(
-        "auto", description="Whether a dispatch wakes the review of our pulls. auto: where GitHub starts none itself."
-    )
 
     def rhythm(self) -> Rhythm:
         """The pauses as `mission.schedule` takes them."""
@@ -144,17 +140,14 @@ class ForgeChoice(ObserverSection):
         "auto", description="auto: GitHub under GitHub Actions, files in the repository elsewhere."
     )
     merge_method: Literal["squash", "merge"] = Field("squash", description="How an approved pull request is merged.")
-    stale_after: Pause = Field(
-        timedelta(days=14), description="When an issue nobody touches is stale, unless observers.forge says otherwise."
-    )
+    stale_after: Pause = Field(timedelta(days=14), description="When an issue that nobody touches is stale.")
 
 
 class Observers(ObserverSection):
     """What is looked at."""
 
-    patience: Pause = Field(
-        timedelta(minutes=5), description="How long each observer may take; all look at the same time."
-    )
+    patience: ClassVar[timedelta] = timedelta(minutes=5)
+    """How long each observer may take, unless its commands may take longer; all look at the same time."""
     code: Code = Field(Code(), description="Markers left in the code.")
     commands: Annotated[tuple[Command, ...], AfterValidator(_distinct)] = Field(
         (), description="Your own checks: a command and how to read its output."
@@ -165,7 +158,6 @@ class Observers(ObserverSection):
     dependencies: Dependencies | None = Field(
         None, description="Outdated and vulnerable packages; `{}` asks the registries of your lock files and OSV."
     )
-    forge: ForgeWatch = Field(ForgeWatch(), description="Issues and pull requests that wait for someone.")
     social: Social | None = Field(
         None, description="What became of our posts, questions and topics on social networks; `{}` looks once a day."
     )
@@ -211,26 +203,12 @@ class Config(ObserverSection):
     cli: Cli = Field(Cli(), description="As in ralph-orchestrator: which agent.")
     core: Core = Field(Core(), description="As in ralph-orchestrator: what every session is told.")
     memories: MemoryKeys = Field(MemoryKeys(), description="As in ralph-orchestrator: what is remembered between runs.")
-    tasks: TaskKeys = Field(TaskKeys(), description="As in ralph-orchestrator: the task list of agents.")
     publishers: Publishers = Field(Publishers(), description="Where posts go, what they say, and when they may.")
     telegram: TelegramControl = Field(TelegramControl(), description="Who gives orders in a Telegram chat.")
-    robot: RObot = Field(RObot(), alias="RObot", description="As in ralph-orchestrator: how a person is asked.")
     extensions: Annotated[tuple[Extension, ...], AfterValidator(_one_decider)] = Field(
         (), description="Observers, thinkers, forges, fixers and publishers of packages that others wrote."
     )
     _warnings: tuple[str, ...] = PrivateAttr(())
-
-    @model_validator(mode="before")
-    @classmethod
-    def _one_patience(cls, value: Any) -> Any:
-        # `forge.stale_after` is the documented place; the observer that uses it has its own.
-        match value:
-            case {"forge": {"stale_after": patience}}:
-                observers = value.get("observers", {})
-                watch = observers.get("forge", {}) if isinstance(observers, dict) else None
-                if isinstance(watch, dict):  # anything else will be complained about
-                    return {**value, "observers": {**observers, "forge": {"stale_after": patience, **watch}}}
-        return value
 
     @property
     def warnings(self) -> tuple[str, ...]:

@@ -25,8 +25,13 @@ def test_the_documented_watches_are_read():
                 {"name": "new", "model": "Validator", "new_since": "id", "kind": "content"},
                 {"name": "top", "model": "ChainParams", "top": {"order_by": "apr", "take": 5}, "kind": "content"},
                 {"name": "live", "model": "Proposal", "where": {"status": "VOTING_PERIOD"}, "new_since": "id"},
-                {"name": "feed", "table": "app.prices", "at": "at", "missing": "2h"},
-                {"name": "votes", "model": "Proposal", "count": "votes", "change": {"over": "10%", "within": "1h"}},
+                {"name": "feed", "model": "app.prices", "at": "at", "missing": "2h"},
+                {
+                    "name": "votes",
+                    "model": "Proposal",
+                    "value": "count(votes)",
+                    "change": {"over": "10%", "within": "1h"},
+                },
                 {"name": "odd", "model": "Flags", "where": {"on": True, "rate": 0.1, "kind": ["a", None]}},
             ],
         }
@@ -53,12 +58,12 @@ def test_a_percentage_is_written_as_one(written):
         ({"threshold": {"above": 1, "below": 2}}, "every value would be reported"),
         ({}, "add one of change, new_since"),
         ({"threshold": {"above": 1}, "missing": "1d"}, "one kind of watch, not threshold and missing"),
-        ({"model": None, "threshold": {"above": 1}}, "either a model or a table"),
-        ({"value": None, "threshold": {"above": 1}}, "threshold needs one of value, count or sum"),
+        ({"model": None, "threshold": {"above": 1}}, "name a model, a table or its own SQL"),
+        ({"value": None, "threshold": {"above": 1}}, "threshold needs a value"),
         ({"at": None, "value": None, "missing": "1d"}, "missing needs at"),
         ({"new_since": "id"}, "new_since has no value"),
-        ({"sum": "votes", "value": None, "by": None, "threshold": {"above": 1}}, "such as delegations.amount"),
-        ({"count": "votes", "value": None, "threshold": {"above": 1}}, "leave by out"),
+        ({"value": "sum(votes)", "by": None, "threshold": {"above": 1}}, "such as delegations.amount"),
+        ({"value": "count(votes)", "threshold": {"above": 1}}, "leave by out"),
         ({"value": "a; drop table", "threshold": {"above": 1}}, "watch apr: value: a name has no quotation marks"),
         ({"kind": "Odd One", "threshold": {"above": 1}}, "watch apr: kind: String should match pattern '^[a-z]"),
         ({"model": "query apr", "threshold": {"above": 1}}, "is kept for SQL of your own"),
@@ -81,6 +86,33 @@ def test_numbers_are_kept_as_written():
 
 
 def test_names_may_have_spaces_and_capitals():
-    told = {"table": "App.Odd Table", "value": "The Größe", "where": {"Is On": True}, "include": ["a b.c d"]}
+    told = {"model": "App.Odd Table", "value": "The Größe", "where": {"Is On": True}, "include": ["a b.c d"]}
     watch = DatabaseWatch.model_validate({"name": "apr", **told, "threshold": {"above": 1}})
     assert (watch.source, watch.value, watch.include) == ("App.Odd Table", "The Größe", ("a b.c d",))
+
+
+@pytest.mark.parametrize(
+    ("older", "now"),
+    [
+        ({"table": "app.prices", "where": {"a": 1}}, {"model": "app.prices", "where": {"a": 1}}),
+        ({"model": "Proposal", "count": "votes"}, {"model": "Proposal", "value": "count(votes)"}),
+        ({"model": "Proposal", "sum": "votes.power"}, {"model": "Proposal", "value": "sum(votes.power)"}),
+        (
+            {"model": "Apr", "top": {"order_by": "apr", "order": "asc"}},
+            {"model": "Apr", "top": {"order_by": "apr asc"}},
+        ),
+    ],
+)
+def test_older_spellings_mean_the_same(older, now):
+    kind = {} if "top" in older or "where" in older else {"threshold": {"above": 1}}
+    read = [DatabaseWatch.model_validate({"name": "w", **kind, **keys}) for keys in (older, now)]
+    assert read[0] == read[1]
+
+
+def test_rows_may_be_ordered_from_either_end():
+    first, last = (
+        DatabaseWatch.model_validate({"name": "w", "model": "Apr", "top": {"order_by": order}}).top
+        for order in ("apr", "apr asc")
+    )
+    assert (first.field, first.is_descending) == ("apr", True)
+    assert (last.field, last.is_descending) == ("apr", False)

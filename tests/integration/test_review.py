@@ -550,21 +550,10 @@ def test_a_token_that_may_not_dispatch_is_named_as_the_reason(place_review_calls
     assert "the review was not woken" in told.json["error"]["what"] and "contents: write" in told.json["error"]["what"]
 
 
-@pytest.mark.parametrize(
-    ("settings", "files", "account", "sent"),
-    [
-        ("schedule: {review: never}\n", WITH_REVIEW, "github-actions[bot]", 0),
-        ("schedule: {review: always}\n", WITH_REVIEW, "ralph-app[bot]", 1),
-        ("", FILES, "github-actions[bot]", 0),
-    ],
-    ids=["never", "always", "nobody listens"],
-)
-def test_settings_and_workflows_decide_whether_a_dispatch_is_sent(
-    tmp_path: Path, settings: str, files: dict[str, str | bytes], account: str, sent: int
-) -> None:
-    with on_hub(tmp_path, CALM + settings, files) as place:
+def test_where_no_workflow_listens_no_dispatch_is_sent(tmp_path: Path) -> None:
+    with on_hub(tmp_path, CALM, FILES) as place:
         assert place.hub is not None
-        place.hub.token = place.hub.fake.token(account)
+        place.hub.token = place.hub.fake.token("github-actions[bot]")
         proposed(place)
-        assert len(woken(place).json["pulls"]) == sent
-        assert json.dumps([one.event_type for one in place.hub.fake.dispatches]).count("review") == sent
+        assert woken(place).json["pulls"] == []
+        assert "review" not in json.dumps([one.event_type for one in place.hub.fake.dispatches])

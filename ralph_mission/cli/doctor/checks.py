@@ -266,7 +266,7 @@ def _github(house: App) -> Iterator[DoctorLine]:
         )
     )
     yield from waking(config.schedule.wake, here)
-    yield from reviewing(config.schedule.review, house.forge.identity().login, folder)
+    yield from reviewing(house.forge.identity().login, folder)
 
 
 def _memory(house: App) -> Iterator[DoctorLine]:

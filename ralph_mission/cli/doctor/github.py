@@ -14,7 +14,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from ralph_mission.adapters.report.voice import count_noun, spell, stamp
-from ralph_mission.adapters.wakers.ways import OF_WORKFLOWS, PUBLISH, REVIEW, WORK, by_dispatch, listener, listening
+from ralph_mission.adapters.wakers.ways import PUBLISH, REVIEW, WORK, by_dispatch, listener, listening
 from ralph_mission.cli.doctor.line import NOW, DoctorLine, Get, Hub, Made, attempt_check, mend, unseen
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.mission import Mission, Status
@@ -177,20 +177,12 @@ def _there(states: Mapping[str, str], name: str, mend: str) -> DoctorLine:
     return DoctorLine("workflow", level, f"{name}: {words}", f"Actions → {name} → Enable workflow")
 
 
-def reviewing(wanted: str, account: str, work_tree: Path | None) -> Made:
-    """What starts the review of a pull that `account` opens; `wanted` is `schedule.review`."""
-    if not listening(work_tree, REVIEW):
-        yield DoctorLine("review", "ok", "by people alone; ralph init --review has an agent look first")
-        return
-    standing = by_dispatch(wanted, account, work_tree)
-    if wanted == "never" and account == OF_WORKFLOWS:
-        mend = "schedule: {review: auto} in ralph.yml, or give the action a token of another account"
-        yield DoctorLine("review", "note", f"nothing starts it: what {account} opens starts no workflow", mend)
-    elif wanted == "always" and account != OF_WORKFLOWS:
-        found = f"by a dispatch and by GitHub: what {account} opens starts workflows"
-        yield DoctorLine("review", "note", f"{found}; the second does nothing", "schedule: {review: auto} in ralph.yml")
+def reviewing(account: str, work_tree: Path | None) -> Made:
+    """What starts the review of a pull that `account` opens."""
+    if listening(work_tree, REVIEW):
+        yield DoctorLine("review", "ok", by_dispatch(account, work_tree).reason)
     else:
-        yield DoctorLine("review", "ok", standing.reason)
+        yield DoctorLine("review", "ok", "by people alone; ralph init --review has an agent look first")
 
 
 # --- waking ---------------------------------------------------------------------------

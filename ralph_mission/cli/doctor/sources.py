@@ -245,8 +245,8 @@ def _orders(settings: Config, environment: Mapping[str, str]) -> Iterator[Doctor
     from ralph_mission.app.chat import SETUP, bot_of
 
     told, name = settings.telegram, "orders by Telegram"
-    if not settings.robot.enabled or not (told.chats or told.users):
-        why = "not configured" if settings.robot.enabled else "switched off by RObot.enabled"
+    if not (told.chats or told.users):
+        why = "not configured"
         yield DoctorLine(name, "note", why, "to steer from a chat: docs/telegram.md")
         return
     bot = bot_of(environment)

@@ -16,6 +16,7 @@ from ralph_mission.adapters.git.git import GitError
 from ralph_mission.adapters.observers import OBSERVERS, Sources, look_once
 from ralph_mission.adapters.observers.together import OneAtATime, together
 from ralph_mission.adapters.sandbox.process import FinishedProcess, run_foreign
+from ralph_mission.config.observers import ForgeSettings
 from ralph_mission.config.settings import Observers
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.forge import Branch
@@ -157,7 +158,7 @@ def raising(error: BaseException) -> Scripted:
 
 
 def test_every_registered_observer_has_its_key_in_the_settings() -> None:
-    assert list(OBSERVERS) == [key for key in Observers.model_fields if key != "patience"]
+    assert set(OBSERVERS) == {*Observers.model_fields, "forge"}  # which takes what `forge:` says
 
 
 def test_what_was_seen_is_timed(place: Place) -> None:
@@ -207,13 +208,13 @@ def test_a_failure_leaves_no_traceback(
 
 @pytest.mark.parametrize(
     ("key", "settings"),
-    [("code", {}), ("commands", {"name": "x", "run": "true", "parse": {"regex": "x"}}), ("forge", {})],
+    [("code", {}), ("commands", {"name": "x", "run": "true", "parse": {"regex": "x"}}), ("forge", None)],
 )
 def test_every_registered_observer_looks_at_a_fresh_repository(
-    place: Place, key: str, settings: dict[str, object]
+    place: Place, key: str, settings: dict[str, object] | None
 ) -> None:
-    configured = Observers.model_validate({key: [settings] if key == "commands" else settings})
-    section = getattr(configured, key)
+    configured = Observers.model_validate({key: [settings] if key == "commands" else settings} if settings else {})
+    section = getattr(configured, key, ForgeSettings())
     item = section[0] if isinstance(section, tuple) else section
     observer = OBSERVERS[key](item, Sources(place.git, LocalForge(place.git)))
     seen = look_once(observer, place.gaze())

@@ -131,22 +131,18 @@ JOB, APP = "github-actions[bot]", "ralph-app[bot]"
 
 
 @pytest.mark.parametrize(
-    ("wanted", "account", "ok", "why"),
+    ("account", "ok", "why"),
     [
-        ("auto", JOB, True, "a workflow's own token"),
-        ("auto", APP, False, "by GitHub: what ralph-app[bot] opens starts workflows"),
-        ("auto", "mara", False, "by GitHub"),
-        ("always", APP, True, "schedule.review: always"),
-        ("never", JOB, False, "schedule.review: never"),
+        (JOB, True, "a workflow's own token"),
+        (APP, False, "by GitHub: what ralph-app[bot] opens starts workflows"),
+        ("mara", False, "by GitHub"),
     ],
 )
-def test_a_dispatch_wakes_it_where_github_starts_none(
-    tmp_path: Path, wanted: str, account: str, ok: bool, why: str
-) -> None:
+def test_a_dispatch_wakes_it_where_github_starts_none(tmp_path: Path, account: str, ok: bool, why: str) -> None:
     folder = tmp_path / ".github" / "workflows"
     folder.mkdir(parents=True)
     (folder / "any.yml").write_text("on: {repository_dispatch: {types: [ralph-review-trigger]}}\n")
-    standing = by_dispatch(wanted, account, tmp_path)
+    standing = by_dispatch(account, tmp_path)
     assert (standing.ok, why in standing.reason) == (ok, True), standing
 
 
@@ -155,8 +151,8 @@ def test_where_no_workflow_listens_nobody_is_woken(tmp_path: Path, text: str) ->
     folder = tmp_path / ".github" / "workflows"
     folder.mkdir(parents=True)
     (folder / "any.yml").write_text(text)
-    assert by_dispatch("always", JOB, tmp_path).reason == "no workflow here listens to ralph-review-trigger"
-    assert not by_dispatch("always", JOB, None).ok
+    assert by_dispatch(JOB, tmp_path).reason == "no workflow here listens to ralph-review-trigger"
+    assert not by_dispatch(JOB, None).ok
 
 
 def test_the_request_names_the_pull_and_nothing_more() -> None:

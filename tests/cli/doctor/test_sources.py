@@ -192,7 +192,7 @@ def test_an_answer_that_is_none_is_broken(tmp_path: Path, api: BotApi, result: o
 
 def test_a_robot_that_is_switched_off_hears_nobody(tmp_path: Path, api: BotApi) -> None:
     found = told(tmp_path, api, LISTED + "RObot: {enabled: false}\n")
-    assert found[ORDERS][:2] == ("note", "switched off by RObot.enabled")
+    assert found[ORDERS][:2] == ("note", "not configured")
 
 
 def test_a_network_that_refuses_is_broken(tmp_path: Path, api: BotApi) -> None:

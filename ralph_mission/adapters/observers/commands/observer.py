@@ -154,7 +154,7 @@ class Command:
             kind=self.settings.kind,
             title=one_line(f"{label}: {result.message}" if label else result.message),
             essence=(self.settings.kind, result.code, normalise_line(_PLACES.sub("#", result.message)), *thing),
-            severity=self.settings.severity or _severity(self.settings.kind, result.level),
+            severity=_severity(self.settings.kind, result.level),
             confidence=0.9,
             effort=2.0,
             detail=block(f"{label}: {result.message}{line}\nFrom the command {self.settings.name}."),
@@ -187,9 +187,7 @@ def _refuse_unfinished(done: FinishedProcess, settings: CommandSettings) -> None
     if done.timed_out:
         raise GarbledOutput(f"not finished within {settings.timeout:g} s; raise `timeout` or narrow the command")
     if done.truncated:
-        raise GarbledOutput(
-            f"more than {settings.output_cap:,} bytes of output; raise `output_cap` or narrow the command"
-        )
+        raise GarbledOutput(f"more than {settings.output_cap:,} bytes of output; narrow the command")
 
 
 def _failure(done: FinishedProcess, root: Path, otherwise: str) -> GarbledOutput:

@@ -90,7 +90,7 @@ def _advance_since(target: Target, last: Sequence[Row], rows: Sequence[Row], sta
 def plan_top(target: Target, state: WatchState, now: datetime) -> dict[str, Query]:
     """The first rows; those without a value have no place."""
     top = _top(target)
-    order = (RowOrder(target.field, descending=top.order == "desc"),)
+    order = (RowOrder(target.field, descending=top.is_descending),)
     return {"top": target.query(Filter(target.field, "known"), order=order, first_of=target.by, limit=top.take + ODD)}
 
 

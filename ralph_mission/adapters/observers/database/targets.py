@@ -88,8 +88,7 @@ class _Finder:
             VALUE if aggregate else self._field(shape, watch.value, NUMBERS),
             self._field(shape, watch.by),
             at,
-            self._field(shape, watch.new_since, GROWING)
-            or self._field(shape, watch.top.order_by if watch.top else None),
+            self._field(shape, watch.new_since, GROWING) or self._field(shape, watch.top.field if watch.top else None),
             tuple(self._path(shape, path) for path in watch.include),
             tuple(self._filter(shape, name, wanted) for name, wanted in watch.where.items()),
             aggregate,

@@ -85,7 +85,6 @@ class Habits:
 
     go_on: bool = False
     archive: bool = True
-    tasks: bool = True
     scratchpad: str = ""
     restarts: bool = True
 
@@ -205,7 +204,7 @@ class FileRunStore:
         read = self._known.read
         board = RunSnapshot(
             read("stories", self._stories.read, None) if stories else None,
-            read("tasks", self._tasks.all, ()) if self._habits.tasks else (),
+            read("tasks", self._tasks.all, ()),
             read("memories", Memories(self._home).text, ""),
             read("scratchpad", self._notes_of_run, ""),
             read("guidance", self._guide.pending, ()),

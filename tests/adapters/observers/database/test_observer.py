@@ -59,12 +59,17 @@ NOW = datetime.fromisoformat("2030-06-01T12:00:00+00:00")
 APR = {"model": "Apr", "value": "value", "by": "chainId", "at": "createdAt", "include": ["chain.name"]}
 WATCHES = {
     "change": {**APR, "change": {"over": "30%", "within": "24h"}, "unit": "%"},
-    "votes": {"model": "Proposal", "count": "votes", "at": "votes.at", "change": {"over": "50%", "within": "24h"}},
-    "power": {"model": "Proposal", "sum": "votes.power", "at": "at", "threshold": {"above": 9007199254740993}},
+    "votes": {
+        "model": "Proposal",
+        "value": "count(votes)",
+        "at": "votes.at",
+        "change": {"over": "50%", "within": "24h"},
+    },
+    "power": {"model": "Proposal", "value": "sum(votes.power)", "at": "at", "threshold": {"above": 9007199254740993}},
     "news": {"model": "Proposal", "where": {"status": "VOTING_PERIOD"}, "new_since": "key", "include": ["chain.name"]},
     "top": {"model": "Chain", "top": {"order_by": "supply", "take": 2}, "include": ["name"]},
     "low": {**APR, "threshold": {"below": 0.2}},
-    "odd": {"model": "Apr", "value": "ratio", "at": "createdAt", "outlier": {"within": "9d", "least": 4}},
+    "odd": {"model": "Apr", "value": "ratio", "at": "createdAt", "outlier": {"within": "9d"}},
     "dead": {"model": "Apr", "at": "createdAt", "by": "chainId", "missing": "90m", "include": ["chain.name"]},
     "open": {"model": "Proposal", "where": {"open": True, "chainId": [7, None]}, "include": ["chain.name", "meta"]},
 }
@@ -155,7 +160,7 @@ def test_all_seven_kinds_find_between_two_looks_what_was_planted_and_no_more(loo
         "new-since": {"model": "Vote", "new_since": "at", "include": ["voter", "proposal.status"]},
         "top": WATCHES["top"],
         "threshold": WATCHES["low"],
-        "outlier": {**ODD, "outlier": {"score": 5, "within": "9d"}},
+        "outlier": {**ODD, "outlier": {"within": "9d"}},
         "missing": WATCHES["dead"],
         "where": {"model": "Vote", "where": {"voter": "eve", "power": 3}, "include": ["voter"]},
     }
@@ -228,23 +233,19 @@ def test_without_a_schema_in_the_commit_it_says_so(look):
 
 def test_an_address_that_nobody_gave_is_said_once(tmp_path):
     repo = make_repo(tmp_path / "repo")
-    settings = DatabaseSettings.model_validate(
-        {"address": "APP_DATABASE_URL", "watches": [{"name": "w", **WATCHES["open"]}]}
-    )
+    settings = DatabaseSettings.model_validate({"watches": [{"name": "w", **WATCHES["open"]}]})
     seen = build(settings, Git.open(repo), {}).observe(
         ObservationContext(Branch("", ""), NOW, None, "kept", str(tmp_path))
     )
     assert (seen.status, seen.cursor) == ("unavailable", "kept")
-    assert seen.detail == "not configured: nobody says where the database is; set APP_DATABASE_URL in the environment"
+    assert seen.detail == "not configured: nobody says where the database is; set DATABASE_URL in the environment"
 
 
-def test_an_owners_own_query_is_watched_where_the_owner_allows_it(look, backend):
+def test_an_owners_own_query_is_watched(look, backend):
     if backend[0] == "prisma":
         pytest.skip("it takes no SQL, and its settings say so")
     watch = {"own": {"sql": "SELECT 'a' AS name, 5 AS n", "by": "name", "value": "n", "threshold": {"above": 4}}}
-    with pytest.raises(ValueError, match="sql needs raw_sql: true"):
-        look(watch)
-    assert told(look(watch, raw_sql=True)) == {"own": ["a is 5, above 4"]}
+    assert told(look(watch)) == {"own": ["a is 5, above 4"]}
 
 
 def statistics(postgres):

@@ -199,10 +199,9 @@ def test_a_value_far_from_the_usual_is_told_and_one_bad_value_does_not_hide_it()
 
 
 def test_the_score_has_to_be_exceeded():
-    usual = (8, 9, 9, 10, 10, 11, 11, 12)  # median 10, median deviation 1
-    watch = OUTLIER | {"outlier": {"score": "6.745", "within": "7d"}}
-    assert not look(window(20, *usual), watch).found
-    assert look(window("20.001", *usual), watch).found
+    usual = (8, 9, 9, 10, 10, 11, 11, 12)  # median 10, median deviation 1: 0.6745 for each one away
+    assert not look(window("15.189", *usual), OUTLIER).found
+    assert look(window("15.19", *usual), OUTLIER).found
 
 
 def test_without_a_median_deviation_the_mean_one_serves_and_without_any_it_is_said():

@@ -140,12 +140,6 @@ def test_a_cancelled_run_is_not_continued(desk_at: Make, root: Path) -> None:
 # --- settings -------------------------------------------------------------------------
 
 
-def test_without_tasks_none_keep_a_loop_running(desk_at: Make, root: Path) -> None:
-    Tasks(root / ".ralph").add("open")
-    assert desk_at(Habits(tasks=False)).board().tasks == ()
-    assert len(desk_at().board().tasks) == 1
-
-
 def test_the_scratchpad_may_be_elsewhere(desk_at: Make, root: Path) -> None:
     (root / "notes.md").write_text("half way")
     assert desk_at(Habits(scratchpad="notes.md")).board().scratchpad == "half way"
