@@ -9,6 +9,7 @@ import sys
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,12 @@ LOCK_LINE = re.compile(
 )
 
 
+@cache
+def _parse(path: Path) -> ast.Module:
+    """A file, taken apart once for all that look at it."""
+    return ast.parse(path.read_text())
+
+
 def _ours() -> list[Path]:
     """Every file that is tracked or about to be."""
     listing = subprocess.run(
@@ -67,7 +74,7 @@ def _ours() -> list[Path]:
 def _modules() -> Iterator[tuple[str, set[str]]]:
     """Each module of the package with the top-level names it imports."""
     for path in PACKAGE.rglob("*.py"):
-        tree = ast.walk(ast.parse(path.read_text()))
+        tree = ast.walk(_parse(path))
         names = {name for node in tree for name in _imported(node)}
         yield path.relative_to(PACKAGE).as_posix(), {name.split(".")[0] for name in names}
 
@@ -214,10 +221,7 @@ def test_only_adapters_start_processes() -> None:
 def test_the_pure_floors_open_no_file() -> None:
     # Everything else that they must not touch has to be imported, and ruff's banned-api knows it by name.
     sources = [path for floor in PURE for path in (PACKAGE / floor).rglob("*.py")]
-    names = {
-        path: {node.id for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Name)}
-        for path in sources
-    }
+    names = {path: {node.id for node in ast.walk(_parse(path)) if isinstance(node, ast.Name)} for path in sources}
     assert [str(path) for path in sources if names[path] & {"open", "input", "eval", "exec", "__import__"}] == []
 
 
@@ -300,7 +304,7 @@ def _definitions(kind: type[ast.AST]) -> list[tuple[str, ast.AST]]:
     return [
         (path.relative_to(PACKAGE).as_posix(), node)
         for path in sorted(PACKAGE.rglob("*.py"))
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in ast.walk(_parse(path))
         if isinstance(node, kind)
     ]
 
