@@ -87,16 +87,6 @@ def test_requested_changes_escalate_with_the_reviewers_words(tmp_path):
         assert len(harbour.said(issue)) == 1 and harbour.said(pull) == []
 
 
-def test_an_escalation_that_a_person_lifts_is_lifted_on_the_pull_too(harbour):
-    issue, pull = opened(harbour)
-    harbour.person().review(pull, "changes_requested", "hm")
-    harbour.cycle()
-    harbour.person().dismiss(pull)
-    harbour.person().unlabel(issue, ("ralph:escalated",))
-    assert statuses(harbour.cycle()[0]) == ["IN_REVIEW"]
-    assert set(harbour.fake.pull(pull).labels) == {"ralph:auto-fix"}
-
-
 def test_a_proposal_that_is_approved_is_carried_on(buggy):
     issue = proposed(buggy)
     buggy.person().label(issue, ("ralph:approved",))
@@ -298,19 +288,6 @@ def test_staged_changes_nothing_on_the_server_or_in_the_clone(harbour):
     assert not (clone / ".git" / "ralph").exists() and not (clone / ".ralph").exists()
 
 
-def test_settings_are_those_of_the_default_branch_not_of_the_work_tree(harbour):
-    (harbour.clone / "ralph.yml").write_text("limits: {auto_prs_per_cycle: 0}\n")
-    assert statuses(harbour.cycle()[0]) == ["IN_REVIEW"]
-
-
-def test_memory_and_forge_know_the_same_position(harbour):
-    harbour.cycle()
-    standing = [thread for thread in harbour.threads if "ralph:anchor" in thread.body]
-    assert len(standing) == 1
-    serial = next(line for line in harbour.memory().splitlines() if line.startswith("serial:")).split()[1]
-    assert f"serial={serial}" in standing[0].body
-
-
 def test_memory_that_was_rolled_back_on_the_server_stops_the_next_runner(harbour):
     harbour.cycle()
     old = harbour.fake.branch("ralph-memory")
@@ -379,20 +356,6 @@ def test_a_cycle_in_which_everything_was_refused_has_failed_and_says_what_to_cha
     report, telling = harbour_hub_refused.cycle()
     assert (report.outcome, telling.refusal) == ("done", "")
     assert harbour_hub_refused.pulls
-
-
-def test_one_refusal_among_deeds_that_got_through_is_no_failure_of_the_cycle(harbour_hub_refused):
-    harbour_hub_refused.fake.settings.actions_can_create_pulls = False
-    report, telling = harbour_hub_refused.cycle()
-    assert "failed" in {line.status for line in report.effects}
-    assert (report.outcome, telling.refusal) == ("done", "")
-
-
-def test_a_cycle_with_nothing_to_do_has_not_failed(tmp_path):
-    with hub(tmp_path, {"a.txt": "fine\n"}) as harbour:
-        harbour.token = harbour.fake.token(permissions=WEAK)
-        harbour.cycle()
-        assert harbour.cycle()[0].outcome == "done"
 
 
 def run(harbour: Hub, token: str) -> Result:

@@ -48,19 +48,6 @@ def test_a_fix_is_discovered_reviewed_merged_and_told(tmp_path):
     assert harbour.git("status", "--short") == ""
 
 
-def test_requested_changes_escalate_to_a_person_with_the_reviewers_words(tmp_path):
-    harbour = world(tmp_path, config=f"owners: [mara]\n{CALM}")
-    harbour.cycle()
-    harbour.person().review(2, "changes_requested", "leave the harbour's own spelling alone")
-    report, telling = harbour.cycle()
-    assert statuses(report) == ["ESCALATED"]
-    issue = harbour.house().forge.issue(1)
-    assert issue.assignees == ("mara",)
-    assert "ralph:escalated" in issue.labels
-    assert "leave the harbour's own spelling alone" in issue.remarks[-1].body
-    assert any("issue show 1" in line for line in telling.waiting)
-
-
 def test_an_escalated_pull_that_is_approved_after_all_is_merged(tmp_path):
     harbour = world(tmp_path)
     harbour.cycle()
@@ -121,18 +108,6 @@ def test_a_commit_of_someone_else_on_our_branch_stops_us_and_asks(tmp_path):
     harbour.person().review(2, "approved")
     report, _ = harbour.cycle()
     assert statuses(report) == ["ESCALATED"]
-    assert harbour.pulls[0].state == "open"
-
-
-def test_an_approval_of_an_older_head_merges_nothing_and_names_its_rule(tmp_path):
-    harbour = world(tmp_path)
-    harbour.cycle()
-    harbour.person().review(2, "approved")
-    branch = harbour.pulls[0].head
-    harbour.git("checkout", "-q", branch)
-    commit(harbour.repo, {"extra.txt": "mine\n"}, message="Mine")
-    harbour.git("checkout", "-q", "main")
-    harbour.cycle()
     assert harbour.pulls[0].state == "open"
 
 
@@ -250,38 +225,6 @@ def test_an_outsiders_title_that_closes_elsewhere_ends_no_cycle(tmp_path):
     harbour.now += timedelta(days=60)
     report, _ = harbour.cycle()
     assert report.outcome == "done"
-
-
-class TestMonitoring:
-    config = "hands: {fixers: []}\n"
-
-    def test_one_issue_per_kind_is_updated_and_not_repeated(self, tmp_path):
-        harbour = world(tmp_path, {"a.py": "# TODO: one\nx = 1\n"}, self.config)
-        harbour.cycle()
-        commit(harbour.repo, {"b.py": "y = 2\n# FIXME: two\n"}, message="More")
-        harbour.cycle()
-        (issue,) = harbour.issues
-        assert issue.title.startswith("Watching:")
-        assert "FIXME" in issue.body
-        assert harbour.house().forge.issue(issue.number).remarks == ()
-
-    def test_a_person_who_closes_it_hears_no_more_of_that_kind(self, tmp_path):
-        harbour = world(tmp_path, {"a.py": "# TODO: one\nx = 1\n"}, self.config)
-        harbour.cycle()
-        harbour.person().close_issue(1)
-        commit(harbour.repo, {"b.py": "y = 2\n# TODO: two\n"}, message="More")
-        harbour.cycle()
-        harbour.cycle()
-        commit(harbour.repo, {"c.py": "z = 3\n# TODO: three\n"}, message="Still more")
-        harbour.cycle()
-        assert [issue.state for issue in harbour.issues] == ["closed"]
-        assert "people accepted 0 of 1" in harbour.memory()
-
-    def test_an_unchanged_world_does_nothing_more(self, tmp_path):
-        harbour = world(tmp_path, {"a.py": "# TODO: one\nx = 1\n"}, self.config)
-        harbour.cycle()
-        report, _ = harbour.cycle()
-        assert report.effects == ()
 
 
 def test_a_ban_under_do_not_repeat_is_obeyed_and_what_is_not_understood_is_said(tmp_path):
@@ -434,14 +377,6 @@ def test_a_fix_that_is_owed_is_opened_also_when_it_is_brought_back_only_after_it
     told = [harbour.cycle()[0] for _ in range(2)]
     assert [statuses(report)[:2] for report in told] == [["PLANNED", "PARKED"], ["IN_REVIEW", "PARKED"]]
     assert [opened(report) for report in told] == [0, 1]
-
-
-def test_fixes_that_a_person_brought_back_take_no_turns(tmp_path, refuse):
-    harbour = two_that_are_asked_about(tmp_path, refuse)
-    commit(harbour.repo, {"ralph.yml": BOTH}, message="Go on")
-    for number in (1, 3):
-        harbour.person().unlabel(number, ("ralph:escalated",))
-    assert [opened(harbour.cycle()[0]) for _ in range(2)] == [0, 2]
 
 
 def test_todays_wakes_used_up_make_work_wait_its_turn(tmp_path):

@@ -88,15 +88,6 @@ def test_a_new_head_edits_the_review_there_is(place):
     assert hands.jobs[1].base_sha != hands.jobs[0].base_sha and spent(place) == 0.5
 
 
-def test_the_same_result_is_not_sent_again(here):
-    number, hands = proposed(here), Told(here)
-    read(here, number, hands)
-    (before,) = ours(here, number)
-    report = read(here, number, hands, force=True)
-    assert (report.outcome, report.code, len(hands.jobs)) == ("unchanged", 0, 2)
-    assert ours(here, number) == [before] and spent(here) == 0.5
-
-
 def test_a_result_that_comes_back_is_sent_each_time(here):
     number, hands = proposed(here), Told(here, (ONE, NONE, ONE, NONE))
     outcomes = [read(here, number, hands, force=True).outcome for _ in range(4)]
@@ -274,15 +265,6 @@ def test_nothing_that_a_reviewer_says_does_anything(place):
     assert place.house().forge.pull(number).state == "open"
 
 
-def test_more_points_than_anybody_reads_are_counted(here):
-    number = proposed(here)
-    many = [issue(message=f"point {n}", severity="critical" if n == 99 else "minor") for n in range(100)]
-    read(here, number, Told(here, (told(*many),)))
-    (posted,) = ours(here, number)
-    assert posted.body.count("- **") == review.MOST and "… and 70 more" in posted.body
-    assert posted.body.index("point 99") < posted.body.index("point 0")
-
-
 def test_our_own_secrets_are_cut_out(here, monkeypatch):
     monkeypatch.setenv("SHOP_TOKEN", "correct-horse-battery")
     number, hands = proposed(here, files={"x.py": "KEY = 'correct-horse-battery'\n"}), Told(here)
@@ -433,13 +415,6 @@ def test_every_open_pull_of_ours_is_called_for_once_and_counted(place_review_cal
     assert wake(place_review_calls, line).pulls == (first, second)
     assert wake(place_review_calls, line) == CallReport(reason="no pull waits for its review to be woken")
     assert (line.asked, count(place_review_calls)) == ([first, second], 2)
-
-
-def test_a_push_makes_another_call(place_review_calls: Place) -> None:
-    number, line = proposed(place_review_calls), Line()
-    wake(place_review_calls, line)
-    place_review_calls.person().push("ralph/issue-1-tide", {"src/tide.py": b"print('flood')\n"})
-    assert wake(place_review_calls, line).pulls == (number,)
 
 
 def test_pulls_of_people_and_closed_ones_wake_nobody(place_review_calls: Place) -> None:
