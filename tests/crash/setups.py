@@ -72,7 +72,7 @@ def agreed(harbour: Hub) -> None:
 def edited(harbour: Hub) -> None:
     harbour.cycle()
     mara, issue = harbour.person(), harbour.issues[0]
-    mara.edit_issue(issue.number, body=(issue.body or "").replace("yes", "YES", 1))
+    mara.edit_issue(issue.number, body=f"Edited. {issue.body}")
     mara.label(issue.number, ("ralph:approved",))
 
 

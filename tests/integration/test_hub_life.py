@@ -97,7 +97,7 @@ def test_a_proposal_that_is_approved_is_carried_on(buggy):
 def test_an_edited_proposal_is_refused_and_asked_anew(buggy):
     issue = proposed(buggy)
     mara = buggy.person()
-    mara.edit_issue(issue, body=buggy.fake.issue(issue).body.replace("yes", "YES", 1))
+    mara.edit_issue(issue, body="Edited. " + buggy.fake.issue(issue).body)
     mara.label(issue, ("ralph:approved",))
     report, _ = buggy.cycle()
     assert "approval-content" in refusals(report)
@@ -315,7 +315,7 @@ def test_a_wrong_clock_refuses_no_yes_and_loses_no_label(buggy, hours):
     buggy.skew = timedelta(hours=hours)
     issue = proposed(buggy)
     mara = buggy.person()
-    mara.edit_issue(issue, body=buggy.fake.issue(issue).body.replace("yes", "YES", 1))
+    mara.edit_issue(issue, body="Edited. " + buggy.fake.issue(issue).body)
     mara.label(issue, ("ralph:approved",))
     assert "approval-content" in refusals(buggy.cycle()[0])
     buggy.person().comment(issue, "/ralph approve")

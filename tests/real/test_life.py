@@ -106,7 +106,7 @@ def test_commented_no_ends_a_proposal_for_good(harbour: Harbour) -> None:
 def test_edited_proposal_is_asked_anew(harbour: Harbour) -> None:
     number = proposed(harbour)
     body = harbour.issues[0]["body"]
-    harbour.person().do("PATCH", f"./issues/{number}", {"body": body.replace("yes", "YES", 1)})
+    harbour.person().do("PATCH", f"./issues/{number}", {"body": f"Edited. {body}"})
     harbour.person().label(number, ("ralph:approved",))
     assert statuses(harbour.cycle()) == ["DISCOVERED"]
     assert "proposal is now" in harbour.said(number)[-1]
