@@ -19,8 +19,8 @@ from ralph_mission.adapters.storage.loop import run_files
 from ralph_mission.adapters.storage.loop.inbox import Guide
 from ralph_mission.adapters.workspace.clone import changed_since
 from ralph_mission.adapters.workspace.parallel import KEPT, Part, make_parts
-from ralph_mission.app import clone_runs
-from ralph_mission.app.clone_runs import CloneRun
+from ralph_mission.app import agent_jobs
+from ralph_mission.app.agent_jobs import CloneRun
 from ralph_mission.app.cycle import App
 from ralph_mission.app.run import build_run
 from ralph_mission.app.run_options import RunOptions
@@ -119,7 +119,7 @@ class LoopHands:
         git = self.first.git
         with make_parts(git, job.base_sha, [f"issue-{job.number}"], git.state_dir / "work") as (part,):
             _on_branch(part, job.branch)
-            made = clone_runs.play_in_clone(git, self._clone_run(part, job), meter, self.voice)
+            made = agent_jobs.play_in_clone(git, self._clone_run(part, job), meter, self.voice)
             return replace(made, patch=_change(git, part))
 
     def _clone_run(self, part: Part, job: AgentJob) -> CloneRun:

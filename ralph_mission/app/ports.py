@@ -118,9 +118,9 @@ def price(settings: Config, read: int, written: int) -> float | None:
 def _coder(git: Git, settings: Config, config: Path | None, head: str) -> Coder | None:
     if settings.hands.agent is None:
         return None
-    from ralph_mission.app import agents  # a loop's parts take a while to load
+    from ralph_mission.app import agent_jobs  # a loop's parts take a while to load
 
-    return agents.coder(git, settings, config, head)
+    return agent_jobs.build_coder(git, settings, config, head)
 
 
 def _observers(

@@ -85,7 +85,7 @@ ralph_with_reports() {
 }
 
 # clones_of_missions: where they are on a runner of one's own: in the tool cache, by the place of this checkout
-# (`app/agents.py`), for another runner may be at its own there. Nothing without a checkout.
+# (`app/agent_jobs.py`), for another runner may be at its own there. Nothing without a checkout.
 clones_of_missions() {
   local digest repository
   if [ -z "${RUNNER_TOOL_CACHE:-}" ] || [ ! -d "$GITHUB_WORKSPACE/.git" ]; then return; fi

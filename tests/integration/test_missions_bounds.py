@@ -16,7 +16,7 @@ import pytest
 from ralph_mission.adapters.fixers.coder import NOTE, AgentCoder
 from ralph_mission.adapters.storage.loop.inbox import Guide
 from ralph_mission.adapters.storage.loop.run_store import FileRunStore
-from ralph_mission.app import clone_runs, reviews
+from ralph_mission.app import agent_jobs, reviews
 from ralph_mission.app import issues as work_root
 from ralph_mission.app.issues import LoopHands
 from ralph_mission.errors import UserError
@@ -43,7 +43,7 @@ def test_words_said_on_this_machine_reach_the_next_session_once_though_an_agent_
         shop.cycle()
         guide = Guide(shop.house().git.state_dir)
         guide.say("use the word TIDAL")
-        with mock.patch.object(clone_runs, "build_run", side_effect=UserError("no such agent", "install it")):
+        with mock.patch.object(agent_jobs, "build_run", side_effect=UserError("no such agent", "install it")):
             shop.cycle()
         assert len(guide.pending()) == 1 and shop.prompts == []
         shop.cycle()
@@ -287,14 +287,14 @@ def test_a_client_that_ends_without_its_price_may_have_cost_all_that_was_set_asi
 
 def test_a_session_that_takes_too_long_may_have_cost_all_of_it(shop):
     claude(shop.aside, "time.sleep(60)")
-    limited = clone_runs.build_run
+    limited = agent_jobs.build_run
 
     def short(*arguments):
         made = limited(*arguments)
         limits = replace(made.order.limits, session=1.0)
         return replace(made, order=replace(made.order, preset=replace(made.order.preset, limits=limits)))
 
-    with mock.patch.object(clone_runs, "build_run", short):
+    with mock.patch.object(agent_jobs, "build_run", short):
         report, _ = shop.cycle(after=NOW)
     assert (spent(shop), statuses(report)) == (SET_ASIDE, ["EXECUTING"])
     assert "unexpectedly" not in "".join(shop.said(1))
