@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from sqlalchemy.dialects.postgresql import asyncpg  # its way of writing parameters ($1); no driver is imported
 
 from ralph_mission.adapters.database.address import Address
-from ralph_mission.adapters.database.prisma.process import PrismaWorker, connect_worker
+from ralph_mission.adapters.database.prisma.process import ELSE, PrismaWorker, connect_worker
 from ralph_mission.adapters.database.prisma.tools import Tools, prepare_tools
 from ralph_mission.adapters.database.queries import Interest, Query, Row
 from ralph_mission.adapters.database.sessions import Caps
@@ -20,7 +20,6 @@ from ralph_mission.adapters.database.statements import build_select
 from ralph_mission.errors import UserError
 from ralph_mission.values import dataclass
 
-ELSE = "take the backend sqlalchemy"
 LINE_ENDS = "\x85\u2028\u2029"
 """The client takes these for ends of lines, in the middle of a text."""
 
