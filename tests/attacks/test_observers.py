@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from ralph_mission.adapters.agents.clients import CLIENTS
 from ralph_mission.adapters.database.address import read
-from ralph_mission.adapters.database.queries import Interest, Query
+from ralph_mission.adapters.database.model import Interest, Query
 from ralph_mission.adapters.database.sessions import Caps
 from ralph_mission.adapters.database.sql import open_sql
 from ralph_mission.adapters.observers import web

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from ralph_mission.adapters.database.model import Relation, Shape
 from ralph_mission.adapters.database.prisma.schema import SCALARS, parse
-from ralph_mission.adapters.database.shapes import Relation, Shape
 from tests.adapters.database import world
 from tests.adapters.database.prisma_place import NODE, PLACE
 from tests.real.prisma_models import FILES, MODELS, schema

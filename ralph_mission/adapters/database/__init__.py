@@ -1,5 +1,5 @@
 """Databases as they are looked at: never written, within a time and a size, and never by an address in any text.
 
-`shapes` and `queries` are the nouns, `prisma_schema` reads a schema. `sql` (SQLAlchemy) and `prisma` (the Prisma
-client) are the two that implement `queries.Database`; `opening` imports the one that is wanted.
+`model` has the nouns, `prisma.schema` reads a Prisma schema, `statements` writes the one SELECT. `sql` (SQLAlchemy) and
+`prisma.client` (the Prisma client) send it and implement `model.Database`; `opening` imports the one that is wanted.
 """

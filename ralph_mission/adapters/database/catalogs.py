@@ -22,8 +22,8 @@ from sqlalchemy.engine.reflection import Inspector, ObjectKind
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql.expression import Executable
 
+from ralph_mission.adapters.database.model import Catalog, Column, Relation, Shape, Type
 from ralph_mission.adapters.database.sessions import Caps, trying
-from ralph_mission.adapters.database.shapes import Catalog, Column, Relation, Shape, Type
 from ralph_mission.values import dataclass
 
 KINDS: Sequence[tuple[type | tuple[type, ...], Type]] = (

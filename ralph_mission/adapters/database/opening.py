@@ -7,8 +7,7 @@ from contextlib import contextmanager
 from typing import Literal
 
 from ralph_mission.adapters.database.address import Address
-from ralph_mission.adapters.database.queries import Database
-from ralph_mission.adapters.database.shapes import Catalog
+from ralph_mission.adapters.database.model import Catalog, Database
 from ralph_mission.errors import UserError
 from ralph_mission.extras import require_extra
 

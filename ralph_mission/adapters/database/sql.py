@@ -11,11 +11,19 @@ import sqlalchemy as sa
 
 from ralph_mission.adapters.database import catalogs
 from ralph_mission.adapters.database.address import Address
-from ralph_mission.adapters.database.cells import cell
-from ralph_mission.adapters.database.queries import Interest, Query, Row, Value
+from ralph_mission.adapters.database.model import (
+    Catalog,
+    Column,
+    Interest,
+    Query,
+    Row,
+    Shape,
+    Value,
+    drift,
+    shapes_reached,
+)
 from ralph_mission.adapters.database.sessions import Caps, engine, reading, stream_rows
-from ralph_mission.adapters.database.shapes import Catalog, Column, Shape, drift, shapes_reached
-from ralph_mission.adapters.database.statements import Dialect, build_select, shape_of
+from ralph_mission.adapters.database.statements import Dialect, build_select, cell, shape_of
 from ralph_mission.errors import UserError
 
 

@@ -20,7 +20,7 @@ from ralph_mission.errors import UserError
 from ralph_mission.extras import install_command, missing_module
 
 if TYPE_CHECKING:
-    from ralph_mission.adapters.database.queries import Database
+    from ralph_mission.adapters.database.model import Database
     from ralph_mission.adapters.observers.database.observer import DatabaseObserver
     from ralph_mission.adapters.packages.model import Project
     from ralph_mission.adapters.publishers.channel import Channel

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from decimal import Decimal
 
-from ralph_mission.adapters.database.queries import Aggregate, Filter, Interest, Query, RowOrder
+from ralph_mission.adapters.database.model import Aggregate, Filter, Interest, Query, RowOrder
 from tests.adapters.database.world import ONE, THREE, TWO
 
 SMALLEST = Decimal("13.000000000000000000000000000001")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from ralph_mission.adapters.database.address import read
-from ralph_mission.adapters.database.queries import Interest, Query, RowOrder
+from ralph_mission.adapters.database.model import Interest, Query, RowOrder
 from ralph_mission.adapters.database.sql import open_sql
 from ralph_mission.errors import UserError
 from tests.adapters.database import world

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from ralph_mission.adapters.database.address import read
+from ralph_mission.adapters.database.model import Query, RowOrder
 from ralph_mission.adapters.database.prisma.client import open_prisma
-from ralph_mission.adapters.database.queries import Query, RowOrder
 from ralph_mission.errors import UserError
 from tests.adapters.database import world
 from tests.adapters.database.prisma_place import environment

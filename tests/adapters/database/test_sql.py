@@ -14,9 +14,8 @@ import sqlalchemy as sa
 import sqlalchemy.dialects.postgresql.psycopg
 
 from ralph_mission.adapters.database.address import read
-from ralph_mission.adapters.database.queries import Aggregate, Filter, Interest, Query, RowOrder
+from ralph_mission.adapters.database.model import Aggregate, Catalog, Column, Filter, Interest, Query, RowOrder, Shape
 from ralph_mission.adapters.database.sessions import Caps
-from ralph_mission.adapters.database.shapes import Catalog, Column, Shape
 from ralph_mission.adapters.database.sql import open_sql
 from ralph_mission.adapters.database.statements import Dialect, build_select
 from ralph_mission.errors import UserError

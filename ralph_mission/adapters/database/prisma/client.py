@@ -1,24 +1,227 @@
-"""The backend of the Prisma client for Python: it sends the SELECT that SQLAlchemy writes, and all values as text."""
+"""The process that holds the Prisma client: a line of JSON each way, within a time and a size.
+
+And an address of libpq as Prisma's engines take it. Neither of them understands all of it, and one believes too much.
+
+The backend of the Prisma client for Python: it sends the SELECT that SQLAlchemy writes, and all values as text.
+"""
 
 from __future__ import annotations
 
+import json
+import os
+import secrets
+import selectors
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from sqlalchemy.dialects.postgresql import asyncpg  # its way of writing parameters ($1); no driver is imported
 
-from ralph_mission.adapters.database.address import Address
-from ralph_mission.adapters.database.prisma.process import ELSE, PrismaWorker, connect_worker
+from ralph_mission.adapters.database.address import MENDS, Address
+from ralph_mission.adapters.database.model import Catalog, Interest, Query, Row
+from ralph_mission.adapters.database.prisma import worker as prisma_worker
 from ralph_mission.adapters.database.prisma.tools import Tools, prepare_tools
-from ralph_mission.adapters.database.queries import Interest, Query, Row
 from ralph_mission.adapters.database.sessions import Caps
-from ralph_mission.adapters.database.shapes import Catalog
 from ralph_mission.adapters.database.sql import SqlDatabase, open_sql, read_rows
 from ralph_mission.adapters.database.statements import build_select
+from ralph_mission.adapters.sandbox.process import ASKED_EVERY, STOPPED
 from ralph_mission.errors import UserError
 from ralph_mission.values import dataclass
+
+SYSTEM = "system"  # of sslrootcert: the authorities that this host believes
+ELSE = "take the backend sqlalchemy"
+
+
+def prisma_url(address: Address, caps: Caps, native: bool, encrypted: bool) -> str:
+    """The address with what every session has to be: read-only, impatient, in UTC, on one connection.
+
+    `encrypted`: what libpq came to with the same address. Raises UserError for a check that an engine cannot make.
+    """
+    parts = urlsplit(address.url)
+    asked = dict(parse_qsl(parts.query))
+    session = {
+        "default_transaction_read_only": "on",
+        "statement_timeout": str(int(caps.seconds * 1000)),
+        "lock_timeout": str(int(caps.lock_seconds * 1000)),
+        "idle_in_transaction_session_timeout": str(int(caps.seconds * 4000)),
+        "TimeZone": "UTC",
+        "DateStyle": "ISO",
+        "extra_float_digits": "3",
+    }
+    options = " ".join([asked.get("options", ""), *(f"-c {name}={value}" for name, value in session.items())]).strip()
+    asked |= {"options": options, "connection_limit": "1", "connect_timeout": str(caps.connect_seconds)}
+    if address.schema:
+        asked["schema"] = address.schema
+    return parts._replace(query=urlencode(_trusting(asked, native, encrypted))).geturl()
+
+
+def _trusting(asked: dict[str, str], native: bool, encrypted: bool) -> dict[str, str]:
+    """With the TLS that was asked for, in the engine's own words."""
+    mode, root = asked.get("sslmode", "prefer"), asked.get("sslrootcert", "")
+    rest = {name: value for name, value in asked.items() if name not in ("sslmode", "sslrootcert")}
+    if mode in ("allow", "prefer"):  # libpq tries both ways, the engines only one
+        return rest | {"sslmode": "require" if encrypted else "disable"}
+    if mode == "disable" or (mode == "require" and not root):
+        return rest | {"sslmode": mode}
+    if not root:
+        raise UserError(f"the backend prisma needs sslrootcert beside sslmode={mode}", f"name the file, or {ELSE}")
+    if native:
+        return rest | _strict(mode, root, rest)
+    file = {} if root == SYSTEM else {"sslrootcert": str(Path(root).absolute())}
+    return rest | {"sslmode": mode} | file
+
+
+def _strict(mode: str, root: str, rest: dict[str, str]) -> dict[str, str]:
+    """Prisma's own program checks names too or nothing at all, and would take a mode it does not know for `prefer`."""
+    if mode != "verify-full":
+        raise UserError(f"Prisma's own engine cannot check an authority by sslmode={mode}", f"verify-full, or {ELSE}")
+    if rest.keys() & {"sslcert", "sslkey"}:
+        raise UserError("Prisma's own engine takes no sslcert and sslkey beside sslrootcert", ELSE)
+    return {"sslmode": "require", "sslaccept": "strict"} | (
+        {} if root == SYSTEM else {"sslcert": str(Path(root).absolute())}
+    )
+
+
+START = 40.0  # seconds for the engine to come up
+LATE = 5.0  # seconds more than the server's own limit
+GRACE = 2.0  # seconds to say goodbye to the server
+PRISMAS = {"P1000": "28", "P1003": "3D000", "P1010": "42501", "P1017": "08"}
+"""Prisma's codes by the SQLSTATE that means the same."""
+
+
+@contextmanager
+def connect_worker(tools: Tools, address: Address, caps: Caps, encrypted: bool = False) -> Iterator[PrismaWorker]:
+    """A client, ended with all that belongs to it. Raises UserError when its engine does not come up.
+
+    `encrypted`: whether libpq came to speak TLS where its address leaves that open.
+    """
+    url = prisma_url(address, caps, tools.native is not None, encrypted)
+    key = secrets.token_hex(16)
+    process = subprocess.Popen(
+        (sys.executable, "-I", prisma_worker.__file__, str(tools.client)),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        cwd=tools.client,
+        start_new_session=True,
+        env={
+            "PATH": os.environ.get("PATH", os.defpath),
+            "HOME": str(tools.client),
+            "DATABASE_URL": url,
+            "PRISMA_QUERY_ENGINE_BINARY": str(tools.engine),
+            "RALPH_ENGINE_KEY": key,
+            "RALPH_LARGEST_ANSWER": str(caps.bytes),
+        },
+    )
+    try:
+        worker = PrismaWorker(process, caps)
+        worker.start()
+        yield worker
+    finally:
+        _end(process)
+
+
+def _end(process: subprocess.Popen[bytes], grace: float = GRACE) -> None:
+    """The engine is in the same group, and goes with it. Once is enough."""
+    if process.returncode is not None:
+        return
+    if process.stdin:
+        with suppress(OSError, ValueError):
+            process.stdin.close()
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(grace)
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    if process.stdout:
+        process.stdout.close()
+
+
+@dataclass(frozen=True, slots=True)
+class PrismaWorker:
+    """A client that is connected. One question at a time."""
+
+    process: subprocess.Popen[bytes]
+    caps: Caps
+
+    def start(self) -> None:
+        """Raises UserError when the engine does not come up."""
+        self._exchange({}, START, "the engine")
+
+    def ask(self, sql: str, values: Sequence[Any], what: str) -> list[list[Any]]:
+        """The rows of one SELECT. Raises UserError; `what` says in our words what was asked."""
+        asked = {"sql": sql, "values": values}
+        answer = self._exchange(asked, self.caps.seconds + self.caps.lock_seconds + LATE, what)
+        if "error" in answer:
+            raise _refusal(answer["error"], what, self.caps)
+        rows: list[list[Any]] = answer["rows"]
+        return rows
+
+    def _exchange(self, asked: Mapping[str, Any], seconds: float, what: str) -> dict[str, Any]:
+        """Whoever is not done with one question is asked no other: its answer would be taken for the next one's."""
+        try:
+            line = self._read_answer(json.dumps(asked), time.monotonic() + seconds, what)
+            answer: dict[str, Any] = json.loads(line)
+            return answer
+        except (OSError, ValueError):
+            _end(self.process, 0)
+            raise UserError("the engine of Prisma ended", "see ralph doctor", "network") from None
+        except UserError:
+            _end(self.process, 0)
+            raise
+
+    def _read_answer(self, line: str, deadline: float, what: str) -> bytes:
+        assert self.process.stdin and self.process.stdout
+        self.process.stdin.write(line.encode() + b"\n")
+        self.process.stdin.flush()
+        answer = bytearray()
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.process.stdout, selectors.EVENT_READ)
+            while not answer.endswith(b"\n"):
+                _await(selector, deadline, what)
+                chunk = os.read(self.process.stdout.fileno(), 1 << 16)
+                answer += chunk
+                if not chunk:
+                    raise ValueError("it ended")
+                if len(answer) > 4 * self.caps.bytes:  # a letter has up to four bytes
+                    raise _too_large(what, self.caps)
+        return bytes(answer)
+
+
+def _await(selector: selectors.BaseSelector, deadline: float, what: str) -> None:
+    """Until there is something to read. Raises UserError when it takes too long, or when nobody wants it any more."""
+    stopped = STOPPED.get() or (lambda: False)
+    while not selector.select(min(ASKED_EVERY, max(0.0, deadline - time.monotonic()))):
+        if stopped():
+            raise UserError(f"nobody waits any more for {what}", "ask again", "network")
+        if time.monotonic() >= deadline:
+            raise UserError(f"the engine of Prisma took too long over {what}", "an index would help", "network")
+
+
+def _refusal(error: Mapping[str, str], what: str, caps: Caps) -> UserError:
+    """By the server's own code, or Prisma's."""
+    code, state = error.get("code", ""), error.get("state", "")
+    if code == "TOO_LARGE":
+        return _too_large(what, caps)
+    for known in (state, state[:2], PRISMAS.get(code, "")):
+        if known and known in MENDS:
+            reason, mend, who = MENDS[known]
+            return UserError(reason.format(what=what), mend, who)
+    said = " ".join(filter(None, (error.get("type"), code, state)))
+    mend = "look at the watch and the database's log; the backend sqlalchemy gives more detail"
+    return UserError(f"the engine of Prisma failed over {what} ({said})", mend, "network")
+
+
+def _too_large(what: str, caps: Caps) -> UserError:
+    return UserError(f"{what} answered with more than {caps.bytes // 1_000_000} MB", "include fewer or shorter fields")
+
 
 LINE_ENDS = "\x85\u2028\u2029"
 """The client takes these for ends of lines, in the middle of a text."""

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from ralph_mission.adapters.database.shapes import Catalog, Column, Relation, Shape, Through, Type, nearest
+from ralph_mission.adapters.database.model import Catalog, Column, Relation, Shape, Through, Type, nearest
 from ralph_mission.errors import UserError
 from ralph_mission.values import dataclass
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 
-from ralph_mission.adapters.database.queries import GROUPS, Filter, Query, Row, RowOrder
+from ralph_mission.adapters.database.model import GROUPS, Filter, Query, Row, RowOrder
 from ralph_mission.adapters.observers.database import results as tell
 from ralph_mission.adapters.observers.database.numbers import format_value, moved_over, number, percentage, plain
 from ralph_mission.adapters.observers.database.results import Answers, RowFact, WatchOutcome

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from decimal import ROUND_HALF_EVEN, Decimal, localcontext
 from fractions import Fraction
 
-from ralph_mission.adapters.database.queries import Value
+from ralph_mission.adapters.database.model import Value
 
 LONGEST = 100  # characters of a key as text
 DIGITS = 400  # before and after the point

@@ -9,10 +9,9 @@ from dataclasses import field
 from datetime import datetime
 
 from ralph_mission.adapters.database.address import Address, read
+from ralph_mission.adapters.database.model import Catalog, Database, Interest
 from ralph_mission.adapters.database.opening import open_database
 from ralph_mission.adapters.database.prisma.schema import parse as parse_prisma
-from ralph_mission.adapters.database.queries import Database, Interest
-from ralph_mission.adapters.database.shapes import Catalog
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.observers.database.results import WatchOutcome, signal
 from ralph_mission.adapters.observers.database.state import WatchState, dump, load

@@ -12,7 +12,7 @@ from datetime import datetime
 from decimal import Decimal
 from math import isfinite
 
-from ralph_mission.adapters.database.queries import Row, Value
+from ralph_mission.adapters.database.model import Row, Value
 from ralph_mission.adapters.observers.database.numbers import format_value, number
 from ralph_mission.adapters.observers.database.state import EPISODES, WatchEpisode, WatchState
 from ralph_mission.adapters.observers.database.targets import Target

@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 
-from ralph_mission.adapters.database.queries import CAP, Filter, Query, Row, RowOrder, Value
+from ralph_mission.adapters.database.model import CAP, Filter, Query, Row, RowOrder, Value
 from ralph_mission.adapters.observers.database import results as tell
 from ralph_mission.adapters.observers.database.numbers import join_key, number
 from ralph_mission.adapters.observers.database.results import Answers, RowFact, WatchOutcome

@@ -10,7 +10,7 @@ from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from ralph_mission.adapters.database.queries import Value
+from ralph_mission.adapters.database.model import Value
 from ralph_mission.adapters.observers.database.numbers import format_value
 from ralph_mission.config.database import DatabaseWatch
 from ralph_mission.values import dataclass

@@ -5,8 +5,20 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from decimal import Decimal
 
-from ralph_mission.adapters.database.queries import CAP, Aggregate, Filter, Query, Row, RowOrder, Value
-from ralph_mission.adapters.database.shapes import Catalog, Column, Relation, Shape, nearest
+from ralph_mission.adapters.database.model import (
+    CAP,
+    Aggregate,
+    Catalog,
+    Column,
+    Filter,
+    Query,
+    Relation,
+    Row,
+    RowOrder,
+    Shape,
+    Value,
+    nearest,
+)
 from ralph_mission.adapters.observers.database.numbers import format_value, join_key
 from ralph_mission.config.database import DatabaseWatch
 from ralph_mission.errors import UserError

@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
 
-from ralph_mission.adapters.database.queries import GROUPS, SERIES, Filter, Query, Row, RowOrder, Value
+from ralph_mission.adapters.database.model import GROUPS, SERIES, Filter, Query, Row, RowOrder, Value
 from ralph_mission.adapters.observers.database import changes, rows
 from ralph_mission.adapters.observers.database import results as tell
 from ralph_mission.adapters.observers.database.numbers import decimal, format_value, median, number, plain, round_exact

@@ -14,9 +14,9 @@ import psycopg
 import pytest
 
 from ralph_mission.adapters.database.address import read
+from ralph_mission.adapters.database.model import Filter, Interest, Query, RowOrder
 from ralph_mission.adapters.database.prisma import tools
 from ralph_mission.adapters.database.prisma.client import open_prisma
-from ralph_mission.adapters.database.queries import Filter, Interest, Query, RowOrder
 from ralph_mission.adapters.database.sessions import Caps
 from ralph_mission.errors import UserError
 from tests.adapters.database import world
@@ -167,7 +167,7 @@ def test_it_waits_for_no_lock_and_takes_no_sql(postgres, asking):
 
 
 def test_a_late_answer_is_not_taken_for_the_next_one(postgres, asking, monkeypatch):
-    monkeypatch.setattr("ralph_mission.adapters.database.prisma.process.LATE", -9.9)
+    monkeypatch.setattr("ralph_mission.adapters.database.prisma.client.LATE", -9.9)
     with asking(seconds=9, lock_seconds=1) as database, psycopg.connect(postgres.url()) as other:
         other.execute("LOCK TABLE tags IN ACCESS EXCLUSIVE MODE")
         with pytest.raises(UserError, match=r"took too long over table public\.tags"):

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ralph_mission.adapters.database.model import Catalog, Column, Relation, Shape, Through, drift
 from ralph_mission.adapters.database.prisma.schema import parse
-from ralph_mission.adapters.database.shapes import Catalog, Column, Relation, Shape, Through, drift
 from ralph_mission.errors import UserError
 
 MAIN = r"""

@@ -5,8 +5,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cmp_to_key
 
-from ralph_mission.adapters.database.queries import Database
-from ralph_mission.adapters.database.shapes import Catalog, Column, Relation, Shape
+from ralph_mission.adapters.database.model import Catalog, Column, Database, Relation, Shape
 from ralph_mission.adapters.observers.database.state import WatchState, dump, load
 from ralph_mission.adapters.observers.database.targets import target
 from ralph_mission.adapters.observers.database.watches import judge, plan

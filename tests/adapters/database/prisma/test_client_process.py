@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ralph_mission.adapters.database.address import read
-from ralph_mission.adapters.database.prisma import process as prisma_process
+from ralph_mission.adapters.database.prisma import client as prisma_process
 from ralph_mission.adapters.database.prisma import worker as prisma_worker
 from ralph_mission.adapters.database.prisma.tools import Node, Tools
 from ralph_mission.adapters.database.sessions import Caps

@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 
 from ralph_mission.adapters.database.address import read
-from ralph_mission.adapters.database.prisma.process import prisma_url
+from ralph_mission.adapters.database.prisma.client import prisma_url
 from ralph_mission.adapters.database.sessions import Caps
 from ralph_mission.errors import UserError
 
