@@ -57,7 +57,7 @@ def restore(name: str, folder: Path) -> Path:
     sample, repo = SAMPLES / name, folder / "repo"
     repo.mkdir()
     git(repo, "init", "--quiet", "--template=")
-    git(repo, "fetch", "--quiet", "--update-head-ok", str(sample / "history.bundle"), "+refs/*:refs/*")
+    git(repo, "fast-import", "--quiet", stdin=(sample / "history.fast-export").read_text())
     git(repo, "symbolic-ref", "HEAD", f"refs/heads/{(sample / 'branch').read_text().strip()}")
     git(repo, "reset", "--quiet", "--hard")
     git(repo, "config", "user.name", "Mara Quint")
