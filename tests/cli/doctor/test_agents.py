@@ -30,7 +30,7 @@ def choosing(said: str) -> Config:
 
 
 def test_every_agent_has_a_line_and_isolation_one(machine: list[Attempt], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checks_agents.registry, "presence", lambda client, *_, **__: Presence(client.name))
+    monkeypatch.setattr(checks_agents.clients, "presence", lambda client, *_, **__: Presence(client.name))
     names = [check.name for check in agents(Config(), {})]
     assert names == [*(f"agent {name}" for name in CLIENTS), "isolation"]
 
@@ -90,7 +90,7 @@ def test_the_program_that_the_settings_name_is_the_one_that_is_asked(
 
 
 def test_an_agent_that_nobody_knows_is_wrong(machine: list[Attempt], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checks_agents.registry, "presence", lambda client, *_, **__: Presence(client.name))
+    monkeypatch.setattr(checks_agents.clients, "presence", lambda client, *_, **__: Presence(client.name))
     wrong = [check for check in agents(choosing("kind: cladue"), {}) if check.status == "wrong"]
     assert [check.name for check in wrong] == ["agent cladue"] and "claude" in wrong[0].mend
 
