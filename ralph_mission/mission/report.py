@@ -45,6 +45,7 @@ from ralph_mission.mission.model.mission import (
 )
 from ralph_mission.mission.model.proposal import KINDS, Decision
 from ralph_mission.mission.policy.rules import LIFTED_BY
+from ralph_mission.mission.proposals.wording import plain
 from ralph_mission.mission.publishing import posting
 
 
@@ -235,10 +236,22 @@ def _why(act: ExecutedDecision) -> str:
     proposal = act.decision.proposal
     if proposal.why:
         return f"{proposal.title}: {proposal.why}"
-    moved = (
-        f" is {proposal.after.status.replace('_', ' ').lower()}: {proposal.after.last_action}" if proposal.after else ""
-    )
-    return f"{proposal.title}{moved}"
+    if proposal.after is None:
+        return proposal.title
+    if not act.complete:
+        return f"{proposal.title} is not {_status_words(proposal.after)} yet: {_why_incomplete(act)}"
+    return f"{proposal.title} is {_status_words(proposal.after)}: {proposal.after.last_action}"
+
+
+def _why_incomplete(act: ExecutedDecision) -> str:
+    if act.cut:
+        return "stopped by the kill switch"
+    stopped = next(deed for deed in act.deeds if deed.stops)
+    return f"{kind_of(stopped.effect)} {stopped.receipt.status}: {stopped.receipt.explanation}"
+
+
+def _status_words(mission: Mission) -> str:
+    return mission.status.replace("_", " ").lower()
 
 
 def _held_line(decision: Decision) -> str:
@@ -254,7 +267,7 @@ def waiting(missions: Iterable[Mission], how: How) -> tuple[str, ...]:
         if not (mission.pull or mission.issue):
             continue  # a staged cycle opened nothing
         if mission.status is Status.IN_REVIEW and not mission.review.offered_until:
-            lines += [f"review it: {how('show_pull', mission.pull)}", f"approve:   {how('approve_pull', mission.pull)}"]
+            lines += _review_lines(mission, how)
         elif mission.review.offered_until or (mission.status is Status.DISCOVERED and mission.question.proposal_hash):
             lines += [
                 f"read it:   {how('show_issue', mission.issue)}",
@@ -263,6 +276,25 @@ def waiting(missions: Iterable[Mission], how: How) -> tuple[str, ...]:
         elif mission.status in (Status.ESCALATED, Status.PLANNED) and mission.issue and not waits_for_agent(mission):
             lines += [f"decide:    {how('show_issue', mission.issue)}"]
     return tuple(lines)
+
+
+def _review_lines(mission: Mission, how: How) -> tuple[str, ...]:
+    look, yes = how("show_pull", mission.pull), how("approve_pull", mission.pull)
+    if failure := review_failure(mission):
+        return (f"failed:    {failure}", f"look:      {look}", f"approve:   {yes} (unless it is approved)")
+    return (f"review it: {look}", f"approve:   {yes}")
+
+
+def review_failure(mission: Mission) -> str:
+    """What failed about a pull request that is in review, most often its merge, and what comes next; "" if nothing."""
+    failure = plain(mission.progress.failure, 200)
+    if mission.status is not Status.IN_REVIEW or mission.review.offered_until or not failure:
+        return ""
+    if mission.progress.failure_reason is FailureReason.NEEDS_PERSON:
+        return f"{failure}; only a person can change that"
+    if mission.progress.failure_reason is FailureReason.BEHIND:
+        return f"{failure}; the next cycle merges the base into it"
+    return f"{failure}; the next cycle tries again"
 
 
 def waits_for_agent(mission: Mission) -> bool:

@@ -22,7 +22,7 @@ from ralph_mission.mission.model.effects import Receipt
 from ralph_mission.mission.model.forge import Branch
 from ralph_mission.mission.model.ledger import FindingRecord, MemorySnapshot, OpenState
 from ralph_mission.mission.model.memory import Header, Memory
-from ralph_mission.mission.model.mission import Action, Observation, Status, Urgency, Verdict
+from ralph_mission.mission.model.mission import Action, FailureReason, Observation, Status, Urgency, Verdict
 from ralph_mission.mission.model.proposal import Decision, Plan, RankedFinding
 from ralph_mission.mission.report import LATE, report_cycle, report_skipped, waiting
 from tests.mission.build import BASE, BOT, NOW, ask, comment, finding, fix, mission, writing
@@ -112,6 +112,16 @@ def test_a_new_mission_is_told_with_its_reason_and_a_step_with_where_it_stands()
     assert telling.why == ("Correct 1 misspelling: number 1 of 9", "a title is in review: opened #4")
 
 
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [({}, "comment failed: the forge said why"), ({"deeds": (), "cut": True}, "stopped by the kill switch")],
+)
+def test_a_step_that_did_not_come_about_is_not_told_as_done(changes: dict[str, Any], why: str):
+    merged = mission(status=Status.COMPLETED, last_action="approved by mara and merged")
+    _, telling = told(acts=(act("failed", writing(comment("x"), after=merged), **changes),))
+    assert telling.why == (f"a title is not completed yet: {why}",)
+
+
 def test_what_is_held_says_what_it_waits_for_and_what_is_refused_says_what_it_needs():
     held = Decision(ask(), Verdict.HOLD, ("mission-cap", "mission-cap", "protected-path"))
     _, telling = told(decisions=(held, Decision(ask(), Verdict.DENY, ("mention",)), Decision(ask(), Verdict.ALLOW)))
@@ -137,6 +147,23 @@ def test_a_person_is_told_what_to_type(changes: dict[str, Any], words: tuple[str
     lines = waiting([mission(**changes)], how)
     assert len(lines) == len(words)
     assert all(line.endswith(word) for line, word in zip(lines, words, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("reason", "then"),
+    [
+        (None, "the next cycle tries again"),
+        (FailureReason.BEHIND, "the next cycle merges the base into it"),
+        (FailureReason.NEEDS_PERSON, "only a person can change that"),
+    ],
+)
+def test_a_review_whose_merge_was_refused_says_what_stands_in_the_way(reason: FailureReason | None, then: str):
+    stopped = mission(status=Status.IN_REVIEW, failure="blocked: a check is missing", failure_reason=reason)
+    assert waiting([stopped], how) == (
+        f"failed:    blocked: a check is missing; {then}",
+        "look:      show_pull 4",
+        "approve:   approve_pull 4 (unless it is approved)",
+    )
 
 
 @pytest.mark.parametrize(("seconds", "said"), [(LATE - 1, False), (LATE, True)])

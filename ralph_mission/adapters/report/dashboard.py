@@ -21,6 +21,7 @@ from ralph_mission.mission.model.forge import Posted
 from ralph_mission.mission.model.ledger import OpenState
 from ralph_mission.mission.model.memory import CompletedNote, Header, IssueNote, Memory
 from ralph_mission.mission.model.mission import Acceptance, Mission, Status
+from ralph_mission.mission.report import review_failure
 from ralph_mission.safety.text import inline_words, sanitise
 
 TITLE = 120  # characters
@@ -186,11 +187,14 @@ def _waiting(state: OpenState, link: Link, how: How) -> list[str]:
 def _ask(mission: Mission, link: Link, how: How) -> Iterator[str]:
     what, thing = ASKING[Status.DISCOVERED if mission.review.offered_until else mission.status]
     number, kind = (mission.pull, "pull") if thing == "pull" else (mission.issue, "issue")
+    failure = review_failure(mission)
     yield f"- **{foreign(mission.title)}** {_links(mission, link)}: {what}"
+    if failure:
+        yield f"  - failed: {foreign(failure, 300)}"
     if look := command_text(how(f"show_{kind}", number)):
         yield f"  - look: {look}"
     if thing and (yes := command_text(how(f"approve_{kind}", number))):
-        yield f"  - approve: {yes}"
+        yield f"  - approve: {yes}{' (unless it is approved)' if failure else ''}"
 
 
 def _waits(mission: Mission) -> bool:

@@ -178,7 +178,9 @@ class Workspace:
         assert mark == self._marked, "the session of another mark"
         seen = self._read(self._before, self._rules)
         told = self._without_repositories(seen)
-        files = self._store_objects(dict(seen.files), self._ignored_since(seen.files))
+        files = dict(seen.files)
+        told += self._undo_unsafe(files)
+        files = self._store_objects(files, self._ignored_since(files))
         found = tuple(
             PathChange(path, how(self._before.get(path), files.get(path))) for path in differing(self._before, files)
         )
@@ -199,6 +201,19 @@ class Workspace:
         return tuple(
             PathChange(f"{folder}/.git", "created", "removed; its files count") for folder in seen.repositories
         )
+
+    def _undo_unsafe(self, files: dict[str, File]) -> tuple[PathChange, ...]:
+        """Put back what no change may touch because of its name; `files` says so then."""
+        unsafe = {path: why for path in differing(self._before, files) if (why := unsafe_path(path))}
+        undone = tuple(
+            PathChange(path, how(self._before.get(path), files.get(path)), why) for path, why in unsafe.items()
+        )
+        self._restore({path: self._before.get(path) for path in unsafe})
+        for path in unsafe:
+            files.pop(path, None)
+            if path in self._before:
+                files[path] = self._before[path]
+        return undone
 
     def _ignored_since(self, files: Files) -> frozenset[str]:
         """What the session created and has ignored by rules of its own: seen, and not landed."""
@@ -346,7 +361,7 @@ class Workspace:
         return Judged(self._at.head, paths, message, made)
 
     def _landable(self, path: str, file: File | None, lists: Sequence[str]) -> bool:
-        if self._base.get(path) == file or (file is not None and not file.storable) or unsafe_path(path):
+        if self._base.get(path) == file or (file is not None and not file.storable):
             return False
         if path in self._base:
             return True

@@ -68,9 +68,8 @@ def show(cycle_id: str, replay: bool, repo: Path, config: Path | None, as_json: 
     if as_json:
         print_json(found["report"])
     else:
-        click.echo(
-            "\n".join(sanitise(line, "log") for line in (*_page(found["report"]), *_post_lines(found["telling"])))
-        )
+        lines = (*_page(found), *_post_lines(found["telling"]), *_summary_lines(found["telling"]))
+        click.echo("\n".join(sanitise(line, "log") for line in lines))
     return 0
 
 
@@ -110,7 +109,9 @@ def _gap(past: MemorySnapshot | None, documents: Sequence[dict[str, Any]]) -> st
     return f": the journal holds {known} of {cycles} cycles, the others were lost" if known < cycles else ""
 
 
-def _page(told: dict[str, Any]) -> Iterator[str]:
+def _page(document: dict[str, Any]) -> Iterator[str]:
+    told = document["report"]
+    receipts = {receipt["key"]: receipt for _, receipt in document.get("deeds", ())}
     yield f"cycle {told['cycle']}: {told['outcome']}, {told['started_at']}"
     for look in told["observers"]:
         yield f"observer  {look['name']}  {look['status']}  {look['detail']}"
@@ -121,7 +122,17 @@ def _page(told: dict[str, Any]) -> Iterator[str]:
         rules = ", ".join(decision["rules"])
         yield f"{decision['verdict']}  {decision['action']}  {decision['kind']}{f'  ({rules})' if rules else ''}"
     for effect in told["effects"]:
-        yield f"{effect['status']}  {effect['kind']}  {effect['url'] or effect['key']}"
+        why = _reason(receipts.get(effect["key"], {})) if effect["status"] in ("failed", "unknown") else ""
+        yield f"{effect['status']}  {effect['kind']}  {effect['url'] or effect['key']}{f'  {why}' if why else ''}"
+
+
+def _reason(receipt: dict[str, Any]) -> str:
+    return ": ".join(word for word in (receipt.get("reason"), receipt.get("detail")) if word)
+
+
+def _summary_lines(summary: dict[str, Any]) -> Iterator[str]:
+    for name, word in (("why", "why"), ("held", "held"), ("remarks", "note")):
+        yield from (f"{word}  {line}" for line in summary.get(name, ()))
 
 
 def _post_lines(telling: dict[str, Any]) -> Iterator[str]:

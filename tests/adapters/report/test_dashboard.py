@@ -122,6 +122,13 @@ def test_a_review_is_asked_for_with_what_to_click() -> None:
     assert "  - approve: approve [it](https://github.com/o/r/pull/5) (Files changed)" in asked
 
 
+def test_a_review_whose_merge_was_refused_says_what_stands_in_the_way() -> None:
+    stopped = mission(status=Status.IN_REVIEW, pull=5, failure="blocked: a *check* is missing")
+    page = dashboard(MEMORY, OpenState(missions=(stopped,)), "x", how=how)
+    assert "  - failed: blocked: a \\*check\\* is missing; the next cycle tries again" in page
+    assert "(Files changed) (unless it is approved)" in page
+
+
 def test_a_proposal_waits_for_a_person_once_it_is_made() -> None:
     made = mission(status=Status.DISCOVERED, proposal_hash="ab12cd34")
     page = dashboard(MEMORY, OpenState(missions=(made,)), "x", how=how)

@@ -163,10 +163,19 @@ def test_ignored_is_what_git_says(rules, path, hidden, repo, workspace, clone):
     mark = workspace.mark()
     (clone / path).parent.mkdir(parents=True, exist_ok=True)
     (clone / path).write_text("x\n")
-    assert (changed(workspace, mark) == {}) is hidden
+    assert (workspace.changed(mark) == SessionWork()) is hidden
     (repo / path).parent.mkdir(parents=True, exist_ok=True)
     (repo / path).write_text("x\n")
     assert (git(repo, "status", "--porcelain") == "") is hidden
+
+
+def test_a_path_that_nothing_may_have_is_undone_and_said(workspace, clone):
+    mark = workspace.mark()
+    (clone / "a:b.txt").write_text("x\n")
+    work = workspace.changed(mark)
+    assert work.changes == ()
+    assert [(c.path, c.how, "colon" in c.reverted) for c in work.foreign] == [("a:b.txt", "created", True)]
+    assert not (clone / "a:b.txt").exists() and landed(workspace) == ""
 
 
 def test_a_folder_that_ignores_itself_is_a_tools_cache(workspace, clone):

@@ -9,12 +9,14 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import jsonschema
 import pytest
 
 from ralph_mission.adapters.report.summary import schema
+from ralph_mission.mission.model.effects import Receipt
 from tests.helpers import cli_here, commit, git, make_repo
 
 NOW = "2026-05-05T12:00:00Z"
@@ -182,9 +184,21 @@ def test_the_journal_shows_one_cycle_with_the_rules_that_held(repo: Path) -> Non
     report = cli_here("cycle", "--json", "--now", NOW, repo=repo).json
     told = cli_here("journal", "show", report["cycle_id"], repo=repo)
     assert told.code == 0
-    assert "allow  open-fix  spelling" in told.out
+    assert "allow  open-fix  spelling" in told.out and "why  Correct" in told.out
     assert cli_here("journal", "show", report["cycle_id"], "--json", repo=repo).json == report
     assert cli_here("journal", "show", "nope", repo=repo).code == 2
+
+
+def test_the_journal_says_why_an_effect_failed(repo: Path) -> None:
+    def refuse(_: object, effect: Any) -> Receipt:
+        return Receipt(effect.key, "failed", detail="no room")
+
+    with mock.patch("ralph_mission.adapters.forges.local.forge.LocalForge.perform", refuse):
+        report = cli_here("cycle", "--json", "--now", NOW, repo=repo).json
+    told = cli_here("journal", "show", report["cycle_id"], repo=repo)
+    lines = told.out.splitlines()
+    assert any(line.startswith("failed  ") and line.endswith("  no room") for line in lines)
+    assert any(line.startswith("note  ") and line.endswith(" failed: no room") for line in lines)
 
 
 def test_what_was_opened_can_be_opened_from_where_one_stands(repo: Path, tmp_path: Path) -> None:
