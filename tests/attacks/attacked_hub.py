@@ -24,6 +24,7 @@ from tests.attacks.cases import INSIDE, OLD, PATH, SECRET, TEST, Case
 from tests.attacks.judge import Judge, standing
 from tests.attacks.obeying_planner import ObeyingPlanner, Planted
 from tests.attacks.outsiders import arrive, insist
+from tests.helpers import with_parts
 from tests.integration.hub import Hub, hub
 from tests.integration.world import BUGS_CONFIG
 
@@ -46,7 +47,7 @@ class AttackedHub(Hub):
         made = super().house(staged)
         observers = (Planted(self.case, self.words), *made.ports.observers)
         voice = PlainProgress(io.StringIO(), made.secrets)
-        return replace(made, ports=replace(made.ports, thinker=self.planner, observers=observers, voice=voice))
+        return with_parts(made, ports=replace(made.ports, thinker=self.planner, observers=observers, voice=voice))
 
     def told(self) -> str:
         """One cycle, and everything that it says: to people, to the log, to the runner, on the page of the job."""

@@ -83,6 +83,39 @@ def test_who_only_quotes_the_promise_never_completes(shop: World) -> None:
     assert (done.code, done.json["stories"]["passing"]) == (2, 0)
 
 
+def test_the_promise_alone_does_not_complete_stories(shop: World) -> None:
+    script = "change()\nprint('<promise>TASK_COMPLETE</promise>')"
+    done = shop.run(*AT_ONCE, "--max-iterations", "2", *shop.agent(script))
+    assert (done.code, done.json["ending"]) == (2, "iterations")
+
+
+def test_work_that_is_done_takes_no_session(two: World) -> None:
+    agent = two.agent(ONE_STORY)
+    assert two.run(*AT_ONCE, *agent).code == 0
+    git(two.repo, "add", "-A")
+    git(two.repo, "commit", "-qm", "The list")
+    assert two.run(*AT_ONCE, *agent).json["sessions"] == 0
+    assert len(two.calls) == 2
+
+
+def test_a_persistent_loop_needs_somebody_who_listens(tmp_path: Path) -> None:
+    settings = "event_loop: {persistent: true}\nhats: {builder: {triggers: [loop.start]}}"
+    done = world(tmp_path, {"ralph.yml": settings}).run("build it", "--command", "true")
+    assert done.code == 64
+    assert "task.resume" in done.err
+
+
+def test_stories_in_omc_stay_there_and_its_state_follows(tmp_path: Path) -> None:
+    here = world(tmp_path)
+    here.stories(1, place=".omc/prd.json")
+    flipping = ONE_STORY.replace("flip(todo()[0])", "os.chdir('.omc'); flip('US-001'); os.chdir('..')")
+    done = here.run(*AT_ONCE, *here.agent(flipping))
+    assert (done.code, here.passing(".omc/prd.json")) == (0, ["US-001"])
+    handoff = json.loads((here.repo / ".omc/state/ralph-fresh-handoff.json").read_text())
+    assert (handoff["completed"], handoff["prd"]["storiesCompleted"]) == (True, 1)
+    assert json.loads((here.repo / ".omc/state/ralph-fresh-state.json").read_text())["active"] is False
+
+
 def test_who_flips_all_stories_with_red_checks_never_completes(shop: World) -> None:
     agent = shop.agent("change()\nflip(*todo())\nprint('<promise>TASK_COMPLETE</promise>')")
     done = shop.run(*AT_ONCE, "--max-iterations", "2", "--verify", "false", *agent)
