@@ -98,8 +98,10 @@ def _cycle(tx: Transaction, request: CycleRequest) -> CycleResult:
     ports.voice.phase("reflect")
     conclusion = conclude(situation, decided, acts)
     result = _report(tx, request, situation, decided, acts, conclusion, settled)
-    tx = tx.publish(commit.write(situation, decided, acts, conclusion, known, *result, tx.state))
-    inbox.notify_stuck(ports, before, tx.state.missions, tx.secrets)
+    batch = commit.write(situation, decided, acts, conclusion, known, *result, tx.state)
+    tx = tx.commit_with_dashboard(batch)
+    inbox.notify_stuck(ports, before, tx.state.missions, tx.secrets)  # first: a forge out of reach raises
+    tx.anchor()
     return _wake(tx, result) if conclusion.at_once else result
 
 

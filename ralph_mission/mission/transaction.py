@@ -109,10 +109,17 @@ class Transaction:
 
     def publish(self, batch: MemoryBatch) -> Transaction:
         """A commit that ends something: with the dashboard that goes with it, and the forge told of it. Raises Lost."""
-        dashboard = self.ports.dashboard(batch.memory, batch.state)
-        past = self.store.commit(replace(batch, dashboard=dashboard), self.past)
-        self.ports.forge.set_anchor(gather.anchor_of(past))
-        return replace(self, past=past)
+        return self.commit_with_dashboard(batch).anchor()
+
+    def commit_with_dashboard(self, batch: MemoryBatch) -> Transaction:
+        """The commit of `publish`; the forge is still to be told of it. Raises Lost."""
+        return self.commit(replace(batch, dashboard=self.ports.dashboard(batch.memory, batch.state)))
+
+    def anchor(self) -> Transaction:
+        """Tell the forge where memory stands. Raises UserError when it cannot be reached."""
+        if self.past:
+            self.ports.forge.set_anchor(gather.anchor_of(self.past))
+        return self
 
 
 Open = Callable[[], TransactionContext]

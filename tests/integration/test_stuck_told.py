@@ -14,6 +14,7 @@ import pytest
 from ralph_mission.adapters.chat.telegram import TelegramInbox
 from ralph_mission.adapters.forges.local.forge import LocalForge
 from ralph_mission.adapters.storage.memory.branch import BranchStore
+from ralph_mission.errors import UserError
 from ralph_mission.mission import execute
 from ralph_mission.mission.chat.inbox import notice
 from ralph_mission.mission.execute import ExecutedDecision
@@ -69,6 +70,21 @@ def test_a_chat_out_of_reach_costs_a_line_and_nothing_else(api: BotApi, harbour:
     assert statuses(harbour.cycle()[0]) == ["ESCALATED"]
     assert statuses(harbour.cycle()[0]) == ["ESCALATED"]
     assert api.sent == []
+
+
+def test_a_forge_out_of_reach_after_the_commit_keeps_nothing_unsaid(
+    api: BotApi, harbour: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lost(*_: object) -> None:
+        raise UserError("cannot reach the forge", "try again", who="network")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(type(harbour.house().forge), "set_anchor", lost)
+        with pytest.raises(UserError, match="cannot reach"):
+            harbour.cycle()
+    assert len(api.sent) == 1
+    assert statuses(harbour.cycle()[0]) == ["ESCALATED"]
+    assert len(api.sent) == 1
 
 
 def test_a_death_at_any_point_tells_at_most_once_and_before_the_commit_once(tmp_path: Path, api: BotApi) -> None:
