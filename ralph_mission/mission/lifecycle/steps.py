@@ -82,7 +82,7 @@ def _escalate(step: StepBuilder, facts: MissionFacts, reading: Interpretation, w
     step = step.tell(
         f"escalated: {f'{who} ' if who else ''}{why}", f"A person decides: {choices} close, or take the label off."
     )
-    slot = f"escalated {mission.review.rounds} {len(step.after.story)}"
+    slot = f"escalated {mission.review.rounds} {len(mission.story)}"
     key = key_of(mission.key, "comment", slot)
     body = wording.story(step.after, key, wording.escalation(owners, reading.words if who else "", who))
     label = Label(key_of(mission.key, "label", slot), mission.issue, add=("ralph:escalated",), assign=owners)
@@ -94,7 +94,7 @@ def park(mission: Mission, facts: MissionFacts, reading: Interpretation, context
     """Nobody answered: its slot is free until somebody wants it again."""
     step = build_step(mission, context).advance(MissionEvent.UNANSWERED).change(**_last_seen(mission, facts))
     step = step.tell(f"parked: {reading.words}", "Set the label `ralph:mission` again to bring it back.")
-    slot = f"parked {len(step.after.story)}"
+    slot = f"parked {len(mission.story)}"
     label = Label(key_of(mission.key, "label", slot), mission.issue, add=("ralph:parked",))
     return step.change(outcome="parked").send_story().send(label).propose(Action.ANSWER)
 
@@ -112,7 +112,7 @@ def _revive(mission: Mission, facts: MissionFacts, reading: Interpretation, cont
             step = replace(step, after=results.void_offer(step.after))
         step = step.change(head_sha=facts.pull.head_sha)  # a person looked at it; it is merged only as approved
     step = step.tell("brought back by a person", "Waiting for a person's answer.")
-    slot, ours = f"revived {len(step.after.story)}", ("ralph:parked", "ralph:escalated")
+    slot, ours = f"revived {len(mission.story)}", ("ralph:parked", "ralph:escalated")
     label = Label(key_of(mission.key, "label", slot), mission.issue, remove=ours)
     step = step.send_story().send(label, *_label_pull(mission, facts, slot, remove=ours))
     return step.propose(Action.ANSWER)

@@ -23,7 +23,7 @@ from ralph_mission.mission.model.effects import (
     kind_of,
 )
 from ralph_mission.mission.model.forge import Branch
-from ralph_mission.mission.model.ledger import EffectRecord
+from ralph_mission.mission.model.ledger import EffectRecord, key_of
 from ralph_mission.mission.model.mission import Action, FailureReason, Status, Verdict
 from ralph_mission.mission.model.proposal import BudgetUsed
 from ralph_mission.mission.policy.judge import judge
@@ -264,6 +264,21 @@ def test_parking_says_how_to_bring_it_back():
     found = one(MissionEvent.UNANSWERED, "nobody answered for 14 days")
     assert found.proposal.after.status is Status.PARKED
     assert "ralph:mission" in found.proposal.effects[0].body
+
+
+@pytest.mark.parametrize(
+    ("event", "status", "slot"),
+    [
+        (MissionEvent.STUCK, Status.IN_REVIEW, "escalated 0 2"),
+        (MissionEvent.UNANSWERED, Status.DISCOVERED, "parked 2"),
+        (MissionEvent.REVIVED, Status.PARKED, "revived 2"),
+    ],
+)
+def test_what_an_earlier_version_began_to_set_aside_or_bring_back_has_the_same_key_still(event, status, slot):
+    found = one(event, status=status, story=("cycle 1: a", "cycle 2: b"))
+    keys = [effect.key for effect in found.proposal.effects]
+    assert key_of("m1", "label", slot) in keys
+    assert (key_of("m1", "comment", slot) in keys) is (event is MissionEvent.STUCK)
 
 
 def test_a_branch_behind_its_base_is_merged_with_it_and_reviewed_anew():
