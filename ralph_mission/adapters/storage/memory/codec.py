@@ -161,10 +161,9 @@ def _upgrade(data: bytes) -> bytes:
     if not has_missions and not any(reason.encode() in data for reason in _REASONS):
         return data
     try:
-        document = json.loads(data)
+        return json.dumps(_group_missions(_split_failures(json.loads(data)))).encode()
     except (ValueError, RecursionError):
         return data  # it is told what is wrong with it by whoever validates it
-    return json.dumps(_group_missions(_split_failures(document))).encode()
 
 
 _PARTS = {part: {field.name for field in fields(kind)} for part, kind in MISSION_PARTS.items()}
@@ -177,7 +176,7 @@ def _group_missions(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     value = {name: _group_missions(item) for name, item in value.items()}
-    if {"started_cycle", "changed_at"} <= value.keys():
+    if {"started_cycle", "changed_at"} <= value.keys() and not _PARTS.keys() & value.keys():  # else it is none of ours
         for part, names in _PARTS.items():
             value[part] = {name: value.pop(name) for name in names & set(value)}
     return value

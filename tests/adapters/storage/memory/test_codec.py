@@ -106,6 +106,8 @@ def test_documents_are_sorted_and_one_value_a_line() -> None:
         b"[" * 100_000,
         b'{"claim": {"holder": "h"}}',
         b'{"next_mission": 1.5}',
+        b'{"started_cycle": ' + b"[" * 600 + b"]" * 600 + b"}",
+        b'{"effects": "later: ", "done": ' + b'{"a":' * 600 + b"1" + b"}" * 601,
     ],
 )
 def test_what_is_not_ours_is_refused_in_one_line(data: bytes) -> None:
@@ -169,3 +171,12 @@ def test_a_mission_is_stored_flat_and_read_into_its_parts() -> None:
     assert (stored["failures"], stored["proposal_hash"], stored["rounds"]) == (2, "ab12cd34", 1)
     assert not set(stored) & set(MISSION_PARTS)
     assert codec.load_state(codec.dump_state(state)) == state
+
+
+@pytest.mark.parametrize("part", MISSION_PARTS)
+@pytest.mark.parametrize("said", ["x", {}, {"unheard": 1}])
+def test_a_stored_mission_that_names_a_part_is_none_of_ours(part: str, said: object) -> None:
+    document = json.loads(codec.dump_state(OpenState(missions=(mission(failures=2),))))
+    document["missions"][0][part] = said
+    with pytest.raises(codec.UnreadableDocument):
+        codec.load_state(json.dumps(document).encode())
