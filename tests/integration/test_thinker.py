@@ -11,7 +11,7 @@ import pytest
 
 from ralph_mission.adapters.storage.memory.branch import BranchStore
 from tests.fakes.model import server
-from tests.fakes.model.script import Call, Reply, call, fault
+from tests.fakes.model.script import call, fault
 from tests.fakes.model.server import KEY, ScriptedModel
 from tests.helpers import cli, cli_here, commit, git, make_repo
 
@@ -25,7 +25,7 @@ observers:
       parse: {{regex: '^(?P<path>[^:]+):(?P<line>[0-9]+): (?P<message>.+)$'}}
 hands: {{fixers: [typos]}}
 cost: {{prices: {{default: {{input: 10, output: 10}}}}}}
-thinker: {{kind: llm, model: 'anthropic:scripted', seconds: {seconds}}}
+thinker: {kind: llm, model: 'anthropic:scripted', seconds: 60}
 """
 FILES = {"bugs.txt": "a.py:1: apples fall\nb.py:1: bells ring\nc.py:1: cows moo\n", "a.py": "", "b.py": "", "c.py": ""}
 TYPO = {"README.md": "# Harbour\n\nTides are seperate from waves.\n"}
@@ -34,8 +34,8 @@ TOOL = "rank_findings"
 HUSH = "hush-hush-hush-hush"
 
 
-def repository(path, files=FILES, seconds=60):
-    return make_repo(path / "repo", {**files, "ralph.yml": CONFIG.format(seconds=seconds)})
+def repository(path, files=FILES):
+    return make_repo(path / "repo", {**files, "ralph.yml": CONFIG})
 
 
 def cycle(repo, model, *arguments, run=cli_here, **env):
@@ -186,13 +186,11 @@ def test_a_staged_cycle_asks_no_model(tmp_path):
 INVENTED = call(TOOL, ranking=[{"fingerprint": "f" * 16, "kind": "bug", "why": "x"}])
 ACTION = call(TOOL, ranking=[], action="merge everything")
 HUGE = call(TOOL, ranking=[{"fingerprint": "f" * 16, "kind": "bug", "why": "w" * 1_000_000}])
-SLOW = Reply((Call(TOOL, {"ranking": []}),), delay=8.0)
 BAD = {
     "unknown finding": ([INVENTED, INVENTED], "its answers did not fit what was asked", 2),
     "invented action": ([ACTION, ACTION], "its answers did not fit what was asked", 2),
     "another tool": ([call("merge", pull=1)] * 2, "its answers did not fit what was asked", 2),
     "a megabyte": ([HUGE], "its answer was too long", 1),
-    "slow": ([SLOW], "it took longer than 1 seconds", 1),
     "no key": ([fault(401, HUSH)], "its provider refused the key (401)", 1),
     "rate limit": ([fault(429, HUSH, retry_after="3600")], "its provider has enough of us for now (429)", 1),
     "overloaded": ([fault(529, HUSH)], "its provider is overloaded (529)", 1),
@@ -203,7 +201,7 @@ BAD = {
 @pytest.mark.parametrize("name", BAD)
 def test_whatever_a_model_does_the_cycle_is_complete_by_rules_and_says_why(tmp_path, by_rules, name):
     script, reason, requests = BAD[name]
-    repo = repository(tmp_path, seconds=1 if name == "slow" else 60)
+    repo = repository(tmp_path)
     with ScriptedModel(script) as model:
         done = cycle(repo, model)
     assert done.code == 0, done.err
