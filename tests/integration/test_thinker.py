@@ -17,14 +17,14 @@ from tests.helpers import cli, cli_here, commit, git, make_repo
 
 CONFIG = """\
 observers:
-  code: {{markers: {{}}}}
+  code: {markers: {}}
   commands:
     - name: check
       run: cat bugs.txt
       kind: bug
-      parse: {{regex: '^(?P<path>[^:]+):(?P<line>[0-9]+): (?P<message>.+)$'}}
-hands: {{fixers: [typos]}}
-cost: {{prices: {{default: {{input: 10, output: 10}}}}}}
+      parse: {regex: '^(?P<path>[^:]+):(?P<line>[0-9]+): (?P<message>.+)$'}
+hands: {fixers: [typos]}
+cost: {prices: {default: {input: 10, output: 10}}}
 thinker: {kind: llm, model: 'anthropic:scripted', seconds: 60}
 """
 FILES = {"bugs.txt": "a.py:1: apples fall\nb.py:1: bells ring\nc.py:1: cows moo\n", "a.py": "", "b.py": "", "c.py": ""}
