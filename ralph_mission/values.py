@@ -2,7 +2,8 @@
 which was two fifths of every start. Here five methods are shared, and `__init__` is compiled when it is first called.
 
 Use it as the standard decorator: `from ralph_mission.values import dataclass`. `fields`, `replace` and `asdict` of the
-standard library work on these classes as on any.
+standard library work on these classes as on any. What they cannot have is refused: a `__post_init__`, a field
+with a `hash` of its own, one that has a default and is no argument.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ else:
 
 def _define_value(plain: type) -> type:
     cls: type = dataclasses.dataclass(init=False, repr=False, eq=False, slots=True)(plain)
+    _refuse_unsupported(cls)
     names = [field.name for field in dataclasses.fields(cls) if field.compare]
     shared = {
         "__init__": _compiled_when_called(cls),
@@ -37,6 +39,17 @@ def _define_value(plain: type) -> type:
         if plain.__dict__.get(name) is None:
             setattr(cls, name, method)
     return cls
+
+
+def _refuse_unsupported(cls: type) -> None:
+    """What would be lost without a word, as a validation is with a `__post_init__` that nobody calls."""
+    lost = [one.name for one in dataclasses.fields(cls) if one.hash is not None or _is_constant(one)]
+    if lost or hasattr(cls, "__post_init__"):
+        raise TypeError(f"{cls.__qualname__} cannot be a value: {', '.join(lost) or '__post_init__'}")
+
+
+def _is_constant(field: dataclasses.Field[Any]) -> bool:
+    return not field.init and field.default is not dataclasses.MISSING
 
 
 def _compiled_when_called(cls: Any) -> Any:

@@ -92,6 +92,24 @@ def test_the_tools_of_the_standard_library_and_pydantic_know_it() -> None:
             assert (name, berth) == ("a", 3)
 
 
+def test_what_would_be_lost_is_refused() -> None:
+    class Checked:
+        name: str
+
+        def __post_init__(self) -> None:
+            raise ValueError
+
+    class Constant:
+        name: str = dataclasses.field(default="", init=False)
+
+    class Unhashed:
+        name: str = dataclasses.field(hash=False)
+
+    for plain in (Checked, Constant, Unhashed):
+        with pytest.raises(TypeError, match="cannot be a value"):
+            dataclass(frozen=True, slots=True)(plain)
+
+
 def test_one_that_is_not_frozen_is_the_standard_one() -> None:
     log = Log()
     log.lines = 4
