@@ -1,8 +1,7 @@
 """Effects as values: what would be done to the outside world, before any of it is done.
 
-The union is closed. Class K effects have a natural key and can be redone safely; class M
-effects have none and are sent at most once (an M effect whose fate is unknown is never
-resent). Titles and bodies are final: what is judged is what is sent. The one thing filled
+The union is closed. Repeatable effects have a natural key and can be redone safely; send-once
+effects have none and are sent at most once (one whose fate is unknown is never resent). Titles and bodies are final: what is judged is what is sent. The one thing filled
 in later is the number of an issue or pull that another effect of the same action creates,
 written as a `Ref` in a field and as `Ref.token` in a text.
 """
@@ -39,7 +38,7 @@ Number = int | Ref
 
 @dataclass(frozen=True, slots=True)
 class OpenIssue:
-    """M. The body ends with our marker, which is how a lost answer is found again."""
+    """Sent once. The body ends with our marker, which is how a lost answer is found again."""
 
     key: str
     title: str
@@ -49,7 +48,7 @@ class OpenIssue:
 
 @dataclass(frozen=True, slots=True)
 class PushBranch:
-    """K. One new commit on `branch`; a deterministic one, so a redo is the same.
+    """Repeatable. One new commit on `branch`; a deterministic one, so a redo is the same.
 
     Without `onto` the branch is created at a commit on `base_sha`. With it, the branch stands at commit
     `onto` and follows: `base_sha` is merged in where it is not there yet (never rebased), then `files`.
@@ -68,7 +67,7 @@ class PushBranch:
 
 @dataclass(frozen=True, slots=True)
 class OpenPull:
-    """K by its branch: one pull per head, closed ones included.
+    """Repeatable, by its branch: one pull per head, closed ones included.
 
     `patch_ids` and `touches` say what it changes, so that a person's pull that does the same is recognised when this
     is sent at last (none in records of earlier versions).
@@ -87,7 +86,7 @@ class OpenPull:
 
 @dataclass(frozen=True, slots=True)
 class MergePull:
-    """K. Merge `pull` only while its head is exactly `head_sha`.
+    """Repeatable. Merge `pull` only while its head is exactly `head_sha`.
 
     `base` is the branch that was approved to be merged into, `approver` the account id whose approval was
     counted: both are looked at again in the moment of merging ("" and 0 in records of earlier versions).
@@ -104,7 +103,7 @@ class MergePull:
 
 @dataclass(frozen=True, slots=True)
 class CloseIssue:
-    """K. `reason` is completed or not_planned."""
+    """Repeatable. `reason` is completed or not_planned."""
 
     key: str
     issue: int
@@ -113,7 +112,7 @@ class CloseIssue:
 
 @dataclass(frozen=True, slots=True)
 class ClosePull:
-    """K. Close without merging."""
+    """Repeatable. Close without merging."""
 
     key: str
     pull: int
@@ -121,7 +120,7 @@ class ClosePull:
 
 @dataclass(frozen=True, slots=True)
 class Comment:
-    """M. A remark on an issue or pull; the body ends with our marker."""
+    """Sent once. A remark on an issue or pull; the body ends with our marker."""
 
     key: str
     issue: Number
@@ -130,7 +129,7 @@ class Comment:
 
 @dataclass(frozen=True, slots=True)
 class EditComment:
-    """K. Replace the text of our own remark; `comment` 0 is the issue's opening text."""
+    """Repeatable. Replace the text of our own remark; `comment` 0 is the issue's opening text."""
 
     key: str
     issue: int
@@ -140,7 +139,7 @@ class EditComment:
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """K. Set and take off labels, and assign people, on an issue or pull."""
+    """Repeatable. Set and take off labels, and assign people, on an issue or pull."""
 
     key: str
     issue: Number
@@ -151,7 +150,7 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class PostReview:
-    """M. A review of `pull` at commit `head_sha` that comments and never decides; the body ends with our marker."""
+    """Sent once. A review of `pull` at commit `head_sha` that comments and never decides; the body ends with our marker."""
 
     key: str
     pull: int
@@ -161,7 +160,7 @@ class PostReview:
 
 @dataclass(frozen=True, slots=True)
 class EditReview:
-    """K. Replace the text of our own review, by its number."""
+    """Repeatable. Replace the text of our own review, by its number."""
 
     key: str
     pull: int
@@ -171,7 +170,7 @@ class EditReview:
 
 @dataclass(frozen=True, slots=True)
 class Publish:
-    """M, but for the outbox, where a file is named by the key. One post on one network, said at most once.
+    """Sent once, but for the outbox, where a file is named by the key. One post on one network, said at most once.
 
     `finding` and `occurrence` are what it tells of, "" where a mission stands behind it.
     """
