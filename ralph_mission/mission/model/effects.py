@@ -1,8 +1,8 @@
 """Effects as values: what would be done to the outside world, before any of it is done.
 
 The union is closed. Repeatable effects have a natural key and can be redone safely; send-once
-effects have none and are sent at most once (one whose fate is unknown is never resent). Titles and bodies are final: what is judged is what is sent. The one thing filled
-in later is the number of an issue or pull that another effect of the same action creates,
+effects have none and are sent at most once (one whose fate is unknown is never resent). Titles
+and bodies are final: what is judged is what is sent. The one thing filled in later is the number of an issue or pull that another effect of the same action creates,
 written as a `Ref` in a field and as `Ref.token` in a text.
 """
 
@@ -150,7 +150,7 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class PostReview:
-    """Sent once. A review of `pull` at commit `head_sha` that comments and never decides; the body ends with our marker."""
+    """Sent once. A review of `pull` at commit `head_sha` that comments, never decides; the body ends with our marker."""
 
     key: str
     pull: int
