@@ -2,8 +2,9 @@
 
 The union is closed. Repeatable effects have a natural key and can be redone safely; send-once
 effects have none and are sent at most once (one whose fate is unknown is never resent). Titles
-and bodies are final: what is judged is what is sent. The one thing filled in later is the number of an issue or pull that another effect of the same action creates,
-written as a `Ref` in a field and as `Ref.token` in a text.
+and bodies are final: what is judged is what is sent. The one thing filled in later is the
+number of an issue or pull that another effect of the same action creates, written as a `Ref` in a field and as
+`Ref.token` in a text.
 """
 
 from __future__ import annotations
@@ -150,7 +151,7 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class PostReview:
-    """Sent once. A review of `pull` at commit `head_sha` that comments, never decides; the body ends with our marker."""
+    """Sent once. A review of `pull` at commit `head_sha` that comments, never decides; its body ends with a marker."""
 
     key: str
     pull: int

@@ -291,7 +291,7 @@ def is_settled(record: Record | None) -> bool:
 def may_redo(effect: Effect, list_is_complete: bool) -> bool:
     """Whether an effect that was intended and is not listed was certainly not done, so that it may be sent.
 
-    A repeatable one: yes. One that is sent once: only where a list shows everything at once: then "not listed" is proof.
+    A repeatable one: yes. One sent once: only where a list shows everything at once: then "not listed" is proof.
     """
     if isinstance(effect, Publish):  # no network lists for certain what was said there
         return not at_most_once(effect)
