@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 import yaml
 
 from ralph_mission.adapters.git.git import Git
-from ralph_mission.config.gone_keys import GONE
+from ralph_mission.config.gone_keys import GONE, STRICTER
 from ralph_mission.config.reading import load, read, schema
 from ralph_mission.config.settings import Config
 from ralph_mission.errors import UserError
@@ -366,6 +367,89 @@ def test_a_key_that_is_gone_loads_and_says_what_became_of_it(path: tuple[str, ..
         document["observers"]["database"]["watches"][0] |= {"name": "a", "model": "A", "value": "v", "at": "t"}
     (warning,) = load(yaml.safe_dump(document)).warnings
     assert "has no effect any more: " in warning and warning.endswith("; take it out")
+
+
+STRICT = """
+schedule: {review: never}
+observers:
+  patience: 2m
+  commands: [{name: a, run: a, parse: sarif, output_cap: 5000, severity: low}]
+  database:
+    address: TIDES_DATABASE_URL
+    watches: [{name: a, model: A, value: v, at: t, outlier: {score: 4, least: 10}}]
+  dependencies: {advisories: false, every: 1d, most: 3, seconds: 20}
+  forge: {stale_after: 20d, review_after: 5d, answer_after: 4d}
+thinker: {max_findings: 5, max_memory_chars: 0, max_tokens: 600, seconds: 9, tries: 1}
+loop: {stuck: 1}
+hands: {verify_timeout: 60}
+work: {max_runtime: 30m}
+hats: {a: {triggers: [x], max_tokens: 900}}
+event_loop: {max_consecutive_failures: 2}
+memories: {budget: 100}
+"""
+
+
+def _older_limits(config: Config) -> list[object]:
+    """What the keys of `STRICT` come to."""
+    looks, thinker = config.observers, config.thinker
+    (command,), packages, forge = looks.commands, looks.dependencies, looks.forge
+    assert looks.database and packages
+    outlier = looks.database.watches[0].outlier
+    assert outlier
+    return [
+        *(config.schedule.review, looks.patience, command.output_cap, command.severity, looks.database.address),
+        *(outlier.score, outlier.least, packages.advisories, packages.every, packages.most, packages.seconds),
+        *(forge.stale_after, forge.review_after, forge.answer_after, thinker.max_findings, thinker.max_memory_chars),
+        *(thinker.max_tokens, thinker.seconds, thinker.tries, config.loop.stuck, config.hands.verify_timeout),
+        *(config.work.max_runtime, config.hats["a"].max_tokens, config.event_loop.max_consecutive_failures),
+        config.memories.characters(8000),
+    ]
+
+
+def test_a_limit_of_an_older_file_is_kept_where_it_is_stricter() -> None:
+    day, minute = timedelta(days=1), timedelta(minutes=1)
+    assert _older_limits(load(STRICT)) == [
+        *("never", 2 * minute, 5000, "low", "TIDES_DATABASE_URL", 4, 10, False, day, 3, 20),
+        *(20 * day, 5 * day, 4 * day, 5, 0, 600, 9, 1, 1, 60, 30 * minute, 900, 2, 400),
+    ]
+    named = [tuple(line.split(": ", 1)[1].split(" ", 1)[0].split(".")) for line in load(STRICT).warnings]
+    patterns = {tuple("*" if part.isdigit() or part == "a" else part for part in name) for name in named}
+    assert patterns == STRICTER.keys() - {("observers", "database", "raw_sql")}
+
+
+def test_a_limit_of_an_older_file_that_is_looser_counts_as_what_is_usual() -> None:
+    day, minute = timedelta(days=1), timedelta(minutes=1)
+    loose = """
+schedule: {review: always}
+observers:
+  patience: 9m
+  commands: [{name: a, run: a, parse: sarif, output_cap: 50000000, severity: high}]
+  database: {watches: [{name: a, model: A, value: v, at: t, outlier: {score: 1, least: 4}}]}
+  dependencies: {advisories: true, every: 1h, most: 3000, seconds: 600}
+  forge: {stale_after: 1d, review_after: 1d, answer_after: 1d}
+thinker: {max_findings: 50, max_memory_chars: 40000, max_tokens: 32000, seconds: 600, tries: 2}
+loop: {stuck: 100}
+hands: {verify_timeout: 7200}
+work: {max_runtime: 9h}
+hats: {a: {triggers: [x]}}
+event_loop: {max_consecutive_failures: 50}
+memories: {budget: 100000}
+"""
+    assert _older_limits(load(loose)) == [
+        *("always", 5 * minute, 4_000_000, "high", "DATABASE_URL", Decimal("3.5"), 8, True, day / 4, 300, 60),
+        *(day, 3 * day, 2 * day, 20, 4000, 4000, 90, 2, 3, 1800, 240 * minute, 0, 50, 8000),
+    ]
+
+
+def test_sql_that_an_older_file_forbids_stays_forbidden() -> None:
+    watch = "{name: a, sql: select 1 as v, value: v, threshold: {above: 1}}"
+    text = f"observers: {{database: {{raw_sql: false, watches: [{watch}]}}}}"
+    assert "raw_sql: false forbids its sql" in str(refused(text).next_step)
+    assert load(text.replace("false", "true")).observers.database
+
+
+def test_a_limit_in_its_older_place_counts_where_the_newer_one_is_empty() -> None:
+    assert load("max_cost: 5\nevent_loop: {max_cost_usd: }\n").event_loop.max_cost_usd == 5
 
 
 def test_what_ralph_orchestrator_says_in_its_own_way_means_the_same() -> None:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from ralph_mission.adapters.chat.telegram import TelegramInbox
     from ralph_mission.adapters.packages.model import Bumper
     from ralph_mission.adapters.sandbox.isolation import Sandbox
+    from ralph_mission.config.observers import ForgeSettings
 
 
 def build_ports(
@@ -123,6 +124,14 @@ def _coder(git: Git, settings: Config, config: Path | None, head: str) -> Coder 
     return agent_jobs.build_coder(git, settings, config, head)
 
 
+def _forge_watch(settings: Config) -> ForgeSettings:
+    """What `forge.stale_after` says, and an older file's `observers.forge` where that waits longer."""
+    older, patience = settings.observers.forge, settings.forge.stale_after
+    if "stale_after" in older.model_fields_set:
+        patience = max(patience, older.stale_after)
+    return older.model_copy(update={"stale_after": patience})
+
+
 def _observers(
     settings: Config, git: Git, host: hosting.Hosting, cache: Path | None, chat: TelegramInbox | None
 ) -> Iterator[Observer]:
@@ -138,9 +147,7 @@ def _observers(
     for name, build in OBSERVERS.items():
         section = getattr(settings.observers, name, None)
         if name == "forge":
-            from ralph_mission.config.observers import ForgeSettings
-
-            section = ForgeSettings(stale_after=settings.forge.stale_after)
+            section = _forge_watch(settings)
         if section is None:  # a source that only works when it is asked for
             continue
         for item in section if isinstance(section, tuple) else (section,):

@@ -46,7 +46,7 @@ def call_reviews(repo: Path, config: Path | None, now: datetime | None = None) -
     """Wake the review of our pulls, where a dispatch is what wakes it. Raises UserError."""
     first = build_app(repo, config, "github", now=now)
     account = first.forge.identity().login
-    standing = by_dispatch(account, first.git.work_tree)
+    standing = by_dispatch(account, first.git.work_tree, never=first.config.schedule.review == "never")
     if not standing.ok:
         return CallReport(reason=standing.reason)
 

@@ -240,7 +240,7 @@ def _limits(asked: RunOptions, settings: Config, usual: RunLimits) -> RunLimits:
         runtime=first(asked.runtime, loop.max_runtime_seconds, usual.runtime) or usual.runtime,
         usd=first(asked.usd, loop.max_cost_usd, usual.usd),
         unpriced=usual.unpriced and first(asked.usd, loop.max_cost_usd) is None,
-        failures=usual.failures or 1,
+        failures=min(usual.failures or 1, loop.max_consecutive_failures or usual.failures or 1),
         stuck=settings.loop.stuck,
     )
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from datetime import timedelta
 from decimal import Decimal, InvalidOperation
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
@@ -21,7 +21,7 @@ from pydantic import (
     model_validator,
 )
 
-from ralph_mission.config.fields import Duration, ObserverSection, Slug
+from ralph_mission.config.fields import OLD_LIMIT, Duration, ObserverSection, Slug, at_least
 from ralph_mission.mission.model.mission import Severity
 
 LARGEST = Decimal("1e100")
@@ -116,9 +116,9 @@ class Outlier(ObserverSection):
     """A value far from what is usual in its window."""
 
     within: Duration = Field(timedelta(days=7), description="The window of values that say what is usual.")
-    score: ClassVar[Decimal] = Decimal("3.5")
+    score: Annotated[Number, at_least(Decimal("3.5")), OLD_LIMIT] = Decimal("3.5")
     """The robust z-score (by median absolute deviation) to exceed."""
-    least: ClassVar[int] = 8
+    least: Annotated[int, Field(strict=True, le=1_000), at_least(8), OLD_LIMIT] = 8
     """Values that the window must have."""
 
 
@@ -249,8 +249,12 @@ class DatabaseSettings(ObserverSection):
     prisma_schema: Annotated[str, StringConstraints(min_length=1, max_length=300)] | None = Field(
         None, description="The Prisma schema, a file or a folder; without it, names are those of tables and columns."
     )
-    address: ClassVar[str] = "DATABASE_URL"
-    """The environment's variable that holds the address."""
+    address: Annotated[str, StringConstraints(pattern=r"^([A-Z0-9]+_)*DATABASE_URL$", max_length=60), OLD_LIMIT] = (
+        "DATABASE_URL"
+    )
+    """The environment's variable that holds the address: a file that names another one means no other database."""
+    raw_sql: Annotated[bool, Field(strict=True), OLD_LIMIT] = True
+    """false: no watch may be SQL of its own."""
     watches: Annotated[tuple[DatabaseWatch, ...], AfterValidator(lambda watches: _distinct(watches))] = Field(
         (), max_length=100, description="What is watched."
     )
@@ -262,6 +266,8 @@ class DatabaseSettings(ObserverSection):
         for watch in (one for one in self.watches if one.sql):
             if self.backend == "prisma":
                 raise ValueError(f"watch {watch.name}: sql needs the backend sqlalchemy")
+            if not self.raw_sql:
+                raise ValueError(f"watch {watch.name}: raw_sql: false forbids its sql; take one of them out")
         return self
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
-from typing import Annotated
+from typing import Annotated, Any
 
 from pathspec import GitIgnoreSpec
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, StringConstraints, WithJsonSchema
+from pydantic.json_schema import SkipJsonSchema
 
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 LONGEST_DURATION = timedelta(days=3650)
@@ -53,3 +54,16 @@ PathPattern = Annotated[str, StringConstraints(min_length=1, max_length=200), Af
 
 Slug = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,39}$")]
 """A short name: lower-case letters, digits and hyphens."""
+
+OLD_LIMIT: Any = SkipJsonSchema()  # type: ignore[type-arg]  # as a mark it has none
+"""Marks a key of older files that no schema names any more: it is obeyed where it is stricter than what is usual."""
+
+
+def at_most(usual: Any) -> AfterValidator:
+    """Of an older key: it may only lower what is usual."""
+    return AfterValidator(lambda value: min(value, usual))
+
+
+def at_least(usual: Any) -> AfterValidator:
+    """Of an older key: it may only raise what is usual, where more is stricter."""
+    return AfterValidator(lambda value: max(value, usual))

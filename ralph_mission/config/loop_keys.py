@@ -10,6 +10,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from ralph_mission.config.fields import OLD_LIMIT
+
+CHARACTERS_PER_TOKEN = 4  # of English text, roughly
 Whole = Annotated[int, Field(strict=True)]
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 
@@ -46,6 +49,8 @@ class HatKeys(Lenient):
     write_allowed: Names | None = Field(None, description="Paths it may write; absent: all, empty: none.")
     write_denied: Names = Field((), description="Paths it may not write.")
     commands_denied: Names = Field((), description="Commands its sessions may not run.")
+    max_tokens: Annotated[Whole, Field(ge=0), OLD_LIMIT] = 0
+    """Tokens that it is asked to keep within; 0: not said."""
 
 
 class EventLoop(Lenient):
@@ -56,6 +61,8 @@ class EventLoop(Lenient):
     max_iterations: Whole | None = Field(None, ge=1, description="Sessions.")
     max_runtime_seconds: Number | None = Field(None, gt=0, description="Seconds over the whole run.")
     max_cost_usd: Number | None = Field(None, ge=0, description="USD over the whole run.")
+    max_consecutive_failures: Annotated[Whole | None, Field(ge=1), OLD_LIMIT] = None
+    """Failed sessions in a row, where that is fewer than the preset of the run allows."""
     cooldown_delay_seconds: Number = Field(0, ge=0, le=86400, description="Seconds between two sessions.")
     starting_event: str = Field("", description="Whoever listens to this topic begins.")
     persistent: bool = Field(False, description="Completion becomes task.resume; only limits and people end the loop.")
@@ -79,12 +86,14 @@ class MemoryKeys(Lenient):
     """What is remembered between runs."""
 
     inject: Literal["auto", "manual", "none"] = Field("auto", description="auto: every session; else none.")
+    budget: Annotated[Whole, Field(ge=0), OLD_LIMIT] = 0
+    """Tokens of them in a prompt, where that is less than usual; 0: as many as are usual."""
 
     def characters(self, usual: int) -> int:
         """How many characters of memories a prompt may hold."""
         if self.inject != "auto":
             return 0
-        return usual
+        return min(usual, self.budget * CHARACTERS_PER_TOKEN or usual)
 
 
 SECTIONS: dict[str, type[Lenient]] = {
@@ -130,7 +139,7 @@ def lift_old_keys(value: Keys) -> Keys:
     rest = {key: item for key, item in value.items() if key not in FLAT}
     section = rest.get("event_loop") or {}
     if flat and isinstance(section, dict):
-        rest["event_loop"] = {**flat, **section}
+        rest["event_loop"] = {**flat, **{key: item for key, item in section.items() if item is not None}}
     for name, lift in (("cli", _lift_prompt), ("memories", _lift_switch)):
         if isinstance(rest.get(name), dict):
             rest[name] = lift(rest[name])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -20,7 +20,7 @@ from pydantic import (
     model_validator,
 )
 
-from ralph_mission.config.fields import ObserverSection, PathPattern
+from ralph_mission.config.fields import OLD_LIMIT, Duration, ObserverSection, PathPattern, at_most
 
 Count = Annotated[int, Field(strict=True, ge=0)]
 Dollars = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
@@ -47,7 +47,7 @@ class FixerSettings(ObserverSection):
         FIXERS, description="What may change files on its own."
     )
     verify: tuple[str, ...] = Field((), description="Commands that must pass before a change is proposed.")
-    verify_timeout: ClassVar[float] = 1_800
+    verify_timeout: Annotated[float, Field(gt=0), at_most(1_800), OLD_LIMIT] = 1_800
     """Seconds that each of them may take: suites that take longer are for a check of the forge."""
 
 
@@ -91,7 +91,7 @@ class Cost(ObserverSection):
 class LoopSettings(ObserverSection):
     """How `ralph run` works in this repository."""
 
-    stuck: ClassVar[int] = 3
+    stuck: Annotated[int, Field(strict=True, ge=1), at_most(3), OLD_LIMIT] = 3
     """Sessions on one story or task until it is warned."""
     browser_check: Line = Field("", description="A command that stories of the user interface must pass as well.")
     thresholds: dict[str, Count | Literal["learn"]] | Literal["learn"] = Field(
@@ -107,7 +107,7 @@ class WorkSettings(ObserverSection):
         5.0, description="Spent on one issue in one try, in USD; written down, it also ends sessions of unknown cost."
     )
     max_iterations: int = Field(50, strict=True, ge=1, le=10_000, description="Sessions of one try.")
-    max_runtime: ClassVar[timedelta] = timedelta(hours=4)
+    max_runtime: Annotated[Duration, at_most(timedelta(hours=4)), OLD_LIMIT] = timedelta(hours=4)
     """How long one try may take."""
 
 
@@ -170,15 +170,15 @@ class ThinkerSettings(BaseModel):
     model: Annotated[str, AfterValidator(_model)] = Field(
         "", description="anthropic:NAME, openai:NAME, or openai-chat:NAME for servers that speak as OpenAI does."
     )
-    max_findings: ClassVar[int] = 20
+    max_findings: Annotated[int, Field(strict=True, ge=1), at_most(20), OLD_LIMIT] = 20
     """Findings that the model is asked about."""
-    max_memory_chars: ClassVar[int] = 4_000
+    max_memory_chars: Annotated[int, Field(strict=True, ge=0), at_most(4_000), OLD_LIMIT] = 4_000
     """Characters of memory it reads."""
-    max_tokens: ClassVar[int] = 4_000
+    max_tokens: Annotated[int, Field(strict=True, ge=500), at_most(4_000), OLD_LIMIT] = 4_000
     """Tokens of one answer, what it thinks to itself included."""
-    seconds: ClassVar[int] = 90
+    seconds: Annotated[int, Field(strict=True, ge=1), at_most(90), OLD_LIMIT] = 90
     """How long it may take in a cycle, in all."""
-    tries: ClassVar[int] = 2
+    tries: Annotated[int, Field(strict=True, ge=1), at_most(2), OLD_LIMIT] = 2
     """Requests in a cycle: the second asks again after a bad answer."""
     usd: float = Field(
         1.0, strict=True, ge=0, le=2, allow_inf_nan=False, description="Spent on it in one cycle at most, in USD."

@@ -12,7 +12,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, model_validator
 
-from ralph_mission.config.fields import Duration, ObserverSection, PathPattern, Slug
+from ralph_mission.config.fields import OLD_LIMIT, Duration, ObserverSection, PathPattern, Slug, at_least, at_most
 from ralph_mission.extras import missing_module
 from ralph_mission.mission.model.mission import Severity
 from ralph_mission.safety.address import AddressRefused, parse_address
@@ -112,9 +112,11 @@ class CommandSettings(ObserverSection):
     parse: Literal["sarif"] | Regex | JsonResults = Field(description="How to read its standard output.")
     kind: Slug = Field("code-quality", description="The kind of finding a result is.")
     timeout: float = Field(120, gt=0, le=3_600, description="Seconds.")
-    output_cap: ClassVar[int] = 4_000_000
+    output_cap: Annotated[int, Field(ge=1_000), at_most(4_000_000), OLD_LIMIT] = 4_000_000
     """Bytes; what a SARIF log of thousands of results needs."""
     ok_codes: tuple[ExitCode, ...] = Field((0, 1), description="Exit codes that are no failure.")
+    severity: Annotated[Severity | None, OLD_LIMIT] = None
+    """Of every result at most, whatever the tool says."""
     exclude: tuple[PathPattern, ...] = Field((), description="Paths to leave out, as in .gitignore.")
     cache: bool = Field(True, description="Reuse results for the same commit; false for what asks a network.")
 
@@ -127,13 +129,13 @@ class DependencySettings(ObserverSection):
 
     exclude: tuple[PathPattern, ...] = Field((), description="Lock files and manifests to leave out, as in .gitignore.")
     ignore: tuple[PackageName, ...] = Field((), description="Packages whose updates are not reported; advisories are.")
-    advisories: ClassVar[bool] = True
+    advisories: Annotated[bool, OLD_LIMIT] = True
     """Whether OSV is asked about known vulnerabilities; a network that keeps it out is named in the report."""
-    every: ClassVar[timedelta] = timedelta(hours=6)
+    every: Annotated[Duration, at_least(timedelta(hours=6)), OLD_LIMIT] = timedelta(hours=6)
     """How long an answer of a registry or of OSV is believed."""
-    most: ClassVar[int] = 300
+    most: Annotated[int, Field(ge=1), at_most(300), OLD_LIMIT] = 300
     """Packages asked about in one look."""
-    seconds: ClassVar[float] = 60
+    seconds: Annotated[float, Field(gt=0), at_most(60), OLD_LIMIT] = 60
     """For all questions of one look."""
 
 
@@ -141,9 +143,9 @@ class ForgeSettings(ObserverSection):
     """How long is too long."""
 
     stale_after: Duration = Field(timedelta(days=14), description="An open issue without an assignee or activity.")
-    review_after: ClassVar[timedelta] = timedelta(days=3)
+    review_after: Annotated[Duration, at_least(timedelta(days=3)), OLD_LIMIT] = timedelta(days=3)
     """A pull request without a review."""
-    answer_after: ClassVar[timedelta] = timedelta(days=2)
+    answer_after: Annotated[Duration, at_least(timedelta(days=2)), OLD_LIMIT] = timedelta(days=2)
     """A question without an answer."""
 
 

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from ralph_mission.config import loop_keys
 from ralph_mission.config.complaints import explain, known_keys, trouble
 from ralph_mission.config.gone_keys import advice as advice_of
-from ralph_mission.config.gone_keys import drop_gone, gone_in
+from ralph_mission.config.gone_keys import drop_gone, gone_in, stricter_in
 from ralph_mission.config.settings import GONE_WAKE, Config
 from ralph_mission.errors import UserError
 from ralph_mission.safety.front_matter import MAX_BYTES, Document, YamlError, parse
@@ -40,20 +40,23 @@ class SettingsSource(Protocol):
         """Contents of files in commits, by `commit:path`; without those that are not there."""
 
 
-def read(git: SettingsSource, path: Path | None = None, commit: str = "") -> Config:
+def read(git: SettingsSource, path: Path | None = None, commit: str = "", name: str = "") -> Config:
     """The configuration of a repository; all defaults when it has no `ralph.yml`.
 
-    `path` names another file, `commit` the commit to read it from. Otherwise the work tree is read, or HEAD
-    when the repository is bare. Raises UserError (usage) when the file is not there or says something impossible.
+    `path` names another file, `commit` the commit to read it from, and `name` another one there, which has to be in
+    it. Otherwise the work tree is read, or HEAD when the repository is bare. Raises UserError (usage) when the file is
+    not there or says something impossible.
     """
     if path is not None:
         return load(_text(_bytes(path), str(path)), str(path))
-    raw = (
-        _in_work_tree(git.work_tree / NAME)
-        if git.work_tree and not commit
-        else _committed_settings(git, commit or "HEAD")
-    )
-    return load(_text(raw, NAME), NAME) if raw is not None else Config()
+    file = name or NAME
+    if git.work_tree and not commit:
+        raw = _in_work_tree(git.work_tree / file)
+    else:
+        raw = _committed_settings(git, commit or "HEAD", file)
+    if raw is None and name:
+        raise UserError(f"{name} is not on the default branch", "commit it there, or name another file", usage=True)
+    return load(_text(raw, file), file) if raw is not None else Config()
 
 
 def load(text: str, source: str = NAME) -> Config:
@@ -84,9 +87,9 @@ def _in_work_tree(path: Path) -> bytes | None:
     return _bytes(path) if path.exists() or path.is_symlink() else None
 
 
-def _committed_settings(git: SettingsSource, commit: str) -> bytes | None:
-    name = f"{commit}:{NAME}"
-    return git.blobs([name]).get(name)
+def _committed_settings(git: SettingsSource, commit: str, name: str) -> bytes | None:
+    place = f"{commit}:{name}"
+    return git.blobs([place]).get(place)
 
 
 def _bytes(path: Path) -> bytes:
@@ -118,6 +121,8 @@ def _drop_ignored(value: dict[str, Any], path: tuple[str, ...] = ()) -> dict[str
 def _warnings(document: Document, source: str) -> Iterator[str]:
     for line, name, advice in gone_in(document.lines):
         yield f"{source} line {line}: {name} has no effect any more: {advice}; take it out"
+    for line, name, usual in stricter_in(document.lines):
+        yield f"{source} line {line}: {name} is an older key; it counts where it is stricter than usual ({usual})"
     for path, line in document.lines.items():
         if _foreign(path) and not advice_of(path):
             yield f"{source} line {line}: {'.'.join(map(str, path))} is a key of ralph-orchestrator; not used here"

@@ -7,18 +7,19 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
-from typing import Annotated, Any, ClassVar, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, StringConstraints
 
 from ralph_mission.config.database import DatabaseSettings as Database
-from ralph_mission.config.fields import Duration, ObserverSection
+from ralph_mission.config.fields import OLD_LIMIT, Duration, ObserverSection, at_most
 from ralph_mission.config.loop_keys import Cli, Core, EventLoop, HatKeys, MemoryKeys
 from ralph_mission.config.loop_settings import CoderSettings, Completion, Cost, LoopSettings, WorkSettings
 from ralph_mission.config.loop_settings import ThinkerSettings as Thinker
 from ralph_mission.config.observers import CodeSettings as Code
 from ralph_mission.config.observers import CommandSettings as Command
 from ralph_mission.config.observers import DependencySettings as Dependencies
+from ralph_mission.config.observers import ForgeSettings as ForgeWatch
 from ralph_mission.config.observers import SocialSettings as Social
 from ralph_mission.config.observers import WebSettings as Web
 from ralph_mission.config.publishers import Publishers, TelegramControl
@@ -29,6 +30,7 @@ from ralph_mission.mission.model.mission import Limits
 CEILING = Limits()
 Named = TypeVar("Named", Command, Web)
 GONE_WAKE = "environment"
+PATIENCE = timedelta(minutes=5)
 SHORTEST, LONGEST = timedelta(minutes=1), timedelta(days=366)
 
 
@@ -82,6 +84,8 @@ class Schedule(ObserverSection):
     wake: Annotated[Literal["auto", "timer", "heartbeat"], BeforeValidator(_known_wake)] = Field(
         "auto", description="What wakes the next cycle; `ralph init --wake` sets it up. auto: the best that is set up."
     )
+    review: Annotated[Literal["auto", "always", "never"], OLD_LIMIT] = "auto"
+    """never: no dispatch wakes the review of our pulls."""
 
     def rhythm(self) -> Rhythm:
         """The pauses as `mission.schedule` takes them."""
@@ -146,7 +150,7 @@ class ForgeChoice(ObserverSection):
 class Observers(ObserverSection):
     """What is looked at."""
 
-    patience: ClassVar[timedelta] = timedelta(minutes=5)
+    patience: Annotated[Pause, at_most(PATIENCE), OLD_LIMIT] = PATIENCE
     """How long each observer may take, unless its commands may take longer; all look at the same time."""
     code: Code = Field(Code(), description="Markers left in the code.")
     commands: Annotated[tuple[Command, ...], AfterValidator(_distinct)] = Field(
@@ -158,6 +162,7 @@ class Observers(ObserverSection):
     dependencies: Dependencies | None = Field(
         None, description="Outdated and vulnerable packages; `{}` asks the registries of your lock files and OSV."
     )
+    forge: Annotated[ForgeWatch, OLD_LIMIT] = ForgeWatch()
     social: Social | None = Field(
         None, description="What became of our posts, questions and topics on social networks; `{}` looks once a day."
     )

@@ -223,10 +223,12 @@ OF_WORKFLOWS = "github-actions[bot]"
 """The account of every workflow's own token."""
 
 
-def by_dispatch(account: str, work_tree: Path | None) -> WaySetUp:
-    """Whether we wake it, and why or why not. `account` opens our pulls."""
+def by_dispatch(account: str, work_tree: Path | None, *, never: bool = False) -> WaySetUp:
+    """Whether we wake it, and why or why not. `account` opens our pulls; `never`: an older file forbids it."""
     if not listening(work_tree, REVIEW):
         return WaySetUp(False, f"no workflow here listens to {REVIEW}")
+    if never:
+        return WaySetUp(False, "schedule.review: never")
     if account == OF_WORKFLOWS:
         return WaySetUp(True, "by a dispatch: what a workflow's own token opens starts no other workflow")
     return WaySetUp(False, f"by GitHub: what {account} opens starts workflows")

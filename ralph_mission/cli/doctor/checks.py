@@ -266,7 +266,7 @@ def _github(house: App) -> Iterator[DoctorLine]:
         )
     )
     yield from waking(config.schedule.wake, here)
-    yield from reviewing(house.forge.identity().login, folder)
+    yield from reviewing(house.forge.identity().login, folder, never=house.config.schedule.review == "never")
 
 
 def _memory(house: App) -> Iterator[DoctorLine]:

@@ -177,10 +177,10 @@ def _there(states: Mapping[str, str], name: str, mend: str) -> DoctorLine:
     return DoctorLine("workflow", level, f"{name}: {words}", f"Actions → {name} → Enable workflow")
 
 
-def reviewing(account: str, work_tree: Path | None) -> Made:
+def reviewing(account: str, work_tree: Path | None, *, never: bool = False) -> Made:
     """What starts the review of a pull that `account` opens."""
     if listening(work_tree, REVIEW):
-        yield DoctorLine("review", "ok", by_dispatch(account, work_tree).reason)
+        yield DoctorLine("review", "ok", by_dispatch(account, work_tree, never=never).reason)
     else:
         yield DoctorLine("review", "ok", "by people alone; ralph init --review has an agent look first")
 

@@ -139,9 +139,8 @@ def test_what_the_model_does_not_mention_keeps_its_place_behind():
     assert order(model.think(brief(*ALL))) == [LEAST.fingerprint, WORST.fingerprint, SECOND.fingerprint]
 
 
-def test_no_more_findings_are_asked_about_than_there_is_room_for_and_the_others_are_not_lost(monkeypatch):
-    monkeypatch.setattr(ThinkerSettings, "max_findings", 2)
-    model, asked = thinker(reply(ranked(SECOND)))
+def test_no_more_findings_are_asked_about_than_there_is_room_for_and_the_others_are_not_lost():
+    model, asked = thinker(reply(ranked(SECOND)), max_findings=2)
     plan = model.think(brief(*ALL))
     assert set(asked.asked[0].kinds) == {WORST.fingerprint, SECOND.fingerprint}
     assert order(plan) == [SECOND.fingerprint, WORST.fingerprint, LEAST.fingerprint]
@@ -237,14 +236,14 @@ def test_what_memory_says_of_an_answer_invents_nothing():
     assert sorted(order(model.think(brief(*ALL, cursor=forged)))) == sorted(BY_RULES)
 
 
-def test_an_answer_that_is_too_long_to_remember_is_remembered_by_its_order(monkeypatch):
-    monkeypatch.setattr(ThinkerSettings, "max_findings", 50)
+def test_an_answer_that_is_too_long_to_remember_is_remembered_by_its_order():
     many = [thing(f"n{number}") for number in range(50)]
     wordy = reply(*(ranked(one, why="w" * 400) for one in reversed(many)))
-    first, _ = thinker(wordy)
+    wide = ThinkerSettings().model_copy(update={"max_findings": 50})
+    first, again = (replace(model, settings=wide) for model in (thinker(wordy)[0], thinker()[0]))
     plan = first.think(brief(*many))
     assert len(plan.cursor) <= 20_000
-    again, asked = thinker()
+    asked = again.ask
     assert order(again.think(brief(*many, cursor=plan.cursor))) == order(plan)
     assert asked.asked == []
 
@@ -324,10 +323,10 @@ def test_what_was_paid_for_before_a_crash_is_used_booked_and_not_paid_again(tmp_
     assert after_crash.usage == Usage(cost_usd=plan.usage.cost_usd)
 
 
-def test_money_of_cycles_that_died_counts_towards_the_days(tmp_path, monkeypatch):
-    monkeypatch.setattr(ThinkerSettings, "max_memory_chars", 0)
+def test_money_of_cycles_that_died_counts_towards_the_days(tmp_path):
     for _ in range(9):
-        model, _ = thinker(Reply(None, "late", requests=1, doubtful=1), price=100.0, usd=2.0)
+        late = Reply(None, "late", requests=1, doubtful=1)
+        model, _ = thinker(late, price=100.0, usd=2.0, max_memory_chars=0)
         plan = replace(model, folder=tmp_path).think(brief(LEAST))
     assert plan.usage.cost_usd < 2.0 + 1e-9
     assert "are left of this cycle's and today's money" in plan.remark

@@ -154,7 +154,7 @@ class Command:
             kind=self.settings.kind,
             title=one_line(f"{label}: {result.message}" if label else result.message),
             essence=(self.settings.kind, result.code, normalise_line(_PLACES.sub("#", result.message)), *thing),
-            severity=_severity(self.settings.kind, result.level),
+            severity=_severity(self.settings, result.level),
             confidence=0.9,
             effort=2.0,
             detail=block(f"{label}: {result.message}{line}\nFrom the command {self.settings.name}."),
@@ -210,10 +210,11 @@ def _tidy(results: Sequence[Result], root: Path) -> list[Result]:
     ]
 
 
-def _severity(kind: str, level: str) -> Severity:
+def _severity(settings: CommandSettings, level: str) -> Severity:
     grave = {"error": Severity.HIGH, "": Severity.HIGH, "warning": Severity.MEDIUM}
     usual = {"error": Severity.MEDIUM}
-    return (grave if kind in GRAVE else usual).get(level, Severity.LOW)
+    found = (grave if settings.kind in GRAVE else usual).get(level, Severity.LOW)
+    return min(found, settings.severity or found, key=list(Severity).index)
 
 
 def _path() -> str:

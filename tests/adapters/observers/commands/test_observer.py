@@ -163,10 +163,17 @@ def test_a_command_that_takes_too_long_is_ended(place: Place) -> None:
     assert seen.status == "unavailable" and "not finished within 0.3 s" in seen.detail
 
 
-def test_a_command_that_says_too_much_is_ended(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(observer.CommandSettings, "output_cap", 10_000)
-    seen = look(place, "yes 'a:1: T1 more'")
+def test_a_command_that_says_too_much_is_ended(place: Place) -> None:
+    seen = look(place, "yes 'a:1: T1 more'", output_cap=10_000)
     assert seen.status == "unavailable" and "10,000 bytes" in seen.detail
+
+
+def test_a_severity_of_an_older_file_is_the_most_that_a_result_has(place: Place) -> None:
+    for said, found in (("low", "low"), ("medium", "medium"), ("high", "high")):
+        (signal,) = look(place, "echo 'a:1: T1 worse'", kind="bug", severity=said).signals
+        assert signal.severity == found
+    (signal,) = look(place, "echo 'a:1: T1 worse'", kind="code-quality", severity="high").signals
+    assert signal.severity == "low"
 
 
 @pytest.mark.attack(57)

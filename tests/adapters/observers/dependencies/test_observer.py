@@ -445,27 +445,22 @@ PULL = Pull(
 )
 
 
-def test_no_more_are_asked_than_may_be_and_the_rest_is_asked_next(
-    tmp_path: Path, registry: Registry, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(dependencies.DependencySettings, "most", 1)
+def test_no_more_are_asked_than_may_be_and_the_rest_is_asked_next(tmp_path: Path, registry: Registry) -> None:
     place = project(tmp_path, {"requirements.txt": "buoy==1.4.2\nknots==7.0\n"})
     world.grow(registry)
-    first, second = (look(place, registry, tmp_path / "cache") for _ in range(2))
+    first, second = (look(place, registry, tmp_path / "cache", most=1) for _ in range(2))
     assert "1 wait for the next look" in first.detail and not first.complete
     assert "wait" not in second.detail and second.complete
 
 
 @pytest.mark.attack(55, 60)
-def test_a_registry_that_the_repository_names_may_not_be_private(
-    tmp_path: Path, registry: Registry, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(dependencies.DependencySettings, "advisories", False)
+def test_a_registry_that_the_repository_names_may_not_be_private(tmp_path: Path, registry: Registry) -> None:
+    told = dependencies.DependencySettings(advisories=False)
     place = project(tmp_path, {"requirements.txt": f"--index-url {registry.index}\nbuoy==1.4.2\n"})
-    build = dependencies.build(dependencies.DependencySettings(), place.git, environment={})
+    build = dependencies.build(told, place.git, environment={})
     assert build.observe(place.gaze()).status == "unavailable" and registry.journal == []
     allowed = {"RALPH_WEB_ALLOW": f"wiki.intern, {registry.host}"}
-    build = dependencies.build(dependencies.DependencySettings(), place.git, environment=allowed)
+    build = dependencies.build(told, place.git, environment=allowed)
     assert build.observe(place.gaze()).status == "ok"
 
 
@@ -515,15 +510,12 @@ def test_a_fresh_repository_has_nothing(tmp_path: Path) -> None:
     assert (seen.status, seen.detail) == ("ok", "no lock files and no exact versions")
 
 
-def test_a_name_or_a_version_that_no_registry_would_have_goes_nowhere(
-    tmp_path: Path, registry: Registry, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(dependencies.DependencySettings, "advisories", False)
+def test_a_name_or_a_version_that_no_registry_would_have_goes_nowhere(tmp_path: Path, registry: Registry) -> None:
     names = {"--config": "1.0.0", "../x": "1.0.0", "a b": "1.0.0", "ok": "1.0.0"}
     pins = ", ".join(f'"{name}": "{version}"' for name, version in names.items())
     place = project(tmp_path, {"package.json": f'{{"dependencies": {{{pins}}}}}'})
     registry.npm["ok"] = {"1.0.0": {}, "1.0.1\n::warning::x": {}, "1.0.1 || curl": {}, "1.0.2": {}}
-    (patch,) = look(place, registry).signals
+    (patch,) = look(place, registry, advisories=False).signals
     assert patch.detail == "ok 1.0.0 → 1.0.2" and [path for _, path, _ in registry.journal] == ["/npm/ok"]
 
 
