@@ -194,7 +194,7 @@ def _check_patch(git: Git, settings: Config, patch: Patch) -> PatchVerification:
 
 @dataclass(frozen=True, slots=True)
 class LoopCoder:
-    """`hands.coder.Play` by the loop engine."""
+    """`fixers.coder.Play` by the loop engine."""
 
     git: Git
     settings: Config
@@ -203,7 +203,7 @@ class LoopCoder:
     place: Path
 
     def play(self, folder: Path, job: AgentJob) -> AgentResult:
-        """As in `fixers.coder.Play`."""
+        """Play one mission's job in its clone."""
         meter = CostMeter(job.usd, PRICED)
         try:
             voice = PlainRunProgress(sys.stderr, environment_secrets())

@@ -85,13 +85,13 @@ class CursorFile:
     path: Path
 
     def read(self) -> str:
-        """As in `chat.attendant.Note`."""
+        """What was kept, "" for nothing."""
         from ralph_mission.adapters.storage.loop import run_files
 
         return (run_files.read(self.path, 200) or b"").decode(errors="replace").strip()
 
     def keep(self, cursor: str) -> None:
-        """As in `chat.attendant.Note`."""
+        """Keep it."""
         from ralph_mission.adapters.storage.loop import run_files
 
         run_files.write(self.path, f"{cursor}\n".encode())

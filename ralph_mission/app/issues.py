@@ -78,7 +78,8 @@ class LoopHands:
             build_run(self._asked(self.first.git.work_tree, "look"), self.voice)
 
     def why_not(self, agent: str) -> str:
-        """As in `issues.agent.IssueCoder`: without its program or its key it would cost a try."""
+        """Why this agent ("" for the usual one) cannot play here, "" when it can. Without its program or its key it
+        would cost a try."""
         if agent and agent != self.usual:
             lacking = _lacking(agent)
             return f"its label asks for {agent}, which {lacking}" if lacking else ""
@@ -92,7 +93,7 @@ class LoopHands:
         return self.wanted.command or (choice.run if choice and choice.kind == self.usual else "")
 
     def conventions(self, base_sha: str) -> str:
-        """As in `issues.agent.IssueCoder`."""
+        """The repository's own guides as of a commit, as a section of a prompt; "" when there are none."""
         return read_conventions(self.first.git, base_sha)
 
     @property
@@ -102,7 +103,7 @@ class LoopHands:
         return self.wanted.agent or (choice.kind if choice and not self.wanted.command else "")
 
     def work(self, job: AgentJob) -> AgentResult:
-        """As in `issues.agent.IssueCoder`. However it ends, what its sessions may have cost is told."""
+        """Run the loop to its end. However it ends, what its sessions may have cost is told."""
         meter = CostMeter(job.usd, PRICED)
         try:
             return self._work(job, meter)

@@ -86,7 +86,7 @@ class AgentReader:
             self._agent(self.first.git, self.first.git.work_tree)
 
     def look(self, base: str, head: str) -> PullView:
-        """As in `reviews.reviewer.PullReader`."""
+        """The view of commit `head` from the tip `base` of its base branch."""
         git = self.first.git
         if (fork := commits.fork(git, base, head)) == EMPTY_TREE:
             what = f"{head[:12]} shares no history with its base here"
@@ -99,7 +99,7 @@ class AgentReader:
             raise UserError(what, "fetch both; see whether the branch is still there") from None
 
     def read(self, job: AgentJob) -> ReviewerAnswer:
-        """As in `reviews.reviewer.PullReader`; whatever the agent changes is gone with its clone."""
+        """The reviewer's answer, with what it may have cost. Whatever the agent changes is gone with its clone."""
         meter = CostMeter(job.usd, PRICED)
         try:
             answer = self._read(job, meter)

@@ -256,7 +256,7 @@ class PausingClock(stand_ins.SystemClock):
     """The real time, and real pauses."""
 
     def sleep(self, seconds: float, until: Callable[[], bool]) -> None:
-        """As in `ports.LoopClock`."""
+        """Wait, at most `seconds`; leave as soon as `until` says so (asked at least twice a second)."""
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0 and not until():
             time.sleep(min(left, ASKED_EVERY))

@@ -1,9 +1,7 @@
-"""What the environment holds that must not leave.
+"""What a run must not leak or change: values of the environment that are secret, and the files that say what it may do.
 
-The files that say what a run may do. No session writes them, and a restart obeys no others than the run began with.
-
-Sessions are kept from them by scope (`Order.protected`), as far as git sees them; bytes find what git was told to
-ignore.
+No session writes those files, and a restart obeys no others than the run began with. Sessions are kept from them by
+scope (`RunSpec.protected`), as far as git sees them; bytes find what git was told to ignore.
 """
 
 from __future__ import annotations

@@ -134,11 +134,11 @@ class ApartRunStore(FileRunStore):
         self._ports, self._ended = ports, ended
 
     def signal(self) -> StopSignal:
-        """As in `ports.RunStore`; an interrupt ends the session as a cancel does."""
+        """What a person asks of the running loop. An interrupt ends the session as a cancel does."""
         return "cancel" if self._ended() else self._ports.desk.signal()
 
     def heard(self) -> bool:
-        """As in `ports.RunStore`."""
+        """Whether a person has said something (a signal, guidance) that nobody has dealt with."""
         return bool(self.signal())
 
     def acknowledge(self, guidance: Sequence[Guidance]) -> None:

@@ -88,7 +88,7 @@ class Schedule(ObserverSection):
     """never: no dispatch wakes the review of our pulls."""
 
     def rhythm(self) -> Rhythm:
-        """The pauses as `mission.schedule` takes them."""
+        """The pauses as `mission.memory.schedule` takes them."""
         return Rhythm(self.low, self.medium, self.high)
 
 

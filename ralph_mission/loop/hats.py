@@ -1,6 +1,6 @@
-"""Hats, and the patterns in which they take turns. An event decides who is next, never a model (seed 001).
+"""Hats, and the patterns in which they take turns. An event decides who is next, never a model.
 
-Hats come from what people write: the hat file (TOML, seed 001) and `hats:` of `ralph.yml`.
+Hats come from what people write: the hat file (TOML) and `hats:` of `ralph.yml`.
 
     [hat]      name, model, max_tokens; besides: description, triggers, publishes, default_publishes, instructions
     [context]  load
@@ -16,13 +16,13 @@ listens to plan.complete, which the engine says when work is left, and the first
 
 The presets are data too: each of the originals is one row over the same engine. Numbers are theirs.
 
-- loop: 100 sessions, 4 hours, 3 failures in a row, 3 redispatches, LOOP_COMPLETE (seed 000, its termination table).
-- fresh: 20 sessions, 100 turns and 45 minutes each, 3 retries 5 seconds apart, stuck after 3, TASK_COMPLETE
-  (seed 002 §7.3, §7.6 and §8.3); it has no limit over all of them but their product, 15 hours.
-- prd: 10 sessions, 2 seconds between them, COMPLETE, one commit per story (seed 004 and its script); their product
+- loop: 100 sessions, 4 hours, 3 failures in a row, 3 redispatches, LOOP_COMPLETE.
+- fresh: 20 sessions, 100 turns and 45 minutes each, 3 retries 5 seconds apart, stuck after 3, TASK_COMPLETE;
+  it has no limit over all of them but their product, 15 hours.
+- prd: 10 sessions, 2 seconds between them, COMPLETE, one commit per story; their product
   likewise: 10 times 45 minutes.
-- issue: 50 sessions per issue (seed 000, proposal A), else as loop.
-- hats, and one row per pattern: as loop, until the reviewer has nothing critical left to say (seed 001: 100 at most).
+- issue: 50 sessions per issue, else as loop.
+- hats, and one row per pattern: as loop, until the reviewer has nothing critical left to say (100 at most).
 """
 
 from __future__ import annotations
@@ -377,15 +377,15 @@ def find_pattern(name: str) -> HatPattern:
 
 
 SESSION = 45 * 60.0
-"""Seconds that one session may take (seed 002 §7.6)."""
+"""Seconds that one session may take."""
 LOOP = RunLimits(iterations=100, runtime=4 * 3600.0, failures=3, redispatches=3)
 FRESH = RunLimits(iterations=20, runtime=20 * SESSION, session=SESSION, turns=100, stuck=3, retries=3, retry_pause=5.0)
 PRD = RunLimits(iterations=10, runtime=10 * SESSION, session=SESSION, pause=2.0)
 ISSUE = replace(LOOP, iterations=50)
 PERSISTENT = replace(LOOP, iterations=10_000, runtime=86_400.0, usd=50.0, unpriced=True)
-"""Of a loop that goes from issue to issue: 10,000 sessions, a day, $50 (seed 000, proposal B)."""
+"""Of a loop that goes from issue to issue: 10,000 sessions, a day, $50."""
 IDLE_PAUSE, ISSUE_PAUSE, ERROR_PAUSE = 300.0, 30.0, 60.0
-"""Seconds to wait: without an issue, between two issues, after an error (seed 000, proposal A and its wrapper)."""
+"""Seconds to wait: without an issue, between two issues, after an error."""
 
 PRESETS: Mapping[str, LoopPreset] = {
     preset.name: preset

@@ -272,7 +272,8 @@ class SessionPool(Protocol):
     def together(
         self, jobs: Sequence[ParallelSession], may_start: Callable[[SessionUsage], bool]
     ) -> tuple[ParallelResult, ...]:
-        """Play `jobs`, and take over what each changed and committed or not, in their order: one `Done` for each.
+        """Play `jobs`, and take over what each changed and committed or not, in their order: one `ParallelResult` for
+        each.
 
         A job whose changes meet an earlier one's, or what stands uncommitted here, is left out as a whole; so is one
         that failed, which harms no other. Before each start `may_start` is asked with what the finished ones took.

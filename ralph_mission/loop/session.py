@@ -1,8 +1,7 @@
-"""How long to wait after a turn that the provider, not the work, made fail. A time-out is neither: never waited for.
+"""One session, as a story: brief, play, look at what really changed, undo, verify, record.
 
-One session, as a story: brief, play, look at what really changed, undo, verify, record.
-
-Ralplan, Ultrawork and Team are made of the same call.
+Ralplan, Ultrawork and Team are made of the same call. After a turn that the provider, not the work, made fail, it waits
+and plays again; a time-out is never waited for.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
-"""What `ralph simulate` plays of the stories of several hats when it is given no script: each with a fault on its way.
+"""What `ralph simulate` plays when it is given no script, and what it shows: how a pattern or a team converges.
 
-The repository is that of `simulation`. Who builds for which task is told apart by `RALPH_TASK`.
-
-What `ralph simulate` plays when it is given no script, and what it shows: how a pattern converges.
-
-Every pattern has the same fault twice: the reviewer finds two issues, then one, then none.
+Every pattern has the same fault twice: the reviewer finds two issues, then one, then none. Each team has a fault on its
+way, too; who builds for which task is told apart by `RALPH_TASK`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """From a situation to decisions, purely: the same situation always gives the same decisions.
 
-`Situation` is all that a cycle gathered, `decide` all that it concludes. `ralph replay`
+`Situation` is all that a cycle gathered, `decide` all that it concludes. `ralph journal show --replay`
 runs `decide` again on a recorded situation.
 """
 

@@ -142,7 +142,7 @@ def _changed_since(
 ) -> str:
     """Why an approved text does not go out after all, "" if nothing: what was read of its issue may be minutes old.
 
-    The yes is asked for as when it was judged: it may have been taken back, or the text be another one.
+    The approval is read from the forge once more: it may have been taken back, or be for another text by now.
     """
     mission = proposal.before
     if not isinstance(effect, Publish) or mission is None or is_settled(record):

@@ -1,4 +1,4 @@
-"""What a cycle needs from the world, as Protocols. Adapters are chosen in `bootstrap.py` only.
+"""What a cycle needs from the world, as Protocols. Adapters are chosen in `app/` only.
 
 Errors cross these walls as `UserError`, which names who must act. An observer may raise
 anything: it then counts as unavailable and the cycle goes on. Everything else fails closed.
@@ -310,7 +310,7 @@ class Coder(Protocol):
 
 
 class Recorder(Protocol):
-    """Keeps what the world answered, for `ralph replay`; never on the branch."""
+    """Keeps what the world answered, for `ralph journal show --replay`; never on the branch."""
 
     def record(self, name: str, value: object) -> None:
         """Keep one answer under a name, in the order asked."""
@@ -338,7 +338,7 @@ Seal = Callable[[str], str]
 
 @dataclass(frozen=True, slots=True)
 class CyclePorts:
-    """Everything a cycle may touch, built in `bootstrap.py`."""
+    """Everything a cycle may touch, built in `app/cycle.py`."""
 
     clock: CycleClock
     store: Store

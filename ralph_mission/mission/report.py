@@ -1,7 +1,4 @@
-"""What a cycle says of its posts: each as it went out, and what a person has to know of those that did not. Pure.
-
-What a cycle says afterwards: the report for machines and the telling for people. Pure.
-"""
+"""What a cycle says afterwards: the report for machines and the summary for people. Pure."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ from ralph_mission.safety.secrets import find_secrets
 from ralph_mission.values import dataclass
 
 MAX_LINES = 49
-"""Seed 003: an automatic fix has under 50 changed lines."""
+"""An automatic fix has under 50 changed lines."""
 MAX_BYTES = 16_384
 """Bytes of the changed lines: 49 lines of prose at the width that still counts as one would be 24 kB."""
 MAX_FILES = 24

@@ -4,7 +4,7 @@
 uncover what an earlier one looked for. Ordinary text passes byte for byte. What is changed
 stays readable: `@name` becomes `@ name`, `fixes #3` becomes `fixes no. 3`, a link to a host
 that is not allowed becomes `hxxps://…`. What we quote stands in code that it cannot leave
-(`quote`, `inline`, `fenced`): that holds whatever the steps here overlook.
+(`quote`, `inline`, `fence`): that holds whatever the steps here overlook.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""What Codex logs of its tool calls, for those of which it has no event.
+"""Codex: `codex exec --json`, one event a line. It keeps what it runs in a sandbox of its own.
 
-Of a command that its own sandbox kept from something `--json` has not a word, though what the command did before that
-is done; nor of what is typed into a program that runs on. The log is written to its errors as it happens, where no
-session can take it back. An entry begins with a time and a level; what a call gave may fill the lines after it.
-
-Codex: `codex exec --json`, one event a line. It keeps what it runs in a sandbox of its own.
+Of a command that this sandbox kept from something `--json` has not a word, though what the command did before that is
+done; nor of what is typed into a program that runs on. Those are read from its log, which is written to its errors as
+it happens, where no session can take it back. An entry begins with a time and a level; what a call gave may fill the
+lines after it.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ class Bot:
     seconds: float = 10.0
 
     def ask(self, method: str, wait: int = 0, **fields: Any) -> Any:
-        """What `method` gives; sent once. Raises Refused, and UserError when nobody knows what became of it."""
+        """What `method` gives; sent once. Raises ForgeRefused, and UserError when nobody knows what became of it."""
         from ralph_mission.adapters.http.client import ask_network, open_session  # takes a while to load
 
         address = f"{self.api.rstrip('/')}/bot{self.token}/{method}"
@@ -116,7 +116,8 @@ class TelegramInbox:
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     def read(self, cursor: str) -> tuple[tuple[ChatCommand, ...], str]:
-        """As in `ports.Inbox`. What holds no order is passed over, so that strangers cannot fill the way."""
+        """Orders since `cursor`, oldest first, and the next cursor. What holds no order is passed over, so that
+        strangers cannot fill the way."""
         at, wait = _offset(cursor, self.now()), self.wait
         for _ in range(ROUNDS):
             updates = self.fetch_updates(at, wait)
@@ -127,7 +128,7 @@ class TelegramInbox:
         return (), cursor
 
     def say(self, chat: int, text: str) -> None:
-        """As in `ports.Inbox`; no address in it is looked up."""
+        """Answer there, as plain text. No address in it is looked up."""
         self.bot.ask("sendMessage", chat_id=chat, text=text, link_preview_options={"is_disabled": True})
 
     def fetch_updates(self, at: int, wait: int) -> list[Update]:

@@ -1,8 +1,6 @@
-"""What drivers give for a cell as a `Value`: the same from every one of them.
+"""A `Query` as one SELECT of SQLAlchemy, the same for PostgreSQL and SQLite, and the cells of its answer as `Value`s.
 
-A `Query` as one SELECT of SQLAlchemy, the same for PostgreSQL and SQLite. Values are always parameters.
-
-An owner's own query as a table: what its answer's columns are.
+Values are always parameters. An owner's own query is wrapped as a table: what its answer's columns are is told by it.
 """
 
 from __future__ import annotations

@@ -1,12 +1,6 @@
-"""Comments and names in code, told apart by the lexers of Pygments.
+"""Where fixers may write: prose, comments, names in code (by Pygments), version tokens; and files they leave alone.
 
-Which files a fixer leaves alone: by whose they are, by how they came to be, by their language.
-
-What of a text is written for people: prose documents, comments and docstrings.
-
-In doubt something is not prose: precision comes before recall.
-
-Rewrites version tokens of manifests: exactly those, byte for byte nothing else. Text in, text out.
+In doubt something is not prose: precision comes before recall. Version tokens of manifests are rewritten byte for byte.
 """
 
 from __future__ import annotations

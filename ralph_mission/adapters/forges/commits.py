@@ -147,7 +147,7 @@ def is_work(body: str) -> bool:
 
 
 def commit(git: Git, effect: PushBranch, default: str) -> str:
-    """The commit the branch is to point at; made, but nothing points at it yet. Raises Refused."""
+    """The commit the branch is to point at; made, but nothing points at it yet. Raises ForgeRefused."""
     _require_name(git, effect.branch, default)
     for known in filter(None, (effect.base_sha, effect.onto)):
         if git.resolve(known) != known:
@@ -163,7 +163,7 @@ def commit(git: Git, effect: PushBranch, default: str) -> str:
 
 
 def merged_tree(git: Git, ours: str, theirs: str) -> str:
-    """The tree of a merge without conflicts, made without a checkout. Raises Refused."""
+    """The tree of a merge without conflicts, made without a checkout. Raises ForgeRefused."""
     try:
         return git.text("merge-tree", "--write-tree", "--no-messages", "--name-only", "-z", ours, theirs).split("\0")[0]
     except GitError as error:

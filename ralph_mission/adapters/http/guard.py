@@ -97,7 +97,7 @@ class GuardedWeb:
     def get(
         self, url: str, *, etag: str = "", modified: str = "", headers: Mapping[str, str] = NONE, cap: int = CAP
     ) -> WebAnswer:
-        """As in `Web`."""
+        """Ask for `url`, following redirects."""
         until, asked = time.monotonic() + self.seconds, parse_address(url)
         web, there, extra = self, asked, {**headers, **_conditions(etag, modified)}
         for _ in range(self.redirects + 1):
@@ -113,7 +113,7 @@ class GuardedWeb:
         raise _trouble(asked, f"leads on more than {self.redirects} times")
 
     def post(self, url: str, body: bytes, *, headers: Mapping[str, str] = NONE, cap: int = CAP) -> WebAnswer:
-        """As in `Web`."""
+        """Send `body`, once, and follow no redirect."""
         there = parse_address(url)
         return _answer(self._hop(there, "POST", headers, body, cap, time.monotonic() + self.seconds), there)
 

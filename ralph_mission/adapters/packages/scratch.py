@@ -1,17 +1,9 @@
-"""What in a repository's files would lead a package manager to files of this machine, or has it run one.
+"""A folder apart in which a package manager works on one project of a commit: its data files, and an empty home.
 
-Paths within the repository are ordinary: workspaces depend on each other by them. Pure: text in, values out.
-
-What of a repository's own words is handed to a package manager: what it needs to resolve, and no settings.
-
-Settings lead a manager anywhere, load code or write outside of its folder, so it gets none of them: its registry stands
-in its environment. Every web address in the other files is told (`addresses`), to be judged before the manager sees
-it. What two readers could read differently is refused. Pure: text in, values out.
-
-A folder apart in which a package manager works on one project of a commit: its data files, and an empty home.
-
-Before anything runs, what the files say is judged: places of the web that are not public, and paths that lead out of
-the repository, keep the manager out (`handed`, and the guard of the web).
+It is handed what it needs to resolve, and no settings: they lead a manager anywhere, load code or write outside of its
+folder. Its registry stands in its environment. Before anything runs, what the files say is judged: every web address in
+them (by the guard of the web) and every path that leads out of the repository; paths within it are ordinary, workspaces
+depend on each other by them. What two readers could read differently is refused.
 """
 
 from __future__ import annotations

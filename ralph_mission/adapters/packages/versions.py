@@ -1,6 +1,6 @@
-"""On which line of a text something stands: for each entry of a lock file, at the cost of reading it once.
+"""Versions of packages: which of two is newer and by how much, and on which line of a text one stands.
 
-Which of two versions is newer, and by how much: PEP 440 for Python, Semantic Versioning for npm.
+PEP 440 for Python, Semantic Versioning for npm.
 """
 
 from __future__ import annotations

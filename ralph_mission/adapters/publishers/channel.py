@@ -1,10 +1,7 @@
-"""What every network can do, whatever it is.
+"""What every network can do (`Channel`), our own words where the owner has none, and the outbox.
 
-Our own words for pieces of content, by the sort of a watch: a person reads them before they are said.
-
-Only what the owner asked to be announced is said at once in these words.
-
-The outbox: a folder of files that a person reads and sends. The one network that can be asked what is there.
+Only what the owner asked to be announced is said at once in these words. The outbox is a folder of files that a person
+reads and sends: the one network that can be asked what is there.
 """
 
 from __future__ import annotations

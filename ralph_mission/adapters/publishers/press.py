@@ -1,7 +1,4 @@
-"""The press: from a finding to the exact texts for each network, and from an intended post to its receipt.
-
-What came of a part of a post, and what that means for the whole.
-"""
+"""Posts for each network: from a finding to their exact texts, and from an intended post to its receipt."""
 
 from __future__ import annotations
 

@@ -1,11 +1,7 @@
-"""Texts as they may stand in the dashboard, which is a markdown file of a repository, not an issue.
+"""The dashboard: the memory branch's README. A pure function of memory; markdown out, made for a phone.
 
-Missions along the calendar, as a mermaid gantt chart.
-
-The dashboard: the memory branch's README. A pure function of memory; markdown out, made for a phone.
-
-Short lists, what waits for a person first. Ages count up to the last cycle, so the same memory always
-makes the same page.
+Short lists, what waits for a person first, and missions along the calendar. Ages count up to the last cycle, so the
+same memory always makes the same page. It is a file of a repository, not an issue: texts are escaped for that.
 """
 
 from __future__ import annotations
@@ -98,7 +94,7 @@ def _name(title: str) -> str:
     return (plain if len(plain) <= NAME else plain[: NAME - 1].rstrip() + "…") or "mission"
 
 
-SLOTS = 3  # seed 003: at most three active missions
+SLOTS = 3  # the original specification: at most three active missions
 POSTS = 5
 REJECTED = ("rejected", "parked")  # outcomes that are no success
 ASKING = {

@@ -1,9 +1,7 @@
-"""A run of the loop as a JSON document for programs: the keys are a contract.
-
-What a person sees while a loop runs, always on stderr: who plays, what is done, what it cost, what changed.
+"""What a run of a loop shows: live on stderr for people, a JSON document for programs, whose keys are a contract.
 
 A terminal gets a live line below the history; everything else (a log, a pipe) gets plain lines. A reader that has gone
-away never stops a loop. What a voice says is redacted as its last step, whoever said it before.
+away never stops a loop. What is shown is redacted as the last step.
 """
 
 from __future__ import annotations

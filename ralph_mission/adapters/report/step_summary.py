@@ -1,18 +1,11 @@
-"""A cycle on the page of its job: markdown for the step summary of GitHub Actions. Pure.
+"""What GitHub Actions is told of a command: the page of the job (a cycle's, an agent's work or review) and its outputs.
 
-Well below the runner's limit of 1 MiB whatever happened: every section has so many lines, every
-line so many characters. What came from elsewhere is made harmless; links lead only below the
-addresses that the caller names.
+Pages stay well below the runner's limit of 1 MiB: every section has so many lines, every line so many characters. What
+came from elsewhere is made harmless; links lead only below the addresses that the caller names. An agent's page is made
+of the document that `ralph work --json` and `ralph review --json` print, so that the two cannot differ.
 
-An agent's work or review on the page of its job: markdown for the step summary of GitHub Actions. Pure.
-
-Made of the document that `ralph work --json` and `ralph review --json` print, so that page and document cannot differ.
-What came from elsewhere is made harmless, as on the page of a cycle.
-
-Tells the runner of GitHub Actions what came of a command: the step's outputs and the job's summary page.
-
-The runner names two files in the environment; where it names none, nothing is written. What stands
-in them is read by the runner as commands, so every value is fenced by a word that nobody can guess.
+The runner names two files in the environment; where it names none, nothing is written. What stands in them is read by
+the runner as commands, so every value is fenced by a word that nobody can guess.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""The cycle report as a JSON document, and its published schema: the keys are a contract.
+"""The report of a cycle: as JSON with its published schema (the keys are a contract), and at a glance for a terminal.
 
-A cycle at a glance: what came of it, why, what waits for whom, and what to type next.
-
-At most 40 rows of 80 columns, whatever happened, and complete without colour.
+The text has at most 40 rows of 80 columns, whatever happened, and is complete without colour.
 """
 
 from __future__ import annotations

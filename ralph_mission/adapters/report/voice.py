@@ -1,9 +1,7 @@
-"""Text in rows of a terminal: one safe line each, and never more rows than there is room for.
+"""What a person sees while a cycle runs (always on stderr), and how text is fitted into the rows of a terminal.
 
-What a person sees while a cycle runs: the phases, and what happened in each. Always on stderr.
-
-A terminal gets a live line; everything else (a log, a pipe) gets one plain line per event. A
-reader that has gone away never stops a cycle. What is said is redacted as the last step, whoever said it before.
+A terminal gets a live line; everything else (a log, a pipe) gets one plain line per event. A reader that has gone away
+never stops a cycle. What is shown is redacted as the last step.
 """
 
 from __future__ import annotations

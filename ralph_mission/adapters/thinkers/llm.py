@@ -1,8 +1,6 @@
-"""What asking a model means to the thinker, whoever is asked: a question, an answer or a reason, and what it took.
+"""A model that ranks and describes. It orders what rules found; whatever keeps it from answering, rules answer.
 
-What a model is told: our words, and everybody else's between fences that nobody could guess. Text in, text out.
-
-A model that ranks and describes. It orders what rules found; whatever keeps it from answering, rules answer.
+It is told our words, and everybody else's between fences that nobody could guess.
 """
 
 from __future__ import annotations

@@ -1,13 +1,8 @@
-"""The way to a provider: its key and address from the environment, and an HTTP client that reads only so much.
+"""A model asked through `pydantic-ai`: one question, at most one more after a bad answer, and a limit to everything.
 
-`httpx2` is imported when a model is asked, and not before.
-
-A model asked through `pydantic-ai`: one question, at most one more after a bad answer, and a limit to everything.
-
-The library is imported when a model is asked, and not before. What goes wrong is a sentence for whoever must act;
-no text of a provider stands in it.
-
-What providers ask for their models, as `genai-prices` has it in itself; imported when a price is needed.
+Key and address come from the environment; the HTTP client reads only so much. Libraries are imported when a model is
+asked. What goes wrong is a sentence for whoever must act; no text of a provider stands in it. Prices are those that
+`genai-prices` has in itself.
 """
 
 from __future__ import annotations
@@ -119,7 +114,7 @@ class ModelAsk:
     max_output: int
 
     def __call__(self, question: ModelQuestion) -> Reply:
-        """As in `asking.Ask`; within `seconds`, whatever happens."""
+        """Ask it. Within `seconds`, whatever happens."""
         try:
             access = self.access()
             import pydantic_ai  # noqa: F401  # says here, and not in a thread, that it is missing

@@ -1,21 +1,12 @@
-"""What a timer remembers of its wakes, so that asking every minute does not dispatch every minute.
+"""The ways of waking: GitHub's cron, a systemd timer, a dispatch for reviews; what each needs, and what is set up here.
 
-Memory grants each due time one wake and counts it, for all who wake (`schedule.granted`). Asking again after one got
-lost is the timer's alone: those it counts itself, up to what the day's cap keeps for them. A wake is remembered before
-it is sent: when that cannot be written down, nothing is sent, and the cap holds.
+Memory grants each due time one wake and counts it, for all who wake (`schedule.count_granted_wakes`). Asking again
+after one got lost is the timer's alone: those it counts itself, up to what the day's cap keeps for them. A wake is
+remembered before it is sent: when that cannot be written down, nothing is sent, and the cap holds.
 
-What can be seen from here of what wakes us: the workflow, and timers of this host. Only files are read.
-
-GitHub's cron: every 15 minutes the gate is asked. Late under load, sometimes dropped, always there in the end.
-
-What the front matter of a server's memory says now, fetched without a clone.
-
-How the review of a pull of ours is started: by GitHub itself, or by a dispatch of our own.
-
-GitHub starts no workflow for what was done with the token of a workflow, but for a dispatch. What any other account
-does, an app's too, it does start one for; a dispatch would be a second one then.
-
-A systemd timer on a host of your own: asks the gate every minute and dispatches in the minute a cycle is due.
+GitHub's cron asks the gate every 15 minutes: late under load, sometimes dropped, always there in the end. A timer on a
+host of your own asks every minute. GitHub starts no workflow for what was done with the token of a workflow, but for a
+dispatch; what any other account does, an app's too, does start one, and a dispatch would be a second one then.
 """
 
 from __future__ import annotations

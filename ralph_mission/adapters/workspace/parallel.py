@@ -76,7 +76,7 @@ class WorkspaceApart(Workspace):
     built: Judged | None = None
 
     def land(self, message: str, lists: bool, announce: Callable[[str], None] = lambda _: None) -> str:
-        """As in `ports.Workplace`, but that no branch moves."""
+        """Store what was judged as one commit; no branch moves. Gives its id, "" when there is nothing."""
         judged = self.build(message, lists)
         self.built = judged if judged.paths else None
         return judged.commit
@@ -182,7 +182,8 @@ class ClonePool:
     def together(
         self, jobs: Sequence[ParallelSession], may_start: Callable[[SessionUsage], bool]
     ) -> tuple[ParallelResult, ...]:
-        """As in `ports.SessionPool`."""
+        """Play `jobs`, and take over what each changed and committed or not, in their order: one `ParallelResult` for
+        each."""
         base = self.git.resolve("HEAD")
         if not base:
             raise UserError("this repository has no commit to start from", "commit something first", usage=True)

@@ -102,7 +102,7 @@ class Workspace:
 
     @_as_user_errors()
     def mark(self) -> str:
-        """As in `ports.Workplace`: the files of the last commit and the lists, with a repository of the session's own.
+        """Make the clone ready for a session: the files of the last commit and the lists, with a repository of its own.
 
         Whatever else stands there goes, but for what is ignored: build results stay for the next session.
         """
@@ -174,7 +174,7 @@ class Workspace:
 
     @_as_user_errors()
     def changed(self, mark: str) -> SessionWork:
-        """As in `ports.Workplace`. What differs is stored as it is read: nobody changes that afterwards."""
+        """What differs from the mark. It is stored as it is read: nobody changes that afterwards."""
         assert mark == self._marked, "the session of another mark"
         seen = self._read(self._before, self._rules)
         told = self._without_repositories(seen)
@@ -248,7 +248,7 @@ class Workspace:
 
     @_as_user_errors()
     def undo(self, mark: str, paths: Sequence[str]) -> None:
-        """As in `ports.Workplace`."""
+        """Put `paths` back as they were at the mark."""
         assert mark == self._marked, "the session of another mark"
         wanted = {path: self._before.get(path) for path in paths}
         self._restore(wanted)
@@ -297,7 +297,8 @@ class Workspace:
 
     @_as_user_errors()
     def verify(self) -> CheckResult:
-        """As in `ports.Workplace`: the checks judge what would land, and what they change or leave behind is undone."""
+        """Run the project's own checks on what was judged; what they change is put back. The checks judge what would
+        land, and what they change or leave behind is undone."""
         checks = (*self._checks, *self._more())
         if not checks:
             return CheckResult()
@@ -325,7 +326,7 @@ class Workspace:
 
     @_as_user_errors()
     def land(self, message: str, lists: bool, announce: Callable[[str], None] = lambda _: None) -> str:
-        """As in `ports.Workplace`."""
+        """Bring what was judged to the branch as one commit; gives its id, "" when there is nothing."""
         judged = self._judge_files(message, lists)
         announce(judged.commit or self._at.head)
         left = {path for path in differing(self._before, self._now) if path not in judged.paths}
@@ -369,12 +370,13 @@ class Workspace:
         return not path.startswith(f"{OURS}/") and not carried and path not in self._hidden
 
     def landed(self, commit: str) -> bool:
-        """As in `ports.Workplace`."""
+        """Whether the branch has this commit behind it; False when nobody can tell."""
         return self._objects.behind(commit, self._git.resolve("HEAD"))
 
     @_as_user_errors()
     def set_aside(self, mark: str) -> tuple[PathChange, ...]:
-        """As in `ports.Workplace`: as a patch below the engine's folder. What had landed already is not among it."""
+        """Put what a session that died left where a person finds it; the files are as the branch has them. As a
+        patch below the engine's folder. What had landed already is not among it."""
         if not self.clone.folder.is_dir():
             return ()
         head = "" if mark == EMPTY else self._git.resolve(mark)

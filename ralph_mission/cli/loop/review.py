@@ -1,7 +1,4 @@
-"""`ralph publish`: the texts of one issue, now, if somebody who may said yes to them.
-
-`ralph review`: a pull that Ralph made, reviewed by an agent that did not see it being made.
-"""
+"""`ralph review` and `ralph publish`: one pull of ours reviewed by an agent, one issue's approved texts sent now."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A run that was asked to restart: this process becomes a new one of the same command line.
+"""`ralph run`: a loop of fresh sessions in this checkout, live on stderr, summed up at its end.
 
-`ralph run`: a loop of fresh sessions in this checkout, live on stderr, summed up at its end.
+A run that was asked to restart replaces this process with a new one of the same command line.
 """
 
 from __future__ import annotations

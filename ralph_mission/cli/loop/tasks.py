@@ -1,14 +1,6 @@
-"""What agents and people do with tasks, events and guidance: the deeds behind `ralph task`, `emit` and `guidance`.
+"""`ralph task`, `emit`, `guidance` and `verdict`: what agents and people do with the files of a loop.
 
-Agents call these hundreds of times in a session, so nothing here imports click, pydantic or rich.
-
-`ralph task` for click: the tasks of a loop's files.
-
-`ralph emit` for click; `plain` reads the usual calls without it.
-
-`ralph guidance` for click; `plain` reads the usual calls without it.
-
-`ralph verdict`: whether what a reviewer let stand was good enough; that is what thresholds are learned from.
+Agents call them hundreds of times in a session, so `do` answers the usual calls without click, pydantic or rich.
 """
 
 from __future__ import annotations

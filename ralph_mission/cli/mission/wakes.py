@@ -1,10 +1,7 @@
-"""`ralph due` for click: its help, its completion and its mistakes. `gate` answers the question.
+"""`ralph due`, `ralph wake` and `ralph watch`: whether a cycle is due, a dispatch when it is, cycles one after another.
 
-`ralph wake`: for a timer. Asks the gate and, when a cycle is due, dispatches once for each due time.
-
-`ralph wake --review`, for a workflow, dispatches once for each head that we proposed.
-
-`ralph watch`: cycles whenever one is due, in the foreground, for a server without GitHub Actions.
+`ralph wake` is for a timer: it asks the gate and dispatches once for each due time. With `--review`, for a workflow, it
+dispatches once for each head that we proposed. `cli.gate` answers `ralph due` without click.
 """
 
 from __future__ import annotations

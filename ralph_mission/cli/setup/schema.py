@@ -1,7 +1,4 @@
-"""`ralph completion`: the script by which a shell completes our commands; click makes it.
-
-`ralph schema`: the published contracts as JSON Schema.
-"""
+"""`ralph schema` and `ralph completion`: the published contracts as JSON Schema, and what shells complete by."""
 
 from __future__ import annotations
 

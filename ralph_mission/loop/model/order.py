@@ -1,4 +1,4 @@
-"""What was asked of a run, and how a run can end. Numbers: seed limits of the originals that the presets stand for."""
+"""What was asked of a run, and how a run can end. Numbers are those of the originals that the presets stand for."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from ralph_mission.values import dataclass
 
 T = TypeVar("T")
 SCRATCHPAD = 16_000
-"""Characters of the scratchpad's tail that a session is given (seed 000)."""
+"""Characters of the scratchpad's tail that a session is given."""
 HEADING = re.compile(r"^#{1,6}[ \t]+(.+)$", re.MULTILINE)
 TAG = re.compile(r"<(?=/?(?:event|promise)\b)", re.IGNORECASE)
 

@@ -3,10 +3,10 @@
 The prompt has sections of ours around everything that files say. The objective is whole and always the same;
 everything else is bounded, so that the thousandth session reads as much as the third. Text of others stands as a
 quotation (`framing`). DONE is there only when nobody wears a hat: a hat says its one event and stops, and whoever
-wears none decides when to end (seed 000).
+wears none decides when to end.
 
-The handoff is one JSON document of at most 5 KB with everything that the next session's orchestrator needs (seed 002
-§7.1). Key names and their order are the originals', so that either side reads the other's file.
+The handoff is one JSON document of at most 5 KB with everything that the next session's orchestrator needs. Key names
+and their order are the originals', so that either side reads the other's file.
 """
 
 from __future__ import annotations
@@ -240,7 +240,7 @@ def handoff_document(order: RunSpec, state: RunState, board: RunSnapshot) -> Doc
 
 
 def marker(state: RunState, active: bool) -> Document:
-    """The light state file: whether the mode is on, since when, how far (seed 002 §7.4)."""
+    """The light state file: whether the mode is on, since when, how far."""
     return {"active": active, "started_at": _format_moment(state.started_at), "iteration": state.iteration}
 
 

@@ -1,9 +1,8 @@
-"""Whose files are whose: gitignore patterns, but a name without a wildcard is one path from the top of the work tree.
+"""Which files a hat may write, decided on what really changed; and whether two sets of patterns can name the same path.
 
-Whether two can name the same path is asked before anything is built. A folder has to look like one (`api`, `api/`,
-`api/**`): `a.py` and `*.py` are files here. Whoever finds a way around that meets the other one at the merge.
-
-Where a hat may write: decided on what really changed, whoever changed it and however it is spelled.
+Patterns are those of gitignore, but a name without a wildcard is one path from the top of the work tree. Overlap is
+asked before anything is built. A folder has to look like one (`api`, `api/`, `api/**`): `a.py` and `*.py` are files
+here. Whoever finds a way around that meets the other one at the merge.
 """
 
 from __future__ import annotations

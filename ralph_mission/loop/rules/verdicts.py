@@ -16,7 +16,7 @@ from ralph_mission.safety.text import truncate
 from ralph_mission.values import dataclass
 
 DEFAULTS: Mapping[str, int] = {"refactor": 1}
-"""Kinds (a pattern's name) whose default is not 0: a refactoring always leaves one suggestion (seed 001)."""
+"""Kinds (a pattern's name) whose default is not 0: a refactoring always leaves one suggestion."""
 MEAN, ENOUGH = 0.6, 3
 """What counts as accepted: mean of Beta(1 + accepted, 1 + refused), over at least so many verdicts."""
 

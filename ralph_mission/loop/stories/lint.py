@@ -1,12 +1,10 @@
-"""Where a story belongs among schema, backend, UI and dashboard, and the order that follows from it.
+"""Whether stories can be worked through by sessions that know nothing of each other, and the order in which.
 
-The four steps are snarktank/ralph's: what is stored, what works on it, what shows it, what sums it up. Words decide,
-so a story may be taken for another layer; a person or an agent has the last word on the order.
+Each is small enough for one session, stands behind what it needs, and says by what it is proven. Rule ids never change.
+The examples of too big and of vague are snarktank/ralph's; the numbers of criteria and sentences are below.
 
-Whether stories can be worked through by sessions that know nothing of each other.
-
-Each is small enough for one session, stands behind what it needs, and says by what it is proven. Rule ids are for
-ever. The examples of too big and of vague are snarktank/ralph's; the numbers of criteria and sentences are below.
+The order is snarktank/ralph's: what is stored, what works on it, what shows it, what sums it up. Words decide, so a
+story may be taken for another layer; a person or an agent has the last word.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""What a critic's verdict on a plan says, section by section. What nobody understands approves nothing.
-
-Ralplan: a plan that survived its critic before anything is built (seed 001).
+"""Ralplan: a plan that survived its critic before anything is built.
 
 Planner → Critic and Architect, side by side and blind to each other → Planner, until the Critic's verdict approves
 every section, at most five rounds. What is approved is frozen for the Planner; the Critic itself may take it back.
-Every session plays apart: no plan ever changes the checkout, and no reviewer can read what the other one said.
+Every session plays apart: no plan ever changes the checkout, and no reviewer can read what the other one said. What
+nobody understands of a verdict approves nothing.
 """
 
 from __future__ import annotations

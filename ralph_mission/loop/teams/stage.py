@@ -64,7 +64,7 @@ class Orchestration:
         return self.this.state.iteration == 0
 
     def play(self, part: SessionPart) -> HatOutput:
-        """The session in this checkout; one that fails is played again. Raises Over."""
+        """The session in this checkout; one that fails is played again. Raises RunOver."""
         feedback = part.feedback
         while True:
             self._check()
@@ -76,7 +76,8 @@ class Orchestration:
             feedback = "\n".join(filter(None, (part.feedback, f"The last attempt failed: {output.reason}")))
 
     def together(self, parts: Sequence[SessionPart], last: HatOutput | None = None) -> tuple[ParallelResult, ...]:
-        """The sessions, each apart: one `Done` for each, in order. Those that no limit has room for do not start.
+        """The sessions, each apart: one `ParallelResult` for each, in order. Those that no limit has room for do not
+        start.
 
         They are told of the session `last`, usually the one before.
         """
@@ -97,7 +98,7 @@ class Orchestration:
         return (*dones, *(ParallelResult(part.name) for part in parts[room:]))
 
     def insist(self, parts: Sequence[SessionPart]) -> dict[str, ParallelResult]:
-        """The sessions, apart; those that fail are played again until each has said its event. Raises Over.
+        """The sessions, apart; those that fail are played again until each has said its event. Raises RunOver.
 
         Whoever plays again is told what the first attempt was told, and nothing of those that got through.
         """

@@ -1,4 +1,4 @@
-"""Team: a Lead who plans and delegates, teammates with files of their own, a Tester, bounded fix loops (seed 001).
+"""Team: a Lead who plans and delegates, teammates with files of their own, a Tester, bounded fix loops.
 
 Teammates work side by side, each on the first of their tasks that waits for nothing. What somebody wrote outside of
 their files is undone and told to the Lead, as is a conflict: the Lead says how to go on. What the Tester finds goes

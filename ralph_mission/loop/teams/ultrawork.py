@@ -1,4 +1,4 @@
-"""Ultrawork: many builders at once on files that are nobody else's, one merge, one reviewer (seed 001).
+"""Ultrawork: many builders at once on files that are nobody else's, one merge, one reviewer.
 
 Planner → tasks with disjoint files → builders apart, merged in the order of the tasks → one Reviewer on the whole →
 Fixer, a bounded number of times. A builder that crashes, leaves its files or meets another one's work harms nobody:
@@ -159,7 +159,7 @@ def trouble(done: ParallelResult) -> str:
 
 
 def _review(stage: Orchestration, works: Sequence[TaskProgress], fixes: int) -> None:
-    """Until the reviewer has nothing critical left and the checks are green. Raises Over after `fixes`."""
+    """Until the reviewer has nothing critical left and the checks are green. Raises RunOver after `fixes`."""
     event = LoopEvent(MERGED, _summarise(works))
     for fixed in range(fixes + 1):
         checks = stage.ports.workplace.verify()

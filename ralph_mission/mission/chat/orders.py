@@ -1,8 +1,7 @@
-"""Which of an agent's questions a person's answer is to. What is in doubt answers none of them. Pure.
+"""What owners say in a chat, judged: which orders are carried out, which questions answered, what is replied. Pure.
 
-What owners say in a chat, judged: what of it is obeyed, what is remembered, what they are answered. Pure.
-
-An order may stop, go on, say words to a session and approve one text by its hash. None can loosen a limit.
+An order may stop, go on, say words to a session and approve one text by its hash. None can loosen a limit. An answer
+of which it is in doubt to which of an agent's questions it belongs answers none of them.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""What people forbade under Do Not Repeat: paths as backticked globs, issues as `#N`, finding kinds.
+"""What no finding may be about: what people forbade under Do Not Repeat, and lines that people are already at work on.
 
-A list item may hold several of them among other words; a kind counts in backticks or as the
-item's subject (`- spelling: enough of these`). An item that holds none of them is reported
-as not understood, so that nobody believes in a ban that is not obeyed.
-
-Whether people are already at work on the lines that a finding is about.
+Bans are paths as backticked globs, issues as `#N`, finding kinds. A list item may hold several of them among other
+words; a kind counts in backticks or as the item's subject (`- spelling: enough of these`). An item that holds none of
+them is reported as not understood, so that nobody believes in a ban that does not hold.
 """
 
 from __future__ import annotations

@@ -1,13 +1,11 @@
-"""From signals to findings: identity, what is new, and what waits from earlier cycles.
+"""From signals to findings: identity, what is new, what waits from earlier cycles, what an ended mission announces.
 
-A fingerprint says *which thing* and survives a move or a rename, because it hashes the
-kind and the essence alone; equals in one look are told apart by their order. The signal's
-occurrence says *which instance*. Both together decide what is known.
+A fingerprint says *which thing* and survives a move or a rename, because it hashes the kind and the essence alone;
+equals in one look are told apart by their order. The signal's occurrence says *which instance*. Both together decide
+what is known.
 
-Missions that ended well and whose kind the owners want announced: findings like any other, of typed facts alone.
-
-What is announced is remembered in `OpenState.finished` with the merge itself, so not before it is a fact; once the
-finding is known it is forgotten there, so not twice.
+What is announced is a finding of typed facts alone. It is remembered in `OpenState.finished` with the merge itself, so
+not before it is a fact; once the finding is known it is forgotten there, so not twice.
 """
 
 from __future__ import annotations

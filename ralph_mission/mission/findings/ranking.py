@@ -1,14 +1,10 @@
-"""What a model made of the findings, put on the rules' own ranking: it orders and explains, and may ask more often.
+"""Which finding matters most: impact x confidence x acceptance x resonance / effort, said in plain words.
 
-Whatever it says is about findings that are there, in the groups in which rules handle them. What it leaves out
-keeps its place among the rest, so nothing is lost by not being mentioned.
+Acceptance is learned (`Acceptance.mean`), and so is how people react to posts of a kind (`resonance`); everything else
+stands in the finding and in `proposal.KINDS`. Weights, from configuration, multiply a kind's impact.
 
-Which finding matters most: impact x confidence x acceptance x resonance / effort, said in plain words.
-
-Acceptance is learned (`Acceptance.mean`), and so is how people react to posts of a kind (`resonance`);
-everything else stands in the finding and in `kinds.KINDS`. Weights, from configuration, multiply a kind's impact.
-
-Which kinds of post people react to, from the numbers that networks tell. Pure, and counted from `Posted` alone.
+A model's ranking is put on that of the rules: it orders and explains, and may ask more often, about findings that are
+there and in the groups in which rules handle them. What it leaves out keeps its place among the rest.
 
 A post does better than most when it got more reactions than the median of its network's measured posts; one that got
 as many counts half. What is expected of the next one is the mean of a Beta(1 + better, 1 + others) posterior, and what

@@ -1,8 +1,7 @@
-"""What memory keeps of the work on an issue: its record, in every commit of a stroke that is about it.
+"""How the issue agent ends: the change sent or the issue given back, by whoever did the work or by whoever comes after.
 
-How the issue agent ends: the change sent or the issue given back, by whoever did the work or by whoever comes after.
-
-Each step is one stroke, decided by the record and by what the forge shows; doing it again sends only what is missing.
+Each step is one transaction, with the issue's record in every commit, decided by that record and by what the forge
+shows; doing it again sends only what is missing.
 """
 
 from __future__ import annotations

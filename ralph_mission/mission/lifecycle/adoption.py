@@ -1,8 +1,6 @@
-"""Missions that people made by labelling an issue: new ones, and those that memory lost. Pure.
+"""Missions that people made by labelling an issue: new ones, and those of theirs that memory lost. Pure.
 
 A person's issue says nothing of a mission of ours; the open pull that an agent made for it does.
-
-Missions that people made by labelling an issue, and those of theirs that memory lost.
 """
 
 from __future__ import annotations

@@ -1,19 +1,15 @@
-"""Which change our own issue told people of: a branch and a pull are later made of exactly that, or not at all.
-
-Memory keeps the change until it can be sent, and memory grants nothing. So the issue names it by a digest, on a
-line of its own; a yes to the issue's text is a yes to that digest. What others say is no such line: a text that was
-made harmless has none (`safety.detect.SEAL`), and what is shown to the letter stands in code, which is not read.
-
-What is made once and lasts, a list or a standing remark, and what follows it once people took it away.
-
-The first has a key of its own; a successor's key names all that were lost before it. So nothing is made twice
-under one key, and a lost thing is not taken for one that stands there.
-
-Whether what memory names on the forge is ours to write on. The forge says so, or it is not: memory proves nothing.
+"""What on the forge is ours to write on, and which change our own issue named. Memory proves nothing of it.
 
 An issue is a mission's when our account wrote it and its marker names this very mission, or when an authorised
 person put `ralph:mission` on it; a pull, when our account opened it from the mission's branch and it says the same,
 and its issue is one that our account wrote, or a person's that the pull names.
+
+Memory keeps a change until it can be sent. So the issue names it by a digest, on a line of its own; a yes to the
+issue's text is a yes to that digest, and a branch or pull is made of exactly that. What others say is no such line: a
+text that was made harmless has none (`safety.detect.SEAL`), and what is shown to the letter stands in code.
+
+A list or a standing remark is made once. When people take it away, a successor's key names all that were lost before
+it: nothing is made twice under one key, and a lost thing is not taken for one that stands there.
 """
 
 from __future__ import annotations

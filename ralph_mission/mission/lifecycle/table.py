@@ -5,7 +5,7 @@
 From any active state a person's no leads to REJECTED and being stuck to ESCALATED; a
 proposal or pull that nobody answers, or an escalation nobody takes up, leads to PARKED,
 from where a person's label brings it back. The state is re-derived from the forge each
-cycle: `read` looks at facts, never at what an earlier cycle believed.
+cycle: `interpret_facts` looks at facts, never at what an earlier cycle believed.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """What a cycle leaves behind: memory for people, lessons for the ranking, state for the next one.
 
-What was learned, counted again from the journal alone: anybody can check the numbers in Learnings. Pure.
-
-Documents are those of `memory/journal`, as read from JSON, in the order of time.
+What was learned can be counted again from the journal alone, so anybody can check the numbers in Learnings.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The memory file read: lossless for what `memory_text` writes, strict with everything else.
+"""The memory file read: lossless for what `memory.render` writes, strict with everything else.
 
 What stands above `## Learnings` is ours: a line that we would not have written is an error
 that names it. Learnings and Do Not Repeat are people's and kept as they are. Time and space

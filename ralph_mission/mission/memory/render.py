@@ -1,4 +1,4 @@
-"""The memory file as text, under seed 003's headings; `memory_parse` is the exact inverse.
+"""The memory file as text; `memory.parse` is the exact inverse.
 
 Every field of ours stays on one line, escaped where it must be. Learnings and Do Not Repeat
 are people's and written as they are, but for a backslash before a line that looks like one of

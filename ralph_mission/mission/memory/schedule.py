@@ -1,9 +1,7 @@
-"""When to look again. Pure: the time is an argument.
+"""When to look again, how many wakes a day has, and what models may cost today. Pure: the time is an argument.
 
-Seed 003: nothing new 6 h, an opportunity or anomaly 1 h, a bug, an error or a
-vulnerability 15 min. The same finding keeps urgency high for at most four cycles.
-
-What was spent today, what may be, and how it is written down: of missions, issues and reviews alike. Pure.
+Nothing new: 6 h; an opportunity or anomaly: 1 h; a bug, an error or a vulnerability: 15 min. The same finding keeps
+urgency high for at most four cycles. Money is booked alike for missions, issues and reviews.
 """
 
 from __future__ import annotations
@@ -89,7 +87,7 @@ def may_wake(header: Header, today: str) -> bool:
 def begin_day(header: Header, today: str) -> Header:
     """The header on `today` by whoever is no cycle: of a new day nothing is spent, and its first wake is counted.
 
-    Then `granted` and `may_wake` answer as they would without it.
+    Then `count_granted_wakes` and `may_wake` answer as they would without it.
     """
     if header.today == today:
         return header

@@ -1,6 +1,7 @@
 """What one cycle gathers, concludes and tells: settings, facts of each mission, steps, agents' jobs, its report.
 
-Nouns only. The `CycleReport` is a published contract with fixed keys; `Situation` is kept for `ralph replay`.
+Nouns only. The `CycleReport` is a published contract with fixed keys; `Situation` is kept for `ralph journal show
+--replay`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The memory file as a value: what machines need in front matter, what people read below it.
 
-`memory_text` turns it into the file and back without loss; what a person wrote under
+`memory.render` writes it as the file and `memory.parse` reads it back without loss; what a person wrote under
 Learnings and Do Not Repeat survives byte for byte.
 """
 
@@ -12,9 +12,9 @@ from ralph_mission.mission.model.mission import Status, Urgency
 from ralph_mission.values import dataclass
 
 SCHEMA = 1
-KEEP_COMPLETED = 10  # seed 003: "Completed Missions (last 10)"
+KEEP_COMPLETED = 10  # the original specification: "Completed Missions (last 10)"
 KEEP_ISSUES = 10
-KEEP_OBSERVATIONS = 5  # seed 003: "Observations Log (last 5 cycles)"
+KEEP_OBSERVATIONS = 5  # the original specification: "Observations Log (last 5 cycles)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Header:
     """Front matter: for machines. Money and dispatches are those of the day `today`.
 
     `dispatches` counts the due times that were granted their one wake, whoever sends it; `wake`: whether the
-    present one was (`schedule.granted`).
+    present one was (`schedule.count_granted_wakes`).
     """
 
     schema: int = SCHEMA

@@ -265,7 +265,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The ceilings of seed 003. Configuration may lower them, never raise them."""
+    """The ceilings. Configuration may lower them, never raise them."""
 
     active_missions: int = 3
     new_missions_per_cycle: int = 1

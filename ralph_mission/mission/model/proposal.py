@@ -1,7 +1,7 @@
 """From a finding to a judged proposal: the kinds of findings, their ranking, what is judged and on what.
 
-`KINDS` has one row for each kind: what it is worth and what may be done about it, the classification of seed 003's
-risk tiers. A kind that is not in it is `UNKNOWN`: high tier, so a person is asked. Whoever adds a kind adds one row.
+`KINDS` has one row for each kind: what it is worth and what may be done about it. A kind that is not in it is
+`UNKNOWN`: high tier, so a person is asked. Whoever adds a kind adds one row.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ class Editable(Store, Protocol):
         ...
 
     def exclusive(self) -> AbstractContextManager[bool]:
-        """As in `Store`."""
+        """Held while a cycle runs; gives False when another runner on this machine holds it."""
         ...
 
 

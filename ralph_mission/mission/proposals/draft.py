@@ -1,15 +1,8 @@
-"""What the owner's templates and a person's issue say of a finding: said as it is, or read by a person before.
+"""From ranked findings to proposals: what exactly would be done about each, fully worded.
 
-Issues that ask: about a change, about a text, about anything else.
-
-Pulls with a correction: the largest set of files that stays under the limits, and a question about the rest.
-
-One standing issue for each kind that is watched, with a line for each finding.
-
-From thoughts to proposals: what exactly would be done about each, fully worded.
-
-A thought may name only known findings; whatever else it says is dropped here, so a thinker
-cannot invent. What becomes of a kind is its route's: a fix, a line of a list, a question, a text.
+A ranked finding may name only known findings; whatever else it says is dropped here, so a thinker cannot invent. What
+becomes of a kind is its route's: a fix (the largest set of files that stays under the limits, and a question about the
+rest), a line of a standing issue, a question, or a text to publish.
 """
 
 from __future__ import annotations

@@ -2,8 +2,6 @@
 
 What is published is what the approved issue shows, and nothing that memory holds: each part of a text stands in a
 fenced block of its own below a heading that names its network, and a person may edit it there.
-
-What issues and remarks say of texts that wait to be published. Text in, text out, as in `wording`.
 """
 
 from __future__ import annotations

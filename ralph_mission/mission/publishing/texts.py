@@ -1,13 +1,7 @@
-"""Numbers, days and names as people read them: what a template may pass a fact through.
+"""What a post may say and how long it is: facts made readable and harmless, measured, split for each network.
 
-Values of facts as they may stand in public: a name is a name, whatever it was made to look like.
-
-A fact may be a cell of a foreign row. So nothing in it calls anybody, leads anywhere, formats anything, or shows other
-than what it is. Numbers are numbers again, exactly.
-
-What a template may know of a finding: its typed facts, each harmless, and never its title or detail.
-
-How long a text is on each network, and how a long one becomes several.
+A template knows of a finding its typed facts alone, never its title or detail. A fact may be a cell of a foreign row:
+nothing in it calls anybody, leads anywhere, formats anything, or shows other than what it is. Numbers stay exact.
 
 X counts by weight: an address is 23, an emoji 2, as its own published parser does. Telegram and Discord count
 characters; where it is not said of what kind, the larger count is taken: UTF-16 units.

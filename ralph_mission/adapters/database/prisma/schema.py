@@ -1,7 +1,4 @@
-"""The grammar of a Prisma schema: blocks, their lines, and attributes as trees. What they mean is `prisma_schema`.
-
-Reads a Prisma schema, one file or several, into a `Catalog`: no Prisma needed, nothing is asked of a database.
-"""
+"""Reads a Prisma schema, one file or several, into a `Catalog`: no Prisma needed, nothing is asked of a database."""
 
 from __future__ import annotations
 

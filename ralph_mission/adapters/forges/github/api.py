@@ -292,7 +292,7 @@ class Api:
     # --- doing
 
     def send(self, method: str, path: str, body: Any = None) -> Any:
-        """Send a mutation once, whatever comes of it; the JSON of the answer. Raises Refused or Doubt."""
+        """Send a mutation once, whatever comes of it; the JSON of the answer. Raises ForgeRefused or Doubt."""
         if self.staged:
             raise RuntimeError(f"a staged cycle must not send {method} {path}")
         self._require_leave()

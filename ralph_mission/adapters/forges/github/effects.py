@@ -69,7 +69,7 @@ class GitHubEffects:
 
     @singledispatchmethod
     def found(self, effect: Effect) -> Receipt | None:
-        """What of `effect` is there already: an adopted receipt. Raises Refused, UserError."""
+        """What of `effect` is there already: an adopted receipt. Raises ForgeRefused, UserError."""
         raise ValueError(f"unknown effect {effect!r}")
 
     @found.register
@@ -146,7 +146,7 @@ class GitHubEffects:
 
     @singledispatchmethod
     def do(self, effect: Effect) -> Receipt:
-        """Do what is not there yet. Raises Refused, Doubt, UserError."""
+        """Do what is not there yet. Raises ForgeRefused, Doubt, UserError."""
         raise ValueError(f"unknown effect {effect!r}")
 
     @do.register
@@ -332,13 +332,13 @@ class Labelling:
     people: People
 
     def give(self, number: int, names: Iterable[str]) -> None:
-        """Set labels on an issue or pull. Raises Refused, Doubt."""
+        """Set labels on an issue or pull. Raises ForgeRefused, Doubt."""
         if wanted := list(names):
             self.make(wanted)
             self.threads.api.send("POST", f"/issues/{number}/labels", {"labels": wanted})
 
     def take(self, number: int, name: str) -> None:
-        """Take a label off that is perhaps gone already. Raises Refused, Doubt."""
+        """Take a label off that is perhaps gone already. Raises ForgeRefused, Doubt."""
         try:
             self.threads.api.send("DELETE", label_path(number, name))
         except ForgeRefused:

@@ -28,7 +28,7 @@ PATIENCE = (1.0, 2.0, 4.0)  # seconds between looks while GitHub works out wheth
 
 
 def merge(threads: Threads, effect: MergePull, may_approve: Callable[[Actor], bool]) -> str:
-    """Merge, or Refused; the commit that came of it. Raises Refused, Doubt, UserError."""
+    """Merge, or Refused; the commit that came of it. Raises ForgeRefused, Doubt, UserError."""
     if effect.method not in METHODS:
         raise ForgeRefused(f"merge method {effect.method} is not supported", "use squash or merge")
     wire = _wait_mergeable(threads, effect.pull)

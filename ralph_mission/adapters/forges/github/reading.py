@@ -1,9 +1,7 @@
-"""The labels of ours, as they look where nobody has made them yet. Upper and lower case are the same to GitHub.
+"""GitHub's JSON as nouns of the mission. An unexpected shape is UserError with GitHub, never a KeyError.
 
-GitHub's JSON as nouns of the mission. An unexpected shape is UserError with GitHub, never a KeyError.
-
-A null user is the ghost account, which stands for people who left. Times are to the second, so that
-what happened within one is told apart by its id, which grows.
+A null user is the ghost account, which stands for people who left. Times are to the second, so that what happened
+within one is told apart by its id, which grows. Upper and lower case of a label are the same to GitHub.
 """
 
 from __future__ import annotations

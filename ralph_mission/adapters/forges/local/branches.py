@@ -89,7 +89,7 @@ BUSY = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG", "rebase-m
 
 
 def of_branch(git: Git, branch: str) -> tuple[Git, ...]:
-    """The work trees that have `branch` checked out. Raises Refused when one cannot be reached."""
+    """The work trees that have `branch` checked out. Raises ForgeRefused when one cannot be reached."""
     wanted = f"branch refs/heads/{branch}"
     return tuple(_open(git, entry) for entry in _entries(git) if wanted in entry and not _is_gone(entry))
 
@@ -228,7 +228,7 @@ def _without_filters(tree: Git) -> Git:
 
 
 def push(git: Git, effect: PushBranch, default: str) -> str:
-    """Move the branch to its new commit, which is returned. Raises Refused; moves none that stands elsewhere."""
+    """Move the branch to its new commit, which is returned. Raises ForgeRefused; moves none that stands elsewhere."""
     sha = commits.commit(git, effect, default)
     try:
         moved = git.move_ref(HEADS + effect.branch, sha, effect.onto)
@@ -240,7 +240,7 @@ def push(git: Git, effect: PushBranch, default: str) -> str:
 
 
 def change(git: Git, desk: ThreadStore, head: str, base: str) -> PullChange:
-    """A new pull's branches. Raises Refused when one is missing, has nothing new, or ever had a pull."""
+    """A new pull's branches. Raises ForgeRefused when one is missing, has nothing new, or ever had a pull."""
     known = tips(git)
     for name in (head, base):
         if name not in known:
@@ -254,7 +254,7 @@ def change(git: Git, desk: ThreadStore, head: str, base: str) -> PullChange:
 
 
 def close_pull(git: Git, thread: LocalThread, actor: Actor, now: datetime) -> LocalThread:
-    """The pull closed without a merge, with its head as it is now. Raises Refused when it is merged."""
+    """The pull closed without a merge, with its head as it is now. Raises ForgeRefused when it is merged."""
     known = tips(git)
     thread = settle_thread(git, thread, known)
     if thread.state == "merged":

@@ -99,7 +99,7 @@ class ThreadStore:
         return next((thread for path in paths if (thread := self._read(path))), None)
 
     def require(self, kind: str, number: object) -> LocalThread:
-        """The issue or pull ("" for either) with this number. Raises Refused when there is none."""
+        """The issue or pull ("" for either) with this number. Raises ForgeRefused when there is none."""
         thread = self.find(number) if isinstance(number, int) else None
         if thread is None or kind not in ("", thread.kind):
             listing = "ralph pr list" if kind == "pull" else "ralph issue list"
@@ -144,7 +144,7 @@ class ThreadStore:
         return int(noted)
 
     def write(self, thread: LocalThread) -> None:
-        """Keep it. Call it with the lock held. Raises Refused rather than write what could not be read again."""
+        """Keep it. Call it with the lock held. Raises ForgeRefused rather than write what could not be read again."""
         path, text = self.path(f"{thread.kind}s", thread.number), documents.render(thread)
         try:
             documents.parse(text)

@@ -258,7 +258,7 @@ class MergeRequest:
 
 
 def land(desk: ThreadStore, git: Git, thread: LocalThread, order: MergeRequest, now: datetime) -> LocalThread:
-    """The merged pull; merging twice at the same head is merging once. Raises Refused. Needs the desk's lock."""
+    """The merged pull; merging twice at the same head is merging once. Raises ForgeRefused. Needs the desk's lock."""
     known = branches.tips(git)
     thread = branches.settle_thread(git, thread, known)
     _require_mergeable(thread, order, known)

@@ -1,15 +1,9 @@
-"""Paths nobody wants findings in: vendored, generated, minified and lock files, and what the user adds.
+"""Markers people leave in code (TODO, @ts-ignore, …), found in a commit by `git grep`, outside of files nobody wants.
 
-Reads results from lines of text by a regular expression with named groups.
-
-Bounded: at most `LINES` lines of at most `LONGEST` characters are looked at, in another process
-that is ended after `SECONDS`.
-
-Markers people leave in code (TODO, @ts-ignore, …), found in a commit by `git grep`.
-
-Patterns are POSIX extended regular expressions and run in git, under a time-out. Patterns that
-are only literals share one pass of git, and Python then sees which one it was: a marker must
-stand in a comment, an `any` must not, and a plain word in a sentence or a string is neither.
+Patterns are POSIX extended regular expressions and run in git, under a time-out. Patterns that are only literals share
+one pass of git, and Python then sees which one it was: a marker must stand in a comment, an `any` must not, and a plain
+word in a sentence or a string is neither. Left out are vendored, generated, minified and lock files, and what the user
+adds. Lines of a command's output are read by a regular expression in another process, bounded in number and time.
 """
 
 from __future__ import annotations

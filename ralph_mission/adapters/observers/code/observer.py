@@ -27,7 +27,7 @@ NAME = "code"
 MANY = 50  # new markers of one kind in one look: beyond this they are counted, not listed
 SAMPLED = 3  # files of one kind whose history is looked at on the first look
 TOP = 5  # files named in a count
-FIRST_LOOK = timedelta(hours=6)  # seed 003: `git log --since="6 hours ago"`
+FIRST_LOOK = timedelta(hours=6)  # the original specification: `git log --since="6 hours ago"`
 URGENT = ("FIXME", "HACK", "XXX", "BUG")
 
 

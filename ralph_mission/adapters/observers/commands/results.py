@@ -1,6 +1,4 @@
-"""One thing a tool complained about, whatever format it said it in.
-
-Reads results from a JSON document by JMESPath expressions.
+"""What tools complained about, read from a JSON document by JMESPath expressions.
 
 `items` gives a list; with `nested`, each item's own list is read instead, and an inner object
 has its outer one's fields wherever it lacks its own (ESLint and Knip name the file outside).

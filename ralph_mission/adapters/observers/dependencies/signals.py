@@ -1,6 +1,6 @@
-"""Whether Renovate or Dependabot look after a repository's dependencies: then routine updates are theirs.
+"""What is said of dependencies: signals, and the line of the report.
 
-What is said of dependencies: signals, and the line of the report.
+Where Renovate or Dependabot look after a repository's dependencies, routine updates are theirs.
 """
 
 from __future__ import annotations

@@ -1,13 +1,11 @@
-"""Whose turn it is to be read in full, and what is remembered of that from look to look.
+"""How the forge observer shares its reading out, and how the project fares: stars, merged pulls, issues that pile up.
 
-A look reads a few; a round is over when every one has had its turn, and then a new one begins. New
-activity gives a thing another turn in the same round. What looks like a question comes first, and
-authors take turns, so that one who files thousands hides nobody else's.
+A look reads a few; a round is over when every one has had its turn, and then a new one begins. New activity gives a
+thing another turn in the same round. What looks like a question comes first, and authors take turns, so that one who
+files thousands hides nobody else's.
 
-How the project fares: stars, merged pulls, issues that pile up. An ordinary day makes no signal.
-
-Counted in windows of a day or more. A milestone is told once for ever; a jump of stars and issues that
-pile up once in a window; the merged pulls together, when their window ends.
+Figures are counted in windows of a day or more, and an ordinary day makes no signal. A milestone is told once for ever;
+a jump of stars and issues that pile up once in a window; the merged pulls together, when their window ends.
 """
 
 from __future__ import annotations

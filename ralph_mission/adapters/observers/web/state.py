@@ -1,8 +1,7 @@
-"""What several sources have in common: a question is asked once for all of them, and one says what they all lack.
+"""How a source of the web is asked, and what is remembered of it from look to look: one line of the memory file.
 
-How a source is asked: politely where it is somebody else's, by the environment's endpoint where it is a search.
-
-What is remembered of a source from look to look, on one short line of the memory file.
+It is asked politely where it is somebody else's, by the environment's endpoint where it is a search. A question that
+several sources have is asked once for all of them, and one says what they all lack.
 """
 
 from __future__ import annotations

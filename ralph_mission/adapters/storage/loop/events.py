@@ -1,13 +1,9 @@
-"""How an agent says something to the loop: apart from how it is heard, because it is said often.
+"""Events of a loop: `.ralph/agent/said.jsonl`, what agents say, and `.ralph/events.jsonl`, the log of a run.
 
-`.ralph/agent/said.jsonl`: what agents say to the loop, and how lines that hold events read.
-
-`.ralph/events.jsonl`: the log of a run, append-only.
-
-Only the running loop writes the log. Each line names the SHA-256 of the line before, so that an edit shows wherever
-it was made; how long the log was, and how it ended, stands in `loop/events.head`. A loop that runs keeps its own copy
-and puts the file back; one that goes on with another process's log proves it first. This notices an agent that tidies
-up; it is no proof against one that forges both files.
+Only the running loop writes the log, which is append-only. Each line names the SHA-256 of the line before, so that an
+edit shows wherever it was made; how long the log was, and how it ended, stands in `loop/events.head`. A loop that runs
+keeps its own copy and puts the file back; one that goes on with another process's log proves it first. This notices an
+agent that tidies up; it is no proof against one that forges both files.
 """
 
 from __future__ import annotations

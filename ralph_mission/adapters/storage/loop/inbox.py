@@ -223,32 +223,34 @@ class Beside:
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     def progress(self) -> str:
-        """As in `chat.attendant.RunningLoop`."""
+        """How it fares, in some lines; "" when none runs."""
         running = lock.holder(self.git_dir)
         return "\n".join((f"{str(running).capitalize()} is at work.", *self._lines())) if running else ""
 
     def guide(self, order: ChatCommand) -> None:
-        """As in `chat.attendant.RunningLoop`: by the order's own id, so that it is said once."""
+        """Have its next session hear this; what was said once is not said again. By the order's own id, so that it
+        is said once."""
         run_files.prepare(self._folder)
         Guide(self._folder, self.now).keep(Guidance(_name(order), order.words, order.at))
 
     def restart(self) -> None:
-        """As in `chat.attendant.RunningLoop`."""
+        """Have it start anew when its session is over."""
         write(self._folder, "restart")
 
     def questions(self) -> tuple[OpenQuestion, ...]:
-        """As in `chat.attendant.RunningLoop`."""
+        """What its sessions asked and nobody answered, oldest first."""
         return tuple(
             OpenQuestion(one.id, one.number, one.text, one.at, self.now() - one.at >= self.patience)
             for one in self._questions.open()
         )
 
     def answered(self, order: ChatCommand) -> str:
-        """As in `chat.attendant.RunningLoop`: by the order's own id."""
+        """The words of the question that this very order answered before; "" when it answered none. By the order's
+        own id."""
         return next((one.text for one in self._questions.all() if one.by == _name(order)), "")
 
     def answer(self, question: OpenQuestion, order: ChatCommand) -> None:
-        """As in `chat.attendant.RunningLoop`: by the order's own id."""
+        """Answer it; only its first answer counts. By the order's own id."""
         self._questions.answer(question.id, order.words, _name(order))
 
     @property

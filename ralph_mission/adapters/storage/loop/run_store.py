@@ -129,7 +129,7 @@ class FileRunStore:
 
     @contextmanager
     def exclusive(self, order: RunSpec) -> Iterator[None]:
-        """As in `ports.RunStore`. What was asked of this run is forgotten with it."""
+        """Held while a loop runs in this checkout. What was asked of this run is forgotten with it."""
         places.prepare(self._home)
         for name in ("agent", "loop/runs"):  # where sessions write, and where none of them may
             (self._home / name).mkdir(parents=True, exist_ok=True)
@@ -196,7 +196,7 @@ class FileRunStore:
     # --- before a session ------------------------------------------------------------
 
     def board(self) -> RunSnapshot:
-        """As in `ports.RunStore`."""
+        """Everything a session may know."""
         stories = bool(self._order and self._order.preset.stories)
         self._known.look()
         if self._bringing:
@@ -218,18 +218,18 @@ class FileRunStore:
         return self._board
 
     def signal(self) -> StopSignal:
-        """As in `ports.RunStore`. Once heard it holds, even if a session deletes the file."""
+        """What a person asks of the running loop. Once heard it holds, even if a session deletes the file."""
         found = inbox.read(self._home)
         if found != "restart" or self._habits.restarts:
             self._asked = found or self._asked
         return self._asked  # type: ignore[return-value]  # only what `read` gave is ever kept
 
     def heard(self) -> bool:
-        """As in `ports.RunStore`."""
+        """Whether a person has said something (a signal, guidance) that nobody has dealt with."""
         return bool(self.signal() or self._guide.pending())
 
     def brief(self, prompt: str) -> None:
-        """As in `ports.RunStore`."""
+        """Keep the prompt of the session that is about to start."""
         run_files.write(self._home / "loop/prompt.txt", prompt.encode("utf-8", "replace"))
         if self._is_mirrored:
             lock.brief(self._root, prompt)
@@ -237,32 +237,33 @@ class FileRunStore:
     # --- after a session -------------------------------------------------------------
 
     def said(self) -> tuple[LoopEvent, ...]:
-        """As in `ports.RunStore`."""
+        """The events agents said through files since the last call, oldest first."""
         return events.read_events(self._home)
 
     def record(self, event: LoopEvent) -> None:
-        """As in `ports.RunStore`."""
+        """Append one to the event log."""
         self._events.record(event)
 
     def acknowledge(self, guidance: Sequence[Guidance]) -> None:
-        """As in `ports.RunStore`."""
+        """These were given to a session: not given again."""
         if guidance:
             self._guide.acknowledge(one.id for one in guidance)
 
     def stories(self, prd: Prd) -> None:
-        """As in `ports.RunStore`."""
+        """Write which stories pass, where the file was found, leaving the rest of it as it is."""
         self._tell(self._stories.write(prd))
 
     def judged(self, commit: str) -> None:
-        """As in `ports.RunStore`."""
+        """What stands in the stories now was checked; once HEAD has this commit behind it, no kill takes it back."""
         self._carried.judged(commit)
 
     def note(self, entry: str) -> None:
-        """As in `ports.RunStore`."""
+        """Append to progress.txt what an iteration did or failed at; a log that was cut short is made whole first."""
         self._tell(self._log.append(entry, self._now()))
 
     def restore(self) -> tuple[PathChange, ...]:
-        """As in `ports.RunStore`: folders, stories, the logs, records, and what sessions share."""
+        """Put back what a session may not take away: our own files, the log's past. Folders, stories, the logs,
+        records, and what sessions share."""
         names = files.unlink(self._root, places.FOLDERS)
         linked = (*(PathChange(name, "made a link", PUT_BACK) for name in names), *self._shared.unstrange())
         stories = bool(self._order and self._order.preset.stories)
@@ -273,7 +274,8 @@ class FileRunStore:
         return mended
 
     def keep(self, state_now: RunState, output: HatOutput | None) -> None:
-        """As in `ports.RunStore`: state, handoff, the session's record, and the other tool's files, if any."""
+        """The state between two sessions and the handoff of it. State, handoff, the session's record, and the other
+        tool's files, if any."""
         self._state = state_now
         if state_now.mark:
             self._carried.begin()
@@ -293,7 +295,8 @@ class FileRunStore:
             lock.mirror(self._root, state_now, document, active=True)
 
     def tidy(self) -> None:
-        """As in `ports.RunStore`: what belongs to the issue that is done goes to the run's folder."""
+        """Between two issues of a persistent loop: scratchpad cleared, tasks archived. What belongs to the issue
+        that is done goes to the run's folder."""
         assert self._state is not None  # a session was played
         where = self._root / state.RUNS / self._state.run_id
         named = self._habits.scratchpad
@@ -304,7 +307,8 @@ class FileRunStore:
         self._shared.forget(TASKS)
 
     def put_back(self, landed: Callable[[str], bool]) -> tuple[PathChange, ...]:
-        """As in `ports.RunStore`; what stood there goes to the run's folder."""
+        """The stories and their log as when the session began that died: what it claimed nobody has checked. What
+        stood there goes to the run's folder."""
         left, _ = state.rescue(self._root)
         self._stood = None
         self._bringing = True
@@ -313,7 +317,7 @@ class FileRunStore:
         return self._carried.put_back(self._root / state.RUNS / left.run_id, landed)
 
     def close(self, account: RunResult) -> None:
-        """As in `ports.RunStore`. Raises OSError."""
+        """The run is over, nobody else works here yet; a cancelled one is not continued. Raises OSError."""
         if account.ending.reason == "cancel" and self._state:
             runs.retire(self._root, self._state)
 

@@ -61,7 +61,7 @@ class BranchStore:
     # --- who is at work ---
 
     def holder(self) -> str:
-        """As in `ports.Store`."""
+        """Who we are in a claim: the run's URL, or host + boot id + pid."""
         self._holder = self._holder or anchor.this_holder(self._clone())
         return self._holder
 
@@ -79,7 +79,8 @@ class BranchStore:
 
     @contextmanager
     def at_work(self, issue: int) -> Iterator[bool]:
-        """As in `ports.Store`; a lock of this clone and its linked work trees, one for each issue."""
+        """Held while somebody works on an issue; gives False when another process of this clone holds it. A lock of
+        this clone and its linked work trees, one for each issue."""
         with ExitStack() as lock:
             with explain_errors("lock an issue"):
                 held = lock.enter_context(durable_files.hold_file(self.anchorage.folder / f"work-{issue}"))
@@ -87,7 +88,8 @@ class BranchStore:
 
     @contextmanager
     def exclusive(self) -> Iterator[bool]:
-        """As in `ports.Store`; a lock of this clone and its linked work trees."""
+        """Held while a cycle runs; gives False when another runner on this machine holds it. A lock of this clone
+        and its linked work trees."""
         with ExitStack() as lock:
             with explain_errors("lock memory"):
                 held = lock.enter_context(self.anchorage.working())
@@ -100,7 +102,7 @@ class BranchStore:
     # --- reading ---
 
     def recall(self) -> MemorySnapshot | None:
-        """As in `ports.Store`."""
+        """Memory, open keys and claim as of one commit; None when there is no memory yet."""
         return self._read_snapshot(alone=False)
 
     def _read_snapshot(self, alone: bool) -> MemorySnapshot | None:
@@ -119,7 +121,8 @@ class BranchStore:
             return MemorySnapshot(memory, state, head, edits)
 
     def records(self, keys: Iterable[str], at: MemorySnapshot | None) -> Mapping[str, Record]:
-        """As in `ports.Store`; one git process for any number of keys."""
+        """The ledger's records for `keys`, as of what was recalled; missing keys are left out. One git process for
+        any number of keys."""
         if at is None:
             return {}
         paths = {key: layout.record(key) for key in keys}
@@ -129,7 +132,8 @@ class BranchStore:
         return {key: _record(key, path, data) for key, (path, data) in named.items()}
 
     def paused(self) -> bool:
-        """As in `ports.Store`; True as well when memory is not what it should be."""
+        """Whether memory says `paused` *now* (re-read, not remembered). True as well when memory is not what it
+        should be."""
         try:
             head = self.branch.head()
             if not head or head != self._paused[0]:
@@ -170,7 +174,7 @@ class BranchStore:
     # --- writing ---
 
     def commit(self, batch: MemoryBatch, after: MemorySnapshot | None) -> MemorySnapshot:
-        """As in `ports.Store`. People's sections and `paused` are always those of the commit below.
+        """One commit on top of `after`. People's sections and `paused` are always those of the commit below.
 
         Raises ValueError when a first commit names no lineage, or a later one another.
         """

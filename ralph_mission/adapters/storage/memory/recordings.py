@@ -1,7 +1,7 @@
 """What a cycle writes: files on the memory branch, without the values that must not be said, and its recording.
 
-A recording is what the world answered, for `ralph replay`: `.ralph/cycles/<id>/NN-name.json` of the last cycles. Never
-on the branch, and kept out of git through `.git/info/exclude`.
+A recording is what the world answered, for `ralph journal show --replay`: `.ralph/cycles/<id>/NN-name.json` of the last
+cycles. Never on the branch, and kept out of git through `.git/info/exclude`.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class Recordings:
         return self._git.state_dir / "cycles"
 
     def record(self, name: str, value: object) -> None:
-        """As in `ports.Recorder`. Raises UserError when it cannot be written, ValueError for an id or name that no
-        folder can have."""
+        """Keep one answer under a name, in the order asked. Raises UserError when it cannot be written, ValueError
+        for an id or name that no folder can have."""
         carried = getattr(value, "cycle_id", "")
         if carried and carried != self._cycle_id:
             self._cycle_id, self._count = carried, 0
