@@ -1,24 +1,42 @@
-"""Frozen dataclasses that cost a tenth to define: the standard ones compile six methods for each class at import,
-which was two fifths of every start. Here five methods are shared, and `__init__` is compiled when it is first called.
+"""Frozen dataclasses and regular expressions that cost little to define at import, where most of a start was spent.
 
-Use it as the standard decorator: `from ralph_mission.values import dataclass`. `fields`, `replace` and `asdict` of the
-standard library work on these classes as on any. What they cannot have is refused: a `__post_init__`, a field
-with a `hash` of its own, one that has a default and is no argument.
+The standard dataclass compiles six methods for each class. Here five are shared, and `__init__` is compiled when it is
+first called. Use it as the standard decorator: `from ralph_mission.values import dataclass`. `fields`, `replace` and
+`asdict` of the standard library work on these classes as on any. What they cannot have is refused: a `__post_init__`,
+a field with a `hash` of its own, one that has a default and is no argument.
+
+`compile_regex` is `re.compile` for the constants of a module: it compiles when the expression is first used.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import re
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dataclasses import dataclass as dataclass
+
+    compile_regex = re.compile
 else:
 
     def dataclass(cls: type | None = None, /, *, frozen: bool = False, slots: bool = False) -> Any:
         """The standard decorator; one that defines a frozen class with slots at little cost."""
         return _define_value if frozen and slots else dataclasses.dataclass(cls, frozen=frozen, slots=slots)
+
+    class compile_regex:  # called as the function that it stands for
+        """A regular expression that is compiled when one of its methods is first asked for."""
+
+        def __init__(self, pattern: str | bytes, flags: int = 0) -> None:
+            self.pattern, self._flags = pattern, flags
+
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("_"):
+                raise AttributeError(name)
+            compiled = re.compile(self.pattern, self._flags)
+            self.__dict__ |= {one: getattr(compiled, one) for one in dir(compiled) if not one.startswith("_")}
+            return getattr(compiled, name)
 
 
 def _define_value(plain: type) -> type:

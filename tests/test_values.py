@@ -5,11 +5,12 @@ from __future__ import annotations
 import copy
 import dataclasses
 import pickle
+import re
 
 import pytest
 from pydantic import TypeAdapter
 
-from ralph_mission.values import dataclass
+from ralph_mission.values import compile_regex, dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,3 +116,16 @@ def test_one_that_is_not_frozen_is_the_standard_one() -> None:
     log.lines = 4
     assert log == Log(4)
     assert Page(2).__dict__ == {"number": 2}
+
+
+def test_a_regular_expression_is_compiled_when_it_is_first_used() -> None:
+    berth = compile_regex(r"berth (\d+)", re.IGNORECASE)
+    assert berth.pattern == r"berth (\d+)"
+    assert "search" not in vars(berth)
+    assert [berth.sub("x", "Berth 7"), berth.findall("a BERTH 12"), berth.groups] == ["x", ["12"], 1]
+    assert "search" in vars(berth)
+
+
+def test_a_regular_expression_that_is_none_is_an_error_at_its_first_use() -> None:
+    with pytest.raises(re.error):
+        compile_regex("(").search("")

@@ -15,31 +15,31 @@ from pathlib import Path
 from ralph_mission.adapters.storage.loop import run_files
 from ralph_mission.errors import UserError
 from ralph_mission.safety.secrets import SHORTEST, find_secrets, is_placeholder
-from ralph_mission.values import dataclass
+from ralph_mission.values import compile_regex, dataclass
 
-SECRET_NAMES = re.compile(
+SECRET_NAMES = compile_regex(
     "TOKEN(?!IZ)|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|API_?KEY|COOKIE(?!CUTTER)|WEBHOOK_URL|DATABASE_URL"
     "|CONNECTION_STRING|(?:ACCESS|PRIVATE|SIGNING|ENCRYPTION|DEPLOY|SSH)_KEY|_DB_?PASS$|_(?:PASS|PW)$|(?<=.)_PWD$"
 )
 """What names hold whose values are secret, whatever they look like."""
-KEY_NAMES = re.compile("(?P<what>_KEY|_PAT|_CRED|AUTH)S?(?:_JSON|_B|_BASE)?$")
+KEY_NAMES = compile_regex("(?P<what>_KEY|_PAT|_CRED|AUTH)S?(?:_JSON|_B|_BASE)?$")
 """How names end whose values are secret when they look like a key. A number at the end, as in `_B64`, is left out."""
-ABOUT = re.compile(
+ABOUT = compile_regex(
     "_(?:NAME|TYPE|PATH|FILE|DIR|DIRECTORY|ID|DOMAIN|HELPER|SERVER|HOST|PROVIDER|CONFIG|PREFIX|TTL)$|_MAX_"
 )
 """Names that tell about a secret: there, too, the value has to look like a key."""
-PUBLIC = re.compile(
+PUBLIC = compile_regex(
     "_(?:PUBLIC|PUB|PUBLISHABLE|ANON)_|_(?:CACHE|RESTORE|PROJECT|ISSUE|SITE|GPG|HOST|IDEMPOTENCY)_KEYS?$"
 )
 """Names of keys that open nothing."""
-ADDRESS = re.compile("(?<!WEBHOOK)(?<!DATABASE)_(?:URL|URI|DSN)$")
+ADDRESS = compile_regex("(?<!WEBHOOK)(?<!DATABASE)_(?:URL|URI|DSN)$")
 """Names of addresses, which are secret by their looks alone: with a password or a token in them."""
-WORD = re.compile("[A-Za-z]{0,19}[0-9]{0,4}")
-JOINTS = re.compile(r"[-._:/\\=@+*?^$|,#(){}\[\] ]+")
+WORD = compile_regex("[A-Za-z]{0,19}[0-9]{0,4}")
+JOINTS = compile_regex(r"[-._:/\\=@+*?^$|,#(){}\[\] ]+")
 """Names, paths and patterns are made of words, maybe with a number behind, and what joins them; keys are not."""
-PAIR = re.compile(r"[^\s/:]+:(?![0-9]+$)[^\s/:]{4,}|(?i:bearer|basic|token) \S{8,}")
+PAIR = compile_regex(r"[^\s/:]+:(?![0-9]+$)[^\s/:]{4,}|(?i:bearer|basic|token) \S{8,}")
 """How somebody signs in: a user and a password, or a kind and a token."""
-PLACE = re.compile(r"(?:\.|~)/[\w./-]+")
+PLACE = compile_regex(r"(?:\.|~)/[\w./-]+")
 
 
 def environment_secrets() -> tuple[str, ...]:

@@ -5,7 +5,6 @@ Whoever reads `ralph pr list` in an error may have no `ralph` on the path and st
 
 from __future__ import annotations
 
-import re
 import shlex
 import shutil
 import sys
@@ -13,11 +12,13 @@ from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
+from ralph_mission.values import compile_regex
+
 _VERBS = "list|show|diff|create|comment|label|unlabel|close|approve|request-changes|merge|verify|recover|resolve|check"
 _HERE = "publish|cycle|due|wake|watch|status|report|doctor|init|pause|resume|replay"
 _LOOP = "run|review|plan|cancel|cost|emit|guidance|verdict|mcp"
 _DEEDS = "task (?:add|list|ready|claim|done|fail|show)|prd (?:new|convert|lint|skills)"
-_COMMAND = re.compile(
+_COMMAND = compile_regex(
     rf"(?<![\w./-])ralph (?P<words>(?:issue|pr|memory|journal|policy)\b(?: (?:{_VERBS})\b)?|"
     rf"(?:{_HERE}|{_LOOP}|{_DEEDS})\b)"
     r"(?![^\n`]*--repo\b)(?P<help> --help)?"

@@ -27,7 +27,6 @@ The presets are data too: each of the originals is one row over the same engine.
 
 from __future__ import annotations
 
-import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -48,12 +47,12 @@ from ralph_mission.loop.model.state import (
     LoopEvent,
 )
 from ralph_mission.loop.rules.routing import ALIASES, find_hat
-from ralph_mission.values import dataclass
+from ralph_mission.values import compile_regex, dataclass
 
 Found = tuple[Hat, tuple[str, ...]]
 """A hat, and warnings about keys that mean nothing."""
-NAME = re.compile(r"[\w][\w .-]{0,59}")
-COMMAND = re.compile(r"Bash\((.+?)(?::\*)?\)")
+NAME = compile_regex(r"[\w][\w .-]{0,59}")
+COMMAND = compile_regex(r"Bash\((.+?)(?::\*)?\)")
 
 
 def parse_hats(text: str, where: str) -> Found:

@@ -5,19 +5,18 @@ A URL that two parsers could read differently is refused, not mended: what was j
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Sequence
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from urllib.parse import quote, urlsplit
 
 from ralph_mission.errors import UserError
-from ralph_mission.values import dataclass
+from ralph_mission.values import compile_regex, dataclass
 
 PORTS = {"http": 80, "https": 443}
 LONGEST = 4_000  # characters of a URL
-_AMBIGUOUS = re.compile(r"[\x00-\x20\x7f-\xa0\\\ud800-\udfff]")
-_NAME = re.compile(r"(?=.{1,253}$)[a-z0-9_]([a-z0-9_-]{0,62})(\.[a-z0-9_]([a-z0-9_-]{0,62}))*")
-_NUMERIC = re.compile(r"(?:[0-9]+|0x[0-9a-f]*)$")
+_AMBIGUOUS = compile_regex(r"[\x00-\x20\x7f-\xa0\\\ud800-\udfff]")
+_NAME = compile_regex(r"(?=.{1,253}$)[a-z0-9_]([a-z0-9_-]{0,62})(\.[a-z0-9_]([a-z0-9_-]{0,62}))*")
+_NUMERIC = compile_regex(r"(?:[0-9]+|0x[0-9a-f]*)$")
 _WRITTEN = "%/:=&?~#+!$,;'@()*[]|"  # what stays as it is in a path and a query
 _UNICAST = IPv6Network("2000::/3")
 # Teredo and 6to4: an address within an address; and what documents use (RFC 9637), which some Pythons take for public

@@ -23,6 +23,7 @@ from fnmatch import fnmatch
 from typing import Any
 
 from ralph_mission.safety.patch import REGULAR, FileChange, Patch, changed_spans, is_binary, split_lines
+from ralph_mission.values import compile_regex
 
 # --- versions --------------------------------------------------------------------------
 
@@ -74,12 +75,12 @@ LONGEST = 4_000
 SECTIONS = ("dependencies", "devDependencies", "optionalDependencies")
 """Of a package.json."""
 _END = r"(?![\w.*+!-])"
-_PIN = re.compile(
+_PIN = compile_regex(
     rf"(?P<before>\s*[A-Za-z0-9][\w.-]*+\s*+(?:\[[^\]\n]*\]\s*+)?===?\s*)"
     rf"(?P<version>{NUMBER}(?:\.{NUMBER})+(?:\.post{NUMBER})?){_END}(?P<after>.*)",
     re.DOTALL,
 )
-_BARE = re.compile(rf"(?P<before>={{0,2}}v?)(?P<version>{NUMBER}(?:\.{NUMBER}){{2,}}(?:\.post{NUMBER})?)(?P<after>)")
+_BARE = compile_regex(rf"(?P<before>={{0,2}}v?)(?P<version>{NUMBER}(?:\.{NUMBER}){{2,}}(?:\.post{NUMBER})?)(?P<after>)")
 _NODE = {f"{section} *": _BARE for section in SECTIONS}
 _PYTHON = {
     "project dependencies *": _PIN,
@@ -163,7 +164,7 @@ def _pair(pattern: re.Pattern[str], old: Any, new: Any) -> Raised | None:
 
 LOCKS = ("uv.lock", "poetry.lock", "yarn.lock", "package-lock.json", "npm-shrinkwrap.json", "pnpm-lock.yaml")
 MANIFESTS = ("package.json", "pyproject.toml", "*requirements*.txt", "constraints*.txt")
-_PARTS = re.compile(
+_PARTS = compile_regex(
     rf"""(?P<server>[a-z][a-z0-9+.-]{{0,20}}://[^/\s"'\#]*)
       | (?P<time>\b\d{{4}}-\d\d-\d\dT[0-9:.]+Z?)
       | (?P<digest>\bsha\d{{1,3}}[:-][A-Za-z0-9+/=]{{20,}}|(?:/[0-9a-f]{{2}}){{2}}/[0-9a-f]{{60}}\b
@@ -174,7 +175,7 @@ _PARTS = re.compile(
     """,
     re.VERBOSE,
 )
-_ARCHIVE = re.compile(r"\.whl\b|\.tar\.gz\b|\.zip\b")
+_ARCHIVE = compile_regex(r"\.whl\b|\.tar\.gz\b|\.zip\b")
 
 
 def only_patches(change: FileChange) -> bool:
@@ -305,8 +306,8 @@ def _spellings(line: str) -> list[str]:
     return [said.removeprefix("v").partition("-")[0] for said in found]
 
 
-_OWN = re.compile(r"""^\s*"?version"?\s*[:=]?\s*"?v?\d.*""")
-_OPENING = re.compile(r"^\s*\"[^\"]*\":\s*\{\s*$")
+_OWN = compile_regex(r"""^\s*"?version"?\s*[:=]?\s*"?v?\d.*""")
+_OPENING = compile_regex(r"^\s*\"[^\"]*\":\s*\{\s*$")
 Locked = dict[Numbers, frozenset[str]]
 VERSIONS = frozenset({"version"})
 DERIVED = frozenset({"version", "time", "digest", "wheel", "size"})

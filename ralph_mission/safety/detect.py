@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from ralph_mission.safety.markdown import INVISIBLE, prose, without_controls, without_invisible
+from ralph_mission.values import compile_regex
 
 ANY_CASE = re.IGNORECASE
 LINES = re.MULTILINE
@@ -30,18 +31,18 @@ REFERENCE = (
     rf"|(?:https?|hxxps?)?:?(?://)?[\w.-]{{1,253}}/(?P<home>{NAME}/{NAME})/(?:issues|pull|discussions)/)"
     r"(?P<number>\d+|\{[0-9a-f]+\})(?![A-Za-z0-9])"  # the second form: a number that is filled in after judging
 )
-CLOSING = re.compile(
+CLOSING = compile_regex(
     r"(?<![A-Za-z0-9])(?P<word>close[sd]?|(?:fi|\ufb01)x(?:e[sd])?|resolve[sd]?)"  # Ruby takes the ligature for f and i
     rf"(?P<gap>\s*+\\?:?[\s\\*_~(<\"']*+(?:\[[^\]\n]{{0,200}}\]\(\s*+<?)?[\s\\*_~(\[<\"']*+){REFERENCE}",
     ANY_CASE,
 )
 """docs.github.com, "Linking a pull request to an issue": nine keywords, any case, with or without a colon."""
 
-MENTION = re.compile(r"(?<![A-Za-z0-9])@(?=(?:\\?[*_~])*+[A-Za-z0-9_&!])")
+MENTION = compile_regex(r"(?<![A-Za-z0-9])@(?=(?:\\?[*_~])*+[A-Za-z0-9_&!])")
 """GitHub `@user` and `@org/team`, Discord `@everyone` and `<@&id>`, behind mark-up too; a@b.org is none."""
-NAMED = re.compile(rf"{MENTION.pattern}.")
+NAMED = compile_regex(rf"{MENTION.pattern}.")
 """With the first letter of the name."""
-BOTS = re.compile(
+BOTS = compile_regex(
     r"@(?=(?:dependabot|renovate|mergify|bors|homu|claude|codex|copilot|coderabbit|cursor|gemini|greptile|sweep|devin|"
     r"everyone\b|here\b|openhands|jules|github-actions|kodiak|allcontributors|netlify|vercel))",
     ANY_CASE,
@@ -55,7 +56,7 @@ ORDERS = (
     rf"|{AGAIN}(?:base|build|hold|kind|label|lifecycle|lock|milestone|open|priority|run|review|test|title|triage))"
 )
 """What Prow, GitLab and other bots are told to do, but for words that name a page as often: /test, /ready, /label."""
-COMMAND = re.compile(
+COMMAND = compile_regex(
     rf"^(?P<lead>(?:[^\S\n]|[>*`+-])*+)/(?={ORDERS}(?![\w/-]|\.\w|:/|\?\w+=)|[a-z][\w-]*+(?![/:]|[.?]\w))",
     ANY_CASE | LINES,
 )
@@ -64,7 +65,7 @@ COMMAND = re.compile(
 Paths and addresses are none: /usr/bin, /index.md, /path?x=1, /test: all of it. Where the word is an order a colon or a
 question behind it makes none of it: most bots read up to the end of the word.
 """
-BORS = re.compile(
+BORS = compile_regex(
     r"^(?P<lead>[^\w\n]*+(?:bors|homu|mergify|jenkins|ok|retest))"
     r"(?=\s+(?:r[+=-]|try|merge|retry|delegate|p=|ping|retest|test this|to test|this please))",
     ANY_CASE | LINES,
@@ -74,13 +75,13 @@ CI = (
     r"(?:ci|actions?|checks|travis|circle|azurepipelines|azp|netlify|render|vercel|cirrus|appveyor|github|gitlab|"
     r"build|deploy|preview|cd)"
 )
-SKIP_CI = re.compile(
+SKIP_CI = compile_regex(
     rf"\[(?P<mark>\s*(?:(?:skip|no)[\s_-]*{CI}|{CI}[\s_-]*skip|skip)\s*)\]|(?P<azure>\*\*\*NO_CI\*\*\*)", ANY_CASE
 )
-SKIP_CHECKS = re.compile(r"(?P<word>skip-checks|request-checks|ci-skip)\s*:(?=\s*true)", ANY_CASE)
+SKIP_CHECKS = compile_regex(r"(?P<word>skip-checks|request-checks|ci-skip)\s*:(?=\s*true)", ANY_CASE)
 """docs.github.com, "Skipping workflow runs", and the markers of other vendors."""
 
-TRAILER = re.compile(
+TRAILER = compile_regex(
     r"^(?P<lead>[ \t>*+-]*+)(?P<word>"
     r"(?:co-authored|co-developed|signed-off|acked|reviewed|tested|reported|approved|merged|committed|suggested|helped|"
     r"authored|requested)-by|on-behalf-of|change-id|cc|reviewed-on)[ \t]*:",
@@ -88,35 +89,35 @@ TRAILER = re.compile(
 )
 """git-interpret-trailers(1): a token and a colon that begin a line; its value may come to stand below it later."""
 
-WORKFLOW = re.compile(r"^(?P<lead>[^\S\n]*+)::(?=[a-z][\w-]*(?:::|\s[^\n]*::))|(?<=##)\[(?=[a-z])", ANY_CASE | LINES)
+WORKFLOW = compile_regex(r"^(?P<lead>[^\S\n]*+)::(?=[a-z][\w-]*(?:::|\s[^\n]*::))|(?<=##)\[(?=[a-z])", ANY_CASE | LINES)
 """actions/runner, ActionCommand.cs: `::name …::` that begins a line, `##[name` anywhere in one."""
-EXPRESSION = re.compile(r"\$\{\{")
+EXPRESSION = compile_regex(r"\$\{\{")
 
-COMMENT = re.compile(r"<!-->|<!--->|<!--.*?(?:--!?>|\Z)", re.DOTALL)
-SIGNATURE = re.compile(r"ralph:v(?=\d)", ANY_CASE)
+COMMENT = compile_regex(r"<!-->|<!--->|<!--.*?(?:--!?>|\Z)", re.DOTALL)
+SIGNATURE = compile_regex(r"ralph:v(?=\d)", ANY_CASE)
 """What begins our marker's content."""
-SEAL = re.compile(r"^(?=[^\S\n]*(?:proposal is now|the change (?:is|would be)) `)", ANY_CASE | LINES)
+SEAL = compile_regex(r"^(?=[^\S\n]*(?:proposal is now|the change (?:is|would be)) `)", ANY_CASE | LINES)
 """The line that an approval must be newer than, and the one that binds us to a change: each grants something."""
-AUTOLINK = re.compile(r"<(https?://[^\s<>]*)>", ANY_CASE)
-HTML_TAG = re.compile(r"</?[A-Za-z][^<>]*>")
-EMPHASIS = re.compile(r"[*_~]+")
-MARKUP = re.compile(r"(?:<|&lt;)(?!https?://)/?[A-Za-z][^<>]*>|\\(?=[!-/:-@\[-`{-~])|[*_~]+", ANY_CASE)
+AUTOLINK = compile_regex(r"<(https?://[^\s<>]*)>", ANY_CASE)
+HTML_TAG = compile_regex(r"</?[A-Za-z][^<>]*>")
+EMPHASIS = compile_regex(r"[*_~]+")
+MARKUP = compile_regex(r"(?:<|&lt;)(?!https?://)/?[A-Za-z][^<>]*>|\\(?=[!-/:-@\[-`{-~])|[*_~]+", ANY_CASE)
 """What a reader of the rendered text does not see, so that a word goes on behind it."""
-ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
-ENTITY = re.compile(r"&(?:amp;|#38;|#x0*26;)*(?:#[0-9]{1,8}|#[xX][0-9a-fA-F]{1,7}|[A-Za-z][A-Za-z0-9]{1,31});")
-TAG = re.compile(r"<(?=[A-Za-z/!?])")
+ESCAPED = compile_regex(r"\\([!-/:-@\[-`{-~])")
+ENTITY = compile_regex(r"&(?:amp;|#38;|#x0*26;)*(?:#[0-9]{1,8}|#[xX][0-9a-fA-F]{1,7}|[A-Za-z][A-Za-z0-9]{1,31});")
+TAG = compile_regex(r"<(?=[A-Za-z/!?])")
 
-HOST = re.compile(
+HOST = compile_regex(
     r"(?P<scheme>https?|ftps?|wss?)(?P<colon>\\?:)(?P<slashes>(?:\\?/|\\){2,})(?P<host>[^\s/\\?#<>()\[\]\"'`|]*)",
     ANY_CASE,
 )
-BARE_HOST = re.compile(r"(?<![A-Za-z0-9./@-])www\.(?=[^\s.])[^\s!-,/:-@\[-^`{-~]+", ANY_CASE)
+BARE_HOST = compile_regex(r"(?<![A-Za-z0-9./@-])www\.(?=[^\s.])[^\s!-,/:-@\[-^`{-~]+", ANY_CASE)
 """GFM, "Extended www autolink": also right behind mark-up, and of a host with any letter or symbol in it."""
-LINK = re.compile(r"\](?=[(:])")
+LINK = compile_regex(r"\](?=[(:])")
 """What makes a link of the brackets before it, or of a line a definition that nobody sees."""
 
-LIVE_MENTION = re.compile(MENTION.pattern + r"[\w&!/-]+")
-BOT_NAME = re.compile(BOTS.pattern + r"[\w-]+", re.IGNORECASE)
+LIVE_MENTION = compile_regex(MENTION.pattern + r"[\w&!/-]+")
+BOT_NAME = compile_regex(BOTS.pattern + r"[\w-]+", re.IGNORECASE)
 
 
 @dataclass(frozen=True)

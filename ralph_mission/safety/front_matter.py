@@ -17,7 +17,7 @@ from typing import Any
 
 import yaml
 
-from ralph_mission.values import dataclass
+from ralph_mission.values import compile_regex, dataclass
 
 MAX_BYTES = 256 * 1024
 MAX_DEPTH = 32
@@ -114,7 +114,7 @@ def _one_line(text: str) -> str:
 
 
 FENCE = "---"
-BOUNDARY = re.compile(r"^---[ \t]*(?:\r?\n|\Z)", re.MULTILINE)
+BOUNDARY = compile_regex(r"^---[ \t]*(?:\r?\n|\Z)", re.MULTILINE)
 Export = Callable[[Mapping[str, Any]], str]
 """The lines between the fences, each ended by a newline."""
 

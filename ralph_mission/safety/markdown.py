@@ -16,14 +16,14 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from ralph_mission.values import dataclass
+from ralph_mission.values import compile_regex, dataclass
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.rules_inline import StateInline
     from markdown_it.token import Token
 
-INVISIBLE = re.compile(
+INVISIBLE = compile_regex(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
     "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
@@ -32,20 +32,20 @@ INVISIBLE = re.compile(
 EMOJI = "\u00a9\u00ae\u203c\u2049\u2122\u2139\u2190-\u21ff\u2300-\u23ff\u24c2\u25a0-\u27bf\u2900-\u297f\u2b00-\u2bff"
 EMOJI += "\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
 JOINING = "\u0620-\u06ff\u0710-\u07ff\u08a0-\u08ff\u0900-\u0dff\u0f00-\u0fff\u1000-\u109f\u1780-\u17b3\u17b6-\u17ff"
-NEEDED = re.compile(
+NEEDED = compile_regex(
     f"(?<=[{EMOJI}])[\ufe0e\ufe0f]|(?<=[#*0-9])\ufe0f(?=\u20e3)"  # emoji or text style, keycaps
     f"|(?<=[{EMOJI}\ufe0f])\u200d(?=[{EMOJI}])"  # families, professions, flags
     f"|(?<=[{JOINING}])[\u200c\u200d](?=[{JOINING}])"  # Persian, Indic and Khmer spelling
     "|(?<=[\u1820-\u18aa])[\u180b-\u180d\u180f]"  # Mongolian letter forms
 )
-ESCAPE = re.compile(
+ESCAPE = compile_regex(
     r"\x1b\[[0-?]*[ -/]*[@-~]?|\x9b[0-?]*[ -/]*[@-~]?"  # CSI: colours, cursor
     r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c)?"  # OSC 8 links, DCS, APC
     r"|\x1b[ -/]*[0-~]?"
 )
-CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f\x80-\x84\x86-\x9f]")
-BREAK = re.compile("\r\n|[\r\n\v\f\x85\u2028\u2029]")
-SURROGATE = re.compile("[\ud800-\udfff]")
+CONTROL = compile_regex(r"[\x00-\x08\x0e-\x1f\x7f\x80-\x84\x86-\x9f]")
+BREAK = compile_regex("\r\n|[\r\n\v\f\x85\u2028\u2029]")
+SURROGATE = compile_regex("[\ud800-\udfff]")
 
 
 def invisible(text: str) -> tuple[str, ...]:
@@ -74,10 +74,10 @@ def _newline(match: re.Match[str]) -> str:
 
 
 Span = tuple[int, int]
-FOOTNOTE = re.compile(r"^[ \t>]*\[\^", re.MULTILINE)
-IN_LINK = re.compile(r"(?:://|www\.)[^\s<]*\Z")
+FOOTNOTE = compile_regex(r"^[ \t>]*\[\^", re.MULTILINE)
+IN_LINK = compile_regex(r"(?:://|www\.)[^\s<]*\Z")
 """GitHub's bare links swallow backticks, so what seems to begin right behind one may be no code at all."""
-_COMMENT = re.compile(r"<!--(?:-?>|.*?--!?>)", re.DOTALL)  # as a browser ends it, which is sooner than CommonMark
+_COMMENT = compile_regex(r"<!--(?:-?>|.*?--!?>)", re.DOTALL)  # as a browser ends it, which is sooner than CommonMark
 BLANK = "\ufffc"
 """What stands for a character of code in `prose`: no word, no space, no mark-up."""
 

@@ -31,7 +31,7 @@ from ralph_mission.safety.patch import (
 )
 from ralph_mission.safety.paths import fixer_may_write, protected_path, unsafe_path
 from ralph_mission.safety.secrets import find_secrets
-from ralph_mission.values import dataclass
+from ralph_mission.values import compile_regex, dataclass
 
 MAX_LINES = 49
 """An automatic fix has under 50 changed lines."""
@@ -156,7 +156,7 @@ def _leaks(change: FileChange, secrets: Sequence[str]) -> set[str]:
 def _unseen(content: bytes | None) -> Counter[str]:
     """Invisible characters of a file; a byte order mark that begins it is none."""
     text = SURROGATE.sub("", _text(content).removeprefix("\ufeff"))
-    controls = (f"U+{ord(found):04X}" for found in re.findall(CONTROL, text) if found != "\0")
+    controls = (f"U+{ord(found):04X}" for found in CONTROL.findall(text) if found != "\0")
     return Counter((*invisible(text), *controls))
 
 
@@ -232,7 +232,7 @@ MUTE = _any(
     r"--no-verify",
 )
 PIECE = 2_000
-COMMENT_LINE = re.compile(r"^[ \t]*(?:#(?!\[|if|!)|//|\*|/\*|--|<!--|\"\"\"|''')")
+COMMENT_LINE = compile_regex(r"^[ \t]*(?:#(?!\[|if|!)|//|\*|/\*|--|<!--|\"\"\"|''')")
 
 
 def describe_weakening(patch: Patch) -> tuple[str, ...]:

@@ -15,13 +15,14 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from ralph_mission.safety.markdown import INVISIBLE
+from ralph_mission.values import compile_regex
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
-SHORT_NAME = re.compile(r"[^.]{1,6}~[0-9]+(?:\.[^.]{0,3})?")
+SHORT_NAME = compile_regex(r"[^.]{1,6}~[0-9]+(?:\.[^.]{0,3})?")
 """NTFS gives every long name one like GIT~1 or CLAUDE~1.MD; nobody writes such names by hand."""
-BRANCH = re.compile(r"ralph/[A-Za-z0-9][A-Za-z0-9._-]*(?:/[A-Za-z0-9][A-Za-z0-9._-]*)*")
+BRANCH = compile_regex(r"ralph/[A-Za-z0-9][A-Za-z0-9._-]*(?:/[A-Za-z0-9][A-Za-z0-9._-]*)*")
 """Narrower than git: no shell, URL or option character, no component that starts with a dot or a dash."""
 
 FIXABLE = frozenset(
@@ -99,7 +100,9 @@ stand here.
 SPELLED = {"BUILD": "the build"}
 """The same of a name that is an ordinary word in small letters."""
 INSTALLED = frozenset({"node_modules", "site-packages", "__pycache__"})
-HOOK = re.compile(r"(?:pre|post|applypatch|commit|prepare|sendemail|fsmonitor|reference|proc|push|update)(?:-[a-z-]+)?")
+HOOK = compile_regex(
+    r"(?:pre|post|applypatch|commit|prepare|sendemail|fsmonitor|reference|proc|push|update)(?:-[a-z-]+)?"
+)
 """A hook of git's, in a folder of hooks."""
 
 

@@ -26,6 +26,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 from ralph_mission.safety.detect import decode_entities
 from ralph_mission.safety.markdown import without_controls, without_invisible
+from ralph_mission.values import compile_regex
 
 _KINDS = {
     "github-token": r"\bgh[pousr]_[A-Za-z0-9]{30,255}|\bgithub_pat_[A-Za-z0-9_]{22,255}",
@@ -82,7 +83,7 @@ def _quick(pattern: str) -> str:
     return re.sub(r"\\b([A-Za-z0-9_]+)(?![\w?*+{])", r"\1(?<=\\b\1)", pattern)
 
 
-FORMATS = {kind: re.compile(_quick(pattern)) for kind, pattern in _KINDS.items()}
+FORMATS = {kind: compile_regex(_quick(pattern)) for kind, pattern in _KINDS.items()}
 HINTS = {
     "github-token": ("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"),
     "gitlab-token": ("glpat-", "glptt-", "gldt-", "glrt-"),
@@ -128,21 +129,21 @@ HINTS = {
     "notion-token": ("ntn_", "secret_"),
 }
 """Words without which a text holds nothing of a kind: most texts are searched for words alone, which is much faster."""
-PLACEHOLDERS = re.compile(
+PLACEHOLDERS = compile_regex(
     r"(?:pass(?:word|wd|phrase)?|secret|changeme|example|user(?:name)?|token|x+|\*+|\.+|postgres|root|admin|test|[<${%\[].*)$",
     re.IGNORECASE,
 )
 CORES = {
-    "discord-token": re.compile(r"\.[\w-]{6}\.[\w-]{27}"),
-    "authorization": re.compile("authorization", re.IGNORECASE),
+    "discord-token": compile_regex(r"\.[\w-]{6}\.[\w-]{27}"),
+    "authorization": compile_regex("authorization", re.IGNORECASE),
 }
 """The same for those without such a word."""
 ASSIGNABLE = ("apikey", "api_key", "secret", "token", "passw", "credent", "accesskey", "access_key")
 """The same for what is assigned, in any case."""
-URL_PASSWORD = re.compile(
+URL_PASSWORD = compile_regex(
     r"\b[a-z][a-z0-9+.-]{0,20}://[^\s/:@'\"<>]{0,100}:(?P<value>[^\s/@'\"<>]{3,200})@", re.IGNORECASE
 )
-ASSIGNED = re.compile(
+ASSIGNED = compile_regex(
     r"(?:api_?key|secret|token|passw(?:or)?d|credential|access_?key)[\w-]{0,20}[\"']?\s{0,9}(?::=|[:=])\s{0,9}[\"']?"
     r"(?P<value>[A-Za-z0-9+/_=-]{24,})",
     re.IGNORECASE,
@@ -193,9 +194,9 @@ LONG_LINE = 16
 """Characters from which on a line of a value that has several, as keys do, is looked for alone."""
 CUT = "…"
 """What stands where a text was cut: of a value that it went through, the rest is no less secret for it."""
-PLAIN = re.compile(r"[a-z]+|[A-Z]+|[0-9.]+")
+PLAIN = compile_regex(r"[a-z]+|[A-Z]+|[0-9.]+")
 """What a setting is rather than a secret, and what any text may say."""
-ENCODED = re.compile(r"[A-Za-z0-9+/_-]{8,}={0,2}")
+ENCODED = compile_regex(r"[A-Za-z0-9+/_-]{8,}={0,2}")
 Value = TypeVar("Value")
 
 

@@ -18,21 +18,21 @@ from ralph_mission.adapters.agents import reading
 from ralph_mission.adapters.agents.client import RUNS, Client, Invocation, SessionPlace, may_write
 from ralph_mission.adapters.agents.reading import AgentReply, Gave
 from ralph_mission.loop.model.state import Session, SessionUsage
-from ralph_mission.values import dataclass
+from ralph_mission.values import compile_regex, dataclass
 
 SPAN = "dispatch_tool_call_with_state"
 WANTED = f"error,[{SPAN}]=trace"
 """Its RUST_LOG: the errors that it logs anyway, and all that happens within a tool call."""
-ENTRY = re.compile(r"^(?=\d{4}-\d\d-\d\dT[\d:.]+Z +[A-Z]+ )", re.MULTILINE)
-RESULT = re.compile(
+ENTRY = compile_regex(r"^(?=\d{4}-\d\d-\d\dT[\d:.]+Z +[A-Z]+ )", re.MULTILINE)
+RESULT = compile_regex(
     rf'\S{{1,50}} +INFO \S{{0,200}}{SPAN}: codex_otel\.log_only: event\.name="codex\.tool_result" '
     r".{0,200}?\btool_name=(\S{1,200}) tool_namespace=functions .{0,300}? arguments="
 )
 """A tool of its own, neither a server's nor a connector's, and where its arguments begin: as the model wrote them."""
 DENIED = (
-    re.compile(r'tools::router: error=.*Rejected\(\\"(`.+?)(?:\\"\)|$)'),  # a text within a text, as Rust quotes it
-    re.compile(r"tools::router: error=(patch rejected: .+)"),
-    re.compile(r"::violation: (recorded sandbox violation: .+)"),
+    compile_regex(r'tools::router: error=.*Rejected\(\\"(`.+?)(?:\\"\)|$)'),  # a text within a text, as Rust quotes it
+    compile_regex(r"tools::router: error=(patch rejected: .+)"),
+    compile_regex(r"::violation: (recorded sandbox violation: .+)"),
 )
 LOOKED_AT = 5_000
 """Characters of an entry that says why: however long the words of a model are, this does not take long."""

@@ -20,7 +20,7 @@ from zoneinfo import ZoneInfo
 from ralph_mission.loop.model.state import AgentTurn, Failure, SessionUsage
 from ralph_mission.safety.secrets import redact
 from ralph_mission.safety.text import sanitise, truncate
-from ralph_mission.values import dataclass
+from ralph_mission.values import compile_regex, dataclass
 
 LAST_LINES, LAST_CHARACTERS = 5, 600
 MOST_USD, MOST = 1_000.0, 10_000_000_000
@@ -31,7 +31,7 @@ TELLING = ("command", "cmd", "file_path", "filePath", "notebook_path", "path", "
 """Arguments of tools that say what a call is about, whoever names them."""
 LOOKED_AT = 30  # lines of errors: what ended a process stands at its end. Of its words the last few are enough
 READ = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
-MISSING = re.compile(r"not found|No such file or directory|Permission denied|cannot execute", re.IGNORECASE)
+MISSING = compile_regex(r"not found|No such file or directory|Permission denied|cannot execute", re.IGNORECASE)
 
 STATUS = r"(?:API Error|HTTP(?:/[\d.]+)?|status(?:[ _]?code)?|error(?:[ _]code)?|code)\W{0,5}"
 FAULTS: tuple[tuple[Failure, str, str], ...] = (
@@ -54,7 +54,7 @@ FAULTS: tuple[tuple[Failure, str, str], ...] = (
     ("server", r"\b(?:ECONNRESET|ETIMEDOUT|stream disconnected)\b", "Node.js; Codex: stream disconnected before …"),
 )  # fmt: skip  # one table
 """The first that matches names the failure. Nothing here is looked for in the words of a turn that went well."""
-_FAULTS = tuple((failure, re.compile(pattern, re.IGNORECASE)) for failure, pattern, _ in FAULTS)
+_FAULTS = tuple((failure, compile_regex(pattern, re.IGNORECASE)) for failure, pattern, _ in FAULTS)
 
 
 DIGITS = 20  # of a whole number; one that is longer counts nothing
@@ -339,16 +339,18 @@ LONGEST = 7 * 86_400.0  # seconds: no limit of theirs is longer than a week
 
 AFTER_WORD = r"retry[-_ ]after(?:[-_ ]seconds)?[\"']?\s*[:=]?\s*[\"']?"
 DAY = r"[A-Z][a-z]{2}, \d{1,2} [A-Z][a-z]{2} \d{4} [\d:]{8} GMT"
-AFTER = re.compile(rf"{AFTER_WORD}(\d+(?:\.\d+)?)(?![\d:])", re.IGNORECASE)
-DATE = re.compile(rf"{AFTER_WORD}({DAY})", re.IGNORECASE)
-EPOCH = re.compile(r"limit reached\|(\d{10})\b", re.IGNORECASE)
+AFTER = compile_regex(rf"{AFTER_WORD}(\d+(?:\.\d+)?)(?![\d:])", re.IGNORECASE)
+DATE = compile_regex(rf"{AFTER_WORD}({DAY})", re.IGNORECASE)
+EPOCH = compile_regex(r"limit reached\|(\d{10})\b", re.IGNORECASE)
 LENGTH = rf"\d+(?:\.\d+)?\s*{UNIT}(?![a-z])"
-SPAN = re.compile(rf"(?:try again|retry|resets?) in:?\s+((?:{LENGTH}[\s,]*(?:and\s+)?)+|(?:\d+{UNIT})+)", re.IGNORECASE)
-PART = re.compile(rf"(\d+(?:\.\d+)?)\s*({UNIT})", re.IGNORECASE)
+SPAN = compile_regex(
+    rf"(?:try again|retry|resets?) in:?\s+((?:{LENGTH}[\s,]*(?:and\s+)?)+|(?:\d+{UNIT})+)", re.IGNORECASE
+)
+PART = compile_regex(rf"(\d+(?:\.\d+)?)\s*({UNIT})", re.IGNORECASE)
 MOMENT = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)"
-ISO = re.compile(rf"resets? (?:at )?({MOMENT})", re.IGNORECASE)
+ISO = compile_regex(rf"resets? (?:at )?({MOMENT})", re.IGNORECASE)
 HOUR = r"(1[0-2]|0?[1-9])(?::([0-5]\d))?\s*([ap]m)"
-CLOCK = re.compile(rf"resets? (?:at )?{HOUR}(?:\s*\(([\w+/-]{{1,40}})\))?", re.IGNORECASE)
+CLOCK = compile_regex(rf"resets? (?:at )?{HOUR}(?:\s*\(([\w+/-]{{1,40}})\))?", re.IGNORECASE)
 
 
 def seconds_until(text: str, now: datetime) -> float:

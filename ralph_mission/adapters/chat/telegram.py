@@ -22,7 +22,7 @@ from typing import Any
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.forge import VERBS, ChatCommand
 from ralph_mission.safety.markdown import without_controls, without_invisible
-from ralph_mission.values import dataclass
+from ralph_mission.values import compile_regex, dataclass
 
 API = "https://api.telegram.org"
 TOKEN, ADDRESS = "TELEGRAM_BOT_TOKEN", "TELEGRAM_API_URL"
@@ -91,9 +91,9 @@ KEPT = 2_000  # updates that are overheard
 ROUNDS = 20  # answers without an order that are passed over in one reading
 GOOD_FOR = timedelta(days=3)  # beyond the day for which Telegram keeps what nobody read, short of the week
 LINES = 4_000  # characters of an order
-COMMAND = re.compile(r"/([a-z]{1,20})(?:@(\w{1,64}))?(?:\s+(.*))?", re.DOTALL)
-NUMBER = re.compile(r"#?([1-9][0-9]{0,8})(?:\s+(.*))?", re.DOTALL)
-CURSOR = re.compile(r"([0-9]{1,18})@(20\d\d-[01]\d-[0-3]\dT[0-2]\d:[0-5]\dZ)")
+COMMAND = compile_regex(r"/([a-z]{1,20})(?:@(\w{1,64}))?(?:\s+(.*))?", re.DOTALL)
+NUMBER = compile_regex(r"#?([1-9][0-9]{0,8})(?:\s+(.*))?", re.DOTALL)
+CURSOR = compile_regex(r"([0-9]{1,18})@(20\d\d-[01]\d-[0-3]\dT[0-2]\d:[0-5]\dZ)")
 FORWARDED = ("forward_origin", "forward_from", "forward_from_chat", "forward_sender_name", "forward_date",
              "via_bot", "sender_chat", "is_automatic_forward", "edit_date")  # fmt: skip  # one list
 """A message with one of these says what somebody else wrote, or does not say who did."""

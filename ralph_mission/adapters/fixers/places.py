@@ -18,6 +18,7 @@ from packaging.utils import canonicalize_name
 
 from ralph_mission.safety.bumps import SECTIONS
 from ralph_mission.safety.paths import fixer_may_write, unsafe_path
+from ralph_mission.values import compile_regex
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -118,17 +119,17 @@ LANGUAGES = frozenset(
     " zh".split()
 )
 """ISO 639 codes, and the country codes people use in their place."""
-_LANGUAGE = re.compile(r"(?:^|[._-])([a-z]{2,3})(?:[-_]?(?:hans|hant|[a-z]{2}))?$")
-_PAST_FILE = re.compile(
+_LANGUAGE = compile_regex(r"(?:^|[._-])([a-z]{2,3})(?:[-_]?(?:hans|hant|[a-z]{2}))?$")
+_PAST_FILE = compile_regex(
     r"(?:change|release|history|news|what.?s.?new|relnotes|authors?|contributors|credits|thanks|maintainers|copying"
     r"|licen[sc]e|notice|patents|code.of.conduct|third.?party|robots|humans|cmakelists|requirements|constraints)",
     re.I,
 )
-_WORD_LIST = re.compile(r"(?<!pass)(?<!key)word|spell|(?<!pre)dict|vocab|typo|stop.?list|ignore", re.I)
-_GENERATED_NAME = re.compile(
+_WORD_LIST = compile_regex(r"(?<!pass)(?<!key)word|spell|(?<!pre)dict|vocab|typo|stop.?list|ignore", re.I)
+_GENERATED_NAME = compile_regex(
     r"\.min\.|[._-]generated\.|_pb2|\.pb\.|\.bundle\.|\.lock$|-lock\.|\.snap$|\.map$|\.pot?$|\.svg$|\.d\.ts$", re.I
 )
-_GENERATED_TEXT = re.compile(
+_GENERATED_TEXT = compile_regex(
     r"@generated|do not (?:edit|modify|change)|(?:auto(?:matically)?|code)[- ]?generated|generated (?:by|from)"
     r"|sourceMapping",
     re.I,
@@ -170,23 +171,23 @@ def _foreign(part: str) -> bool:
 
 MAX_LINE = 2000  # characters: nobody wrote a longer one by hand
 MARKDOWN = frozenset({".md", ".markdown", ".mdx", ".mkd"})
-_FRONT_MATTER = re.compile(r"\A(?:\ufeff)?---[ \t]*\r?\n.*?^---[ \t]*$", re.MULTILINE | re.DOTALL)
-_ADOC = re.compile(
+_FRONT_MATTER = compile_regex(r"\A(?:\ufeff)?---[ \t]*\r?\n.*?^---[ \t]*$", re.MULTILINE | re.DOTALL)
+_ADOC = compile_regex(
     r"^(-{4,}|\.{4,}|\+{4,}|/{4,}|={4,})$.*?(?:^\1$|\Z)|^(?://|\[|:\w|\w+::)[^\n]*$", re.MULTILINE | re.DOTALL
 )
-_RST = re.compile(  # literal blocks, comments, fields, and of directives all but those that admonish
+_RST = compile_regex(  # literal blocks, comments, fields, and of directives all but those that admonish
     r"^([ \t]*)(?:\.\. (?!(?:note|warning|tip|hint|important|caution|danger|attention|seealso|admonition|deprecated"
     r"|version\w+)::)|:\w|(?!\.\. )[^\n]*::[ \t]*\r?$)[^\n]*(?:\n(?:\1[ \t]+[^\n]*|[ \t\r]*$))*",
     re.MULTILINE,
 )
-_NOT_PROSE = re.compile(r"\$|\{[{%]|<(?:code|kbd|samp|var|tt|pre|script|style)\b", re.IGNORECASE)  # in a paragraph
-_LEADER = re.compile(
+_NOT_PROSE = compile_regex(r"\$|\{[{%]|<(?:code|kbd|samp|var|tt|pre|script|style)\b", re.IGNORECASE)  # in a paragraph
+_LEADER = compile_regex(
     r"^[ \t]*(?:/\*+!?|\*+/|\*+|//+!?|#+[!:|]?|--+\[*|;+|\(\*+|[A-Za-z]{0,2}(?:\"{3}|'{3}))", re.MULTILINE
 )
-_EXAMPLE = re.compile(
+_EXAMPLE = compile_regex(
     r"copyright|licen[sc]e|spdx-|all rights reserved|@example|::[ \t]*\r?$|^\s*>>>", re.I | re.MULTILINE
 )
-_CODE_LINE = re.compile(
+_CODE_LINE = compile_regex(
     r"[;{}]\s*(?:\*/)?\s*$|^\s*(?:import|from|export|const|let|var|def|class|func|fn|pub|elif|else:)\s"
     r"|[\w\])\"']\s*(?:[-+*/|&]?=|:=|==|!=|=>|->|&&|\|\|)\s*\S|^\s*(?:\.\.\.|\$|%)\s"
 )

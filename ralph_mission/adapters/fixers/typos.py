@@ -32,7 +32,7 @@ from ralph_mission.adapters.sandbox.process import own_tool, run_foreign
 from ralph_mission.adapters.workspace.clone import clone
 from ralph_mission.errors import UserError
 from ralph_mission.mission.findings.identity import normalise_line
-from ralph_mission.values import dataclass
+from ralph_mission.values import compile_regex, dataclass
 
 RULES = 1
 """Counts the changes to what follows here, so that no cache outlives its rules."""
@@ -45,18 +45,18 @@ SHORT = frozenset("teh hte thsi taht thta wich whic wiht wtih htis".split())  # 
 DOUBTFUL = frozenset("claus datas exemple overlayed overwritte programms serie unparseable".split())
 MAX_REPEATS = 3  # a "misspelling" that a file uses more often is its own word
 MAX_SHARE = 3 / 100  # corrections per word: above it the text is not English
-WORD = re.compile(r"[A-Za-z]+(?:'[A-Za-z]+)*")
-_PLAIN = re.compile(r"[A-Za-z]+(?: [a-z]+)?")  # a correction
-_BEFORE = re.compile(r"[\s(*“\[—]")
-_AFTER = re.compile(r"[\s*—\]]|[.,;:!?)”…]+(?=[\s)\]”*\"]|$)")
-_SENTENCE_START = re.compile(r"(?:^|(?<!\bProf)(?<!\bMrs)(?<=[a-z`)]{2})[.!?:]\s)[\s>*/+#=|\d.)(-]*$")
-_NAMED = re.compile(r"[@:]\w+(?:\s+\{[^}]*\})?\s+$")  # before what a tag or a field documents: `@param `, `:param `
+WORD = compile_regex(r"[A-Za-z]+(?:'[A-Za-z]+)*")
+_PLAIN = compile_regex(r"[A-Za-z]+(?: [a-z]+)?")  # a correction
+_BEFORE = compile_regex(r"[\s(*“\[—]")
+_AFTER = compile_regex(r"[\s*—\]]|[.,;:!?)”…]+(?=[\s)\]”*\"]|$)")
+_SENTENCE_START = compile_regex(r"(?:^|(?<!\bProf)(?<!\bMrs)(?<=[a-z`)]{2})[.!?:]\s)[\s>*/+#=|\d.)(-]*$")
+_NAMED = compile_regex(r"[@:]\w+(?:\s+\{[^}]*\})?\s+$")  # before what a tag or a field documents: `@param `, `:param `
 _LABEL = (
-    re.compile(r"(?:^|[#*/>\"'-])\s*$"),
-    re.compile(r"\s*(?:\([^()\n]*\))?\s*:(?:\s|$)"),
+    compile_regex(r"(?:^|[#*/>\"'-])\s*$"),
+    compile_regex(r"\s*(?:\([^()\n]*\))?\s*:(?:\s|$)"),
 )  # `name (int): what it is`
-_CELL = re.compile(r"\|\s*$"), re.compile(r"\s*\|")  # a cell of one word
-_OPT_OUT = re.compile(r"(?:codespell|typos):\s*ignore|spell-?check(?:er)?:\s*(?:disable|ignore)|\bsic\b|cspell:")
+_CELL = compile_regex(r"\|\s*$"), compile_regex(r"\s*\|")  # a cell of one word
+_OPT_OUT = compile_regex(r"(?:codespell|typos):\s*ignore|spell-?check(?:er)?:\s*(?:disable|ignore)|\bsic\b|cspell:")
 _ENGLISH = frozenset(
     "the of and is this that with when if not are it for to be from by has have will can should which you your we "
     "a in".split()

@@ -8,7 +8,6 @@ person as UserError.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
@@ -18,9 +17,9 @@ from ralph_mission.mission.model.effects import AT_MOST_ONCE, MARKER, Effect, Pu
 from ralph_mission.mission.model.forge import Touch
 from ralph_mission.mission.model.mission import FailureReason
 from ralph_mission.safety.patch import FileDelta, apply, patch_id
-from ralph_mission.values import dataclass
+from ralph_mission.values import compile_regex, dataclass
 
-HUNK = re.compile(rb"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+HUNK = compile_regex(rb"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +135,7 @@ Contents = dict[str, tuple[str, bytes] | None]
 
 def mark(body: str) -> str:
     """The key of the last marker in a text, "" without one: those before it may be quoted from anybody."""
-    keys: list[str] = re.findall(MARKER, body)
+    keys: list[str] = MARKER.findall(body)
     return keys[-1] if keys else ""
 
 

@@ -8,7 +8,6 @@ that is done here. Paths may hold anything but NUL, so nothing is told apart by 
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import tempfile
 import time
@@ -19,7 +18,7 @@ from datetime import datetime
 from pathlib import Path
 
 from ralph_mission.errors import UserError
-from ralph_mission.values import dataclass
+from ralph_mission.values import compile_regex, dataclass
 
 NOBODY = "0" * 40
 
@@ -113,7 +112,7 @@ TIMED_OUT = 124  # as timeout(1) of GNU coreutils
 EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 
 
-NO_ROOM = re.compile("No space left on device|Disk quota exceeded")
+NO_ROOM = compile_regex("No space left on device|Disk quota exceeded")
 ROOM = "free some disk space, then run again"
 
 

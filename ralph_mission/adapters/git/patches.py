@@ -26,12 +26,12 @@ from ralph_mission.adapters.git.git import EMPTY_TREE, Git, GitError
 from ralph_mission.errors import UserError
 from ralph_mission.safety.patch import EXECUTABLE, GITLINK, REGULAR, SYMLINK, FileChange, Patch
 from ralph_mission.safety.paths import unsafe_path
-from ralph_mission.values import dataclass
+from ralph_mission.values import compile_regex, dataclass
 
-HUNK = re.compile(rb"@@ -\d+(?:,(\d{1,18}))? \+\d+(?:,(\d{1,18}))? @@")  # git takes none of more digits
-HEADER = re.compile(rb"diff --git (.+)")
-NAMED = re.compile(rb"(?:---|\+\+\+|rename from|rename to|copy from|copy to) (.+)")
-MODE = re.compile(rb"(?:new file mode|new mode|deleted file mode|old mode) (\d{6})")
+HUNK = compile_regex(rb"@@ -\d+(?:,(\d{1,18}))? \+\d+(?:,(\d{1,18}))? @@")  # git takes none of more digits
+HEADER = compile_regex(rb"diff --git (.+)")
+NAMED = compile_regex(rb"(?:---|\+\+\+|rename from|rename to|copy from|copy to) (.+)")
+MODE = compile_regex(rb"(?:new file mode|new mode|deleted file mode|old mode) (\d{6})")
 ESCAPES = {"a": 7, "b": 8, "t": 9, "n": 10, "v": 11, "f": 12, "r": 13, '"': 34, "\\": 92}
 
 
@@ -149,7 +149,7 @@ def _strip_component(name: str) -> str:
     return name if name == "/dev/null" else rest
 
 
-OID = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
+OID = compile_regex("[0-9a-f]{40}|[0-9a-f]{64}")
 
 ABSENT = "000000"
 MODES = frozenset({REGULAR, EXECUTABLE, SYMLINK, GITLINK})

@@ -20,10 +20,10 @@ from ralph_mission.adapters.git.git import TIMED_OUT, Git, GitError
 from ralph_mission.errors import UserError
 from ralph_mission.safety.patch import GITLINK
 from ralph_mission.safety.paths import steers_agents
-from ralph_mission.values import dataclass
+from ralph_mission.values import compile_regex, dataclass
 
 PUBLIC_API = "https://api.github.com"
-REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._-]{1,100}")
+REPOSITORY = compile_regex(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._-]{1,100}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ LOST_RACE = (
 )
 DIVERTING = r"^(url\..*\.(push)?insteadof|http\.(.*\.)?(proxy|sslverify|sslca.*|curloptresolve))$"
 """Settings of a clone that lead a request, and the token with it, elsewhere: an earlier job may have left them."""
-_SAID = re.compile(r"^(?:remote: )?(?:error|fatal)?:? ?", re.IGNORECASE)
+_SAID = compile_regex(r"^(?:remote: )?(?:error|fatal)?:? ?", re.IGNORECASE)
 
 
 class Denied(Exception):
@@ -296,10 +296,10 @@ UNREACHABLE = (
 )
 
 
-BUSY = re.compile(
+BUSY = compile_regex(
     r"returned error: 4(?!0[134])\d\d"
 )  # an HTTP status that says nothing of rights or rules: a limit, a clash
-TURNED_AWAY = re.compile(r"(?:HTTP|returned error:) 4\d\d|Authentication failed|could not read Username")
+TURNED_AWAY = compile_regex(r"(?:HTTP|returned error:) 4\d\d|Authentication failed|could not read Username")
 
 
 @contextmanager

@@ -7,7 +7,6 @@ between two calls. What a person could fix is an error of the tool, which the ag
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -21,14 +20,14 @@ from ralph_mission.errors import UserError
 from ralph_mission.loop.model.state import Guidance, LoopTask, TaskStatus
 from ralph_mission.loop.prompt.situation import LoopMemory
 from ralph_mission.loop.rules import routing as lifecycle
-from ralph_mission.values import dataclass
+from ralph_mission.values import compile_regex, dataclass
 
 INSTRUCTIONS = (
     "Tasks, events, memories and guidance of the loop you work in. Take a task with task_claim before you work on it, "
     "end it with task_done or task_fail, and end your session with one event_emit."
 )
 Kind = Literal["pattern", "decision", "fix", "context"]
-NO_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffd]")
+NO_TEXT = compile_regex("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffd]")
 """What would steer a terminal, and what stands where the client sent no character at all."""
 LONG, PAYLOAD, ID = 20_000, 100_000, 64
 """Characters of a text, of an event's payload (as `ralph emit`), of an id."""

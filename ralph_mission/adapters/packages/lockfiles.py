@@ -13,11 +13,11 @@ from ralph_mission.adapters.packages import node, python
 from ralph_mission.adapters.packages.model import Project
 from ralph_mission.adapters.packages.versions import SOUND
 from ralph_mission.safety.patch import EXECUTABLE, REGULAR
-from ralph_mission.values import dataclass
+from ralph_mission.values import compile_regex, dataclass
 
 LARGEST = 8_000_000
 """Bytes of a lock file that is still read."""
-NAME = re.compile(r"(?:@[A-Za-z0-9_][\w.~-]{0,100}/)?[A-Za-z0-9_][\w.~-]{0,150}", re.ASCII)
+NAME = compile_regex(r"(?:@[A-Za-z0-9_][\w.~-]{0,100}/)?[A-Za-z0-9_][\w.~-]{0,150}", re.ASCII)
 MOST = 300
 """Files read of one commit."""
 

@@ -13,11 +13,11 @@ import yaml
 from ralph_mission.adapters.packages.model import Package, Project
 from ralph_mission.adapters.packages.versions import Lines
 from ralph_mission.safety.bumps import SECTIONS
-from ralph_mission.values import dataclass
+from ralph_mission.values import compile_regex, dataclass
 
 LOCKS = ("package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml")
 MANIFEST = "package.json"
-EXACT = re.compile(r"=?v?(\d+\.\d+\.\d+(?:[-+][0-9A-Za-z.+-]+)?)$")
+EXACT = compile_regex(r"=?v?(\d+\.\d+\.\d+(?:[-+][0-9A-Za-z.+-]+)?)$")
 LOADER: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 

@@ -13,19 +13,20 @@ from packaging.utils import canonicalize_name
 
 from ralph_mission.adapters.packages.model import Package, Project, Tool
 from ralph_mission.adapters.packages.versions import Lines
+from ralph_mission.values import compile_regex
 
 LOCKS: Mapping[str, Tool] = {"uv.lock": "uv", "poetry.lock": "poetry"}
 MANIFEST = "pyproject.toml"
 LOCAL = ("editable", "virtual", "directory")
 """How uv's lock says that an entry is a folder of the repository."""
-REQUIREMENTS = re.compile(
+REQUIREMENTS = compile_regex(
     r"(?:.*/)?(?:[^/]*requirements[^/]*\.txt|constraints[^/]*\.txt|requirements/[^/]+\.txt)$", re.I
 )
-PIN = re.compile(
+PIN = compile_regex(
     r"^(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)\s*+(?:\[[^\]\n]*\])?\s*+===?\s*(?P<version>[0-9][^\s;#,\\]*)(?P<rest>.*)$"
 )
-INDEX = re.compile(r"^[ \t]*+(?:-i|--index-url)[=\s]+(\S+)", re.MULTILINE)
-_NAMED = re.compile(r'^\[\[package\]\]\s*\nname = "([^"\n]+)"\s*\nversion = "([^"\n]+)"', re.MULTILINE)
+INDEX = compile_regex(r"^[ \t]*+(?:-i|--index-url)[=\s]+(\S+)", re.MULTILINE)
+_NAMED = compile_regex(r'^\[\[package\]\]\s*\nname = "([^"\n]+)"\s*\nversion = "([^"\n]+)"', re.MULTILINE)
 
 
 def is_python_file(path: str) -> bool:

@@ -32,14 +32,14 @@ from ralph_mission.adapters.packages.registries import SETTINGS, apart
 from ralph_mission.adapters.sandbox.process import FinishedProcess, run_foreign
 from ralph_mission.errors import UserError
 from ralph_mission.safety.address import parse_address
-from ralph_mission.values import dataclass
+from ralph_mission.values import compile_regex, dataclass
 
 PATHS = ("package.json", "pnpm-workspace.yaml", "pyproject.toml", "uv.toml", "uv.lock")
 """Where a text that looks like a path is one, or is a pattern of paths."""
-_RUN = re.compile(r"(?<![\w-])exec:", re.IGNORECASE)
-_LOCAL = re.compile(r"(?<![\w-])(?:file|link|portal):(/*+)([^\s\"'#:]*)", re.IGNORECASE)
-_ABSOLUTE = re.compile(r"/+\w|~[/\\]|[A-Za-z]:[/\\]|\\")
-_BRACES = re.compile(r"[{},()|!]")
+_RUN = compile_regex(r"(?<![\w-])exec:", re.IGNORECASE)
+_LOCAL = compile_regex(r"(?<![\w-])(?:file|link|portal):(/*+)([^\s\"'#:]*)", re.IGNORECASE)
+_ABSOLUTE = compile_regex(r"/+\w|~[/\\]|[A-Za-z]:[/\\]|\\")
+_BRACES = compile_regex(r"[{},()|!]")
 
 
 def leading_out(path: str, said: str) -> str:
@@ -68,7 +68,7 @@ Keys = tuple[str, ...]
 WORKSPACE = frozenset("packages catalog catalogs overrides packageExtensions peerDependencyRules".split())
 """Of a pnpm-workspace.yaml: what belongs to the packages. The rest are settings of pnpm."""
 YOURSELF = "update it yourself, or take that out"
-_OWN_REGISTRY = re.compile(r"(?:registry|npmRegistryServer|index-url|url)\b")
+_OWN_REGISTRY = compile_regex(r"(?:registry|npmRegistryServer|index-url|url)\b")
 """Begins the line of a settings file that names the one registry for everything."""
 _ASKED = frozenset("overrides resolutions pnpm workspaces catalog catalogs publishConfig".split())
 """Of a package.json, beside all kinds of dependencies: what a manager reads."""
@@ -76,9 +76,9 @@ _PROSE = frozenset("urls description readme authors maintainers license keywords
 """Of a `[project]`."""
 _TOLD = frozenset("deprecated funding license".split())
 """Of a locked package."""
-_WEB = re.compile(r"https?:[^\s\"'<>|]*", re.IGNORECASE)
-_HOST = re.compile(r"https?:[/\\]*+[^/\\?#@]*+", re.IGNORECASE)
-_HOST_ENDS = re.compile(r"[/\\?#@]")
+_WEB = compile_regex(r"https?:[^\s\"'<>|]*", re.IGNORECASE)
+_HOST = compile_regex(r"https?:[/\\]*+[^/\\?#@]*+", re.IGNORECASE)
+_HOST_ENDS = compile_regex(r"[/\\?#@]")
 _LEFT_OUT = str.maketrans("", "", "\t\r\n")
 """Wherever they stand in an address, for those who read it as browsers do."""
 _QUOTED = 5

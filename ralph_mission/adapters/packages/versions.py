@@ -16,6 +16,7 @@ from packaging.version import Version as PythonVersion
 
 from ralph_mission.adapters.packages.model import Ecosystem, Release
 from ralph_mission.safety.bumps import Step, size
+from ralph_mission.values import compile_regex
 
 
 class Lines:
@@ -41,7 +42,7 @@ class Lines:
 
 
 Version = PythonVersion | semver.Version
-SOUND = re.compile(r"[0-9A-Za-z.!+_-]{1,100}")
+SOUND = compile_regex(r"[0-9A-Za-z.!+_-]{1,100}")
 """What a version may be written with: it goes into files, texts and command lines."""
 
 

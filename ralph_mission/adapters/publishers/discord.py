@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Mapping
 from dataclasses import field, replace
 from typing import Any
@@ -17,14 +16,14 @@ from ralph_mission.mission.model.effects import Receipt
 from ralph_mission.mission.model.forge import Chart, Post
 from ralph_mission.mission.model.mission import FailureReason
 from ralph_mission.safety.text import inline_words, truncate
-from ralph_mission.values import dataclass
+from ralph_mission.values import compile_regex, dataclass
 
 NAMES = ("DISCORD_WEBHOOK_URL",)
 ALT = 1_024  # characters
 KEYS = "look at DISCORD_WEBHOOK_URL, and whether the webhook still exists"
 MENDS = dict.fromkeys((400, 401, 403, 404), KEYS)
 NOBODY: Mapping[str, list[str]] = {"parse": []}
-_WEBHOOK = re.compile(r"https?://\S+/webhooks/\d+/[^/?#\s]+(?:\?thread_id=\d+)?")
+_WEBHOOK = compile_regex(r"https?://\S+/webhooks/\d+/[^/?#\s]+(?:\?thread_id=\d+)?")
 
 
 @dataclass(frozen=True, slots=True)

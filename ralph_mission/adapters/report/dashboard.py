@@ -19,10 +19,11 @@ from ralph_mission.mission.model.memory import CompletedNote, Header, IssueNote,
 from ralph_mission.mission.model.mission import Acceptance, Mission, Status
 from ralph_mission.mission.report import review_failure
 from ralph_mission.safety.text import inline_words, sanitise
+from ralph_mission.values import compile_regex
 
 TITLE = 120  # characters
-_ESCAPED_OR_LINKING = re.compile(r"\\.|(\\$|[\[\]|])")
-_LIVE = re.compile(r"[\\`*_{}\[\]()<>#~|!$^]")
+_ESCAPED_OR_LINKING = compile_regex(r"\\.|(\\$|[\[\]|])")
+_LIVE = compile_regex(r"[\\`*_{}\[\]()<>#~|!$^]")
 
 
 def foreign(text: str, limit: int = TITLE) -> str:
@@ -53,7 +54,7 @@ def command_text(how: str) -> str:
 
 HEAD = ("## Timeline", "", "```mermaid", "gantt", "  dateFormat YYYY-MM-DDTHH:mm", "  axisFormat %d %b")
 NAME = 32  # characters of a title; a phone has room for no more
-DAY = re.compile(r"[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])")
+DAY = compile_regex(r"[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])")
 SHORTEST = timedelta(hours=1)  # a bar of no length is not seen
 
 

@@ -26,7 +26,7 @@ from ralph_mission.mission.model.cycle import CycleReport, CycleSummary, EffectL
 from ralph_mission.mission.model.mission import Verdict
 from ralph_mission.mission.policy.rules import LIFTED_BY
 from ralph_mission.safety.text import inline_words
-from ralph_mission.values import dataclass
+from ralph_mission.values import compile_regex, dataclass
 
 LINES = 30  # in one section
 PART = 5_000  # characters of a post
@@ -37,9 +37,9 @@ WHO = {
     "network": "**Nobody** must act unless it stays like this",
     "bug": "**The authors of ralph** must act; the log of this step has the report",
 }
-_RULES = re.compile(r"\((?P<ids>[a-z-]+(?:, [a-z-]+)*)\)\Z")
-_PATH = re.compile(r"/(?:issues|pull)/\d+(?:/\w+)?(?:[?#][\w=&#-]*)?", re.ASCII)
-_NUMBER = re.compile(r"/(?:issues|pull)/(\d+)")
+_RULES = compile_regex(r"\((?P<ids>[a-z-]+(?:, [a-z-]+)*)\)\Z")
+_PATH = compile_regex(r"/(?:issues|pull)/\d+(?:/\w+)?(?:[?#][\w=&#-]*)?", re.ASCII)
+_NUMBER = compile_regex(r"/(?:issues|pull)/(\d+)")
 
 
 @dataclass(frozen=True, slots=True)

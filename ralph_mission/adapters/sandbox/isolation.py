@@ -19,7 +19,7 @@ from ralph_mission.adapters.git.remote import acts_on_github
 from ralph_mission.adapters.sandbox import bwrap
 from ralph_mission.adapters.sandbox.relay import Endpoint, relay
 from ralph_mission.errors import UserError
-from ralph_mission.values import dataclass
+from ralph_mission.values import compile_regex, dataclass
 
 Level = Literal["env", "bwrap"]
 NAMESPACES = (
@@ -33,7 +33,9 @@ PRIVATE = (
     ".gnupg", ".kube", ".netrc", ".npmrc", ".pypirc", ".ssh",
 )  # fmt: skip  # one list
 """Where tools keep keys below a person's home."""
-STORED = re.compile(r"^\s*(?:extraheader\s*=.*authorization|(?:push)?url\s*=\s*\S+://[^/\s:@]*:[^/\s@]+@)", re.I | re.M)
+STORED = compile_regex(
+    r"^\s*(?:extraheader\s*=.*authorization|(?:push)?url\s*=\s*\S+://[^/\s:@]*:[^/\s@]+@)", re.I | re.M
+)
 """A credential in git's configuration: as actions/checkout leaves it, or a password in an address."""
 UNSTORED = (
     "give actions/checkout `persist-credentials: false`, or take it out with `git config --unset-all`; or let agents "

@@ -24,7 +24,7 @@ from ralph_mission.mission.ports import Thinker
 from ralph_mission.mission.proposals.analysis import WRITABLE
 from ralph_mission.safety.secrets import find_secrets, redact
 from ralph_mission.safety.text import sanitise, truncate
-from ralph_mission.values import dataclass
+from ralph_mission.values import compile_regex, dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +185,7 @@ def fence_text(text: str, limit: int, nonce: str, secrets: tuple[str, ...]) -> s
     return f"<<{nonce}\n{calm}\n{nonce}>>"
 
 
-NAME = re.compile(r"[0-9a-f]{8,64}")
+NAME = compile_regex(r"[0-9a-f]{8,64}")
 STAGED = "a staged cycle asks no model"
 
 

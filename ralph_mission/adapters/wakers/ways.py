@@ -26,7 +26,7 @@ from ralph_mission.errors import UserError
 from ralph_mission.mission.memory import schedule
 from ralph_mission.mission.memory.parse import peek
 from ralph_mission.mission.model.memory import Header
-from ralph_mission.values import dataclass
+from ralph_mission.values import compile_regex, dataclass
 
 AGAIN_AFTER = timedelta(minutes=10)  # a dispatch may get lost; one for the same generation is then repeated
 DAYS = 8  # that are counted, those of the last wakes: a clock that jumps back and forth finds its day again
@@ -108,7 +108,7 @@ EVENT, WORK, REVIEW = "ralph-loop-trigger", "ralph-work-trigger", "ralph-review-
 PUBLISH = "ralph-publish-trigger"
 """What wakes the loop, the issue agent, the reviewer and the publisher: types of `repository_dispatch`."""
 WORKFLOWS = Path(".github") / "workflows"
-_COMMENT = re.compile(r"(?:^|(?<=\s))#.*$", re.M)
+_COMMENT = compile_regex(r"(?:^|(?<=\s))#.*$", re.M)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +175,7 @@ def _timers(places: Sequence[Path]) -> list[str]:
     return found
 
 
-_CRON = re.compile(r"^\s*-\s*cron:\s*\S", re.M)
+_CRON = compile_regex(r"^\s*-\s*cron:\s*\S", re.M)
 
 
 def _heartbeat_set_up(facts: WakeFacts) -> WaySetUp:

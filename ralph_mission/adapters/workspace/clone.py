@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 import shutil
 import stat
 import tempfile
@@ -26,11 +25,11 @@ from ralph_mission.adapters.workspace.snapshot import File, remove_any, write_fi
 from ralph_mission.errors import UserError
 from ralph_mission.safety.patch import FileChange, Patch
 from ralph_mission.safety.paths import unsafe_path
-from ralph_mission.values import dataclass
+from ralph_mission.values import compile_regex, dataclass
 
 SHARED_REFS = ("refs/heads", "refs/tags")
 """What a session sees of the repository besides its branch."""
-COMMIT = re.compile("[0-9a-f]{40}([0-9a-f]{24})?")
+COMMIT = compile_regex("[0-9a-f]{40}([0-9a-f]{24})?")
 MOST_COMMITS, LONGEST_COMMIT, LONGEST_FILE = 20, 65_536, 4096
 """Commits of a session whose texts are read, bytes of one, bytes of HEAD or a ref."""
 

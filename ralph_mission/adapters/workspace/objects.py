@@ -20,9 +20,10 @@ from ralph_mission.adapters.sandbox.isolation import OPEN, Sandbox
 from ralph_mission.adapters.sandbox.process import run_foreign
 from ralph_mission.adapters.workspace.snapshot import File, Files
 from ralph_mission.loop.model.state import CheckResult
+from ralph_mission.values import compile_regex
 
 GITLINK = "160000"
-NOT_IN_A_NAME = re.compile(r"[\x00-\x1f<>\x7f]")
+NOT_IN_A_NAME = compile_regex(r"[\x00-\x1f<>\x7f]")
 SCRATCH = "refs/ralph/scratch"
 """What `fast-import` calls a commit that no ref will name: it is reset to nothing at once."""
 

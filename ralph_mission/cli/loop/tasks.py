@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +19,7 @@ from ralph_mission.cli.options import SharedGroup, json_option, named_repo, prin
 from ralph_mission.errors import UserError
 from ralph_mission.loop.model.state import LoopTask
 from ralph_mission.loop.rules import routing as lifecycle
+from ralph_mission.values import compile_regex
 
 if TYPE_CHECKING:
     from ralph_mission.loop.model.state import Guidance
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 MISUSED = 64
 """The exit code for wrong usage of a loop's commands (EX_USAGE of sysexits)."""
 STATUSES = ("pending", "ready", "active", "done", "failed")
-TOPIC = re.compile(r"[A-Za-z][\w.:/-]{0,99}")
+TOPIC = compile_regex(r"[A-Za-z][\w.:/-]{0,99}")
 PAYLOAD = 100_000
 """Characters."""
 

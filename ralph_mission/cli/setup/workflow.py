@@ -14,7 +14,7 @@ from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.wakers.ways import EVENT, PUBLISH, REVIEW, WORK
 from ralph_mission.cli.setup_files import render_template
 from ralph_mission.errors import UserError
-from ralph_mission.values import dataclass
+from ralph_mission.values import compile_regex, dataclass
 
 PLACES: Mapping[str, str] = {
     "cycle": ".github/workflows/ralph-loop.yml",
@@ -28,11 +28,11 @@ LISTENS: Mapping[str, str] = {"cycle": EVENT, "work": WORK, "review": REVIEW, "p
 UNKNOWN = "this installation does not know which commit of the action it is"
 NAMED = "ralph init --action OWNER/NAME@COMMIT (docs/action.md says which)"
 LABELS = ("self-hosted",)
-_ACTION = re.compile(r"([A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._-]{1,100})@([A-Za-z0-9][A-Za-z0-9._/-]{0,127})")
-_STEP = re.compile(rf"^ +- id: ralph\n +uses: {_ACTION.pattern}(?=\s|$)", re.M)  # as we write it
-_LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-_SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
-_ON_GITHUB = re.compile(
+_ACTION = compile_regex(r"([A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._-]{1,100})@([A-Za-z0-9][A-Za-z0-9._/-]{0,127})")
+_STEP = compile_regex(rf"^ +- id: ralph\n +uses: {_ACTION.pattern}(?=\s|$)", re.M)  # as we write it
+_LABEL = compile_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_SHA = compile_regex(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_ON_GITHUB = compile_regex(
     r"(?:https?://|ssh://)?(?:[^@/\s]+@)?github\.com[:/]+([A-Za-z0-9-]+/[A-Za-z0-9._-]+?)(?:\.git)?/?"
 )
 

@@ -15,13 +15,13 @@ from typing import Any, Generic, TypeVar
 
 from ralph_mission.safety.markdown import without_controls, without_invisible
 from ralph_mission.safety.secrets import redact
-from ralph_mission.values import dataclass
+from ralph_mission.values import compile_regex, dataclass
 
 T = TypeVar("T")
 SCRATCHPAD = 16_000
 """Characters of the scratchpad's tail that a session is given."""
-HEADING = re.compile(r"^#{1,6}[ \t]+(.+)$", re.MULTILINE)
-TAG = re.compile(r"<(?=/?(?:event|promise)\b)", re.IGNORECASE)
+HEADING = compile_regex(r"^#{1,6}[ \t]+(.+)$", re.MULTILINE)
+TAG = compile_regex(r"<(?=/?(?:event|promise)\b)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,17 +13,18 @@ from fnmatch import fnmatchcase
 
 from ralph_mission.errors import UserError
 from ralph_mission.loop.model.state import CONVERGED, PLANNED, START, VERDICT, Hat, LoopEvent, LoopTask, TaskStatus
+from ralph_mission.values import compile_regex
 
 COORDINATOR = Hat("ralph", description="nobody in particular: finds what to do next, does it, says when it is done")
 ALIASES = {START: ("task.start",)}  # presets of ralph-orchestrator listen to its older name
-EVENT = re.compile(r'<event\s+topic="([^"]{1,100})"\s*>(.*?)</event>', re.DOTALL)
-QUOTED = re.compile(
+EVENT = compile_regex(r'<event\s+topic="([^"]{1,100})"\s*>(.*?)</event>', re.DOTALL)
+QUOTED = compile_regex(
     r"^[ \t]*(?P<fence>```+|~~~+)[^\n]*\n.*?(?:^[ \t]*(?P=fence)|\Z)|^[ \t]*>[^\n]*|`[^`\n]+`", re.DOTALL | re.MULTILINE
 )
 """Where markdown shows text and does not say it: fences, quotations, code within a line."""
 INDENTED = ("    ", "\t")
 """How markdown's other way of showing text begins."""
-PROMISE = re.compile(r"(?:<promise>)?\s*([A-Z][A-Z_]{2,60})\s*(?:</promise>)?")
+PROMISE = compile_regex(r"(?:<promise>)?\s*([A-Z][A-Z_]{2,60})\s*(?:</promise>)?")
 
 
 def find_hat(hats: Sequence[Hat], event: LoopEvent) -> Hat | None:
@@ -113,7 +114,7 @@ def _default_event(hat: Hat | None) -> tuple[LoopEvent | None, str]:
     return None, f"no event was said; {hat.name} ends with {' or '.join(hat.publishes)}"
 
 
-ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+ID = compile_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 PRIORITIES = range(1, 6)
 TITLE, DESCRIPTION = 500, 20_000
 """How long they may be, in characters."""

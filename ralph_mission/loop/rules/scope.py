@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING
 
 from ralph_mission.loop.model.state import Hat, PathChange
 from ralph_mission.safety.paths import configures_agents
+from ralph_mission.values import compile_regex
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
 LONGEST = 200
 """Characters of a glob."""
-TOKEN = re.compile(r"\*+|\?|\[[^\]]+\]|\\?.", re.DOTALL)
-WILD = re.compile(r"[*?\[]")
+TOKEN = compile_regex(r"\*+|\?|\[[^\]]+\]|\\?.", re.DOTALL)
+WILD = compile_regex(r"[*?\[]")
 ANY, ONE = "*", "?"
 
 
@@ -90,7 +91,7 @@ OUR_FOLDERS = (".ralph", ".omc")
 OUR_FILES = ("prd.json", "progress.txt", ".last-branch")
 FOUND_IN = ("", "scripts/ralph")
 """Files the engine keeps, and where: judged by what they say (stories, notes, events), not by a hat's globs."""
-LEFT = re.compile(rf"\.({'|'.join(map(re.escape, OUR_FILES))})\.\d+\.\d+")
+LEFT = compile_regex(rf"\.({'|'.join(map(re.escape, OUR_FILES))})\.\d+\.\d+")
 """What a kill leaves of one that was being written."""
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from ralph_mission.loop.model.state import VERDICT, LoopEvent, ReviewIssue, Severity
 from ralph_mission.safety.text import truncate
-from ralph_mission.values import dataclass
+from ralph_mission.values import compile_regex, dataclass
 
 DEFAULTS: Mapping[str, int] = {"refactor": 1}
 """Kinds (a pattern's name) whose default is not 0: a refactoring always leaves one suggestion."""
@@ -78,17 +78,17 @@ MESSAGE = ("message", "description", "title", "text", "detail", "summary")
 FILE = ("file", "path", "filename", "location")
 KIND = ("kind", "category", "type", "violation", "violation_type", "rule")
 LINE = ("line", "line_number", "lineno")
-REFUSALS = re.compile(r"reject|fail|change|block|not", re.IGNORECASE)
+REFUSALS = compile_regex(r"reject|fail|change|block|not", re.IGNORECASE)
 MOST, LONGEST = 500, 1_000
 
 NOTHING = r"(?:0|no|zero) issues?(?: found| left| remain(?:ing)?)?|issues?(?:[ _]found)?\s*[:=]\s*0"
-NONE = re.compile(rf"[*_#\s-]*(?:{NOTHING})[*_.!\s]*", re.IGNORECASE)
-COUNT = re.compile(r"\bissues?(?:[ _]found)?\s*[:=]\s*(\d{1,9})\b|\b(\d{1,9}) (?:\w+ )?issues?\b", re.IGNORECASE)
-BULLET = re.compile(r"^\s{0,8}(?:[-*•]|\d{1,3}[.)])\s+(\S.*)$")
-PLACE = re.compile(r"^`?([^\s`:\[\]]+[./][^\s`:\[\]]*?|[A-Z]\w*file)(?::(\d+)(?:[-:]\d+)*)?`?(?=[\s:\]]|$)[:\s—-]*")
-MARK = re.compile(r"^\[([^\]]{1,60})\][:\s—-]*")
-WORD = re.compile(r"^\**([A-Za-z]+)\**\s*[:—]\s+")
-FENCE = re.compile(r"```(?:json)?\s*\n(.*?)\n\s*```", re.DOTALL | re.IGNORECASE)
+NONE = compile_regex(rf"[*_#\s-]*(?:{NOTHING})[*_.!\s]*", re.IGNORECASE)
+COUNT = compile_regex(r"\bissues?(?:[ _]found)?\s*[:=]\s*(\d{1,9})\b|\b(\d{1,9}) (?:\w+ )?issues?\b", re.IGNORECASE)
+BULLET = compile_regex(r"^\s{0,8}(?:[-*•]|\d{1,3}[.)])\s+(\S.*)$")
+PLACE = compile_regex(r"^`?([^\s`:\[\]]+[./][^\s`:\[\]]*?|[A-Z]\w*file)(?::(\d+)(?:[-:]\d+)*)?`?(?=[\s:\]]|$)[:\s—-]*")
+MARK = compile_regex(r"^\[([^\]]{1,60})\][:\s—-]*")
+WORD = compile_regex(r"^\**([A-Za-z]+)\**\s*[:—]\s+")
+FENCE = compile_regex(r"```(?:json)?\s*\n(.*?)\n\s*```", re.DOTALL | re.IGNORECASE)
 
 
 class UnclearVerdict(ValueError):

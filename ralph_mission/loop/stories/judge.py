@@ -17,7 +17,7 @@ from datetime import datetime
 
 from ralph_mission.loop.model.order import RunSpec
 from ralph_mission.loop.model.state import CheckResult, HatOutput, PathChange, Prd, ProgressNotes, UserStory
-from ralph_mission.values import dataclass
+from ralph_mission.values import compile_regex, dataclass
 
 PROVIDER = frozenset({"rate_limit", "server", "auth", "missing"})
 SAID = 1500  # characters of the checks' last words that the next session is told
@@ -181,15 +181,15 @@ RULE = "---"
 MAX_HEADING = 300
 """Characters of an entry's heading; a longer line is prose, or meant to keep us busy."""
 
-_HEADING = re.compile(r"^##?\s")
-_PATTERNS = re.compile(r"^##\s+codebase patterns\b", re.I)
-_ENTRY = re.compile(r"^##\s+\[?(?P<when>[^\]\n]*?\d[^\]\n]*?)\]?\s+[-–—]\s+\[?(?P<name>[^\]\n]+?)\]?\s*$")  # noqa: RUF001  # people write all three dashes
-_BULLET = re.compile(r"^\s*[-*+]\s+(?P<text>\S.*)$")
-_LABEL = re.compile(
+_HEADING = compile_regex(r"^##?\s")
+_PATTERNS = compile_regex(r"^##\s+codebase patterns\b", re.I)
+_ENTRY = compile_regex(r"^##\s+\[?(?P<when>[^\]\n]*?\d[^\]\n]*?)\]?\s+[-–—]\s+\[?(?P<name>[^\]\n]+?)\]?\s*$")  # noqa: RUF001  # people write all three dashes
+_BULLET = compile_regex(r"^\s*[-*+]\s+(?P<text>\S.*)$")
+_LABEL = compile_regex(
     r"^(?:[-*+]\s+)?(?:\*\*(?P<bold>[^*]+?)(?::\*\*|\*\*:)|(?P<plain>learnings[^:]*):)\s*(?P<rest>.*)$", re.I
 )
 """A heading inside of an entry. Indented ones are not: `  - **Gotcha:** …` is a learning."""
-_FAILED = re.compile(r"^\s*[-*+]\s+(?:attempted\b|failed because\b|not passed\b)", re.I)
+_FAILED = compile_regex(r"^\s*[-*+]\s+(?:attempted\b|failed because\b|not passed\b)", re.I)
 
 
 @dataclass(frozen=True, slots=True)

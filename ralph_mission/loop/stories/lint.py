@@ -16,7 +16,7 @@ from graphlib import CycleError, TopologicalSorter
 from heapq import heapify, heappop, heappush
 
 from ralph_mission.loop.model.state import Prd, UserStory
-from ralph_mission.values import dataclass
+from ralph_mission.values import compile_regex, dataclass
 
 SCHEMA, BACKEND, UI, DASHBOARD = "schema", "backend", "ui", "dashboard"
 LAYERS = (SCHEMA, BACKEND, UI, DASHBOARD)
@@ -30,15 +30,15 @@ _WORDS = {
     "toggles?|selectors?|cards?|headers?|icons?|sidebars?|menus?|panels?|layouts?|frontend|tooltips?|tabs?|banners?",
     DASHBOARD: "dashboards?|summary|summaries|overview|reports?|statistics|analytics|charts?",
 }
-_KNOWN = {layer: re.compile(rf"\b(?:{words})\b", re.IGNORECASE) for layer, words in _WORDS.items()}
-_SHOWS = re.compile(r"^(?:display|show|render|style|hide)\b", re.IGNORECASE)
-_STORES = re.compile(r"^(?:store|persist|save|migrate)\b", re.IGNORECASE)
-_WHY = re.compile(r"\bso that\b.*", re.IGNORECASE | re.DOTALL)  # what it is good for is later stories' work
-_BROWSER = re.compile(r"\bbrowser\b", re.IGNORECASE)
-_NEEDS = re.compile(
+_KNOWN = {layer: compile_regex(rf"\b(?:{words})\b", re.IGNORECASE) for layer, words in _WORDS.items()}
+_SHOWS = compile_regex(r"^(?:display|show|render|style|hide)\b", re.IGNORECASE)
+_STORES = compile_regex(r"^(?:store|persist|save|migrate)\b", re.IGNORECASE)
+_WHY = compile_regex(r"\bso that\b.*", re.IGNORECASE | re.DOTALL)  # what it is good for is later stories' work
+_BROWSER = compile_regex(r"\bbrowser\b", re.IGNORECASE)
+_NEEDS = compile_regex(
     r"\b(?:depends? on|requires?|needs?|after|blocked by|builds? on|uses?|once)\b([^.;\n]{0,80})", re.IGNORECASE
 )
-_NAME = re.compile(r"\w[\w-]*")
+_NAME = compile_regex(r"\w[\w-]*")
 
 
 def layer_of(story: UserStory) -> str:
@@ -132,23 +132,23 @@ RULES = {
     "stories-missing": "there is something to build",
 }
 
-TYPECHECK = re.compile(r"\btype[- ]?check|\btypes? (?:check|pass)|\b(?:tsc|mypy|pyright|compiles?)\b", re.IGNORECASE)
-BROWSER = re.compile(r"\bbrowser\b", re.IGNORECASE)
+TYPECHECK = compile_regex(r"\btype[- ]?check|\btypes? (?:check|pass)|\b(?:tsc|mypy|pyright|compiles?)\b", re.IGNORECASE)
+BROWSER = compile_regex(r"\bbrowser\b", re.IGNORECASE)
 
-_WHOLE = re.compile(
+_WHOLE = compile_regex(
     r"\b(?:entire|whole|complete|full)[- ](?:\w+[- ]){0,2}?(?:system|app|application|dashboard|api|backend|frontend|"
     r"site|website|project|product|platform|codebase|feature|flow|stack)\b|\beverything\b|\bfrom scratch\b|"
     r"\bend[- ]to[- ]end (?:system|feature|flow)\b",
     re.IGNORECASE,
 )
-_BARE = re.compile(
+_BARE = compile_regex(
     r"^(?:add|build|create|implement|refactor|rewrite|redesign|migrate|set up)\s+(?:an?\s+|the\s+|our\s+)?(?:user\s+)?"
     r"(?:authentication|authori[sz]ation|auth|accounts?|log ?in system|dashboard|api|rest api|backend|frontend|ui|"
     r"database|app|application|codebase|payments?|billing|notifications?|notification system|search|settings|admin"
     r"|admin panel|reporting|internationali[sz]ation)(?:\s+system)?\W*$",
     re.IGNORECASE,
 )
-_VAGUE = re.compile(
+_VAGUE = compile_regex(
     r"\b(?:works?|functions?|behaves?|runs?)\s+(?:correctly|properly|well|fine|as (?:expected|intended|it should)"
     r"|smoothly|great)\b|\b(?:good|nice|great|better|clean|beautiful|modern|intuitive|polished)\s+"
     r"(?:\w+\s+)?(?:ux|ui|design|experience|look|performance|quality|code)\b|\bhandles?\s+(?:all\s+)?(?:the\s+)?"
@@ -158,14 +158,14 @@ _VAGUE = re.compile(
     r"^(?:is\s+)?(?:fast|performant|scalable|responsive|secure|reliable|maintainable|high quality)\W*$",
     re.IGNORECASE,
 )
-_PLACEHOLDER = re.compile(
+_PLACEHOLDER = compile_regex(
     r"(?<![\w\])])\[(?:(?:title|name|user|feature|benefit|criterion|description|specify|fill in|your)\b[^\]]{0,60}"
     r"|[A-Za-z]+ (?:title|name|here)|\.\.\.|…)\](?!\()|\bTBD\b",
     re.IGNORECASE,
 )
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-_SENTENCE = re.compile(r"[.!?](?=\s+[A-Z\"'(`]|\s*$)|\n\s*(?:[-*]|\d+\.)\s")
-_SHORT = re.compile(r"\b(?:e\.g|i\.e|etc|vs|approx|no|v\d+)\.", re.IGNORECASE)
+_CONTROL = compile_regex(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_SENTENCE = compile_regex(r"[.!?](?=\s+[A-Z\"'(`]|\s*$)|\n\s*(?:[-*]|\d+\.)\s")
+_SHORT = compile_regex(r"\b(?:e\.g|i\.e|etc|vs|approx|no|v\d+)\.", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

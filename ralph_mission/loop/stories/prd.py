@@ -21,6 +21,7 @@ from typing import Any
 from ralph_mission.loop.model.state import Prd, UserStory
 from ralph_mission.loop.stories import lint
 from ralph_mission.loop.stories.lint import BROWSER, TYPECHECK
+from ralph_mission.values import compile_regex
 
 MAX_CHARS = 4_000_000
 """A thousand stories of a page each; more than that is no list of stories."""
@@ -190,15 +191,15 @@ def _dump_like(text: str, root: Any) -> str:
 TYPECHECK_PASSES = "Typecheck passes"
 VERIFY_IN_BROWSER = "Verify in browser"
 
-_ID = re.compile(r"^\W*(?P<id>[A-Z][A-Z0-9]*-\d+)\b[\s:.)\]–—-]*(?P<title>.*)$")  # noqa: RUF001  # people write all dashes
-_NUMBER = re.compile(r"^(?:user )?story\s+#?(?P<number>\d{1,18})\b[\s:.)–—-]*(?P<title>.*)$", re.IGNORECASE)  # noqa: RUF001  # as above
-_STORIES = re.compile(r"^\W*(?:\d+[.)]?\s*)?(?:user )?stories\b", re.IGNORECASE)
-_REQUIREMENTS = re.compile(r"^\W*(?:\d+[.)]?\s*)?(?:functional |core )?(?:requirements|features)\b", re.IGNORECASE)
-_LABEL = re.compile(r"^\*\*(?P<name>[^*]+?):?\*\*:?\s*(?P<rest>.*)$", re.DOTALL)
-_TICK = re.compile(r"^\[(?P<mark>[ xX])\]\s+")
-_ONLY = re.compile(r"^\*\*\[[^\]]*\]\*\*\s*")  # “[UI stories only]” of the published template
-_PRD = re.compile(r"^(?:PRD|Product Requirements Document)\b[\s:–—-]*", re.IGNORECASE)  # noqa: RUF001  # as above
-_NUMBERED = re.compile(r"^(?:FR-)?\d+[.):]\s*")
+_ID = compile_regex(r"^\W*(?P<id>[A-Z][A-Z0-9]*-\d+)\b[\s:.)\]–—-]*(?P<title>.*)$")  # noqa: RUF001  # people write all dashes
+_NUMBER = compile_regex(r"^(?:user )?story\s+#?(?P<number>\d{1,18})\b[\s:.)–—-]*(?P<title>.*)$", re.IGNORECASE)  # noqa: RUF001  # as above
+_STORIES = compile_regex(r"^\W*(?:\d+[.)]?\s*)?(?:user )?stories\b", re.IGNORECASE)
+_REQUIREMENTS = compile_regex(r"^\W*(?:\d+[.)]?\s*)?(?:functional |core )?(?:requirements|features)\b", re.IGNORECASE)
+_LABEL = compile_regex(r"^\*\*(?P<name>[^*]+?):?\*\*:?\s*(?P<rest>.*)$", re.DOTALL)
+_TICK = compile_regex(r"^\[(?P<mark>[ xX])\]\s+")
+_ONLY = compile_regex(r"^\*\*\[[^\]]*\]\*\*\s*")  # “[UI stories only]” of the published template
+_PRD = compile_regex(r"^(?:PRD|Product Requirements Document)\b[\s:–—-]*", re.IGNORECASE)  # noqa: RUF001  # as above
+_NUMBERED = compile_regex(r"^(?:FR-)?\d+[.):]\s*")
 
 
 @dataclass(slots=True)

@@ -10,9 +10,9 @@ from typing import Any
 
 from ralph_mission.loop.rules import scope
 from ralph_mission.loop.rules.routing import ID
-from ralph_mission.values import dataclass
+from ralph_mission.values import compile_regex, dataclass
 
-FENCE = re.compile(r"```(?:json)?\s*\n(.*?)\n\s*```", re.DOTALL | re.IGNORECASE)
+FENCE = compile_regex(r"```(?:json)?\s*\n(.*?)\n\s*```", re.DOTALL | re.IGNORECASE)
 MOST, MOST_GLOBS, LONGEST = 200, 200, 4_000
 """Tasks or members; globs of all of them; characters of a description."""
 

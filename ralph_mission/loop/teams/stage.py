@@ -6,7 +6,6 @@ outside of fences: what was approved stays as it is, whoever rewrites the rest.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 
@@ -17,7 +16,7 @@ from ralph_mission.loop.ports import ArtifactStore, ParallelResult, ParallelSess
 from ralph_mission.loop.prompt import situation
 from ralph_mission.loop.rules import completion
 from ralph_mission.loop.run import SIGNAL_ENDINGS, LoopRun, account, run_loop, session
-from ralph_mission.values import dataclass
+from ralph_mission.values import compile_regex, dataclass
 
 
 class RunOver(Exception):
@@ -193,8 +192,8 @@ def with_own_settings(order: RunSpec, hat: Hat) -> Hat:
     )
 
 
-HEADING = re.compile(r"##[ \t]+(\S.*?)[ \t]*#*[ \t]*\r?\n?")
-FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+HEADING = compile_regex(r"##[ \t]+(\S.*?)[ \t]*#*[ \t]*\r?\n?")
+FENCE = compile_regex(r" {0,3}(`{3,}|~{3,})")
 
 
 @dataclass(frozen=True, slots=True)

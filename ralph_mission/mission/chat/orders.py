@@ -7,7 +7,6 @@ of which it is in doubt to which of an agent's questions it belongs answers none
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
@@ -20,7 +19,7 @@ from ralph_mission.mission.model.ledger import ChatGuidance, ChatYes, OpenState
 from ralph_mission.mission.model.memory import Memory
 from ralph_mission.mission.model.mission import Mission, Status
 from ralph_mission.mission.ports import Seal
-from ralph_mission.values import dataclass
+from ralph_mission.values import compile_regex, dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +62,7 @@ KEPT = 20  # words and approvals that are remembered
 REMEMBERED = timedelta(days=14)
 WORDS = 2_000  # characters of one guidance
 TITLE = 120
-HASH = re.compile(r"[0-9a-f]{8}")
+HASH = compile_regex(r"[0-9a-f]{8}")
 WAITING = (Status.DISCOVERED, Status.PARKED, Status.ESCALATED)
 """Where a mission takes a yes to its proposal."""
 

@@ -31,7 +31,7 @@ from ralph_mission.safety.objections import describe_touched, describe_weakening
 from ralph_mission.safety.patch import Patch
 from ralph_mission.safety.secrets import redact
 from ralph_mission.safety.text import fence, inline_words, quote
-from ralph_mission.values import dataclass
+from ralph_mission.values import compile_regex, dataclass
 
 BODY, REMARK, REMARKS, REVIEW = 20_000, 4_000, 20, 8_000
 """Characters of an issue, of each comment and of each review that are quoted; how many comments: the newest."""
@@ -175,7 +175,7 @@ def offer_text(patch: Patch, why: Sequence[str], named: str, digest: str, key: s
 WAITS = (Status.PLANNED, Status.EXECUTING, Status.FIXING)
 ROUNDS = 3
 """Reviews of one pull that are answered; then a person has to (design: at most 3 rounds, then escalate)."""
-GUIDANCE = re.compile(r"\A(?:[ \t]*\r?\n)* {0,3}/ralph[ \t]+guidance(?![\w-])[ \t]*", re.IGNORECASE)
+GUIDANCE = compile_regex(r"\A(?:[ \t]*\r?\n)* {0,3}/ralph[ \t]+guidance(?![\w-])[ \t]*", re.IGNORECASE)
 WAITS_FOR_AGENT = "An agent continues it in the next cycle."
 ALTERED = "{} changed its text and has no say here: look at it, and set `ralph:mission` again"
 REWORDED = "somebody else changed what {} wrote in a review: say it in a new one"

@@ -18,16 +18,17 @@ from ralph_mission.mission.model.mission import Finding
 from ralph_mission.mission.model.proposal import Ban, KindBan, PathBan, ReferenceBan
 from ralph_mission.safety.detect import closing_keywords
 from ralph_mission.safety.patch import Edit, Patch, edits, patch_ids
+from ralph_mission.values import compile_regex
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
-_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
-_TICKED = re.compile(r"`([^`\n]+)`")
-_NUMBER = re.compile(r"(?<![\w&/])#(\d{1,18})\b")
-_SUBJECT = re.compile(r"[\w@-]+(?=\s*(?:[:(,.]|-\s|\Z))")
-_ITEM = re.compile(r"\s*(?:[-*+]|\d+[.)])\s+(?:\[[ xX]\]\s+)?(.*)")
-_STARS = re.compile(r"\*+")
+_COMMENT = compile_regex(r"<!--.*?(?:-->|\Z)", re.DOTALL)
+_TICKED = compile_regex(r"`([^`\n]+)`")
+_NUMBER = compile_regex(r"(?<![\w&/])#(\d{1,18})\b")
+_SUBJECT = compile_regex(r"[\w@-]+(?=\s*(?:[:(,.]|-\s|\Z))")
+_ITEM = compile_regex(r"\s*(?:[-*+]|\d+[.)])\s+(?:\[[ xX]\]\s+)?(.*)")
+_STARS = compile_regex(r"\*+")
 _MAX_GLOB = 512
 _MAX_STARS = 4  # pathspec backtracks: the time of a match grows with the path's length to this power
 
@@ -106,7 +107,7 @@ def _pattern(glob: str) -> GitIgnoreSpec | None:
     return spec if any(pattern.include for pattern in spec.patterns) else None
 
 
-_ISSUE_NUMBER = re.compile(r"(?<!\d)\d{1,18}$")
+_ISSUE_NUMBER = compile_regex(r"(?<!\d)\d{1,18}$")
 """What a reference ends in. No forge counts further, and some thousand digits are none that `int` takes."""
 
 

@@ -5,7 +5,6 @@ A person's issue says nothing of a mission of ours; the open pull that an agent 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
@@ -22,11 +21,12 @@ from ralph_mission.mission.model.ledger import OpenState, key_of
 from ralph_mission.mission.model.mission import Action, Mission, Status, Tier, update_mission
 from ralph_mission.mission.ports import CyclePorts
 from ralph_mission.mission.proposals.wording import plain
+from ralph_mission.values import compile_regex
 
 KIND = "human"
 STANDING = (("ralph:parked", Status.PARKED), ("ralph:escalated", Status.ESCALATED))
 """Labels of ours on an issue that tell how its mission stands, whatever else there is."""
-_NUMBER = re.compile(r"[1-9][0-9]{0,8}")
+_NUMBER = compile_regex(r"[1-9][0-9]{0,8}")
 
 
 def mission_of_issue(issue: Issue, number: int, cycle: int, now: datetime, agent: bool) -> Mission:

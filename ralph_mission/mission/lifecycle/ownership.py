@@ -25,8 +25,9 @@ from ralph_mission.mission.model.forge import Issue, Pull, ThreadComment
 from ralph_mission.mission.model.ledger import SETTLED, EffectRecord, MonitorRecord, Record, key_of, monitor_key
 from ralph_mission.mission.model.mission import Mission
 from ralph_mission.safety.markdown import prose
+from ralph_mission.values import compile_regex
 
-_ANNOUNCEMENT = re.compile(r"^the change (is|would be) ((?:`[0-9a-f]{16}`(?:, )?)+)\r?$", re.MULTILINE)
+_ANNOUNCEMENT = compile_regex(r"^the change (is|would be) ((?:`[0-9a-f]{16}`(?:, )?)+)\r?$", re.MULTILINE)
 
 Change = PushBranch | OpenPull
 LATER = ("issue", "patch_ids", "touches")  # fields that effects of earlier versions were announced without
@@ -101,7 +102,7 @@ def read_successors(
     return found
 
 
-_FACT = re.compile(r" ([a-z]+)=([^\s>]+)")
+_FACT = compile_regex(r" ([a-z]+)=([^\s>]+)")
 BRANCHES = "ralph/"
 
 

@@ -6,7 +6,6 @@ Strings are escaped (`escape`) and then quoted, so that every text fits one line
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from datetime import UTC, date, datetime
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.memory import SCHEMA, Header
 from ralph_mission.mission.model.mission import Urgency
+from ralph_mission.values import compile_regex
 
 if TYPE_CHECKING:
     from ralph_mission.safety.front_matter import FrontMatter
@@ -23,8 +23,8 @@ NEWER = "install a newer ralph; if nobody here uses one, somebody else wrote tha
 RECOVER = "look with `ralph memory verify`, then rebuild with `ralph memory recover`"
 
 # Line breaks in any reader's eyes, other control characters, what UTF-8 or YAML cannot carry.
-_AWKWARD = re.compile("[\\\\\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]|^ | $")
-_ESCAPED = re.compile(r"\\(\\|n|r|t|x[0-9a-f]{2}|u[0-9a-f]{4})")
+_AWKWARD = compile_regex("[\\\\\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]|^ | $")
+_ESCAPED = compile_regex(r"\\(\\|n|r|t|x[0-9a-f]{2}|u[0-9a-f]{4})")
 _NAMED = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _NAMES = {written[1:]: character for character, written in _NAMED.items()}
 

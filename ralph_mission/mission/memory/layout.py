@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from ralph_mission.values import compile_regex
+
 BRANCH = "ralph-memory"
 MEMORY = "memory/ralph-log.md"
 DASHBOARD = "README.md"
@@ -12,8 +14,8 @@ LEDGER = "memory/ledger"
 JOURNAL = "memory/journal"
 ARCHIVE = "memory/archive"
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
-_MONTH = re.compile(r"\d{4}-\d{2}")
+_NAME = compile_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+_MONTH = compile_regex(r"\d{4}-\d{2}")
 
 
 def record(key: str) -> str:

@@ -29,19 +29,20 @@ from ralph_mission.mission.memory.render import (
 )
 from ralph_mission.mission.model.memory import CompletedNote, CycleNote, Header, IssueNote, Memory, MissionNote
 from ralph_mission.mission.model.mission import Status, Urgency
+from ralph_mission.values import compile_regex
 
 MAX_BYTES = 1024 * 1024
 REQUIRED = (TITLE, ACTIVE, COMPLETED, OBSERVATIONS)
 
-_CONFLICT = re.compile(r"^(?:<{7}|\|{7}|>{7})(?: .*)?\r?$", re.MULTILINE)
-_ESCAPED_LOOKALIKE = re.compile(rf"^\\(\\*{BOUND})", re.MULTILINE)
-_OURS = re.compile(rf"(?:[ \t]*\r?\n)*((?:-(?: .*)?\n)*)(?:[ \t]*\r?\n)*(?:{re.escape(MEASURED_END)}[ \t]*\r?\n)?")
-_BULLET = re.compile(r"- (?:\*\*)?([A-Z][A-Za-z ]*):(?:\*\*)?(?: (.*))?")
-_ITEM = re.compile(r"  -(?: (.*))?")
-_MISSION = re.compile(r"### Mission #(\d{1,18}):(?: (.*))?")
-_FINISHED = re.compile(r"### \[([^\]]*)\] Mission:(?: (.*))?")
-_ISSUE = re.compile(r"### Issue #(\d{1,18}):(?: (.*))?")
-_CYCLE = re.compile(r"### Cycle #(\d{1,18}) \(([^)]*)\)")
+_CONFLICT = compile_regex(r"^(?:<{7}|\|{7}|>{7})(?: .*)?\r?$", re.MULTILINE)
+_ESCAPED_LOOKALIKE = compile_regex(rf"^\\(\\*{BOUND})", re.MULTILINE)
+_OURS = compile_regex(rf"(?:[ \t]*\r?\n)*((?:-(?: .*)?\n)*)(?:[ \t]*\r?\n)*(?:{re.escape(MEASURED_END)}[ \t]*\r?\n)?")
+_BULLET = compile_regex(r"- (?:\*\*)?([A-Z][A-Za-z ]*):(?:\*\*)?(?: (.*))?")
+_ITEM = compile_regex(r"  -(?: (.*))?")
+_MISSION = compile_regex(r"### Mission #(\d{1,18}):(?: (.*))?")
+_FINISHED = compile_regex(r"### \[([^\]]*)\] Mission:(?: (.*))?")
+_ISSUE = compile_regex(r"### Issue #(\d{1,18}):(?: (.*))?")
+_CYCLE = compile_regex(r"### Cycle #(\d{1,18}) \(([^)]*)\)")
 
 
 def parse_memory(data: str | bytes) -> Memory:

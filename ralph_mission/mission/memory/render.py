@@ -24,6 +24,7 @@ from ralph_mission.mission.model.memory import (
     Memory,
     MissionNote,
 )
+from ralph_mission.values import compile_regex
 
 TITLE = "# Ralph Loop Memory"
 ACTIVE = "## Active Missions"
@@ -36,7 +37,7 @@ DO_NOT_REPEAT = "## Do Not Repeat"
 MEASURED_END = "<!-- Ralph rewrites the list above; what you write anywhere else in this section is kept -->"
 
 BOUND = rf"(?:{re.escape(MEASURED)}|{re.escape(DO_NOT_REPEAT)})[ \t]*\r?$"
-_LOOKALIKE = re.compile(rf"^(\\*{BOUND})", re.MULTILINE)
+_LOOKALIKE = compile_regex(rf"^(\\*{BOUND})", re.MULTILINE)
 
 
 def render_memory(memory: Memory) -> str:

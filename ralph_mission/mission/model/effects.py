@@ -17,9 +17,9 @@ from typing import Literal
 from ralph_mission.mission.model.forge import OUTBOX, Post, Touch
 from ralph_mission.mission.model.mission import FailureReason
 from ralph_mission.safety.patch import FileDelta
-from ralph_mission.values import dataclass
+from ralph_mission.values import compile_regex, dataclass
 
-MARKER = re.compile(r"<!-- ralph:v1 key=([0-9a-f]{8,64})(?: [a-z]+=[^\s>]+)* -->")
+MARKER = compile_regex(r"<!-- ralph:v1 key=([0-9a-f]{8,64})(?: [a-z]+=[^\s>]+)* -->")
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,17 +24,17 @@ from ralph_mission.safety import text
 from ralph_mission.safety.markdown import FENCE, PARAGRAPH, Block, blocks, has_html, invisible, without_controls
 from ralph_mission.safety.secrets import redact
 from ralph_mission.safety.text import inline, inline_words
-from ralph_mission.values import dataclass
+from ralph_mission.values import compile_regex, dataclass
 
 HEADING = 3
 PLAIN = ("", "text")
 """What a block may say of itself: GitHub draws other kinds, and shows no text then."""
-_CHART = re.compile(r"With a chart, `([0-9a-f]{16})`: ")
+_CHART = compile_regex(r"With a chart, `([0-9a-f]{16})`: ")
 LONG = 100
 """Characters of a line that a block shows without wrapping, and a phone only in part."""
 BLANKS = 8
-_BLANKS = re.compile(rf"[^\S\n]{{{BLANKS + 1}}}")
-_INDENT = re.compile(r"[ \t]+$", re.MULTILINE)
+_BLANKS = compile_regex(rf"[^\S\n]{{{BLANKS + 1}}}")
+_INDENT = compile_regex(r"[ \t]+$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +184,7 @@ def find_traps(post: Post) -> Iterator[str]:
         yield f"it holds what nobody sees ({', '.join(dict.fromkeys(unseen[:5]))})"
 
 
-_LINK = re.compile(r"https://[\w.-]+(?:/[\w./-]*)?")
+_LINK = compile_regex(r"https://[\w.-]+(?:/[\w./-]*)?")
 
 
 def content_issue_body(finding: Finding, why: str, posts: Sequence[Post]) -> str:

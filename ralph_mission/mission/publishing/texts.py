@@ -26,9 +26,10 @@ from ralph_mission.mission.model.forge import OUTBOX, Post
 from ralph_mission.mission.model.mission import Finding
 from ralph_mission.safety import text
 from ralph_mission.safety.markdown import without_controls, without_invisible
+from ralph_mission.values import compile_regex
 
 DIGITS = 320  # before the point: every float has fewer, and a longer number is none that a person reads
-_TIME = re.compile(r"\d{4}-\d\d-\d\d(T|$)")
+_TIME = compile_regex(r"\d{4}-\d\d-\d\d(T|$)")
 _EXACT = Context(prec=2 * DIGITS)
 
 
@@ -107,14 +108,14 @@ FILTERS: Mapping[str, Callable[..., str]] = {
 
 LONGEST = 80  # characters
 Fact = str | int | float
-_WIDE = re.compile("[\ufe50-\ufe6f\uff01-\uff60]")  # look like @, #, / or a point, and networks take them for these
-_MARK_UP = re.compile(r"[@#<>*_`~|\\\[\]{}^]")
-_ADDRESS = re.compile(r"(?i)\b[a-z][a-z0-9+.-]*:/+|//+|\bwww\.")
-_DOMAIN = re.compile(r"(?<=\S)[.\u3002\uff61](?=[^\W\d_])")
-_LEADING = re.compile(r"(?:(?<=\s)|^)[/$](?=[^\W\d_])|\$(?=[^\W\d_])")  # commands of bots, names of shares
-_NUMBER = re.compile(r"-?\d{1,40}(\.\d{1,40})?", re.ASCII)
+_WIDE = compile_regex("[\ufe50-\ufe6f\uff01-\uff60]")  # look like @, #, / or a point, and networks take them for these
+_MARK_UP = compile_regex(r"[@#<>*_`~|\\\[\]{}^]")
+_ADDRESS = compile_regex(r"(?i)\b[a-z][a-z0-9+.-]*:/+|//+|\bwww\.")
+_DOMAIN = compile_regex(r"(?<=\S)[.\u3002\uff61](?=[^\W\d_])")
+_LEADING = compile_regex(r"(?:(?<=\s)|^)[/$](?=[^\W\d_])|\$(?=[^\W\d_])")  # commands of bots, names of shares
+_NUMBER = compile_regex(r"-?\d{1,40}(\.\d{1,40})?", re.ASCII)
 _MARKS = "\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f"
-_PILED = re.compile(f"([{_MARKS}]{{2}})[{_MARKS}]+")
+_PILED = compile_regex(f"([{_MARKS}]{{2}})[{_MARKS}]+")
 
 
 def value(fact: Fact) -> str | Decimal:
@@ -148,7 +149,7 @@ SOURCES = frozenset({"database", "dependencies", "forge", "missions", "social"})
 """Observers whose facts are typed. What the web says is free text, and nothing of it is ever posted."""
 COLUMNS = ("order_by",)  # facts that name a column, by which a template may look into `rows`
 MOST_FACTS = 1_000  # facts: a ranking has up to 50 places, each with its cells
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
+_NAME = compile_regex(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 
 
 def template_facts(finding: Finding) -> dict[str, Any]:
@@ -206,10 +207,10 @@ PLAIN = 4_000  # characters, beyond which nobody has to look closer
 LONG = 300  # characters of one word, beyond which it is no address: telling costs the square of its length
 WIDE = "\u65e5"  # weighs as much as an emoji
 _COUNTER = " (9/9)"
-_WORD = re.compile(r"\s*\S+")
-_ASCII = re.compile(r"[!-~]+")  # a word or an address: cut in two it is another one, or none
-_SENTENCE = re.compile(r"[.!?…](?=\s)|[\u3002\uff01\uff1f]|\n")
-_CLUSTER = re.compile(r".(?:[\u0300-\u036f\ufe0e\ufe0f\u20e3\U0001f3fb-\U0001f3ff]|\u200d.)*", re.DOTALL)
+_WORD = compile_regex(r"\s*\S+")
+_ASCII = compile_regex(r"[!-~]+")  # a word or an address: cut in two it is another one, or none
+_SENTENCE = compile_regex(r"[.!?…](?=\s)|[\u3002\uff01\uff1f]|\n")
+_CLUSTER = compile_regex(r".(?:[\u0300-\u036f\ufe0e\ufe0f\u20e3\U0001f3fb-\U0001f3ff]|\u200d.)*", re.DOTALL)
 Length = Callable[[str], int]
 
 

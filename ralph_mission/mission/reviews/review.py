@@ -26,7 +26,7 @@ from ralph_mission.mission.proposals.wording import person_name, plain
 from ralph_mission.safety.paths import steers_agents
 from ralph_mission.safety.secrets import redact
 from ralph_mission.safety.text import fence, inline, inline_words, quote, truncate
-from ralph_mission.values import dataclass
+from ralph_mission.values import compile_regex, dataclass
 
 TRIES = 3  # of a call that is refused
 
@@ -76,7 +76,7 @@ def _may_call(record: Record | None) -> bool:
 
 
 KIND = "review"
-FOR_ISSUE = re.compile(r"ralph/issue-([0-9]{1,9})(?:-|$)")
+FOR_ISSUE = compile_regex(r"ralph/issue-([0-9]{1,9})(?:-|$)")
 """How the issue agent names its branches."""
 MOST = 30
 """Points that a review shows, the gravest first."""

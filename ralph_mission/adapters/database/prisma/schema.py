@@ -9,11 +9,11 @@ from dataclasses import replace
 
 from ralph_mission.adapters.database.model import Catalog, Column, Relation, Shape, Through, Type, nearest
 from ralph_mission.errors import UserError
-from ralph_mission.values import dataclass
+from ralph_mission.values import compile_regex, dataclass
 
 LARGEST = 4_000_000  # characters of one file
 DEEPEST = 40  # brackets in brackets
-_TOKEN = re.compile(
+_TOKEN = compile_regex(
     r"""(?P<skip>[ \t\r\ufeff]+|//[^\n]*|/\*.*?\*/)|(?P<newline>\n)|(?P<text>"(?:[^"\\\n]|\\.)*")"""
     r"""|(?P<word>-?[\w][\w-]*(?:\.\d+)?)|(?P<mark>@@|[@{}()\[\]:,?=.])""",
     re.S,

@@ -28,7 +28,7 @@ from ralph_mission.adapters.git.remote import RepositoryPlace
 from ralph_mission.adapters.http.client import NoAnswer
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.mission import FailureReason
-from ralph_mission.values import dataclass
+from ralph_mission.values import compile_regex, dataclass
 
 MOST = 8_000_000  # characters of the file
 BALLAST = frozenset({"_links", "node_id", "reactions", "performed_via_github_app", "pinned_comment"})
@@ -138,7 +138,7 @@ BACK_OFF = (1.0, 2.0, 4.0)  # seconds before a read is tried again
 PATIENCE = 120.0  # seconds that one cycle waits for rate limits, in all
 LONGEST = 1000  # pages of a list: nothing that we ask for is that long
 PACE = 1.0  # seconds between two mutations, as GitHub asks
-NUMBERED = re.compile(r"/repositories/(\d+)(/.*)?")
+NUMBERED = compile_regex(r"/repositories/(\d+)(/.*)?")
 
 
 @dataclass(slots=True)

@@ -26,7 +26,7 @@ from ralph_mission.mission.model.effects import AT_MOST_ONCE, Effect, Receipt, m
 from ralph_mission.mission.model.forge import Actor, BodyEdit, Branch, Issue, Pull, Pulse
 from ralph_mission.mission.model.ledger import Anchor, key_of
 from ralph_mission.mission.model.mission import FailureReason
-from ralph_mission.values import dataclass
+from ralph_mission.values import compile_regex, dataclass
 
 LONGEST = 60_000  # characters of a body; GitHub takes 65,536
 LOOKS = (0.0, 2.0, 5.0)  # seconds before each look for what an unanswered mutation may have made
@@ -315,7 +315,7 @@ def _require_sendable(effect: Effect) -> None:
 
 TITLE = "Ralph looks after this repository"
 KEY = key_of("anchor")
-LINE = re.compile(r"^<!-- ralph:anchor lineage=(\S+) serial=([0-9]{1,12}) oid=([0-9a-f]*) -->\r?$", re.MULTILINE)
+LINE = compile_regex(r"^<!-- ralph:anchor lineage=(\S+) serial=([0-9]{1,12}) oid=([0-9a-f]*) -->\r?$", re.MULTILINE)
 TEXT = """\
 Ralph reads this repository, fixes small things by pull request and asks before it does anything larger.
 

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from ralph_mission.adapters.forges.commits import ForgeRefused
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.mission import FailureReason
-from ralph_mission.values import dataclass
+from ralph_mission.values import compile_regex, dataclass
 
 if TYPE_CHECKING:
     import requests
@@ -83,8 +83,8 @@ SETTINGS: tuple[tuple[str, str], ...] = (
 )
 """What GitHub says when it refuses for good (regular expression), and the setting behind it."""
 
-VIOLATED = re.compile(r"repository rule violations found", re.IGNORECASE)
-NO_RIGHTS = re.compile(r"resource not accessible|must have (?:admin|push|write)|permission|forbidden", re.IGNORECASE)
+VIOLATED = compile_regex(r"repository rule violations found", re.IGNORECASE)
+NO_RIGHTS = compile_regex(r"resource not accessible|must have (?:admin|push|write)|permission|forbidden", re.IGNORECASE)
 
 
 def wait_for(answer: ApiAnswer, now: datetime) -> float | None:

@@ -8,7 +8,6 @@ of pulls are fetched here, and what they change is worked out from them.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any
@@ -23,9 +22,9 @@ from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.git.remote import HEADS, Remote
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.forge import Actor, BodyEdit, Branch, Pull
-from ralph_mission.values import dataclass
+from ralph_mission.values import compile_regex, dataclass
 
-NO_REF = re.compile(r"couldn't find remote ref (\S+)")
+NO_REF = compile_regex(r"couldn't find remote ref (\S+)")
 
 
 @dataclass(frozen=True, slots=True)

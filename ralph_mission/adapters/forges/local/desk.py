@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import re
 import shlex
 import stat
 from collections.abc import Callable, Iterator
@@ -26,9 +25,9 @@ from ralph_mission.adapters.forges.local.threads import LocalThread
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.errors import Damaged, UserError
 from ralph_mission.mission.model.ledger import Anchor
-from ralph_mission.values import dataclass
+from ralph_mission.values import compile_regex, dataclass
 
-NAME = re.compile(r"\d{4,}\.md")
+NAME = compile_regex(r"\d{4,}\.md")
 FOLDERS = ("issues", "pulls")
 IGNORED = "/.ralph/"
 NOTE = "last-number"

@@ -26,10 +26,11 @@ from ralph_mission.adapters.forges.local.threads import LocalThread, PullChange
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.forge import Actor, LabelEvent, Review, ThreadComment
 from ralph_mission.safety.front_matter import FENCE, YamlError, parse_front_matter, render_front_matter
+from ralph_mission.values import compile_regex
 
 BOT = Actor(1, "ralph[bot]", is_bot=True)
 FIRST_PERSON = 1000  # ids below are reserved for accounts of ours
-LOGIN = re.compile(r"\w[\w.@+-]{0,63}")
+LOGIN = compile_regex(r"\w[\w.@+-]{0,63}")
 
 
 def person(login: str) -> Actor:
@@ -164,11 +165,11 @@ def _describe_error(error: Any) -> str:
 
 SHORTEST = "====="
 REVIEWS = ("approved", "changes_requested", "commented", "dismissed")
-ROW = re.compile(r"^=+", re.MULTILINE)
-COMMENT = re.compile(r"comment (\d+) by (.+) \((\d+)\) at (\S+?)(?:, edited (\S+))?")
-REVIEW = re.compile(r"review ([a-z_]+) by (.+) \((\d+)\) at (\S+) of ([0-9a-f]*)")
-CLOSED = re.compile(r"^state: (closed|merged)\s*$", re.MULTILINE)
-CLOSED_AT = re.compile(r"^closed_at: (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z)$", re.MULTILINE)
+ROW = compile_regex(r"^=+", re.MULTILINE)
+COMMENT = compile_regex(r"comment (\d+) by (.+) \((\d+)\) at (\S+?)(?:, edited (\S+))?")
+REVIEW = compile_regex(r"review ([a-z_]+) by (.+) \((\d+)\) at (\S+) of ([0-9a-f]*)")
+CLOSED = compile_regex(r"^state: (closed|merged)\s*$", re.MULTILINE)
+CLOSED_AT = compile_regex(r"^closed_at: (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z)$", re.MULTILINE)
 
 
 def render(thread: LocalThread) -> str:

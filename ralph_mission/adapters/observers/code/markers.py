@@ -24,7 +24,7 @@ from ralph_mission.adapters.observers.commands.results import GarbledOutput, Res
 from ralph_mission.adapters.observers.text import plain
 from ralph_mission.adapters.sandbox.process import run_foreign
 from ralph_mission.errors import UserError
-from ralph_mission.values import dataclass
+from ralph_mission.values import compile_regex, dataclass
 
 FOLDERS = tuple(
     (
@@ -41,7 +41,7 @@ ENDINGS = tuple(
 PATHSPECS = tuple(f":(exclude,glob)**/{folder}/**" for folder in ("node_modules", "vendor", "third_party", "dist"))
 """The largest, as git takes them, so that it need not even read them; each costs a little for every file."""
 
-_BUILT_IN = re.compile(rf"(?:^|/)(?:{'|'.join(map(re.escape, FOLDERS))})/|(?:{'|'.join(map(re.escape, ENDINGS))})$")
+_BUILT_IN = compile_regex(rf"(?:^|/)(?:{'|'.join(map(re.escape, FOLDERS))})/|(?:{'|'.join(map(re.escape, ENDINGS))})$")
 
 
 def excluder(patterns: Iterable[str]) -> Callable[[str], bool]:
@@ -88,10 +88,10 @@ ARGUMENTS = 100_000  # characters of paths that fit on a command line with room 
 MAGIC = {"GIT_LITERAL_PATHSPECS": "0"}
 
 _META = frozenset("\\^$.*+?()[]{}")
-_LEADER = re.compile(r"(?:^|[^:\"'`])(?://|/\*|#|<!--|--|\"\"\"|'''|\(\*|\{-)|^\s*[*;%!]")
-_SCRIPT_LEADER = re.compile(r"(?:^|[^:\"'`])//|/\*|^\s*\*")
-_COLON = re.compile(r"(?:\([^()]{0,60}\))?:\s+[^\s\"'`\d{\[]|\([^()]{1,60}\)\s*$")
-_START = re.compile(r"^\s*(?:[-*+>]\s+)?(?:\[ ?\]\s*)?$")
+_LEADER = compile_regex(r"(?:^|[^:\"'`])(?://|/\*|#|<!--|--|\"\"\"|'''|\(\*|\{-)|^\s*[*;%!]")
+_SCRIPT_LEADER = compile_regex(r"(?:^|[^:\"'`])//|/\*|^\s*\*")
+_COLON = compile_regex(r"(?:\([^()]{0,60}\))?:\s+[^\s\"'`\d{\[]|\([^()]{1,60}\)\s*$")
+_START = compile_regex(r"^\s*(?:[-*+>]\s+)?(?:\[ ?\]\s*)?$")
 _QUOTES = tuple("\"'`")
 
 

@@ -7,7 +7,6 @@ its results are kept per commit. One observer per command, so that one that fail
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Sequence
 from dataclasses import field, replace
@@ -31,13 +30,13 @@ from ralph_mission.mission.model.mission import Observation, Severity, Signal
 from ralph_mission.mission.model.proposal import ObservationContext
 from ralph_mission.mission.ports import Observer
 from ralph_mission.safety.secrets import find_secrets, redact
-from ralph_mission.values import dataclass
+from ralph_mission.values import compile_regex, dataclass
 
 MOST = 500  # results of one command
 AROUND = 60.0  # seconds
 ENCODING = 2  # of what is cached
 GRAVE = ("bug", "vulnerability")  # kinds whose errors are of high severity
-_PLACES = re.compile(r"\bline \d+|:\d+(?::\d+)?\b")
+_PLACES = compile_regex(r"\bline \d+|:\d+(?::\d+)?\b")
 
 
 def build(settings: CommandSettings, git: Git, cache: Path | None = None, secrets: tuple[str, ...] = ()) -> Observer:

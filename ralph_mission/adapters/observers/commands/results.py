@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from ralph_mission.config.observers import ItemFields
-from ralph_mission.values import dataclass
+from ralph_mission.values import compile_regex, dataclass
 
-_UNNAMEABLE = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")  # nothing a tool's report should call a file
+_UNNAMEABLE = compile_regex(r"[\x00-\x1f\x7f\ud800-\udfff]")  # nothing a tool's report should call a file
 
 
 class GarbledOutput(Exception):

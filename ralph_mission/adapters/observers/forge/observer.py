@@ -23,15 +23,15 @@ from ralph_mission.mission.model.forge import Actor, Issue, Pull
 from ralph_mission.mission.model.mission import Observation, Severity, Signal
 from ralph_mission.mission.model.proposal import ObservationContext
 from ralph_mission.mission.ports import Forge, Observer
-from ralph_mission.values import dataclass
+from ralph_mission.values import compile_regex, dataclass
 
 NAME = "forge"
 MOST = 50  # signals of one kind
 ISSUES, PULLS = 6, 4  # read in full on one look; on GitHub an issue costs two requests, a pull three
 SECONDS = 60.0  # for reading them
 QUOTE = 500  # characters of a question
-_QUESTION = re.compile(r"\?[\s()\[\]\"'*_`>!.:;^-\U0001F600-\U0001F64F]{0,20}$")
-_HIDDEN = re.compile(r"<!--.*?(?:-->|$)", re.DOTALL)
+_QUESTION = compile_regex(r"\?[\s()\[\]\"'*_`>!.:;^-\U0001F600-\U0001F64F]{0,20}$")
+_HIDDEN = compile_regex(r"<!--.*?(?:-->|$)", re.DOTALL)
 
 
 def build(settings: ForgeSettings, forge: Forge) -> Observer:

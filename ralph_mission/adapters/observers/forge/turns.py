@@ -11,7 +11,6 @@ a jump of stars and issues that pile up once in a window; the merged pulls toget
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -22,10 +21,10 @@ from ralph_mission.adapters.observers.text import block, count_noun, one_line
 from ralph_mission.mission.model.forge import Actor, Issue, Pull, Pulse
 from ralph_mission.mission.model.mission import Severity, Signal
 from ralph_mission.mission.model.proposal import ObservationContext
-from ralph_mission.values import dataclass
+from ralph_mission.values import compile_regex, dataclass
 
 ROUND = 500  # things remembered as read; beyond it, the lowest numbers get another turn early
-_RANGES = re.compile(r"(?:\d{1,9}(?:-\d{1,9})?(?:,|$))*")
+_RANGES = compile_regex(r"(?:\d{1,9}(?:-\d{1,9})?(?:,|$))*")
 
 Item = TypeVar("Item", Issue, Pull)
 Told = tuple[str, int]  # kind, number

@@ -29,12 +29,13 @@ from ralph_mission.adapters.storage.loop.tasks import Tasks
 from ralph_mission.errors import UserError
 from ralph_mission.loop.model.state import Prd, RunState
 from ralph_mission.loop.stories import judge
+from ralph_mission.values import compile_regex
 
 LAST_BRANCH = ".last-branch"
 HALF = ".ralph-archiving-"
 """How the name of an archive begins that is not whole yet."""
-MADE = re.compile(rf"{re.escape(HALF)}[a-z0-9_]{{8}}")
-PUT = re.compile(r"prd\.json|progress\.txt|\.(prd\.json|progress\.txt)(\.\d+){1,2}")
+MADE = compile_regex(rf"{re.escape(HALF)}[a-z0-9_]{{8}}")
+PUT = compile_regex(r"prd\.json|progress\.txt|\.(prd\.json|progress\.txt)(\.\d+){1,2}")
 """What such a one may hold: the two files, and what was being written of them."""
 TAKEN = (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR)
 """What stands under a name that is somebody's already."""

@@ -6,7 +6,6 @@ the commit that was read; what was read is trusted as `provenance` says.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
@@ -25,6 +24,7 @@ from ralph_mission.mission.model.ledger import Anchor, MemoryBatch, MemorySnapsh
 from ralph_mission.mission.model.memory import Memory
 from ralph_mission.mission.ports import CycleClock
 from ralph_mission.safety.secrets import texts
+from ralph_mission.values import compile_regex
 
 ATTEMPTS = 5  # a person does not edit faster than that
 PACKED = 500  # commits of memory after which their objects are packed: on a runner nobody else does
@@ -32,7 +32,7 @@ SKIP_CI = "[skip ci]"
 BOOM = (GitError, Denied, OSError)
 READING = "read memory"
 AGAIN = "fix that, then run again; memory is as it was"
-LOCKED = re.compile(r"\.lock': File exists")
+LOCKED = compile_regex(r"\.lock': File exists")
 LOCK_STEP = "wait until the git that holds it has ended; one that nobody holds is removed by: ralph memory recover"
 
 

@@ -8,7 +8,6 @@ NUL: each such character is written as NUL and its four hex digits.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass, replace
 from functools import cache
@@ -17,12 +16,13 @@ from typing import TYPE_CHECKING, Any
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.ledger import OpenState, Record
 from ralph_mission.mission.model.mission import MISSION_PARTS, FailureReason
+from ralph_mission.values import compile_regex
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
-_UNFIT = re.compile("[\0\ud800-\udfff]")
-_FITTED = re.compile("\0([0-9a-f]{4})")
+_UNFIT = compile_regex("[\0\ud800-\udfff]")
+_FITTED = compile_regex("\0([0-9a-f]{4})")
 
 
 class UnreadableDocument(Exception):

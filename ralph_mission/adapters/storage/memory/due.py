@@ -8,7 +8,6 @@ The settings are asked for the longest pause only when memory looks as if a cloc
 from __future__ import annotations
 
 import json
-import re
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
@@ -18,13 +17,13 @@ from typing import TYPE_CHECKING
 
 from ralph_mission.errors import UserError
 from ralph_mission.mission.memory import layout
-from ralph_mission.values import dataclass
+from ralph_mission.values import compile_regex, dataclass
 
 if TYPE_CHECKING:
     from ralph_mission.adapters.git.git import Git
     from ralph_mission.adapters.git.remote import RepositoryPlace
 
-_OID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_OID = compile_regex(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 USUAL = timedelta(hours=6)  # the longest pause of `schedule.Rhythm()`, whose import would cost more than all else here
 PAUSED = "not due: memory says paused"
 

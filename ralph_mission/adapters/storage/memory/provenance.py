@@ -7,7 +7,6 @@ where there is none it ends, and memory starts at a new root.
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -22,9 +21,9 @@ from ralph_mission.mission.memory.position import refuse
 from ralph_mission.mission.model.ledger import Anchor
 from ralph_mission.mission.model.memory import Header
 from ralph_mission.safety.patch import REGULAR
-from ralph_mission.values import dataclass
+from ralph_mission.values import compile_regex, dataclass
 
-FOLLOWED = re.compile(rb"ref: |[0-9a-f]{40}")
+FOLLOWED = compile_regex(rb"ref: |[0-9a-f]{40}")
 """How what git can follow begins: another ref's name, a commit's id."""
 
 UNTOLD = 30  # commits of ours that the forge could not be told of: those of six runs that died, of five each

@@ -7,7 +7,6 @@ cycles. Never on the branch, and kept out of git through `.git/info/exclude`.
 from __future__ import annotations
 
 import errno
-import re
 import shutil
 from collections.abc import Collection, Sequence
 from dataclasses import replace
@@ -23,11 +22,12 @@ from ralph_mission.mission.memory.render import render_memory, render_notes
 from ralph_mission.mission.model.ledger import MemoryBatch
 from ralph_mission.mission.model.memory import Memory
 from ralph_mission.safety.secrets import strip_known
+from ralph_mission.values import compile_regex
 
 KEEP = 50  # cycles
 EXCLUDE = "/.ralph/"
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
-_FILE = re.compile(r"(\d{2,})-([a-z0-9-]+)\.json")
+_NAME = compile_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+_FILE = compile_regex(r"(\d{2,})-([a-z0-9-]+)\.json")
 
 
 class Recordings:
