@@ -248,7 +248,7 @@ def sound(given: AgentTurn) -> None:
     assert all(type(count) is int and 0 <= count <= MOST for count in (usage.input_tokens, usage.output_tokens))
     assert type(usage.turns) is int and 0 <= usage.turns <= MOST
     assert all(isinstance(one, str) for one in (given.text, given.detail, *given.refused, *given.calls))
-    codec.dump(HatOutput, HatOutput("x", 1, summary=given.text, reason=given.detail, usage=usage,
+    codec.dump(HatOutput("x", 1, summary=given.text, reason=given.detail, usage=usage,
                                     refused=given.refused, calls=given.calls))  # fmt: skip  # one call
 
 

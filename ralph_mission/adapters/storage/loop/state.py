@@ -69,7 +69,7 @@ def of_run(root: Path, run_id: str) -> RunState | None:
 
 def save(root: Path, state: RunState) -> None:
     """Keep `state`: all of it or what stood there before. Raises OSError."""
-    run_files.write(root / STATE, codec.dump(Saved, Saved(VERSION, state)))
+    run_files.write(root / STATE, codec.dump(Saved(VERSION, state)))
 
 
 def rescue(root: Path) -> tuple[RunState | None, str]:
@@ -85,7 +85,7 @@ def rescue(root: Path) -> tuple[RunState | None, str]:
 def keep_output(root: Path, run_id: str, output: HatOutput) -> tuple[Path, bytes]:
     """The record of one session, for good: `runs/<run_id>/session-NNNN.json`, and what stands there. Raises OSError."""
     place = root / RUNS / run_id / f"session-{output.iteration:04d}.json"
-    content = codec.dump(HatOutput, output)
+    content = codec.dump(output)
     run_files.write(place, content)
     return place, content
 

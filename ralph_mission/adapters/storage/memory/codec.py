@@ -1,8 +1,8 @@
 """Our frozen dataclasses as JSON that a person can read and that changes little between commits.
 
-Strict both ways: a type or a field we do not know is an error. pydantic is built per type,
-once, when first needed. JSON has no lone surrogates (undecodable bytes of a path) and ours no
-NUL: each such character is written as NUL and its four hex digits.
+Strict when read: a type or a field we do not know is an error. pydantic's reader is built per
+type, once, when first needed; what it writes needs none. JSON has no lone surrogates (undecodable
+bytes of a path) and ours no NUL: each such character is written as NUL and its four hex digits.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class UnreadableDocument(Exception):
 
 def dump_state(state: OpenState) -> bytes:
     """`memory/open.json`."""
-    return _text(_plain(OpenState, state))
+    return _text(_plain(state))
 
 
 def load_state(data: bytes) -> OpenState:
@@ -42,7 +42,7 @@ def load_state(data: bytes) -> OpenState:
 
 def dump_record(record: Record) -> bytes:
     """One ledger file; its type is told by its fields."""
-    return _text(_plain(Record, record))
+    return _text(_plain(record))
 
 
 def load_record(data: bytes) -> Record:
@@ -51,21 +51,19 @@ def load_record(data: bytes) -> Record:
     return record
 
 
-def dump(kind: Any, value: object) -> bytes:
-    """A value of the dataclass `kind`."""
-    return _text(_plain(kind, value))
+def dump(value: object) -> bytes:
+    """A value of one of our dataclasses."""
+    return _text(_plain(value))
 
 
 def load(kind: Any, data: bytes) -> Any:
-    """What `dump` was given for the same `kind`. Raises Unreadable."""
+    """What `dump` was given, a value of `kind`. Raises Unreadable."""
     return _value(kind, data)
 
 
 def dump_document(document: object) -> bytes:
     """Anything made of our values, for reading only (the journal)."""
-    from pydantic_core import to_jsonable_python
-
-    return _text(_flatten_missions(to_jsonable_python(_map_texts(document, _fit), bytes_mode="base64")))
+    return _text(_plain(document))
 
 
 def dump_any(value: object) -> bytes:
@@ -83,7 +81,7 @@ def load_any(data: bytes) -> object:
 
 def _pack(value: object) -> dict[str, object]:
     if _classes().get(type(value).__name__) is type(value):
-        return {"type": type(value).__name__, "value": _plain(type(value), value)}
+        return {"type": type(value).__name__, "value": _plain(value)}
     if isinstance(value, tuple | list):
         return {"type": "tuple", "value": [_pack(item) for item in value]}
     if isinstance(value, dict):
@@ -125,8 +123,10 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
     return TypeAdapter(kind | None, config=config)  # a bare dataclass would not take the configuration
 
 
-def _plain(kind: Any, value: object) -> Any:
-    return _flatten_missions(_adapter(kind).dump_python(_map_texts(value, _fit), mode="json"))
+def _plain(value: object) -> Any:
+    from pydantic_core import to_jsonable_python
+
+    return _flatten_missions(to_jsonable_python(_map_texts(value, _fit), bytes_mode="base64"))
 
 
 def _text(plain: object) -> bytes:
