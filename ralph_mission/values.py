@@ -80,14 +80,26 @@ def _compiled_when_called(cls: Any) -> Any:
 
 
 def _compile_init(cls: Any) -> Any:
-    described = ("default", "default_factory", "init", "kw_only")
-    copies = [
-        (one.name, Any, dataclasses.field(**{name: getattr(one, name) for name in described}))
-        for one in dataclasses.fields(cls)
-    ]
-    made: Any = dataclasses.make_dataclass(cls.__name__, copies, repr=False, eq=False, frozen=True)
-    made.__init__.__qualname__ = f"{cls.__qualname__}.__init__"
-    return made.__init__
+    """The `__init__` that the standard decorator would write, without the five methods that it writes beside it."""
+    given: dict[str, Any] = {"_set": object.__setattr__}
+    places, by_name, body = ["self"], ["*"], ["    pass"]
+    for one in dataclasses.fields(cls):
+        name, default = one.name, f"_of_{one.name}"
+        has_factory = one.default_factory is not dataclasses.MISSING
+        if has_factory or one.default is not dataclasses.MISSING:
+            given[default] = one.default_factory if has_factory else one.default
+        elif not one.init:
+            continue
+        if one.init:
+            (by_name if one.kw_only else places).append(f"{name}={default}" if default in given else name)
+        made = f"{default}()" if has_factory else default
+        value = f"{made} if {name} is {default} else {name}" if one.init and has_factory else name if one.init else made
+        body.append(f"    _set(self, {name!r}, {value})")
+    head = ", ".join([*places, *(by_name if len(by_name) > 1 else [])])
+    exec("\n".join([f"def __init__({head}):", *body]), given)
+    compiled = given["__init__"]
+    compiled.__qualname__ = f"{cls.__qualname__}.__init__"
+    return compiled
 
 
 def _reader(names: list[str]) -> Any:
