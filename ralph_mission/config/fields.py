@@ -6,7 +6,6 @@ import re
 from datetime import timedelta
 from typing import Annotated, Any
 
-from pathspec import GitIgnoreSpec
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, StringConstraints, WithJsonSchema
 from pydantic.json_schema import SkipJsonSchema
 
@@ -17,7 +16,7 @@ LONGEST_DURATION = timedelta(days=3650)
 class ObserverSection(BaseModel):
     """Frozen, and strict about its keys."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 def _duration(value: object) -> object:
@@ -34,6 +33,8 @@ def _positive(value: timedelta) -> timedelta:
 
 
 def _pattern(pattern: str) -> str:
+    from pathspec import GitIgnoreSpec
+
     try:
         GitIgnoreSpec.from_lines([pattern])
     except ValueError as error:

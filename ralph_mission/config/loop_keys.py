@@ -20,7 +20,7 @@ Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 class Lenient(BaseModel):
     """Takes what it knows; a key without a value is as good as none."""
 
-    model_config = ConfigDict(extra="ignore", frozen=True)
+    model_config = ConfigDict(extra="ignore", frozen=True, defer_build=True)
 
     @model_validator(mode="before")
     @classmethod

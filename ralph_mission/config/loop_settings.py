@@ -161,7 +161,7 @@ def _model(name: str) -> str:
 class ThinkerSettings(BaseModel):
     """Who ranks what was found. With `kind: llm`, rules go on answering whenever the model cannot."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     kind: Literal["rules", "llm"] = Field("rules", description="Who ranks findings; `rules` needs no model.")
     weights: dict[str, Weight] = Field(

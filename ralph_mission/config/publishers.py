@@ -47,7 +47,7 @@ def _sound(templates: dict[str, str]) -> dict[str, str]:
 class PublisherSection(BaseModel):
     """Frozen, and strict about its keys."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 Slug = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,39}$")]

@@ -152,7 +152,7 @@ class Observers(ObserverSection):
 
     patience: Annotated[Pause, at_most(PATIENCE), OLD_LIMIT] = PATIENCE
     """How long each observer may take, unless its commands may take longer; all look at the same time."""
-    code: Code = Field(Code(), description="Markers left in the code.")
+    code: Code = Field(Code.model_construct(), description="Markers left in the code.")
     commands: Annotated[tuple[Command, ...], AfterValidator(_distinct)] = Field(
         (), description="Your own checks: a command and how to read its output."
     )
@@ -191,25 +191,37 @@ def _one_decider(chosen: tuple[Extension, ...]) -> tuple[Extension, ...]:
 class Config(ObserverSection):
     """Settings of one repository. Every key is optional."""
 
-    schedule: Schedule = Field(Schedule(), description="When to look again.")
-    limits: Ceilings = Field(Ceilings(), description="What a cycle may do at most; may only be lowered.")
-    memory: MemoryPlace = Field(MemoryPlace(), description="Where memory is kept.")
+    schedule: Schedule = Field(Schedule.model_construct(), description="When to look again.")
+    limits: Ceilings = Field(
+        Ceilings.model_construct(), description="What a cycle may do at most; may only be lowered."
+    )
+    memory: MemoryPlace = Field(MemoryPlace.model_construct(), description="Where memory is kept.")
     owners: tuple[Login, ...] = Field((), description="Logins of who decides; empty: everyone with write access.")
-    forge: ForgeChoice = Field(ForgeChoice(), description="Where issues and pull requests live.")
-    observers: Observers = Field(Observers(), description="What is looked at.")
-    thinker: Thinker = Field(Thinker(), description="Who ranks what was found.")
-    hands: CoderSettings = Field(CoderSettings(), description="Who changes files, and how a change is checked.")
-    completion: Completion = Field(Completion(), description="When a loop counts as complete.")
-    cost: Cost = Field(Cost(), description="What models cost.")
-    loop: LoopSettings = Field(LoopSettings(), description="How `ralph run` works here.")
-    work: WorkSettings = Field(WorkSettings(), description="How `ralph work` goes about issues.")
+    forge: ForgeChoice = Field(ForgeChoice.model_construct(), description="Where issues and pull requests live.")
+    observers: Observers = Field(Observers.model_construct(), description="What is looked at.")
+    thinker: Thinker = Field(Thinker.model_construct(), description="Who ranks what was found.")
+    hands: CoderSettings = Field(
+        CoderSettings.model_construct(), description="Who changes files, and how a change is checked."
+    )
+    completion: Completion = Field(Completion.model_construct(), description="When a loop counts as complete.")
+    cost: Cost = Field(Cost.model_construct(), description="What models cost.")
+    loop: LoopSettings = Field(LoopSettings.model_construct(), description="How `ralph run` works here.")
+    work: WorkSettings = Field(WorkSettings.model_construct(), description="How `ralph work` goes about issues.")
     hats: dict[str, HatKeys] = Field({}, description="As in ralph-orchestrator: who is called by what.")
-    event_loop: EventLoop = Field(EventLoop(), description="As in ralph-orchestrator: when a loop starts and ends.")
-    cli: Cli = Field(Cli(), description="As in ralph-orchestrator: which agent.")
-    core: Core = Field(Core(), description="As in ralph-orchestrator: what every session is told.")
-    memories: MemoryKeys = Field(MemoryKeys(), description="As in ralph-orchestrator: what is remembered between runs.")
-    publishers: Publishers = Field(Publishers(), description="Where posts go, what they say, and when they may.")
-    telegram: TelegramControl = Field(TelegramControl(), description="Who gives orders in a Telegram chat.")
+    event_loop: EventLoop = Field(
+        EventLoop.model_construct(), description="As in ralph-orchestrator: when a loop starts and ends."
+    )
+    cli: Cli = Field(Cli.model_construct(), description="As in ralph-orchestrator: which agent.")
+    core: Core = Field(Core.model_construct(), description="As in ralph-orchestrator: what every session is told.")
+    memories: MemoryKeys = Field(
+        MemoryKeys.model_construct(), description="As in ralph-orchestrator: what is remembered between runs."
+    )
+    publishers: Publishers = Field(
+        Publishers.model_construct(), description="Where posts go, what they say, and when they may."
+    )
+    telegram: TelegramControl = Field(
+        TelegramControl.model_construct(), description="Who gives orders in a Telegram chat."
+    )
     extensions: Annotated[tuple[Extension, ...], AfterValidator(_one_decider)] = Field(
         (), description="Observers, thinkers, forges, fixers and publishers of packages that others wrote."
     )

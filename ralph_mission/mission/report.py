@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
 from ralph_mission.mission import decide
-from ralph_mission.mission.coder.tasks import WAITS_FOR_AGENT
 from ralph_mission.mission.conclude import Conclusion
 from ralph_mission.mission.execute import AppliedEffect, ExecutedDecision
 from ralph_mission.mission.findings import exclusions
 from ralph_mission.mission.findings.identity import is_known
+from ralph_mission.mission.lifecycle.waiting import How, list_waiting
 from ralph_mission.mission.model.cycle import (
     REPORT_SCHEMA,
     CycleDecisions,
@@ -35,14 +35,12 @@ from ralph_mission.mission.model.mission import (
     Finding,
     Mission,
     Observation,
-    Status,
     Urgency,
     Usage,
     Verdict,
 )
 from ralph_mission.mission.model.proposal import KINDS, Decision
 from ralph_mission.mission.policy.rules import LIFTED_BY
-from ralph_mission.mission.proposals.wording import plain
 from ralph_mission.mission.publishing import posting
 
 
@@ -76,7 +74,6 @@ def _missing(effect: Publish, receipt: Receipt) -> str:
     return told if len(effect.post.parts) > 1 else ""
 
 
-How = Callable[[str, int], str]
 LATE = 15 * 60  # seconds of drift worth a line
 
 
@@ -214,7 +211,7 @@ def _cycle_summary(
     return CycleSummary(
         why=tuple(_why(act) for act in acts if act.decision.proposal.action is not Action.MONITOR),
         held=tuple(_held_line(d) for d in decided.decisions if d.verdict is not Verdict.ALLOW),
-        waiting=waiting(conclusion.missions, how),
+        waiting=list_waiting(conclusion.missions, how),
         remarks=tuple(_remarks(situation, acts, conclusion)),
         posts=tuple(lines(acts)),
         refusal=refusal(acts),
@@ -255,48 +252,6 @@ def _held_line(decision: Decision) -> str:
     waits = " and ".join(dict.fromkeys(LIFTED_BY.get(rule, "a person") for rule in decision.rules))
     word = "waits for" if decision.verdict is Verdict.HOLD else "refused, needs"
     return f"{decision.proposal.title}: {word} {waits} ({', '.join(decision.rules)})"
-
-
-def waiting(missions: Iterable[Mission], how: How) -> tuple[str, ...]:
-    """What a person can do now, one line each, with the very words to type or the link to open."""
-    lines: list[str] = []
-    for mission in missions:
-        if not (mission.pull or mission.issue):
-            continue  # a staged cycle opened nothing
-        if mission.status is Status.IN_REVIEW and not mission.review.offered_until:
-            lines += _review_lines(mission, how)
-        elif mission.review.offered_until or (mission.status is Status.DISCOVERED and mission.question.proposal_hash):
-            lines += [
-                f"read it:   {how('show_issue', mission.issue)}",
-                f"approve:   {how('approve_issue', mission.issue)}",
-            ]
-        elif mission.status in (Status.ESCALATED, Status.PLANNED) and mission.issue and not waits_for_agent(mission):
-            lines += [f"decide:    {how('show_issue', mission.issue)}"]
-    return tuple(lines)
-
-
-def _review_lines(mission: Mission, how: How) -> tuple[str, ...]:
-    look, yes = how("show_pull", mission.pull), how("approve_pull", mission.pull)
-    if failure := review_failure(mission):
-        return (f"failed:    {failure}", f"look:      {look}", f"approve:   {yes} (unless it is approved)")
-    return (f"review it: {look}", f"approve:   {yes}")
-
-
-def review_failure(mission: Mission) -> str:
-    """What failed about a pull request that is in review, most often its merge, and what comes next; "" if nothing."""
-    failure = plain(mission.progress.failure, 200)
-    if mission.status is not Status.IN_REVIEW or mission.review.offered_until or not failure:
-        return ""
-    if mission.progress.failure_reason is FailureReason.NEEDS_PERSON:
-        return f"{failure}; only a person can change that"
-    if mission.progress.failure_reason is FailureReason.BEHIND:
-        return f"{failure}; the next cycle merges the base into it"
-    return f"{failure}; the next cycle tries again"
-
-
-def waits_for_agent(mission: Mission) -> bool:
-    """Whether nobody but an agent has anything to do about it."""
-    return mission.next_step == WAITS_FOR_AGENT
 
 
 def _remarks(situation: Situation, acts: Sequence[ExecutedDecision], conclusion: Conclusion) -> Iterable[str]:

@@ -22,9 +22,9 @@ from ralph_mission.mission.model.effects import Receipt
 from ralph_mission.mission.model.forge import Branch
 from ralph_mission.mission.model.ledger import FindingRecord, MemorySnapshot, OpenState
 from ralph_mission.mission.model.memory import Header, Memory
-from ralph_mission.mission.model.mission import Action, FailureReason, Observation, Status, Urgency, Verdict
+from ralph_mission.mission.model.mission import Action, Observation, Status, Urgency, Verdict
 from ralph_mission.mission.model.proposal import Decision, Plan, RankedFinding
-from ralph_mission.mission.report import LATE, report_cycle, report_skipped, waiting
+from ralph_mission.mission.report import LATE, report_cycle, report_skipped
 from tests.mission.build import BASE, BOT, NOW, ask, comment, finding, fix, mission, writing
 
 LATER = NOW + timedelta(minutes=1)
@@ -128,41 +128,6 @@ def test_what_is_held_says_what_it_waits_for_and_what_is_refused_says_what_it_ne
     assert telling.held == (
         "bug p2: waits for a mission to end and a person's approval (mission-cap, mission-cap, protected-path)",
         "bug p2: refused, needs a text that pings nobody (mention)",
-    )
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"status": Status.IN_REVIEW}, ("show_pull 4", "approve_pull 4")),
-        ({"status": Status.DISCOVERED, "proposal_hash": "abc"}, ("show_issue 3", "approve_issue 3")),
-        ({"status": Status.DISCOVERED, "proposal_hash": ""}, ()),
-        ({"status": Status.ESCALATED}, ("show_issue 3",)),
-        ({"status": Status.PLANNED}, ("show_issue 3",)),
-        ({"status": Status.PLANNED, "issue": 0}, ()),
-        ({"status": Status.COMPLETED}, ()),
-    ],
-)
-def test_a_person_is_told_what_to_type(changes: dict[str, Any], words: tuple[str, ...]):
-    lines = waiting([mission(**changes)], how)
-    assert len(lines) == len(words)
-    assert all(line.endswith(word) for line, word in zip(lines, words, strict=True))
-
-
-@pytest.mark.parametrize(
-    ("reason", "then"),
-    [
-        (None, "the next cycle tries again"),
-        (FailureReason.BEHIND, "the next cycle merges the base into it"),
-        (FailureReason.NEEDS_PERSON, "only a person can change that"),
-    ],
-)
-def test_a_review_whose_merge_was_refused_says_what_stands_in_the_way(reason: FailureReason | None, then: str):
-    stopped = mission(status=Status.IN_REVIEW, failure="blocked: a check is missing", failure_reason=reason)
-    assert waiting([stopped], how) == (
-        f"failed:    blocked: a check is missing; {then}",
-        "look:      show_pull 4",
-        "approve:   approve_pull 4 (unless it is approved)",
     )
 
 

@@ -12,12 +12,11 @@ from datetime import datetime, timedelta
 from statistics import median
 
 from ralph_mission.adapters.report.voice import count_noun, spell, stamp
-from ralph_mission.mission.coder.tasks import WAITS_FOR_AGENT
+from ralph_mission.mission.lifecycle.waiting import review_failure, waits_for_agent
 from ralph_mission.mission.model.forge import Posted
 from ralph_mission.mission.model.ledger import OpenState
 from ralph_mission.mission.model.memory import CompletedNote, Header, IssueNote, Memory
 from ralph_mission.mission.model.mission import Acceptance, Mission, Status
-from ralph_mission.mission.report import review_failure
 from ralph_mission.safety.text import inline_words, sanitise
 from ralph_mission.values import compile_regex
 
@@ -199,7 +198,7 @@ def _waits(mission: Mission) -> bool:
         return bool(mission.question.proposal_hash and mission.issue)
     if mission.status is Status.IN_REVIEW:
         return bool(mission.pull)
-    return mission.status in ASKING and bool(mission.issue) and mission.next_step != WAITS_FOR_AGENT
+    return mission.status in ASKING and bool(mission.issue) and not waits_for_agent(mission)
 
 
 # --- missions -------------------------------------------------------------------------

@@ -31,7 +31,7 @@ WRITTEN = 3  # findings with sections
 
 
 class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 class Written(_Strict):
@@ -87,7 +87,7 @@ NAMED = 4  # cycles for which memory surely has the name of what was paid: it ke
 class KeptReply(BaseModel):
     """`cursor` came of the last reply, after `cycle` of `lineage`; `usd` are booked once memory names `paid`."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     lineage: str = ""
     cycle: int = 0
@@ -137,7 +137,7 @@ class Remembered(BaseModel):
     `paid` names money that memory has booked, the newest last.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     basis: Annotated[str, Field(max_length=16)] = ""
     asked: Annotated[tuple[Annotated[str, Field(max_length=12)], ...], Field(max_length=200)] = ()

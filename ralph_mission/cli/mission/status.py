@@ -58,13 +58,13 @@ def status(page: bool, output: Path | None, repo: Path, config: Path | None, as_
         _write_page(repo, config, output)
         return
     from ralph_mission.adapters.report.status import facts, lines
-    from ralph_mission.mission.report import waiting
+    from ralph_mission.mission.lifecycle.waiting import list_waiting
 
     house = household(repo, config)
     recalled = house.store.recall()
     if recalled is None:
         refuse_if_elsewhere(house)
-    asks = waiting(recalled.state.missions, house.forge.how) if recalled else ()
+    asks = list_waiting(recalled.state.missions, house.forge.how) if recalled else ()
     known = facts(recalled, house.charter.limits, house.clock.now(), asks, house.charter.rhythm)
     if as_json:
         print_json(known)

@@ -12,13 +12,13 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from ralph_mission.mission.coder import tasks
-from ralph_mission.mission.coder.tasks import WAITS_FOR_AGENT
 from ralph_mission.mission.findings.exclusions import touched_by
 from ralph_mission.mission.lifecycle import approval, ownership
 from ralph_mission.mission.lifecycle.approval import APPROVED, about
 from ralph_mission.mission.lifecycle.ownership import Change, change_remark, facts_of
 from ralph_mission.mission.lifecycle.step_builder import StepBuilder, build_step, count_wait
 from ralph_mission.mission.lifecycle.table import advance
+from ralph_mission.mission.lifecycle.waiting import WAITS_FOR_AGENT
 from ralph_mission.mission.model.agent_job import AgentJob, AgentResult
 from ralph_mission.mission.model.cycle import MissionEvent, MissionFacts, MissionStep, StepContext
 from ralph_mission.mission.model.effects import Comment, Effect, Label, OpenPull, PushBranch

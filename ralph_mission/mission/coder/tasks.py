@@ -176,7 +176,6 @@ WAITS = (Status.PLANNED, Status.EXECUTING, Status.FIXING)
 ROUNDS = 3
 """Reviews of one pull that are answered; then a person has to (design: at most 3 rounds, then escalate)."""
 GUIDANCE = compile_regex(r"\A(?:[ \t]*\r?\n)* {0,3}/ralph[ \t]+guidance(?![\w-])[ \t]*", re.IGNORECASE)
-WAITS_FOR_AGENT = "An agent continues it in the next cycle."
 ALTERED = "{} changed its text and has no say here: look at it, and set `ralph:mission` again"
 REWORDED = "somebody else changed what {} wrote in a review: say it in a new one"
 NO_ORDER = "its author has no say here, so its text is no order: say in a comment of your own what is to be done"

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from ralph_mission.mission.coder import tasks
 from ralph_mission.mission.lifecycle import approval, ownership
 from ralph_mission.mission.lifecycle.facts import authorised_among
 from ralph_mission.mission.lifecycle.steps import BY_HAND
 from ralph_mission.mission.lifecycle.table import advance
+from ralph_mission.mission.lifecycle.waiting import WAITS_FOR_AGENT
 from ralph_mission.mission.model.cycle import CycleSettings, MissionEvent
 from ralph_mission.mission.model.effects import MARKER
 from ralph_mission.mission.model.forge import Issue, Pull
@@ -34,7 +34,7 @@ def mission_of_issue(issue: Issue, number: int, cycle: int, now: datetime, agent
     made = Mission(
         number, _key(issue, _times(issue)), plain(issue.title), KIND, Action.OPEN_PROPOSAL, Tier.HIGH,
         Status.DISCOVERED, cycle, now, now, issue=issue.number, last_action="a person made it a mission",
-        next_step=tasks.WAITS_FOR_AGENT if agent else BY_HAND,
+        next_step=WAITS_FOR_AGENT if agent else BY_HAND,
     )  # fmt: skip  # one value
     return advance(made, MissionEvent.APPROVED, now)
 

@@ -24,6 +24,7 @@ from ralph_mission.mission.lifecycle.step_builder import (
     wait_step,
 )
 from ralph_mission.mission.lifecycle.table import ESCALATED_FOR
+from ralph_mission.mission.lifecycle.waiting import WAITS_FOR_AGENT
 from ralph_mission.mission.model.cycle import Interpretation, MissionEvent, MissionFacts, MissionStep, StepContext
 from ralph_mission.mission.model.effects import Comment, Label, MergePull, OpenPull, PushBranch
 from ralph_mission.mission.model.ledger import EffectRecord, key_of
@@ -260,7 +261,7 @@ def _start_approved(
     step = build_step(mission, context).advance(MissionEvent.APPROVED)
     if not mission.pending or not (facts.announced or facts.offered):  # our issue names no change to say yes to
         unnamed = f"; {UNNAMED}" if mission.pending else ""
-        then = tasks.WAITS_FOR_AGENT if facts.coder else BY_HAND
+        then = WAITS_FOR_AGENT if facts.coder else BY_HAND
         step = step.tell(f"approved by {who}{unnamed}", then).change(pending=()).send_story()
         return step.teach("accepted").propose(Action.ANSWER, who)
     step = step.advance(MissionEvent.STARTED)
@@ -332,7 +333,7 @@ def _answer_review(mission: Mission, facts: MissionFacts, reading: Interpretatio
     step = step.change(answered_before=mission.review.answered_at)
     if facts.coder and mission.review.rounds < tasks.ROUNDS:
         who = wording.person_name(reading.opinion.actor)
-        return step.tell(f"{who} asked for changes", tasks.WAITS_FOR_AGENT).send_story().propose(Action.ANSWER)
+        return step.tell(f"{who} asked for changes", WAITS_FOR_AGENT).send_story().propose(Action.ANSWER)
     if facts.coder:
         return _escalate(step, facts, reading, f"asked for changes again after {mission.review.rounds} answers")
     return _escalate(step, facts, reading, "asked for changes that no fixer can make")

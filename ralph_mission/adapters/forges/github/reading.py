@@ -60,7 +60,7 @@ Stamp = Annotated[AwareDatetime, AfterValidator(lambda at: at.astimezone(UTC))]
 class WireModel(BaseModel):
     """JSON of which only the fields that are named here matter."""
 
-    model_config = ConfigDict(extra="ignore", frozen=True)
+    model_config = ConfigDict(extra="ignore", frozen=True, defer_build=True)
 
 
 class UserWire(WireModel):

@@ -108,7 +108,7 @@ Events = Annotated[tuple[Annotated[LabelEvent, PlainValidator(_event)], ...], Be
 class ThreadFields(BaseModel):
     """What stands in the front matter."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     number: Annotated[int, Field(strict=True, ge=1)]
     title: StrictStr

@@ -1,0 +1,50 @@
+"""What a person can do now, in the very words to type."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ralph_mission.mission.lifecycle.waiting import list_waiting
+from ralph_mission.mission.model.mission import FailureReason, Status
+from tests.mission.build import mission
+
+
+def show(verb: str, number: int) -> str:
+    return f"{verb} {number}"
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"status": Status.IN_REVIEW}, ("show_pull 4", "approve_pull 4")),
+        ({"status": Status.DISCOVERED, "proposal_hash": "abc"}, ("show_issue 3", "approve_issue 3")),
+        ({"status": Status.DISCOVERED, "proposal_hash": ""}, ()),
+        ({"status": Status.ESCALATED}, ("show_issue 3",)),
+        ({"status": Status.PLANNED}, ("show_issue 3",)),
+        ({"status": Status.PLANNED, "issue": 0}, ()),
+        ({"status": Status.COMPLETED}, ()),
+    ],
+)
+def test_a_person_is_told_what_to_type(changes: dict[str, Any], words: tuple[str, ...]):
+    lines = list_waiting([mission(**changes)], show)
+    assert len(lines) == len(words)
+    assert all(line.endswith(word) for line, word in zip(lines, words, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("reason", "then"),
+    [
+        (None, "the next cycle tries again"),
+        (FailureReason.BEHIND, "the next cycle merges the base into it"),
+        (FailureReason.NEEDS_PERSON, "only a person can change that"),
+    ],
+)
+def test_a_review_whose_merge_was_refused_says_what_stands_in_the_way(reason: FailureReason | None, then: str):
+    stopped = mission(status=Status.IN_REVIEW, failure="blocked: a check is missing", failure_reason=reason)
+    assert list_waiting([stopped], show) == (
+        f"failed:    blocked: a check is missing; {then}",
+        "look:      show_pull 4",
+        "approve:   approve_pull 4 (unless it is approved)",
+    )
