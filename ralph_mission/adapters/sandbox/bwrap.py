@@ -225,4 +225,5 @@ def _needed_paths(view: View) -> Iterator[Path]:
 
 
 def _inside(place: Path, folders: Iterable[Path]) -> bool:
-    return any(place == folder or folder in place.parents for folder in folders)
+    path = f"{place}/"  # as text: asking `parents` for each pair was a quarter of a session's cost
+    return any(path.startswith(f"{str(folder).rstrip('/')}/") for folder in folders)
