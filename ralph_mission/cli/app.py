@@ -66,6 +66,8 @@ RENAMED = {
     ("task", "fail"): ("task", "done", "--failed"),
 }
 """Older spellings, which are still understood, and what they are short for."""
+WITH_VALUE = ("--repo", "--config", "--as")
+"""What may stand before a command's name with a value behind it; `--as` before that of a command of the local forge."""
 OF_LOOPS = frozenset(
     {"run", "work", "review", "cancel", "plan", "simulate", "task", "emit", "guidance", "verdict", "mcp", "prd", "cost"}
 )
@@ -143,18 +145,25 @@ def run(arguments: list[str]) -> int:
 
 def expand_renamed(arguments: Sequence[str]) -> list[str]:
     """The command line with an older spelling of its command written out."""
-    start = _command_index(arguments)
+    first = _command_index(arguments)
+    second = _command_index(arguments, first + 1)
     for old, new in RENAMED.items():
-        if tuple(arguments[start : start + len(old)]) == old:
-            return [*arguments[:start], *new, *arguments[start + len(old) :]]
+        places = (first, second)[: len(old)]
+        if places[-1] < len(arguments) and tuple(arguments[place] for place in places) == old:
+            return [
+                *arguments[:first],
+                *new[:1],
+                *arguments[first + 1 : places[-1]],
+                *new[1:],
+                *arguments[places[-1] + 1 :],
+            ]
     return list(arguments)
 
 
-def _command_index(arguments: Sequence[str]) -> int:
-    """Where the command's name stands: behind the shared options that come first."""
-    index = 0
+def _command_index(arguments: Sequence[str], index: int = 0) -> int:
+    """Where the command's name stands, or that of one below it: behind the shared options that come first."""
     while index < len(arguments) and arguments[index].startswith("-"):
-        index += 2 if arguments[index] in ("--repo", "--config") else 1
+        index += 2 if arguments[index] in WITH_VALUE else 1
     return index
 
 

@@ -47,8 +47,10 @@ def program() -> str:
 
 def repo_of(arguments: Sequence[str]) -> Path:
     """The repository a command line names, read without its parser: for when it has failed already."""
-    words = [word for argument in arguments for word in argument.split("=", 1 if argument.startswith("--") else 0)]
-    return Path(next((value for name, value in pairwise(words) if name == "--repo"), "."))
+    before = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    words = [word for argument in before for word in argument.split("=", 1 if argument.startswith("--") else 0)]
+    named = [value for name, value in pairwise(words) if name == "--repo"]
+    return Path(named[-1] if named else ".")  # what stands further behind wins
 
 
 def _where(repo: Path) -> str:

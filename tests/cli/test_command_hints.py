@@ -58,7 +58,15 @@ def test_a_whole_command_names_the_repository_last() -> None:
     assert spell("ralph pr diff 2", REPO) == ".venv/bin/ralph pr diff 2 --repo '../my project'"
 
 
-@pytest.mark.parametrize("line", [["due", "--repo", "a=b"], ["--x", "due", "--repo=a=b"]])
+@pytest.mark.parametrize(
+    "line",
+    [
+        ["due", "--repo", "a=b"],
+        ["--x", "due", "--repo=a=b"],
+        ["--repo", "x", "due", "--repo", "a=b"],
+        ["--repo=a=b", "guidance", "--", "--repo", "x"],
+    ],
+)
 def test_the_repository_of_a_command_line_that_failed(line: list[str]) -> None:
     assert repo_of(line) == Path("a=b")
     assert repo_of(["due"]) == Path()
