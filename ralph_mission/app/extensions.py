@@ -9,6 +9,7 @@ runs with our rights; what the repository that is looked at holds is never taken
 from __future__ import annotations
 
 import importlib.util
+import sysconfig
 from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -44,7 +45,10 @@ def find_extension(chosen: Extension, checkout: Path | None) -> EntryPoint:
     """Where it is, without importing it. Raises UserError where no package has it, or the checkout itself."""
     entry = _written(chosen) if ":" in chosen.use else _registered(chosen)
     top = entry.module.partition(".")[0]
-    spec = importlib.util.find_spec(top)
+    try:
+        spec = importlib.util.find_spec(top)
+    except ValueError:  # of what is no module of a file, such as __main__
+        spec = None
     if spec is None:
         raise UserError(f"extension {chosen.use}: no package {top} is installed", _install(chosen))
     places = [*(spec.submodule_search_locations or ()), *filter(None, [spec.origin])]
@@ -110,9 +114,14 @@ def _read_settings(chosen: Extension, model: type[BaseModel] | None) -> BaseMode
 
 
 def _belongs_to(place: Path, checkout: Path) -> bool:
-    """What is installed into an environment that stands in the checkout is none of its files."""
+    """What is installed into our own environment is none of the checkout's files, though it stands there."""
     inner = place.resolve()
-    return inner.is_relative_to(checkout.resolve()) and "site-packages" not in inner.parts
+    return inner.is_relative_to(checkout.resolve()) and not any(map(inner.is_relative_to, _installed_below()))
+
+
+def _installed_below() -> tuple[Path, ...]:
+    """Where packages of the Python that runs us are: a folder that is only called so is none."""
+    return tuple(Path(sysconfig.get_path(name)).resolve() for name in ("purelib", "platlib"))
 
 
 def _group(chosen: Extension) -> str:

@@ -143,9 +143,25 @@ def test_code_of_the_checkout_is_none(install, tmp_path: Path, use: str) -> None
     assert "acme_uptime" not in sys.modules
 
 
-def test_an_environment_in_the_checkout_is_no_code_of_it(install, tmp_path: Path) -> None:
+@pytest.mark.parametrize("use", ["uptime", "acme_uptime:UptimeObserver"])
+def test_a_folder_of_the_checkout_that_is_called_as_one_of_packages_is_none(install, tmp_path: Path, use: str) -> None:
     repo = make_repo(tmp_path / "repo", {})
-    install(repo / ".venv" / "lib" / "site-packages")
+    install(repo / "site-packages")
+    assert "code of the repository" in refuse(use, told="{site: shop}", checkout=repo).what
+    assert "acme_uptime" not in sys.modules
+
+
+def test_what_is_no_module_of_a_file_is_no_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules["__main__"], "__spec__", None)
+    assert "no package __main__ is installed" in refuse("__main__:main").what
+
+
+def test_our_environment_in_the_checkout_is_no_code_of_it(
+    install, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repo = make_repo(tmp_path / "repo", {})
+    place = install(repo / ".venv" / "lib" / "site-packages")
+    monkeypatch.setattr("sysconfig.get_path", lambda name: str(place))
     (made,) = build_extensions(settings("uptime", told="{site: shop}"), "observer", repo, None)
     assert made.name == "uptime"
 
