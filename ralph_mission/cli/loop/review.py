@@ -53,7 +53,7 @@ def _publish_document(report: PublishReport) -> dict[str, object]:
         "issue": report.issue,
         "reason": report.reason,
         "posts": [
-            {"network": network, "status": receipt.status, "url": receipt.url, "detail": receipt.detail}
+            {"network": network, "status": receipt.status, "url": receipt.url, "detail": receipt.explanation}
             for network, receipt in report.receipts
         ],
     }

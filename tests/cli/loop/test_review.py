@@ -17,6 +17,9 @@ from ralph_mission.adapters.forges.local.forge import LocalForge, Person
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.git.remote import without_steering
 from ralph_mission.app.cycle import build_app
+from ralph_mission.mission.model.effects import Receipt
+from ralph_mission.mission.model.mission import FailureReason
+from ralph_mission.mission.publishing import publish_now
 from tests.cli.loop_world import RALPH, World, until, world
 from tests.helpers import NOON, Result, cli_here, git, make_repo
 from tests.integration.at_review import RACE, SOURCE, proposed
@@ -87,6 +90,14 @@ def test_a_person_is_told_what_it_came_to(repo: Path) -> None:
     done("cycle", repo=repo)
     told = done("publish", "--issue", "1", repo=repo)
     assert told.out == "" and "#1: nothing: A person approves or rejects the texts." in told.err
+
+
+def test_json_says_why_a_post_failed_and_what_is_done_next(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    failed = Receipt("k", "failed", detail="telegram asks to wait", reason=FailureReason.LATER)
+    report = publish_now.PublishReport("failed", 1, receipts=(("telegram", failed),))
+    monkeypatch.setattr(publish_now, "publish_once", lambda *_: report)
+    (post,) = cli_here("publish", "--issue", "1", "--json", repo=repo).json["posts"]
+    assert post["detail"] == "later: telegram asks to wait"
 
 
 ANSWER = f"print('''{json.dumps({'issues': [RACE]})}''')\n"
