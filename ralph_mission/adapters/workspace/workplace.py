@@ -156,8 +156,9 @@ class Workspace:
             place.mkdir()
         for name in SHARED:
             link, target = place / name, self._shared / name
-            tracked = any(path == f"{OURS}/{name}" or path.startswith(f"{OURS}/{name}/") for path in self._base)
-            if not tracked and not (link.is_symlink() and os.readlink(link) == str(target)):
+            if link.is_symlink() and os.readlink(link) == str(target):
+                continue
+            if not any(path == f"{OURS}/{name}" or path.startswith(f"{OURS}/{name}/") for path in self._base):
                 remove_any(os.fsencode(link))
                 link.symlink_to(target)
 
