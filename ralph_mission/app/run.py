@@ -116,7 +116,7 @@ def _desk_and_place(
     workplace = Workspace(
         git, clone, checks, settings.hands.verify_timeout,
         lambda: _browser_check(settings.loop.browser_check, desk.item()), sandboxes.checks_sandbox(found, git, clone),
-        unsteered=asked.errand, lists=lambda: desk.paths.kept, shared=root / ".ralph",
+        no_agent_settings=asked.errand, lists=lambda: desk.paths.kept, shared=root / ".ralph",
     )  # fmt: skip  # one call
     habits = Habits(asked.go_on, asked.archive_previous, restarts=not asked.errand)
 
@@ -171,16 +171,16 @@ def agent_of(
         identity=User.of(git).identity, trusted=choice is not None and choice.trust,
     )  # fmt: skip  # one call
 
-    def caged(player: CommandAgent) -> CommandAgent:
-        cage = sandboxes.agent_sandbox(found, git, player.allow, player.command, clone)
-        return replace(player, cage=sandboxes.sharing(cage, root / ".ralph") if clone else cage)
+    def sandbox_for(player: CommandAgent) -> CommandAgent:
+        sandbox = sandboxes.agent_sandbox(found, git, player.allow, player.command, clone)
+        return replace(player, sandbox=sandboxes.sharing(sandbox, root / ".ralph") if clone else sandbox)
 
     if name == "scripted":
-        made: Agent = ScriptedAgent(load(Path(str(command))), caged(player), root / ".ralph/loop/calls.json")
+        made: Agent = ScriptedAgent(load(Path(str(command))), sandbox_for(player), root / ".ralph/loop/calls.json")
     else:
         others = () if choice is None else choice.fallback
         named = ((name, command), *((other, "") for other in others if other != name))
-        every = tuple(caged(_make_agent(player, *one)) for one in named)
+        every = tuple(sandbox_for(_make_agent(player, *one)) for one in named)
         made = FallbackAgent(every) if others else every[0]
     prices = {model: price.model_dump() for model, price in settings.cost.prices.items()}
     return PricedAgent(made, prices, model) if prices else made

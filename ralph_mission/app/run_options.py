@@ -144,7 +144,7 @@ def resolve_run(asked: RunOptions, settings: Config, root: Path, prd: Prd | None
         require_checks=asked.require_tests,
         kind=_kind(asked, preset),
         protected=obeyed.globs,
-        unsteered=asked.errand,
+        no_agent_settings=asked.errand,
     )
     doubts = (*(warning for _, warnings in worn for warning in warnings), *_find_doubts(asked, order))
     named = asked.prd_file.absolute() if asked.prd_file else None

@@ -1,4 +1,4 @@
-"""The composition root of isolation: how far the settings have agents kept apart, and a cage for each use of a run."""
+"""Composes isolation: how far the settings have agents kept apart, and a sandbox for each use of a run."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def agent_sandbox(
     if found.level == "env":
         return Sandbox(wrap=found.wrap)
     seen = {name: os.environ[name] for name in names if name in os.environ}
-    cage = _caged(found, git, clone, of_models(seen))
-    return replace(cage, readable=tuple(dict.fromkeys((*cage.readable, *_named_files(command)))))
+    sandbox = _sandbox_for(found, git, clone, of_models(seen))
+    return replace(sandbox, readable=tuple(dict.fromkeys((*sandbox.readable, *_named_files(command)))))
 
 
 def checks_sandbox(found: Found, git: Git, clone: Path | None = None) -> Sandbox:
     """For a project's own checks, which run what an agent wrote and have nobody to talk to. Raises UserError."""
-    return _caged(found, git, clone, ())
+    return _sandbox_for(found, git, clone, ())
 
 
 def patch_sandbox(settings: Config, git: Git) -> Sandbox:
@@ -49,29 +49,29 @@ def patch_sandbox(settings: Config, git: Git) -> Sandbox:
     return checks_sandbox(agent_level(settings), git) if settings.hands.agent else Sandbox()
 
 
-def writable_elsewhere(cage: Sandbox, git: Git) -> Sandbox:
+def writable_elsewhere(sandbox: Sandbox, git: Git) -> Sandbox:
     """The same for another checkout. Raises UserError."""
-    if cage.level == "env":
-        return cage
-    made = of_checkout(cage.level, git, os.environ, cage.endpoints)
-    return replace(made, readable=tuple(dict.fromkeys((*made.readable, *cage.readable))), wrap=cage.wrap)
+    if sandbox.level == "env":
+        return sandbox
+    made = of_checkout(sandbox.level, git, os.environ, sandbox.endpoints)
+    return replace(made, readable=tuple(dict.fromkeys((*made.readable, *sandbox.readable))), wrap=sandbox.wrap)
 
 
-def sharing(cage: Sandbox, ours: Path) -> Sandbox:
+def sharing(sandbox: Sandbox, ours: Path) -> Sandbox:
     """The same for a session that leaves words, tasks and notes in the engine's folder `ours`, and nothing else."""
-    if cage.level == "env":
-        return cage
+    if sandbox.level == "env":
+        return sandbox
     shared = (ours / "agent", ours / "loop")
     held = tuple(ours / name for name in HELD)
-    return replace(cage, writable=(*cage.writable, *shared), readable=(*cage.readable, *held))
+    return replace(sandbox, writable=(*sandbox.writable, *shared), readable=(*sandbox.readable, *held))
 
 
-def _caged(found: Found, git: Git, clone: Path | None, endpoints: tuple[Endpoint, ...]) -> Sandbox:
+def _sandbox_for(found: Found, git: Git, clone: Path | None, endpoints: tuple[Endpoint, ...]) -> Sandbox:
     if clone:
-        cage = of_clone(found.level, git, clone, os.environ, endpoints)
+        sandbox = of_clone(found.level, git, clone, os.environ, endpoints)
     else:
-        cage = of_checkout(found.level, git, os.environ, endpoints)
-    return replace(cage, readable=(*cage.readable, *_named_files(found.wrap)), wrap=found.wrap)
+        sandbox = of_checkout(found.level, git, os.environ, endpoints)
+    return replace(sandbox, readable=(*sandbox.readable, *_named_files(found.wrap)), wrap=found.wrap)
 
 
 def _split_words(wrap: str) -> tuple[str, ...]:

@@ -122,8 +122,8 @@ def move_agent(agent: Agent, git: Git, home: Path, task: str) -> Agent:
 
 
 def _elsewhere(agent: CommandAgent, git: Git, home: Path, task: str) -> CommandAgent:
-    env, cage = {**agent.extra_env, "RALPH_TASK": task}, sandboxes.writable_elsewhere(agent.cage, git)
-    return replace(agent, work_tree=git.work_tree or agent.work_tree, home=home, extra_env=env, cage=cage)
+    env, sandbox = {**agent.extra_env, "RALPH_TASK": task}, sandboxes.writable_elsewhere(agent.sandbox, git)
+    return replace(agent, work_tree=git.work_tree or agent.work_tree, home=home, extra_env=env, sandbox=sandbox)
 
 
 class ApartRunStore(FileRunStore):

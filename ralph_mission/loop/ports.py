@@ -71,7 +71,7 @@ class SessionWork:
 class Workplace(Protocol):
     """The clone that sessions work in, and the branch on which lands what was judged there."""
 
-    def mark(self) -> str:
+    def begin_session(self) -> str:
         """Make the clone ready for a session: what the branch holds, and the engine's lists. Gives the mark's name."""
         ...
 

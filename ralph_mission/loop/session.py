@@ -56,7 +56,7 @@ def play_session(order: RunSpec, state: RunState, board: RunSnapshot, hat: Hat |
     """
     session = prompt.session_prompt(order, state, board, hat, ports.desk.run_dir)
     session = replace(session, prompt=without(session.prompt, ports.secrets))
-    mark = ports.workplace.mark()
+    mark = ports.workplace.begin_session()
     ports.desk.keep(replace(state, mark=mark), None)
     try:
         return _run_session(order, state, board, hat, ports, session, mark)

@@ -61,9 +61,9 @@ def screen_plan(plan: Plan, known: Iterable[Finding], secrets: tuple[str, ...]) 
 
 def word_posts(ports: CyclePorts, situation: Situation, past: MemorySnapshot | None = None) -> Situation:
     """What the findings of the plan would say in public, made before anything is judged, and what was said of it."""
-    thought = {member for thought in situation.plan.thoughts for member in thought.members}
+    ranked = {member for ranked in situation.plan.thoughts for member in ranked.members}
     news = {finding.fingerprint for finding in identity.finished_findings(situation.state.finished)}
-    about = [finding for finding in situation.fresh if finding.fingerprint in thought | news]
+    about = [finding for finding in situation.fresh if finding.fingerprint in ranked | news]
     wanted = sorted(about, key=lambda finding: finding.fingerprint not in news)[:WORDED]
     worded = [(finding, wording) for finding in wanted if (wording := ports.press.word(finding))]
     for trouble in dict.fromkeys(wording.trouble for _, wording in worded if wording.trouble):

@@ -161,7 +161,7 @@ def _observers(sightings: Iterable[Observation]) -> tuple[ObserverLine, ...]:
 
 
 def _findings(situation: Situation, findings: Iterable[Finding]) -> tuple[FindingLine, ...]:
-    scores = {member: thought.score for thought in situation.plan.thoughts for member in thought.members}
+    scores = {member: ranked.score for ranked in situation.plan.thoughts for member in ranked.members}
     return tuple(
         FindingLine(
             f.fingerprint,

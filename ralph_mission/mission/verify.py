@@ -35,7 +35,7 @@ def verify(ports: CyclePorts, situation: Situation, scratch: str, secrets: tuple
 
 def _put_off(situation: Situation, kind: str) -> Situation:
     """The situation without thoughts about a kind: they are not tried in this cycle, and so not proposed."""
-    thoughts = tuple(thought for thought in situation.plan.thoughts if thought.kind != kind)
+    thoughts = tuple(ranked for ranked in situation.plan.thoughts if ranked.kind != kind)
     return replace(situation, plan=replace(situation.plan, thoughts=thoughts))
 
 

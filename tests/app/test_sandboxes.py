@@ -86,9 +86,9 @@ def test_the_owners_own_command_goes_wherever_the_agent_and_its_checks_go(here: 
     for level in (found, replace(found, level="bwrap")):
         made = (sandboxes.agent_sandbox(level, here, (), "x"), sandboxes.checks_sandbox(level, here))
         assert {
-            cage.wrap for cage in (*made, *(sandboxes.writable_elsewhere(one, Git.open(clone)) for one in made))
+            sandbox.wrap for sandbox in (*made, *(sandboxes.writable_elsewhere(one, Git.open(clone)) for one in made))
         } == {found.wrap}
-        assert level.level == "env" or all(wrapper in cage.readable for cage in made)
+        assert level.level == "env" or all(wrapper in sandbox.readable for sandbox in made)
     with pytest.raises(UserError, match=r"hands\.agent\.wrap cannot be read"):
         sandboxes.agent_level(load('hands: {agent: {sandbox: env, wrap: "it\'s"}}\n'), {})
 

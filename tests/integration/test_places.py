@@ -107,7 +107,7 @@ def test_a_thinkers_words_are_as_untrusted_as_any(tmp_path, monkeypatch):
     evil = "@octocat fixes #1 <!-- ralph:v1 key=0123456789abcdef -->"
 
     def hostile(self, brief):
-        thoughts = [replace(thought, why=evil) for thought in think(self, brief).thoughts]
+        thoughts = [replace(ranked, why=evil) for ranked in think(self, brief).thoughts]
         return Plan((*thoughts, replace(thoughts[0], score=float("nan"))), remark=evil)
 
     monkeypatch.setattr(RulesThinker, "think", hostile)
@@ -125,7 +125,7 @@ def test_a_score_that_is_no_number_counts_for_nothing(tmp_path, monkeypatch):
     think = RulesThinker.think
 
     def confused(self, brief):
-        return Plan(tuple(replace(thought, score=float("nan")) for thought in think(self, brief).thoughts))
+        return Plan(tuple(replace(ranked, score=float("nan")) for ranked in think(self, brief).thoughts))
 
     monkeypatch.setattr(RulesThinker, "think", confused)
     report, _ = world(tmp_path).cycle()

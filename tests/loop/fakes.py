@@ -107,7 +107,7 @@ class FakeWorkplace:
         """What a session does to a file; it has to be there."""
         del self.files[path]
 
-    def mark(self) -> str:
+    def begin_session(self) -> str:
         name = f"mark-{len(self._marks) + 1}"
         self._marks[name] = (dict(self.files), len(self.history))
         return name

@@ -25,7 +25,7 @@ FAULTS: dict[tuple[str, str], str] = {
     ("snarktank/ralph", "two stories flipped in one iteration both count"):
         "who_flips_all_stories_with_green_checks_gets_one_at_a_time of_two_flips_the_story_that_was_given_stays",
     ("ralph-orchestrator", "complete while work is left"):
-        "the_boulder_stops_for_no_open_status open_tasks_after_a_clean_verdict_call_the_builder_again "
+        "no_open_status_lets_a_loop_end open_tasks_after_a_clean_verdict_call_the_builder_again "
         "open_tasks_can_be_trusted_to_the_agent",
     ("ralph-orchestrator", "completion that was said is missed"):
         "a_promise_as_an_event_completes an_event_through_files_alone_is_heard work_that_is_done_takes_no_session",
@@ -43,7 +43,7 @@ FAULTS: dict[tuple[str, str], str] = {
         "a_criterion_that_was_amended_is_put_back_and_the_flip_judged_all_the_same "
         "an_amended_criterion_is_put_back_in_the_file_with_every_unknown_key",
     ("seed 001", "its stop hook ignores tasks that are ready, and crashes when a count is zero"):
-        "the_boulder_stops_for_no_open_status closed_tasks_hold_nothing_up an_empty_list_is_a_clean_verdict",
+        "no_open_status_lets_a_loop_end closed_tasks_hold_nothing_up an_empty_list_is_a_clean_verdict",
     # --- stuck, idle, limits ---------------------------------------------------------
     ("ralph-fresh of oh-my-claudecode", "its stuck detection never fires: the count stays at 1"):
         "iterations_on_the_same_story_are_really_counted the_status_of_the_prd_is_written_each_time "

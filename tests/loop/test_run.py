@@ -51,7 +51,7 @@ def test_open_tasks_keep_it_running_however_often_it_promises():
 
 
 @pytest.mark.parametrize("status", ["pending", "ready", "active"])
-def test_the_boulder_stops_for_no_open_status(status):
+def test_no_open_status_lets_a_loop_end(status):
     made = world(DONE, forever=True, tasks=(LoopTask("t-1", "x", status),))
     assert played(order(iterations=2), made).ending.reason == "iterations"
 

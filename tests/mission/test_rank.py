@@ -27,30 +27,28 @@ def test_of_a_plan_nothing_is_kept_that_is_not_about_a_known_finding():
 FOUND = finding()
 
 
-def thought(**changes: object) -> RankedFinding:
+def ranked(**changes: object) -> RankedFinding:
     return RankedFinding(
         **{"members": (FOUND.fingerprint,), "kind": FOUND.kind, "score": 1.0, "why": "it is red"} | changes
     )  # type: ignore[arg-type]  # as the fields are
 
 
-@pytest.mark.parametrize("odd", [thought(kind="no-such-kind"), thought(score=math.nan), thought(score=math.inf)])
+@pytest.mark.parametrize("odd", [ranked(kind="no-such-kind"), ranked(score=math.nan), ranked(score=math.inf)])
 def test_a_thought_of_no_kind_that_is_there_or_no_number_is_none(odd: RankedFinding) -> None:
-    assert len(screen_plan(Plan((odd, thought())), [FOUND], ()).thoughts) == 1
+    assert len(screen_plan(Plan((odd, ranked())), [FOUND], ()).thoughts) == 1
 
 
 def test_a_thought_is_about_findings_that_are_there() -> None:
-    (kept,) = screen_plan(Plan((thought(members=("f" * 16, FOUND.fingerprint)),)), [FOUND], ()).thoughts
+    (kept,) = screen_plan(Plan((ranked(members=("f" * 16, FOUND.fingerprint)),)), [FOUND], ()).thoughts
     assert kept.members == (FOUND.fingerprint,)
 
 
 def test_a_thought_writes_the_sections_that_it_may_write_alone() -> None:
-    (kept,) = screen_plan(
-        Plan((thought(sections=(("Approval", "given"), (WRITABLE[0], "why"))),)), [FOUND], ()
-    ).thoughts
+    (kept,) = screen_plan(Plan((ranked(sections=(("Approval", "given"), (WRITABLE[0], "why"))),)), [FOUND], ()).thoughts
     assert [name for name, _ in kept.sections] == [WRITABLE[0]]
 
 
 @pytest.mark.attack(33)
 def test_no_part_of_a_plan_holds_a_secret() -> None:
-    one = thought(why=f"see {SECRET}", sections=((WRITABLE[0], f"see {SECRET}"),))
+    one = ranked(why=f"see {SECRET}", sections=((WRITABLE[0], f"see {SECRET}"),))
     assert SECRET not in repr(screen_plan(Plan((one,), remark=SECRET, cursor=SECRET), [FOUND], (SECRET,)))

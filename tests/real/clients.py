@@ -70,14 +70,14 @@ class Player:
         client = CLIENTS[self.name]
         agent = CommandAgent(
             PROGRAMS[self.name], self.tree, self.home, (), seen(model), client=client, name=self.name,
-            trusted=options.pop("trusted", False), cage=self.cage(model),
+            trusted=options.pop("trusted", False), sandbox=self.sandbox(model),
         )  # fmt: skip  # one call
         stopped: Callable[[], bool] = options.pop("stopped", lambda: False)
         limits = {"seconds": 120.0, "turns": 20, **options}
         session = Session(hat or Hat("builder"), 1, prompt, str(self.run_dir), MODELS[self.name], **limits)
         return agent.play(session, stopped)
 
-    def cage(self, model: ScriptedModel) -> Sandbox:
+    def sandbox(self, model: ScriptedModel) -> Sandbox:
         """As a run has it, and what `make test-real` installed in it."""
         if self.level == "env":
             return OPEN

@@ -65,7 +65,7 @@ class Hidden(Scene):
 
 
 @pytest.fixture(scope="module")
-def walled(request: pytest.FixtureRequest) -> Iterator[Table]:
+def sandboxed(request: pytest.FixtureRequest) -> Iterator[Table]:
     made = Table("canaries at the hardest isolation")
     yield made
     shown(request.config, made)
@@ -158,13 +158,13 @@ def told_of(found: list[str]) -> set[str]:
 @pytest.mark.attack(33, 42, 43)
 @pytest.mark.parametrize("client", ["claude", "codex"])
 def test_a_canary_is_nowhere_in_what_the_model_received_nor_in_any_sink(
-    ground: Path, client: str, walled: Table
+    ground: Path, client: str, sandboxed: Table
 ) -> None:
     there = hidden(ground, client, walls())
     played = hunted(there)
     read = sinks(there, played)
     found = found_in(read)
-    count(walled, f"{client}, level {there.level}", played, read, found)
+    count(sandboxed, f"{client}, level {there.level}", played, read, found)
     assert "PATH=" in played.heard, "the hunt brought home what there was"
     assert found == [], found
 

@@ -39,15 +39,15 @@ RUNS = "Bash"
 class SessionPlace:
     """Where a session is played. `env` is what the program sees of ours: keys and addresses of models.
 
-    `trusted`: it may obey what the repository says to it (hooks, servers, rules). `walled`: something of ours keeps it
-    from the rest of the machine already, and a wall of its own could not stand within that.
+    `trusted`: it may obey what the repository says to it (hooks, servers, rules). `sandboxed`: something of ours keeps
+    it from the rest of the machine already, and a wall of its own could not stand within that.
     """
 
     work_tree: Path
     home: Path
     env: Mapping[str, str] = field(default_factory=dict)
     trusted: bool = False
-    walled: bool = False
+    sandboxed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +164,7 @@ class CommandAgent:
     `allow` names variables of ours that it may see (a model's key, its endpoint); `extra_env` sets others. `home` is
     made and kept between sessions. Commands like those in `denied`, or that the hat denies, are refused by what stands
     before them on its PATH (`adapters/sandbox/shims.py`). `identity` signs commits where neither the repository nor the
-    program says who does. `live` is given what it prints as it comes. `cage` keeps it apart. `client` knows how the
+    program says who does. `live` is given what it prints as it comes. `sandbox` keeps it apart. `client` knows how the
     program is spoken to, `trusted` that it may obey what the repository says to it.
     """
 
@@ -180,7 +180,7 @@ class CommandAgent:
     now: Callable[[], datetime] = _utc
     name: str = "command"
 
-    cage: Sandbox = OPEN
+    sandbox: Sandbox = OPEN
     client: Client = PLAIN
     trusted: bool = False
 
@@ -188,7 +188,7 @@ class CommandAgent:
         """One session in a fresh process; its whole group is gone when this returns or an interrupt leaves it.
 
         Whatever the program does is a `failure` of the turn. Raises UserError when it cannot be kept as far apart as
-        `cage` wants.
+        `sandbox` wants.
         """
         place = self._place()
         if objection := self.client.objection(place):
@@ -217,7 +217,7 @@ class CommandAgent:
             stopped=stopped,
             grace=GRACE,
             live=self.live,
-            cage=self.cage,
+            sandbox=self.sandbox,
         )
         gave = reading.Gave(
             finished.stdout, finished.stderr, finished.code, finished.timed_out, finished.stopped,
@@ -230,7 +230,7 @@ class CommandAgent:
 
     def _place(self) -> SessionPlace:
         seen = {name: os.environ[name] for name in self.allow if name in os.environ} | dict(self.extra_env)
-        return SessionPlace(self.work_tree, self.home, seen, self.trusted, self.cage.level == "bwrap")
+        return SessionPlace(self.work_tree, self.home, seen, self.trusted, self.sandbox.level == "bwrap")
 
 
 def _since(before: int, refused: tuple[str, ...]) -> tuple[str, ...]:

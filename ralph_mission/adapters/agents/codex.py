@@ -127,7 +127,7 @@ def _settings(session: Session, place: SessionPlace) -> Iterator[tuple[str, str]
 
 def _sandbox(session: Session, place: SessionPlace) -> str:
     """Within a wall of ours its own could not stand; what a hat may not write is put back afterwards all the same."""
-    if place.walled:
+    if place.sandboxed:
         return "danger-full-access"
     return "workspace-write" if may_write(session.hat) else "read-only"
 

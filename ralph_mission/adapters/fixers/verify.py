@@ -147,13 +147,13 @@ class CheckFailure:
 class Workbench:
     """Runs `commands` in order, each for at most `seconds`, in a clone without remotes or credentials.
 
-    `caged` says how far what runs in that clone is kept apart.
+    `sandbox_for` says how far what runs in that clone is kept apart.
     """
 
     git: Git
     commands: tuple[str, ...] = ()
     seconds: float = SECONDS
-    caged: Callable[[Git], Sandbox] = _open
+    sandbox_for: Callable[[Git], Sandbox] = _open
 
     def verify(self, patch: Patch, scratch: str) -> PatchVerification:
         """Whether all commands pass with the patch; without commands nothing is run.
@@ -174,9 +174,11 @@ class Workbench:
         self, patch: Patch, changes: Sequence[FileChange], commands: Sequence[str], scratch: Path
     ) -> CheckFailure | None:
         with clone(self.git, patch.base, scratch, changes=changes) as folder:
-            cage = self.caged(Git(folder / ".git", folder / ".git", folder))
+            sandbox = self.sandbox_for(Git(folder / ".git", folder / ".git", folder))
             for command in commands:
-                finished = run_foreign(command, cwd=folder, home=scratch / "home", timeout=self.seconds, cage=cage)
+                finished = run_foreign(
+                    command, cwd=folder, home=scratch / "home", timeout=self.seconds, sandbox=sandbox
+                )
                 if finished.code != 0:
                     return CheckFailure(command, finished)
         return None

@@ -10,7 +10,7 @@ from math import isfinite
 
 from ralph_mission.mission.model.forge import Chart
 from ralph_mission.mission.model.mission import Signal
-from ralph_mission.mission.publishing.texts import label, thousands, words
+from ralph_mission.mission.publishing.texts import clean_fact, label, thousands
 
 LEAST, MOST = 3, 60  # points
 Points = Sequence[tuple[datetime, float]]
@@ -21,8 +21,8 @@ def chart(signal: Signal, about: str) -> Chart | None:
     points = tuple(sorted(point for point in signal.series if isfinite(point[1])))
     if len(points) < LEAST:
         return None
-    told = {name: words(str(value)) for name, value in signal.facts if name in ("watch", "unit")}
-    title = words(": ".join(filter(None, (about, label(told.get("watch", ""))))))
+    told = {name: clean_fact(str(value)) for name, value in signal.facts if name in ("watch", "unit")}
+    title = clean_fact(": ".join(filter(None, (about, label(told.get("watch", ""))))))
     unit = told.get("unit", "")
     return Chart(title, unit, _thin(points), _alt(title, unit, points))
 

@@ -63,7 +63,7 @@ class Sandbox:
 
 @dataclass(frozen=True, slots=True)
 class Inside:
-    """A command as it is started in a cage.
+    """A command as it is started in a sandbox.
 
     `report`: where a view tells what its end ends, and where that is read; None where it can be seen from here.
     """
@@ -82,22 +82,22 @@ OPEN = Sandbox()
 
 @contextmanager
 def enter_sandbox(
-    cage: Sandbox, argv: Sequence[str], cwd: Path, home: Path, scratch: Path, path: str
+    sandbox: Sandbox, argv: Sequence[str], cwd: Path, home: Path, scratch: Path, path: str
 ) -> Iterator[Inside]:
-    """The command in its cage; `path` is the PATH it gets. Afterwards nothing runs there any more.
+    """The command in its sandbox; `path` is the PATH it gets. Afterwards nothing runs there any more.
 
     Raises UserError when the level cannot be had.
     """
-    argv = (*cage.wrap, *argv)
-    if cage.level == "env":
+    argv = (*sandbox.wrap, *argv)
+    if sandbox.level == "env":
         yield Inside(argv)
         return
     if not bwrap.program():
         raise UserError(bwrap.MISSING, bwrap.INSTALL)
-    writable, readable, hidden = map(_keep_existing, ((*cage.writable, home), cage.readable, cage.hidden))
+    writable, readable, hidden = map(_keep_existing, ((*sandbox.writable, home), sandbox.readable, sandbox.hidden))
     with ExitStack() as held:
-        closed = cage.endpoints is not None and not bwrap.attempt().open_network
-        ways = (cage.endpoints or ()) if closed else ()
+        closed = sandbox.endpoints is not None and not bwrap.attempt().open_network
+        ways = (sandbox.endpoints or ()) if closed else ()
         socket = held.enter_context(relay(ways)) if ways else None
         view = bwrap.View(writable, readable, hidden, scratch.resolve(), path, argv[0], cwd.resolve(), socket)
         report = held.enter_context(bwrap.reporting())
@@ -166,7 +166,7 @@ def describe_level(found: Found) -> str:
 def of_checkout(
     level: Level, git: Git, environ: Mapping[str, str], endpoints: Sequence[Endpoint] | None = None
 ) -> Sandbox:
-    """The cage for sessions in a checkout, with its repository where that lies elsewhere (a linked work tree).
+    """The sandbox for sessions in a checkout, with its repository where that lies elsewhere (a linked work tree).
 
     Raises UserError when git's configuration there holds a credential, which a session could read, and for a bare one.
     """
@@ -186,7 +186,7 @@ def of_checkout(
 def of_clone(
     level: Level, git: Git, folder: Path, environ: Mapping[str, str], endpoints: Sequence[Endpoint] | None = None
 ) -> Sandbox:
-    """The cage for what runs in a clone of `git` at `folder`: of the repository it sees objects, no configuration."""
+    """The sandbox for what runs in a clone of `git` at `folder`: it sees objects of the repository, no settings."""
     if level == "env":
         return OPEN
     objects = git.common_dir / "objects"

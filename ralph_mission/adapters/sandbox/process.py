@@ -72,7 +72,7 @@ def run_foreign(
     stopped: Callable[[], bool] | None = None,
     grace: float = GRACE,
     live: Callable[[bytes], None] | None = None,
-    cage: Sandbox = OPEN,
+    sandbox: Sandbox = OPEN,
 ) -> FinishedProcess:
     """Run a program (a string: by `/bin/sh -c`) and see the last of its children out.
 
@@ -80,13 +80,13 @@ def run_foreign(
     `allow` names variables of ours it may see. `timeout` in seconds; `output_cap` in bytes over
     both streams: reaching either ends the whole process group, and so does `stopped`, asked five times
     a second. Whoever is ended has `grace` seconds between TERM and KILL. `live` is given what comes in on
-    either stream, as it comes. A missing program gives code 127. `cage` keeps it further apart, or raises UserError.
+    either stream, as it comes. A missing program gives code 127. `sandbox` keeps it further apart, or raises UserError.
     """
     arguments = ["/bin/sh", "-c", command] if isinstance(command, str) else list(command)
     with (
         _home(home) as scratch,
         _source(stdin) as source,
-        enter_sandbox(cage, arguments, cwd, home, scratch, {**_passed_on(allow), **extra_env}["PATH"]) as inside,
+        enter_sandbox(sandbox, arguments, cwd, home, scratch, {**_passed_on(allow), **extra_env}["PATH"]) as inside,
         _signals_held() as let_go,
     ):
         environment = {**_passed_on(allow), **extra_env, **_places(home, scratch)}

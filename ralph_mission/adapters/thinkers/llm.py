@@ -299,7 +299,7 @@ def _book_earlier(made: Plan, kept: KeptReply, brief: Brief, paid: str) -> Plan:
 def _best(plan: Plan, findings: Sequence[Finding], most: int) -> tuple[Finding, ...]:
     """The findings that rules would begin with; one that memory gave no name of ours is for rules alone."""
     by_fingerprint = {finding.fingerprint: finding for finding in findings}
-    order = dict.fromkeys(member for thought in plan.thoughts for member in thought.members)
+    order = dict.fromkeys(member for ranked in plan.thoughts for member in ranked.members)
     return tuple(by_fingerprint[member] for member in order if NAME.fullmatch(member))[:most]
 
 

@@ -128,15 +128,15 @@ LINES = 40
 GRACE = 1.0  # seconds between TERM and KILL: Ctrl-C is answered within two
 
 
-def verdict(checks: Iterable[str], top: Path, seconds: float, cage: Sandbox = OPEN) -> CheckResult:
-    """Run shell commands in `top` one after another until one fails, each at most `seconds`, kept apart by `cage`.
+def verdict(checks: Iterable[str], top: Path, seconds: float, sandbox: Sandbox = OPEN) -> CheckResult:
+    """Run shell commands in `top` one after another until one fails, each at most `seconds`, kept apart by `sandbox`.
 
     Each has a HOME that nobody has been in: start-up files that a session, or its code in a check, left in one would
-    judge the next. Raises UserError when it cannot be kept as far apart as `cage` wants.
+    judge the next. Raises UserError when it cannot be kept as far apart as `sandbox` wants.
     """
     for check in checks:
         with tempfile.TemporaryDirectory(prefix="ralph-check-", ignore_cleanup_errors=True) as home:
-            done = run_foreign(check, cwd=top, home=Path(home), timeout=seconds, grace=GRACE, cage=cage)
+            done = run_foreign(check, cwd=top, home=Path(home), timeout=seconds, grace=GRACE, sandbox=sandbox)
         if done.code:
             said = (done.stdout + done.stderr).decode("utf-8", "replace").strip().splitlines()[-LINES:]
             why = f"took over {seconds:g} s" if done.timed_out else f"exit {done.code}"

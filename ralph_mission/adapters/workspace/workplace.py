@@ -62,13 +62,14 @@ class Workspace:
     """The clone at `folder` of the checkout `git`; what is judged lands on the branch that is checked out there.
 
     `checks` are shell commands, each of at most `seconds`; `more` is asked for checks that are due at the moment, and
-    `cage` keeps all of them apart. `lists` names files that the engine carries into the clone and back. `unsteered`:
-    what configures agents and came with a session goes with it. `shared` is the engine's folder of the user's checkout.
+    `sandbox` keeps all of them apart. `lists` names files that the engine carries into the clone and back.
+    `no_agent_settings`: what configures agents and came with a session goes with it. `shared` is the engine's folder of
+    the user's checkout.
     """
 
     def __init__(
         self, git: Git, folder: Path, checks: tuple[str, ...] = (), seconds: float = 0.0,
-        more: Callable[[], tuple[str, ...]] = tuple, cage: Sandbox = OPEN, *, unsteered: bool = False,
+        more: Callable[[], tuple[str, ...]] = tuple, sandbox: Sandbox = OPEN, *, no_agent_settings: bool = False,
         lists: Callable[[], tuple[str, ...]] = tuple, shared: Path | None = None, user: User | None = None,
     ) -> None:  # fmt: skip  # as one reads it
         self._user = user or User.of(git)
@@ -77,8 +78,8 @@ class Workspace:
         self._objects = Objects(self._git)
         self._reader = Reader(folder, self._objects.algorithm)
         self._landing = Landing(git, self._user, (shared or folder.parent) / "aside")
-        self._checks, self._more, self._seconds, self._cage = checks, more, seconds, cage
-        self._lists, self._unsteered, self._shared = lists, unsteered, shared
+        self._checks, self._more, self._seconds, self._sandbox = checks, more, seconds, sandbox
+        self._lists, self._no_agent_settings, self._shared = lists, no_agent_settings, shared
         self._branch: str | None = None  # what was checked out when the loop began
         self._at = Position("", "", {})
         self._marked = ""
@@ -101,7 +102,7 @@ class Workspace:
         self.clone.make(self._at.head)
 
     @_as_user_errors()
-    def mark(self) -> str:
+    def begin_session(self) -> str:
         """Make the clone ready for a session: the files of the last commit and the lists, with a repository of its own.
 
         Whatever else stands there goes, but for what is ignored: build results stay for the next session.
@@ -118,8 +119,8 @@ class Workspace:
         if not fits:
             self._put_right(self._read(self._before))
         self._fits = ""
-        if self._unsteered:
-            self._unsteer()
+        if self._no_agent_settings:
+            self._remove_agent_settings()
         self.clone.renew(self._at)
         self._share()
         self._hidden = frozenset()
@@ -162,7 +163,7 @@ class Workspace:
                 remove_any(os.fsencode(link))
                 link.symlink_to(target)
 
-    def _unsteer(self) -> None:
+    def _remove_agent_settings(self) -> None:
         """Remove what configures agents and is not the repository's: what git ignores stays otherwise."""
         top = self.clone.folder
         for name in sorted(os.listdir(top)):
@@ -304,11 +305,11 @@ class Workspace:
         if not checks:
             return CheckResult()
         if not self._marked:
-            self.mark()
+            self.begin_session()
         self._take_lists()
         self._put_right(self._read(self._now))
         try:
-            found = verdict(checks, self.clone.folder, self._seconds, self._cage)
+            found = verdict(checks, self.clone.folder, self._seconds, self._sandbox)
         finally:
             before, seen = self._now, self._read(self._now)
             wrong = self._put_right(seen)

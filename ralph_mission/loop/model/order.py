@@ -63,12 +63,12 @@ class LoopPreset:
 class RunSpec:
     """Everything that was asked. `objective` is quoted in every prompt and never changes during a run.
 
-    `threshold` is how many issues short of critical a verdict may leave; `open_tasks` "trust" lets a loop end
-    with tasks open. `persistent` turns completion into `task.resume`. `single_story` ends the run at the first story
-    that passes; `require_checks` lets none pass that no check has looked at. `kind` is the kind of work, by which
-    people's verdicts are kept. `protected` are globs of files that say what a run may do: no session writes them,
-    whatever its hat, or it could widen its own rights by a restart. `unsteered`: nor what configures agents, which the
-    next session would obey.
+    `threshold` is how many issues short of critical a verdict may leave; `open_tasks` "trust" lets a loop end with
+    tasks open. `persistent` turns completion into `task.resume`. `single_story` ends the run at the first story that
+    passes; `require_checks` lets none pass that no check has looked at. `kind` is the kind of work, by which people's
+    verdicts are kept. `protected` are globs of files that say what a run may do: no session writes them, whatever its
+    hat, or it could widen its own rights by a restart. `no_agent_settings`: nor what configures agents, which the next
+    session would obey.
     """
 
     objective: str
@@ -83,7 +83,7 @@ class RunSpec:
     require_checks: bool = False
     kind: str = ""
     protected: tuple[str, ...] = ()
-    unsteered: bool = False
+    no_agent_settings: bool = False
 
     @property
     def hats(self) -> tuple[Hat, ...]:
@@ -98,7 +98,7 @@ class RunSpec:
     def bound(self, hat: Hat) -> Hat:
         """The hat, which may not write what is protected either."""
         denied = tuple(dict.fromkeys((*hat.write_denied, *self.protected)))
-        return replace(hat, write_denied=denied, unsteered=hat.unsteered or self.unsteered)
+        return replace(hat, write_denied=denied, no_agent_settings=hat.no_agent_settings or self.no_agent_settings)
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,9 +72,9 @@ VERDICT, VERIFICATION_FAILED, PLANNED = "review.verdict", "verification.failed",
 class Hat:
     """One role that a session plays: what calls it, what it may say, what it may write, what it is told.
 
-    `triggers` are topics (`build.*` matches what starts with `build.`). `write_allowed` None is everywhere,
-    empty is nowhere; both are globs, and what is denied is denied. `default_publishes` is said for a session
-    that says nothing. Names without a model use the run's. `unsteered`: it writes nothing that configures agents.
+    `triggers` are topics (`build.*` matches what starts with `build.`). `write_allowed` None is everywhere, empty is
+    nowhere; both are globs, and what is denied is denied. `default_publishes` is said for a session that says nothing.
+    Names without a model use the run's. `no_agent_settings`: it writes nothing that configures agents.
     """
 
     name: str
@@ -91,7 +91,7 @@ class Hat:
     model: str = ""
     max_tokens: int = 0
     payload: tuple[str, ...] = ()
-    unsteered: bool = False
+    no_agent_settings: bool = False
 
 
 @dataclass(frozen=True, slots=True)

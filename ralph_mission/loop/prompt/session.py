@@ -79,7 +79,7 @@ def _may_write(hat: Hat) -> str:
         told = f"You may write only {_join_names(allowed)}."
     if hat.write_denied:
         told = f"{told} You may not write {_join_names(hat.write_denied)}.".strip()
-    if hat.unsteered:
+    if hat.no_agent_settings:
         told = f"{told} You may not write what configures agents (.claude/, .mcp.json and the like).".strip()
     return f"{told} What you change elsewhere, committed or not, is undone." if told else ""
 

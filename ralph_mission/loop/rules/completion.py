@@ -49,7 +49,7 @@ def looks_done(order: RunSpec, state: RunState, board: RunSnapshot) -> bool:
 
 
 def remaining(order: RunSpec, board: RunSnapshot) -> str:
-    """The boulder: why a claim is not enough yet, "" when nothing is open."""
+    """Why a claim is not enough yet, "" when nothing is open."""
     if order.open_tasks == "trust" or not board.open_tasks:
         return ""
     names = ", ".join(f"{task.id} ({task.status})" for task in board.open_tasks[:5])

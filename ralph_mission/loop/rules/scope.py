@@ -101,7 +101,7 @@ def why_outside(hat: Hat, path: str, kept: Collection[str] = ()) -> str:
         return ""
     if hat.write_denied and _matches(hat.write_denied, path):
         return f"{hat.name} may not write there"
-    if hat.unsteered and configures_agents(path):
+    if hat.no_agent_settings and configures_agents(path):
         return STEERING
     if hat.write_allowed is not None and not _matches(tuple(map(_anchor, hat.write_allowed)), path):
         where = ", ".join(hat.write_allowed) or "nothing"

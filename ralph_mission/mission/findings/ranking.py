@@ -46,32 +46,32 @@ def apply_model_rankings(
     """The rules' thoughts in the order of the opinions; what is to be asked about stands alone."""
     given = {opinion.fingerprint: opinion for opinion in reversed(tuple(opinions))}
     order = {fingerprint: place for place, fingerprint in enumerate(reversed(given))}
-    parts = [part for thought in thoughts for part in _split_group(thought, given)]
+    parts = [part for ranked in thoughts for part in _split_group(ranked, given)]
     told = [_explain_ranking(part, given, order) for part in parts]
     last = len(order)
-    return tuple(sorted(told, key=lambda thought: min(order.get(member, last) for member in thought.members)))
+    return tuple(sorted(told, key=lambda ranked: min(order.get(member, last) for member in ranked.members)))
 
 
-def _split_group(thought: RankedFinding, given: Mapping[str, ModelRanking]) -> Iterable[RankedFinding]:
+def _split_group(ranked: RankedFinding, given: Mapping[str, ModelRanking]) -> Iterable[RankedFinding]:
     """A group without those of its members that a person is to be asked about, and these one by one."""
-    asked = [member for member in thought.members if member in given and given[member].ask]
-    rest = tuple(member for member in thought.members if member not in asked)
+    asked = [member for member in ranked.members if member in given and given[member].ask]
+    rest = tuple(member for member in ranked.members if member not in asked)
     if rest:
-        yield replace(thought, members=rest)
+        yield replace(ranked, members=rest)
     for member in asked:
-        yield replace(thought, members=(member,), ask=True)
+        yield replace(ranked, members=(member,), ask=True)
 
 
 def _explain_ranking(
-    thought: RankedFinding, given: Mapping[str, ModelRanking], order: Mapping[str, int]
+    ranked: RankedFinding, given: Mapping[str, ModelRanking], order: Mapping[str, int]
 ) -> RankedFinding:
     """With the words for its best member, and that member first; the rules' own reason stays."""
-    members = tuple(sorted(thought.members, key=lambda member: order.get(member, len(order))))
+    members = tuple(sorted(ranked.members, key=lambda member: order.get(member, len(order))))
     best = given.get(members[0])
     if best is None:
-        return thought
-    why = f"{thought.why}; a model put it at {order[best.fingerprint] + 1}" + (f": {best.why}" if best.why else "")
-    return replace(thought, members=members, why=why, sections=best.sections if len(members) == 1 else ())
+        return ranked
+    why = f"{ranked.why}; a model put it at {order[best.fingerprint] + 1}" + (f": {best.why}" if best.why else "")
+    return replace(ranked, members=members, why=why, sections=best.sections if len(members) == 1 else ())
 
 
 SEVERITY = {Severity.LOW: 1.0, Severity.MEDIUM: 1.5, Severity.HIGH: 2.5}
@@ -101,11 +101,11 @@ def rank(
     groups = [tuple(group) for _, group in groupby(sorted(findings, key=_group), key=_group)]
     thoughts = [_rank_group(group, scored, acceptance, resonance) for group in groups]
     ordered = sorted(thoughts, key=lambda t: (-t.score, t.kind, t.members))
-    return tuple(_with_place(thought, place, len(ordered)) for place, thought in enumerate(ordered, 1))
+    return tuple(_with_place(ranked, place, len(ordered)) for place, ranked in enumerate(ordered, 1))
 
 
-def _with_place(thought: RankedFinding, place: int, of: int) -> RankedFinding:
-    return replace(thought, why=f"{thought.why}; number {place} of {of} by score ({thought.score:.2f})")
+def _with_place(ranked: RankedFinding, place: int, of: int) -> RankedFinding:
+    return replace(ranked, why=f"{ranked.why}; number {place} of {of} by score ({ranked.score:.2f})")
 
 
 def _group(finding: Finding) -> tuple[str, ...]:

@@ -51,41 +51,37 @@ def not_posted_yet(member: Finding, words: Wording, context: DraftContext) -> tu
     return () if over else posting.sendable_effects(effects, context.records, context.now)
 
 
-def to_read(thought: RankedFinding, finding: Finding, context: DraftContext) -> tuple[Post, ...]:
+def to_read(ranked: RankedFinding, finding: Finding, context: DraftContext) -> tuple[Post, ...]:
     """The texts that a person reads before they are published, of content or of a post that is to be asked about."""
     words = context.wordings.get((finding.fingerprint, finding.signal.occurrence))
-    if words is None or not (words.ready or lookup(thought.kind).labels == CONTENT):
+    if words is None or not (words.ready or lookup(ranked.kind).labels == CONTENT):
         return ()
     return content.prepare_posts(words.posts)
 
 
-def questions(thought: RankedFinding, members: Sequence[Finding], context: DraftContext) -> Iterable[Proposal]:
+def questions(ranked: RankedFinding, members: Sequence[Finding], context: DraftContext) -> Iterable[Proposal]:
     """An issue about the first of them: one question at a time."""
-    return tuple(question(thought, member, context, None) for member in members[:1])
+    return tuple(question(ranked, member, context, None) for member in members[:1])
 
 
-def question(thought: RankedFinding, finding: Finding, context: DraftContext, patch: Patch | None) -> Proposal:
+def question(ranked: RankedFinding, finding: Finding, context: DraftContext, patch: Patch | None) -> Proposal:
     """An issue that asks; with a patch, the effects that a yes releases are planned with it."""
-    subject = subject_of("ask", thought.kind, (finding,))
-    if posts := to_read(thought, finding, context):
-        return _content(thought, finding, context, subject, posts)
+    subject = subject_of("ask", ranked.kind, (finding,))
+    if posts := to_read(ranked, finding, context):
+        return _content(ranked, finding, context, subject, posts)
     title = wording.proposal_title(finding)
     shown = patch if patch and showable(patch) else None
     issue = key_of(subject, "open_issue")
-    planned = (
-        carrying(subject, thought.kind, title, (finding,), shown, context, Ref(issue), thought.why) if shown else ()
-    )
+    planned = carrying(subject, ranked.kind, title, (finding,), shown, context, Ref(issue), ranked.why) if shown else ()
     named = ownership.announcement_line(planned, asked=True)
-    body = wording.proposal_body(finding, thought.why, shown, named, thought.sections)
-    mission = mission_of(subject, title, Action.OPEN_PROPOSAL, thought.kind, (finding,), context)
-    asked = _question_proposal(
-        thought, finding, mission, body, subject, lookup(thought.kind).labels or RESEARCH, planned
-    )
+    body = wording.proposal_body(finding, ranked.why, shown, named, ranked.sections)
+    mission = mission_of(subject, title, Action.OPEN_PROPOSAL, ranked.kind, (finding,), context)
+    asked = _question_proposal(ranked, finding, mission, body, subject, lookup(ranked.kind).labels or RESEARCH, planned)
     return replace(asked, patch=shown)
 
 
 def _question_proposal(
-    thought: RankedFinding,
+    ranked: RankedFinding,
     finding: Finding,
     mission: Mission,
     body: str,
@@ -95,82 +91,82 @@ def _question_proposal(
 ) -> Proposal:
     """The issue that asks, sealed with the hash that a yes is bound to."""
     issue = key_of(subject, "open_issue")
-    sealed, _ = wording.seal_proposal(mission.title, body, issue, facts_of(thought.kind, (finding,), mission.id))
+    sealed, _ = wording.seal_proposal(mission.title, body, issue, facts_of(ranked.kind, (finding,), mission.id))
     mission = replace(about(mission, mission.title, body), pending=tuple(effect.key for effect in planned))
     return Proposal(
         subject,
         Action.OPEN_PROPOSAL,
-        thought.kind,
+        ranked.kind,
         mission.title,
         (OpenIssue(issue, mission.title, sealed, ("ralph:mission", *labels)),),
         (finding,),
         interim=mission,
         after=mission,
         planned=planned,
-        why=thought.why,
-        score=thought.score,
+        why=ranked.why,
+        score=ranked.score,
     )
 
 
 def _content(
-    thought: RankedFinding, finding: Finding, context: DraftContext, subject: str, posts: tuple[Post, ...]
+    ranked: RankedFinding, finding: Finding, context: DraftContext, subject: str, posts: tuple[Post, ...]
 ) -> Proposal:
     """An issue that shows what would be published; the posts are kept for their charts, their texts are the issue's."""
     title = wording.proposal_title(finding)
-    mission = mission_of(subject, title, Action.PUBLISH, thought.kind, (finding,), context)
+    mission = mission_of(subject, title, Action.PUBLISH, ranked.kind, (finding,), context)
     planned = posting.publishing(mission.key, posts)
     return _question_proposal(
-        thought,
+        ranked,
         finding,
         mission,
-        content.content_issue_body(finding, thought.why, posts),
+        content.content_issue_body(finding, ranked.why, posts),
         subject,
         CONTENT,
         planned,
     )
 
 
-def fixes(thought: RankedFinding, members: Sequence[Finding], context: DraftContext) -> Iterable[Proposal]:
+def fixes(ranked: RankedFinding, members: Sequence[Finding], context: DraftContext) -> Iterable[Proposal]:
     """The pull that corrects most of them; where there is none, a question about the first that may be asked."""
     if (
-        thought.kind == BUMPS and BUMPS in context.under_way
+        ranked.kind == BUMPS and BUMPS in context.under_way
     ):  # the same lines, and no pull yet that the observer could see
         return ()
     ready = [member for member in members if member.signal.patch and member.signal.patch.base == context.default.sha]
     if not ready:
-        return () if context.free_slot else (_waiting(thought, members, context),)
-    unasked = [] if _asks(thought, context) else ready
+        return () if context.free_slot else (_waiting(ranked, members, context),)
+    unasked = [] if _asks(ranked, context) else ready
     fitting = _largest_set([member for member in unasked if not _objections(member, context)], context)
-    if fitting and (proposal := _not_refused(thought, fitting, context)):
+    if fitting and (proposal := _not_refused(ranked, fitting, context)):
         return (proposal,)
     askable = [m for m in ready if m not in fitting and verdict(_objections(m, context)) != "deny"]
-    return tuple(question(thought, member, context, member.signal.patch) for member in askable[:1])
+    return tuple(question(ranked, member, context, member.signal.patch) for member in askable[:1])
 
 
-def _not_refused(thought: RankedFinding, members: Sequence[Finding], context: DraftContext) -> Proposal | None:
+def _not_refused(ranked: RankedFinding, members: Sequence[Finding], context: DraftContext) -> Proposal | None:
     """The fix of all; where the repository's own checks refuse it, of a half: one file must not hold up the rest."""
-    proposal = _fix(thought, members, context)
+    proposal = _fix(ranked, members, context)
     if proposal.key not in context.unverified:
         return proposal
     if len(members) == 1:
         return None
     half = len(members) // 2
-    return _not_refused(thought, members[:half], context) or _not_refused(thought, members[half:], context)
+    return _not_refused(ranked, members[:half], context) or _not_refused(ranked, members[half:], context)
 
 
-def _asks(thought: RankedFinding, context: DraftContext) -> bool:
+def _asks(ranked: RankedFinding, context: DraftContext) -> bool:
     """Whether a person is asked about a fix however small it is: the thinker wants it, or none is allowed unasked."""
-    return thought.ask or not context.limits.auto_prs_per_cycle
+    return ranked.ask or not context.limits.auto_prs_per_cycle
 
 
-def _waiting(thought: RankedFinding, members: Sequence[Finding], context: DraftContext) -> Proposal:
+def _waiting(ranked: RankedFinding, members: Sequence[Finding], context: DraftContext) -> Proposal:
     """What waits for a slot has a title and no effects: it is judged, held, and drafted anew when its turn comes."""
-    what, action, title = "fix", Action.OPEN_FIX, wording.fix_title(thought.kind, members)
-    if _asks(thought, context):  # one at a time
+    what, action, title = "fix", Action.OPEN_FIX, wording.fix_title(ranked.kind, members)
+    if _asks(ranked, context):  # one at a time
         members = members[:1]
         what, action, title = "ask", Action.OPEN_PROPOSAL, wording.proposal_title(members[0])
-    key = subject_of(what, thought.kind, members)
-    return Proposal(key, action, thought.kind, title, members=tuple(members), why=thought.why, score=thought.score)
+    key = subject_of(what, ranked.kind, members)
+    return Proposal(key, action, ranked.kind, title, members=tuple(members), why=ranked.why, score=ranked.score)
 
 
 def _objections(member: Finding, context: DraftContext) -> tuple[Objection, ...]:
@@ -198,34 +194,34 @@ def _counted_patch(member: Finding) -> Patch:
     return counted_patch(member.signal.patch) if member.kind == BUMPS else member.signal.patch
 
 
-def _fix(thought: RankedFinding, members: Sequence[Finding], context: DraftContext) -> Proposal:
-    subject = subject_of("fix", thought.kind, members)
-    title = wording.fix_title(thought.kind, members)
+def _fix(ranked: RankedFinding, members: Sequence[Finding], context: DraftContext) -> Proposal:
+    subject = subject_of("fix", ranked.kind, members)
+    title = wording.fix_title(ranked.kind, members)
     patch = _combine_patches(members, context.default.sha)
     issue = key_of(subject, "open_issue")
-    facts = facts_of(thought.kind, members, context.next_mission)
-    branch = carrying(subject, thought.kind, title, members, patch, context, Ref(issue), thought.why)
+    facts = facts_of(ranked.kind, members, context.next_mission)
+    branch = carrying(subject, ranked.kind, title, members, patch, context, Ref(issue), ranked.why)
     named = ownership.announcement_line(branch, asked=False)
     opened = OpenIssue(
         issue,
         title,
-        wording.fix_issue(thought.kind, members, thought.why, patch, issue, facts, named),
+        wording.fix_issue(ranked.kind, members, ranked.why, patch, issue, facts, named),
         ("ralph:mission",),
     )
-    mission = mission_of(subject, title, Action.OPEN_FIX, thought.kind, members, context)
+    mission = mission_of(subject, title, Action.OPEN_FIX, ranked.kind, members, context)
     interim = replace(mission, status=Status.EXECUTING, pending=tuple(effect.key for effect in branch))
     return Proposal(
         subject,
         Action.OPEN_FIX,
-        thought.kind,
+        ranked.kind,
         title,
         (opened, *branch),
         tuple(members),
         patch,
         interim=interim,
         after=update_mission(interim, status=Status.IN_REVIEW, pending=(), waiting_since=context.now),
-        why=thought.why,
-        score=thought.score,
+        why=ranked.why,
+        score=ranked.score,
     )
 
 
@@ -238,27 +234,27 @@ def _combine_patches(members: Sequence[Finding], base: str) -> Patch:
 KEPT_LINES = 100  # of a monitoring issue
 
 
-def lists(thought: RankedFinding, members: Sequence[Finding], context: DraftContext) -> Iterable[Proposal]:
+def lists(ranked: RankedFinding, members: Sequence[Finding], context: DraftContext) -> Iterable[Proposal]:
     """The list of their kind, opened or edited, with the lines that it has not yet."""
-    record = context.records.get(monitor_key(thought.kind))
+    record = context.records.get(monitor_key(ranked.kind))
     before = record if isinstance(record, MonitorRecord) else None
     fresh = [line for line in map(wording.monitor_line, members) if not before or line not in before.lines]
     lines = (*fresh, *(before.lines if before else ()))[:KEPT_LINES]
     total = max((before.total if before else 0) + len(fresh), len(lines))
-    effect = _monitor_effect(thought.kind, lines, total, members, before.issue if before else 0, context.records)
-    after = MonitorRecord(monitor_key(thought.kind), thought.kind, before.issue if before else 0, lines, total)
-    title = f"{wording.monitor_title(thought.kind)}: {len(members)} new"
+    effect = _monitor_effect(ranked.kind, lines, total, members, before.issue if before else 0, context.records)
+    after = MonitorRecord(monitor_key(ranked.kind), ranked.kind, before.issue if before else 0, lines, total)
+    title = f"{wording.monitor_title(ranked.kind)}: {len(members)} new"
     return (
         Proposal(
-            subject_of("monitor", thought.kind, members),
+            subject_of("monitor", ranked.kind, members),
             Action.MONITOR,
-            thought.kind,
+            ranked.kind,
             title,
             (effect,),
             tuple(members),
             monitor=after,
-            why=thought.why,
-            score=thought.score,
+            why=ranked.why,
+            score=ranked.score,
         ),
     )
 
@@ -278,12 +274,12 @@ def _monitor_effect(
 def draft_all(
     thoughts: Sequence[RankedFinding], present: Sequence[Finding], context: DraftContext
 ) -> tuple[Proposal, ...]:
-    """A proposal for each thought that leads to one, in the thinker's order; no deed is proposed twice."""
+    """A proposal for each ranked finding that leads to one, in the thinker's order; no deed is proposed twice."""
     by_fingerprint = {finding.fingerprint: finding for finding in present}
     drafts: list[Proposal] = []
-    for thought in thoughts:
+    for ranked in thoughts:
         taken = {key for draft in drafts for key in _keys(draft)}
-        drafts += [draft for draft in _draft(thought, by_fingerprint, context) if not taken & _keys(draft)]
+        drafts += [draft for draft in _draft(ranked, by_fingerprint, context) if not taken & _keys(draft)]
     return tuple(drafts)
 
 
@@ -291,25 +287,25 @@ def _keys(draft: Proposal) -> set[str]:
     return {draft.key, *(effect.key for effect in draft.effects)}
 
 
-def _draft(thought: RankedFinding, present: Mapping[str, Finding], context: DraftContext) -> Iterable[Proposal]:
-    members = [present[fp] for fp in dict.fromkeys(thought.members) if fp in present]
-    members = [member for member in members if member.kind == thought.kind]
+def _draft(ranked: RankedFinding, present: Mapping[str, Finding], context: DraftContext) -> Iterable[Proposal]:
+    members = [present[fp] for fp in dict.fromkeys(ranked.members) if fp in present]
+    members = [member for member in members if member.kind == ranked.kind]
     if not members:
         return ()
     ready = {member: words for member in members if (words := words_of(member, context))}
     sayable = {
-        member: words for member, words in ready.items() if not thought.ask or is_partly_posted(member, words, context)
+        member: words for member, words in ready.items() if not ranked.ask or is_partly_posted(member, words, context)
     }
     for member, words in sayable.items():
         if effects := not_posted_yet(member, words, context):
-            return (posting.data_post(thought, member, effects),)
+            return (posting.data_post(ranked, member, effects),)
     others = [member for member in members if member not in sayable]
-    watch = questions if thought.ask else lists
+    watch = questions if ranked.ask else lists
     say = questions if ready.keys() - sayable.keys() else _nothing
     draw = {Route.FIX: fixes, Route.MONITOR: watch, Route.PROPOSE: questions, Route.SAY: say}
-    return draw[lookup(thought.kind).route](thought, drop_touched(others, context.pulls), context) if others else ()
+    return draw[lookup(ranked.kind).route](ranked, drop_touched(others, context.pulls), context) if others else ()
 
 
-def _nothing(thought: RankedFinding, members: Sequence[Finding], context: DraftContext) -> Iterable[Proposal]:
+def _nothing(ranked: RankedFinding, members: Sequence[Finding], context: DraftContext) -> Iterable[Proposal]:
     """Without words of the owner's there is nothing to do about it."""
     return ()

@@ -21,7 +21,7 @@ PATCH_LINES = 2_000  # a proposal shows its patch; nobody reads more than this o
 
 @dataclass(frozen=True, slots=True)
 class DraftContext:
-    """What drafting needs to know besides the thought."""
+    """What drafting needs to know besides the ranked finding."""
 
     default: Branch
     cycle: int

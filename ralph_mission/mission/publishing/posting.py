@@ -29,7 +29,7 @@ def subject(finding: Finding) -> str:
     return key_of("publish", finding.kind, finding.fingerprint, finding.signal.occurrence)
 
 
-def data_post(thought: RankedFinding, finding: Finding, effects: Iterable[Publish]) -> Proposal:
+def data_post(ranked: RankedFinding, finding: Finding, effects: Iterable[Publish]) -> Proposal:
     """What a template of the owner's says of one finding, to be said at once."""
     return Proposal(
         subject(finding),
@@ -38,8 +38,8 @@ def data_post(thought: RankedFinding, finding: Finding, effects: Iterable[Publis
         f"Post: {finding.title}",
         tuple(effects),
         (finding,),
-        why=thought.why,
-        score=thought.score,
+        why=ranked.why,
+        score=ranked.score,
     )
 
 

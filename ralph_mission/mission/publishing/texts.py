@@ -124,20 +124,20 @@ def value(fact: Fact) -> str | Decimal:
         fact = repr(fact)
     if isinstance(fact, int):
         return Decimal(fact)
-    return Decimal(fact) if _NUMBER.fullmatch(fact) and str(Decimal(fact)) == fact else words(fact)
+    return Decimal(fact) if _NUMBER.fullmatch(fact) and str(Decimal(fact)) == fact else clean_fact(fact)
 
 
-def words(said: str) -> str:
+def clean_fact(said: str) -> str:
     """One line of at most `LONGEST` characters without mentions, tags, addresses, mark-up and tricks. Idempotent."""
     calm = said[: LONGEST * 20]
     for _ in range(5):
-        before, calm = calm, _calmer(calm)
+        before, calm = calm, _clean_once(calm)
         if calm == before:
             return calm
     return text.truncate(re.sub(r"[^\w ]", "", calm), LONGEST)
 
 
-def _calmer(said: str) -> str:
+def _clean_once(said: str) -> str:
     plain = _WIDE.sub(lambda match: unicodedata.normalize("NFKC", match[0]), html.unescape(said))
     plain = _PILED.sub(r"\1", without_invisible(without_controls(plain)))
     plain = _ADDRESS.sub(" ", _MARK_UP.sub(" ", plain))
@@ -168,7 +168,7 @@ def template_facts(finding: Finding) -> dict[str, Any]:
     places = {name: one for name, one in row.items() if name[0].isdigit()}
     own: dict[str, Any] = {name: one for name, one in told.items() if not name.startswith("row.")}
     own |= {name: fact for name, fact in signal.facts if name in COLUMNS and _NAME.fullmatch(str(fact))}
-    own |= {"kind": words(finding.kind), "row": _nest(row), "rows": _ranking(places)}
+    own |= {"kind": clean_fact(finding.kind), "row": _nest(row), "rows": _ranking(places)}
     return own | {"about": _about(row, own)}
 
 

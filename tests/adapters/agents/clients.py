@@ -54,6 +54,6 @@ def seen(folder: Path) -> Any:
 
 def called(client: Client, hat: Hat | None = None, **options: Any) -> list[str]:
     """The arguments of a session."""
-    place = {name: options.pop(name) for name in ("env", "trusted", "walled") if name in options}
+    place = {name: options.pop(name) for name in ("env", "trusted", "sandboxed") if name in options}
     session = Session(hat or Hat("builder"), 1, "do it", "/run", **options)
     return list(client.invocation(session, SessionPlace(Path("/tree"), Path("/home/run"), **place)).arguments)

@@ -38,7 +38,7 @@ def test_the_key_goes_to_the_address_of_the_environment_and_else_to_openai():
 
 
 @pytest.mark.parametrize(
-    ("hat", "walled", "sandbox"),
+    ("hat", "sandboxed", "sandbox"),
     [
         (Hat("builder"), False, "workspace-write"),
         (Hat("reviewer", write_allowed=()), False, "read-only"),
@@ -46,8 +46,8 @@ def test_the_key_goes_to_the_address_of_the_environment_and_else_to_openai():
         (Hat("builder"), True, "danger-full-access"),
     ],
 )
-def test_its_own_sandbox_follows_the_hat_unless_ours_holds_it(hat, walled, sandbox):
-    words = called(CLIENT, hat, walled=walled)
+def test_its_own_sandbox_follows_the_hat_unless_ours_holds_it(hat, sandboxed, sandbox):
+    words = called(CLIENT, hat, sandboxed=sandboxed)
     assert words[words.index("-s") + 1] == sandbox
 
 

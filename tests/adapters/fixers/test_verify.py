@@ -121,7 +121,7 @@ def test_commands_are_kept_apart_where_that_is_asked_for() -> None:
         repo = Git.open(make_repo(made.root / "repo", {"a.txt": "good\n"}))
         scratch = Path(tempfile.mkdtemp(dir=made.root))
         command = f"grep better a.txt && echo x > made && (touch {made.root}/out || true)"
-        hands = Workbench(repo, (command,), caged=lambda git: of_checkout(level, git, {}, ()))
+        hands = Workbench(repo, (command,), sandbox_for=lambda git: of_checkout(level, git, {}, ()))
         change = FileChange("a.txt", "100644", "100644", b"good\n", b"better\n")
         outcome = hands.verify(Patch(repo.resolve("HEAD"), (change,)), str(scratch))
         assert outcome.ok, outcome.detail

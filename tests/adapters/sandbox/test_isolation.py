@@ -128,7 +128,7 @@ def test_a_level_that_is_missing_starts_nothing(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(UserError, match="bwrap"):
         run_foreign(
-            ["/bin/touch", "ran"], cwd=tmp_path, home=tmp_path / "h", timeout=9, cage=Sandbox("bwrap", (tmp_path,))
+            ["/bin/touch", "ran"], cwd=tmp_path, home=tmp_path / "h", timeout=9, sandbox=Sandbox("bwrap", (tmp_path,))
         )
     assert not (tmp_path / "ran").exists()
 
@@ -145,8 +145,8 @@ def test_a_view_has_no_right_of_root_and_only_root_is_shown_as_another_user(
 
 @pytest.mark.parametrize("named", ["env", "bwrap"])
 def test_the_owners_own_command_stands_in_front(here: Place, named: Level) -> None:
-    cage = Sandbox(level_or_skip(named), (here.work,), wrap=("/usr/bin/env", "WRAPPED=yes"))
-    done = run_foreign(["/bin/sh", "-c", "echo $WRAPPED"], cwd=here.work, home=here.home, timeout=60, cage=cage)
+    sandbox = Sandbox(level_or_skip(named), (here.work,), wrap=("/usr/bin/env", "WRAPPED=yes"))
+    done = run_foreign(["/bin/sh", "-c", "echo $WRAPPED"], cwd=here.work, home=here.home, timeout=60, sandbox=sandbox)
     assert done.stdout == b"yes\n"
 
 
@@ -154,8 +154,8 @@ def test_the_owners_own_command_stands_in_front(here: Place, named: Level) -> No
 
 
 def test_git_works_inside(here: Place, level: Level) -> None:
-    cage = of_checkout(level, Git.open(here.work), {})
-    done = run_foreign(f"echo two > file && {COMMIT}", cwd=here.work, home=here.home, timeout=60, cage=cage)
+    sandbox = of_checkout(level, Git.open(here.work), {})
+    done = run_foreign(f"echo two > file && {COMMIT}", cwd=here.work, home=here.home, timeout=60, sandbox=sandbox)
     assert (done.code, done.stdout, done.stderr) == (0, b"", b"")
     assert git(here.work, "log", "--format=%s", "made") == "made\nfirst"
 
@@ -163,8 +163,8 @@ def test_git_works_inside(here: Place, level: Level) -> None:
 def test_git_works_in_a_linked_work_tree_whose_repository_lies_elsewhere(here: Place, level: Level) -> None:
     linked = here.root / "linked"
     git(here.work, "worktree", "add", "-q", "-b", "side", str(linked))
-    cage = of_checkout(level, Git.open(linked), {})
-    done = run_foreign(f"echo two > file && {COMMIT}", cwd=linked, home=here.home, timeout=60, cage=cage)
+    sandbox = of_checkout(level, Git.open(linked), {})
+    done = run_foreign(f"echo two > file && {COMMIT}", cwd=linked, home=here.home, timeout=60, sandbox=sandbox)
     assert (done.code, done.stderr) == (0, b"")
     assert git(here.work, "log", "--format=%s", "side") == "made\nfirst" and git(linked, "status", "--short") == ""
 
@@ -172,17 +172,19 @@ def test_git_works_in_a_linked_work_tree_whose_repository_lies_elsewhere(here: P
 def test_the_main_work_tree_is_not_to_be_written_from_a_linked_one(here: Place, level: Level) -> None:
     linked = here.root / "linked"
     git(here.work, "worktree", "add", "-q", "-b", "side", str(linked))
-    cage = of_checkout(level, Git.open(linked), {})
-    run_foreign(["/bin/sh", "-c", f"echo harm > {here.work}/file"], cwd=linked, home=here.home, timeout=60, cage=cage)
+    sandbox = of_checkout(level, Git.open(linked), {})
+    run_foreign(
+        ["/bin/sh", "-c", f"echo harm > {here.work}/file"], cwd=linked, home=here.home, timeout=60, sandbox=sandbox
+    )
     assert (here.work / "file").read_text() == "one"
 
 
 def test_a_clone_that_borrows_objects_reads_them_but_not_the_settings_beside_them(here: Place, level: Level) -> None:
     git(here.work, "config", "http.extraheader", "AUTHORIZATION: basic secret")
     with clone(Git.open(here.work), git(here.work, "rev-parse", "HEAD"), here.root) as folder:
-        cage = of_checkout(level, Git.open(folder), {})
+        sandbox = of_checkout(level, Git.open(folder), {})
         script = f"git show HEAD:file; {COMMIT.replace('add -A', 'rm -q file')}; cat {here.work}/.git/config"
-        done = run_foreign(script, cwd=folder, home=here.home, timeout=60, cage=cage)
+        done = run_foreign(script, cwd=folder, home=here.home, timeout=60, sandbox=sandbox)
         assert done.stdout == b"one" and b"secret" not in done.stderr
         assert git(folder, "log", "-1", "--format=%s") == "made"
     assert "secret" in (here.work / ".git/config").read_text()

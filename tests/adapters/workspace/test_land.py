@@ -18,7 +18,7 @@ def land(workspace, clone):
     """Judge a session that wrote these files while `meanwhile` went on, and land it."""
 
     def landing(meanwhile, **files):
-        mark = workspace.mark()
+        mark = workspace.begin_session()
         for name, content in (files or {"src/a.py": "a = 2\n"}).items():
             (clone / name).write_text(content)
         workspace.changed(mark)
@@ -70,7 +70,7 @@ def test_a_file_that_was_only_touched_is_in_nobodys_way(repo, land):
 def test_it_goes_on_top_of_what_was_committed_meanwhile(repo, workspace, land):
     assert land(lambda: commit(repo, {"README.md": "theirs\n"}, message="Theirs")) == git(repo, "rev-parse", "main")
     assert git(repo, "log", "-2", "--format=%s") == "Built\nTheirs" and git(repo, "status", "--porcelain") == ""
-    mark = workspace.mark()
+    mark = workspace.begin_session()
     assert workspace.changed(mark).changes == ()
 
 

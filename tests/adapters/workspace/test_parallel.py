@@ -30,7 +30,7 @@ def merged(plumbing: Git, repo: Path, scratch: Path, *works) -> parallel.Merged:
     with parallel.make_parts(plumbing, base, names, scratch) as parts:
         for part, work in zip(parts, works, strict=True):
             workspace = parallel.WorkspaceApart(plumbing, part.folder)
-            mark = workspace.mark()
+            mark = workspace.begin_session()
             work(part.folder)
             workspace.changed(mark)
             workspace.land(f"Work of {part.name}", True)

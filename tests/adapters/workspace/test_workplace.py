@@ -34,14 +34,14 @@ def test_a_clone_has_the_files_of_the_last_commit_and_marking_changes_nothing_of
     (repo / "README.md").write_text("dirty\n")
     (repo / "note.txt").write_text("mine\n")
     before, index = state(repo), (repo / ".git/index").read_bytes()
-    assert workspace.changed(workspace.mark()) == SessionWork()
+    assert workspace.changed(workspace.begin_session()) == SessionWork()
     assert state(repo) == before and (repo / ".git/index").read_bytes() == index
     assert (clone / "README.md").read_text() == "# Sample\n" and not (clone / "note.txt").exists()
     assert landed(workspace) == "" and state(repo) == before
 
 
 def test_what_is_judged_lands_as_one_commit_of_the_user(repo, workspace, clone):
-    mark = workspace.mark()
+    mark = workspace.begin_session()
     (clone / "src/a.py").write_text("a = 2\n")
     (clone / "src/run").write_text("run\n")
     (clone / "src/run").chmod(0o755)
@@ -65,7 +65,7 @@ def test_what_is_judged_lands_as_one_commit_of_the_user(repo, workspace, clone):
 
 def test_session_after_session_lands(repo, workspace, clone):
     for number in range(3):
-        mark = workspace.mark()
+        mark = workspace.begin_session()
         (clone / "src/a.py").write_text(f"a = {number + 5}\n")
         assert changed(workspace, mark) == {"src/a.py": "modified"}
         assert landed(workspace, f"Session {number}")
@@ -78,24 +78,24 @@ def test_the_first_commit_of_a_repository_lands_too(tmp_path):
     repo.mkdir()
     git(repo, "init", "--quiet", "--initial-branch", "main")
     workspace = opened(repo)
-    mark = workspace.mark()
+    mark = workspace.begin_session()
     (workspace.clone.folder / "a.py").write_text("a\n")
     workspace.changed(mark)
     assert landed(workspace) and git(repo, "log", "--format=%s", "--name-status") == "Built\n\nA\ta.py"
     assert git(repo, "status", "--porcelain") == "" and (repo / "a.py").exists()
-    assert workspace.changed(workspace.mark()) == SessionWork()
+    assert workspace.changed(workspace.begin_session()) == SessionWork()
 
 
 def test_a_detached_checkout_advances(repo, workspace, clone):
     git(repo, "checkout", "--quiet", "--detach")
-    mark = workspace.mark()
+    mark = workspace.begin_session()
     (clone / "src/a.py").write_text("a = 2\n")
     workspace.changed(mark)
     assert landed(workspace) == git(repo, "rev-parse", "HEAD") != git(repo, "rev-parse", "main")
 
 
 def test_what_was_undone_does_not_land(repo, workspace, clone):
-    mark = workspace.mark()
+    mark = workspace.begin_session()
     (clone / "src/a.py").write_text("a = 2\n")
     (clone / "README.md").write_text("mine\n")
     (clone / "new.txt").write_text("mine\n")
@@ -108,20 +108,20 @@ def test_what_was_undone_does_not_land(repo, workspace, clone):
 
 def test_what_git_cannot_hold_is_told_and_never_lands(repo, workspace, clone, monkeypatch):
     monkeypatch.setattr("ralph_mission.adapters.workspace.snapshot.LARGEST", 1000)
-    mark = workspace.mark()
+    mark = workspace.begin_session()
     os.mkfifo(clone / "src/pipe")
     (clone / "src/large").write_bytes(b"x" * 1001)
     (clone / "src/b.py").write_text("b\n")
     assert set(changed(workspace, mark)) == {"src/pipe", "src/large", "src/b.py"}
     landed(workspace)
     assert git(repo, "diff", "--name-only", "main~1", "main") == "src/b.py"
-    workspace.mark()
+    workspace.begin_session()
     assert sorted(os.listdir(clone / "src")) == ["a.py", "b.py"]
 
 
 def test_more_than_fits_into_memory_lands_as_well(repo, workspace, clone, monkeypatch):
     monkeypatch.setattr(workplace, "IN_MEMORY", 10)
-    mark = workspace.mark()
+    mark = workspace.begin_session()
     for name in "bcd":
         (clone / f"src/{name}.py").write_text(f"{name} = 'twelve bytes'\n")
     workspace.changed(mark)
@@ -133,14 +133,14 @@ def test_more_than_fits_into_memory_lands_as_well(repo, workspace, clone, monkey
 
 
 def test_what_a_session_has_ignored_is_judged_and_does_not_land(repo, workspace, clone):
-    mark = workspace.mark()
+    mark = workspace.begin_session()
     (clone / ".gitignore").write_text("build/\nnode_modules/\n")
     (clone / "node_modules/x").mkdir(parents=True)
     (clone / "node_modules/x/index.js").write_text("x\n")
     assert changed(workspace, mark) == {".gitignore": "modified", "node_modules/x/index.js": "created"}
     landed(workspace)
     assert git(repo, "diff", "--name-only", "main~1", "main") == ".gitignore"
-    mark = workspace.mark()
+    mark = workspace.begin_session()
     assert (clone / "node_modules/x/index.js").exists() and workspace.changed(mark) == SessionWork()
 
 
@@ -160,7 +160,7 @@ def test_what_a_session_has_ignored_is_judged_and_does_not_land(repo, workspace,
 )
 def test_ignored_is_what_git_says(rules, path, hidden, repo, workspace, clone):
     commit(repo, {**rules, "src/x.txt": "x\n"})
-    mark = workspace.mark()
+    mark = workspace.begin_session()
     (clone / path).parent.mkdir(parents=True, exist_ok=True)
     (clone / path).write_text("x\n")
     assert (workspace.changed(mark) == SessionWork()) is hidden
@@ -170,7 +170,7 @@ def test_ignored_is_what_git_says(rules, path, hidden, repo, workspace, clone):
 
 
 def test_a_path_that_nothing_may_have_is_undone_and_said(workspace, clone):
-    mark = workspace.mark()
+    mark = workspace.begin_session()
     (clone / "a:b.txt").write_text("x\n")
     work = workspace.changed(mark)
     assert work.changes == ()
@@ -179,7 +179,7 @@ def test_a_path_that_nothing_may_have_is_undone_and_said(workspace, clone):
 
 
 def test_a_folder_that_ignores_itself_is_a_tools_cache(workspace, clone):
-    mark = workspace.mark()
+    mark = workspace.begin_session()
     (clone / ".pytest_cache").mkdir()
     (clone / ".pytest_cache/.gitignore").write_text("# made by a tool\n*\n")
     (clone / ".pytest_cache/x").write_text("x\n")
@@ -194,7 +194,7 @@ def test_the_users_own_rules_hold(repo, tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
     workspace = opened(repo)
-    mark = workspace.mark()
+    mark = workspace.begin_session()
     for name in ("x.swp", "local.txt"):
         (workspace.clone.folder / name).write_text("x\n")
     assert workspace.changed(mark) == SessionWork()
@@ -212,7 +212,7 @@ def test_lists_land_when_they_are_part_of_it(lists, repo, tmp_path):
     clone = workspace.clone.folder
     (clone / "prd.json").write_text("before\n")
     (repo / "prd.json").write_text("before\n")
-    mark = workspace.mark()
+    mark = workspace.begin_session()
     (clone / "prd.json").write_text("after\n")
     (clone / "src/b.py").write_text("b\n")
     assert changed(workspace, mark) == {"prd.json": "modified", "src/b.py": "created"}
@@ -231,7 +231,7 @@ def test_a_list_that_git_ignores_never_lands(place, repo):
     listed = workspace.clone.folder / place
     listed.parent.mkdir(exist_ok=True)
     listed.write_text("before\n")
-    mark = workspace.mark()
+    mark = workspace.begin_session()
     listed.write_text("after\n")
     assert changed(workspace, mark) == {place: "modified"}
     assert workspace.land("Built", True) == ""
@@ -239,7 +239,7 @@ def test_a_list_that_git_ignores_never_lands(place, repo):
 
 def test_what_the_engine_writes_into_a_list_after_the_session_is_what_lands(repo):
     workspace = opened(repo, "grep -q judged prd.json", lists=LISTS)
-    mark = workspace.mark()
+    mark = workspace.begin_session()
     listed = workspace.clone.folder / "prd.json"
     listed.write_text("claimed\n")
     workspace.changed(mark)
@@ -266,7 +266,7 @@ def test_without_checks_nothing_was_proven(workspace):
 )  # fmt: skip  # one list
 def test_what_a_check_does_is_undone_and_is_in_no_commit(damage, repo, clone):
     workspace = opened(repo, damage)
-    mark = workspace.mark()
+    mark = workspace.begin_session()
     (clone / "src/b.py").write_text("b\n")
     workspace.changed(mark)
     found = workspace.verify()
@@ -278,7 +278,7 @@ def test_what_a_check_does_is_undone_and_is_in_no_commit(damage, repo, clone):
 
 def test_checks_run_on_what_was_judged_one_by_one_until_one_fails(repo, clone):
     workspace = opened(repo, "test -e src/b.py", "echo no; exit 3", "touch ../third")
-    mark = workspace.mark()
+    mark = workspace.begin_session()
     (clone / "src/b.py").write_text("b\n")
     workspace.changed(mark)
     (clone / "src/b.py").unlink()
@@ -299,7 +299,7 @@ def test_what_builds_left_that_is_ignored_stays_after_a_check(repo, clone):
 
 
 def test_what_a_session_left_that_died_is_a_patch_and_the_clone_is_as_the_branch(repo, workspace, clone):
-    mark = workspace.mark()
+    mark = workspace.begin_session()
     (clone / "src/a.py").write_text("half\n")
     (clone / "docs/guide.md").unlink()
     (clone / "src/b.bin").write_bytes(bytes(range(256)))
@@ -316,7 +316,7 @@ def test_what_a_session_left_that_died_is_a_patch_and_the_clone_is_as_the_branch
 
 
 def test_what_had_landed_when_a_session_died_is_not_set_aside(repo, workspace, clone):
-    mark = workspace.mark()
+    mark = workspace.begin_session()
     (clone / "src/b.py").write_text("b\n")
     workspace.changed(mark)
     landed(workspace)
@@ -327,37 +327,37 @@ def test_what_had_landed_when_a_session_died_is_not_set_aside(repo, workspace, c
 
 @pytest.mark.parametrize("mark", ["0" * 40, "refs/ralph/mark/x", "empty"])
 def test_a_mark_of_another_version_sets_nothing_aside(mark, repo, workspace):
-    workspace.mark()
+    workspace.begin_session()
     assert opened(repo).set_aside(mark) == ()
 
 
 def test_a_clone_that_is_gone_is_made_anew(repo, workspace, clone, tmp_path):
-    mark = workspace.mark()
+    mark = workspace.begin_session()
     clone.rename(tmp_path / "elsewhere")
     later = opened(repo)
     assert later.set_aside(mark) == ()
-    later.mark()
+    later.begin_session()
     assert git(clone, "status", "--porcelain") == "" and (clone / "run.sh").exists()
 
 
 def test_what_a_person_commits_between_two_sessions_is_there_for_the_next(repo, workspace, clone):
-    workspace.mark()
+    workspace.begin_session()
     commit(repo, {"src/theirs.py": "x\n", "README.md": None})
-    mark = workspace.mark()
+    mark = workspace.begin_session()
     assert (clone / "src/theirs.py").exists() and not (clone / "README.md").exists()
     assert workspace.changed(mark) == SessionWork() and git(clone, "status", "--porcelain") == ""
 
 
 def test_a_branch_that_is_gone_ends_the_run(repo, workspace):
-    workspace.mark()
+    workspace.begin_session()
     git(repo, "checkout", "--quiet", "--detach")
     git(repo, "branch", "--quiet", "-D", "main")
     with pytest.raises(UserError, match="refs/heads/main is gone"):
-        workspace.mark()
+        workspace.begin_session()
 
 
 def test_objects_that_are_gone_end_the_run_and_say_what_to_do(repo, workspace, clone):
-    mark = workspace.mark()
+    mark = workspace.begin_session()
     (clone / "README.md").unlink()
     workspace.changed(mark)
     oid = git(repo, "rev-parse", "HEAD:README.md")
@@ -375,7 +375,7 @@ def test_a_submodule_is_there_as_files_and_what_is_done_to_it_does_not_land(repo
     git(repo, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(inner), "vendor/inner")
     commit(repo, {}, message="Submodule")
     workspace = opened(repo)
-    mark = workspace.mark()
+    mark = workspace.begin_session()
     assert (clone / "vendor/inner/x.py").read_text() == "x\n" and not (clone / "vendor/inner/.git").exists()
     (clone / "vendor/inner/x.py").write_text("mine\n")
     (clone / "src/b.py").write_text("b\n")
@@ -389,7 +389,7 @@ def test_a_linked_work_tree_has_a_clone_of_its_own(repo, tmp_path):
     linked = tmp_path / "more/linked"
     git(repo, "worktree", "add", "--quiet", str(linked), "other")
     workspace = opened(linked)
-    mark = workspace.mark()
+    mark = workspace.begin_session()
     (workspace.clone.folder / "src/b.py").write_text("b\n")
     workspace.changed(mark)
     landed(workspace)
@@ -403,7 +403,7 @@ def test_a_repository_of_long_ids_is_worked_in_as_any(tmp_path):
     git(repo, "init", "--quiet", "--initial-branch", "main", "--object-format=sha256")
     commit(repo, {"a.py": "a\n"})
     workspace = opened(repo)
-    mark = workspace.mark()
+    mark = workspace.begin_session()
     clone = workspace.clone.folder
     (clone / "a.py").write_text("b\n")
     by(clone, "commit", "--quiet", "--all", "--message", "Mine")
@@ -413,7 +413,7 @@ def test_a_repository_of_long_ids_is_worked_in_as_any(tmp_path):
 
 def test_line_ends_land_as_the_session_wrote_them(repo, workspace, clone):
     commit(repo, {".gitattributes": "*.txt text eol=lf\n"})
-    mark = workspace.mark()
+    mark = workspace.begin_session()
     (clone / "x.bin").write_bytes(b"one\r\ntwo\n")
     workspace.changed(mark)
     landed(workspace)
@@ -423,27 +423,27 @@ def test_line_ends_land_as_the_session_wrote_them(repo, workspace, clone):
 def test_what_configures_agents_goes_though_it_is_ignored(repo, clone):
     commit(repo, {".gitignore": ".claude/*.local.json\n.mcp.json\n", ".claude/settings.json": "{}"})
     (theirs := repo.parent / "theirs").mkdir()
-    workspace = opened(repo, unsteered=True)
-    workspace.mark()
+    workspace = opened(repo, no_agent_settings=True)
+    workspace.begin_session()
     (clone / ".claude/x.local.json").write_text("{}")
     (clone / ".mcp.json").symlink_to(theirs)
-    workspace.mark()
+    workspace.begin_session()
     assert os.listdir(clone / ".claude") == ["settings.json"] and theirs.is_dir()
     assert not (clone / ".mcp.json").is_symlink()
     own = opened(repo)
-    own.mark()
+    own.begin_session()
     (clone / ".claude/x.local.json").write_text("{}")
-    own.mark()
+    own.begin_session()
     assert (clone / ".claude/x.local.json").exists()
 
 
 def test_sessions_share_the_engines_folder_by_links(repo, workspace, clone):
-    workspace.mark()
+    workspace.begin_session()
     ours = repo.parent / "ours"
     assert (clone / ".ralph/agent").readlink() == ours / "agent"
     (clone / ".ralph/agent").unlink()
     (clone / ".ralph/agent").mkdir()
-    workspace.mark()
+    workspace.begin_session()
     assert (clone / ".ralph/agent").readlink() == ours / "agent"
 
 
@@ -463,7 +463,7 @@ def test_a_tree_that_git_cannot_read_is_told_as_such(repo, workspace):
 
 
 def test_a_content_that_keeps_size_and_time_is_seen(workspace, clone):
-    mark = workspace.mark()
+    mark = workspace.begin_session()
     place = clone / "src/a.py"
     time.sleep(0.15)
     workspace.changed(mark)
@@ -474,7 +474,7 @@ def test_a_content_that_keeps_size_and_time_is_seen(workspace, clone):
 
 
 def test_a_name_that_keeps_its_folders_time_is_seen(workspace, clone):
-    mark = workspace.mark()
+    mark = workspace.begin_session()
     time.sleep(0.15)
     workspace.changed(mark)
     before = (clone / "src").stat()
@@ -484,12 +484,12 @@ def test_a_name_that_keeps_its_folders_time_is_seen(workspace, clone):
 
 
 def test_the_index_of_a_session_knows_the_times_of_the_files(repo, workspace, clone):
-    mark = workspace.mark()
+    mark = workspace.begin_session()
     (clone / "src/a.py").write_text("a = 2\n")
     by(clone, *WHO, "commit", "--quiet", "--all", "--message", "Mine")
     workspace.changed(mark)
     landed(workspace)
-    workspace.mark()
+    workspace.begin_session()
     assert git(clone, "diff-files", "--name-only").split() in ([], ["src/a.py"])
 
 
@@ -508,7 +508,7 @@ while time.monotonic() < end:
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
 def test_what_a_session_does_never_reaches_the_checkout(way, repo, workspace, clone, tmp_path):
     before = state(repo)
-    mark = workspace.mark()
+    mark = workspace.begin_session()
     way(clone)
     (clone / "src/b.py").write_text("b = 1\n")
     work, told = after(workspace, mark)
@@ -524,7 +524,7 @@ def test_what_a_session_does_never_reaches_the_checkout(way, repo, workspace, cl
     assert {key: now[key] for key in same} == {key: before[key] for key in same}
     assert [ref for ref in now["refs"] if "/main " not in ref] == [ref for ref in before["refs"] if "/main " not in ref]
     assert not {"hooked", "monitored", "filtered"} & set(os.listdir(tmp_path))
-    workspace.mark()  # the next session begins as if nothing had been
+    workspace.begin_session()  # the next session begins as if nothing had been
     assert git(clone, "status", "--porcelain") == ""
     assert git(clone, "log", "--format=%s") == git(repo, "log", "--format=%s")
     assert git(clone, "show-ref") == git(repo, "show-ref")
@@ -534,19 +534,19 @@ def test_what_a_session_does_never_reaches_the_checkout(way, repo, workspace, cl
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
 def test_a_later_process_finds_what_a_session_left_that_died(way, repo, workspace, clone):
     before = state(repo)
-    mark = workspace.mark()
+    mark = workspace.begin_session()
     way(clone)
     (clone / "src/b.py").write_text("b = 1\n")
     later = opened(repo)
     told = {change.path: change.reverted for change in later.set_aside(mark)}
     assert "src/b.py" in told and state(repo) == before
-    later.mark()
+    later.begin_session()
     assert git(clone, "status", "--porcelain") == "" and not (clone / "src/b.py").exists()
 
 
 @pytest.mark.attack(46)
 def test_a_program_that_outlives_its_session_writes_in_the_clone_alone(repo, workspace, clone):
-    mark = workspace.mark()
+    mark = workspace.begin_session()
     (clone / "src/b.py").write_text("b = 1\n")
     (clone / "src/c.py").write_text("c = 1\n")
     work = workspace.changed(mark)
@@ -565,7 +565,7 @@ def test_a_program_that_outlives_its_session_writes_in_the_clone_alone(repo, wor
 
 
 def test_nothing_beyond_a_link_is_touched(repo, workspace, clone, tmp_path):
-    mark = workspace.mark()
+    mark = workspace.begin_session()
     folder_symlinked(clone)
     after(workspace, mark)
     assert (tmp_path / "elsewhere/guide.md").read_text() == "beyond the link\n"
@@ -573,7 +573,7 @@ def test_nothing_beyond_a_link_is_touched(repo, workspace, clone, tmp_path):
 
 
 def test_a_repository_beyond_a_link_is_left_alone(workspace, clone, tmp_path):
-    mark = workspace.mark()
+    mark = workspace.begin_session()
     make_repo(tmp_path / "elsewhere", {"y.md": "y\n"})
     (clone / "linked").symlink_to(tmp_path / "elsewhere")
     _, told = after(workspace, mark)
@@ -581,17 +581,17 @@ def test_a_repository_beyond_a_link_is_left_alone(workspace, clone, tmp_path):
 
 
 def test_a_link_for_the_clone_itself_gives_way(repo, workspace, clone, tmp_path):
-    workspace.mark()
+    workspace.begin_session()
     clone.rename(tmp_path / "moved")
     clone.symlink_to(repo)
     before = state(repo)
-    opened(repo).mark()
+    opened(repo).begin_session()
     assert not clone.is_symlink() and (clone / "run.sh").exists() and state(repo) == before
 
 
 def test_no_hook_of_the_user_runs_when_it_lands(repo, workspace, clone, tmp_path):
     hook(repo)
-    mark = workspace.mark()
+    mark = workspace.begin_session()
     (clone / "src/b.py").write_text("b = 1\n")
     workspace.changed(mark)
     workspace.land("Built", lists=True)
@@ -602,13 +602,13 @@ def test_a_session_has_no_remote_no_credential_and_no_setting_of_the_user(repo, 
     git(repo, "remote", "add", "origin", "https://mara:secret@example.invalid/x.git")
     git(repo, "update-ref", "refs/remotes/origin/main", "HEAD")
     git(repo, "config", "alias.x", "!touch ran")
-    workspace.mark()
+    workspace.begin_session()
     assert git(clone, "remote") == "" and "secret" not in (clone / ".git/config").read_text()
     assert "remotes" not in git(clone, "for-each-ref") and "alias" not in (clone / ".git/config").read_text()
 
 
 def test_two_histories_that_a_session_makes_of_one_land_as_one_commit(repo, workspace, clone):
-    mark = workspace.mark()
+    mark = workspace.begin_session()
     for number in (1, 2):
         (clone / "src/b.py").write_text(f"b = {number}\n")
         by(clone, "add", ".")
@@ -621,7 +621,7 @@ def test_two_histories_that_a_session_makes_of_one_land_as_one_commit(repo, work
 
 @pytest.mark.parametrize("base", ["", "HEAD~1"], ids=["no parent", "another base"])
 def test_messages_of_another_history_are_read_no_further_than_their_bounds(base, repo, workspace, clone):
-    mark = workspace.mark()
+    mark = workspace.begin_session()
     tree = git(clone, "rev-parse", "HEAD^{tree}")
     tip = ""
     for number in range(30):
@@ -633,18 +633,18 @@ def test_messages_of_another_history_are_read_no_further_than_their_bounds(base,
 
 @pytest.mark.parametrize("content", [b"", b"ref: ../../../x\n", b"ref: refs/heads/none\n", b"\xff" * 10_000, b"0" * 40])
 def test_a_head_that_names_nothing_gives_no_messages(content, workspace, clone):
-    mark = workspace.mark()
+    mark = workspace.begin_session()
     (clone / ".git/HEAD").write_bytes(content)
     assert workspace.changed(mark).messages == ()
 
 
 def test_what_was_ignored_when_the_session_began_stays_for_the_next(repo, workspace: Workspace, clone: Path) -> None:
-    mark = workspace.mark()
+    mark = workspace.begin_session()
     (clone / "build").mkdir()
     (clone / "build/x.o").write_text("object\n")
     (clone / "src/b.py").write_text("b = 1\n")
     workspace.changed(mark)
     workspace.land("Built", lists=True)
-    workspace.mark()
+    workspace.begin_session()
     assert (clone / "build/x.o").read_text() == "object\n" and not (repo / "build").exists()
     assert FILES[".gitignore"] == "build/\n"

@@ -24,10 +24,10 @@ BUILDER = Hat("builder", write_allowed=("src/**",))
 WHO = ("-c", "user.name=Agent", "-c", "user.email=agent@example.org")
 
 
-def opened(repo: Path, *checks: str, lists: tuple[str, ...] = (), unsteered: bool = False) -> Workspace:
+def opened(repo: Path, *checks: str, lists: tuple[str, ...] = (), no_agent_settings: bool = False) -> Workspace:
     """As a new process would."""
     return Workspace(
-        Git.open(repo), repo.parent / "clone", checks, 60, lists=lambda: lists, unsteered=unsteered,
+        Git.open(repo), repo.parent / "clone", checks, 60, lists=lambda: lists, no_agent_settings=no_agent_settings,
         shared=repo.parent / "ours",
     )  # fmt: skip  # one call
 

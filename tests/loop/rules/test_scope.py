@@ -98,6 +98,6 @@ def test_each_change_outside_comes_with_the_reason():
 
 
 def test_whoever_may_write_everywhere_may_still_not_configure_agents():
-    worn = RunSpec("x", LoopPreset("issue"), unsteered=True).bound(hat())
+    worn = RunSpec("x", LoopPreset("issue"), no_agent_settings=True).bound(hat())
     assert why_outside(worn, ".claude/settings.json") == why_outside(worn, "src/.MCP.json") == STEERING
     assert not why_outside(worn, "AGENTS.md") and not why_outside(hat(), ".claude/settings.json")

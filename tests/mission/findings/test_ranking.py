@@ -42,9 +42,9 @@ opinions = st.lists(st.builds(ModelRanking, names, st.text(max_size=5), st.boole
 @given(opinions)
 def test_whatever_is_said_every_finding_is_thought_about_once_and_none_is_invented(said):
     thoughts = apply_model_rankings((GROUP, ALONE), said)
-    assert sorted(member for thought in thoughts for member in thought.members) == [A, B, C]
-    assert {(thought.kind, thought.score) for thought in thoughts} <= {("spelling", 2.0), ("bug", 1.0)}
-    assert all(thought.why.startswith("by rules") for thought in thoughts)
+    assert sorted(member for ranked in thoughts for member in ranked.members) == [A, B, C]
+    assert {(ranked.kind, ranked.score) for ranked in thoughts} <= {("spelling", 2.0), ("bug", 1.0)}
+    assert all(ranked.why.startswith("by rules") for ranked in thoughts)
 
 
 def test_without_opinions_the_rules_ranking_stands():
@@ -59,8 +59,8 @@ def test_a_group_stands_where_its_best_member_does_and_begins_with_it():
 
 
 def test_the_first_word_on_a_finding_counts():
-    (thought,) = apply_model_rankings((ALONE,), (ModelRanking(C, "first"), ModelRanking(C, "second")))
-    assert thought.why.endswith("first")
+    (ranked,) = apply_model_rankings((ALONE,), (ModelRanking(C, "first"), ModelRanking(C, "second")))
+    assert ranked.why.endswith("first")
 
 
 def test_sections_are_for_what_stands_alone():
@@ -81,9 +81,9 @@ def test_what_is_to_be_asked_about_leaves_its_group():
 def test_asking_turns_what_is_done_at_once_into_a_question(kind):
     makes = fixable("a.md", kind=kind) if KINDS[kind].route is Route.FIX else signal(kind=kind)
     found = identify([makes])
-    (thought,) = rank(found, {}, {})
-    (at_once,) = draft_all([thought], found, desk())
-    (asked,) = draft_all(apply_model_rankings([thought], [ModelRanking(found[0].fingerprint, ask=True)]), found, desk())
+    (ranked,) = rank(found, {}, {})
+    (at_once,) = draft_all([ranked], found, desk())
+    (asked,) = draft_all(apply_model_rankings([ranked], [ModelRanking(found[0].fingerprint, ask=True)]), found, desk())
     assert (at_once.tier, asked.tier) == (Tier.LOW, Tier.HIGH)
     assert (asked.action, [effect.labels for effect in asked.effects]) == (
         Action.OPEN_PROPOSAL,
@@ -147,9 +147,9 @@ def test_the_order_in_which_findings_come_changes_nothing():
 
 
 def test_the_explanation_names_what_the_score_rests_on():
-    thought = rank([finding(age_days=40.0)], {"spelling": Acceptance(3, 1)}, {})[0]
-    for part in ("number 1 of 1", "40 days old", "impact 2 of 10", "accepted 3 of 4", f"({thought.score:.2f})"):
-        assert part in thought.why
+    ranked = rank([finding(age_days=40.0)], {"spelling": Acceptance(3, 1)}, {})[0]
+    for part in ("number 1 of 1", "40 days old", "impact 2 of 10", "accepted 3 of 4", f"({ranked.score:.2f})"):
+        assert part in ranked.why
 
 
 @given(st.integers(0, 200), st.integers(0, 200))
@@ -197,7 +197,7 @@ def test_ranking_takes_it_into_account_and_says_so():
     liked, ignored = finding(kind="anomaly", essence=("a",)), finding(kind="feature", essence=("b",))
     fared = {"anomaly": 0.75, "feature": 1.25}
     assert score(liked, {}, {}, fared) == pytest.approx(0.75 * score(liked, {}, {}))
-    said = {thought.kind: thought.why for thought in rank([liked, ignored], {}, {}, fared)}
+    said = {ranked.kind: ranked.why for ranked in rank([liked, ignored], {}, {}, fared)}
     assert "posts about its kind do worse than most" in said["anomaly"]
     assert "posts about its kind do better than most" in said["feature"]
     assert "posts about" not in rank([liked], {}, {})[0].why

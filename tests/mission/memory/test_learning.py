@@ -52,10 +52,10 @@ def test_a_history_of_verdicts_puts_accepted_kinds_above_rejected_ones():
     tallies, documents = history(said)
     found = [finding(kind=kind, essence=(kind,)) for kind in ("spelling", "lint-fix")]
     alike = [finding(kind=kind, essence=(kind,)) for kind in ("feature", "architecture")]
-    assert [thought.kind for thought in rank(found, {}, {})] == ["lint-fix", "spelling"]
-    assert [thought.kind for thought in rank(found, tallies, {})] == ["spelling", "lint-fix"]
-    assert [thought.kind for thought in rank(alike, {}, {})] == ["architecture", "feature"]
-    assert [thought.kind for thought in rank(alike, acceptance(documents), {})] == ["feature", "architecture"]
+    assert [ranked.kind for ranked in rank(found, {}, {})] == ["lint-fix", "spelling"]
+    assert [ranked.kind for ranked in rank(found, tallies, {})] == ["spelling", "lint-fix"]
+    assert [ranked.kind for ranked in rank(alike, {}, {})] == ["architecture", "feature"]
+    assert [ranked.kind for ranked in rank(alike, acceptance(documents), {})] == ["feature", "architecture"]
     line = "Misspellings (spelling): people accepted 5 of 5; the next one is expected to be accepted with 86%."
     assert line in recount_learnings(documents)
 

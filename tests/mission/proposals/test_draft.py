@@ -46,13 +46,13 @@ def fixable(path, old=b"teh\n", new=b"the\n", kind="spelling"):
     return signal(kind=kind, path=path, essence=(path,), patch=change(path, old, new))
 
 
-def thought(findings, kind="spelling", why="because"):
+def ranked(findings, kind="spelling", why="because"):
     return RankedFinding(tuple(f.fingerprint for f in findings), kind, 1.0, why)
 
 
 def drafts(signals, kind="spelling", **changes):
     found = identify(signals)
-    return draft_all([thought(found, kind)], found, desk(**changes))
+    return draft_all([ranked(found, kind)], found, desk(**changes))
 
 
 # --- hostile words --------------------------------------------------------------------
@@ -88,7 +88,7 @@ signals = st.builds(
 @given(st.lists(signals, min_size=1, max_size=5), texts, st.booleans())
 def test_no_text_of_the_repository_makes_a_proposal_harmful_or_denied(seen, why, free):
     found = identify(seen)
-    plan = [thought([f for f in found if f.kind == kind], kind, why) for kind in dict.fromkeys(f.kind for f in found)]
+    plan = [ranked([f for f in found if f.kind == kind], kind, why) for kind in dict.fromkeys(f.kind for f in found)]
     made = draft_all(plan, found, desk(free_slot=free))
     for proposal in made:
         assert judge(proposal, bench()).verdict is not Verdict.DENY, judge(proposal, bench()).rules
@@ -130,14 +130,14 @@ def test_no_plan_gets_a_high_kind_done_or_reaches_beyond_its_members(plan, rando
 def test_what_is_not_a_present_finding_of_the_thoughts_kind_is_dropped():
     found = identify([fixable("a.md"), signal(kind="bug", essence=("b",))])
     assert draft_all([RankedFinding(("invented",), "spelling", 1.0, "")], found, desk()) == ()
-    assert draft_all([thought(found, "architecture")], found, desk()) == ()
-    (fix,) = draft_all([thought(found)], found, desk())
+    assert draft_all([ranked(found, "architecture")], found, desk()) == ()
+    (fix,) = draft_all([ranked(found)], found, desk())
     assert [member.kind for member in fix.members] == ["spelling"]
 
 
 def test_the_same_thing_thought_of_twice_is_proposed_once():
     found = identify([signal(kind="todo", essence=(str(n),), title=f"TODO {n}") for n in range(3)])
-    twice = [thought(found[:1], "todo"), thought(found[1:], "todo"), thought(found[:1], "todo")]
+    twice = [ranked(found[:1], "todo"), ranked(found[1:], "todo"), ranked(found[:1], "todo")]
     (proposal,) = draft_all(twice, found, desk())
     assert proposal.members == found[:1]
     (proposal,) = draft_all([RankedFinding((found[0].fingerprint,) * 3, "todo", 1.0, "")], found, desk())
@@ -244,12 +244,12 @@ def test_where_no_pull_may_be_opened_unasked_a_small_fix_is_a_question_that_show
 
 def test_a_fix_that_is_to_be_asked_about_waits_for_a_slot_as_a_question():
     found = identify([signal(kind="spelling", path="a.md", essence=("a",))])
-    asking = replace(thought(found), ask=True)
-    for plan, limits in ((asking, Limits()), (thought(found), Limits(auto_prs_per_cycle=0))):
+    asking = replace(ranked(found), ask=True)
+    for plan, limits in ((asking, Limits()), (ranked(found), Limits(auto_prs_per_cycle=0))):
         (waiting,) = draft_all([plan], found, desk(free_slot=False, limits=limits))
         assert (waiting.action, waiting.tier, waiting.effects) == (Action.OPEN_PROPOSAL, Tier.HIGH, ())
         assert "mission-cap" in judge(waiting, bench(spent=BudgetUsed(active=3))).rules
-    (waiting,) = draft_all([thought(found)], found, desk(free_slot=False))
+    (waiting,) = draft_all([ranked(found)], found, desk(free_slot=False))
     assert (waiting.action, waiting.tier) == (Action.OPEN_FIX, Tier.LOW)
 
 
@@ -259,6 +259,6 @@ def test_a_fix_that_is_to_be_asked_about_waits_for_a_slot_as_a_question():
 )
 def test_a_kind_says_nothing_in_a_marker_that_no_reader_would_see(kind):
     found = identify([signal(kind=kind)])
-    (proposal,) = draft_all([thought(found, kind)], found, desk())
+    (proposal,) = draft_all([ranked(found, kind)], found, desk())
     line = proposal.effects[0].body.splitlines()[-1]
     assert MARKER.fullmatch(line) and line.isascii() and line.isprintable()

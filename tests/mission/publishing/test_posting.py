@@ -61,24 +61,24 @@ def test_one_post_on_all_networks_is_one_action_with_a_key_for_each():
     found = finding(kind="anomaly", occurrence="w1")
     posts = (POST, replace(POST, network="discord"))
     words = Wording(found.fingerprint, "w1", posts, ready=True)
-    thought = RankedFinding((found.fingerprint,), "anomaly", 1.0, "because")
+    ranked = RankedFinding((found.fingerprint,), "anomaly", 1.0, "because")
     at = desk(wordings={(found.fingerprint, "w1"): words})
-    (proposal,) = draft_all([thought], [found], at)
+    (proposal,) = draft_all([ranked], [found], at)
     assert (proposal.action, proposal.networks) == (Action.PUBLISH, ("twitter", "discord"))
     first, second = proposal.effects
     assert first.key != second.key
     assert isinstance(first, Publish)
     assert (first.finding, first.occurrence) == (found.fingerprint, "w1")
     done = {first.key: replace(record("done"), key=first.key)}
-    assert draft_all([thought], [found], replace(at, records=done))[0].effects == (second,)
-    assert draft_all([thought], [found], replace(at, hushed=True)) == ()
-    assert draft_all([replace(thought, ask=True)], [found], at)[0].action is Action.OPEN_PROPOSAL
+    assert draft_all([ranked], [found], replace(at, records=done))[0].effects == (second,)
+    assert draft_all([ranked], [found], replace(at, hushed=True)) == ()
+    assert draft_all([replace(ranked, ask=True)], [found], at)[0].action is Action.OPEN_PROPOSAL
 
 
 def test_nothing_but_a_post_is_made_of_a_finished_mission():
     (found,) = identity.finished_findings([FinishedMission(1, "m1", "spelling", 4, NOW)])
-    thought = RankedFinding((found.fingerprint,), "completed", 1.0, "because")
-    assert draft_all([thought], [found], desk()) == ()
+    ranked = RankedFinding((found.fingerprint,), "completed", 1.0, "because")
+    assert draft_all([ranked], [found], desk()) == ()
 
 
 def test_only_merged_missions_of_the_kinds_that_were_asked_for_are_announced():
@@ -157,11 +157,11 @@ def test_news_that_waited_for_a_day_and_was_never_tried_is_over():
     old = replace(finding(kind="anomaly", occurrence="w1"), seen_at=NOW - timedelta(hours=24))
     words = Wording(old.fingerprint, "w1", (POST,), ready=True)
     at = desk(wordings={(old.fingerprint, "w1"): words})
-    thought = RankedFinding((old.fingerprint,), "anomaly", 1.0, "because")
-    assert draft_all([thought], [old], at) == ()
+    ranked = RankedFinding((old.fingerprint,), "anomaly", 1.0, "because")
+    assert draft_all([ranked], [old], at) == ()
     assert posting.fully_posted([old], [words], {}, {}, NOW) == (old,)
     young = replace(old, seen_at=NOW - timedelta(hours=23))
-    (proposal,) = draft_all([thought], [young], at)
+    (proposal,) = draft_all([ranked], [young], at)
     assert posting.fully_posted([young], [words], {}, {}, NOW) == ()
     begun = {proposal.effects[0].key: record("failed", "later: out of reach")}
-    assert draft_all([thought], [old], replace(at, records=begun))[0].effects == proposal.effects
+    assert draft_all([ranked], [old], replace(at, records=begun))[0].effects == proposal.effects

@@ -20,12 +20,12 @@ from ralph_mission.mission.publishing.texts import (
     LONGEST,
     MEASURES,
     MOST,
+    clean_fact,
     measure_post,
     split_text,
     units,
     value,
     weight,
-    words,
 )
 from ralph_mission.safety import text
 from tests.safety.hostile_texts import hidden
@@ -176,7 +176,7 @@ def test_an_address_is_never_cut_in_two(before: str) -> None:
     ],
 )
 def test_an_ordinary_name_stays_as_it_is(name: str) -> None:
-    assert words(name) == name
+    assert clean_fact(name) == name
 
 
 @pytest.mark.attack(28, 36)
@@ -204,32 +204,32 @@ def test_an_ordinary_name_stays_as_it_is(name: str) -> None:
     ],
 )
 def test_what_a_stranger_made_of_a_name_does_nothing(hostile: str, harmless: str) -> None:
-    assert words(hostile) == harmless
+    assert clean_fact(hostile) == harmless
 
 
 def test_a_value_of_ten_thousand_characters_is_cut() -> None:
-    assert len(words("x" * 10_000)) == LONGEST
-    assert words("x" * 10_000).endswith("…")
+    assert len(clean_fact("x" * 10_000)) == LONGEST
+    assert clean_fact("x" * 10_000).endswith("…")
 
 
 def test_marks_that_pile_up_are_cut_to_two() -> None:
-    assert words("a" + "\u0301" * 50) == "a\u0301\u0301"
+    assert clean_fact("a" + "\u0301" * 50) == "a\u0301\u0301"
 
 
 def test_a_keyword_that_would_close_an_issue_closes_none() -> None:
-    assert not text.closing_keywords(words("closes GH-12"), markdown=False)
+    assert not text.closing_keywords(clean_fact("closes GH-12"), markdown=False)
 
 
 @pytest.mark.attack(28, 36)
 @given(st.text(max_size=300))
 def test_nothing_that_calls_leads_or_formats_is_left(said: str) -> None:
-    calm = words(said)
+    calm = clean_fact(said)
     assert len(calm) <= LONGEST
     assert not set("@#<>*_`~|\\[]{}^\n\r") & set(calm)
     assert not text.mentions(calm, markdown=False)
     assert not hidden(calm)
     assert not extract_urls_with_indices(calm)
-    assert words(calm) == calm
+    assert clean_fact(calm) == calm
 
 
 @pytest.mark.parametrize("number", ["12.50", "-3", "0.000001", "123456789012345678901234567890"])
