@@ -1,4 +1,4 @@
-"""From the settings to cages: which hosts and files an agent gets at, and how a cage moves to a clone."""
+"""From the settings to sandboxes: which hosts and files an agent gets at, and how a sandbox moves to a clone."""
 
 from __future__ import annotations
 

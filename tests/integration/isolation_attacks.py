@@ -28,13 +28,13 @@ from ralph_mission.adapters.sandbox.relay import endpoint
 from ralph_mission.adapters.sandbox.process import run_foreign
 order = json.load(sys.stdin)
 ends = order["endpoints"]
-cage = Sandbox(
+sandbox = Sandbox(
     order["level"], *(tuple(map(Path, order[name])) for name in ("writable", "readable", "hidden")),
     None if ends is None else tuple(map(endpoint, ends)),
 )
 argv = [word.replace("RALPH_PID", str(os.getpid())) for word in order["argv"]]
 done = run_foreign(
-    argv, cwd=Path(order["cwd"]), home=Path(order["home"]), timeout=order["timeout"], grace=1.0, cage=cage,
+    argv, cwd=Path(order["cwd"]), home=Path(order["home"]), timeout=order["timeout"], grace=1.0, sandbox=sandbox,
     extra_env=order["env"], stdin=order["stdin"].encode(),
 )
 told = {"code": done.code, "out": done.stdout.decode(), "err": done.stderr.decode(), "left": done.left}
@@ -77,7 +77,7 @@ class Place:
         return self.root / "home"
 
     def run(self, level: str, argv: list[str], timeout: float = 60, **more: Any) -> Ended:
-        """Play `argv` in the cage, started by a process that has a token."""
+        """Play `argv` in the sandbox, started by a process that has a token."""
         with self.started(level, argv, timeout, **more) as process:
             out, err = process.communicate(timeout=300)
         assert process.returncode == 0, err

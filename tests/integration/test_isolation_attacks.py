@@ -1,4 +1,4 @@
-"""What runs in a cage tries to reach us, from a real process. At `env` most of it works: the attacks are real ones."""
+"""What runs in a sandbox tries to reach us, from a real process. At `env` most of it works: the attacks are real ones."""
 
 from __future__ import annotations
 

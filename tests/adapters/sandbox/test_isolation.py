@@ -1,4 +1,4 @@
-"""What a cage for a checkout holds, which level is insisted on, and that a weaker one is never taken instead."""
+"""What a sandbox for a checkout holds, which level is insisted on, and that a weaker one is never taken instead."""
 
 from __future__ import annotations
 
