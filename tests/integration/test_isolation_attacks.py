@@ -1,4 +1,4 @@
-"""What runs in a sandbox tries to reach us, from a real process. At `env` most of it works: the attacks are real ones."""
+"""What runs in a sandbox tries to reach us, from a real process. At `env` most attacks work: they are real."""
 
 from __future__ import annotations
 
