@@ -228,11 +228,12 @@ class LoopCoder:
 
     def _config(self) -> Path:
         """The settings of the cycle, never those of the clone: what is made there does not say how it is made."""
-        if self.config is not None:
+        name = hosting.committed_name(self.git, self.config) if self.head or self.config is None else ""
+        if self.config is not None and not name:
             return self.config.absolute()
         here = self.git.work_tree / NAME if self.git.work_tree and not self.head else None
         if here and here.exists():
             return here
-        named = f"{self.head or 'HEAD'}:{NAME}"
+        named = f"{self.head or 'HEAD'}:{name}"
         run_files.write(self.place / NAME, self.git.blobs([named]).get(named, b""))
         return self.place / NAME

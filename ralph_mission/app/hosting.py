@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -70,14 +71,25 @@ def choose_hosting(
 
 
 def _of_default_branch(git: Git, config: Path | None, head: str) -> Config:
-    """Settings of the commit `head`. In a workflow a file of the checkout that `--config` names is taken from it."""
-    place, top = Path(os.path.abspath(config or NAME)), git.work_tree
-    if config is None or top is None or not acts_on_github(os.environ):
-        return read(git, config, head)
-    for file, folder in ((place, top), (place, Path(os.path.abspath(top))), (place.resolve(), top.resolve())):
+    """Settings of the commit `head`, or of the file beside it that `--config` names."""
+    name = committed_name(git, config)
+    return read(git, commit=head, name=name) if config and name else read(git, config, head)
+
+
+def committed_name(git: Git, config: Path | None) -> str:
+    """What the settings are called in the default branch; "" for a file that is read where it is.
+
+    In a workflow a file of the checkout that `--config` names is taken from that branch: the checkout may be a pull's.
+    """
+    if config is None:
+        return NAME
+    top, place = git.work_tree, Path(os.path.abspath(config))
+    if top is None or not acts_on_github(os.environ):
+        return ""
+    for file, folder in ((place, Path(os.path.abspath(top))), (place.resolve(), top.resolve())):
         if file.is_relative_to(folder):
-            return read(git, commit=head, name=file.relative_to(folder).as_posix())
-    return read(git, config, head)
+            return file.relative_to(folder).as_posix()
+    return ""
 
 
 def _on_this_machine(git: Git, settings: Config, clock: CycleClock, spell: Callable[[str], str]) -> Hosting:
@@ -111,7 +123,7 @@ def _on_github(
     remote.fetch({f"refs/heads/{name}": head})
     settings = _of_default_branch(git, config, head)
     if forge == "auto" and settings.forge.kind == "local":
-        return _on_this_machine(git, settings, clock, spell)
+        return replace(_on_this_machine(git, settings, clock, spell), head=head)
     _apart(git, settings.memory, _memory_tip(git, remote, settings.memory))
     memory = settings.memory
     github = connect(

@@ -22,6 +22,7 @@ from ralph_mission.adapters.workspace.parallel import KEPT, Part, make_parts
 from ralph_mission.app import agent_jobs
 from ralph_mission.app.agent_jobs import CloneRun
 from ralph_mission.app.cycle import App
+from ralph_mission.app.hosting import committed_name
 from ralph_mission.app.run import build_run
 from ralph_mission.app.run_options import RunOptions
 from ralph_mission.app.services import AgentServiceOptions, AppFactory
@@ -138,11 +139,19 @@ class LoopHands:
         if agent and agent != self.usual:  # command and model were named for another one
             wanted = replace(wanted, agent=agent, command="", model="")
         return RunOptions(
-            root, self._config(), prompt, preset=PRESET, agent=wanted.agent, command=wanted.command, model=wanted.model
-        )
+            root,
+            self._config(root),
+            prompt,
+            preset=PRESET,
+            agent=wanted.agent,
+            command=wanted.command,
+            model=wanted.model,
+        )  # fmt: skip  # one command line
 
-    def _config(self) -> Path | None:
+    def _config(self, root: Path) -> Path | None:
         """The settings of the loop are those of the work: on GitHub of the default branch, which the clone holds."""
+        if self.wanted.config and self.first.github and (name := committed_name(self.first.git, self.wanted.config)):
+            return root / name
         if self.wanted.config or self.first.github or self.first.git.work_tree is None:
             return self.wanted.config.absolute() if self.wanted.config else None
         here = self.first.git.work_tree / NAME

@@ -9,8 +9,14 @@ from unittest import mock
 
 import pytest
 
+from ralph_mission.adapters.git.git import Git
+from ralph_mission.app.agent_jobs import LoopCoder
 from ralph_mission.app.cycle import App, build_app
+from ralph_mission.app.hosting import choose_hosting
+from ralph_mission.app.stand_ins import QuietProgress, SystemClock
+from ralph_mission.config.settings import Config
 from ralph_mission.errors import UserError
+from tests.helpers import git
 from tests.integration.hub import Hub, hub, unpaced
 
 MINE = "hands: {verify: [make test]}\n"
@@ -54,3 +60,21 @@ def test_a_file_that_the_default_branch_lacks_is_refused(harbour: Hub) -> None:
 def test_settings_from_elsewhere_on_the_machine_are_the_workflows_own(harbour: Hub, tmp_path: Path) -> None:
     (tmp_path / "mine.yml").write_text("owners: [mara]\n")
     assert _house(harbour, tmp_path / "mine.yml").config.owners == ("mara",)
+
+
+@pytest.mark.parametrize("name", [None, "ci/ralph.yml"])
+def test_an_agents_loop_takes_them_from_there_too(harbour: Hub, tmp_path: Path, name: str | None) -> None:
+    here = _house(harbour, None).git
+    config, head = harbour.clone / name if name else None, here.text("rev-parse", "HEAD")
+    with mock.patch.dict(os.environ, {"GITHUB_ACTIONS": "true"}):
+        told = LoopCoder(here, Config(), config, head, tmp_path / "jobs")._config()
+    assert told.read_text() == MINE
+
+
+def test_where_the_default_branch_keeps_issues_in_files_it_still_says_what_is_run(tmp_path: Path) -> None:
+    with hub(tmp_path, {}, f"forge: {{kind: local}}\n{MINE}") as made:
+        (made.clone / "ralph.yml").write_text(THEIRS)
+        with mock.patch.dict(os.environ, made.environ | {"GITHUB_ACTIONS": "true"}):
+            host = choose_hosting(Git.open(made.clone), None, "auto", SystemClock(), QuietProgress())
+        assert (host.github, host.settings.hands.verify) == (None, ("make test",))
+        assert host.head == git(made.clone, "rev-parse", "HEAD").strip()
