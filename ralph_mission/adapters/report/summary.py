@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from itertools import groupby
-from typing import Any
-
-from pydantic import TypeAdapter
+from typing import TYPE_CHECKING, Any
 
 from ralph_mission.adapters.report.voice import (
     RequestCounts,
@@ -28,23 +27,31 @@ from ralph_mission.mission.model.cycle import CycleReport, CycleSummary, PostLin
 from ralph_mission.mission.model.mission import Verdict
 from ralph_mission.values import dataclass
 
-REPORT: TypeAdapter[CycleReport] = TypeAdapter(CycleReport)
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+
+@cache
+def _adapter() -> TypeAdapter[CycleReport]:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(CycleReport)
 
 
 def to_document(report: CycleReport) -> dict[str, Any]:
     """The report as plain JSON values; moments in UTC with `Z`."""
-    document: dict[str, Any] = REPORT.dump_python(report, mode="json")
+    document: dict[str, Any] = _adapter().dump_python(report, mode="json")
     return document
 
 
 def to_json(report: CycleReport) -> str:
     """The report as one line of JSON."""
-    return REPORT.dump_json(report).decode()
+    return _adapter().dump_json(report).decode()
 
 
 def schema() -> dict[str, Any]:
     """The JSON Schema of `to_json`; every key is required and no other is allowed."""
-    made = REPORT.json_schema(mode="serialization")
+    made = _adapter().json_schema(mode="serialization")
     for thing in (made, *made["$defs"].values()):
         if thing.get("type") == "object":
             thing["additionalProperties"] = False

@@ -16,8 +16,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
-from pathspec import GitIgnoreSpec
-
 from ralph_mission.adapters.git.git import Git, GitError
 from ralph_mission.adapters.observers import matching
 from ralph_mission.adapters.observers.commands.results import GarbledOutput, Result, inside, level, whole_number
@@ -46,7 +44,12 @@ _BUILT_IN = compile_regex(rf"(?:^|/)(?:{'|'.join(map(re.escape, FOLDERS))})/|(?:
 
 def excluder(patterns: Iterable[str]) -> Callable[[str], bool]:
     """Whether a path is left out, by the built-in rules or by `patterns` (as in .gitignore)."""
-    spec = GitIgnoreSpec.from_lines(patterns)
+    lines = tuple(patterns)
+    if not lines:
+        return lambda path: bool(_BUILT_IN.search(path))
+    from pathspec import GitIgnoreSpec
+
+    spec = GitIgnoreSpec.from_lines(lines)
     return lambda path: bool(_BUILT_IN.search(path)) or (len(spec.patterns) > 0 and spec.match_file(path))
 
 
