@@ -448,6 +448,22 @@ def test_sql_that_an_older_file_forbids_stays_forbidden() -> None:
     assert load(text.replace("false", "true")).observers.database
 
 
+@pytest.mark.parametrize("word", ["false", "off", "no", "'false'", "0", "maybe"])
+def test_a_switch_of_ralph_orchestrator_is_off_however_it_is_written(word: str) -> None:
+    config = load(
+        f"RObot: {{enabled: {word}}}\ntelegram: {{chats: [1], users: [2]}}\n"
+        f"memories: {{enabled: {word}}}\ntasks: {{enabled: {word}}}\n"
+    )
+    assert (config.telegram.chats, config.telegram.users, config.memories.inject) == ((), (), "none")
+    assert config.completion.open_tasks == ("reject" if word == "maybe" else "trust")
+
+
+@pytest.mark.parametrize("word", ["true", "yes", "on", "~"])
+def test_a_switch_of_ralph_orchestrator_is_on_unless_it_says_otherwise(word: str) -> None:
+    config = load(f"RObot: {{enabled: {word}}}\ntelegram: {{chats: [1]}}\nmemories: {{enabled: {word}}}\n")
+    assert (config.telegram.chats, config.memories.inject) == ((1,), "auto")
+
+
 def test_a_limit_in_its_older_place_counts_where_the_newer_one_is_empty() -> None:
     assert load("max_cost: 5\nevent_loop: {max_cost_usd: }\n").event_loop.max_cost_usd == 5
 

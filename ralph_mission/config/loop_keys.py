@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
 from ralph_mission.config.fields import OLD_LIMIT
 
@@ -172,10 +172,18 @@ def _lift_prompt(cli: Keys) -> Keys:
     return {**lifted, "command": "/bin/sh", "args": [*WITH_PROMPT, command, *args, *([flag] if flag else [])]}
 
 
+def _is_on(value: object, otherwise: bool) -> bool:
+    """Whether a switch is on, as it is when nothing is said; `off` may be a text, and what is neither is `otherwise`."""
+    try:
+        return value is None or TypeAdapter(bool).validate_python(value)
+    except ValidationError:
+        return otherwise
+
+
 def _lift_switch(memories: Keys) -> Keys:
     """Memories that are switched off are given to no session."""
     lifted = {key: item for key, item in memories.items() if key != "enabled"}
-    return {**lifted, "inject": "none"} if memories.get("enabled") is False else lifted
+    return {**lifted, "inject": "none"} if not _is_on(memories.get("enabled"), False) else lifted
 
 
 def _lift_tasks(value: Keys) -> Keys:
@@ -183,7 +191,7 @@ def _lift_tasks(value: Keys) -> Keys:
     tasks = value.get("tasks") or {}
     rest = {key: item for key, item in value.items() if key != "tasks"}
     completion = rest.get("completion") or {}
-    if isinstance(tasks, dict) and tasks.get("enabled") is False and isinstance(completion, dict):
+    if isinstance(tasks, dict) and not _is_on(tasks.get("enabled"), True) and isinstance(completion, dict):
         rest["completion"] = {"open_tasks": "trust", **completion}
     return rest
 
@@ -195,7 +203,7 @@ def _lift_robot(value: Keys) -> Keys:
     telegram = rest.get("telegram") or {}
     if not (isinstance(robot, dict) and isinstance(telegram, dict)):
         return rest
-    if robot.get("enabled") is False:
+    if not _is_on(robot.get("enabled"), False):
         telegram = {**telegram, "chats": [], "users": []}
     if robot.get("timeout_seconds") is not None:
         telegram = {"timeout_seconds": robot["timeout_seconds"], **telegram}
