@@ -345,7 +345,7 @@ def _error_part(order: RunSpec, state: RunState, scale: float) -> Document:
         "lastError": {
             "iteration": last.iteration,
             "message": _truncate(message, int(400 * scale)),
-            "recoveryAttempt": recovery.get(completion.patience(order, state), "the story is skipped"),
+            "recoveryAttempt": recovery.get(completion.advise_stuck(order, state), "the story is skipped"),
         }
     }
 

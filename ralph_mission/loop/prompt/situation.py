@@ -247,16 +247,15 @@ def stuck_advice(order: RunSpec, state: RunState) -> str:
         "replan": "The plan is disposable: throw it away. Write a new one with smaller steps into the scratchpad, and "
         "work by that one.",
     }
-    patience = completion.patience(order, state)
-    advice = told["replan" if patience == "skip" else patience]
+    advice_kind = completion.advise_stuck(order, state)
+    advice = told["replan" if advice_kind == "skip" else advice_kind]
     return section("STUCK", _vain(order, state), advice) if advice else ""
 
 
 def _vain(order: RunSpec, state: RunState) -> str:
     if has_reviewer(order.hats):
-        return (
-            f"{completion.in_vain(order, state)} reviews in a row found as much as the one before, or checks were red."
-        )
+        count = completion.count_stuck(order, state)
+        return f"{count} reviews in a row found as much as the one before, or checks were red."
     if state.item:
         return f"{state.stale} sessions in a row worked on {line(state.item, 40)}."
     return f"{state.idle} sessions in a row changed nothing."

@@ -149,7 +149,7 @@ def _cost_ending(limits: RunLimits, state: RunState) -> RunEnding | None:
 
 REFUSALS = 20
 """Refused commands that the next session hears of."""
-Patience = Literal["", "warn", "replan", "skip"]
+StuckAdvice = Literal["", "warn", "replan", "skip"]
 
 
 def item_of(order: RunSpec, state: RunState, board: RunSnapshot) -> str:
@@ -160,17 +160,17 @@ def item_of(order: RunSpec, state: RunState, board: RunSnapshot) -> str:
     return next((task.id for task in sorted(ready, key=lambda task: task.priority)), "")
 
 
-def patience(order: RunSpec, state: RunState) -> Patience:
+def advise_stuck(order: RunSpec, state: RunState) -> StuckAdvice:
     """What the next session on the same item has to hear: a warning, that the plan is void, that it is skipped."""
-    threshold, vain = order.limits.stuck, in_vain(order, state)
-    if vain >= 2 * threshold:
+    threshold, stuck = order.limits.stuck, count_stuck(order, state)
+    if stuck >= 2 * threshold:
         return "skip"
-    if vain > threshold:
+    if stuck > threshold:
         return "replan"
-    return "warn" if vain == threshold else ""
+    return "warn" if stuck == threshold else ""
 
 
-def in_vain(order: RunSpec, state: RunState) -> int:
+def count_stuck(order: RunSpec, state: RunState) -> int:
     """Sessions that came no nearer to the end. With neither an item nor a reviewer only what moves can tell."""
     if has_reviewer(order.hats):
         return state.stale
@@ -197,7 +197,7 @@ def _under_review(order: RunSpec, state: RunState) -> bool:
 
 def _passed_over(order: RunSpec, state: RunState, board: RunSnapshot) -> RunState:
     item = state.item
-    if item and patience(order, state) == "skip":
+    if item and advise_stuck(order, state) == "skip":
         passed_over = replace(state, skipped=state.skipped | {item}, stale=0, left=None)
         following = item_of(order, passed_over, board)
         return replace(_call_next(order, passed_over, f"{item} was skipped, go on"), item=following)
@@ -232,17 +232,17 @@ def state_after_red_checks(order: RunSpec, state: RunState, said: str) -> RunSta
     if find_hat(order.hats, event) is None and builder(order.hats):
         event = LoopEvent(PLANNED, said)
     return replace(state, pending=event if order.hats else state.pending, feedback=f"The checks are red:\n{said}",
-                   stale=_count_vain(order, state), last=_without_promise(state.last))  # fmt: skip  # one sentence
+                   stale=_add_stuck(order, state), last=_without_promise(state.last))  # fmt: skip  # one sentence
 
 
 def state_after_open_tasks(order: RunSpec, state: RunState, why: str) -> RunState:
     """The work looked done and tasks are open: back to whoever takes the next one."""
-    return replace(_call_next(order, state, why), feedback=f"Not done yet: {why}.", stale=_count_vain(order, state),
+    return replace(_call_next(order, state, why), feedback=f"Not done yet: {why}.", stale=_add_stuck(order, state),
                    last=_without_promise(state.last))  # fmt: skip  # one sentence
 
 
-def _count_vain(order: RunSpec, state: RunState) -> int:
-    """Under a reviewer a clean verdict that proves nothing is as much in vain as one that finds as much."""
+def _add_stuck(order: RunSpec, state: RunState) -> int:
+    """Under a reviewer a clean verdict that proves nothing moves as little as one that finds as much."""
     return state.stale + 1 if has_reviewer(order.hats) else state.stale
 
 
