@@ -173,7 +173,7 @@ def _lift_prompt(cli: Keys) -> Keys:
 
 
 def _is_on(value: object, otherwise: bool) -> bool:
-    """Whether a switch is on, as it is when nothing is said; `off` may be a text, and what is neither is `otherwise`."""
+    """Whether a switch is on: without a word it is, `off` may be a text, and what is neither is `otherwise`."""
     try:
         return value is None or TypeAdapter(bool).validate_python(value)
     except ValidationError:
