@@ -9,7 +9,8 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from ralph_mission.errors import UserError
-from ralph_mission.safety.front_matter import Document, Path
+from ralph_mission.safety.front_matter import Document
+from ralph_mission.safety.front_matter import Path as KeyPath
 
 DURATION = "a duration such as 15m, 6h or 14d"
 WANTED = {
@@ -44,15 +45,15 @@ def explain(error: ValidationError, document: Document, source: str, model: type
     return trouble(source, document.lines[place], what + more, next_step)
 
 
-def _place(location: Path, document: Document) -> Path:
-    path: Path = ()
+def _place(location: KeyPath, document: Document) -> KeyPath:
+    path: KeyPath = ()
     for part in location:  # a location also names a union's branch, which the document does not have
         if (*path, part) in document.lines:
             path = (*path, part)
     return path
 
 
-def _complaint(error: ErrorDetails, place: Path, model: type[BaseModel]) -> tuple[str, str]:
+def _complaint(error: ErrorDetails, place: KeyPath, model: type[BaseModel]) -> tuple[str, str]:
     name = _dotted_path(place)
     if error["type"] == "extra_forbidden":
         return f"unknown key {name}", _nearest(place, model)
@@ -75,7 +76,7 @@ def _expected(error: ErrorDetails) -> str:
     return f"it {said}" if said.startswith("should") else said
 
 
-def _dotted_path(place: Path) -> str:
+def _dotted_path(place: KeyPath) -> str:
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place).lstrip(".")
     return text if len(text) <= 100 and text.isprintable() else ascii(text)[:100]
 
@@ -85,13 +86,13 @@ def _shown_value(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def _nearest(place: Path, model: type[BaseModel]) -> str:
+def _nearest(place: KeyPath, model: type[BaseModel]) -> str:
     known = known_keys(place[:-1], model)
     close = difflib.get_close_matches(str(place[-1]), known, n=1)
     return f"did you mean {close[0]}?" if close else f"known here: {', '.join(sorted(known))}"
 
 
-def known_keys(parents: Path, model: type[BaseModel]) -> list[str]:
+def known_keys(parents: KeyPath, model: type[BaseModel]) -> list[str]:
     """The keys that may stand below `parents`; none when it takes any key, or none at all."""
     models = [model]
     for name in (part for part in parents if isinstance(part, str)):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ralph_mission.safety.front_matter import Path
+from ralph_mission.safety.front_matter import Path as KeyPath
 
 ANY = "*"
 _WEIGHT = "thinker.weights says how much its kind of finding counts"
@@ -54,7 +54,7 @@ STRICTER: Mapping[tuple[str, ...], str] = {
 """Limits of older files, and what is usual now: one that is stricter is obeyed, any other counts as what is usual."""
 
 
-def drop_gone(value: Any, path: Path = ()) -> Any:
+def drop_gone(value: Any, path: KeyPath = ()) -> Any:
     """`value` without the keys that are gone."""
     if isinstance(value, dict):
         return {key: drop_gone(item, (*path, key)) for key, item in value.items() if not advice((*path, key))}
@@ -63,24 +63,24 @@ def drop_gone(value: Any, path: Path = ()) -> Any:
     return value
 
 
-def advice(path: Path) -> str:
+def advice(path: KeyPath) -> str:
     """What became of the key at `path`; "" when it is not gone."""
     return next((said for known, said in GONE.items() if _matches(path, known)), "")
 
 
-def gone_in(paths: Mapping[Path, int]) -> Iterator[tuple[int, str, str]]:
+def gone_in(paths: Mapping[KeyPath, int]) -> Iterator[tuple[int, str, str]]:
     """Line, dotted name and advice of each key in a file that is gone."""
     for path, line in paths.items():
         if said := advice(path):
             yield line, ".".join(map(str, path)), said
 
 
-def stricter_in(paths: Mapping[Path, int]) -> Iterator[tuple[int, str, str]]:
+def stricter_in(paths: Mapping[KeyPath, int]) -> Iterator[tuple[int, str, str]]:
     """Line, dotted name and what is usual now of each older limit in a file."""
     for path, line in paths.items():
         if said := next((usual for known, usual in STRICTER.items() if _matches(path, known)), ""):
             yield line, ".".join(map(str, path)), said
 
 
-def _matches(path: Path, known: tuple[str, ...]) -> bool:
+def _matches(path: KeyPath, known: tuple[str, ...]) -> bool:
     return len(path) == len(known) and all(name in (ANY, part) for part, name in zip(path, known, strict=True))

@@ -139,8 +139,8 @@ def _believe(project: Project, bumps: Sequence[Bump], after: Contents, changes: 
     texts = {path: content.decode(errors="replace") for path, content in after.items()}
     if not all(manifest_is_sound(change.path, texts[change.path]) for change in changes):
         raise UserError("the manifest could not be read afterwards", "change it yourself")
-    reader = node if project.ecosystem == "npm" else python
-    found = next((p for p in reader.projects(texts) if isinstance(p, Project) and p.path == project.path), None)
+    read_projects = node.projects if project.ecosystem == "npm" else python.projects
+    found = next((p for p in read_projects(texts) if isinstance(p, Project) and p.path == project.path), None)
     wanted = {(bump.package.name, bump.package.version): bump.to for bump in bumps}
     expected = {_identity(replace(p, version=wanted.get((p.name, p.version), p.version))) for p in project.packages}
     if found is None or set(map(_identity, sound(found).packages)) != expected:

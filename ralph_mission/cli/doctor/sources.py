@@ -275,14 +275,14 @@ def _orders(settings: Config, environment: Mapping[str, str]) -> Iterator[Doctor
 
 
 def _read_networks(settings: Config, environment: Mapping[str, str]) -> Iterator[DoctorLine]:
-    from ralph_mission.adapters.observers.social import networks
+    from ralph_mission.adapters.observers.social import find_networks
 
     if settings.observers.social is None:
         yield DoctorLine(
             "social", "note", "not configured", "to see what becomes of posts: observers.social in ralph.yml"
         )
         return
-    found = dict(networks(settings.observers.social, environment))
+    found = dict(find_networks(settings.observers.social, environment))
     if not found:
         yield DoctorLine("social", "note", "no network has its token in the environment", "docs/social.md says which")
     for name, network in found.items():

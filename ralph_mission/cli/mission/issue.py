@@ -22,15 +22,15 @@ def issue() -> None:
 @click.option("--state", type=click.Choice(["open", "closed", "all"]), default="open", show_default=True)
 @click.option("--label", "labels", multiple=True, metavar="NAME", help="Only with this label; may be repeated.")
 @common
-def list_(desk: LocalForgeSession, state: str, labels: tuple[str, ...]) -> None:
+def list_issues(desk: LocalForgeSession, state: str, labels: tuple[str, ...]) -> None:
     """List issues, lowest number first."""
     desk.tell(desk.forge.issues(state, labels), "issues", "No issues.")
 
 
-@issue.command()
+@issue.command("show")
 @click.argument("number", type=int)
 @common
-def show(desk: LocalForgeSession, number: int) -> None:
+def show_issue(desk: LocalForgeSession, number: int) -> None:
     """Show one issue with all that was said."""
     desk.show(desk.forge.issue(number))
 
@@ -75,11 +75,11 @@ def label(desk: LocalForgeSession, number: int, labels: tuple[str, ...], remove:
     desk.say(f"Labelled #{number}{hint}.", desk.forge.issue(number), CYCLE if hint else "")
 
 
-@issue.command()
+@issue.command("close")
 @click.argument("number", type=int)
 @click.option("--reason", type=click.Choice(["completed", "not-planned"]), help="Why; no reason when left out.")
 @common
-def close(desk: LocalForgeSession, number: int, reason: str | None) -> None:
+def close_issue(desk: LocalForgeSession, number: int, reason: str | None) -> None:
     """Close an issue. A proposal that is closed is refused, unless the reason is `completed`."""
     desk.person.close_issue(number, (reason or "").replace("-", "_"))
     closed = desk.forge.issue(number)

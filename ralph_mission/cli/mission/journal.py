@@ -52,12 +52,12 @@ def resolve(key: str, sent: bool, number: int, repo: Path, config: Path | None, 
         click.echo(f"{key}: {'sent' if sent else 'not sent'}, settled")
 
 
-@journal.command()
+@journal.command("show")
 @click.argument("cycle_id")
 @click.option("--replay", is_flag=True, help="Decide it again by today's rules; exit code 1 when anything differs.")
 @at_repository
 @json_option
-def show(cycle_id: str, replay: bool, repo: Path, config: Path | None, as_json: bool) -> int:
+def show_journal(cycle_id: str, replay: bool, repo: Path, config: Path | None, as_json: bool) -> int:
     """Show what the cycle CYCLE_ID found, decided and did; with --json its report."""
     if replay:
         return _replay(cycle_id, repo, config, as_json)

@@ -26,10 +26,10 @@ def memory() -> None:
     """Show or recover ralph's memory."""
 
 
-@memory.command()
+@memory.command("show")
 @at_repository
 @json_option
-def show(repo: Path, config: Path | None, as_json: bool) -> None:
+def show_memory(repo: Path, config: Path | None, as_json: bool) -> None:
     """Print the memory file; with --json its front matter, the missions and the issues at work."""
     house = household(repo, config)
     if as_json:

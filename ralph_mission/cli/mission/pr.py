@@ -16,16 +16,16 @@ def pr() -> None:
 @pr.command("list")
 @click.option("--state", type=click.Choice(["open", "closed", "all"]), default="open", show_default=True)
 @common
-def list_(desk: LocalForgeSession, state: str) -> None:
+def list_prs(desk: LocalForgeSession, state: str) -> None:
     """List pull requests, lowest number first; closed ones include those that were merged."""
     desk.tell(desk.forge.pulls(state), "pulls", "No pull requests.")
 
 
-@pr.command()
+@pr.command("show")
 @click.argument("number", type=int)
 @click.option("--diff", is_flag=True, help="What it changes; what a terminal would hide or obey is written out.")
 @common
-def show(desk: LocalForgeSession, number: int, diff: bool) -> None:
+def show_pr(desk: LocalForgeSession, number: int, diff: bool) -> None:
     """Show one pull request with its reviews and comments, or with --diff what it changes."""
     if not diff:
         desk.show(desk.forge.pull(number))
@@ -72,10 +72,10 @@ def merge(desk: LocalForgeSession, number: int, method: str) -> None:
     desk.say(f"Merged #{number} into {pull.base} as {pull.merged_sha[:12]}.", pull)
 
 
-@pr.command()
+@pr.command("close")
 @click.argument("number", type=int)
 @common
-def close(desk: LocalForgeSession, number: int) -> None:
+def close_pr(desk: LocalForgeSession, number: int) -> None:
     """Close it without merging."""
     desk.person.close_pull(number)
     pull = desk.forge.pull(number)

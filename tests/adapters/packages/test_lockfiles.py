@@ -214,21 +214,21 @@ def test_exact_versions_in_a_manifest_beside_no_lock_file() -> None:
 @pytest.mark.parametrize(
     ("reader", "path", "text"),
     [
-        (python, "uv.lock", "[[package"),
-        (python, "uv.lock", "package = 3"),
-        (python, "poetry.lock", '[[package]]\nversion = "1"'),
-        (python, "pyproject.toml", "[project]\ndependencies = 3"),
-        (node, "package-lock.json", "[]"),
-        (node, "package-lock.json", '{"packages": {"node_modules/x": 3}}'),
-        (node, "package-lock.json", "[" * 100_000),
-        (node, "package.json", '{"dependencies": 3}'),
-        (node, "pnpm-lock.yaml", "packages: [1, {]"),
-        (node, "pnpm-lock.yaml", "a: &a [x]\nb: *a\n"),
-        (node, "yarn.lock", "__metadata:\n  - &x y\n"),
+        (python.projects, "uv.lock", "[[package"),
+        (python.projects, "uv.lock", "package = 3"),
+        (python.projects, "poetry.lock", '[[package]]\nversion = "1"'),
+        (python.projects, "pyproject.toml", "[project]\ndependencies = 3"),
+        (node.projects, "package-lock.json", "[]"),
+        (node.projects, "package-lock.json", '{"packages": {"node_modules/x": 3}}'),
+        (node.projects, "package-lock.json", "[" * 100_000),
+        (node.projects, "package.json", '{"dependencies": 3}'),
+        (node.projects, "pnpm-lock.yaml", "packages: [1, {]"),
+        (node.projects, "pnpm-lock.yaml", "a: &a [x]\nb: *a\n"),
+        (node.projects, "yarn.lock", "__metadata:\n  - &x y\n"),
     ],
 )
 def test_what_is_no_lock_file_is_named_and_nothing_breaks(reader, path: str, text: str) -> None:
-    ((named, why),) = reader.projects({path: text})
+    ((named, why),) = reader({path: text})
     assert named == path and why
 
 
