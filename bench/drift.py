@@ -23,11 +23,11 @@ from typing import Any
 
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.storage.memory.due import due_fast
-from ralph_mission.adapters.wakers.ways import Calls, objection, record_wake
+from ralph_mission.adapters.wakers import Calls, objection, record_wake
 from ralph_mission.app.cycle import build_app
 from ralph_mission.cli.gate import LONGEST_WAIT
 from ralph_mission.mission.cycle import CycleRequest, run_cycle
-from ralph_mission.mission.memory.parse import peek
+from ralph_mission.mission.memory.text import peek
 from ralph_mission.mission.model.cycle import CycleSettings
 from ralph_mission.mission.model.memory import Header, Rhythm
 from ralph_mission.mission.ports import CyclePorts

@@ -31,9 +31,7 @@ from bench.generated import generate
 from bench.spent import Figures, Spent, Told, counter, cycle, git_counted, ratio, report, spent, table, written
 from ralph_mission.adapters.fixers import verify
 from ralph_mission.adapters.forges.github import api
-from ralph_mission.adapters.observers.code import markers
-from ralph_mission.adapters.observers.commands import observer
-from ralph_mission.adapters.observers.forge import observer as forge
+from ralph_mission.adapters.observers import commands, forge, markers
 from ralph_mission.mission.coder.tasks import REMARK, REMARKS
 from ralph_mission.mission.findings import identity
 from ralph_mission.mission.issues import tasks
@@ -283,7 +281,7 @@ CASES = (
         50_000,
         files,
         (
-            f"markers: {markers.MARKER_SECONDS:g} s of a look, adapters/observers/code/markers.py",
+            f"markers: {markers.MARKER_SECONDS:g} s of a look, adapters/observers/markers.py",
             f"fixers: {verify.MOST_FILES} files and {verify.SURVEY_SECONDS:g} s of a look, adapters/fixers/verify.py",
         ),
         # Measured: processors 25 times as much (a first look reads each file), memory 2.2, git 9 (one reads 200).
@@ -295,7 +293,7 @@ CASES = (
         1_000,
         results,
         (
-            f"{observer.MOST} results of one command: MOST, adapters/observers/commands/observer.py",
+            f"{commands.MOST} results of one command: MOST, adapters/observers/commands.py",
             f"{identity.BACKLOG} findings wait in memory: BACKLOG, mission/findings/identity.py",
         ),
         # Measured: processors 3.8 times as much, memory 1.5, git 1, the report 9.8 (each finding is told in it).

@@ -27,7 +27,7 @@ from rich.table import Table
 from bench.generated import generate
 from examples.unpack import unpack
 from ralph_mission.adapters.git.git import Git
-from ralph_mission.adapters.observers.code import observer as code
+from ralph_mission.adapters.observers import code
 from ralph_mission.app.cycle import build_app
 from ralph_mission.config.observers import CodeSettings
 from ralph_mission.mission.cycle import CycleRequest, run_cycle

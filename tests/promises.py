@@ -32,7 +32,7 @@ PROMISES = (
         (
             "crash/test_interleavings.py::test_every_interleaving_of_two_runners",
             "integration/test_trust.py::test_six_cycles_on_sixty_findings_never_exceed_a_cap",
-            "mission/policy/test_judge.py::test_caps_hold_under_arbitrary_plans",
+            "mission/test_policy.py::test_caps_hold_under_arbitrary_plans",
         ),
         ("crashes by stage", "interleavings", "soak"),
     ),
@@ -104,7 +104,7 @@ PROMISES = (
         "Accepted memory entries and lines of the journal are never lost or altered.",
         (
             "crash/test_soak.py::test_hundreds_of_cycles_in_bad_times_lose_nothing_and_do_nothing_twice",
-            "mission/memory/test_parse.py::test_what_falls_off_is_kept_word_for_word",
+            "mission/memory/test_text.py::test_what_falls_off_is_kept_word_for_word",
             "adapters/storage/memory/test_branch.py::test_200_cycles_keep_the_file_bounded_and_lose_nothing",
         ),
         ("crashes by stage", "soak"),
@@ -129,7 +129,7 @@ PROMISES = (
             "integration/test_fresh_clones.py::test_a_state_that_is_forged_one_serial_further_is_believed_and_grants_nothing",
             "integration/test_hub_requests.py::test_a_foreign_commit_on_memory_in_the_middle_of_a_cycle_stops_it",
             "integration/test_hub_life.py::test_memory_that_was_rolled_back_on_the_server_stops_the_next_runner",
-            "mission/memory/test_parse.py::test_23_truncation_fails_closed",
+            "mission/memory/test_text.py::test_23_truncation_fails_closed",
         ),
     ),
     Promise(
@@ -184,9 +184,9 @@ PROMISES = (
         "Ceilings on effects, tokens, money and time hold in a cycle and in a day.",
         (
             "crash/test_interleavings.py::test_every_interleaving_of_two_runners",
-            "mission/policy/test_judge.py::test_caps_hold_under_arbitrary_plans",
+            "mission/test_policy.py::test_caps_hold_under_arbitrary_plans",
             "integration/test_work.py::test_todays_money_holds_and_what_was_not_spent_is_given_back",
-            "adapters/wakers/test_ways.py::test_no_day_has_more_wakes_than_the_cap_whoever_sends_them",
+            "adapters/wakers/test_wakers.py::test_no_day_has_more_wakes_than_the_cap_whoever_sends_them",
         ),
         ("soak",),
     ),
@@ -196,7 +196,7 @@ PROMISES = (
         (
             "crash/test_soak.py::test_hundreds_of_cycles_in_bad_times_lose_nothing_and_do_nothing_twice",
             "crash/test_cases.py::test_a_process_that_is_killed_at_any_write_is_carried_on_by_the_next",
-            "mission/policy/test_judge.py::test_the_memory_branch_is_as_forbidden_as_the_default_branch",
+            "mission/test_policy.py::test_the_memory_branch_is_as_forbidden_as_the_default_branch",
         ),
         ("crashes by stage", "pairs", "races", "interleavings"),
     ),
@@ -252,8 +252,8 @@ PROMISES = (
         (
             "crash/test_soak.py::test_hundreds_of_cycles_in_bad_times_lose_nothing_and_do_nothing_twice",
             "integration/test_drift.py::test_no_due_time_is_served_twice",
-            "adapters/wakers/test_wake_command.py::test_in_the_due_minute_the_loop_is_woken_once",
-            "adapters/wakers/test_wake_command.py::test_a_wake_of_which_nothing_came_is_repeated_after_ten_minutes",
+            "adapters/wakers/test_wakers_command.py::test_in_the_due_minute_the_loop_is_woken_once",
+            "adapters/wakers/test_wakers_command.py::test_a_wake_of_which_nothing_came_is_repeated_after_ten_minutes",
         ),
     ),
 )

@@ -12,8 +12,7 @@ import pytest
 import yaml
 
 from ralph_mission.adapters.git.git import Git
-from ralph_mission.config.gone_keys import GONE, STRICTER
-from ralph_mission.config.reading import load, read, schema
+from ralph_mission.config.reading import GONE, STRICTER, load, read, schema
 from ralph_mission.config.settings import Config
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.memory import Rhythm

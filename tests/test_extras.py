@@ -13,13 +13,13 @@ from ralph_mission.adapters.database.address import Address
 from ralph_mission.adapters.database.opening import open_database
 from ralph_mission.adapters.database.prisma.schema import parse
 from ralph_mission.adapters.git.git import Git
-from ralph_mission.adapters.observers.social.networks import XReader
+from ralph_mission.adapters.observers.networks import XReader
 from ralph_mission.adapters.observers.web import build
 from ralph_mission.adapters.publishers import twitter
 from ralph_mission.app import extras
 from ralph_mission.app.networks import build_publishers
 from ralph_mission.app.stand_ins import SystemClock
-from ralph_mission.cli.loop.mcp import mcp
+from ralph_mission.cli.loop.tasks import mcp
 from ralph_mission.config.observers import SocialSettings as Social
 from ralph_mission.config.observers import WebSettings as Web
 from ralph_mission.config.reading import load

@@ -226,9 +226,9 @@ def test_the_pure_floors_open_no_file() -> None:
 
 
 def test_rules_in_code_are_the_published_ones() -> None:
-    from ralph_mission.mission.policy import rules
+    from ralph_mission.mission import policy
 
-    assert {rule.id for rule in rules.RULES} <= RULES
+    assert {rule.id for rule in policy.RULES} <= RULES
 
 
 @pytest.mark.parametrize("rule", sorted(RULES))

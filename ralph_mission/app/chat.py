@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ralph_mission.adapters.chat.telegram import ADDRESS, API, TOKEN, Bot, TelegramInbox
+from ralph_mission.adapters.chat import ADDRESS, API, TOKEN, Bot, TelegramInbox
 from ralph_mission.config.settings import Config
 from ralph_mission.errors import UserError
 from ralph_mission.mission.ports import Seal

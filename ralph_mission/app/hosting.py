@@ -17,7 +17,7 @@ from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.git.remote import Remote, RepositoryPlace, acts_on_github, place
 from ralph_mission.adapters.storage.memory import anchor
 from ralph_mission.adapters.storage.memory.recovery import RecoverableStore
-from ralph_mission.adapters.wakers.dispatch import DispatchAnswer, DispatchWaker, Post
+from ralph_mission.adapters.wakers import DispatchAnswer, DispatchWaker, Post
 from ralph_mission.app.secrets import environment_secrets
 from ralph_mission.app.stand_ins import NobodyToWake
 from ralph_mission.config.reading import NAME, read

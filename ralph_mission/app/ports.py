@@ -20,7 +20,7 @@ from ralph_mission.adapters.observers import OBSERVERS, Sources, look_once
 from ralph_mission.adapters.observers.together import OneAtATime, together
 from ralph_mission.adapters.report.dashboard import dashboard
 from ralph_mission.adapters.storage.memory.recordings import Recordings, keep_out_of_git
-from ralph_mission.adapters.thinkers.rules import RulesThinker
+from ralph_mission.adapters.thinkers import RulesThinker
 from ralph_mission.app import chat as orders
 from ralph_mission.app import hosting
 from ralph_mission.app.extensions import build_extensions
@@ -35,7 +35,7 @@ from ralph_mission.mission.ports import Coder, CycleClock, CyclePorts, CycleProg
 from ralph_mission.values import dataclass
 
 if TYPE_CHECKING:
-    from ralph_mission.adapters.chat.telegram import TelegramInbox
+    from ralph_mission.adapters.chat import TelegramInbox
     from ralph_mission.adapters.packages.model import Bumper
     from ralph_mission.adapters.sandbox.isolation import Sandbox
     from ralph_mission.config.observers import ForgeSettings

@@ -20,8 +20,7 @@ from ralph_mission.adapters.git.remote import place, without_steering
 from ralph_mission.adapters.report.loop_voice import PlainRunProgress
 from ralph_mission.adapters.sandbox.isolation import describe_level
 from ralph_mission.adapters.storage.loop import run_files as run_place
-from ralph_mission.adapters.wakers.dispatch import DispatchWaker
-from ralph_mission.adapters.wakers.ways import by_dispatch
+from ralph_mission.adapters.wakers import DispatchWaker, by_dispatch
 from ralph_mission.adapters.workspace.parallel import make_parts
 from ralph_mission.app import sandboxes
 from ralph_mission.app.cycle import App, build_app

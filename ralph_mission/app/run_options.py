@@ -16,7 +16,7 @@ from ralph_mission.adapters.storage.loop import state as verdicts_verdicts
 from ralph_mission.adapters.storage.loop.stories import Stories
 from ralph_mission.adapters.storage.memory.codec import UnreadableDocument
 from ralph_mission.app.secrets import ControlFiles
-from ralph_mission.config.loop_keys import HatKeys
+from ralph_mission.config.loop import HatKeys
 from ralph_mission.config.reading import NAME
 from ralph_mission.config.settings import Config
 from ralph_mission.errors import UserError

@@ -9,8 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from ralph_mission.adapters.git.git import Git
+from ralph_mission.adapters.sandbox.bwrap import Endpoint, of_models
 from ralph_mission.adapters.sandbox.isolation import Found, Sandbox, find_level, of_checkout, of_clone
-from ralph_mission.adapters.sandbox.relay import Endpoint, of_models
 from ralph_mission.config.settings import Config
 from ralph_mission.errors import UserError
 

@@ -15,7 +15,7 @@ from ralph_mission import __version__
 from ralph_mission.adapters import files
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.app.secrets import environment_secrets
-from ralph_mission.cli.command_hints import repo_of
+from ralph_mission.cli.spelling import repo_of
 from ralph_mission.errors import UserError
 from ralph_mission.safety.secrets import redact
 

@@ -112,7 +112,7 @@ def redact_trouble(trouble: UserError) -> UserError:
 
 def _with_typed_commands(trouble: UserError, arguments: list[str]) -> UserError:
     """The same with its commands as they are typed from here."""
-    from ralph_mission.cli.command_hints import repo_of, type_commands
+    from ralph_mission.cli.spelling import repo_of, type_commands
 
     return UserError(trouble.what, type_commands(trouble.next_step, repo_of(arguments)), trouble.who)
 

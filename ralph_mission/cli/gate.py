@@ -27,7 +27,7 @@ from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.git.remote import Remote, acts_on_github
 from ralph_mission.adapters.git.remote import place as server
 from ralph_mission.adapters.storage.memory.due import usual_longest
-from ralph_mission.cli.moments import iso, moment
+from ralph_mission.cli.spelling import iso, moment
 from ralph_mission.errors import UserError
 from ralph_mission.mission.memory import layout
 from ralph_mission.values import dataclass

@@ -1,17 +1,35 @@
 """`--repo`, `--config` and `--json`: declared once, taken before or behind the name of every command that uses them.
 
 `ralph --json status` and `ralph status --json` are the same; what stands further behind wins.
+
+Options that the commands of a loop share, and their values.
+
+Where commands meet the composition root: how each gets what it works with.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import re
 from collections.abc import Callable, Mapping
+from datetime import datetime
+from functools import partial
+from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from click.core import ParameterSource
+
+from ralph_mission.cli.spelling import spell
+from ralph_mission.errors import UserError
+
+if TYPE_CHECKING:
+    from ralph_mission.app.cycle import App
+    from ralph_mission.mission.model.cycle import CycleReport, CycleSummary, Trigger
+    from ralph_mission.mission.model.ledger import MemorySnapshot
+    from ralph_mission.mission.ports import CycleProgress
 
 Function = Callable[..., Any]
 GIVEN = "ralph_mission.given"
@@ -95,3 +113,121 @@ def print_json(value: object) -> None:
     A runner that shows the output takes `##[` anywhere in a line for a command to itself.
     """
     click.echo(json.dumps(value, indent=2).replace("##[", "##\\u005b"))
+
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+class Seconds(click.ParamType[float]):
+    """`90`, `90s`, `15m`, `4h` or `1d`, as seconds."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The seconds; click tells the person when it is no duration."""
+        if isinstance(value, float):
+            return value
+        found = re.fullmatch(r"(\d{1,9}(?:\.\d{1,3})?)([smhd]?)", str(value).strip())
+        if not found or not float(found[1]):
+            self.fail(f"{value!r} is no duration: write seconds, or 15m, 4h, 1d", param, ctx)
+        return float(found[1]) * UNITS[found[2]]
+
+
+class Dollars(click.FloatRange):
+    """An amount of USD. What is no number is no limit either: nothing is ever more than it."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The amount; click tells the person when it is none."""
+        amount = float(super().convert(value, param, ctx))
+        if not isfinite(amount):
+            self.fail(f"{value!r} is no amount of money", param, ctx)
+        return amount
+
+
+SECONDS = Seconds()
+
+model_option = click.option("--model", default="", metavar="NAME", help="The model of hats that name none.")
+
+
+def _without_effect(context: click.Context, option: click.Parameter, given: bool) -> None:
+    if given:
+        click.echo("note: --allow-dirty has no effect any more: sessions see what is committed", err=True)
+
+
+allow_dirty_option = click.option(
+    "--allow-dirty", is_flag=True, hidden=True, expose_value=False, callback=_without_effect
+)
+LIMITS = (
+    click.option("--max-iterations", "iterations", type=click.IntRange(min=1), metavar="N", help="Sessions at most."),
+    click.option("--max-runtime", "runtime", type=SECONDS, metavar="S", help="Seconds at most, or 15m, 4h."),
+    click.option("--max-cost", "usd", type=Dollars(min=0), metavar="USD", help="Spent at most."),
+)
+
+
+def limit_options(command: Command) -> Command:
+    """The limits of a run, as `iterations`, `runtime` and `usd`."""
+    for option in reversed(LIMITS):
+        command = option(command)
+    return command
+
+
+TRIGGERS: dict[str, Trigger] = {"schedule": "cron", "workflow_dispatch": "manual", "repository_dispatch": "dispatch"}
+"""What started the cycle, by the event that GitHub Actions names."""
+
+
+def household(
+    repo: Path,
+    config: Path | None = None,
+    forge: str = "auto",
+    *,
+    staged: bool = False,
+    now: datetime | None = None,
+    voice: CycleProgress | None = None,
+) -> App:
+    """Everything that a command may touch. Raises UserError for a repository or a setting that cannot be used."""
+    from ralph_mission.app.cycle import build_app
+
+    return build_app(repo, config, forge, staged=staged, now=now, voice=voice, spell=partial(spell, repo=repo))
+
+
+def recollection(house: App) -> MemorySnapshot:
+    """What memory says now. Raises UserError when there is none yet."""
+    recalled = house.store.recall()
+    if recalled is None:
+        refuse_if_elsewhere(house)
+        raise UserError("ralph has no memory of this repository yet", "run: ralph cycle")
+    return recalled
+
+
+def refuse_if_elsewhere(house: App) -> None:
+    """Raises UserError when there is no memory here because it is on the server that this clone came from."""
+    branch = house.config.memory.branch
+    if house.github is None and house.git.resolve(f"refs/remotes/origin/{branch}"):
+        what = f"ralph's memory of this repository is on its server (origin/{branch})"
+        mend = "to read it there: forge: {kind: github} in ralph.yml, with GITHUB_TOKEN and GITHUB_REPOSITORY set"
+        raise UserError(what, mend, usage=True)
+
+
+def run_cycle(house: App, *, staged: bool, force: bool) -> tuple[CycleReport, CycleSummary]:
+    """One cycle, asked for on the command line or by an event of GitHub Actions. Raises UserError."""
+    from ralph_mission.app.cycle import refuse_links
+    from ralph_mission.mission import cycle
+
+    if not staged:
+        refuse_links(house.git)
+    trigger = TRIGGERS.get(os.environ.get("GITHUB_EVENT_NAME", ""), "cli")
+    request = cycle.CycleRequest(trigger=trigger, staged=staged, force=force)
+    return cycle.run_cycle(house.ports, house.charter, request, house.secrets)
+
+
+def decide_again(house: App, cycle_id: str) -> list[str]:
+    """How today's decisions on a recorded cycle differ from those of then. Raises UserError when it is not recorded."""
+    from ralph_mission.mission.model.cycle import Situation
+    from ralph_mission.mission.operations.control import differences
+
+    recorded = dict(house.recordings.load(cycle_id))
+    situation, decisions = recorded.get("situation"), recorded.get("decisions")
+    if not isinstance(situation, Situation) or not isinstance(decisions, tuple):
+        raise UserError(f"cycle {cycle_id} ended before it had decided anything", "replay another one")
+    return list(differences(situation, decisions, house.secrets))

@@ -1,22 +1,199 @@
-"""From a file to a Config. The keys of ralph-orchestrator, whose file has the same name, are accepted and only warned
+"""What is wrong with a settings file, in one line: where, what, and the nearest thing that is right.
+
+Keys of `ralph.yml` that older versions had: a file that still has one loads, and is told what became of it.
+
+What was a limit stays one: no file allows more than it did because a key of it went out of use.
+
+From a file to a Config. The keys of ralph-orchestrator, whose file has the same name, are accepted and only warned
 about where they mean nothing here.
 """
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, get_args
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
-from ralph_mission.config import loop_keys
-from ralph_mission.config.complaints import explain, known_keys, trouble
-from ralph_mission.config.gone_keys import advice as advice_of
-from ralph_mission.config.gone_keys import drop_gone, gone_in, stricter_in
+from ralph_mission.config import loop
 from ralph_mission.config.settings import GONE_WAKE, Config
 from ralph_mission.errors import UserError
 from ralph_mission.safety.front_matter import MAX_BYTES, Document, YamlError, parse
+from ralph_mission.safety.front_matter import Path as KeyPath
+
+DURATION = "a duration such as 15m, 6h or 14d"
+WANTED = {
+    "time_delta_parsing": DURATION,
+    "time_delta_type": DURATION,
+    "model_type": "keys and values",
+    "model_attributes_type": "keys and values",
+    "dict_type": "keys and values",
+    "tuple_type": "a list, even of one",
+    "list_type": "a list, even of one",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "finite_number": "a number",
+    "string_type": "a text",
+}
+"""Pydantic's error types whose own words speak of Python."""
+
+
+def trouble(source: str, line: int, what: str, next_step: str) -> UserError:
+    """A usage error at a line (0: the whole file)."""
+    return UserError(f"{source}{f' line {line}' if line else ''}: {what}", next_step, usage=True)
+
+
+def explain(error: ValidationError, document: Document, source: str, model: type[BaseModel]) -> UserError:
+    """The first of pydantic's errors as a person would say it."""
+    # A mistyped key comes first: it is often why another one is missing.
+    first, *others = sorted(error.errors(), key=lambda one: one["type"] != "extra_forbidden")
+    place = _place(first["loc"], document)
+    what, next_step = _complaint(first, place, model)
+    more = f" (and {len(others)} more)" if others else ""
+    return trouble(source, document.lines[place], what + more, next_step)
+
+
+def _place(location: KeyPath, document: Document) -> KeyPath:
+    path: KeyPath = ()
+    for part in location:  # a location also names a union's branch, which the document does not have
+        if (*path, part) in document.lines:
+            path = (*path, part)
+    return path
+
+
+def _complaint(error: ErrorDetails, place: KeyPath, model: type[BaseModel]) -> tuple[str, str]:
+    name = _dotted_path(place)
+    if error["type"] == "extra_forbidden":
+        return f"unknown key {name}", _nearest(place, model)
+    if error["type"] == "missing":
+        lacking = error["loc"][-1]
+        return f"{name} lacks the key {lacking}", f"add {lacking}: to it"
+    ceiling = error.get("ctx", {}).get("le")
+    if place[:1] == ("limits",) and ceiling is not None:
+        return (
+            f"{name} is {_shown_value(error['input'])}; the ceiling is {ceiling:g}",
+            f"lower it to {ceiling:g} or less",
+        )
+    return f"{name} is {_shown_value(error['input'])}", _expected(error)
+
+
+def _expected(error: ErrorDetails) -> str:
+    if error["type"] in WANTED:
+        return f"write {WANTED[error['type']]}"
+    said = error["msg"].removeprefix("Value error, ").removeprefix("Input ").removeprefix("String ")
+    return f"it {said}" if said.startswith("should") else said
+
+
+def _dotted_path(place: KeyPath) -> str:
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place).lstrip(".")
+    return text if len(text) <= 100 and text.isprintable() else ascii(text)[:100]
+
+
+def _shown_value(value: object) -> str:
+    text = "empty" if value is None else str(value).lower() if isinstance(value, bool) else ascii(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _nearest(place: KeyPath, model: type[BaseModel]) -> str:
+    known = known_keys(place[:-1], model)
+    close = difflib.get_close_matches(str(place[-1]), known, n=1)
+    return f"did you mean {close[0]}?" if close else f"known here: {', '.join(sorted(known))}"
+
+
+def known_keys(parents: KeyPath, model: type[BaseModel]) -> list[str]:
+    """The keys that may stand below `parents`; none when it takes any key, or none at all."""
+    models = [model]
+    for name in (part for part in parents if isinstance(part, str)):
+        fields = [one.model_fields[name] for one in models if name in one.model_fields]
+        models = [found for field in fields for found in _models(field.annotation)]
+    return [field.alias or name for one in models for name, field in one.model_fields.items()]
+
+
+def _models(annotation: object) -> list[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [found for argument in get_args(annotation) for found in _models(argument)]
+
+
+ANY = "*"
+_WEIGHT = "thinker.weights says how much its kind of finding counts"
+GONE: Mapping[tuple[str, ...], str] = {
+    ("observers", "web", ANY, "severity"): _WEIGHT,
+    ("hats", ANY, "context"): "name the files in the hat's instructions, or write a hat file",
+    ("hats", ANY, "payload"): "say it in the hat's instructions, or write a hat file",
+    ("event_loop", "prompt"): "write it into PROMPT.md, or give it to ralph run",
+    ("event_loop", "starting_hat"): "give that hat the trigger that starting_event names",
+    ("telegram", "checkin_interval_seconds"): "a running loop is told of every five minutes",
+    ("RObot", "checkin_interval_seconds"): "a running loop is told of every five minutes",
+    ("core", "scratchpad"): "agents keep their notes in .ralph/agent/scratchpad.md",
+}
+"""Where each stood (`*`: in every list item, or below every name), and what to know about it now."""
+_FORGE = "its patience is forge.stale_after, 3 days for a review and 2 for an answer"
+_THINKER = "money is bounded by limits.usd_per_cycle"
+STRICTER: Mapping[tuple[str, ...], str] = {
+    ("schedule", "review"): "the review is woken wherever GitHub does not start it by itself",
+    ("observers", "patience"): "an observer has five minutes, or as long as its own commands may take",
+    ("observers", "commands", ANY, "output_cap"): "four million bytes are read",
+    ("observers", "commands", ANY, "severity"): "a result is as bad as the tool and its kind say",
+    ("observers", "database", "address"): "the address stands in DATABASE_URL",
+    ("observers", "database", "raw_sql"): "a watch may be SQL of its own",
+    ("observers", "database", "watches", ANY, "outlier", "score"): "a value is far out at 3.5 deviations",
+    ("observers", "database", "watches", ANY, "outlier", "least"): "a window needs 8 values to be judged",
+    ("observers", "dependencies", "advisories"): "OSV is asked; OSV_API_URL names another place",
+    ("observers", "dependencies", "every"): "answers are believed for 6 hours",
+    ("observers", "dependencies", "most"): "300 packages are asked about in one look",
+    ("observers", "dependencies", "seconds"): "one look may ask for a minute",
+    ("observers", "forge"): _FORGE,
+    ("thinker", "max_findings"): f"a model is asked about 20 findings, and {_THINKER}",
+    ("thinker", "max_memory_chars"): f"it reads 4,000 characters of memory, and {_THINKER}",
+    ("thinker", "max_tokens"): f"its answer may have 4,000 tokens, and {_THINKER}",
+    ("thinker", "seconds"): f"it has 90 seconds, and {_THINKER}",
+    ("thinker", "tries"): f"it is asked twice at most, and {_THINKER}",
+    ("loop", "stuck"): "a session is warned after three without progress on one story",
+    ("hands", "verify_timeout"): "a check may take half an hour",
+    ("work", "max_runtime"): "a try may take four hours",
+    ("hats", ANY, "max_tokens"): "a hat is told of no number of tokens",
+    ("event_loop", "max_consecutive_failures"): "the preset of the run says how many",
+    ("memories", "budget"): "a prompt holds as many memories as its preset allows",
+}
+"""Limits of older files, and what is usual now: one that is stricter is obeyed, any other counts as what is usual."""
+
+
+def drop_gone(value: Any, path: KeyPath = ()) -> Any:
+    """`value` without the keys that are gone."""
+    if isinstance(value, dict):
+        return {key: drop_gone(item, (*path, key)) for key, item in value.items() if not find_advice((*path, key))}
+    if isinstance(value, list):
+        return [drop_gone(item, (*path, place)) for place, item in enumerate(value)]
+    return value
+
+
+def find_advice(path: KeyPath) -> str:
+    """What became of the key at `path`; "" when it is not gone."""
+    return next((said for known, said in GONE.items() if _matches(path, known)), "")
+
+
+def gone_in(paths: Mapping[KeyPath, int]) -> Iterator[tuple[int, str, str]]:
+    """Line, dotted name and advice of each key in a file that is gone."""
+    for path, line in paths.items():
+        if said := find_advice(path):
+            yield line, ".".join(map(str, path)), said
+
+
+def stricter_in(paths: Mapping[KeyPath, int]) -> Iterator[tuple[int, str, str]]:
+    """Line, dotted name and what is usual now of each older limit in a file."""
+    for path, line in paths.items():
+        if said := next((usual for known, usual in STRICTER.items() if _matches(path, known)), ""):
+            yield line, ".".join(map(str, path)), said
+
+
+def _matches(path: KeyPath, known: tuple[str, ...]) -> bool:
+    return len(path) == len(known) and all(name in (ANY, part) for part, name in zip(path, known, strict=True))
+
 
 NAME = "ralph.yml"
 
@@ -68,7 +245,7 @@ def load(text: str, source: str = NAME) -> Config:
     if not isinstance(document.value, dict | None):
         raise trouble(source, 1, "is not a mapping of keys to values", "start it with a key such as schedule:")
     try:
-        config = Config.model_validate(_drop_ignored(loop_keys.lift_old_keys(drop_gone(document.value or {}))))
+        config = Config.model_validate(_drop_ignored(loop.lift_old_keys(drop_gone(document.value or {}))))
     except ValidationError as error:
         raise explain(error, document, source, Config) from None
     config._warnings = tuple(_warnings(document, source))
@@ -78,7 +255,7 @@ def load(text: str, source: str = NAME) -> Config:
 def schema() -> dict[str, Any]:
     """The JSON Schema of `ralph.yml`, for editors and checkers."""
     made = Config.model_json_schema()
-    older = "|".join(sorted({*ORCHESTRATOR, *loop_keys.FLAT, "RObot", "tasks"}))
+    older = "|".join(sorted({*ORCHESTRATOR, *loop.FLAT, "RObot", "tasks"}))
     made["patternProperties"] = {f"^({older})$": {"description": "A key of ralph-orchestrator."}}
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **made, "title": NAME}
 
@@ -124,7 +301,7 @@ def _warnings(document: Document, source: str) -> Iterator[str]:
     for line, name, usual in stricter_in(document.lines):
         yield f"{source} line {line}: {name} is an older key; it counts where it is stricter than usual ({usual})"
     for path, line in document.lines.items():
-        if _foreign(path) and not advice_of(path):
+        if _foreign(path) and not find_advice(path):
             yield f"{source} line {line}: {'.'.join(map(str, path))} is a key of ralph-orchestrator; not used here"
     schedule = document.value.get("schedule") if isinstance(document.value, dict) else None
     if isinstance(schedule, dict) and schedule.get("wake") == GONE_WAKE:
@@ -135,6 +312,6 @@ def _warnings(document: Document, source: str) -> Iterator[str]:
 def _foreign(path: tuple[str | int, ...]) -> bool:
     if len(path) == 1:
         return path[0] in ORCHESTRATOR
-    below_one = len(path) == 2 and path[0] in (*loop_keys.SECTIONS, "tasks", "RObot")
+    below_one = len(path) == 2 and path[0] in (*loop.SECTIONS, "tasks", "RObot")
     inside = below_one or (len(path) == 3 and path[0] == "hats")
-    return inside and not loop_keys.is_understood(path)
+    return inside and not loop.is_understood(path)

@@ -13,9 +13,19 @@ from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, String
 
 from ralph_mission.config.database import DatabaseSettings as Database
 from ralph_mission.config.fields import OLD_LIMIT, Duration, ObserverSection, at_most
-from ralph_mission.config.loop_keys import Cli, Core, EventLoop, HatKeys, MemoryKeys
-from ralph_mission.config.loop_settings import CoderSettings, Completion, Cost, LoopSettings, WorkSettings
-from ralph_mission.config.loop_settings import ThinkerSettings as Thinker
+from ralph_mission.config.loop import (
+    Cli,
+    CoderSettings,
+    Completion,
+    Core,
+    Cost,
+    EventLoop,
+    HatKeys,
+    LoopSettings,
+    MemoryKeys,
+    WorkSettings,
+)
+from ralph_mission.config.loop import ThinkerSettings as Thinker
 from ralph_mission.config.observers import CodeSettings as Code
 from ralph_mission.config.observers import CommandSettings as Command
 from ralph_mission.config.observers import DependencySettings as Dependencies

@@ -10,8 +10,8 @@ from ralph_mission.mission import conclude, decide
 from ralph_mission.mission.conclude import Conclusion
 from ralph_mission.mission.execute import AppliedEffect, ExecutedDecision, not_attempted
 from ralph_mission.mission.memory import learning, schedule
-from ralph_mission.mission.memory.render import trim_memory
 from ralph_mission.mission.memory.schedule import book_spending
+from ralph_mission.mission.memory.text import trim_memory
 from ralph_mission.mission.model.cycle import CycleDecisions, CycleReport, CycleSummary, Lesson, Situation
 from ralph_mission.mission.model.effects import OpenIssue, OpenPull, Publish, Receipt
 from ralph_mission.mission.model.forge import Measured, Posted

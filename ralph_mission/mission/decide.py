@@ -21,9 +21,8 @@ from ralph_mission.mission.model.effects import Receipt
 from ralph_mission.mission.model.ledger import MonitorRecord, monitor_key
 from ralph_mission.mission.model.mission import Finding, Status
 from ralph_mission.mission.model.proposal import KINDS, BudgetUsed, PolicyContext, Proposal
-from ralph_mission.mission.policy.judge import judge_all
-from ralph_mission.mission.proposals.draft import draft_all
-from ralph_mission.mission.proposals.draft_parts import DraftContext
+from ralph_mission.mission.policy import judge_all
+from ralph_mission.mission.proposals.draft import DraftContext, draft_all
 from ralph_mission.mission.publishing import posting
 
 

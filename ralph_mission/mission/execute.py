@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from ralph_mission.errors import Missing, UserError
+from ralph_mission.mission import policy
 from ralph_mission.mission.lifecycle import approval, ownership
 from ralph_mission.mission.model.cycle import MissionFacts
 from ralph_mission.mission.model.effects import (
@@ -41,7 +42,6 @@ from ralph_mission.mission.model.ledger import (
 )
 from ralph_mission.mission.model.mission import Mission
 from ralph_mission.mission.model.proposal import Decision, Proposal
-from ralph_mission.mission.policy import rules
 from ralph_mission.mission.ports import CyclePorts
 from ralph_mission.mission.publishing import steps
 from ralph_mission.safety.text import truncate
@@ -284,7 +284,7 @@ def look_up_effect(
         return Receipt(effect.key, "unknown", detail="it was intended, and nobody can tell whether it was sent")
     if record.mission or not isinstance(effect, OpenIssue | EditComment):
         return skip_effect(effect.key, "its run ended before")
-    if rules.ill_worded(ready, secrets) or not _about_a_list(ports, record, ready, known):
+    if policy.ill_worded(ready, secrets) or not _about_a_list(ports, record, ready, known):
         return skip_effect(effect.key, "no rule would let it pass now")
     return None if is_stopped(ports) else perform_effect(ports, ready)
 

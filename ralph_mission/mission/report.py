@@ -40,7 +40,7 @@ from ralph_mission.mission.model.mission import (
     Verdict,
 )
 from ralph_mission.mission.model.proposal import KINDS, Decision
-from ralph_mission.mission.policy.rules import LIFTED_BY
+from ralph_mission.mission.policy import LIFTED_BY
 from ralph_mission.mission.publishing import posting
 
 

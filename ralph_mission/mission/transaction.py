@@ -14,7 +14,7 @@ from functools import partial
 from typing import TypeVar
 
 from ralph_mission.errors import Lost, UserError
-from ralph_mission.mission import commit, execute, gather, report
+from ralph_mission.mission import commit, execute, gather, policy, report
 from ralph_mission.mission.execute import AppliedEffect, ExecutedDecision
 from ralph_mission.mission.lifecycle.facts import facts_about
 from ralph_mission.mission.memory import schedule
@@ -41,8 +41,7 @@ from ralph_mission.mission.model.ledger import (
 from ralph_mission.mission.model.memory import Memory
 from ralph_mission.mission.model.mission import Usage, Verdict
 from ralph_mission.mission.model.proposal import BudgetUsed, Decision, PolicyContext, Proposal
-from ralph_mission.mission.policy import judge
-from ralph_mission.mission.policy.rules import RULES, Rule
+from ralph_mission.mission.policy import RULES, Rule
 from ralph_mission.mission.ports import CyclePorts, Store
 from ralph_mission.mission.publishing import posting
 from ralph_mission.values import dataclass
@@ -254,7 +253,7 @@ def execute_plan(tx: Transaction, request: ExecutionRequest, plan: Proposal) -> 
     """Do what a plan says, as far as it was not done before. Raises Lost before anything was done, UserError."""
     known = tx.records([*(effect.key for effect in plan.effects), *request.also])
     left = ledger.remaining(plan.effects, known)
-    decision = judge.judge(replace(plan, effects=left), _policy_context(tx, left), request.rules)
+    decision = policy.judge(replace(plan, effects=left), _policy_context(tx, left), request.rules)
     if decision.verdict is not Verdict.ALLOW:
         return ExecutionResult(decision, {})
     tx, intended = intend(tx, _plan_intents(tx, request, decision), known)

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ralph_mission.cli.setup.workflow import ActionReference
+from ralph_mission.cli.setup.files import ActionReference
 from tests.helpers import git, make_repo
 
 ROOT = Path(__file__).resolve().parent.parent.parent

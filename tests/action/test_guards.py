@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ralph_mission.cli.setup.workflow import render_workflow
+from ralph_mission.cli.setup.files import render_workflow
 from tests.action.runner import INSTALLED, REPOSITORY, Job, Runner
 from tests.action.test_action import HOSTILE
 from tests.fakes.github.server import FakeGitHub

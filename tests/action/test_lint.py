@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from ralph_mission.cli.setup.workflow import ActionReference, labels_of, render_workflow
+from ralph_mission.cli.setup.files import ActionReference, labels_of, render_workflow
 from tests.action.runner import ROOT, bare_environment
 
 BIN = Path(sys.executable).parent

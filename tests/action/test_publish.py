@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.cli.setup.workflow import render_workflow
+from ralph_mission.cli.setup.files import render_workflow
 from tests.action.conftest import serving
 from tests.action.runner import INSTALLED, Job, Runner
 from tests.action.test_action import HOSTILE

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ralph_mission.adapters import files
-from ralph_mission.cli.setup_files import SetupFile
+from ralph_mission.cli.setup.files import SetupFile
 
 TEXTS = (b"one" * 1_000, b"another" * 1_000)
 

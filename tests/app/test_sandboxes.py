@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from ralph_mission.adapters.git.git import Git
+from ralph_mission.adapters.sandbox.bwrap import Endpoint
 from ralph_mission.adapters.sandbox.isolation import Found, Sandbox, describe_level
-from ralph_mission.adapters.sandbox.relay import Endpoint
 from ralph_mission.app import sandboxes
 from ralph_mission.config.reading import load
 from ralph_mission.errors import UserError

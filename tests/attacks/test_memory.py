@@ -12,12 +12,11 @@ from typing import Any
 import pytest
 
 from ralph_mission.errors import UserError
-from ralph_mission.mission.memory.parse import MAX_BYTES, parse_memory
-from ralph_mission.mission.memory.render import render_memory
+from ralph_mission.mission.memory.text import MAX_BYTES, parse_memory, render_memory
 from tests.attacks.judge import standing
 from tests.helpers import commit, git
 from tests.integration.world import TYPOS, World, statuses, world
-from tests.mission.memory.test_parse import sample
+from tests.mission.memory.test_text import sample
 
 LOG, OPEN = "memory/ralph-log.md", "memory/open.json"
 

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ralph_mission.mission.model.mission import Verdict
-from ralph_mission.mission.policy.judge import judge
+from ralph_mission.mission.policy import judge
 from ralph_mission.safety.objections import inspect
 from ralph_mission.safety.patch import EXECUTABLE, GITLINK, REGULAR, SYMLINK, FileChange, Patch, measure
 from tests.figures import Table, shown

@@ -44,4 +44,4 @@ class Installed:
 
 def install(monkeypatch: pytest.MonkeyPatch, told: str | None) -> None:
     """As if pip had said `told` of this installation."""
-    monkeypatch.setattr("ralph_mission.cli.setup.workflow.distribution", lambda _: Installed(told))
+    monkeypatch.setattr("ralph_mission.cli.setup.files.distribution", lambda _: Installed(told))

@@ -10,7 +10,7 @@ from ralph_mission.adapters.forges.github.forge import KEY as STANDING
 from ralph_mission.adapters.storage.memory import codec
 from ralph_mission.errors import UserError
 from ralph_mission.mission.memory import layout
-from ralph_mission.mission.memory.parse import parse_memory
+from ralph_mission.mission.memory.text import parse_memory
 from tests.crash.snapshots import networks_of
 from tests.crash.witness import heads, key_in, open_state
 from tests.helpers import git

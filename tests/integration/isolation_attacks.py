@@ -24,7 +24,7 @@ DRIVER = """
 import json, os, sys
 from pathlib import Path
 from ralph_mission.adapters.sandbox.isolation import Sandbox
-from ralph_mission.adapters.sandbox.relay import endpoint
+from ralph_mission.adapters.sandbox.bwrap import endpoint
 from ralph_mission.adapters.sandbox.process import run_foreign
 order = json.load(sys.stdin)
 ends = order["endpoints"]

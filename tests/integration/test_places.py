@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from ralph_mission.adapters.report.summary import to_document
-from ralph_mission.adapters.thinkers.rules import RulesThinker
+from ralph_mission.adapters.thinkers import RulesThinker
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.proposal import Plan
 from tests.attacks.words import misdeeds

@@ -24,8 +24,7 @@ from ralph_mission.adapters.storage.memory.branch import BranchStore
 from ralph_mission.errors import UserError
 from ralph_mission.mission.cycle import CycleRequest, run_cycle
 from ralph_mission.mission.memory.learning import recount_learnings
-from ralph_mission.mission.memory.parse import parse_memory
-from ralph_mission.mission.memory.render import render_memory
+from ralph_mission.mission.memory.text import parse_memory, render_memory
 from ralph_mission.mission.model.forge import Measured, Post, Wording
 from ralph_mission.mission.operations import control
 from ralph_mission.mission.operations.control import differences

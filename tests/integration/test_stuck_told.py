@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ralph_mission.adapters.chat.telegram import TelegramInbox
+from ralph_mission.adapters.chat import TelegramInbox
 from ralph_mission.adapters.forges.local.forge import LocalForge
 from ralph_mission.adapters.storage.memory.branch import BranchStore
 from ralph_mission.errors import UserError

@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 
 from ralph_mission.adapters.report.summary import schema, to_document
-from ralph_mission.cli.wiring import decide_again
+from ralph_mission.cli.options import decide_again
 from ralph_mission.errors import UserError
 from ralph_mission.mission.operations import control
 from tests.integration.test_life import edit_memory

@@ -16,7 +16,7 @@ from ralph_mission.adapters.storage.memory import codec
 from ralph_mission.adapters.storage.memory.anchor import AnchorMark
 from ralph_mission.adapters.storage.memory.recovery import RecoverableStore
 from ralph_mission.mission.memory import layout
-from ralph_mission.mission.memory.render import render_notes
+from ralph_mission.mission.memory.text import render_notes
 from ralph_mission.mission.model import ledger, memory
 from ralph_mission.mission.model.effects import Receipt
 from ralph_mission.mission.model.ledger import EffectRecord, FindingRecord, MemoryBatch, MemorySnapshot, key_of

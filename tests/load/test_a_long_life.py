@@ -18,7 +18,7 @@ from bench.load import RESULTS
 from bench.spent import git_counted
 from ralph_mission.adapters.fixers import fixer
 from ralph_mission.mission.findings.identity import BACKLOG
-from ralph_mission.mission.memory.parse import parse_memory, parse_notes
+from ralph_mission.mission.memory.text import parse_memory, parse_notes
 from tests.figures import Table, shown
 from tests.helpers import NOON, git
 from tests.integration.world import World, world

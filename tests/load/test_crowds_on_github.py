@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from ralph_mission.adapters.forges.github import api
-from ralph_mission.adapters.observers.forge import observer
+from ralph_mission.adapters.observers import forge
 from ralph_mission.mission.coder.tasks import BODY, REMARK, REMARKS
 from ralph_mission.mission.issues import tasks
 from ralph_mission.mission.model.forge import ThreadComment
@@ -65,7 +65,7 @@ def test_issues_of_strangers_cost_a_request_for_each_hundred_and_starve_no_owner
         pages = math.ceil((issues + 2) / 100)
         found = asked(harbour, table, f"{issues:,} issues of strangers")
         opened = [request for request in harbour.fake.journal if told(request) == "POST /issues"]
-        assert found["rest"] <= pages * (1 + len(opened)) + IDLE + 2 * observer.ISSUES  # read anew before each one
+        assert found["rest"] <= pages * (1 + len(opened)) + IDLE + 2 * forge.ISSUES  # read anew before each one
         assert found["304"] >= pages * len(opened)
         assert len(harbour.memory()) < 8_000
 

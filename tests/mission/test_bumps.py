@@ -9,9 +9,8 @@ from ralph_mission.mission.model.effects import OpenPull, PushBranch
 from ralph_mission.mission.model.forge import Branch
 from ralph_mission.mission.model.mission import Action, Limits, Signal, Status, Verdict
 from ralph_mission.mission.model.proposal import RankedFinding
-from ralph_mission.mission.policy.judge import judge
-from ralph_mission.mission.proposals.draft import draft_all
-from ralph_mission.mission.proposals.draft_parts import DraftContext
+from ralph_mission.mission.policy import judge
+from ralph_mission.mission.proposals.draft import DraftContext, draft_all
 from ralph_mission.safety.patch import REGULAR, FileChange, Patch
 from tests.mission.build import BASE, NOW, bench, mission
 

@@ -9,7 +9,7 @@ import pytest
 from ralph_mission.mission.model.ledger import FindingRecord
 from ralph_mission.mission.model.mission import Action
 from ralph_mission.mission.model.proposal import BudgetUsed
-from ralph_mission.mission.policy.judge import judge
+from ralph_mission.mission.policy import judge
 from tests.mission.build import MARA, NOW, bench, comment, finding, fix, issue, mission, writing
 
 

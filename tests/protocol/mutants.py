@@ -8,11 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 from unittest import mock
 
-from ralph_mission.mission import commit, decide, execute, gather, transaction
+from ralph_mission.mission import commit, decide, execute, gather, policy, transaction
 from ralph_mission.mission.model import ledger
 from ralph_mission.mission.model.cycle import Situation
 from ralph_mission.mission.model.ledger import SETTLED, EffectRecord
-from ralph_mission.mission.policy import judge, rules
 from tests.protocol.configs import FIX, FOUR
 from tests.protocol.ports import Memories
 from tests.protocol.register import History
@@ -139,7 +138,7 @@ def sent_twice(ports, effect, known: dict[str, Any]):
 
 def without_cap(proposals, bench):
     """All rules are asked but the one about missions."""
-    return judge.judge_all(proposals, bench, tuple(rule for rule in rules.RULES if rule.id != "mission-cap"))
+    return policy.judge_all(proposals, bench, tuple(rule for rule in policy.RULES if rule.id != "mission-cap"))
 
 
 def settled_blindly(ports, record, effect, known, secrets):

@@ -10,7 +10,7 @@ from typing import Any
 
 from ralph_mission.adapters.forges import commits
 from ralph_mission.adapters.forges.commits import ForgeRefused
-from ralph_mission.adapters.thinkers.rules import RulesThinker
+from ralph_mission.adapters.thinkers import RulesThinker
 from ralph_mission.errors import Missing
 from ralph_mission.mission.model.cycle import CycleSettings
 from ralph_mission.mission.model.effects import AT_MOST_ONCE, Effect, Receipt

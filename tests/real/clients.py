@@ -19,8 +19,8 @@ from typing import Any
 from ralph_mission.adapters.agents.client import CommandAgent
 from ralph_mission.adapters.agents.clients import CLIENTS
 from ralph_mission.adapters.git.git import Git
+from ralph_mission.adapters.sandbox.bwrap import endpoint
 from ralph_mission.adapters.sandbox.isolation import OPEN, Level, Sandbox, of_checkout
-from ralph_mission.adapters.sandbox.relay import endpoint
 from ralph_mission.loop.model.state import AgentTurn, Hat, Session
 from tests.cli.loop_world import World, works
 from tests.conftest import ROOT

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from ralph_mission.adapters.packages.versions import step
+from ralph_mission.adapters.packages.model import step
 from ralph_mission.safety.bumps import Step, counted_patch, follows, only_patches
 from ralph_mission.safety.objections import inspect
 from ralph_mission.safety.patch import EXECUTABLE, REGULAR, FileChange, Patch

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ralph_mission.adapters.fixers.places import manifest_is_sound, npm_pins, python_pins
 from ralph_mission.adapters.git.git import Git
-from ralph_mission.adapters.packages import managers, node, python
+from ralph_mission.adapters.packages import lockfiles, managers, node
 from ralph_mission.adapters.packages.lockfiles import sound
 from ralph_mission.adapters.packages.model import Bump, Bumped, Package, Project
 from ralph_mission.adapters.packages.scratch import Contents, astray, contents, scratch_project
@@ -139,7 +139,7 @@ def _believe(project: Project, bumps: Sequence[Bump], after: Contents, changes: 
     texts = {path: content.decode(errors="replace") for path, content in after.items()}
     if not all(manifest_is_sound(change.path, texts[change.path]) for change in changes):
         raise UserError("the manifest could not be read afterwards", "change it yourself")
-    read_projects = node.projects if project.ecosystem == "npm" else python.projects
+    read_projects = node.projects if project.ecosystem == "npm" else lockfiles.read_projects
     found = next((p for p in read_projects(texts) if isinstance(p, Project) and p.path == project.path), None)
     wanted = {(bump.package.name, bump.package.version): bump.to for bump in bumps}
     expected = {_identity(replace(p, version=wanted.get((p.name, p.version), p.version))) for p in project.packages}

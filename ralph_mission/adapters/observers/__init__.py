@@ -51,13 +51,13 @@ class Sources:
 
 
 def _build_code(settings: CodeSettings, sources: Sources) -> Observer:
-    from ralph_mission.adapters.observers.code import observer
+    from ralph_mission.adapters.observers import code
 
-    return observer.build(settings, sources.git)
+    return code.build(settings, sources.git)
 
 
 def _build_command(settings: CommandSettings, sources: Sources) -> Observer:
-    from ralph_mission.adapters.observers.commands import observer as observer_observer
+    from ralph_mission.adapters.observers import commands as observer_observer
 
     return observer_observer.build(settings, sources.git, sources.cache, sources.secrets)
 
@@ -77,7 +77,7 @@ def _build_dependencies(settings: DependencySettings, sources: Sources) -> Obser
 
 
 def _build_forge(settings: ForgeSettings, sources: Sources) -> Observer:
-    from ralph_mission.adapters.observers.forge import observer as observer_observer_module
+    from ralph_mission.adapters.observers import forge as observer_observer_module
 
     return observer_observer_module.build(settings, sources.forge)
 

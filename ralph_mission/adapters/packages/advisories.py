@@ -15,9 +15,8 @@ from typing import Any
 from urllib.parse import quote
 
 from ralph_mission.adapters.http.guard import Web
-from ralph_mission.adapters.packages.cache import AnswerCache, CachedAnswer
-from ralph_mission.adapters.packages.model import Ecosystem
-from ralph_mission.adapters.packages.versions import parse, step
+from ralph_mission.adapters.packages.model import Ecosystem, parse, step
+from ralph_mission.adapters.packages.registries import AnswerCache, CachedAnswer
 from ralph_mission.errors import UserError
 from ralph_mission.values import dataclass
 

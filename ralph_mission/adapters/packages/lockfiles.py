@@ -1,19 +1,165 @@
-"""What one commit depends on, read from its blobs: never from a work tree."""
+"""What uv, poetry and pip were told: lock files, manifests and requirements as packages. Text in, values out.
+
+What one commit depends on, read from its blobs: never from a work tree.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import posixpath
 import re
-from collections.abc import Callable
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from typing import Any
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
 
 from ralph_mission.adapters.git.git import Git
-from ralph_mission.adapters.packages import node, python
-from ralph_mission.adapters.packages.model import Project
-from ralph_mission.adapters.packages.versions import SOUND
+from ralph_mission.adapters.packages import node
+from ralph_mission.adapters.packages.model import SOUND, Lines, Package, Project, Tool
 from ralph_mission.safety.patch import EXECUTABLE, REGULAR
 from ralph_mission.values import compile_regex, dataclass
+
+LOCKS: Mapping[str, Tool] = {"uv.lock": "uv", "poetry.lock": "poetry"}
+MANIFEST = "pyproject.toml"
+LOCAL = ("editable", "virtual", "directory")
+"""How uv's lock says that an entry is a folder of the repository."""
+REQUIREMENTS = compile_regex(
+    r"(?:.*/)?(?:[^/]*requirements[^/]*\.txt|constraints[^/]*\.txt|requirements/[^/]+\.txt)$", re.I
+)
+PIN = compile_regex(
+    r"^(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)\s*+(?:\[[^\]\n]*\])?\s*+===?\s*(?P<version>[0-9][^\s;#,\\]*)(?P<rest>.*)$"
+)
+INDEX = compile_regex(r"^[ \t]*+(?:-i|--index-url)[=\s]+(\S+)", re.MULTILINE)
+_NAMED = compile_regex(r'^\[\[package\]\]\s*\nname = "([^"\n]+)"\s*\nversion = "([^"\n]+)"', re.MULTILINE)
+
+
+def is_python_file(path: str) -> bool:
+    """Whether this is a file of theirs."""
+    return posixpath.basename(path) in (*LOCKS, MANIFEST) or bool(REQUIREMENTS.match(path))
+
+
+def read_projects(files: Mapping[str, str]) -> Iterator[Project | tuple[str, str]]:
+    """One project per lock file, requirements file, and manifest with pins in no lock; (path, why) otherwise."""
+    taken = {posixpath.join(posixpath.dirname(path), MANIFEST) for path in files if posixpath.basename(path) in LOCKS}
+    for path in sorted(files, key=lambda path: (posixpath.basename(path) not in LOCKS, path)):
+        name = posixpath.basename(path)
+        try:
+            if name in LOCKS:
+                project = _read_lock(path, LOCKS[name], files)
+                taken.update(project.manifests)
+                yield project
+            elif name == MANIFEST and path not in taken:
+                yield Project(path, "", "PyPI", tuple(_pins(path, files[path])), (path,))
+            elif REQUIREMENTS.match(path):
+                yield Project(path, "pip", "PyPI", tuple(_requirements(path, files[path])), (path,))
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            yield path, "cannot be read"
+
+
+def requirements_in(text: str) -> Iterator[str]:
+    """Every requirement in a pyproject.toml, as it is written. Raises ValueError."""
+    manifest = tomllib.loads(text)
+    project = manifest.get("project", {})
+    groups = (*project.get("optional-dependencies", {}).values(), *manifest.get("dependency-groups", {}).values())
+    for group in (project.get("dependencies", []), *groups, manifest.get("build-system", {}).get("requires", [])):
+        yield from (item for item in group if isinstance(item, str))
+
+
+def _poetry_names(text: str) -> Iterator[str]:
+    poetry = tomllib.loads(text).get("tool", {}).get("poetry", {})
+    groups = (group.get("dependencies", {}) for group in poetry.get("group", {}).values())
+    for section in (poetry.get("dependencies", {}), poetry.get("dev-dependencies", {}), *groups):
+        yield from (canonicalize_name(name) for name in section)
+
+
+def _read_lock(path: str, tool: Tool, files: Mapping[str, str]) -> Project:
+    text = files[path]
+    entries = tomllib.loads(text).get("package", [])
+    numbered = Lines(text)
+    lines = {(m[1], m[2]): numbered.at(m.start()) + 2 for m in _NAMED.finditer(text)}
+    beside = posixpath.join(posixpath.dirname(path), MANIFEST)
+    direct = _direct(entries, files.get(beside, ""))
+    packages = tuple(_package(entry, path, tool, lines, direct) for entry in entries if _is_published(entry, tool))
+    return Project(path, tool, "PyPI", packages, tuple(p for p in sorted(files) if p in _manifests(path, entries)))
+
+
+def _manifests(path: str, entries: Iterable[Mapping[str, Any]]) -> frozenset[str]:
+    """The manifest beside a lock file, and those of the folders that it names: a folder below may be another's."""
+    folder = posixpath.dirname(path)
+    named = (str(entry.get("source", {}).get(kind, ".")) for entry in entries for kind in LOCAL)
+    places = (posixpath.join(folder, place, MANIFEST) for place in {".", *named})
+    return frozenset(map(posixpath.normpath, places))
+
+
+def _package(
+    entry: Mapping[str, Any], path: str, tool: Tool, lines: Mapping[tuple[str, str], int], direct: frozenset[str]
+) -> Package:
+    name, source = canonicalize_name(entry["name"]), entry.get("source", {})
+    registry = source.get("registry", "") if tool == "uv" else source.get("url", "")
+    line = lines.get((entry["name"], entry["version"]), 0)
+    return Package("PyPI", name, entry["version"], path, line, registry.rstrip("/"), name in direct)
+
+
+def _is_published(entry: Mapping[str, Any], tool: Tool) -> bool:
+    """Whether it comes from a registry: no folder, no repository, no archive of its own address."""
+    if not isinstance(entry.get("version"), str):
+        return False
+    source = entry.get("source", {})
+    if tool == "uv":
+        return str(source.get("registry", "")).startswith(("https://", "http://"))
+    return bool(source.get("type", "legacy") == "legacy")
+
+
+def _direct(entries: Iterable[Mapping[str, Any]], manifest: str) -> frozenset[str]:
+    """Whom the manifest asks for, and in uv's lock the members of the workspace."""
+    names: set[str] = {
+        canonicalize_name(found.name) for item in requirements_in(manifest) if (found := requirement(item))
+    }
+    names |= set(_poetry_names(manifest))
+    for entry in entries:
+        if {"editable", "virtual"} & set(entry.get("source", {})):
+            groups = (*entry.get("optional-dependencies", {}).values(), *entry.get("dev-dependencies", {}).values())
+            names |= {canonicalize_name(d["name"]) for group in (entry.get("dependencies", []), *groups) for d in group}
+    return frozenset(names)
+
+
+def requirement(text: str) -> Requirement | None:
+    """A requirement as PEP 508 has it; None when it is none."""
+    try:
+        return Requirement(text)
+    except InvalidRequirement:
+        return None
+
+
+def _pins(path: str, text: str) -> Iterator[Package]:
+    for item in requirements_in(text):
+        found = requirement(item)
+        specifiers = list(found.specifier) if found else []
+        if found and not found.url and len(specifiers) == 1 and specifiers[0].operator == "==":
+            version = specifiers[0].version
+            if "*" not in version:
+                yield Package("PyPI", canonicalize_name(found.name), version, path, _line(text, item), direct=True)
+
+
+def _line(text: str, item: str) -> int:
+    """Where a string of a TOML file stands; 0 when it is written in another way than it reads."""
+    found = re.search(rf"""(["']){re.escape(item)}\1""", text)
+    return text.count("\n", 0, found.start()) + 1 if found else 0
+
+
+def _requirements(path: str, text: str) -> Iterator[Package]:
+    index = INDEX.search(text)
+    registry = index[1].rstrip("/") if index else ""
+    hashed = "--hash" in text
+    for number, line in enumerate(text.splitlines(), 1):
+        if (found := PIN.match(line)) and "*" not in found["version"]:
+            yield Package(
+                "PyPI", canonicalize_name(found["name"]), found["version"], path, number, registry, True, not hashed
+            )
+
 
 LARGEST = 8_000_000
 """Bytes of a lock file that is still read."""
@@ -35,14 +181,14 @@ class DependencyReading:
 def read(git: Git, commit: str, excluded: Callable[[str], bool], also: Callable[[str], bool]) -> DependencyReading:
     """Every project of `commit` but what is excluded; `also` names further files whose text is wanted."""
     entries = [e for e in git.listing(commit) if e.mode in (REGULAR, EXECUTABLE) and not excluded(e.path)]
-    found = [e for e in entries if node.is_node_file(e.path) or python.is_python_file(e.path) or also(e.path)]
+    found = [e for e in entries if node.is_node_file(e.path) or is_python_file(e.path) or also(e.path)]
     ranked = sorted(found, key=lambda e: (not (also(e.path) or _lock(e.path)), e.path.count("/"), e.path))
     wanted, left = ranked[:MOST], ranked[MOST:]
     large = sizes(git, [entry.oid for entry in wanted])
     small = [entry for entry in wanted if large.get(entry.oid, 0) <= LARGEST]
     contents = git.blobs(entry.oid for entry in small)
     texts = {e.path: text for e in small if (text := _decode(contents[e.oid])) is not None}
-    items = [*python.projects(_of(texts, python.is_python_file)), *node.projects(_of(texts, node.is_node_file))]
+    items = [*read_projects(_of(texts, is_python_file)), *node.projects(_of(texts, node.is_node_file))]
     unread = [item for item in items if not isinstance(item, Project)]
     unread += [(entry.path, "is too large") for entry in wanted if entry not in small]
     unread += [(left[0].path, f"and {len(left) - 1} more are too many: {MOST} are read")] if left else []
@@ -59,7 +205,7 @@ def sound(project: Project) -> Project:
 
 
 def _lock(path: str) -> bool:
-    return posixpath.basename(path) in (*node.LOCKS, *python.LOCKS)
+    return posixpath.basename(path) in (*node.LOCKS, *LOCKS)
 
 
 def _of(texts: dict[str, str], wanted: Callable[[str], bool]) -> dict[str, str]:

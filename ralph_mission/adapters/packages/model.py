@@ -1,13 +1,26 @@
-"""The nouns of dependencies: what is locked or pinned where, and what it could become."""
+"""The nouns of dependencies: what is locked or pinned where, and what it could become.
+
+Versions of packages: which of two is newer and by how much, and on which line of a text one stands.
+
+PEP 440 for Python, Semantic Versioning for npm.
+"""
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol, cast
+
+import semver
+from packaging.version import InvalidVersion
+from packaging.version import Version as PythonVersion
 
 from ralph_mission.safety.bumps import Step as Step
+from ralph_mission.safety.bumps import size
 from ralph_mission.safety.patch import Patch
-from ralph_mission.values import dataclass
+from ralph_mission.values import compile_regex, dataclass
 
 Ecosystem = Literal["PyPI", "npm"]
 """As advisories name them."""
@@ -81,3 +94,101 @@ class Bumper(Protocol):
     def bump(self, commit: str, bumps: tuple[Bump, ...], scratch: Path) -> Bumped:
         """The change against `commit`. Raises UserError when the commit cannot be read."""
         ...
+
+
+class Lines:
+    """The lines of one text, from 1 on. What is looked for stands mostly behind what was looked for before."""
+
+    def __init__(self, text: str) -> None:
+        self._text, self._at = text, 0
+        self._ends = [found.start() for found in re.finditer("\n", text)]
+
+    def at(self, offset: int) -> int:
+        """The line of a character."""
+        return bisect_left(self._ends, offset) + 1
+
+    def of(self, mark: str, then: str = "") -> int:
+        """The line of a mark, or of what follows on it; 0 when it is not there."""
+        at = self._text.find(mark, self._at)
+        at = self._text.find(mark) if at < 0 else at
+        if at < 0:
+            return 0
+        self._at = at
+        there = self._text.find(then, at)
+        return self.at(there) if there >= 0 else 0
+
+
+Version = PythonVersion | semver.Version
+SOUND = compile_regex(r"[0-9A-Za-z.!+_-]{1,100}")
+"""What a version may be written with: it goes into files, texts and command lines."""
+
+
+def parse(ecosystem: Ecosystem, text: str) -> Version | None:
+    """A version that can be compared; None when it is none, or a local build that no registry has."""
+    if not SOUND.fullmatch(text):
+        return None
+    try:
+        if ecosystem == "npm":
+            return semver.Version.parse(text.removeprefix("v"))
+        version = PythonVersion(text)
+    except (InvalidVersion, ValueError, TypeError):
+        return None
+    return None if version.local else version
+
+
+def step(ecosystem: Ecosystem, old: str, new: str) -> Step | None:
+    """How large the step is from `old` up to `new`; None when `new` is not newer or they cannot be compared."""
+    before, after = parse(ecosystem, old), parse(ecosystem, new)
+    if before is None or after is None or not _newer(before, after):
+        return None
+    if isinstance(before, PythonVersion) and isinstance(after, PythonVersion) and before.epoch != after.epoch:
+        return Step.MAJOR
+    found = size(_numbers(before), _numbers(after))
+    # The end of a pre-release is no mere patch: what was promised so far was nothing.
+    return max(found, Step.MINOR) if is_prerelease(before) else found
+
+
+def ahead(ecosystem: Ecosystem, current: str, releases: Iterable[Release]) -> Mapping[Step, str]:
+    """The newest finished release for each size of step. A patch may not ask for another runtime than today's."""
+    best: dict[Step, str] = {}
+    for far, version in _candidates(ecosystem, current, releases):
+        if far not in best or step(ecosystem, best[far], version):
+            best[far] = version
+    return best
+
+
+def patches(ecosystem: Ecosystem, current: str, releases: Iterable[Release]) -> tuple[str, ...]:
+    """Every patch that may be proposed, the lowest first."""
+    found = [version for far, version in _candidates(ecosystem, current, releases) if far is Step.PATCH]
+    return tuple(sorted(found, key=lambda version: cast(Any, parse(ecosystem, version))))
+
+
+def is_prerelease(version: Version) -> bool:
+    """Whether it is an alpha, a beta, a candidate or a development build."""
+    return version.is_prerelease if isinstance(version, PythonVersion) else bool(version.prerelease)
+
+
+def _candidates(ecosystem: Ecosystem, current: str, releases: Iterable[Release]) -> Iterator[tuple[Step, str]]:
+    """(size of the step, version) of what is newer, finished and not withdrawn."""
+    releases = tuple(releases)
+    runtime = next((release.runtime for release in releases if release.version == current), None)
+    for release in releases:
+        far, version = step(ecosystem, current, release.version), parse(ecosystem, release.version)
+        if far is None or version is None or release.withdrawn or is_prerelease(version):
+            continue
+        if far is not Step.PATCH or runtime is None or release.runtime == runtime:
+            yield far, release.version
+
+
+def _newer(before: Version, after: Version) -> bool:
+    if isinstance(before, PythonVersion) and isinstance(after, PythonVersion):
+        return after > before
+    if isinstance(before, semver.Version) and isinstance(after, semver.Version):
+        return after > before
+    return False
+
+
+def _numbers(version: Version) -> tuple[int, int, int]:
+    if isinstance(version, PythonVersion):
+        return version.major, version.minor, version.micro
+    return int(version.major), int(version.minor), int(version.patch)

@@ -10,8 +10,7 @@ from typing import Any
 
 import yaml
 
-from ralph_mission.adapters.packages.model import Package, Project
-from ralph_mission.adapters.packages.versions import Lines
+from ralph_mission.adapters.packages.model import Lines, Package, Project
 from ralph_mission.safety.bumps import SECTIONS
 from ralph_mission.values import compile_regex, dataclass
 

@@ -1,4 +1,6 @@
-"""Which registry a package comes from when its lock file does not say: the owner's environment, the project's
+"""Keeps what a server said, by its address: a few facts, its ETag and when it was asked. Loss costs a request.
+
+Which registry a package comes from when its lock file does not say: the owner's environment, the project's
 settings for its package manager, the package manager's own answer. No registry is known by name here.
 
 Asks a registry which releases a package has: an index of Python packages, or a registry of npm's.
@@ -10,6 +12,7 @@ large an answer may be is bounded; what stays unasked is asked first the next ti
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import os
 import posixpath
@@ -19,7 +22,7 @@ import time
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import asdict, field
 from datetime import datetime, timedelta
 from html.parser import HTMLParser
 from pathlib import Path
@@ -29,13 +32,61 @@ from urllib.parse import quote, unquote, urlsplit
 from packaging.utils import InvalidSdistFilename, InvalidWheelFilename, parse_sdist_filename, parse_wheel_filename
 from packaging.version import InvalidVersion
 
+from ralph_mission.adapters import files
 from ralph_mission.adapters.http.guard import Web, WebAnswer
-from ralph_mission.adapters.packages.cache import AnswerCache, CachedAnswer
 from ralph_mission.adapters.packages.model import Ecosystem, Package, Release
 from ralph_mission.adapters.sandbox.process import run_foreign
 from ralph_mission.errors import UserError
 from ralph_mission.safety.address import PORTS
 from ralph_mission.values import dataclass
+
+KEPT = 3_000
+"""Answers that stay; a lock file has some hundred packages."""
+CACHE_CAP = 16_000_000  # bytes of one of them
+
+
+@dataclass(frozen=True, slots=True)
+class CachedAnswer:
+    """`facts` are plain JSON; `asked` is when the server last vouched for them."""
+
+    facts: Any
+    asked: datetime
+    etag: str = ""
+    modified: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerCache:
+    """A folder of such answers; None keeps nothing."""
+
+    folder: Path | None
+
+    def get(self, question: str) -> CachedAnswer | None:
+        """What was kept; None when there is nothing that can be read."""
+        with suppress(ValueError, TypeError, KeyError):
+            if self.folder is not None:
+                found = files.read_json(self._file(self.folder, question), CACHE_CAP)
+                return CachedAnswer(**{**found, "asked": datetime.fromisoformat(found["asked"])})
+        return None
+
+    def put(self, question: str, kept: CachedAnswer) -> None:
+        """Keep it. A folder that cannot be written is no error."""
+        with suppress(OSError):
+            if self.folder is not None:
+                content = json.dumps({**asdict(kept), "asked": kept.asked.isoformat()}).encode()
+                files.write(self._file(files.own(self.folder), question), content, lasting=False)
+
+    def tidy(self) -> None:
+        """Forget the oldest."""
+        with suppress(OSError):
+            if self.folder is not None:
+                found = files.own(self.folder).glob("*.json")
+                for old in sorted(found, key=lambda file: file.stat().st_mtime_ns)[:-KEPT]:
+                    old.unlink(missing_ok=True)
+
+    def _file(self, folder: Path, question: str) -> Path:
+        return folder / f"{hashlib.sha256(question.encode()).hexdigest()[:40]}.json"
+
 
 NAMES: Mapping[Ecosystem, tuple[str, ...]] = {
     "PyPI": ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL"),

@@ -24,7 +24,7 @@ from ralph_mission.adapters.report.summary import SAYINGS, SHOWN
 from ralph_mission.adapters.report.voice import RequestCounts, count_noun, drift, spell, stamp
 from ralph_mission.mission.model.cycle import CycleReport, CycleSummary, EffectLine, MissionLine, PostLine
 from ralph_mission.mission.model.mission import Verdict
-from ralph_mission.mission.policy.rules import LIFTED_BY
+from ralph_mission.mission.policy import LIFTED_BY
 from ralph_mission.safety.text import inline_words
 from ralph_mission.values import compile_regex, dataclass
 

@@ -17,7 +17,7 @@ from typing import Literal
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.git.remote import acts_on_github
 from ralph_mission.adapters.sandbox import bwrap
-from ralph_mission.adapters.sandbox.relay import Endpoint, relay
+from ralph_mission.adapters.sandbox.bwrap import Endpoint, relay
 from ralph_mission.errors import UserError
 from ralph_mission.values import compile_regex, dataclass
 

@@ -1,1 +1,20 @@
-"""Who ranks the findings. A thinker chooses and describes; it never permits."""
+"""The embedded default: ranks by rule, explains in plain words, costs nothing."""
+
+from __future__ import annotations
+
+from dataclasses import field
+
+from ralph_mission.mission.findings import ranking
+from ralph_mission.mission.model.proposal import Brief, Plan
+from ralph_mission.values import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class RulesThinker:
+    """Impact x confidence x acceptance / effort."""
+
+    weights: dict[str, float] = field(default_factory=dict)
+
+    def think(self, brief: Brief) -> Plan:
+        """A ranking of the brief's findings, best first."""
+        return Plan(ranking.rank(brief.findings, brief.acceptance, self.weights, brief.resonance))

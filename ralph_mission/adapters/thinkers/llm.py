@@ -14,7 +14,7 @@ from typing import Protocol
 
 from ralph_mission.adapters.thinkers import answers
 from ralph_mission.adapters.thinkers.answers import KeptReply, ModelAnswer, Remembered, load, opinions, save, wrong
-from ralph_mission.config.loop_settings import ThinkerSettings
+from ralph_mission.config.loop import ThinkerSettings
 from ralph_mission.mission.coder import tasks
 from ralph_mission.mission.findings.ranking import apply_model_rankings
 from ralph_mission.mission.memory.schedule import spent_today

@@ -1,6 +1,8 @@
 """What `ralph doctor` looks at, one small check each: ok, a note, or what is wrong and how to fix it.
 
 A check reads and never fixes. One that cannot be made says so as its own answer.
+
+`ralph doctor`: what is there, what is wrong, and how to fix it.
 """
 
 from __future__ import annotations
@@ -12,18 +14,23 @@ import shlex
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import click
+
 from ralph_mission.adapters.git.git import Git, GitError
 from ralph_mission.adapters.storage.loop.events import EventLog
 from ralph_mission.adapters.storage.loop.state import STATE
-from ralph_mission.cli.doctor.agents import agents, work
 from ralph_mission.cli.doctor.github import asking, far_off, github, parked_ahead, present, reviewing, wakes, waking
 from ralph_mission.cli.doctor.line import DoctorLine, Hub, mend
-from ralph_mission.cli.doctor.sources import database, dependencies, publishers, social, thinker, web
+from ralph_mission.cli.doctor.sources import agents, database, dependencies, publishers, social, thinker, web, work
+from ralph_mission.cli.options import at_repository, json_option, print_json
+from ralph_mission.cli.spelling import type_commands
 from ralph_mission.errors import UserError
+from ralph_mission.safety.text import sanitise
 
 if TYPE_CHECKING:
     from ralph_mission.app.cycle import App
@@ -35,7 +42,7 @@ ROOM = 200 * 1024 * 1024  # bytes: a clone to try a change in, memory, records o
 
 def checkup(repo: Path, config: Path | None) -> tuple[DoctorLine, ...]:
     """Every check in order; those that need what an earlier one missed are left out."""
-    from ralph_mission.cli.wiring import household
+    from ralph_mission.cli.options import household
     from ralph_mission.config.reading import read
 
     checks = [_python()]
@@ -249,12 +256,12 @@ def _local(house: App) -> Iterator[DoctorLine]:
 
 
 def _github(house: App) -> Iterator[DoctorLine]:
-    from ralph_mission.adapters.wakers import ways
+    from ralph_mission.adapters import wakers
 
     assert house.github is not None
     get, folder, config = asking(house.github.api), house.git.work_tree, house.config
-    instance = ways.instance(folder) if folder else ""
-    here = ways.look(folder, instance, ways.unit_places(Path.home()))
+    instance = wakers.instance(folder) if folder else ""
+    here = wakers.look(folder, instance, wakers.unit_places(Path.home()))
     yield from github(
         Hub(
             get,
@@ -308,3 +315,29 @@ def _check_anchor(house: App, serial: int) -> DoctorLine:
     if anchor.serial > serial:
         return DoctorLine("anchor", "wrong", f"memory had already reached {anchor.serial}", "ralph memory recover")
     return DoctorLine("anchor", "ok", f"serial {anchor.serial}")
+
+
+MARKS = {"ok": "ok   ", "note": "note ", "wrong": "WRONG"}
+COLOURS = {"ok": "green", "note": "yellow", "wrong": "red"}
+
+
+@click.command()
+@at_repository
+@json_option
+def doctor(repo: Path, config: Path | None, as_json: bool) -> int:
+    """Check what ralph needs here. Exit code 0 when nothing is wrong, 1 otherwise."""
+    checks = checkup(repo, config)
+    healthy = all(check.status != "wrong" for check in checks)
+    if as_json:
+        print_json({"healthy": healthy, "checks": [asdict(check) for check in checks]})
+    else:
+        for check in checks:
+            click.echo(type_commands(_line(check), repo))
+        click.echo(type_commands("nothing is wrong" if healthy else "fix what is WRONG, then: ralph doctor", repo))
+    return 0 if healthy else 1
+
+
+def _line(check: DoctorLine) -> str:
+    mark = click.style(MARKS[check.status], fg=COLOURS[check.status])
+    mend = f"\n      -> {sanitise(check.mend, 'log')}" if check.mend else ""
+    return f"{mark} {check.name}: {sanitise(check.found, 'log')}{mend}"

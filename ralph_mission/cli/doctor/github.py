@@ -14,14 +14,14 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from ralph_mission.adapters.report.voice import count_noun, spell, stamp
-from ralph_mission.adapters.wakers.ways import PUBLISH, REVIEW, WORK, by_dispatch, listener, listening
+from ralph_mission.adapters.wakers import PUBLISH, REVIEW, WORK, by_dispatch, listener, listening
 from ralph_mission.cli.doctor.line import NOW, DoctorLine, Get, Hub, Made, attempt_check, mend, unseen
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.mission import Mission, Status
 
 if TYPE_CHECKING:
     from ralph_mission.adapters.forges.github.api import Api
-    from ralph_mission.adapters.wakers.ways import WakeFacts
+    from ralph_mission.adapters.wakers import WakeFacts
     from ralph_mission.mission.model.memory import Rhythm
 
 KINDS = {"workflow": "the workflow's or an app's own", "app-user": "an app's in a person's name", "oauth": "OAuth"}

@@ -1,18 +1,31 @@
-"""`ralph plan`: a planner's sessions write the stories of a task, and they are checked before anything is built."""
+"""`ralph plan`: a planner's sessions write the stories of a task, and they are checked before anything is built.
+
+`ralph prd`: from a PRD to stories, and what is wrong with them.
+"""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from ralph_mission.cli.command_hints import type_commands
 from ralph_mission.cli.loop import run
-from ralph_mission.cli.loop.options import allow_dirty_option, limit_options, model_option
-from ralph_mission.cli.options import at_repository, json_option, print_json
+from ralph_mission.cli.options import (
+    SharedGroup,
+    allow_dirty_option,
+    at_repository,
+    json_option,
+    limit_options,
+    model_option,
+    now_option,
+    print_json,
+    repo_option,
+)
+from ralph_mission.cli.spelling import type_commands
 from ralph_mission.errors import UserError
 
 if TYPE_CHECKING:
@@ -20,6 +33,7 @@ if TYPE_CHECKING:
     from ralph_mission.app.run import RunSetup
     from ralph_mission.app.run_options import RunOptions
     from ralph_mission.loop.model.order import RunResult
+    from ralph_mission.loop.model.state import Prd
 
 
 @click.command()
@@ -52,7 +66,7 @@ def plan(as_json: bool, force: bool, consensus: bool, **options: Any) -> int:
         run.again(made)
     if account.ending.code:
         return _not_planned(account, made, as_json)
-    _tell(account, made.root, asked.repo, as_json)
+    _print_plan(account, made.root, asked.repo, as_json)
     return 0
 
 
@@ -93,7 +107,7 @@ def _not_planned(account: RunResult, made: RunSetup, as_json: bool) -> int:
     return account.ending.code
 
 
-def _tell(account: RunResult, root: Path, repo: Path, as_json: bool) -> None:
+def _print_plan(account: RunResult, root: Path, repo: Path, as_json: bool) -> None:
     from ralph_mission.adapters.storage.loop.stories import Stories
 
     prd = Stories(root).read()
@@ -105,3 +119,166 @@ def _tell(account: RunResult, root: Path, repo: Path, as_json: bool) -> None:
     else:
         click.echo("\n".join(f"{story.id}  {story.title}" for story in prd.stories))
         click.echo(type_commands("Read prd.json, change what you disagree with, then: ralph run --prd", repo))
+
+
+FILE = click.Path(path_type=Path)
+force_option = click.option("--force", is_flag=True, help="Replace what is there.")
+
+
+@click.group(cls=SharedGroup)
+def prd() -> None:
+    """Convert and check the user stories that `ralph run --prd` works through; `ralph plan` writes them."""
+
+
+@prd.command()
+@click.argument("file", type=FILE)
+@click.option("--out", type=FILE, help="Where to write the stories.  [default: prd.json]")
+@click.option("--project", default="", help="The project's name.  [default: the repository's folder]")
+@force_option
+@repo_option
+@now_option
+@json_option
+def convert(
+    file: Path, out: Path | None, project: str, force: bool, repo: Path, now: str | None, as_json: bool
+) -> None:
+    """Turn the markdown PRD in FILE into prd.json: ordered, with the criteria that every story has.
+
+    What is there of another branch is put into archive/ with its progress.txt first.
+    """
+    from ralph_mission.loop.stories import prd as form
+    from ralph_mission.loop.stories.prd import convert_prd as converted
+
+    target = out or repo / "prd.json"
+    stories = _readable(file, lambda text: converted(text, project or repo.resolve().name))
+    archived = _make_room(target, stories, force, now)
+    _write_file(target, form.render_prd(stories), force=True)
+    for finding in (findings := _findings(stories)):
+        click.echo(_line(finding), err=True)
+    facts = {"written": str(target), "stories": len(stories.stories), "archived": archived, "findings": findings}
+    _print_stories(facts, f"{target} written: {len(stories.stories)} stories on {stories.branch}", as_json)
+
+
+@prd.command()
+@click.argument("file", type=FILE, required=False)
+@repo_option
+@json_option
+def lint(file: Path | None, repo: Path, as_json: bool) -> int:
+    """Say what keeps stories from being worked through: size, order, vague or missing criteria. Exit code 1 if any.
+
+    FILE is a prd.json or a markdown PRD; without it, the prd.json that a run would use.
+    """
+    path = file or _find_prd(repo)
+    stories = _readable(path, _reader(path))
+    findings = _findings(stories)
+    if as_json:
+        print_json({"file": str(path), "stories": len(stories.stories), "findings": findings})
+    else:
+        click.echo("\n".join(map(_line, findings)) or f"{path}: {len(stories.stories)} stories, nothing to fix")
+    return 1 if findings else 0
+
+
+@prd.command(hidden=True)
+@click.option("--out", type=FILE, help="The folder to copy them to.  [default: skills]")
+@force_option
+@repo_option
+@json_option
+def skills(out: Path | None, force: bool, repo: Path, as_json: bool) -> None:
+    """Copy the skills `prd` and `ralph`, which teach an agent to write PRDs and to convert them."""
+    from importlib.resources import files
+
+    target = out or repo / "skills"
+    source = files("ralph_mission") / "skills"
+    written = []
+    for name in ("prd", "ralph"):
+        text = (source / name / "SKILL.md").read_text(encoding="utf-8")
+        _write_file(target / name / "SKILL.md", text, force)
+        written.append(str(target / name / "SKILL.md"))
+    _print_stories({"written": written}, "\n".join(written), as_json)
+
+
+def _reader(path: Path) -> Callable[[str], Prd]:
+    from ralph_mission.loop.stories import prd as form
+    from ralph_mission.loop.stories.prd import convert_prd as converted
+
+    is_markdown = path.suffix.lower() in (".md", ".markdown")
+    return (lambda text: converted(text, complete=False)) if is_markdown else form.parse_prd
+
+
+def _readable(path: Path, read: Callable[[str], Prd]) -> Prd:
+    try:
+        return read(path.read_bytes().decode("utf-8-sig"))
+    except OSError as error:
+        raise UserError(
+            f"{path}: {(error.strerror or 'unreadable').lower()}", "name another file", usage=True
+        ) from None
+    except UnicodeDecodeError:
+        raise UserError(f"{path} is not UTF-8", "save it as UTF-8", usage=True) from None
+    except ValueError as error:
+        raise UserError(f"{path}: {error}", "fix it; ralph prd convert makes one from markdown", usage=True) from None
+
+
+def _find_prd(repo: Path) -> Path:
+    from ralph_mission.adapters.storage.loop.stories import Stories
+
+    found = Stories(repo).find()
+    if found is None:
+        raise UserError(f"there is no prd.json in {repo}", "name the file, or make one: ralph prd convert", usage=True)
+    return found
+
+
+def _make_room(target: Path, stories: Prd, force: bool, now: str | None) -> str:
+    """Put away what `target` holds; the folder, "" when there was nothing to keep."""
+    if not target.exists():
+        return ""
+    from datetime import UTC, datetime
+
+    from ralph_mission.adapters.storage.loop import archive
+    from ralph_mission.adapters.storage.loop.notes import ProgressLog
+    from ralph_mission.cli.spelling import moment
+
+    text = target.read_bytes().decode("utf-8", "replace")
+    old = _old_branch(text)
+    if old == stories.branch and not force:
+        raise UserError(f"{target} holds stories of {old} already", "--force puts them into archive/", usage=True)
+    log, at = ProgressLog(target.parent), moment(now) or datetime.now(UTC)
+    put = archive.archive_stories(target.parent, old or "unnamed", text, log.text(), at)
+    if log.path.exists():
+        log.begin(at)
+    archive.mark(target.parent, stories.branch)
+    return str(put or "")
+
+
+def _old_branch(text: str) -> str:
+    from ralph_mission.loop.stories import prd as form
+
+    try:
+        return form.parse_prd(text.removeprefix("\ufeff")).branch
+    except ValueError:
+        return ""
+
+
+def _write_file(path: Path, text: str, force: bool) -> None:
+    from ralph_mission.adapters.storage.loop import run_files as files_files
+
+    if path.exists() and not force and path.read_bytes() != text.encode():
+        raise UserError(f"{path} is there already", "--force replaces it, --out names another", usage=True)
+    files_files.write(path, text.encode())
+
+
+def _findings(stories: Prd) -> list[dict[str, str]]:
+    from ralph_mission.loop.stories.lint import lint_prd as linted
+
+    return [{"rule": one.rule, "story": one.story, "what": one.what} for one in linted(stories)]
+
+
+def _line(finding: dict[str, str]) -> str:
+    from ralph_mission.safety.text import sanitise
+
+    return sanitise(f"{finding['story'] or 'the list'}: {finding['what']} [{finding['rule']}]", "log").rstrip("\n")
+
+
+def _print_stories(facts: dict[str, object], line: str, as_json: bool) -> None:
+    if as_json:
+        print_json(facts)
+    else:
+        click.echo(line)

@@ -1,22 +1,28 @@
 """`ralph task`, `emit`, `guidance` and `verdict`: what agents and people do with the files of a loop.
 
 Agents call them hundreds of times in a session, so `do` answers the usual calls without click, pydantic or rich.
+
+`ralph mcp`: the loop's files for agents that speak the Model Context Protocol.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import signal
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from ralph_mission import __version__
 from ralph_mission.adapters.storage.loop import run_files
 from ralph_mission.adapters.storage.loop.tasks import Tasks
+from ralph_mission.cli.errors import INTERRUPTED
 from ralph_mission.cli.options import SharedGroup, json_option, named_repo, print_json, repo_option
 from ralph_mission.errors import UserError
+from ralph_mission.extras import require_extra
 from ralph_mission.loop.model.state import LoopTask
 from ralph_mission.loop.rules import routing as lifecycle
 from ralph_mission.values import compile_regex
@@ -289,3 +295,35 @@ def verdict(word: str, run: str, repo: Path, as_json: bool) -> None:
     if as_json:
         return print_json({"run": name, "kind": said.kind, "left": said.left, "accepted": said.accepted})
     return click.echo(f"{name}: {said.kind} with {said.left} issues left is {word}ed")
+
+
+@click.command()
+@repo_option
+def mcp(repo: Path) -> int:
+    """Serve tasks, events, memories and guidance over standard input and output, until they close.
+
+    Add it to an agent as a server with the command `ralph mcp`.
+    """
+    require_extra("mcp", "ralph mcp needs")
+    from ralph_mission.adapters.mcp import RunFiles, serve
+    from ralph_mission.adapters.storage.loop import events, lock, run_files
+    from ralph_mission.adapters.storage.loop.inbox import Guide
+    from ralph_mission.adapters.storage.loop.notes import Memories
+    from ralph_mission.adapters.storage.loop.tasks import Tasks
+
+    pass  # merged
+    from ralph_mission.loop.model.state import LoopEvent
+
+    where = run_files.folder(named_repo(), os.environ)
+    run_files.prepare(where)
+
+    def emit(topic: str, payload: str) -> None:
+        events.say_event(where, LoopEvent(topic, payload, hat=os.environ.get("RALPH_HAT", ""), iteration=iteration()))
+
+    # The thread that waits for the client cannot be woken, and whatever is being written is whole at any moment.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: os._exit(INTERRUPTED))
+    # The agent that speaks to us ends us: while we live, so does whoever claimed through us.
+    owner = os.environ.get("RALPH_OWNER") or lock.place(os.getpid())
+    serve(RunFiles(Tasks(where), Memories(where), Guide(where), emit, owner), __version__)
+    return 0

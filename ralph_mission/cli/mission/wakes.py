@@ -19,11 +19,9 @@ import click
 
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.git.remote import RepositoryPlace, place
-from ralph_mission.cli.command_hints import type_commands
 from ralph_mission.cli.gate import LONGEST_WAIT, NOT_DUE, Plain, answer, ask, cache_folder, longest_pause, memory_place
-from ralph_mission.cli.moments import iso, moment
-from ralph_mission.cli.options import at_repository, json_option, now_option, print_json
-from ralph_mission.cli.wiring import household
+from ralph_mission.cli.options import at_repository, household, json_option, now_option, print_json
+from ralph_mission.cli.spelling import iso, moment, type_commands
 from ralph_mission.errors import UserError
 from ralph_mission.mission.memory.schedule import is_due
 from ralph_mission.mission.model.memory import Header
@@ -62,7 +60,7 @@ def wake(review: bool, now: str | None, repo: Path, config: Path | None, as_json
     if review:
         return _review(repo, config, now, as_json)
     from ralph_mission.adapters.storage.memory.due import due_on_server
-    from ralph_mission.adapters.wakers.ways import header_on_server
+    from ralph_mission.adapters.wakers import header_on_server
     from ralph_mission.mission.memory import layout
 
     server, asked = place(os.environ), Plain(str(repo), str(config) if config else None)
@@ -100,9 +98,8 @@ def _review(repo: Path, config: Path | None, now: str | None, as_json: bool) -> 
 
 def _send(repo: Path, config: Path | None, server: RepositoryPlace, header: Header, now: datetime) -> tuple[bool, str]:
     """Whether a dispatch was sent, and what to say. Raises UserError when GitHub refused it."""
-    from ralph_mission.adapters import files
-    from ralph_mission.adapters.wakers import ways
-    from ralph_mission.adapters.wakers.dispatch import DispatchWaker
+    from ralph_mission.adapters import files, wakers
+    from ralph_mission.adapters.wakers import DispatchWaker
     from ralph_mission.app.cycle import refuse_links
     from ralph_mission.app.hosting import poster
     from ralph_mission.config.reading import read
@@ -113,12 +110,12 @@ def _send(repo: Path, config: Path | None, server: RepositoryPlace, header: Head
     with files.hold_file(notes.with_name("waking")) as ours:
         if not ours:
             return False, "another wake is at it"
-        past = ways.load(notes.read_bytes() if notes.exists() else b"")
+        past = wakers.load(notes.read_bytes() if notes.exists() else b"")
         limit = read(git, config).limits.dispatches_per_day
-        objection = ways.objection(past, header, now, limit)
+        objection = wakers.objection(past, header, now, limit)
         if objection:
             return False, objection
-        files.write(notes, ways.dump(ways.record_wake(past, header, now)))
+        files.write(notes, wakers.dump(wakers.record_wake(past, header, now)))
         waker = DispatchWaker(server.repository, poster(server))
         receipt = waker.wake(header.next_due_at or now, header.generation)
     if receipt.status != "done":

@@ -1,4 +1,7 @@
-"""`ralph init`: what a repository needs so that Ralph looks after it. Overwrites nothing unasked."""
+"""`ralph init`: what a repository needs so that Ralph looks after it. Overwrites nothing unasked.
+
+`ralph schema` and `ralph completion`: the published contracts as JSON Schema, and what shells complete by.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +10,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import click
+from click.shell_completion import ShellComplete, get_completion_class
 
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.wakers import WAKERS
-from ralph_mission.cli.command_hints import type_commands
 from ralph_mission.cli.doctor.checks import program
 from ralph_mission.cli.options import json_option, print_json, repo_option
-from ralph_mission.cli.setup import server as server_server
-from ralph_mission.cli.setup import workflow
-from ralph_mission.cli.setup_files import (
+from ralph_mission.cli.setup import files as server_server
+from ralph_mission.cli.setup import files as workflow
+from ralph_mission.cli.setup.files import (
     Planned,
     SetupFile,
     State,
@@ -25,6 +28,7 @@ from ralph_mission.cli.setup_files import (
     render_settings,
     render_template,
 )
+from ralph_mission.cli.spelling import type_commands
 from ralph_mission.config.reading import NAME, load
 from ralph_mission.config.settings import Config
 from ralph_mission.errors import UserError
@@ -114,7 +118,7 @@ def _install(git: Git, top: Path, wish: Wish, force: bool, as_json: bool, repo: 
 
 
 def _settings(top: Path, wish: Wish) -> tuple[SetupFile, list[str]]:
-    from ralph_mission.adapters.observers.commands.recipes import fitting
+    from ralph_mission.adapters.observers.commands import fitting
 
     refuse_link(top / NAME, top)
     present = read_text(top / NAME)
@@ -238,3 +242,34 @@ LINES: Mapping[State, str] = {
     "unchanged": "unchanged {}",
     "kept": "kept {}: it is yours",
 }
+
+
+SHELLS = ("bash", "zsh", "fish")
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(SHELLS))
+@click.pass_context
+def completion(context: click.Context, shell: str) -> None:
+    """Print the completion script of SHELL.
+
+    For bash: ralph completion bash >> ~/.bash_completion
+    """
+    made = get_completion_class(shell)
+    assert made is not None, "click knows every shell of SHELLS"
+    # The base class's method: bash's own starts a bash first, only to ask for its version.
+    click.echo(ShellComplete.source(made(context.find_root().command, {}, "ralph", "_RALPH_COMPLETE")))
+
+
+@click.command()
+@click.argument("name", type=click.Choice(["config", "cycle-report"]))
+def schema(name: str) -> None:
+    """Print the JSON Schema of ralph.yml (config) or of what `ralph cycle --json` prints (cycle-report)."""
+    if name == "config":
+        from ralph_mission import config
+
+        print_json(config.schema())
+    else:
+        from ralph_mission.adapters.report import summary
+
+        print_json(summary.schema())

@@ -26,7 +26,7 @@ from ralph_mission.mission.model.ledger import EffectRecord, key_of
 from ralph_mission.mission.model.mission import Action, Mission, Status, update_mission
 from ralph_mission.mission.ports import Coder
 from ralph_mission.mission.proposals import wording
-from ralph_mission.mission.proposals.draft_parts import PATCH_LINES, showable
+from ralph_mission.mission.proposals.draft import PATCH_LINES, showable
 from ralph_mission.mission.proposals.wording import plain
 from ralph_mission.safety.objections import DENIES, Objection, inspect, verdict
 from ralph_mission.safety.patch import Patch, deltas, measure, patch_ids

@@ -31,7 +31,7 @@ from ralph_mission.mission.model.ledger import SETTLED, EffectRecord, Record, Wo
 from ralph_mission.mission.model.memory import KEEP_ISSUES, IssueNote
 from ralph_mission.mission.model.mission import Action, FailureReason
 from ralph_mission.mission.model.proposal import Proposal
-from ralph_mission.mission.policy.rules import RULES
+from ralph_mission.mission.policy import RULES
 from ralph_mission.mission.proposals.wording import plain
 from ralph_mission.safety.patch import Patch, deltas, patch_ids, sketch
 

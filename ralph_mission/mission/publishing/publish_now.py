@@ -18,14 +18,14 @@ from ralph_mission.mission.lifecycle.facts import facts_about
 from ralph_mission.mission.lifecycle.steps import next_step
 from ralph_mission.mission.lifecycle.table import PUBLISHED, interpret_facts
 from ralph_mission.mission.memory import learning
-from ralph_mission.mission.memory.render import trim_memory
+from ralph_mission.mission.memory.text import trim_memory
 from ralph_mission.mission.model.cycle import MissionFacts, MissionStep, StepContext
 from ralph_mission.mission.model.effects import Publish, Receipt
 from ralph_mission.mission.model.forge import Posted
 from ralph_mission.mission.model.ledger import SETTLED, MemoryBatch, OpenState, Record
 from ralph_mission.mission.model.mission import Action, Mission, Status, Verdict
 from ralph_mission.mission.model.proposal import Decision
-from ralph_mission.mission.policy.rules import LIFTED_BY
+from ralph_mission.mission.policy import LIFTED_BY
 from ralph_mission.mission.publishing import posting
 from ralph_mission.mission.publishing.steps import REVIEW
 from ralph_mission.mission.transaction import (

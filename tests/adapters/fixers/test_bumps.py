@@ -13,7 +13,7 @@ import pytest
 from ralph_mission.adapters.fixers.bumps import Bumps
 from ralph_mission.adapters.fixers.places import npm_pins, python_pins
 from ralph_mission.adapters.git.git import Git
-from ralph_mission.adapters.packages import managers, node, python, scratch
+from ralph_mission.adapters.packages import lockfiles, managers, node, scratch
 from ralph_mission.adapters.packages.model import Bump, Bumped, Project, Tool
 from ralph_mission.errors import UserError
 from tests import packages_world as world
@@ -31,7 +31,7 @@ def registry() -> Iterator[Registry]:
 
 def bumped(tmp_path: Path, files: dict[str, str], wanted: dict[str, str], registry: Registry) -> Bumped:
     repo = make_repo(tmp_path / "repo", files)
-    reader = node if any(path.endswith(".json") for path in files) else python
+    reader = node if any(path.endswith(".json") for path in files) else lockfiles
     bumps = []
     for project in reader.projects(files):
         assert isinstance(project, Project)
@@ -88,7 +88,7 @@ def test_uv_moves_what_is_wanted_and_nothing_that_could_move_as_well(tmp_path: P
     world.grow(registry)
     found = bumped(tmp_path, files, {"tide-tables": "2.1.3", "moon": "1.0.1"}, registry)
     lock = texts(found)["uv.lock"]
-    after = {(p.name, p.version) for p in next(iter(python.projects({"uv.lock": lock}))).packages}
+    after = {(p.name, p.version) for p in next(iter(lockfiles.read_projects({"uv.lock": lock}))).packages}
     before = {(name, next(iter(versions))) for name, versions in world.BEFORE.items()}
     assert after == before - {("tide-tables", "2.1.0"), ("moon", "1.0.0")} | {
         ("tide-tables", "2.1.3"),

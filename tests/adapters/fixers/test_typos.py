@@ -563,7 +563,7 @@ def test_a_text_made_to_exhaust_a_pattern_comes_to_an_end(path, text):
 
 
 def test_every_fixer_can_be_configured_and_its_kind_is_known():
-    from ralph_mission.config.loop_settings import FixerSettings
+    from ralph_mission.config.loop import FixerSettings
     from ralph_mission.mission.model.proposal import KINDS
 
     assert set(FixerSettings().fixers) == set(FIXERS)

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from ralph_mission.adapters.fixers.verify import Workbench
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.sandbox.isolation import of_checkout
-from ralph_mission.config.loop_settings import FixerSettings
+from ralph_mission.config.loop import FixerSettings
 from ralph_mission.errors import UserError
 from ralph_mission.mission.ports import PatchVerifier
 from ralph_mission.safety.patch import FileChange, Patch

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from ralph_mission.adapters.forges.local.forge import LocalForge, Person
-from ralph_mission.adapters.observers.forge import observer as forge
+from ralph_mission.adapters.observers import forge
 from ralph_mission.errors import Missing
 from ralph_mission.mission.model.effects import OpenIssue, marker
 from ralph_mission.mission.model.forge import Issue, Pull, Pulse

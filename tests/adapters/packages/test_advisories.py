@@ -18,7 +18,7 @@ from ralph_mission.adapters.http.guard import CAP, NONE, WebAnswer
 from ralph_mission.adapters.observers.dependencies import observer
 from ralph_mission.adapters.packages import managers
 from ralph_mission.adapters.packages.advisories import MOST, UNTOLD, Advisories, Affected, Subject, of_osv
-from ralph_mission.adapters.packages.cache import AnswerCache
+from ralph_mission.adapters.packages.registries import AnswerCache
 from ralph_mission.errors import UserError
 
 BUOY: Subject = ("PyPI", "buoy", "1.4.2")

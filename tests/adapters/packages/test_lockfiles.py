@@ -8,7 +8,7 @@ import time
 import pytest
 
 from ralph_mission.adapters.fixers.places import python_pins
-from ralph_mission.adapters.packages import node, python, registries
+from ralph_mission.adapters.packages import lockfiles, node, registries
 from ralph_mission.adapters.packages.model import Package, Project
 
 HOST = "https://npm.example.org"
@@ -177,7 +177,7 @@ url = "https://git.example.org/knots"
 
 
 def test_a_lock_file_of_uv() -> None:
-    found = only(python.projects({"uv.lock": UV})).packages
+    found = only(lockfiles.read_projects({"uv.lock": UV})).packages
     index = "https://index.example.org/simple"
     assert [(p.name, p.direct, p.registry) for p in found] == [("buoy", True, index), ("moon", False, index)]
     assert [UV.splitlines()[p.line - 1] for p in found] == ['version = "1.4.2"', 'version = "1.0.0"']
@@ -185,7 +185,7 @@ def test_a_lock_file_of_uv() -> None:
 
 def test_a_lock_file_of_poetry() -> None:
     files = {"poetry.lock": POETRY, "pyproject.toml": '[tool.poetry.dependencies]\nBUOY = "^1"\n'}
-    found = only(python.projects(files)).packages
+    found = only(lockfiles.read_projects(files)).packages
     private = "https://private.example.org/simple"
     assert [(p.name, p.direct, p.registry) for p in found] == [("buoy", True, ""), ("moon", False, private)]
 
@@ -195,12 +195,12 @@ def test_exact_versions_in_requirements_and_nothing_else() -> None:
         "-i https://index.example.org/simple\n-r other.txt\nBuoy[extra]==1.4.2 ; python_version > '3'\n"
         "moon>=1\nrope==1.*\n# tide==1.0\nknots===7.0\nlocal @ file:///x\n"
     )
-    found = only(python.projects({"requirements/dev.txt": text})).packages
+    found = only(lockfiles.read_projects({"requirements/dev.txt": text})).packages
     assert [(p.name, p.version, p.line, p.movable) for p in found] == [
         ("buoy", "1.4.2", 3, True),
         ("knots", "7.0", 7, True),
     ]
-    hashed = only(python.projects({"requirements.txt": f"buoy==1.4.2 --hash=sha256:{'a1' * 32}\n"}))
+    hashed = only(lockfiles.read_projects({"requirements.txt": f"buoy==1.4.2 --hash=sha256:{'a1' * 32}\n"}))
     assert not hashed.packages[0].movable
 
 
@@ -208,16 +208,16 @@ def test_exact_versions_in_a_manifest_beside_no_lock_file() -> None:
     text = (
         '[project]\ndependencies = ["buoy==1.4.2", "moon>=1", "rope==1.*"]\n[build-system]\nrequires = ["knots==7.0"]\n'
     )
-    assert {p.name for p in only(python.projects({"pyproject.toml": text})).packages} == {"buoy", "knots"}
+    assert {p.name for p in only(lockfiles.read_projects({"pyproject.toml": text})).packages} == {"buoy", "knots"}
 
 
 @pytest.mark.parametrize(
     ("reader", "path", "text"),
     [
-        (python.projects, "uv.lock", "[[package"),
-        (python.projects, "uv.lock", "package = 3"),
-        (python.projects, "poetry.lock", '[[package]]\nversion = "1"'),
-        (python.projects, "pyproject.toml", "[project]\ndependencies = 3"),
+        (lockfiles.read_projects, "uv.lock", "[[package"),
+        (lockfiles.read_projects, "uv.lock", "package = 3"),
+        (lockfiles.read_projects, "poetry.lock", '[[package]]\nversion = "1"'),
+        (lockfiles.read_projects, "pyproject.toml", "[project]\ndependencies = 3"),
         (node.projects, "package-lock.json", "[]"),
         (node.projects, "package-lock.json", '{"packages": {"node_modules/x": 3}}'),
         (node.projects, "package-lock.json", "[" * 100_000),
@@ -236,7 +236,7 @@ def test_a_manifest_belongs_to_the_lock_file_that_names_its_folder_and_to_no_oth
     manifest = '[project]\nname = "harbour"\nversion = "0.1.0"\ndependencies = ["buoy==1.4.2"]\n'
     member = '[[package]]\nname = "pier"\nversion = "0.1.0"\nsource = { editable = "lib/pier" }\n'
     places = ("a/pyproject.toml", "a/lib/pier/pyproject.toml", "a/docs/pyproject.toml", "ab/pyproject.toml")
-    found = list(python.projects({"a/uv.lock": UV + member, **dict.fromkeys(places, manifest)}))
+    found = list(lockfiles.read_projects({"a/uv.lock": UV + member, **dict.fromkeys(places, manifest)}))
     assert [(p.path, p.manifests) for p in found if isinstance(p, Project)] == [
         ("a/uv.lock", ("a/lib/pier/pyproject.toml", "a/pyproject.toml")),
         ("a/docs/pyproject.toml", ("a/docs/pyproject.toml",)),
@@ -265,14 +265,14 @@ dependencies = [
   'buoy==1.4.2', "\\u006bnots==7.0",
 ]
 """
-    found = only(python.projects({"pyproject.toml": text})).packages
+    found = only(lockfiles.read_projects({"pyproject.toml": text})).packages
     assert [(p.name, p.line) for p in found] == [("buoy", 4), ("knots", 0)]
 
 
 @pytest.mark.parametrize("text", ["\n" * 100_000 + "x", "buoy" + " " * 100_000 + "x\n", "x\n" + "\t" * 100_000 + "x"])
 def test_white_space_is_read_in_no_time(text: str) -> None:
     began = time.process_time()
-    list(python.projects({"requirements.txt": text}))
+    list(lockfiles.read_projects({"requirements.txt": text}))
     registries.registry(Package("npm", "buoy", "1.0.0", "package.json"), {".npmrc": text}, {})
     python_pins(text, "buoy", "1.4.2", "1.4.3")
     assert time.process_time() - began < 5

@@ -9,9 +9,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from ralph_mission.adapters.http.guard import CAP, NONE, WebAnswer
-from ralph_mission.adapters.packages.cache import AnswerCache
 from ralph_mission.adapters.packages.model import Release
-from ralph_mission.adapters.packages.registries import Registries, RegistryQuestion, ReleaseAnswers
+from ralph_mission.adapters.packages.registries import AnswerCache, Registries, RegistryQuestion, ReleaseAnswers
 
 BASE = "https://registry.example.org"
 BUOY = RegistryQuestion("PyPI", BASE, "buoy")

@@ -35,7 +35,7 @@ from ralph_mission.adapters.report.step_summary import (
 from ralph_mission.adapters.report.voice import RequestCounts
 from ralph_mission.mission.model.cycle import CycleSummary, DecisionLine, EffectLine, MissionLine, ObserverLine
 from ralph_mission.mission.model.mission import Status, Tier, Usage, Verdict
-from ralph_mission.mission.policy.rules import LIFTED_BY
+from ralph_mission.mission.policy import LIFTED_BY
 from tests.adapters.report.samples import REPORT
 from tests.helpers import cli_here, git
 from tests.integration.hub import hub, unpaced

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ralph_mission.adapters.thinkers import RulesThinker
 from ralph_mission.adapters.thinkers.answers import ModelAnswer
 from ralph_mission.adapters.thinkers.llm import Bill, LlmThinker, ModelQuestion, Reply
-from ralph_mission.adapters.thinkers.rules import RulesThinker
-from ralph_mission.config.loop_settings import ThinkerSettings
+from ralph_mission.config.loop import ThinkerSettings
 from ralph_mission.mission.model.memory import Header, Memory
 from ralph_mission.mission.model.mission import Acceptance, Finding, Limits, Severity
 from ralph_mission.mission.model.proposal import Brief, Plan

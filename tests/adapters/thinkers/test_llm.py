@@ -11,10 +11,9 @@ from datetime import timedelta
 import pytest
 from hypothesis import given
 
-from ralph_mission.adapters.thinkers import llm
+from ralph_mission.adapters.thinkers import RulesThinker, llm
 from ralph_mission.adapters.thinkers.llm import Bill, ModelQuestion, Reply
-from ralph_mission.adapters.thinkers.rules import RulesThinker
-from ralph_mission.config.loop_settings import ThinkerSettings
+from ralph_mission.config.loop import ThinkerSettings
 from ralph_mission.mission.model.memory import Header, Memory
 from ralph_mission.mission.model.mission import Acceptance, Usage
 from ralph_mission.safety.secrets import find_secrets, redact

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from ralph_mission.adapters.wakers.ways import WakeFacts
-from ralph_mission.cli.doctor.agents import work
+from ralph_mission.adapters.wakers import WakeFacts
 from ralph_mission.cli.doctor.github import asking, far_off, github, parked_ahead, present, reviewing, wakes, waking
 from ralph_mission.cli.doctor.line import DoctorLine, mend
-from ralph_mission.cli.setup.workflow import PLACES, ActionReference, render_workflow
+from ralph_mission.cli.doctor.sources import work
+from ralph_mission.cli.setup.files import PLACES, ActionReference, render_workflow
 from ralph_mission.config.reading import load
 from ralph_mission.config.settings import Config
 from ralph_mission.errors import UserError

@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from ralph_mission.adapters.git.git import Git
-from ralph_mission.adapters.observers.commands.recipes import RECIPES
-from ralph_mission.cli.setup.workflow import ActionReference, action_of
-from ralph_mission.cli.setup_files import render_settings
+from ralph_mission.adapters.observers.commands import RECIPES
+from ralph_mission.cli.setup.files import ActionReference, action_of, render_settings
 from ralph_mission.config.reading import load, read
 from ralph_mission.config.settings import Config
 from ralph_mission.mission.model.mission import Limits

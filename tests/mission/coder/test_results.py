@@ -14,7 +14,7 @@ from ralph_mission.mission.model.cycle import Interpretation, MissionEvent, Miss
 from ralph_mission.mission.model.forge import Branch
 from ralph_mission.mission.model.mission import Status
 from ralph_mission.mission.model.proposal import BudgetUsed
-from ralph_mission.mission.policy.judge import judge
+from ralph_mission.mission.policy import judge
 from ralph_mission.safety.objections import inspect
 from ralph_mission.safety.patch import REGULAR, FileChange, Patch
 from tests.mission.build import BASE, DAY, MARA, NOW, bench, issue, mission, pull

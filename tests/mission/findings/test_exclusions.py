@@ -11,7 +11,7 @@ from ralph_mission.mission.findings.exclusions import closed_issues, is_forbidde
 from ralph_mission.mission.issues.tasks import why_not_yet
 from ralph_mission.mission.model.mission import Verdict
 from ralph_mission.mission.model.proposal import KINDS, Ban, KindBan, PathBan, ReferenceBan
-from ralph_mission.mission.policy.judge import judge
+from ralph_mission.mission.policy import judge
 from tests.mission.build import MARA, ask, bench, fix, issue, pull
 
 

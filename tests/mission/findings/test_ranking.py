@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralph_mission.adapters.thinkers.rules import RulesThinker
+from ralph_mission.adapters.thinkers import RulesThinker
 from ralph_mission.mission.findings.identity import identify
 from ralph_mission.mission.findings.ranking import (
     ModelRanking,

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from ralph_mission.mission import policy
 from ralph_mission.mission.issues import tasks
 from ralph_mission.mission.lifecycle import ownership, table
 from ralph_mission.mission.lifecycle.facts import facts_about
@@ -26,7 +27,6 @@ from ralph_mission.mission.model.effects import OpenPull, PushBranch, marker
 from ralph_mission.mission.model.forge import Branch, Post
 from ralph_mission.mission.model.ledger import EffectRecord, OpenState, WorkRecord, key_of, monitor_key, work_key
 from ralph_mission.mission.model.mission import Action, Status, Verdict
-from ralph_mission.mission.policy import judge
 from ralph_mission.mission.proposals import wording
 from ralph_mission.mission.publishing import content
 from ralph_mission.safety.text import fence, inline, inline_words, quote
@@ -140,7 +140,7 @@ def test_no_evidence_and_no_memory_together_open_a_pull_that_nobody_said_yes_to(
     assert (facts.announced, facts.offered, facts.unasked) == (frozenset(), frozenset(), False)
     for found in steps:
         if found.proposal and any(isinstance(one, PushBranch | OpenPull) for one in found.proposal.effects):
-            assert judge.judge(found.proposal, bench()).verdict is Verdict.DENY
+            assert policy.judge(found.proposal, bench()).verdict is Verdict.DENY
 
 
 def foreign(there=None, carried=None, authorised=frozenset()):

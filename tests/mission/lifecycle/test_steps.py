@@ -26,7 +26,7 @@ from ralph_mission.mission.model.forge import Branch
 from ralph_mission.mission.model.ledger import EffectRecord, key_of
 from ralph_mission.mission.model.mission import Action, FailureReason, Status, Verdict
 from ralph_mission.mission.model.proposal import BudgetUsed
-from ralph_mission.mission.policy.judge import judge
+from ralph_mission.mission.policy import judge
 from tests.mission.build import BASE, HEAD, MARA, NOW, bench, issue, mission, patch, pull, push
 
 AROUND = StepContext(5, NOW, ("mara",), "squash", {}, Branch("main", "b" * 40))

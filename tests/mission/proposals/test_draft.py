@@ -13,9 +13,8 @@ from ralph_mission.mission.model.effects import MARKER, Comment, EditComment, Op
 from ralph_mission.mission.model.forge import Branch
 from ralph_mission.mission.model.mission import Action, Limits, Tier, Verdict
 from ralph_mission.mission.model.proposal import KINDS, BudgetUsed, RankedFinding, Route
-from ralph_mission.mission.policy.judge import judge, judge_all
-from ralph_mission.mission.proposals.draft import draft_all
-from ralph_mission.mission.proposals.draft_parts import DraftContext
+from ralph_mission.mission.policy import judge, judge_all
+from ralph_mission.mission.proposals.draft import DraftContext, draft_all
 from ralph_mission.safety.patch import REGULAR, FileChange, Patch, measure
 from tests.mission.build import BASE, NOW, bench, signal
 from tests.mission.hostile import TOKEN, is_title, misdeeds, texts

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from ralph_mission.mission import policy
 from ralph_mission.mission.model.effects import MARKER, EditReview, PostReview, Receipt, marker
 from ralph_mission.mission.model.forge import Actor, Pull, Review
 from ralph_mission.mission.model.ledger import EffectRecord
 from ralph_mission.mission.model.mission import Action, Limits, Verdict
 from ralph_mission.mission.model.proposal import BudgetUsed, PolicyContext
-from ralph_mission.mission.policy import judge
 from ralph_mission.mission.reviews import review
 from ralph_mission.mission.reviews.review import PostedReview, ReviewPoint, place_points
 from tests.helpers import NOON
@@ -126,14 +126,14 @@ def test_a_secret_that_stands_there_after_all_is_held_back_by_the_rules() -> Non
         Limits(), BudgetUsed(), "main", "ralph-memory", US.id, NOON, secrets=("correct-horse-battery",)
     )
     plain = review.review_proposal(PULL, review.review_body(PULL, ()), PostedReview())
-    assert judge.judge(plain, bench).verdict is Verdict.ALLOW
+    assert policy.judge(plain, bench).verdict is Verdict.ALLOW
     for text, rule in (
         ("It is correct-horse-battery.", "secret"),
         ("Fixes #1", "closing-keyword"),
         ("@mara", "mention"),
     ):
         for before in (PostedReview(), PostedReview(40, "x", HEAD, 1)):
-            assert judge.judge(review.review_proposal(PULL, text, before), bench).rules == (rule,)
+            assert policy.judge(review.review_proposal(PULL, text, before), bench).rules == (rule,)
 
 
 SECRET = "hunter2-is-the-value"

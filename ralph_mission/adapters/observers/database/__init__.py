@@ -1,4 +1,6 @@
-"""Observes rows of a database: what changed, what is new, what is out of bounds, what stopped coming.
+"""One look at a database: each watch asks and judges for itself, and fails for itself.
+
+Observes rows of a database: what changed, what is new, what is out of bounds, what stopped coming.
 
 The core is pure: `targets` finds a watch's names in a database, `watches` turns rows into facts, `state` is what is
 remembered. `observer` asks, through `gateways.database`.
@@ -7,11 +9,188 @@ remembered. `observer` asks, through `gateways.database`.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import field
+from datetime import datetime
 
+from ralph_mission.adapters.database.address import Address, read
+from ralph_mission.adapters.database.model import Catalog, Database, Interest
+from ralph_mission.adapters.database.opening import open_database
+from ralph_mission.adapters.database.prisma.schema import parse as parse_prisma
 from ralph_mission.adapters.git.git import Git
-from ralph_mission.adapters.observers.database.observer import DatabaseObserver, DatabaseUnset
-from ralph_mission.config.database import DatabaseSettings
+from ralph_mission.adapters.observers.database.results import WatchOutcome, WatchState, build_signal, dump, load
+from ralph_mission.adapters.observers.database.targets import find_target
+from ralph_mission.adapters.observers.database.watches import SORTS, judge, plan
+from ralph_mission.adapters.observers.text import count_noun, one_line
+from ralph_mission.config.database import DatabaseSettings, DatabaseWatch
+from ralph_mission.errors import UserError
+from ralph_mission.mission.model.mission import Observation
+from ralph_mission.mission.model.proposal import ObservationContext
+from ralph_mission.values import dataclass
+
+NAME = "database"
+SECONDS = 120.0  # for all watches of one look: none begins later
+AROUND = 90.0  # for opening, and for the watch that began last
+DETAIL = 300  # characters
+
+
+PRISMA_ENDING = ".prisma"
+MOST_FILES = 500  # files
+REGULAR_MODES = ("100644", "100755")
+
+
+def read_prisma_schema(git: Git, commit: str, path: str) -> Catalog:
+    """Never the work tree: what is not committed counts for nobody. Raises UserError when there is none."""
+    place = path.strip("/").removeprefix("./")
+    found = [one for one in git.listing(commit, place) if one.mode in REGULAR_MODES] if commit else []
+    files = [one for one in found if one.path == place or one.path.endswith(PRISMA_ENDING)]
+    if not files:
+        raise UserError(f"no commit here holds the Prisma schema {path}", "fix observers.database.prisma_schema")
+    if len(files) > MOST_FILES:
+        raise UserError(f"{path} holds more than {MOST_FILES} files", "name a smaller folder")
+    contents = git.blobs(one.oid for one in files)
+    texts = {one.path: contents[one.oid].decode("utf-8", "replace") for one in files if one.oid in contents}
+    return parse_prisma(texts, path)
+
+
+def watch_interest(watch: DatabaseWatch) -> Interest:
+    """What of a database a watch is about."""
+    relations = {path.rpartition(".")[0] for path in watch.include}
+    relations |= {watch.count or "", (watch.sum or "").partition(".")[0]}
+    return Interest(watch.source, tuple(sorted(relations - {""})), watch.sql or "")
+
+
+class DatabaseUnset(UserError):
+    """Nobody said where the database is."""
+
+
+@dataclass(frozen=True, slots=True)
+class WatchLook:
+    """What came of one watch: an outcome, or why there is none."""
+
+    watch: DatabaseWatch
+    before: WatchState
+    outcome: WatchOutcome | None = None
+    trouble: UserError | None = None
+
+    @property
+    def state(self) -> WatchState:
+        """What to remember of it."""
+        return self.outcome.state if self.outcome else self.before
+
+    @property
+    def gone(self) -> Iterator[tuple[str, ...]]:
+        """What was told as long as it lasted, and is over."""
+        if self.outcome:
+            still = {one.group for one in self.outcome.state.episodes}
+            yield from ((NAME, self.watch.name, one.group) for one in self.before.episodes if one.group not in still)
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseObserver:
+    """Looks at one database. `environment` holds its address."""
+
+    settings: DatabaseSettings
+    git: Git
+    environment: Mapping[str, str] = field(repr=False)
+    patience: float = SECONDS
+
+    @property
+    def name(self) -> str:
+        """database."""
+        return NAME
+
+    @property
+    def seconds(self) -> float:
+        """How long a look may take at most."""
+        return self.patience + AROUND
+
+    def observe(self, gaze: ObservationContext) -> Observation:
+        """What the watches found; `unavailable` when none of them could be asked."""
+        watches = self.settings.watches
+        try:
+            with self.opened(gaze.head.sha) as database:
+                looks = tuple(self._looks(database, load(gaze.cursor, watches), gaze.now))
+        except UserError as trouble:
+            return self._unavailable(trouble, gaze.cursor)
+        failed = [look.trouble for look in looks if look.trouble]
+        if failed and len(failed) == len(looks):
+            return self._unavailable(failed[0], gaze.cursor)
+        return self._seen(looks)
+
+    @contextmanager
+    def opened(self, commit: str) -> Iterator[Database]:
+        """The database, by the schema of a commit. Raises UserError; Unset without an address."""
+        address = self.address()
+        wanted = self.settings.prisma_schema
+        schema = read_prisma_schema(self.git, commit, wanted) if wanted else None
+        with open_database(self.settings.backend, address, schema, self.environment) as database:
+            yield database
+
+    def address(self) -> Address:
+        """Where it is. Raises Unset, or UserError for what is no address."""
+        variable = self.settings.address
+        said = self.environment.get(variable, "").strip()
+        if not said:
+            raise DatabaseUnset(
+                "not configured: nobody says where the database is", f"set {variable} in the environment"
+            )
+        return read(said, variable)
+
+    def look(self, database: Database, watch: DatabaseWatch, before: WatchState, now: datetime) -> WatchLook:
+        """One watch."""
+        try:
+            wanted = find_target(watch, database.describe(watch_interest(watch)))
+            answers = {name: database.rows(query) for name, query in plan(wanted, before, now).items()}
+            return WatchLook(watch, before, judge(wanted, answers, before, now))
+        except UserError as trouble:
+            return WatchLook(watch, before, trouble=_with_watch_name(watch, trouble))
+
+    def _looks(self, database: Database, states: Mapping[str, WatchState], now: datetime) -> Iterator[WatchLook]:
+        end = time.monotonic() + self.patience
+        for watch in self.settings.watches:
+            if time.monotonic() < end:
+                yield self.look(database, watch, states[watch.name], now)
+            else:
+                late = UserError(f"watch {watch.name}: no time was left for it", "an index would help", "network")
+                yield WatchLook(watch, states[watch.name], trouble=late)
+
+    def _seen(self, looks: Sequence[WatchLook]) -> Observation:
+        hidden = self.address().secrets
+        found = [(look.watch, one) for look in looks if look.outcome for one in look.outcome.found]
+        return Observation(
+            NAME,
+            "ok",
+            tuple(build_signal(watch, one, hidden) for watch, one in found),
+            detail=one_line("; ".join(_details(looks, len(found))), DETAIL),
+            cursor=dump({look.watch.name: look.state for look in looks}, self.settings.watches),
+            complete=all(look.outcome and SORTS[look.watch.sort].complete for look in looks),
+            gone=tuple(essence for look in looks for essence in look.gone),
+        )
+
+    def _unavailable(self, trouble: UserError, cursor: str) -> Observation:
+        return Observation(
+            NAME, "unavailable", detail=one_line(f"{trouble.what}; {trouble.next_step}", DETAIL), cursor=cursor
+        )
+
+
+def _with_watch_name(watch: DatabaseWatch, trouble: UserError) -> UserError:
+    start = f"watch {watch.name}: "
+    what = trouble.what if trouble.what.startswith(start) else start + trouble.what
+    return UserError(what, trouble.next_step, trouble.who)
+
+
+def _details(looks: Iterable[WatchLook], found: int) -> Iterator[str]:
+    watches = list(looks)
+    yield f"{count_noun(found, 'finding')} of {len(watches)} watched"
+    for look in watches:
+        if look.trouble:
+            yield f"{look.trouble.what}; {look.trouble.next_step}"
+        elif look.outcome and look.outcome.notes:
+            yield f"{look.watch.name}: {', '.join(look.outcome.notes)}"
+
 
 __all__ = ["DatabaseObserver", "DatabaseSettings", "DatabaseUnset", "build"]
 

@@ -17,12 +17,18 @@ from decimal import Decimal
 from fractions import Fraction
 
 from ralph_mission.adapters.database.model import GROUPS, SERIES, Filter, Query, Row, RowOrder, Value
-from ralph_mission.adapters.observers.database import changes, rows
+from ralph_mission.adapters.observers.database import kinds
 from ralph_mission.adapters.observers.database import results as tell
-from ralph_mission.adapters.observers.database.numbers import decimal, format_value, median, number, plain, round_exact
-from ralph_mission.adapters.observers.database.results import Answers, RowFact, WatchOutcome
-from ralph_mission.adapters.observers.database.state import WatchEpisode, WatchState
-from ralph_mission.adapters.observers.database.targets import Target
+from ralph_mission.adapters.observers.database.results import Answers, RowFact, WatchEpisode, WatchOutcome, WatchState
+from ralph_mission.adapters.observers.database.targets import (
+    Target,
+    decimal,
+    format_value,
+    median,
+    number,
+    plain,
+    round_exact,
+)
 from ralph_mission.config.database import Outlier
 from ralph_mission.values import dataclass
 
@@ -37,7 +43,7 @@ ALL_EQUAL = "all earlier values of the window are equal, so nothing says how far
 
 def plan_threshold(target: Target, state: WatchState, now: datetime) -> dict[str, Query]:
     """The latest value of each series."""
-    return {"now": changes.latest(target, now)}
+    return {"now": kinds.latest(target, now)}
 
 
 def judge_threshold(target: Target, answers: Answers, state: WatchState, now: datetime) -> WatchOutcome:
@@ -238,13 +244,13 @@ class Sort:
 
 
 SORTS: Mapping[str, Sort] = {
-    "change": Sort(changes.plan, changes.judge),
-    "new_since": Sort(rows.plan_new, rows.judge_new, complete=False),
-    "top": Sort(rows.plan_top, rows.judge_top),
+    "change": Sort(kinds.plan, kinds.judge),
+    "new_since": Sort(kinds.plan_new, kinds.judge_new, complete=False),
+    "top": Sort(kinds.plan_top, kinds.judge_top),
     "threshold": Sort(plan_threshold, judge_threshold),
     "outlier": Sort(plan_outlier, judge_outlier),
     "missing": Sort(plan_missing, judge_missing),
-    "where": Sort(rows.plan_where, rows.judge_where),
+    "where": Sort(kinds.plan_where, kinds.judge_where),
 }
 
 

@@ -13,11 +13,15 @@ from typing import TYPE_CHECKING
 
 from ralph_mission.adapters.packages import registries as indexes
 from ralph_mission.adapters.packages.advisories import Advisories, Advisory, Known, Subject
-from ralph_mission.adapters.packages.cache import AnswerCache, CachedAnswer
 from ralph_mission.adapters.packages.lockfiles import DependencyReading
-from ralph_mission.adapters.packages.model import Bump, Bumped, Ecosystem, Package, Project, Release
-from ralph_mission.adapters.packages.registries import Registries, RegistryQuestion, ReleaseAnswers
-from ralph_mission.adapters.packages.versions import ahead, patches
+from ralph_mission.adapters.packages.model import Bump, Bumped, Ecosystem, Package, Project, Release, ahead, patches
+from ralph_mission.adapters.packages.registries import (
+    AnswerCache,
+    CachedAnswer,
+    Registries,
+    RegistryQuestion,
+    ReleaseAnswers,
+)
 from ralph_mission.errors import UserError
 from ralph_mission.safety.bumps import Step
 from ralph_mission.safety.patch import REGULAR, FileChange, Patch

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 from packaging.utils import canonicalize_name
 
 from ralph_mission.adapters.git.git import Git
-from ralph_mission.adapters.observers.code.markers import FOLDERS
 from ralph_mission.adapters.observers.dependencies import signals as bots
 from ralph_mission.adapters.observers.dependencies import signals as telling
 from ralph_mission.adapters.observers.dependencies.lookup import (
@@ -27,13 +26,14 @@ from ralph_mission.adapters.observers.dependencies.lookup import (
     load_bumps,
     mends,
 )
+from ralph_mission.adapters.observers.markers import FOLDERS
 from ralph_mission.adapters.observers.text import one_line
 from ralph_mission.adapters.packages import registries
 from ralph_mission.adapters.packages.advisories import OSV
 from ralph_mission.adapters.packages.advisories import SECONDS as OSV_SECONDS
-from ralph_mission.adapters.packages.cache import AnswerCache, CachedAnswer
 from ralph_mission.adapters.packages.lockfiles import DependencyReading, read
 from ralph_mission.adapters.packages.model import Bump, Bumped, Bumper, Ecosystem, Package, Project
+from ralph_mission.adapters.packages.registries import AnswerCache, CachedAnswer
 from ralph_mission.adapters.sandbox.process import STOPPED
 from ralph_mission.config.observers import DependencySettings
 from ralph_mission.errors import UserError

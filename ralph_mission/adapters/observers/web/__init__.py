@@ -1,18 +1,164 @@
-"""Observes the web: feeds, JSON documents, pages and searches, each a source of its own with its own pace.
+"""One source: asked at its own pace, through the guard; what it says is read in a process of its own.
+
+The first look remembers and tells nothing. Later ones tell which items are new, or what changed in a text.
+
+Observes the web: feeds, JSON documents, pages and searches, each a source of its own with its own pace.
 
 What comes is read by a program of its own (`reading`) and told as quotations; the guard is `adapters/http/guard.py`.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
-from collections.abc import Mapping
+import sys
+from collections.abc import Collection, Mapping
+from dataclasses import field, replace
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
-from ralph_mission.adapters.observers.web.observer import Source
-from ralph_mission.adapters.observers.web.state import Errands, SearchUnset
+from ralph_mission.adapters.http.guard import GuardedWeb, WebAnswer
+from ralph_mission.adapters.observers import results
+from ralph_mission.adapters.observers.results import Result
+from ralph_mission.adapters.observers.text import count_noun, one_line
+from ralph_mission.adapters.observers.web import reading, state
+from ralph_mission.adapters.observers.web import state as telling
+from ralph_mission.adapters.observers.web.state import Conditions, Errands, SearchUnset, WebCursor, digest
+from ralph_mission.adapters.sandbox.process import run_foreign
 from ralph_mission.config.observers import WebSettings
+from ralph_mission.errors import UserError
+from ralph_mission.mission.model.mission import Observation, Signal
+from ralph_mission.mission.model.proposal import ObservationContext
+from ralph_mission.safety.address import parse_address
+from ralph_mission.values import dataclass
+
+MOST = 20  # items told of one look
+EXHAUSTED = "cannot be read within its time and memory"
+PUNCTUAL = 0.9  # of `every`: a cycle that is a little early is not too early
+RESULTS = "results[].{id: url, title: title, url: url, date: publishedDate, text: content}"  # of SearXNG
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One entry of `observers.web`. `endpoint` is where searches go, `allow` what may be private."""
+
+    settings: WebSettings
+    endpoint: str = ""
+    allow: Collection[str] = ()
+    folder: Path | None = None
+    seconds: float = 20.0  # for asking
+    patience: float = 15.0  # for reading what came
+    errands: Errands = field(default_factory=Errands)  # shared with the other sources
+    speaks: bool = True  # whether it is this one that says what several of them lack
+
+    @property
+    def name(self) -> str:
+        """`web.` and the source's name."""
+        return f"web.{self.settings.name}"
+
+    def observe(self, gaze: ObservationContext) -> Observation:
+        """What is new since the last look; `unavailable` with the fix when there is nothing to be had."""
+        before = WebCursor.parse(gaze.cursor, self._about())
+        if before.at and before.at <= gaze.now < before.at + self.settings.every * PUNCTUAL:
+            detail = f"looked at {before.at:%Y-%m-%d %H:%M} UTC; not again so soon"
+            return Observation(self.name, "skipped", detail=detail, cursor=gaze.cursor)
+        try:
+            return self._look(gaze, before)
+        except UserError as trouble:
+            return self._unseen(trouble, gaze.cursor)
+
+    def try_out(self, scratch: Path, now: datetime) -> str:
+        """One bounded look, of which nothing is remembered: what is there, in words. Raises UserError."""
+        found = self._read(self._ask(WebCursor(""), now), None, scratch)
+        return count_noun(len(found["items"]), "item") if "items" in found else f"{len(found['text']):,} characters"
+
+    def _look(self, gaze: ObservationContext, before: WebCursor) -> Observation:
+        answer = self._ask(before, gaze.now)
+        after = replace(before, at=gaze.now, etag=answer.etag, modified=answer.modified)
+        if answer.status == 304:
+            return self._seen(replace(before, at=gaze.now), (), "unchanged")
+        kept = results.load(self.folder, before.text) if before.text else None
+        found = self._read(answer, kept[0].message if kept else None, Path(gaze.scratch))
+        news = self._items if "items" in found else self._text
+        return news(found, before, after, gaze.now)
+
+    def _items(self, found: Mapping[str, Any], before: WebCursor, after: WebCursor, now: datetime) -> Observation:
+        items = found["items"]
+        after = after.having_seen(one["id"] for one in items)
+        if before.at is None or before.text:  # a text stood there: every item would seem new
+            return self._seen(after, (), f"first look: {count_noun(len(items), 'item')} remembered")
+        new = {one["id"]: one for one in items if one["fits"] and not before.knows(one["id"])}
+        signals = tuple(telling.item(self.settings, one, self._keys, now) for one in list(new.values())[:MOST])
+        rest = f", only the first {MOST} are told" if len(new) > MOST else ""
+        return self._seen(after, signals, f"{count_noun(len(items), 'item')}, {len(new)} new{rest}")
+
+    def _text(self, found: Mapping[str, Any], before: WebCursor, after: WebCursor, now: datetime) -> Observation:
+        after = replace(after, text=digest(found["text"]))
+        results.save(self.folder, after.text, [Result(message=found["text"])])
+        size = f"{len(found['text']):,} characters"
+        if not before.text or before.text == after.text:
+            return self._seen(after, (), "unchanged" if before.text else f"first look: {size} remembered")
+        told = found["fits"] if found["changes"] else not self.settings.match
+        where = telling.without_query(self.settings.url or "")
+        signal = telling.change(self.settings, where, found["changes"], self._keys, now, after.text)
+        return self._seen(
+            after, (signal,) if told else (), f"changed, {size}{'' if told else '; nothing that matches'}"
+        )
+
+    def _seen(self, cursor: WebCursor, signals: tuple[Signal, ...], detail: str) -> Observation:
+        return Observation(self.name, "ok", signals, detail=detail, cursor=cursor.dump(), complete=False)
+
+    def _unseen(self, trouble: UserError, cursor: str) -> Observation:
+        if isinstance(trouble, SearchUnset) and not self.speaks:
+            return Observation(self.name, "skipped", detail="not configured, as another search says", cursor=cursor)
+        detail = one_line(f"{trouble.what}; {trouble.next_step}", 300)
+        return Observation(self.name, "unavailable", detail=detail, cursor=cursor)
+
+    def _ask(self, before: WebCursor, now: datetime) -> WebAnswer:
+        told = self.settings
+        if told.kind == "search":
+            answer = state.search(self.endpoint, told.query, self.allow, self.seconds)
+        else:
+            web, known = GuardedWeb(self.allow, self.seconds), Conditions(before.etag, before.modified)
+            answer = state.fetch(web, told.url or "", known, self.folder, now, self.errands)
+        if answer.status != 200 and not (answer.status == 304 and (before.etag or before.modified)):
+            what = f"{parse_address(answer.url).authority} answers with status {answer.status}"
+            raise UserError(what, "look at its address in ralph.yml if this lasts", who="network")
+        return answer
+
+    def _read(self, answer: WebAnswer, before: str | None, scratch: Path) -> dict[str, Any]:
+        search = self.settings.kind == "search"
+        asked = {
+            "kind": "json" if search else self.settings.kind,
+            "url": telling.without_query(answer.url),
+            "type": answer.content_type,
+            "path": self.settings.path or (RESULTS if search else ""),
+            "match": self.settings.match,
+            "before": before,
+        }
+        done = run_foreign(
+            (sys.executable, "-I", reading.__file__),
+            cwd=scratch,
+            home=scratch / f"home-{self.name}",
+            timeout=self.patience,
+            stdin=json.dumps(asked).encode() + b"\n" + answer.content,
+        )
+        found: dict[str, Any] = json.loads(done.stdout) if done.code == 0 else {"complaint": EXHAUSTED}
+        if "complaint" in found:
+            what = f"what {parse_address(answer.url).authority} sent {found['complaint']}"
+            raise UserError(what, "look at url, kind and path of the source in ralph.yml", who="network")
+        return found
+
+    @property
+    def _keys(self) -> tuple[str, ...]:
+        return telling.keys(self.settings.url or "", self.endpoint)
+
+    def _about(self) -> str:
+        told = self.settings
+        return digest(told.kind, told.url or "", told.query, told.path)[:8]
+
 
 __all__ = ["ALLOW", "ENDPOINT", "Errands", "SearchUnset", "Source", "WebSettings", "build"]
 

@@ -1,7 +1,13 @@
-"""How a source of the web is asked, and what is remembered of it from look to look: one line of the memory file.
+"""What a host's robots.txt (RFC 9309) says of an address, asked through the guard like any other.
+
+Without one (4xx) everything may be read; one that cannot be read (5xx, no connection) forbids everything until it can.
+
+How a source of the web is asked, and what is remembered of it from look to look: one line of the memory file.
 
 It is asked politely where it is somebody else's, by the environment's endpoint where it is a search. A question that
 several sources have is asked once for all of them, and one says what they all lack.
+
+News of a source as signals: where and when, and what strangers wrote as a quotation marked as such.
 """
 
 from __future__ import annotations
@@ -10,22 +16,57 @@ import hashlib
 import json
 import re
 import threading
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapping, Sequence
 from concurrent.futures import Future
-from dataclasses import replace
-from datetime import datetime
+from contextlib import suppress
+from dataclasses import field, replace
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from urllib.parse import quote
+from typing import Any
+from urllib.parse import parse_qsl, quote, urlsplit
 
-from ralph_mission.adapters.http.guard import GuardedWeb, WebAnswer
-from ralph_mission.adapters.observers import cache
-from ralph_mission.adapters.observers.commands.results import Result
-from ralph_mission.adapters.observers.web.robots import Robots
+from ralph_mission.adapters.http.guard import AGENT, GuardedWeb, WebAnswer
+from ralph_mission.adapters.observers import results
+from ralph_mission.adapters.observers.results import Result
+from ralph_mission.adapters.observers.text import block, count_noun, one_line
+from ralph_mission.config.observers import WebSettings
 from ralph_mission.errors import UserError
 from ralph_mission.extras import require_extra
+from ralph_mission.mission.model.mission import Signal
 from ralph_mission.safety.address import AddressRefused, parse_address
+from ralph_mission.safety.secrets import redact
 from ralph_mission.values import dataclass
+
+CAP = 512_000  # bytes: RFC 9309 wants 500 KiB at least
+
+
+@dataclass(frozen=True, slots=True)
+class Robots:
+    """Asks each origin once; `known` are the texts, by origin. `once` may have an answer for an origin already."""
+
+    web: GuardedWeb
+    known: MutableMapping[str, str] = field(default_factory=dict)
+    once: Callable[[str, Callable[[], str]], str] = lambda origin, ask: ask()
+
+    def permit(self, url: str) -> None:
+        """Nothing when `url` may be read. Raises UserError when it may not, or when nobody can tell."""
+        from protego import Protego
+
+        there = parse_address(url)
+        if there.origin not in self.known:
+            self.known[there.origin] = self.once(there.origin, lambda: self._text(there.origin))
+        if not Protego.parse(self.known[there.origin]).can_fetch(there.url, AGENT):
+            what = f"{there.authority} asks programs not to read this (robots.txt)"
+            raise UserError(what, "take the source out of ralph.yml, or ask its owner", who="network")
+
+    def _text(self, origin: str) -> str:
+        answer = self.web.get(f"{origin}/robots.txt", cap=CAP)
+        if answer.status >= 500 or answer.status == 429:
+            host = parse_address(origin).authority
+            what = f"{host} cannot say what programs may read (robots.txt, status {answer.status})"
+            raise UserError(what, "nothing was lost; the next cycle tries again", who="network")
+        return answer.content.decode("utf-8", "replace") if answer.status == 200 else ""
 
 
 class Errands:
@@ -99,13 +140,13 @@ def fetch(
     `errands` ask a host for it once for all sources that look at once.
     """
     require_extra("web", "sources of the web need")
-    today = cache.key("robots", f"{now:%Y-%m-%d}")
-    known = {one.path: one.message for one in cache.load(folder, today) or ()}
+    today = results.key("robots", f"{now:%Y-%m-%d}")
+    known = {one.path: one.message for one in results.load(folder, today) or ()}
     robots = Robots(web, dict(known), partial((errands or Errands()).once, now))
     answer = replace(web, permit=robots.permit).get(url, etag=since.etag, modified=since.modified)
     if robots.known != known:
         texts = [(origin, text) for origin, text in robots.known.items() if len(text) <= KEPT]
-        cache.save(folder, today, [Result(path=origin, message=text) for origin, text in texts])
+        results.save(folder, today, [Result(path=origin, message=text) for origin, text in texts])
     return answer
 
 
@@ -163,3 +204,74 @@ def mark(name: str) -> str:
 def digest(*parts: str) -> str:
     """A short name for texts."""
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
+
+
+EXCERPT_CHARS = 600  # characters of an item
+LINES = 12  # of a change
+UNTRUSTED = "untrusted words of strangers, quoted"
+
+
+def item(settings: WebSettings, found: Mapping[str, Any], hidden: Sequence[str], now: datetime) -> Signal:
+    """One new item. `hidden` are values that must not be shown."""
+    title, url, date = (redact(one_line(found[name], 500), hidden) for name in ("title", "url", "date"))
+    said = redact(block(found["text"], EXCERPT_CHARS), hidden)
+    essence = ("web", settings.name, digest(found["id"]))
+    return _signal(settings, title or url or "an item without a title", url, date, f"{title}\n{said}", essence, "", now)
+
+
+def change(
+    settings: WebSettings, url: str, lines: Sequence[str], hidden: Sequence[str], now: datetime, to: str
+) -> Signal:
+    """A page or a value that changed; `lines` is the difference, empty when what stood there before is not known."""
+    more = len(lines) - LINES
+    kept = [redact(one_line(line, 200), hidden) for line in lines[:LINES]]
+    said = "\n".join([*kept, *([f"… {count_noun(more, 'more line')}"] if more > 0 else [])])
+    first = next((line[2:] for line in kept if line.startswith("+")), "")
+    title = f"changed: {first}" if first else "changed"
+    said = said or "(what it said before is not kept here)"
+    return _signal(settings, title, url, f"{now:%Y-%m-%d}", said, ("web", settings.name), to, now)
+
+
+def without_query(url: str) -> str:
+    """An address without what may be a key: its query and its fragment."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}{parts.path}"
+
+
+def keys(*urls: str) -> tuple[str, ...]:
+    """Values in the queries of our own addresses, which may be keys."""
+    return tuple(value for url in urls for _, value in parse_qsl(urlsplit(url).query) if len(value) >= 8)
+
+
+def _signal(
+    settings: WebSettings,
+    title: str,
+    url: str,
+    date: str,
+    said: str,
+    essence: tuple[str, ...],
+    which: str,
+    now: datetime,
+) -> Signal:
+    quoted = "\n".join(f"> {line}" for line in said.strip().split("\n"))
+    where = f"{url or 'no address'}, {date or 'no date'}, from the {settings.kind} {settings.name}"
+    return Signal(
+        observer=f"web.{settings.name}",
+        kind=settings.finding,
+        title=one_line(f"{settings.name}: {title}"),
+        essence=essence,
+        occurrence=which,
+        severity=settings.severity,
+        confidence=0.6,
+        effort=2.0,
+        detail=block(f"{where} ({UNTRUSTED}):\n{quoted}"),
+        age_days=_age(date, now),
+        facts=(("source", settings.name), ("url", url), ("date", date)),
+    )
+
+
+def _age(date: str, now: datetime) -> float:
+    with suppress(ValueError):
+        when = datetime.fromisoformat(date)
+        return max(0.0, (now - (when if when.tzinfo else when.replace(tzinfo=UTC))).total_seconds() / 86_400)
+    return 0.0

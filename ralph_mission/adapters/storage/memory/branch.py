@@ -18,8 +18,8 @@ from ralph_mission.adapters.storage.memory.anchor import Anchorage, AnchorMark
 from ralph_mission.adapters.storage.memory.provenance import MemoryBranch, reason
 from ralph_mission.errors import Lost, UserError
 from ralph_mission.mission.memory import layout
-from ralph_mission.mission.memory.parse import parse_memory
 from ralph_mission.mission.memory.position import NEXT, merge_edits, people_edits, refuse, with_people_of
+from ralph_mission.mission.memory.text import parse_memory
 from ralph_mission.mission.model.ledger import Anchor, MemoryBatch, MemorySnapshot, OpenState, Record
 from ralph_mission.mission.model.memory import Memory
 from ralph_mission.mission.ports import CycleClock

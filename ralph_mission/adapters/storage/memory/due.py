@@ -200,7 +200,7 @@ def _read(git: Git, oid: str, path: str) -> _Known | None:
 
 
 def _header(content: bytes | None) -> _Known | None:
-    from ralph_mission.mission.memory.parse import peek
+    from ralph_mission.mission.memory.text import peek
 
     if content is None:
         return None

@@ -17,8 +17,7 @@ from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.storage.memory import codec
 from ralph_mission.errors import UserError
 from ralph_mission.mission.memory import layout
-from ralph_mission.mission.memory.parse import parse_memory, parse_notes
-from ralph_mission.mission.memory.render import render_memory, render_notes
+from ralph_mission.mission.memory.text import parse_memory, parse_notes, render_memory, render_notes
 from ralph_mission.mission.model.ledger import MemoryBatch
 from ralph_mission.mission.model.memory import Memory
 from ralph_mission.safety.secrets import strip_known

@@ -16,8 +16,8 @@ from ralph_mission.adapters.storage.memory.provenance import reason
 from ralph_mission.errors import Lost, UserError
 from ralph_mission.mission.findings.exclusions import parse_bans
 from ralph_mission.mission.memory import layout
-from ralph_mission.mission.memory.parse import parse_memory, parse_notes, people_sections
 from ralph_mission.mission.memory.position import refuse
+from ralph_mission.mission.memory.text import parse_memory, parse_notes, people_sections
 from ralph_mission.mission.model.ledger import Anchor, MemoryBatch, MemorySnapshot, OpenState, Record
 from ralph_mission.mission.model.memory import Memory
 from ralph_mission.mission.model.proposal import KINDS

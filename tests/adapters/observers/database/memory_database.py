@@ -6,8 +6,8 @@ from decimal import Decimal
 from functools import cmp_to_key
 
 from ralph_mission.adapters.database.model import Catalog, Column, Database, Relation, Shape
-from ralph_mission.adapters.observers.database.state import WatchState, dump, load
-from ralph_mission.adapters.observers.database.targets import target
+from ralph_mission.adapters.observers.database.results import WatchState, dump, load
+from ralph_mission.adapters.observers.database.targets import find_target
 from ralph_mission.adapters.observers.database.watches import judge, plan
 from ralph_mission.config.database import DatabaseWatch
 
@@ -129,7 +129,7 @@ def _compared(a, b, order):
 def look(database, settings, state=None, now=NOW):
     """One look of a watch, its state carried through the memory file's text."""
     watch = DatabaseWatch.model_validate({"name": "w", **settings})
-    wanted = target(watch, database.describe())
+    wanted = find_target(watch, database.describe())
     queries = plan(wanted, state or WatchState(), now)
     outcome = judge(wanted, {name: database.rows(query) for name, query in queries.items()}, state or WatchState(), now)
     assert load(dump({watch.name: outcome.state}, (watch,)), (watch,))[watch.name].episodes == outcome.state.episodes

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from ralph_mission.adapters.observers import cache, look_once, web
+from ralph_mission.adapters.observers import look_once, web
+from ralph_mission.adapters.observers import results as cache
 from ralph_mission.adapters.observers.together import together
 from ralph_mission.adapters.observers.web.state import WebCursor
 from ralph_mission.mission.findings.identity import identify

@@ -12,8 +12,7 @@ from typing import Any
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.git.remote import Remote
 from ralph_mission.adapters.storage.memory.recovery import RecoverableStore
-from ralph_mission.mission.memory.parse import parse_memory
-from ralph_mission.mission.memory.render import render_memory, trim_memory
+from ralph_mission.mission.memory.text import parse_memory, render_memory, trim_memory
 from ralph_mission.mission.model.effects import Comment, OpenIssue, Receipt, marker
 from ralph_mission.mission.model.ledger import (
     Claim,

@@ -12,9 +12,8 @@ import pytest
 from ralph_mission.adapters.storage.memory.branch import BranchStore
 from ralph_mission.errors import Lost, UserError
 from ralph_mission.mission.memory import layout
-from ralph_mission.mission.memory.parse import parse_notes
 from ralph_mission.mission.memory.position import merge_edits
-from ralph_mission.mission.memory.render import render_notes
+from ralph_mission.mission.memory.text import parse_notes, render_notes
 from ralph_mission.mission.model.ledger import MemoryBatch, MemorySnapshot
 from ralph_mission.mission.model.memory import CompletedNote, CycleNote
 from ralph_mission.mission.model.mission import Urgency

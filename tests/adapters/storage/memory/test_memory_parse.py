@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from ralph_mission.errors import UserError
-from ralph_mission.mission.memory.parse import parse_memory
+from ralph_mission.mission.memory.text import parse_memory
 from ralph_mission.mission.model.ledger import MemorySnapshot
 from tests.adapters.storage.memory.making import Intruder
 

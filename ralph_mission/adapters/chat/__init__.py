@@ -1,1 +1,0 @@
-"""Telegram's Bot API."""

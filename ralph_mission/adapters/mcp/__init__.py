@@ -1,1 +1,0 @@
-"""What agents can ask while they work, over a protocol of their own."""

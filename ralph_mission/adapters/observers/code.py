@@ -1,0 +1,337 @@
+"""Who wrote a line and when, from `git blame`, for a bounded number of files and seconds.
+
+The commits between two looks: who made them, when, and which files each touched.
+
+Observes the code of one commit: what was committed since the last look, and which markers are new.
+
+The first look counts the markers that are there, one signal per kind; later looks compare the
+files changed since, and a marker that was moved, renamed or re-indented with its file is not new.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from typing import TypeVar
+
+from ralph_mission.adapters.git.git import Git, GitError
+from ralph_mission.adapters.observers.markers import Hit, excluder, marker, scan
+from ralph_mission.adapters.observers.text import block, count_noun, one_line, split_lines, surroundings
+from ralph_mission.config.observers import CodeSettings
+from ralph_mission.mission.model.mission import Observation, Severity, Signal
+from ralph_mission.mission.model.proposal import ObservationContext
+from ralph_mission.mission.ports import Observer
+from ralph_mission.values import dataclass
+
+FILES = 30  # blamed in one look
+LINES = 50  # of one file
+SECONDS = 5.0  # for all of them
+AT_A_TIME = 4
+LATEST = int(datetime(9999, 1, 1, tzinfo=UTC).timestamp())
+DIGITS = 18  # of a time that are read: the calendar ends long before
+
+Place = tuple[str, int]
+"""A path and a 1-based line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a line comes from."""
+
+    author: str
+    at: datetime
+
+
+def origins(
+    git: Git, commit: str, places: Mapping[str, Sequence[int]], seconds: float = SECONDS
+) -> dict[Place, Origin]:
+    """The origins of lines, by path: of the first `FILES` paths, as far as `seconds` reach.
+
+    Lines whose history a shallow repository does not have are left out.
+    """
+    deadline = time.monotonic() + seconds
+    shallow = (git.common_dir / "shallow").exists()
+
+    def one(path: str) -> dict[Place, Origin]:
+        left = deadline - time.monotonic()
+        found = _blame(git, commit, path, places[path][:LINES], left) if left > 0 else b""
+        return {(path, line): origin for line, origin in _read(found, shallow)}
+
+    if not places:
+        return {}
+    with ThreadPoolExecutor(AT_A_TIME) as pool:
+        return {place: origin for found in pool.map(one, list(places)[:FILES]) for place, origin in found.items()}
+
+
+def _blame(git: Git, commit: str, path: str, lines: Sequence[int], seconds: float) -> bytes:
+    ranges = [part for line in lines for part in ("-L", f"{line},{line}")]
+    flags = ("--line-porcelain", "--no-textconv", "--ignore-revs-file=")
+    try:
+        return git.run("blame", *flags, *ranges, commit, "--", path, timeout=seconds)
+    except GitError:  # too slow, or a history that cannot be read: a line without an author then
+        return b""
+
+
+def _read(raw: bytes, shallow: bool) -> Iterator[tuple[int, Origin]]:
+    facts: dict[bytes, bytes] = {}
+    number = 0
+    for line in raw.split(b"\n"):
+        name, _, value = line.partition(b" ")
+        if line.startswith(b"\t"):
+            if not (shallow and b"boundary" in facts):
+                yield number, _origin(facts)
+            facts, number = {}, 0
+        elif not number and value:
+            number = int(value.split()[1])
+        else:
+            facts[name] = value
+
+
+def _origin(facts: Mapping[bytes, bytes]) -> Origin:
+    when = facts.get(b"author-time", b"").decode("ascii", "replace")
+    return Origin(facts.get(b"author", b"").decode("utf-8", "replace"), moment(when))
+
+
+def moment(told: str) -> datetime:
+    """A time as git tells it. Whoever made a commit chose it, be it in a year that no calendar has."""
+    return datetime.fromtimestamp(min(int(told[:DIGITS] or 0), LATEST), UTC)
+
+
+MOST = 1_000  # commits read at most
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryCommit:
+    """One commit; a merge has no paths of its own."""
+
+    origin: Origin
+    paths: tuple[str, ...]
+
+
+def history(git: Git, *revisions: str) -> tuple[HistoryCommit, ...]:
+    """The newest `MOST` commits among `revisions`, as `git log` takes them."""
+    fence = "\x01" + os.urandom(8).hex()  # a file may have any name, but not one that nobody knows yet
+    shape = ("-z", "--name-only", "--no-renames", "--no-show-signature", f"--format={fence}%an%x00%at")
+    raw = git.run("log", *shape, f"--max-count={MOST}", *revisions, "--")
+    records = raw.decode("utf-8", "surrogateescape").split(fence)[1:]
+    return tuple(_commit(record) for record in records)
+
+
+def sole_origins(commits: Sequence[HistoryCommit]) -> dict[str, Origin]:
+    """By path, for files that one commit alone touched: whatever is new in them comes from it."""
+    touched = Counter(path for commit in commits for path in commit.paths)
+    complete = len(commits) < MOST
+    return {path: one.origin for one in commits for path in one.paths if complete and touched[path] == 1}
+
+
+def _commit(record: str) -> HistoryCommit:
+    author, at, rest = record.split("\0", 2)  # AUTHOR NUL TIME NUL [LF PATH NUL PATH NUL …]
+    name = author.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    paths = rest.removeprefix("\n").split("\0")
+    return HistoryCommit(Origin(name, moment(at)), tuple(path for path in paths if path))
+
+
+NAME = "code"
+MANY = 50  # new markers of one kind in one look: beyond this they are counted, not listed
+SAMPLED = 3  # files of one kind whose history is looked at on the first look
+TOP = 5  # files named in a count
+FIRST_LOOK = timedelta(hours=6)  # the original specification: `git log --since="6 hours ago"`
+URGENT = ("FIXME", "HACK", "XXX", "BUG")
+
+
+T = TypeVar("T")
+
+
+def build(settings: CodeSettings, git: Git) -> Observer:
+    """The observer of a repository's code."""
+    return Code(settings, git)
+
+
+@dataclass(frozen=True, slots=True)
+class SeenMarker:
+    """A marker with its essence, by which it is known again elsewhere."""
+
+    hit: Hit
+    essence: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """Looks at commits only: never at the work tree, never at the index."""
+
+    settings: CodeSettings
+    git: Git
+    name: str = NAME
+
+    def observe(self, gaze: ObservationContext) -> Observation:
+        """What is new since the commit in `gaze.cursor`; everything, counted, when it is not known."""
+        head = self.git.resolve(gaze.head.sha) if gaze.head.sha else ""
+        if not head:
+            return Observation(self.name, "ok", detail="no commits yet", cursor=gaze.cursor)
+        before = self.git.resolve(gaze.cursor) if re.fullmatch(r"[0-9a-f]{40,64}", gaze.cursor) else ""
+        since = gaze.last_cycle_at or gaze.now - FIRST_LOOK
+        commits = history(self.git, *((f"{before}..{head}",) if before else (f"--since={since.isoformat()}", head)))
+        look = self._news(before, head, commits, gaze.now) if before else (*self._first(head, gaze.now), ())
+        authors = count_noun(len({commit.origin.author for commit in commits}), "author")
+        detail = (
+            f"{count_noun(len(commits), 'commit')} by {authors} since {before[:12] or f'{since:%Y-%m-%d %H:%M} UTC'}"
+        )
+        return Observation(
+            self.name, "ok", look[0], detail=f"{detail}; {look[1]}", cursor=head, complete=not before, gone=look[2]
+        )
+
+    def _first(self, head: str, now: datetime) -> tuple[tuple[Signal, ...], str]:
+        hits = self._scan(head, None)
+        kinds = sorted({hit.kind for hit in hits})
+        written = origins(self.git, head, _sample(hits, kinds))
+        signals = tuple(_count([h for h in hits if h.kind == kind], written, now) for kind in kinds)
+        return signals, f"first look: {count_noun(len(hits), 'marker')}"
+
+    def _news(
+        self, before: str, head: str, commits: Sequence[HistoryCommit], now: datetime
+    ) -> tuple[tuple[Signal, ...], str, tuple[tuple[str, ...], ...]]:
+        raw = self.git.run("diff-tree", "-r", "-z", "--name-only", "--no-renames", before, head)
+        paths = [name.decode("utf-8", "surrogateescape") for name in raw.split(b"\0") if name]
+        then, now_there = (self._essences(commit, self._scan(commit, paths)) for commit in (before, head))
+        new, gone = changes(then, now_there)
+        written = self._written(head, [seen.hit for seen in new], commits)
+        signals = tuple(
+            signal
+            for kind in sorted({seen.hit.kind for seen in new})
+            for signal in _signals([s for s in new if s.hit.kind == kind], written, now, head)
+        )
+        detail = f"{count_noun(len(paths), 'file')} changed, {count_noun(len(new), 'new marker')}"
+        return signals, detail, tuple(seen.essence for seen in gone)
+
+    def _scan(self, commit: str, paths: Sequence[str] | None) -> tuple[Hit, ...]:
+        markers = [marker(kind, pattern) for kind, pattern in self.settings.markers.items()]
+        return scan(self.git, commit, markers, excluder(self.settings.exclude), paths)
+
+    def _essences(self, commit: str, hits: Sequence[Hit]) -> list[SeenMarker]:
+        blobs = self.git.blobs(f"{commit}:{hit.path}" for hit in hits)
+        lines = {name: split_lines(content) for name, content in blobs.items()}
+        return [SeenMarker(hit, (hit.kind, *surroundings(lines[f"{commit}:{hit.path}"], hit.line))) for hit in hits]
+
+    def _written(self, head: str, hits: Sequence[Hit], commits: Sequence[HistoryCommit]) -> dict[Place, Origin]:
+        sole = sole_origins(commits)
+        unclear = _by_file(hit for hit in hits if hit.path not in sole)
+        told = {(hit.path, hit.line): sole[hit.path] for hit in hits if hit.path in sole}
+        return told | origins(self.git, head, unclear)
+
+
+def changes(then: Sequence[SeenMarker], now: Sequence[SeenMarker]) -> tuple[list[SeenMarker], list[SeenMarker]]:
+    """The markers of `now` that `then` did not have, and those of `then` that are gone.
+
+    Known by essence, wherever they went; what is left by path and text, because an edit of the
+    line above does not make a marker new.
+    """
+    gone = drop_matched(then, now, lambda seen: seen.essence)
+    new = drop_matched(now, then, lambda seen: seen.essence)
+    return drop_matched(new, gone, _place_and_text), drop_matched(gone, new, _place_and_text)
+
+
+def _place_and_text(seen: SeenMarker) -> Hashable:
+    return seen.hit.path, seen.essence[:2]
+
+
+def drop_matched(items: Iterable[T], others: Iterable[T], key: Callable[[T], Hashable]) -> list[T]:
+    """The items that have no equal among `others`, each of which is an equal of one item only."""
+    left, rest = Counter(map(key, others)), []
+    for item in items:
+        if left[key(item)]:
+            left[key(item)] -= 1
+        else:
+            rest.append(item)
+    return rest
+
+
+def _signals(seen: Sequence[SeenMarker], written: Mapping[Place, Origin], now: datetime, head: str) -> list[Signal]:
+    if len(seen) > MANY:
+        return [_count([one.hit for one in seen], written, now, head)]
+    return [_signal(one, written.get((one.hit.path, one.hit.line)), now) for one in seen]
+
+
+def _signal(seen: SeenMarker, origin: Origin | None, now: datetime) -> Signal:
+    hit, age = seen.hit, _age(origin, now)
+    label, text = hit.word if hit.word.isalpha() else hit.kind, hit.text.strip()
+    said = text.partition(hit.word)[2].lstrip(" :") if hit.word.isalpha() else text
+    by = f"\nWritten by {origin.author}, {age:.0f} days ago." if origin else ""
+    return Signal(
+        observer=NAME,
+        kind=hit.kind,
+        title=one_line(f"{label} in {hit.path}:{hit.line}: {said}"),
+        essence=seen.essence,
+        severity=Severity.MEDIUM if hit.word in URGENT else Severity.LOW,
+        confidence=0.7,
+        effort=2.0,
+        detail=block(f"{hit.path}:{hit.line}\n{text}{by}"),
+        path=_valid(hit.path),
+        line=hit.line,
+        author=one_line(origin.author) if origin else "",
+        age_days=age,
+    )
+
+
+def _count(hits: Sequence[Hit], written: Mapping[Place, Origin], now: datetime, head: str = "") -> Signal:
+    """All markers of one kind as one signal; those that are new at `head`, or all that are there."""
+    kind, files = hits[0].kind, Counter(hit.path for hit in hits)
+    dated = [(written[hit.path, hit.line], hit) for hit in hits if (hit.path, hit.line) in written]
+    origin, oldest = min(dated, key=lambda pair: pair[0].at, default=(None, None))
+    age, new = _age(origin, now), "new " if head else ""
+    return Signal(
+        observer=NAME,
+        kind=kind,
+        title=f"{count_noun(len(hits), f'{new}{kind} marker')} in {count_noun(len(files), 'file')}",
+        essence=(kind, "count"),
+        occurrence=head[:12],
+        confidence=0.9,
+        effort=4.0,
+        detail=block(f"Most are in:\n{_ranking(files)}{_oldest(oldest, origin, age, len(dated))}"),
+        author=one_line(origin.author) if origin else "",
+        age_days=age,
+        facts=(("count", len(hits)), ("files", len(files)), ("oldest_days", round(age, 1))),
+    )
+
+
+def _ranking(files: Counter[str]) -> str:
+    most = sorted(files.items(), key=lambda item: (-item[1], item[0]))[:TOP]
+    return "\n".join(f"- {one_line(path)}: {number}" for path, number in most)
+
+
+def _oldest(hit: Hit | None, origin: Origin | None, age: float, dated: int) -> str:
+    if hit is None or origin is None:
+        return ""
+    return (
+        f"\nOldest of the {dated} whose history was looked at (in the files with most of them): "
+        f"{one_line(hit.path)}:{hit.line}, by {one_line(origin.author)}, {age:.0f} days ago."
+    )
+
+
+def _sample(hits: Sequence[Hit], kinds: Sequence[str]) -> dict[str, list[int]]:
+    chosen: dict[str, list[int]] = {}
+    for kind in kinds:
+        mine = _by_file(hit for hit in hits if hit.kind == kind)
+        for path in sorted(mine, key=lambda path: (-len(mine[path]), path))[:SAMPLED]:
+            chosen[path] = sorted({*chosen.get(path, []), *mine[path]})
+    return chosen
+
+
+def _by_file(hits: Iterable[Hit]) -> dict[str, list[int]]:
+    files: dict[str, list[int]] = {}
+    for hit in hits:
+        if hit.line not in files.setdefault(hit.path, []):
+            files[hit.path].append(hit.line)
+    return files
+
+
+def _age(origin: Origin | None, now: datetime) -> float:
+    return max(0.0, (now - origin.at).total_seconds() / 86_400) if origin else 0.0
+
+
+def _valid(path: str) -> str:
+    return path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

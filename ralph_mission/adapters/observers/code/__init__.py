@@ -1,1 +1,0 @@
-"""Observes the code of one commit."""

@@ -1,0 +1,349 @@
+"""Ready-made `observers.commands` entries, as data for `ralph init`; docs/recipes.md shows the same.
+
+Each is tested against what the tool really printed (tests/observers/samples).
+
+Observes through the repository's own checks: a command, and how to read what it prints.
+
+Each runs in a separate clone of the commit looked at, through the gateway for foreign code, and
+its results are kept per commit. One observer per command, so that one that fails hides no other.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import field, replace
+from pathlib import Path
+from typing import Any
+
+from ralph_mission.adapters.git.git import Git
+from ralph_mission.adapters.observers import markers
+from ralph_mission.adapters.observers import results as cache_cache
+from ralph_mission.adapters.observers import results as items
+from ralph_mission.adapters.observers import results as sarif
+from ralph_mission.adapters.observers.markers import excluder
+from ralph_mission.adapters.observers.results import GarbledOutput, Result
+from ralph_mission.adapters.observers.text import block, count_noun, one_line, plain, split_lines, surroundings
+from ralph_mission.adapters.sandbox.process import FinishedProcess, run_foreign
+from ralph_mission.adapters.workspace.clone import clone
+from ralph_mission.config.observers import CommandSettings, JsonResults, Regex
+from ralph_mission.errors import UserError
+from ralph_mission.mission.findings.identity import normalise_line
+from ralph_mission.mission.model.mission import Observation, Severity, Signal
+from ralph_mission.mission.model.proposal import ObservationContext
+from ralph_mission.mission.ports import Observer
+from ralph_mission.safety.secrets import find_secrets, redact
+from ralph_mission.values import compile_regex, dataclass
+
+# Packages are installed without their scripts: what a dependency wants to run at install is its business.
+_NODE = "npm ci --ignore-scripts --no-audit --no-fund >&2 && npx --no-install "
+_UNUSED = "[].{name: name, line: line, what: "
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """`settings` is one item of `observers.commands`; `signs` are files that tell that a repository uses the tool."""
+
+    tool: str
+    summary: str
+    signs: tuple[str, ...]
+    settings: Mapping[str, Any]
+
+
+RECIPES: tuple[Recipe, ...] = (
+    Recipe(
+        "tsc",
+        "type errors of TypeScript",
+        ("tsconfig.json",),
+        {
+            "name": "types",
+            "run": _NODE + "tsc --noEmit --pretty false",
+            "parse": {
+                "regex": r"^(?P<path>.+)\((?P<line>\d+),\d+\): (?P<level>error) (?P<code>TS\d+): (?P<message>.+)$"
+            },
+            "kind": "bug",
+            "ok_codes": [0, 1, 2],
+            "timeout": 600,
+        },
+    ),
+    Recipe(
+        "ruff",
+        "lint of Python",
+        ("ruff.toml", ".ruff.toml", "pyproject.toml"),
+        {
+            "name": "ruff",
+            "run": "ruff check --output-format sarif",
+            "parse": "sarif",
+            "kind": "code-quality",
+        },
+    ),
+    Recipe(
+        "eslint",
+        "lint of JavaScript and TypeScript",
+        ("eslint.config.js", "eslint.config.mjs"),
+        {
+            "name": "eslint",
+            "run": _NODE + "eslint --format json .",
+            "parse": {
+                "json": {
+                    "items": "[]",
+                    "nested": "messages",
+                    "path": "filePath",
+                    "line": "line",
+                    "message": "message",
+                    "code": "ruleId",
+                    "level": "severity",
+                }
+            },
+            "kind": "code-quality",
+            "timeout": 600,
+        },
+    ),
+    Recipe(
+        "mypy",
+        "type errors of Python",
+        ("mypy.ini", ".mypy.ini"),
+        {
+            "name": "mypy",
+            "run": "mypy --no-error-summary --no-pretty --no-color-output .",
+            "parse": {
+                "regex": r"^(?P<path>[^:]+):(?P<line>\d+)(?::\d+)?: (?P<level>error): "
+                r"(?P<message>.+?)(?:  \[(?P<code>[a-z-]+)\])?$"
+            },
+            "kind": "bug",
+            "timeout": 600,
+        },
+    ),
+    Recipe(
+        "vulture",
+        "unused Python code",
+        (),
+        {
+            "name": "vulture",
+            "run": "vulture .",
+            "parse": {
+                "regex": r"^(?P<path>[^:]+):(?P<line>\d+): "
+                r"(?P<message>(?P<code>un[a-z]+ [a-z]+).*) \(\d+% confidence"
+            },
+            "kind": "dead-code",
+            "ok_codes": [0, 3],
+        },
+    ),
+    Recipe(
+        "knip",
+        "unused files, exports and dependencies of JavaScript and TypeScript",
+        ("knip.json", "knip.ts"),
+        {
+            "name": "knip",
+            "run": _NODE + "knip --reporter json",
+            "parse": {
+                "json": {
+                    "items": "issues",
+                    "nested": f"[files{_UNUSED}'file'}}, exports{_UNUSED}'export'}}, types{_UNUSED}'type'}}, "
+                    f"dependencies{_UNUSED}'dependency'}}, devDependencies{_UNUSED}'dependency'}}][]",
+                    "path": "file",
+                    "line": "line",
+                    "message": "join(' ', ['unused', what, name])",
+                    "code": "what",
+                }
+            },
+            "kind": "dead-code",
+            "timeout": 600,
+        },
+    ),
+)
+
+
+def fitting(paths: Collection[str]) -> tuple[Recipe, ...]:
+    """The recipes whose signs are among `paths` (relative to the repository)."""
+    return tuple(recipe for recipe in RECIPES if any(sign in paths for sign in recipe.signs))
+
+
+MOST = 500  # results of one command
+AROUND = 60.0  # seconds
+ENCODING = 2  # of what is cached
+GRAVE = ("bug", "vulnerability")  # kinds whose errors are of high severity
+_PLACES = compile_regex(r"\bline \d+|:\d+(?::\d+)?\b")
+
+
+def build(settings: CommandSettings, git: Git, cache: Path | None = None, secrets: tuple[str, ...] = ()) -> Observer:
+    """The observer for one command; `cache` is a folder for results, None for no caching; no value of `secrets` is
+    in what it remembers or tells."""
+    return Command(settings, git, cache / settings.name if cache and settings.cache else None, secrets)
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """Runs one command on one commit."""
+
+    settings: CommandSettings
+    git: Git
+    cache: Path | None = None
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+
+    @property
+    def name(self) -> str:
+        """`commands.` and the command's name."""
+        return f"commands.{self.settings.name}"
+
+    @property
+    def seconds(self) -> float:
+        """How long it may take: the command's own time, and ours for a clone and for reading the answer."""
+        return self.settings.timeout + AROUND
+
+    def observe(self, gaze: ObservationContext) -> Observation:
+        """All results now; `unavailable` when the command failed or cannot be understood."""
+        commit = self.git.resolve(gaze.head.sha) if gaze.head.sha else ""
+        if not commit:
+            return Observation(self.name, "ok", detail="no commits yet", cursor=gaze.cursor)
+        try:
+            results, note = self._results(commit, Path(gaze.scratch))
+        except (GarbledOutput, UserError) as trouble:
+            return Observation(self.name, "unavailable", detail=one_line(str(trouble), 300), cursor=gaze.cursor)
+        excluded = excluder(self.settings.exclude)
+        kept = [result for result in results if not result.path or not excluded(result.path)]
+        detail = (
+            count_noun(len(kept), "result") + note + (f", only the first {MOST} are told" if len(kept) > MOST else "")
+        )
+        signals = self._signals(kept[:MOST], commit)
+        return Observation(self.name, "ok", signals, detail=detail, cursor=commit, complete=len(kept) <= MOST)
+
+    def _results(self, commit: str, scratch: Path) -> tuple[list[Result], str]:
+        question = cache_cache.key(str(ENCODING), commit, self.settings.model_dump_json())
+        remembered = cache_cache.load(self.cache, question)
+        if remembered is not None:
+            return remembered, ", as before on this commit"
+        results, note = self._run(commit, scratch)
+        nameable = (result for result in results if not find_secrets(result.path, self.secrets))
+        results = [_discreet(result, self.secrets) for result in nameable]
+        cache_cache.save(self.cache, question, results)
+        return results, note
+
+    def _run(self, commit: str, scratch: Path) -> tuple[list[Result], str]:
+        home = scratch / f"home-{self.settings.name}"
+        with clone(self.git, commit, scratch) as root:
+            done = run_foreign(
+                self.settings.run,
+                cwd=root,
+                home=home,
+                timeout=self.settings.timeout,
+                output_cap=self.settings.output_cap,
+                extra_env={"PATH": _path()},
+            )
+            _refuse_unfinished(done, self.settings)
+            results = _tidy(self._parse(done, root, home), root)
+            fine = done.code in self.settings.ok_codes
+            if not results and not fine:
+                raise _failure(done, root, "no result")
+        return results, "" if fine else f", exit code {done.code}"
+
+    def _parse(self, done: FinishedProcess, root: Path, home: Path) -> list[Result]:
+        silent = not done.stdout.strip()
+        # Like grep, which exits 1 without a word when it finds nothing; a complaint on stderr is another matter.
+        if silent and (done.code == 0 or (isinstance(self.settings.parse, Regex) and not done.stderr.strip())):
+            return []
+        try:
+            return self._read(done, root, home)
+        except GarbledOutput as error:
+            if done.code in self.settings.ok_codes and not silent:
+                raise
+            raise _failure(done, root, str(error)) from None
+
+    def _read(self, done: FinishedProcess, root: Path, home: Path) -> list[Result]:
+        parse = self.settings.parse
+        if isinstance(parse, JsonResults):
+            return items.read_items(done.stdout, parse.at, root)
+        if not isinstance(parse, Regex):
+            return sarif.read_sarif(done.stdout, root)
+        found = markers.read(done.stdout, parse.regex, root, home, MOST + 1)
+        if not found and done.code != 0:
+            raise GarbledOutput(f"no line of its output fits the regex (exit code {done.code})")
+        return found
+
+    def _signals(self, results: Sequence[Result], commit: str) -> tuple[Signal, ...]:
+        blobs = self.git.blobs(f"{commit}:{result.path}" for result in results if result.path and result.line)
+        texts = {name: split_lines(content) for name, content in blobs.items()}
+        return tuple(self._signal(result, texts.get(f"{commit}:{result.path}", ())) for result in results)
+
+    def _signal(self, result: Result, text: Sequence[str]) -> Signal:
+        number = _where(result, text)
+        place = f"{result.path}:{number}" if number else result.path
+        around = surroundings(text, number)
+        # Otherwise about a text that is gone, a file as a whole, or none.
+        thing = around if any(around) else (normalise_line(result.snippet) or result.path,)
+        if result.identity:
+            thing = (normalise_line(result.identity),)
+        line = f"\n{text[number - 1].strip()}" if any(around) else ""
+        label = " ".join(filter(None, (result.code, f"in {place}" if place else "")))
+        return Signal(
+            observer=self.name,
+            kind=self.settings.kind,
+            title=one_line(f"{label}: {result.message}" if label else result.message),
+            essence=(self.settings.kind, result.code, normalise_line(_PLACES.sub("#", result.message)), *thing),
+            severity=_severity(self.settings, result.level),
+            confidence=0.9,
+            effort=2.0,
+            detail=block(f"{label}: {result.message}{line}\nFrom the command {self.settings.name}."),
+            path=result.path,
+            line=number,
+        )
+
+
+def _discreet(result: Result, secrets: Sequence[str]) -> Result:
+    """Before anything is cut: half of a secret is one that nobody recognises."""
+    return replace(
+        result,
+        code=redact(result.code, secrets),
+        message=redact(result.message, secrets),
+        identity=redact(result.identity, secrets),
+        snippet=redact(result.snippet, secrets),
+    )
+
+
+def _where(result: Result, text: Sequence[str]) -> int:
+    """The line of a result: where what its tool saw stands now, nearest to the line it names; 0 when nowhere."""
+    seen = normalise_line(result.snippet.strip().partition("\n")[0])
+    if not (seen and text) or seen in normalise_line("".join(text[result.line - 1 : result.line])):
+        return result.line
+    standing = (number for number, line in enumerate(text, 1) if seen in normalise_line(line))
+    return min(standing, key=lambda number: abs(number - result.line), default=0)
+
+
+def _refuse_unfinished(done: FinishedProcess, settings: CommandSettings) -> None:
+    if done.timed_out:
+        raise GarbledOutput(f"not finished within {settings.timeout:g} s; raise `timeout` or narrow the command")
+    if done.truncated:
+        raise GarbledOutput(f"more than {settings.output_cap:,} bytes of output; narrow the command")
+
+
+def _failure(done: FinishedProcess, root: Path, otherwise: str) -> GarbledOutput:
+    said = plain(done.stderr.decode("utf-8", "replace")).replace(f"{root}/", "").strip()
+    return GarbledOutput(f"exit code {done.code}: {one_line(said.splitlines()[-1], 200) if said else otherwise}")
+
+
+def _tidy(results: Sequence[Result], root: Path) -> list[Result]:
+    # The clone's folder is a new one each time: it must not get into an identity or a text.
+    here = f"{root}/"
+    return [
+        replace(
+            result,
+            line=result.line if result.path else 0,
+            code=one_line(result.code, 80),
+            message=block(result.message.replace(here, ""), 1_000),
+            identity=result.identity.replace(here, ""),
+        )
+        for result in results
+    ]
+
+
+def _severity(settings: CommandSettings, level: str) -> Severity:
+    grave = {"error": Severity.HIGH, "": Severity.HIGH, "warning": Severity.MEDIUM}
+    usual = {"error": Severity.MEDIUM}
+    found = (grave if settings.kind in GRAVE else usual).get(level, Severity.LOW)
+    return min(found, settings.severity or found, key=list(Severity).index)
+
+
+def _path() -> str:
+    # Our own environment comes last: its tools (ruff, typos) are there even when it is not activated.
+    return os.pathsep.join((os.environ.get("PATH", os.defpath), os.path.dirname(sys.executable)))

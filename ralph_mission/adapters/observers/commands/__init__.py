@@ -1,1 +1,0 @@
-"""Observes through the repository's own checks."""

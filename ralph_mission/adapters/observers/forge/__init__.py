@@ -1,1 +1,0 @@
-"""Observes issues, pull requests and how the project is doing."""

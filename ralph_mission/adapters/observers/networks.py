@@ -1,0 +1,377 @@
+"""What each network tells: numbers of our posts, signals, how many follow us. Words of strangers are quoted.
+
+Discord: reactions to what our webhook said; with a bot's token, questions in one channel. X by version 2 of its API,
+with a bearer token: our posts, who asks us something, topics where the tier has them.
+
+Telegram by its Bot API: how many follow the channel, reactions to our posts, questions in groups the bot is in.
+Reactions come as updates, to a bot that is an administrator of the channel. How often a post was seen is not in the
+Bot API. Updates are given once: those in which orders were looked for are used as they are; asking here confirms none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import field
+from datetime import UTC, datetime
+from typing import Any
+
+from ralph_mission.adapters.chat import ALLOWED, AT_ONCE, Bot, read_updates
+from ralph_mission.adapters.observers.text import block, count_noun, one_line
+from ralph_mission.config.observers import SocialSettings
+from ralph_mission.errors import UserError
+from ralph_mission.extras import require_extra
+from ralph_mission.mission.model.forge import Measured, Posted
+from ralph_mission.mission.model.mission import Severity, Signal
+from ralph_mission.safety.markdown import without_invisible
+from ralph_mission.values import dataclass
+
+MOST = 10  # questions told of one look, of each network
+EXCERPT = 600  # characters of what somebody wrote
+LARGEST = 10**12  # more reactions than people there are is no number
+QUESTION = "?\uff1f\u061f"  # Latin and most others, Chinese and Japanese, Arabic
+UNTRUSTED = "untrusted words of strangers, quoted"
+MARKS = tuple(base * ten for ten in (10, 100, 1_000, 10_000, 100_000, 1_000_000) for base in (1, 2.5, 5))
+JUMP, JUMP_SHARE = 10, 0.1  # followers since the last look: both so many and such a share of those there were
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkNews:
+    """`words` say it for people, without the network's name. `followers` None: not told."""
+
+    words: str
+    measured: tuple[Measured, ...] = ()
+    signals: tuple[Signal, ...] = ()
+    followers: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkQuestion:
+    """Somebody's question: `id` is the network's, `url` where it can be answered, "" where it has no address."""
+
+    id: str
+    text: str
+    at: datetime
+    url: str = ""
+
+
+def is_question(text: str) -> bool:
+    """Whether it asks something, in any of the scripts that end a question with a mark of their own."""
+    return any(mark in text for mark in QUESTION)
+
+
+def questions(network: str, found: Iterable[NetworkQuestion], now: datetime) -> tuple[Signal, ...]:
+    """Those that wait for an answer, newest first."""
+    newest = sorted(found, key=lambda asked: asked.at, reverse=True)[:MOST]
+    return tuple(_question_signal(network, asked, now) for asked in newest)
+
+
+def _question_signal(network: str, asked: NetworkQuestion, now: datetime) -> Signal:
+    said = without_invisible(asked.text)
+    quoted = "\n".join(f"> {line}" for line in block(said, EXCERPT).split("\n"))
+    where = f"{asked.url or network}, {asked.at:%Y-%m-%d %H:%M} UTC ({UNTRUSTED})"
+    return Signal(
+        observer="social",
+        kind="question",
+        title=one_line(f"{network}: {said}"),
+        essence=("social", network, asked.id),
+        confidence=0.6,
+        detail=block(f"{where}:\n{quoted}"),
+        age_days=max(0.0, (now - asked.at).total_seconds() / 86_400),
+        facts=(("network", network),),
+    )
+
+
+def following(network: str, before: int | None, now: int | None, since: datetime | None) -> tuple[Signal, ...]:
+    """How many follow us, told on unusual days: a round number that was passed, or a jump."""
+    if before is None or now is None or since is None or now <= before:
+        return ()
+    gained, passed = now - before, [int(mark) for mark in MARKS if before < mark <= now]
+    facts = (("network", network), ("followers", now), ("gained", gained), ("since", f"{since:%Y-%m-%d}"))
+    if passed:
+        essence, title = ("social", network, "followers", str(passed[-1])), f"{passed[-1]:,} people follow on {network}"
+    elif gained >= max(JUMP, JUMP_SHARE * before):
+        essence, title = ("social", network, "followers", "jump"), f"{gained:,} more people follow on {network}"
+    else:
+        return ()
+    occurrence = "" if passed else f"{since:%Y-%m-%d}"
+    return (Signal("social", "community", title, essence, occurrence, Severity.LOW, 0.9, facts=facts),)
+
+
+def topics(network: str, names: Sequence[str], now: datetime) -> tuple[Signal, ...]:
+    """What is talked about."""
+    if not names:
+        return ()
+    said = "\n".join(f"> {one_line(without_invisible(name), 80)}" for name in names[:MOST])
+    title = one_line(f"talked about on {network}: {', '.join(without_invisible(name) for name in names[:3])}")
+    detail = block(f"{network}, {now:%Y-%m-%d} ({UNTRUSTED}):\n{said}")
+    essence = ("social", network, "topics")
+    return (Signal("social", "news", title, essence, f"{now:%Y-%m-%d}", Severity.LOW, 0.4, detail=detail,
+                   facts=(("network", network),)),)  # fmt: skip  # one value
+
+
+def ours(posted: Iterable[Posted], network: str) -> dict[str, Posted]:
+    """Our posts on one network that can be asked about, by the network's id."""
+    return {post.id: post for post in posted if post.network == network and post.id}
+
+
+def number(found: object) -> int:
+    """A count out of an answer; 0 for what is none."""
+    return found if type(found) is int and 0 <= found <= LARGEST else 0
+
+
+DISCORD = "Discord"
+DISCORD_NETWORK = "discord"
+API = "https://discord.com/api/v10"
+DISCORD_AT_ONCE = 30  # posts that are asked for in one look: each is a request
+LISTED = 50  # messages of a channel
+
+
+@dataclass(frozen=True, slots=True)
+class DiscordReader:
+    """A webhook, a bot, or both. `channel` is read with the bot's token alone."""
+
+    webhook: str = field(repr=False)
+    token: str = field(repr=False)
+    api: str
+    channel: str = ""
+    seconds: float = 15.0
+
+    def look(self, posted: Iterable[Posted], now: datetime) -> NetworkNews:
+        """Everything that is asked of it. Raises UserError."""
+        measured = tuple(self._measured(ours(posted, DISCORD_NETWORK))) if self.webhook else ()
+        asked = questions(DISCORD, self._asked(), now) if self.token and self.channel else ()
+        return NetworkNews(
+            f"{count_noun(len(measured), 'post')} measured, {count_noun(len(asked), 'question')}", measured, asked
+        )
+
+    def _read(self, address: str, headers: Mapping[str, str] | None = None, **query: str) -> Any:
+        from ralph_mission.adapters.http.client import open_session, read_json  # takes a while to load
+
+        return read_json(DISCORD, open_session(self.seconds), address, headers, **query)
+
+    def _measured(self, posts: Mapping[str, Posted]) -> Iterable[Measured]:
+        """A message that somebody deleted is passed over."""
+        address = self.webhook.partition("?")[0].rstrip("/")
+        for id, post in [(id, post) for id, post in posts.items() if id.isascii() and id.isdigit()][:DISCORD_AT_ONCE]:
+            try:
+                found = self._read(f"{address}/messages/{id}")
+            except UserError as trouble:
+                if trouble.what.endswith("404"):
+                    continue
+                raise
+            reactions = found.get("reactions") if isinstance(found, dict) else None
+            told = reactions if isinstance(reactions, list) else []
+            yield Measured(post.key, sum(number(one.get("count")) for one in told if isinstance(one, dict)))
+
+    def _asked(self) -> tuple[NetworkQuestion, ...]:
+        address = f"{self.api.rstrip('/')}/channels/{self.channel}/messages"
+        found = self._read(address, {"Authorization": f"Bot {self.token}"}, limit=str(LISTED))
+        messages = [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+        answered = {str(reference.get("message_id")) for one in messages
+                    if isinstance(reference := one.get("message_reference"), dict)}  # fmt: skip  # one set
+        waiting = (one for one in messages if str(one.get("id")) not in answered)
+        return tuple(asked for one in waiting if (asked := _discord_question(one)))
+
+
+def _discord_question(found: Mapping[str, Any]) -> NetworkQuestion | None:
+    id, text, author = str(found.get("id", "")), found.get("content"), found.get("author")
+    person = isinstance(author, dict) and not author.get("bot") and not found.get("webhook_id")
+    if not (person and id.isdigit() and isinstance(text, str) and is_question(text)):
+        return None
+    with suppress(ValueError):
+        at = datetime.fromisoformat(str(found.get("timestamp")))
+        return NetworkQuestion(id, text, at if at.tzinfo else at.replace(tzinfo=UTC))
+    return None
+
+
+TELEGRAM = "Telegram"
+TELEGRAM_NETWORK = "telegram"
+Update = Mapping[str, Any]
+Overheard = Callable[[], Sequence[Update]]
+"""What was read in this cycle while looking for orders."""
+
+
+@dataclass(frozen=True, slots=True)
+class TelegramReader:
+    """A bot and its channel. `overheard` None: nobody else reads what the bot is told."""
+
+    bot: Bot
+    channel: str
+    overheard: Overheard | None = None
+
+    def look(self, posted: Iterable[Posted], now: datetime) -> NetworkNews:
+        """Everything that is asked of it. Raises UserError."""
+        members = number(self.bot.ask("getChatMemberCount", chat_id=self.channel)) if self.channel else None
+        updates = self.overheard() if self.overheard else self._waiting()
+        return self.heard(updates, posted, now, members)
+
+    def heard(
+        self, updates: Sequence[Update], posted: Iterable[Posted], now: datetime, members: int | None = None
+    ) -> NetworkNews:
+        """What updates tell, without asking anybody."""
+        measured = _measure_reactions(updates, ours(posted, TELEGRAM_NETWORK), self.channel)
+        asked = questions(TELEGRAM, _open_questions(updates), now)
+        words = f"{count_noun(len(measured), 'post')} measured, {count_noun(len(asked), 'question')}"
+        return NetworkNews(words, measured, asked, members)
+
+    def _waiting(self) -> list[Update]:
+        """Without a number to begin with nothing is confirmed: the same is given again, for a day."""
+        return read_updates(self.bot.ask("getUpdates", limit=AT_ONCE, timeout=0, allowed_updates=list(ALLOWED)))
+
+
+def _measure_reactions(updates: Iterable[Update], posts: Mapping[str, Posted], channel: str) -> tuple[Measured, ...]:
+    """The newest count of each post."""
+    found: dict[str, Measured] = {}
+    for update in updates:
+        told = update.get("message_reaction_count")
+        if not isinstance(told, dict) or not _is(told.get("chat"), channel):
+            continue
+        post, counts = posts.get(str(told.get("message_id"))), told.get("reactions")
+        if post and isinstance(counts, list):
+            total = sum(number(one.get("total_count")) for one in counts if isinstance(one, dict))
+            found[post.key] = Measured(post.key, total)
+    return tuple(found.values())
+
+
+def _is(chat: object, channel: str) -> bool:
+    """Whether this is the channel, by its number or by its name."""
+    if not isinstance(chat, dict) or not channel:
+        return False
+    return channel in (str(chat.get("id")), f"@{chat.get('username', '')}")
+
+
+def _open_questions(updates: Iterable[Update]) -> tuple[NetworkQuestion, ...]:
+    """Messages of people in groups that ask something and that nobody replied to."""
+    messages = [m for update in updates if isinstance(m := update.get("message"), dict)]
+    answered = {_name(m, to) for m in messages if isinstance(to := m.get("reply_to_message"), dict)}
+    waiting = (m for m in messages if _name(m, m) not in answered)
+    return tuple(asked for m in waiting if (asked := _telegram_question(m)))
+
+
+def _name(there: Mapping[str, Any], message: Mapping[str, Any]) -> str:
+    """A message as others refer to it, where it stands; of an answer that nobody can read too."""
+    return f"{_chat(there)}:{message.get('message_id')}"
+
+
+def _chat(message: Mapping[str, Any]) -> object:
+    chat = message.get("chat")
+    return chat.get("id") if isinstance(chat, dict) else None
+
+
+def _telegram_question(message: Mapping[str, Any]) -> NetworkQuestion | None:
+    text, at, sender = message.get("text"), message.get("date"), message.get("from")
+    chat = message.get("chat")
+    group = isinstance(chat, dict) and chat.get("type") in ("group", "supergroup")
+    person = isinstance(sender, dict) and sender.get("is_bot") is False
+    if not (group and person and isinstance(text, str) and is_question(text)) or text.startswith("/"):
+        return None
+    if type(at) is not int or not 0 <= at < 2**33:
+        return None
+    return NetworkQuestion(_name(message, message), text, datetime.fromtimestamp(at, UTC))
+
+
+X_NAME = "X"
+X_NETWORK = "twitter"
+USUAL = "https://api.twitter.com"  # what tweepy says, whatever the place is called today
+X_AT_ONCE = 100  # posts of one request, as many as there may be
+NOT_HERE = "topics are not in this tier of the API"
+REACTIONS = ("like_count", "retweet_count", "reply_count", "quote_count", "bookmark_count")
+
+
+@dataclass(frozen=True, slots=True)
+class XReader:
+    """The account's public side."""
+
+    token: str = field(repr=False)
+    api: str
+    settings: SocialSettings
+    seconds: float = 15.0
+
+    def look(self, posted: Iterable[Posted], now: datetime) -> NetworkNews:
+        """Everything that is asked of it. Raises UserError when it says nothing about our own posts or account."""
+        client = self._client()
+        measured = self._measured(client, ours(posted, X_NETWORK))
+        account, mentioned = self._account(client) if self.settings.account else (None, ())
+        names, remark = self._topics(client) if self.settings.trends else ((), "")
+        asked = questions(X_NAME, mentioned, now)
+        told = (count_noun(len(measured), "post") + " measured", count_noun(len(asked), "question"), remark)
+        return NetworkNews(", ".join(filter(None, told)), measured, (*asked, *topics(X_NAME, names, now)), account)
+
+    def _client(self) -> Any:
+        require_extra("x", "reading X needs")
+        import requests
+        import tweepy  # both take a while to load
+
+        from ralph_mission.adapters.http.client import open_session
+
+        client = tweepy.Client(self.token, return_type=requests.Response, wait_on_rate_limit=False)
+        client.session = open_session(self.seconds, {USUAL: self.api})
+        return client
+
+    def _measured(self, client: Any, posts: Mapping[str, Posted]) -> tuple[Measured, ...]:
+        ids = [id for id in posts if id.isascii() and id.isdigit()][:X_AT_ONCE]
+        if not ids:
+            return ()
+        found = _data(lambda: client.get_tweets(ids, tweet_fields=["public_metrics"]))
+        told = ((posts.get(str(one.get("id"))), one.get("public_metrics")) for one in _objects(found))
+        return tuple(_measure(post, metrics) for post, metrics in told if post and isinstance(metrics, dict))
+
+    def _account(self, client: Any) -> tuple[int | None, tuple[NetworkQuestion, ...]]:
+        name = (self.settings.account or "").lstrip("@")
+        user = _data(lambda: client.get_user(username=name, user_fields=["public_metrics"]))
+        if not isinstance(user, dict) or not str(user.get("id", "")).isdigit():
+            raise UserError(f"X knows no account {name}", "fix observers.social.account in ralph.yml")
+        fields = ["created_at", "public_metrics"]
+        found = _data(lambda: client.get_users_mentions(user["id"], tweet_fields=fields, max_results=50))
+        metrics = user.get("public_metrics")
+        followers = number(metrics.get("followers_count")) if isinstance(metrics, dict) else None
+        return followers, tuple(asked for one in _objects(found) if (asked := _open_mention(one)))
+
+    def _topics(self, client: Any) -> tuple[tuple[str, ...], str]:
+        """Names, or why there are none: a tier that lacks them is no failure."""
+        route = f"/2/trends/by/woeid/{self.settings.trends}"
+        try:
+            found = _data(lambda: client.request("GET", route))
+        except UserError as trouble:
+            lacking = any(f"answers {status}" in trouble.what for status in (402, 403, 404))
+            return (), NOT_HERE if lacking else f"no topics ({trouble.what})"
+        names = tuple(one["trend_name"] for one in _objects(found) if isinstance(one.get("trend_name"), str))
+        return names, count_noun(len(names), "topic")
+
+
+def _data(call: Callable[[], Any]) -> Any:
+    """The `data` of an answer, None where there is none. Raises UserError; words of exceptions may hold anything."""
+    import tweepy
+
+    from ralph_mission.adapters.http.client import ask_network, refusal
+
+    try:
+        body = ask_network(X_NAME, call).json()
+    except tweepy.HTTPException as error:
+        raise refusal(X_NAME, error.response.status_code) from None
+    except (tweepy.TweepyException, ValueError, RecursionError):
+        what = "X answers with something that nobody can read"
+        raise UserError(what, "look at TWITTER_API_URL", who="network") from None
+    return body.get("data") if isinstance(body, dict) else None
+
+
+def _objects(found: object) -> list[dict[str, Any]]:
+    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+
+
+def _measure(post: Posted, metrics: Mapping[str, object]) -> Measured:
+    reactions = sum(number(metrics.get(name)) for name in REACTIONS)
+    return Measured(post.key, reactions, number(metrics.get("impression_count")))
+
+
+def _open_mention(found: Mapping[str, Any]) -> NetworkQuestion | None:
+    """A mention that asks something and that nobody replied to."""
+    id, text, metrics = str(found.get("id", "")), found.get("text"), found.get("public_metrics")
+    replied = number(metrics.get("reply_count")) if isinstance(metrics, dict) else 0
+    if not (id.isascii() and id.isdigit() and isinstance(text, str) and is_question(text)) or replied:
+        return None
+    with suppress(ValueError):
+        at = datetime.fromisoformat(str(found.get("created_at")))
+        return NetworkQuestion(id, text, at if at.tzinfo else at.replace(tzinfo=UTC), f"https://x.com/i/status/{id}")
+    return None

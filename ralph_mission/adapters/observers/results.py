@@ -1,0 +1,258 @@
+"""What tools complained about, read from a JSON document by JMESPath expressions.
+
+`items` gives a list; with `nested`, each item's own list is read instead, and an inner object
+has its outer one's fields wherever it lacks its own (ESLint and Knip name the file outside).
+
+Reads a SARIF 2.1.0 log (OASIS, 2020) into results.
+
+Reported: results of kind `fail` that nobody suppressed and that the tool's own baseline does not
+already know. Left out: everything else of the format.
+
+Keeps what a command said of a commit, so that an unchanged world costs nothing.
+
+One JSON file per question; the last `KEPT` stay. What cannot be read is as good as absent.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import posixpath
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urljoin, urlsplit
+
+from ralph_mission.adapters import files
+from ralph_mission.config.observers import ItemFields
+from ralph_mission.values import compile_regex, dataclass
+
+_UNNAMEABLE = compile_regex(r"[\x00-\x1f\x7f\ud800-\udfff]")  # nothing a tool's report should call a file
+
+
+class GarbledOutput(Exception):
+    """A tool's output is not what it was said to be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """`path` is relative to the repository, "" when outside or unknown; `line` 1-based or 0.
+
+    `level` is error, warning, note or "" when the tool does not say. `identity` is what the tool itself
+    knows the thing by wherever it moves, `snippet` the text it saw; "" when it does not say.
+    """
+
+    path: str = ""
+    line: int = 0
+    code: str = ""
+    message: str = ""
+    level: str = ""
+    identity: str = ""
+    snippet: str = ""
+
+
+def inside(path: str, root: Path) -> str:
+    """`path` relative to `root`, with `/`; "" when it lies elsewhere."""
+    if _UNNAMEABLE.search(path):
+        return ""
+    clean = posixpath.normpath(path) if path else ""
+    for folder in (str(root), str(root.resolve())):
+        clean = clean.removeprefix(folder.rstrip("/") + "/")
+    return "" if clean in (".", "..") or clean.startswith(("/", "../")) else clean
+
+
+def whole_number(value: object) -> int:
+    """A line number from whatever a tool wrote; 0 when it is none."""
+    text = str(value) if isinstance(value, int | str) and not isinstance(value, bool) else ""
+    return int(text) if re.fullmatch(r"[0-9]{1,8}", text) else 0
+
+
+def level(value: object) -> str:
+    """A tool's word for severity as one of error, warning, note; "" when it is another."""
+    word = str(value).lower()
+    words = {"2": "error", "fatal": "error", "1": "warning", "warn": "warning", "info": "note", "information": "note"}
+    word = words.get(word, word)
+    return word if word in ("error", "warning", "note") else ""
+
+
+def _search(expression: str, document: Any) -> Any:
+    import jmespath  # takes a while to load
+
+    return jmespath.search(expression, document)
+
+
+def read_items(raw: bytes, fields: ItemFields, root: Path) -> list[Result]:
+    """The results that `fields` point at. Raises Garbled when there is no such list."""
+    try:
+        found = _search(fields.items, json.loads(raw))
+    except (ValueError, RecursionError) as error:
+        raise GarbledOutput(f"no JSON that fits ({type(error).__name__})") from None
+    if not isinstance(found, list):
+        raise GarbledOutput("`items` gives no list")
+    try:
+        return [_result(item, fields, root) for outer in found for item in _inner(outer, fields)]
+    except ValueError as error:  # a function was given what it cannot take
+        raise GarbledOutput(f"an expression does not fit: {str(error).splitlines()[0]}") from None
+
+
+def _inner(outer: Any, fields: ItemFields) -> Iterator[Any]:
+    if not fields.nested:
+        yield outer
+        return
+    for inner in _search(fields.nested, outer) or []:
+        yield {**outer, **inner} if isinstance(outer, dict) and isinstance(inner, dict) else inner
+
+
+def _result(item: Any, fields: ItemFields, root: Path) -> Result:
+    message, path = _text(_search(fields.message, item)), _text(_search(fields.path, item))
+    if not message:
+        raise GarbledOutput("a result has no message")
+    line, code = _search(fields.line, item), _text(_search(fields.code, item))
+    return Result(inside(path, root), whole_number(line), code, message, level(_search(fields.level, item)))
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else "" if value is None else json.dumps(value)
+
+
+VERSION = "2.1.0"
+NO_FINGERPRINT = "requires login"  # what semgrep says of every result where nobody is logged in
+NESTING = 8  # of base ids that refer to base ids
+
+
+def read_sarif(raw: bytes, root: Path) -> list[Result]:
+    """The results of a log; paths are made relative to `root`. Raises Garbled when it is no SARIF 2.1.0."""
+    try:
+        log = json.loads(raw)
+        if log["version"] != VERSION:
+            raise GarbledOutput(f"SARIF version is not {VERSION}")
+        results = [result for run in log["runs"] for result in _run(run, root)]
+        if not results and any(_has_failed(run) for run in log["runs"]):
+            raise GarbledOutput("the tool says in its log that it failed")
+    except (KeyError, TypeError, AttributeError, ValueError, IndexError, RecursionError):
+        raise GarbledOutput("not a SARIF log") from None
+    return results
+
+
+def _run(run: Mapping[str, Any], root: Path) -> Iterator[Result]:
+    rules = run["tool"]["driver"].get("rules", [])
+    for result in run.get("results") or []:
+        if _counts(result):
+            rule = _rule(result, rules)
+            path, line = _place(result, run, root)
+            identity = result.get("ruleId") or result.get("rule", {}).get("id") or rule.get("id", "")
+            yield Result(
+                path,
+                line,
+                str(identity),
+                _message(result, rule),
+                _level(result, rule),
+                _identity(result),
+                _snippet(result),
+            )
+
+
+def _identity(result: Mapping[str, Any]) -> str:
+    """The tool's own fingerprints (§3.27.17): they outlast a stale line number."""
+    prints = result.get("fingerprints") or result.get("partialFingerprints") or {}
+    return " ".join(f"{name}={prints[name]}" for name in sorted(prints) if prints[name] != NO_FINGERPRINT)
+
+
+def _snippet(result: Mapping[str, Any]) -> str:
+    """The text the tool saw (§3.30.13)."""
+    locations: list[dict[str, Any]] = result.get("locations") or [{}]
+    region = locations[0].get("physicalLocation", {}).get("region", {})
+    return str(region.get("snippet", {}).get("text", ""))
+
+
+def _has_failed(run: Mapping[str, Any]) -> bool:
+    return any(one.get("executionSuccessful") is False for one in run.get("invocations", []))
+
+
+def _counts(result: Mapping[str, Any]) -> bool:
+    # §3.27.23: suppressed when there are suppressions and none is rejected or still under review.
+    waived = result.get("suppressions") or []
+    suppressed = waived and all(one.get("status", "accepted") == "accepted" for one in waived)
+    news = result.get("baselineState", "new") in ("new", "updated")
+    return not suppressed and news and result.get("kind", "fail") == "fail"
+
+
+def _rule(result: Mapping[str, Any], rules: list[dict[str, Any]]) -> dict[str, Any]:
+    index = result.get("ruleIndex", result.get("rule", {}).get("index", -1))
+    if isinstance(index, int) and 0 <= index < len(rules):
+        return rules[index]
+    return next((rule for rule in rules if rule.get("id") == result.get("ruleId")), {})
+
+
+def _level(result: Mapping[str, Any], rule: Mapping[str, Any]) -> str:
+    said = result.get("level") or rule.get("defaultConfiguration", {}).get("level", "warning")
+    return level(said) or "note"
+
+
+def _message(result: Mapping[str, Any], rule: Mapping[str, Any]) -> str:
+    message = result["message"]
+    strings: Mapping[str, Any] = rule.get("messageStrings", {})
+    template: Mapping[str, Any] = strings.get(message.get("id", "")) or {}
+    text = message.get("text") or template.get("text", "")
+    for number, argument in enumerate(message.get("arguments", [])):
+        text = text.replace(f"{{{number}}}", str(argument))
+    return str(text)
+
+
+def _place(result: Mapping[str, Any], run: Mapping[str, Any], root: Path) -> tuple[str, int]:
+    locations: list[dict[str, Any]] = result.get("locations") or [{}]
+    physical = locations[0].get("physicalLocation", {})
+    location = physical.get("artifactLocation", {})
+    artifacts, index = run.get("artifacts", []), location.get("index", -1)
+    if "uri" not in location and 0 <= index < len(artifacts):
+        location = artifacts[index]["location"]
+    uri = _resolve_uri(location, run.get("originalUriBaseIds", {}))
+    return _path(uri, root), whole_number(physical.get("region", {}).get("startLine", 0))
+
+
+def _resolve_uri(location: Mapping[str, Any], bases: Mapping[str, Any], depth: int = 0) -> str:
+    uri = str(location.get("uri", ""))
+    parent = bases.get(location.get("uriBaseId", ""))
+    return uri if parent is None or depth > NESTING else urljoin(_resolve_uri(parent, bases, depth + 1), uri)
+
+
+def _path(uri: str, root: Path) -> str:
+    try:
+        parts = urlsplit(uri)
+    except ValueError:
+        return ""
+    if parts.scheme not in ("", "file") or parts.netloc not in ("", "localhost"):
+        return ""
+    return inside(unquote(parts.path), root)
+
+
+KEPT = 20
+CAP = 64_000_000  # bytes of what one command said
+
+
+def key(*parts: str) -> str:
+    """A file name for a question."""
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
+
+
+def load(folder: Path | None, name: str) -> list[Result] | None:
+    """The remembered results; None when there are none."""
+    if folder is None:
+        return None
+    with suppress(TypeError):
+        return [Result(**entry) for entry in files.read_json(folder / f"{name}.json", CAP)]
+    return None
+
+
+def save(folder: Path | None, name: str, results: Sequence[Result]) -> None:
+    """Remember results, and forget the oldest. A folder that cannot be written is no error."""
+    if folder is None:
+        return
+    with suppress(OSError):
+        content = json.dumps([asdict(result) for result in results]).encode()
+        files.write(files.own(folder) / f"{name}.json", content, lasting=False)
+        for old in sorted(folder.glob("*.json"), key=lambda file: file.stat().st_mtime_ns)[:-KEPT]:
+            old.unlink(missing_ok=True)

@@ -1,0 +1,396 @@
+"""The second namespace of `ralph.yml`: the keys of ralph-orchestrator that a loop here understands.
+
+Its files have the same name as ours and must load unchanged, so keys without a meaning here only warn. Fields are
+named and mean as there (`crates/ralph-core/src/config.rs` of version 2.10).
+
+Our own keys of a loop: what counts as complete, what it may leave, which agent, what models cost.
+
+`thinker:` in ralph.yml.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    TypeAdapter,
+    ValidationError,
+    WithJsonSchema,
+    model_validator,
+)
+
+from ralph_mission.config.fields import OLD_LIMIT, Duration, ObserverSection, PathPattern, at_most
+
+CHARACTERS_PER_TOKEN = 4  # of English text, roughly
+Whole = Annotated[int, Field(strict=True)]
+Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+
+
+class Lenient(BaseModel):
+    """Takes what it knows; a key without a value is as good as none."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True, defer_build=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_empty(cls, value: Any) -> Any:
+        return {key: item for key, item in value.items() if item is not None} if isinstance(value, dict) else value
+
+
+def _several(value: object) -> object:
+    return (value,) if isinstance(value, str) else value
+
+
+Names = Annotated[tuple[str, ...], BeforeValidator(_several)]
+"""A list, or the one thing that would be in it."""
+
+
+class HatKeys(Lenient):
+    """One hat, as `loop.hats` reads it. The keys from `model` on are ours, as in a hat file."""
+
+    description: str = Field("", description="What it is for.")
+    triggers: Names = Field((), description="Topics that call it; build.* is every topic of build.")
+    publishes: Names = Field((), description="Topics it may end with.")
+    default_publishes: str = Field("", description="Said for a session that said nothing.")
+    instructions: str = Field("", description="What it is told.")
+    disallowed_tools: Names = Field((), description="Tools that its sessions may not use.")
+    model: str = Field("", description="The model of its sessions; empty: that of the run.")
+    write_allowed: Names | None = Field(None, description="Paths it may write; absent: all, empty: none.")
+    write_denied: Names = Field((), description="Paths it may not write.")
+    commands_denied: Names = Field((), description="Commands its sessions may not run.")
+    max_tokens: Annotated[Whole, Field(ge=0), OLD_LIMIT] = 0
+    """Tokens that it is asked to keep within; 0: not said."""
+
+
+class EventLoop(Lenient):
+    """When a loop starts and ends. Whatever is absent is as in the preset of the run."""
+
+    prompt_file: str = Field("PROMPT.md", description="The file that holds the objective.")
+    completion_promise: str = Field("", description="What an agent says on its last line when all is done.")
+    max_iterations: Whole | None = Field(None, ge=1, description="Sessions.")
+    max_runtime_seconds: Number | None = Field(None, gt=0, description="Seconds over the whole run.")
+    max_cost_usd: Number | None = Field(None, ge=0, description="USD over the whole run.")
+    max_consecutive_failures: Annotated[Whole | None, Field(ge=1), OLD_LIMIT] = None
+    """Failed sessions in a row, where that is fewer than the preset of the run allows."""
+    cooldown_delay_seconds: Number = Field(0, ge=0, le=86400, description="Seconds between two sessions.")
+    starting_event: str = Field("", description="Whoever listens to this topic begins.")
+    persistent: bool = Field(False, description="Completion becomes task.resume; only limits and people end the loop.")
+
+
+class Cli(Lenient):
+    """Which agent plays the sessions when none is named on the command line."""
+
+    backend: str = Field("", description="The agent's name; custom: `command` with `args`.")
+    command: str = Field("", description="The program of a custom agent.")
+    args: tuple[str, ...] = Field((), description="Its arguments, before the prompt.")
+
+
+class Core(Lenient):
+    """What every session is told besides."""
+
+    guardrails: tuple[str, ...] = Field((), description="Rules that every hat is told.")
+
+
+class MemoryKeys(Lenient):
+    """What is remembered between runs."""
+
+    inject: Literal["auto", "manual", "none"] = Field("auto", description="auto: every session; else none.")
+    budget: Annotated[Whole, Field(ge=0), OLD_LIMIT] = 0
+    """Tokens of them in a prompt, where that is less than usual; 0: as many as are usual."""
+
+    def characters(self, usual: int) -> int:
+        """How many characters of memories a prompt may hold."""
+        if self.inject != "auto":
+            return 0
+        return min(usual, self.budget * CHARACTERS_PER_TOKEN or usual)
+
+
+SECTIONS: dict[str, type[Lenient]] = {
+    "event_loop": EventLoop, "cli": Cli, "core": Core, "memories": MemoryKeys,
+}  # fmt: skip  # one table
+FLAT = {
+    "prompt_file": "prompt_file", "completion_promise": "completion_promise", "max_iterations": "max_iterations",
+    "max_runtime": "max_runtime_seconds", "max_cost": "max_cost_usd",
+}  # fmt: skip  # one table
+"""Keys of its first version, which stood at the top, and where they stand now in `event_loop`."""
+
+
+OLDER = {
+    ("hats", "*"): ("name", "subscribes_to", "extra_instructions"),
+    ("cli",): ("prompt_mode", "prompt_flag"),
+    ("memories",): ("enabled",),
+    ("tasks",): ("enabled",),
+    ("RObot",): ("enabled", "timeout_seconds"),
+}
+"""Other spellings that are understood: `lift_old_keys` puts each where it is said here."""
+
+
+def is_understood(path: tuple[str | int, ...]) -> bool:
+    """Whether a key of this namespace (a path in the file) has a meaning here."""
+    *above, name = path
+    older = OLDER.get(("hats", "*") if len(path) == 3 else tuple(map(str, above)), ())
+    if name in older or path in (("RObot",), ("tasks",)):
+        return True
+    if path[0] == "hats":
+        return len(path) < 3 or path[2] in HatKeys.model_fields
+    model = SECTIONS.get(str(path[0]))
+    return model is not None and (len(path) < 2 or path[1] in model.model_fields)
+
+
+Keys = dict[str, Any]
+WITH_PROMPT = ("-c", 'exec "$@" "$(cat)"', "sh")
+"""Arguments of a shell that runs the words behind them with its standard input as their last one."""
+
+
+def lift_old_keys(value: Keys) -> Keys:
+    """`value` with every older spelling where it is said now; where both are there, the newer one wins."""
+    flat = {FLAT[key]: item for key, item in value.items() if key in FLAT and item is not None}
+    rest = {key: item for key, item in value.items() if key not in FLAT}
+    section = rest.get("event_loop") or {}
+    if flat and isinstance(section, dict):
+        rest["event_loop"] = {**flat, **{key: item for key, item in section.items() if item is not None}}
+    for name, lift in (("cli", _lift_prompt), ("memories", _lift_switch)):
+        if isinstance(rest.get(name), dict):
+            rest[name] = lift(rest[name])
+    if isinstance(rest.get("hats"), dict):
+        rest["hats"] = {
+            name: _lift_hat(keys) if isinstance(keys, dict) else keys for name, keys in rest["hats"].items()
+        }
+    return _lift_robot(_lift_tasks(rest))
+
+
+def _lift_hat(keys: Keys) -> Keys:
+    """Older names of triggers; what is told after the instructions; a name that only people see."""
+    lifted = {key: item for key, item in keys.items() if key not in OLDER["hats", "*"]}
+    more = _several(keys.get("extra_instructions") or ())
+    if keys.get("subscribes_to") and not keys.get("triggers"):
+        lifted["triggers"] = keys["subscribes_to"]
+    if keys.get("name") and not keys.get("description"):
+        lifted["description"] = keys["name"]
+    if isinstance(more, list | tuple) and more:
+        lifted["instructions"] = "\n\n".join(map(str, (*filter(None, (keys.get("instructions"),)), *more)))
+    return lifted
+
+
+def _lift_prompt(cli: Keys) -> Keys:
+    """A custom agent whose prompt is an argument, as is usual there, is given it by way of the shell."""
+    lifted = {key: item for key, item in cli.items() if key not in OLDER[("cli",)]}
+    command, args, flag = cli.get("command"), cli.get("args") or [], cli.get("prompt_flag")
+    if not command or cli.get("prompt_mode") == "stdin" or not isinstance(args, list):
+        return lifted
+    return {**lifted, "command": "/bin/sh", "args": [*WITH_PROMPT, command, *args, *([flag] if flag else [])]}
+
+
+def _is_on(value: object, otherwise: bool) -> bool:
+    """Whether a switch is on: without a word it is, `off` may be a text, and what is neither is `otherwise`."""
+    try:
+        return value is None or TypeAdapter(bool).validate_python(value)
+    except ValidationError:
+        return otherwise
+
+
+def _lift_switch(memories: Keys) -> Keys:
+    """Memories that are switched off are given to no session."""
+    lifted = {key: item for key, item in memories.items() if key != "enabled"}
+    return {**lifted, "inject": "none"} if not _is_on(memories.get("enabled"), False) else lifted
+
+
+def _lift_tasks(value: Keys) -> Keys:
+    """A list of tasks that is switched off keeps no loop running."""
+    tasks = value.get("tasks") or {}
+    rest = {key: item for key, item in value.items() if key != "tasks"}
+    completion = rest.get("completion") or {}
+    if isinstance(tasks, dict) and not _is_on(tasks.get("enabled"), True) and isinstance(completion, dict):
+        rest["completion"] = {"open_tasks": "trust", **completion}
+    return rest
+
+
+def _lift_robot(value: Keys) -> Keys:
+    """A person in a chat: how long a question waits; switched off, nobody is listed."""
+    robot = value.get("RObot") or {}
+    rest = {key: item for key, item in value.items() if key != "RObot"}
+    telegram = rest.get("telegram") or {}
+    if not (isinstance(robot, dict) and isinstance(telegram, dict)):
+        return rest
+    if not _is_on(robot.get("enabled"), False):
+        telegram = {**telegram, "chats": [], "users": []}
+    if robot.get("timeout_seconds") is not None:
+        telegram = {"timeout_seconds": robot["timeout_seconds"], **telegram}
+    return {**rest, "telegram": telegram} if telegram else rest
+
+
+Count = Annotated[int, Field(strict=True, ge=0)]
+Dollars = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
+SandboxLevel = Literal["env", "bwrap"]
+Line = Annotated[str, StringConstraints(max_length=2000)]
+
+
+FixerName = Literal["typos", "ruff"]
+FIXERS: tuple[FixerName, ...] = ("typos", "ruff")
+RENAMED = {"codespell": "typos"}
+"""Names of fixers in settings that were written earlier."""
+
+
+def _rename_old(names: object) -> object:
+    if not isinstance(names, list | tuple):
+        return names
+    return tuple(dict.fromkeys(RENAMED.get(name, name) if isinstance(name, str) else name for name in names))
+
+
+class FixerSettings(ObserverSection):
+    """The `hands` section of ralph.yml."""
+
+    fixers: Annotated[tuple[FixerName, ...], BeforeValidator(_rename_old)] = Field(
+        FIXERS, description="What may change files on its own."
+    )
+    verify: tuple[str, ...] = Field((), description="Commands that must pass before a change is proposed.")
+    verify_timeout: Annotated[float, Field(gt=0), at_most(1_800), OLD_LIMIT] = 1_800
+    """Seconds that each of them may take: suites that take longer are for a check of the forge."""
+
+
+class Completion(ObserverSection):
+    """When a loop counts as complete."""
+
+    open_tasks: Literal["reject", "trust"] = Field(
+        "reject", description="reject: not while tasks are pending, ready or active; trust: the agent knows."
+    )
+
+
+class Price(ObserverSection):
+    """What a model costs, in USD per million tokens."""
+
+    input: Dollars = Field(description="Tokens it reads.")
+    output: Dollars = Field(description="Tokens it writes.")
+
+
+def _read_price(value: object) -> object:
+    """`3/15` as its two parts; anything else, such as older files' mappings, as it is."""
+    if not isinstance(value, str):
+        return value
+    read, slash, written = value.partition("/")
+    if not slash or not all(re.fullmatch(r"\d+(\.\d+)?", part.strip()) for part in (read, written)):
+        raise ValueError("write USD per million tokens read/written, such as 3/15")
+    return {"input": float(read), "output": float(written)}
+
+
+PriceText = Annotated[
+    Price, BeforeValidator(_read_price), WithJsonSchema({"type": "string", "examples": ["3/15", "0.25/1.25"]})
+]
+"""`3/15`: what a million tokens cost that a model reads, and that it writes."""
+
+
+class Cost(ObserverSection):
+    """What models cost, for agents that only tell their tokens and for `ralph cost`."""
+
+    prices: dict[str, PriceText] = Field({}, description="By the model's name: what it reads/what it writes.")
+
+
+class LoopSettings(ObserverSection):
+    """How `ralph run` works in this repository."""
+
+    stuck: Annotated[int, Field(strict=True, ge=1), at_most(3), OLD_LIMIT] = 3
+    """Sessions on one story or task until it is warned."""
+    browser_check: Line = Field("", description="A command that stories of the user interface must pass as well.")
+    thresholds: dict[str, Count | Literal["learn"]] | Literal["learn"] = Field(
+        {}, description="Issues short of critical that a verdict may leave, by pattern; learn: from people's verdicts."
+    )
+    hats: PathPattern | None = Field(None, description="Hat files, such as hats/*.toml.")
+
+
+class WorkSettings(ObserverSection):
+    """How `ralph work` goes about issues that are labelled `ralph-ready`."""
+
+    usd_per_issue: Dollars = Field(
+        5.0, description="Spent on one issue in one try, in USD; written down, it also ends sessions of unknown cost."
+    )
+    max_iterations: int = Field(50, strict=True, ge=1, le=10_000, description="Sessions of one try.")
+    max_runtime: Annotated[Duration, at_most(timedelta(hours=4)), OLD_LIMIT] = timedelta(hours=4)
+    """How long one try may take."""
+
+
+def _known_level(value: object) -> object:
+    if value == "uid":
+        raise ValueError("the level uid is gone: write sandbox: bwrap, or env")
+    return value
+
+
+class AgentChoice(ObserverSection):
+    """Which coding agent carries out larger changes, and plays the sessions of a loop."""
+
+    kind: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,39}$")] = Field(
+        "command", description="The agent; command: the program in `run`."
+    )
+    run: Line = Field("", description="The command line of kind command; it reads the prompt from standard input.")
+    fallback: tuple[Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,39}$")], ...] = Field(
+        (), description="Agents that take over, in this order, when the first one is missing or down."
+    )
+    sandbox: Annotated[SandboxLevel, BeforeValidator(_known_level)] | None = Field(
+        None, description="How far it is kept apart: bwrap, or env. Else bwrap, and where it cannot be had env; on "
+        "GitHub env only where it is written here.",
+    )  # fmt: skip  # one text
+    wrap: Line = Field(
+        "", description="A command of yours, put in front of the agent's program and of its checks, such as srt."
+    )
+    model: Line = Field("", description="The model of its sessions where a hat names none; empty: its usual one.")
+    plan: Literal["none", "ralplan"] = Field(
+        "none", description="ralplan: a mission is planned, criticised and approved by hats before it is built."
+    )
+    trust: bool = Field(
+        False, description="Whether it may obey the repository's own settings for agents (hooks, servers, rules)."
+    )
+
+
+class CoderSettings(FixerSettings):
+    """Who changes files, and how a change is checked."""
+
+    agent: AgentChoice | None = Field(None, description="The coding agent.")
+
+
+Weight = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
+
+
+def _model(name: str) -> str:
+    if not re.fullmatch(r"(anthropic|openai|openai-chat):[A-Za-z0-9][A-Za-z0-9._:/-]{0,99}", name):
+        raise ValueError("write anthropic:NAME, openai:NAME or openai-chat:NAME")
+    return name
+
+
+class ThinkerSettings(BaseModel):
+    """Who ranks what was found. With `kind: llm`, rules go on answering whenever the model cannot."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+
+    kind: Literal["rules", "llm"] = Field("rules", description="Who ranks findings; `rules` needs no model.")
+    weights: dict[str, Weight] = Field(
+        default_factory=dict, description="Multiplies the impact of a finding kind: {spelling: 0.5, bug: 2}."
+    )
+    model: Annotated[str, AfterValidator(_model)] = Field(
+        "", description="anthropic:NAME, openai:NAME, or openai-chat:NAME for servers that speak as OpenAI does."
+    )
+    max_findings: Annotated[int, Field(strict=True, ge=1), at_most(20), OLD_LIMIT] = 20
+    """Findings that the model is asked about."""
+    max_memory_chars: Annotated[int, Field(strict=True, ge=0), at_most(4_000), OLD_LIMIT] = 4_000
+    """Characters of memory it reads."""
+    max_tokens: Annotated[int, Field(strict=True, ge=500), at_most(4_000), OLD_LIMIT] = 4_000
+    """Tokens of one answer, what it thinks to itself included."""
+    seconds: Annotated[int, Field(strict=True, ge=1), at_most(90), OLD_LIMIT] = 90
+    """How long it may take in a cycle, in all."""
+    tries: Annotated[int, Field(strict=True, ge=1), at_most(2), OLD_LIMIT] = 2
+    """Requests in a cycle: the second asks again after a bad answer."""
+    usd: float = Field(
+        1.0, strict=True, ge=0, le=2, allow_inf_nan=False, description="Spent on it in one cycle at most, in USD."
+    )
+
+    @model_validator(mode="after")
+    def _named(self) -> Self:
+        if self.kind == "llm" and not self.model:
+            raise ValueError("thinker of kind llm needs a model: name one, such as model: anthropic:claude-sonnet-4-5")
+        return self

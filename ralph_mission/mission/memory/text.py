@@ -1,0 +1,381 @@
+"""The memory file as text; `memory.parse` is the exact inverse.
+
+Every field of ours stays on one line, escaped where it must be. Learnings and Do Not Repeat
+are people's and written as they are, but for a backslash before a line that looks like one of
+our own headings.
+
+The memory file read: lossless for what `memory.render` writes, strict with everything else.
+
+What stands above `## Learnings` is ours: a line that we would not have written is an error
+that names it. Learnings and Do Not Repeat are people's and kept as they are. Time and space
+are linear in the text, whose size is capped.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+from ralph_mission.errors import UserError
+from ralph_mission.mission.memory import front_matter
+from ralph_mission.mission.memory.front_matter import escape, memory_error, unescape
+from ralph_mission.mission.model.memory import (
+    KEEP_COMPLETED,
+    KEEP_ISSUES,
+    KEEP_OBSERVATIONS,
+    CompletedNote,
+    CycleNote,
+    Header,
+    IssueNote,
+    Memory,
+    MissionNote,
+)
+from ralph_mission.mission.model.mission import Status, Urgency
+from ralph_mission.values import compile_regex
+
+TITLE = "# Ralph Loop Memory"
+ACTIVE = "## Active Missions"
+COMPLETED = f"## Completed Missions (last {KEEP_COMPLETED})"
+OBSERVATIONS = f"## Observations Log (last {KEEP_OBSERVATIONS} cycles)"
+ISSUES = f"## Issues at Work (last {KEEP_ISSUES})"
+LEARNINGS = "## Learnings"
+MEASURED = "### Measured by Ralph"
+DO_NOT_REPEAT = "## Do Not Repeat"
+MEASURED_END = "<!-- Ralph rewrites the list above; what you write anywhere else in this section is kept -->"
+
+BOUND = rf"(?:{re.escape(MEASURED)}|{re.escape(DO_NOT_REPEAT)})[ \t]*\r?$"
+_LOOKALIKE = compile_regex(rf"^(\\*{BOUND})", re.MULTILINE)
+
+
+def render_memory(memory: Memory) -> str:
+    """The memory file. `parse` reads it back; raises nothing."""
+    machine = "\n".join(
+        [
+            TITLE,
+            "",
+            ACTIVE,
+            "",
+            *(line for note in memory.active for line in _mission_lines(note)),
+            COMPLETED,
+            "",
+            *(line for note in memory.completed for line in _completed_lines(note)),
+            OBSERVATIONS,
+            "",
+            *(line for note in memory.observations for line in _cycle_lines(note)),
+            *([ISSUES, ""] if memory.issues else []),
+            *(line for note in memory.issues for line in _issue_lines(note)),
+        ]
+    )
+    learnings = _LOOKALIKE.sub(r"\\\1", memory.learnings)
+    ours = "".join(_line("-", line) + "\n" for line in memory.measured)
+    body = (
+        f"{machine}\n{LEARNINGS}\n{learnings}\n"
+        f"{MEASURED}\n\n{ours}{MEASURED_END}\n\n{DO_NOT_REPEAT}\n{memory.do_not_repeat}"
+    )
+    return front_matter.join(memory.header, body)
+
+
+def render_notes(completed: Iterable[CompletedNote], observations: Iterable[CycleNote]) -> str:
+    """Notes as they stand in the memory file, for the archive; `parse_notes` reads them back."""
+    lines = [line for note in completed for line in _completed_lines(note)]
+    lines += [line for note in observations for line in _cycle_lines(note)]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def trim_memory(memory: Memory) -> tuple[Memory, str]:
+    """The memory within its bounds, and the text of what fell off: it belongs in the archive."""
+    kept = replace(
+        memory, completed=memory.completed[:KEEP_COMPLETED], observations=memory.observations[:KEEP_OBSERVATIONS]
+    )
+    return kept, render_notes(memory.completed[KEEP_COMPLETED:], memory.observations[KEEP_OBSERVATIONS:])
+
+
+def _mission_lines(note: MissionNote) -> list[str]:
+    return [
+        _line(f"### Mission #{note.id}:", note.title),
+        _line("- **Status:**", note.status),
+        f"- **Issue:** {_number(note.issue)}",
+        f"- **PR:** {_number(note.pull)}",
+        f"- **Started:** cycle #{note.started_cycle}",
+        _line("- **Last action:**", note.last_action),
+        _line("- **Next step:**", note.next_step),
+        "",
+    ]
+
+
+def _completed_lines(note: CompletedNote) -> list[str]:
+    date = escape(note.date).replace("]", "\\x5d")
+    return [
+        _line(f"### [{date}] Mission:", note.title),
+        f"- Cycles to complete: {note.cycles}",
+        _line("- Outcome:", note.outcome),
+        _line("- Learning:", note.learning),
+        "",
+    ]
+
+
+def _cycle_lines(note: CycleNote) -> list[str]:
+    return [
+        f"### Cycle #{note.cycle} ({note.at.astimezone(UTC).isoformat()[:16]})",
+        "- **Observed:**",
+        *(_line("  -", item) for item in note.observed),
+        "- **Actions:**",
+        *(_line("  -", item) for item in note.actions),
+        f"- **Urgency:** {note.urgency}",
+        _line("- **Next cycle:**", note.next_cycle),
+        "",
+    ]
+
+
+def _issue_lines(note: IssueNote) -> list[str]:
+    return [
+        _line(f"### Issue #{note.issue}:", note.title),
+        _line("- **Status:**", note.state),
+        f"- **Tries:** {note.tries}",
+        f"- **PR:** {_number(note.pull)}",
+        "",
+    ]
+
+
+def _line(head: str, text: str) -> str:
+    return f"{head} {escape(text)}" if text else head
+
+
+def _number(number: int) -> str:
+    return f"#{number}" if number else "none"
+
+
+MAX_BYTES = 1024 * 1024
+REQUIRED = (TITLE, ACTIVE, COMPLETED, OBSERVATIONS)
+
+_CONFLICT = compile_regex(r"^(?:<{7}|\|{7}|>{7})(?: .*)?\r?$", re.MULTILINE)
+_ESCAPED_LOOKALIKE = compile_regex(rf"^\\(\\*{BOUND})", re.MULTILINE)
+_OURS = compile_regex(rf"(?:[ \t]*\r?\n)*((?:-(?: .*)?\n)*)(?:[ \t]*\r?\n)*(?:{re.escape(MEASURED_END)}[ \t]*\r?\n)?")
+_BULLET = compile_regex(r"- (?:\*\*)?([A-Z][A-Za-z ]*):(?:\*\*)?(?: (.*))?")
+_ITEM = compile_regex(r"  -(?: (.*))?")
+_MISSION = compile_regex(r"### Mission #(\d{1,18}):(?: (.*))?")
+_FINISHED = compile_regex(r"### \[([^\]]*)\] Mission:(?: (.*))?")
+_ISSUE = compile_regex(r"### Issue #(\d{1,18}):(?: (.*))?")
+_CYCLE = compile_regex(r"### Cycle #(\d{1,18}) \(([^)]*)\)")
+
+
+def parse_memory(data: str | bytes) -> Memory:
+    """The value of a memory file, CRLF or not. Raises UserError that names the line."""
+    text = _decode(data)
+    front = front_matter.split(text)
+    header = front_matter.read(front)
+    machine, people = _split_people(front.body)
+    learnings, measured, do_not_repeat = _people(people, "\r\n" if text.startswith("---\r\n") else "\n")
+    active, completed, observations, *issues = _sections(machine, front.body_line)
+    return Memory(
+        header=header,
+        active=tuple(_mission(entry) for entry in active),
+        completed=tuple(_parse_completed(entry) for entry in completed),
+        observations=tuple(_cycle(entry) for entry in observations),
+        issues=tuple(_issue(entry) for section in issues for entry in section),
+        learnings=learnings,
+        measured=measured,
+        do_not_repeat=do_not_repeat,
+    )
+
+
+def peek(data: str | bytes) -> Header:
+    """The front matter alone. Raises UserError."""
+    return front_matter.read(front_matter.split(_decode(data)))
+
+
+def people_sections(data: str | bytes) -> tuple[str, str] | None:
+    """(Learnings, Do Not Repeat) of a file whose machine part may be beyond repair; None if they are too."""
+    try:
+        text = _decode(data)
+        learnings, _, do_not_repeat = _people(_split_people(text)[1], "\r\n" if text.startswith("---\r\n") else "\n")
+    except UserError:
+        return None
+    return learnings, do_not_repeat
+
+
+def parse_notes(text: str) -> tuple[tuple[CompletedNote, ...], tuple[CycleNote, ...]]:
+    """What `render_notes` wrote, any number of times over. Raises UserError."""
+    entries = list(_entries(((number, line.rstrip(" \t\r")) for number, line in enumerate(text.split("\n"), 1))))
+    completed = tuple(_parse_completed(entry) for entry in entries if _FINISHED.fullmatch(entry.heading))
+    return completed, tuple(_cycle(entry) for entry in entries if not _FINISHED.fullmatch(entry.heading))
+
+
+def _decode(data: str | bytes) -> str:
+    if len(data if isinstance(data, bytes) else data.encode("utf-8", "surrogatepass")) > MAX_BYTES:
+        raise memory_error(f"is larger than {MAX_BYTES // 1024} KiB")
+    try:
+        text = data if isinstance(data, str) else data.decode()
+    except UnicodeDecodeError as error:
+        raise memory_error("is not valid UTF-8", error.object[: error.start].count(b"\n") + 1) from None
+    if text.startswith("\ufeff"):
+        raise memory_error("starts with a byte order mark", 1)
+    for what, at in (("holds a NUL character", text.find("\0")), ("is a conflict marker", _conflict(text))):
+        if at >= 0:
+            raise memory_error(what, text.count("\n", 0, at) + 1)
+    return text
+
+
+def _conflict(text: str) -> int:
+    match = _CONFLICT.search(text)
+    return match.start() if match else -1
+
+
+def _split_people(body: str) -> tuple[str, str]:
+    """What is ours above `## Learnings`, and what is people's below that line."""
+    match = re.search(rf"^{LEARNINGS}[ \t]*\r?\n", body, re.MULTILINE)
+    if match is None:
+        raise memory_error(f"is cut short: the section `{LEARNINGS}` is missing")
+    return body[: match.start()], body[match.end() :]
+
+
+def _people(text: str, eol: str) -> tuple[str, tuple[str, ...], str]:
+    """(learnings, measured, do not repeat); text below our list joins the learnings above it."""
+    last = re.search(rf"^{DO_NOT_REPEAT}[ \t]*\r?(?:\n|\Z)", text, re.MULTILINE)
+    if last is None:
+        raise memory_error(f"is cut short: the section `{DO_NOT_REPEAT}` is missing")
+    above, do_not_repeat = text[: last.start()], text[last.end() :]
+    ours = re.search(rf"^{MEASURED}[ \t]*\r?\n", above, re.MULTILINE)
+    if ours is None:
+        return _ESCAPED_LOOKALIKE.sub(r"\1", above.removesuffix(eol)), (), do_not_repeat
+    learnings = above[: ours.start()].removesuffix(eol)
+    list_ = _OURS.match(above, ours.end())
+    lines, end = (list_[1], list_.end()) if list_ else ("", ours.end())
+    learnings = _ESCAPED_LOOKALIKE.sub(r"\1", _join_people(learnings, above[end:], eol))
+    return learnings, tuple(unescape(line[2:].rstrip(" \t\r")) for line in lines.split("\n") if line), do_not_repeat
+
+
+def _join_people(learnings: str, below: str, eol: str) -> str:
+    if not below.strip():
+        return learnings
+    between = "" if not learnings or learnings.endswith("\n") else eol
+    return learnings + between + below.removesuffix(eol)
+
+
+@dataclass(slots=True)
+class _Entry:
+    """One `###` block: its heading, its bullets, and the items below each of them."""
+
+    line: int
+    heading: str
+    values: dict[str, str] = field(default_factory=dict)
+    items: dict[str, list[str]] = field(default_factory=dict)
+
+
+def _sections(machine: str, first: int) -> list[list[_Entry]]:
+    wanted = iter(REQUIRED)
+    groups: list[list[tuple[int, str]]] = []
+    for number, raw in enumerate(machine.split("\n"), first):
+        line = raw.rstrip(" \t\r")  # a field never ends in them: they are escaped
+        if line.startswith(("# ", "## ")):
+            expected = next(wanted, LEARNINGS)
+            if line != expected and not (line == ISSUES and len(groups) == len(REQUIRED)):
+                raise memory_error(f"`{expected}` should stand here", number)
+            groups.append([])
+        elif line and not groups:
+            raise memory_error(f"`{TITLE}` should stand here", number)
+        elif line:
+            groups[-1].append((number, line))
+    missing = next(wanted, "")
+    if missing:
+        raise memory_error(f"is cut short: `{missing}` is missing")
+    if groups[0]:
+        raise memory_error(f"`{ACTIVE}` should stand here", groups[0][0][0])
+    return [list(_entries(group)) for group in groups[1:]]
+
+
+def _entries(lines: Iterable[tuple[int, str]]) -> Iterator[_Entry]:
+    entry: _Entry | None = None
+    last = ""
+    for number, line in lines:
+        if line.startswith("### "):
+            if entry:
+                yield entry
+            entry, last = _Entry(number, line), ""
+        elif entry and (match := _BULLET.fullmatch(line)) and match[1] not in entry.values:
+            last = match[1]
+            entry.values[last], entry.items[last] = match[2] or "", []
+        elif entry and last and (match := _ITEM.fullmatch(line)):
+            entry.items[last].append(unescape(match[1] or ""))
+        elif line:
+            raise memory_error("Ralph would not have written this line", number)
+    if entry:
+        yield entry
+
+
+def _mission(entry: _Entry) -> MissionNote:
+    match = _heading(_MISSION, entry)
+    return MissionNote(
+        id=int(match[1]),
+        title=unescape(match[2] or ""),
+        status=Status(_value(entry, "Status", "|".join(Status))),
+        issue=_reference(entry, "Issue"),
+        pull=_reference(entry, "PR"),
+        started_cycle=int(_value(entry, "Started", r"cycle #\d{1,18}")[7:]),
+        last_action=unescape(_value(entry, "Last action")),
+        next_step=unescape(_value(entry, "Next step")),
+    )
+
+
+def _parse_completed(entry: _Entry) -> CompletedNote:
+    match = _heading(_FINISHED, entry)
+    return CompletedNote(
+        date=unescape(match[1]),
+        title=unescape(match[2] or ""),
+        cycles=int(_value(entry, "Cycles to complete", r"\d{1,18}")),
+        outcome=unescape(_value(entry, "Outcome")),
+        learning=unescape(_value(entry, "Learning")),
+    )
+
+
+def _cycle(entry: _Entry) -> CycleNote:
+    match = _heading(_CYCLE, entry)
+    try:
+        at = datetime.strptime(match[2], "%Y-%m-%dT%H:%M").replace(tzinfo=UTC)
+    except ValueError:
+        raise memory_error("this is no time", entry.line) from None
+    return CycleNote(
+        cycle=int(match[1]),
+        at=at,
+        observed=_list(entry, "Observed"),
+        actions=_list(entry, "Actions"),
+        urgency=Urgency(_value(entry, "Urgency", "|".join(Urgency))),
+        next_cycle=unescape(_value(entry, "Next cycle")),
+    )
+
+
+def _issue(entry: _Entry) -> IssueNote:
+    match = _heading(_ISSUE, entry)
+    return IssueNote(
+        issue=int(match[1]),
+        title=unescape(match[2] or ""),
+        state=_value(entry, "Status", r"working|waiting|failed|done"),
+        tries=int(_value(entry, "Tries", r"\d{1,18}")),
+        pull=_reference(entry, "PR"),
+    )
+
+
+def _heading(pattern: re.Pattern[str], entry: _Entry) -> re.Match[str]:
+    match = pattern.fullmatch(entry.heading)
+    if match is None:
+        raise memory_error("Ralph would not have written this heading", entry.line)
+    return match
+
+
+def _value(entry: _Entry, name: str, pattern: str = "(?s:.*)") -> str:
+    value = entry.values.get(name)
+    if value is None or not re.fullmatch(pattern, value):
+        raise memory_error(f"{name} is missing below it or cannot be read", entry.line)
+    return value
+
+
+def _list(entry: _Entry, name: str) -> tuple[str, ...]:
+    _value(entry, name, "")
+    return tuple(entry.items[name])
+
+
+def _reference(entry: _Entry, name: str) -> int:
+    value = _value(entry, name, r"none|#\d{1,18}")
+    return 0 if value == "none" else int(value[1:])

@@ -1,1 +1,0 @@
-"""The rules, and the judgement they come to."""
