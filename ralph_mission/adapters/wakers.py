@@ -1,21 +1,19 @@
-"""The ways of waking: GitHub's cron, a systemd timer, a dispatch for reviews; what each needs, and what is set up here.
+"""The ways of being called again. All of them end in one `repository_dispatch`, and behind it in the same gate.
 
-Memory grants each due time one wake and counts it, for all who wake (`schedule.count_granted_wakes`). Asking again
-after one got lost is the timer's alone: those it counts itself, up to what the day's cap keeps for them. A wake is
-remembered before it is sent: when that cannot be written down, nothing is sent, and the cap holds.
+`heartbeat` is GitHub's cron: every 15 minutes, late under load, sometimes dropped, always there in the end. `timer` is
+a systemd timer on a host of your own: it asks every minute and dispatches in the minute a cycle is due. What is set up
+is seen from files alone.
 
-GitHub's cron asks the gate every 15 minutes: late under load, sometimes dropped, always there in the end. A timer on a
-host of your own asks every minute. GitHub starts no workflow for what was done with the token of a workflow, but for a
-dispatch; what any other account does, an app's too, does start one, and a dispatch would be a second one then.
+A dispatch is sent once and never again on its own. Its payload tells people what it was for; whoever is woken by it
+asks the gate, which reads memory alone, so a forged, late or repeated one changes nothing.
 
-`repository_dispatch`: the one event in which every way of waking ends.
+Memory grants each due time one wake and counts it, for all who wake (`schedule.granted`). Asking again after one got
+lost is the timer's alone: those it counts itself, up to what the day's cap keeps for them. A wake is remembered before
+it is sent: when that cannot be written down, nothing is sent, and the cap holds.
 
-Sent once and never again on its own. The payload tells people what it was for; whoever is woken by it asks the
-gate, which reads memory alone, so a forged, late or repeated dispatch changes nothing.
-
-The ways of being called again. All of them end in the same dispatch, and behind it in the same gate.
-
-`dispatch` sends it; `timer` and `heartbeat` say what each way needs and whether it is set up.
+The review of a pull request of ours is started by GitHub itself, or by a dispatch of our own: GitHub starts no
+workflow for what was done with the token of a workflow, but for a dispatch. What any other account does, an app's too,
+it does start one for; a dispatch would be a second one then.
 """
 
 from __future__ import annotations

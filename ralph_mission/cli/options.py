@@ -1,10 +1,7 @@
-"""`--repo`, `--config` and `--json`: declared once, taken before or behind the name of every command that uses them.
+"""What commands share: their options, and how each gets what it works with from the composition root.
 
-`ralph --json status` and `ralph status --json` are the same; what stands further behind wins.
-
-Options that the commands of a loop share, and their values.
-
-Where commands meet the composition root: how each gets what it works with.
+`--repo`, `--config` and `--json` are declared once, and taken before or behind the name of every command that uses
+them: `ralph --json status` and `ralph status --json` are the same; what stands further behind wins.
 """
 
 from __future__ import annotations

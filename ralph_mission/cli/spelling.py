@@ -1,8 +1,6 @@
-"""Commands that we suggest, as they have to be typed from where the person stands.
+"""Commands as they have to be typed from where the person stands, and moments as people type them.
 
 Whoever reads `ralph pr list` in an error may have no `ralph` on the path and stand in another folder.
-
-Moments as people type them and as we print them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """`ralph.yml` as a frozen value, composed from each adapter's own Settings, and its JSON Schema.
 
-`settings` says what can be configured, `reading` turns a file into it, `complaints` explains
-what is wrong with a file.
+`settings` says what can be configured, `reading` turns a file into it or explains what is wrong with the file.
 """
 
 from __future__ import annotations

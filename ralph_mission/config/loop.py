@@ -1,11 +1,7 @@
-"""The second namespace of `ralph.yml`: the keys of ralph-orchestrator that a loop here understands.
+"""Settings of loops and of the model: ours (`loop:`, `thinker:`, prices), and the keys of ralph-orchestrator.
 
 Its files have the same name as ours and must load unchanged, so keys without a meaning here only warn. Fields are
 named and mean as there (`crates/ralph-core/src/config.rs` of version 2.10).
-
-Our own keys of a loop: what counts as complete, what it may leave, which agent, what models cost.
-
-`thinker:` in ralph.yml.
 """
 
 from __future__ import annotations

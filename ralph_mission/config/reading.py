@@ -1,11 +1,7 @@
-"""What is wrong with a settings file, in one line: where, what, and the nearest thing that is right.
+"""From a file to a Config; what is wrong with it is said in one line: where, what, and the nearest thing that is right.
 
-Keys of `ralph.yml` that older versions had: a file that still has one loads, and is told what became of it.
-
-What was a limit stays one: no file allows more than it did because a key of it went out of use.
-
-From a file to a Config. The keys of ralph-orchestrator, whose file has the same name, are accepted and only warned
-about where they mean nothing here.
+The keys of ralph-orchestrator, whose file has the same name, are accepted and only warned about where they mean nothing
+here. A file with keys that older versions had loads too, and a warning says what became of them.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""The rules, one row each: an id, a verdict, one small predicate over (proposal, context).
+"""Whether a proposal may be carried out. The model proposes; this disposes.
 
-`docs/rules.md` says of each why it exists and what to do when it stops you. The ids are
-relied on from outside: never rename one. To add a rule: a predicate, a row, a test that
-fails without it, a section in the document.
-
-Whether a proposal may be carried out. The model proposes; this disposes.
+`RULES` has one row each: an id, a verdict, one small predicate over (proposal, context). `docs/rules.md` says of each
+why it exists and what to do when it stops you. The ids are relied on from outside: never rename one. To add a rule: a
+predicate, a row, a test that fails without it, a section in the document.
 
 All rules are asked, always, and every one that speaks against is named. What is allowed
 counts against the limits of what follows, so no order of proposals gets around a cap.

@@ -1,11 +1,8 @@
-"""Who wrote a line and when, from `git blame`, for a bounded number of files and seconds.
-
-The commits between two looks: who made them, when, and which files each touched.
-
-Observes the code of one commit: what was committed since the last look, and which markers are new.
+"""Observes the code of one commit: what was committed since the last look, and which markers are new.
 
 The first look counts the markers that are there, one signal per kind; later looks compare the
-files changed since, and a marker that was moved, renamed or re-indented with its file is not new.
+files changed since, and a marker that was moved, renamed or re-indented with its file is not new. Who wrote a line
+and when comes from `git blame`, for a bounded number of files and seconds.
 """
 
 from __future__ import annotations

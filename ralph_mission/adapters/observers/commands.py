@@ -1,11 +1,10 @@
-"""Ready-made `observers.commands` entries, as data for `ralph init`; docs/recipes.md shows the same.
+"""Observes through the repository's own checks: a command, and how to read what it prints.
 
-Each is tested against what the tool really printed (tests/observers/samples).
-
-Observes through the repository's own checks: a command, and how to read what it prints.
-
-Each runs in a separate clone of the commit looked at, through the gateway for foreign code, and
+Each runs in a separate clone of the commit looked at, in the sandbox for foreign code, and
 its results are kept per commit. One observer per command, so that one that fails hides no other.
+
+`RECIPES` are ready-made `observers.commands` entries for `ralph init`; docs/recipes.md shows the same. Each is tested
+against what the tool really printed.
 """
 
 from __future__ import annotations

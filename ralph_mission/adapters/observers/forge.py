@@ -1,7 +1,7 @@
 """Observes the forge: issues nobody took, pulls that wait for review, questions nobody answered, how it fares.
 
 Ours (by the author's id) and bots' are left out. Cost is bounded however many issues there are: lists show
-what is stale, and in full a few are read on each look, in turns (`forge_turns`), so that all come up over time.
+what is stale, and in full a few are read on each look, in turns (`turns`), so that all come up over time.
 
 What an instance is: for a stale issue the day of its last activity, for a waiting pull the commit
 that waits, for a question the remark that asks. New activity is thus a new instance.

@@ -1,11 +1,12 @@
-"""What each network tells: numbers of our posts, signals, how many follow us. Words of strangers are quoted.
+"""What each network says: numbers of our posts, signals, how many follow us. Words of strangers are quoted.
 
-Discord: reactions to what our webhook said; with a bot's token, questions in one channel. X by version 2 of its API,
-with a bearer token: our posts, who asks us something, topics where the tier has them.
+Discord: reactions to what our webhook said; with a bot's token, questions in one channel.
 
 Telegram by its Bot API: how many follow the channel, reactions to our posts, questions in groups the bot is in.
 Reactions come as updates, to a bot that is an administrator of the channel. How often a post was seen is not in the
 Bot API. Updates are given once: those in which orders were looked for are used as they are; asking here confirms none.
+
+X by version 2 of its API, with a bearer token: our posts, who asks us something, topics where the tier has them.
 """
 
 from __future__ import annotations

@@ -1,16 +1,11 @@
-"""What tools complained about, read from a JSON document by JMESPath expressions.
+"""What a tool complained about, read from JSON by JMESPath or from a SARIF 2.1.0 log, and cached per question.
 
 `items` gives a list; with `nested`, each item's own list is read instead, and an inner object
 has its outer one's fields wherever it lacks its own (ESLint and Knip name the file outside).
 
-Reads a SARIF 2.1.0 log (OASIS, 2020) into results.
-
-Reported: results of kind `fail` that nobody suppressed and that the tool's own baseline does not
-already know. Left out: everything else of the format.
-
-Keeps what a command said of a commit, so that an unchanged world costs nothing.
-
-One JSON file per question; the last `KEPT` stay. What cannot be read is as good as absent.
+Of SARIF (OASIS, 2020) results of kind `fail` are reported that nobody suppressed and that the tool's own baseline
+does not already know. The cache is one JSON file per question; the last `KEPT` stay. What cannot be read is as
+good as absent.
 """
 
 from __future__ import annotations

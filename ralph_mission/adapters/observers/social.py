@@ -1,6 +1,6 @@
-"""Asks each network once in a while; one that is missing, refuses or is slow disables itself alone.
+"""Observes social networks: what became of our posts, who asks us something, what is talked about, how many follow.
 
-Observes social networks: what became of our posts, who asks us something, what is talked about, how many follow.
+Each network is asked once in a while; one that is missing, refuses or is slow disables itself alone.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""Makes foreign text fit to be carried in a signal: no control characters, never too long.
+"""Text from the repository or from strangers: made fit for a signal, and told apart by content alone.
 
-Meaning is not touched here; what may be *sent* is decided in wording.
-
-Which thing a line of code is, without saying where it stands: the line and its neighbours.
-
-Survives moves, renames and new indentation; changes when the line itself does.
+What goes into a signal has no control characters and a bounded length; what may be *sent* is decided in wording.
+Which thing a line of code is follows from the line and its neighbours: it survives moves, renames and new
+indentation, and changes when the line itself does.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What uv, poetry and pip were told: lock files, manifests and requirements as packages. Text in, values out.
+"""What one commit depends on, read from its blobs: never from a work tree.
 
-What one commit depends on, read from its blobs: never from a work tree.
+The files of uv, poetry and pip are read here, those of npm and its relatives in `node`: text in, values out.
 """
 
 from __future__ import annotations

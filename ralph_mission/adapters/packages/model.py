@@ -1,8 +1,6 @@
-"""The nouns of dependencies: what is locked or pinned where, and what it could become.
+"""Dependencies as values: what is locked or pinned where, on which line, what it could become, and which is newer.
 
-Versions of packages: which of two is newer and by how much, and on which line of a text one stands.
-
-PEP 440 for Python, Semantic Versioning for npm.
+Versions are compared by PEP 440 for Python and by Semantic Versioning for npm.
 """
 
 from __future__ import annotations

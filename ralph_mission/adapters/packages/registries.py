@@ -1,12 +1,10 @@
-"""Keeps what a server said, by its address: a few facts, its ETag and when it was asked. Loss costs a request.
+"""Which releases a package has: an index of Python packages or a registry of npm's is asked, and its answer is kept.
 
-Which registry a package comes from when its lock file does not say: the owner's environment, the project's
-settings for its package manager, the package manager's own answer. No registry is known by name here.
+Where the lock file does not say which registry, the owner's environment, the project's settings for its package
+manager or the package manager's own answer does. No registry is known by name here.
 
-Asks a registry which releases a package has: an index of Python packages, or a registry of npm's.
-
-Answers are kept with their ETag; within `every` nothing is asked at all. How many are asked, for how long and how
-large an answer may be is bounded; what stays unasked is asked first the next time.
+Answers are cached by address with their ETag; within `every` nothing is asked at all. How many are asked, for how long
+and how large an answer may be is bounded; what stays unasked is asked first the next time.
 """
 
 from __future__ import annotations

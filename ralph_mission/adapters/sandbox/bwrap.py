@@ -1,16 +1,14 @@
-"""Our end of the way out of a view without a network: to the model's host, and to no other.
+"""What a process sees at the level `bwrap`, and its only way out: to the model's host, and to no other.
 
-A host of this machine (a model server, a test) is reached at its own address and port inside, byte for byte. Any
-other is reached as a proxy is (RFC 9110 §9.3.6, CONNECT), so that TLS stays between the agent and the host.
-
-What a process sees at the level `bwrap`: the system read-only, its folders, nothing else of the machine.
-
-Bubblewrap gets namespaces of its own for users, processes, shared memory, names, cgroups and, where the kernel can,
-the network. It ends with us, and everything inside it with it. It starts no new session: `process.run_foreign` has,
-and its group has to reach all that runs inside.
+It sees the system read-only, its folders, nothing else of the machine. Bubblewrap gets namespaces of its own for
+users, processes, shared memory, names, cgroups and, where the kernel can, the network. It ends with us, and everything
+inside it with it. It starts no new session: `process.run_foreign` has, and its group has to reach all that runs inside.
 
 Where we are root, the kernel takes what runs inside for root too, though one without any right of root (no capability).
 Files that belong to root are then its own, so that those that only root may read or write are not there.
+
+A host of this machine (a model server, a test) is reached at its own address and port inside, byte for byte. Any
+other is reached as a proxy is (RFC 9110 §9.3.6, CONNECT), so that TLS stays between the agent and the host.
 """
 
 from __future__ import annotations

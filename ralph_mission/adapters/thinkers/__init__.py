@@ -1,4 +1,7 @@
-"""The embedded default: ranks by rule, explains in plain words, costs nothing."""
+"""Who ranks the findings. A thinker chooses and describes; it never permits.
+
+Here is the default one: it ranks by rule, explains in plain words, costs nothing and imports next to nothing.
+"""
 
 from __future__ import annotations
 

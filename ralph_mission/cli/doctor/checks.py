@@ -1,8 +1,6 @@
-"""What `ralph doctor` looks at, one small check each: ok, a note, or what is wrong and how to fix it.
+"""`ralph doctor`: one small check for each thing: ok, a note, or what is wrong and how to fix it.
 
 A check reads and never fixes. One that cannot be made says so as its own answer.
-
-`ralph doctor`: what is there, what is wrong, and how to fix it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""What `ralph doctor` asks of every source and network that is configured: one bounded look, of which nothing is kept.
+"""What `ralph doctor` asks of sources, networks, models and agents that are configured; nothing is kept or posted.
 
-Each is ready, not configured, or broken with what to do about it. Nothing is posted.
-
-What `ralph doctor` looks at for agents: which are installed and have a key, how far they are kept apart, and whether
-`ralph work` could take an issue now.
+Each is ready, not configured, or broken with what to do about it: one bounded look at a source or a network; of
+agents, which are installed and have a key, how far they are isolated, and whether `ralph work` could take an issue now.
 """
 
 from __future__ import annotations

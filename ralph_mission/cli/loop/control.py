@@ -1,7 +1,4 @@
-"""`ralph cancel`: end the loop that runs in this checkout, or clear up after one that died.
-
-`ralph telegram`: a chat beside a running loop, and the way in which its agents ask a person.
-"""
+"""Beside a running loop: `ralph cancel` ends it or clears up after a dead one, `ralph telegram` is a chat with it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""`ralph plan`: a planner's sessions write the stories of a task, and they are checked before anything is built.
-
-`ralph prd`: from a PRD to stories, and what is wrong with them.
-"""
+"""From a task to checked user stories: `ralph plan` has a planner write them, `ralph prd` converts and checks them."""
 
 from __future__ import annotations
 

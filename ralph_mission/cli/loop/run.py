@@ -1,8 +1,6 @@
 """`ralph run`: a loop of fresh sessions in this checkout, live on stderr, summed up at its end.
 
-A run that was asked to restart replaces this process with a new one of the same command line.
-
-`ralph simulate`: a pattern of hats, played by a scripted agent in a throw-away repository.
+`ralph simulate` plays a pattern of hats with a scripted agent in a throw-away repository.
 """
 
 from __future__ import annotations

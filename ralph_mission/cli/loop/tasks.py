@@ -1,8 +1,6 @@
-"""`ralph task`, `emit`, `guidance` and `verdict`: what agents and people do with the files of a loop.
+"""What agents and people do with the files of a loop: `ralph task`, `emit`, `guidance`, `verdict` and `mcp`.
 
-Agents call them hundreds of times in a session, so `do` answers the usual calls without click, pydantic or rich.
-
-`ralph mcp`: the loop's files for agents that speak the Model Context Protocol.
+Agents call these hundreds of times in a session, so little is imported.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""How the commands end that do one thing with an agent or a network: told to the job, to a script, by exit code.
+"""Agents on GitHub's issues and pull requests: `ralph work`, `ralph review` and `ralph publish`.
 
-`ralph work`: the issue agent, one issue or one after the other, live on stderr, summed up at its end.
-
-`ralph review` and `ralph publish`: one pull of ours reviewed by an agent, one issue's approved texts sent now.
+Each ends in the same way: on the page of the job, as JSON for a script, and by its exit code.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""`ralph cycle`: one cycle, live on stderr, summed up on stdout.
+"""`ralph cycle`: one cycle, live on stderr, summed up on stdout; `ralph status`: what memory says of the last ones.
 
-`ralph pause` and `ralph resume`: the kill switch that memory carries. `ralph status`: what memory says.
+`ralph pause` and `ralph resume` set the kill switch that memory carries.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""What `ralph issue` and `ralph pr` share: their options, who is acting, and plain output of untrusted text.
-
-`ralph issue`: what a person does with issues of the local forge.
-
-`ralph pr`: what a person does with pull requests of the local forge.
-"""
+"""The local forge for people: `ralph issue` and `ralph pr`, who is acting, and plain output of untrusted text."""
 
 from __future__ import annotations
 

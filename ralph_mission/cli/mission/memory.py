@@ -1,6 +1,6 @@
-"""`ralph memory`: show it, verify it, rebuild it.
+"""What ralph remembers: `ralph memory` shows, verifies and rebuilds it, `ralph journal` lists what was done.
 
-`ralph journal`: what was done, cycle by cycle, and the effects whose fate only a person can tell.
+Effects whose fate only a person can tell are settled by `ralph journal resolve`.
 """
 
 from __future__ import annotations

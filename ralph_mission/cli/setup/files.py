@@ -1,9 +1,7 @@
 """The files that `ralph init` writes, from the templates in `setup_templates/`, and what becomes of each.
 
-The workflows that `ralph init` writes for a repository on GitHub: the loop's, and those in which agents act.
-
-The systemd units that `ralph init` writes: a timer that wakes GitHub's loop, a service that watches on its own, and
-for a host of yours a tunnel to the database and GitHub's runner.
+For GitHub they are workflows: the loop's, and those in which agents act. For a host of yours they are systemd units: a
+timer that wakes GitHub's loop, a service that watches on its own, a tunnel to the database and GitHub's runner.
 
 Units are templates: the instance is the repository's path (the runner's folder), so `%f` is where it stands, and one
 set serves every repository of a host. Credentials stand beside each repository's state, readable by their owner only.

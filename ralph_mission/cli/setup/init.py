@@ -1,6 +1,6 @@
 """`ralph init`: what a repository needs so that Ralph looks after it. Overwrites nothing unasked.
 
-`ralph schema` and `ralph completion`: the published contracts as JSON Schema, and what shells complete by.
+For editors and shells: `ralph schema` prints the published contracts, `ralph completion` click's script.
 """
 
 from __future__ import annotations

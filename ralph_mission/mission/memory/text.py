@@ -1,14 +1,9 @@
-"""The memory file as text; `memory.parse` is the exact inverse.
+"""The memory file as text, under seed 003's headings: what is rendered here is parsed back without loss.
 
-Every field of ours stays on one line, escaped where it must be. Learnings and Do Not Repeat
-are people's and written as they are, but for a backslash before a line that looks like one of
-our own headings.
-
-The memory file read: lossless for what `memory.render` writes, strict with everything else.
-
-What stands above `## Learnings` is ours: a line that we would not have written is an error
-that names it. Learnings and Do Not Repeat are people's and kept as they are. Time and space
-are linear in the text, whose size is capped.
+Every field of ours stays on one line, escaped where it must be. What stands above `## Learnings` is ours: a line that
+we would not have written is an error that names it. Learnings and Do Not Repeat are people's and kept as they are, but
+for a backslash before a line that looks like one of our own headings. Time and space of parsing are linear in the
+text, whose size is capped.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
-"""What drafts are made of: what drafting needs to know, and the pieces that fixes and questions share.
+"""From thoughts to proposals: what exactly would be done about each, fully worded.
 
-From ranked findings to proposals: what exactly would be done about each, fully worded.
+A thought may name only known findings; whatever else it says is dropped here, so a thinker
+cannot invent. What becomes of a kind is its route's: a fix, a line of a list, a question, a text.
 
-A ranked finding may name only known findings; whatever else it says is dropped here, so a thinker cannot invent. What
-becomes of a kind is its route's: a fix (the largest set of files that stays under the limits, and a question about the
-rest), a line of a standing issue, a question, or a text to publish.
+A fix is a pull request with the largest set of files that stays under the limits, and a question about the rest. A
+kind that is watched has one standing issue, with a line for each finding. What the owner's templates and a person's
+issue say of a finding is said as it is, or was read by a person before.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""One look at a database: each watch asks and judges for itself, and fails for itself.
+"""Observes rows of a database: what changed, what is new, what is out of bounds, what stopped coming.
 
-Observes rows of a database: what changed, what is new, what is out of bounds, what stopped coming.
-
-The core is pure: `targets` finds a watch's names in a database, `watches` turns rows into facts, `state` is what is
-remembered. `observer` asks, through `gateways.database`.
+Each watch asks and judges for itself, and fails for itself. `targets` finds a watch's names in a database, `watches`
+turns rows into facts, `results` holds what is remembered: all pure.
 """
 
 from __future__ import annotations

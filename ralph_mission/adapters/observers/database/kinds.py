@@ -1,9 +1,8 @@
-"""`change`: a value that moved by more than a percentage within a window, exactly.
+"""What each kind of watch finds: a value that moved (`change`), and rows that are reported themselves (`new_since`,
+`top`, `where`).
 
-It is held against the last value at or before the window's beginning. Where rows have no time of their own,
-values are remembered from look to look, and the first window only collects them.
-
-`new_since`, `top` and `where`: rows that are told themselves.
+A change is held, exactly, against the last value at or before the window's beginning. Where rows have no time of
+their own, values are remembered from look to look, and the first window only collects them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What is remembered of watches from look to look, as one short line of the memory file.
+"""What watches found, as signals, and what is remembered of them from look to look.
 
-What a watch found: typed facts that a post can be rendered from, and what could not be judged, said in words.
-
-What watches found as signals: our own words and numbers, and the cells of rows as quotations marked as such.
+Facts are typed, so that a post can be rendered from them; what could not be judged is said in words. A signal holds
+our own words and numbers, and the cells of rows as quotations marked as such. What is remembered is one short line
+of the memory file.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Numbers, times and texts of rows: compared exactly, written the same way always.
+"""A watch whose names were found in the database, or one line that says what is wrong with them.
 
-A watch whose names were found in the database; or one line that says what is wrong with them.
+Numbers, times and texts of rows are compared exactly and written the same way always.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""One source: asked at its own pace, through the guard; what it says is read in a process of its own.
+"""Observes the web: feeds, JSON documents, pages and searches, each a source of its own with its own pace.
 
-The first look remembers and tells nothing. Later ones tell which items are new, or what changed in a text.
-
-Observes the web: feeds, JSON documents, pages and searches, each a source of its own with its own pace.
-
-What comes is read by a program of its own (`reading`) and told as quotations; the guard is `adapters/http/guard.py`.
+A source is asked through the guard (`adapters/http/guard.py`); what it says is read by a program of its own
+(`reading`) and quoted. The first look remembers and reports nothing. Later ones report which items are new, or what
+changed in a text.
 """
 
 from __future__ import annotations

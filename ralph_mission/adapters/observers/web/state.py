@@ -1,13 +1,8 @@
-"""What a host's robots.txt (RFC 9309) says of an address, asked through the guard like any other.
+"""What a source of the web said and when: its robots.txt, how it may be asked, what is remembered, what is news.
 
-Without one (4xx) everything may be read; one that cannot be read (5xx, no connection) forbids everything until it can.
-
-How a source of the web is asked, and what is remembered of it from look to look: one line of the memory file.
-
-It is asked politely where it is somebody else's, by the environment's endpoint where it is a search. A question that
-several sources have is asked once for all of them, and one says what they all lack.
-
-News of a source as signals: where and when, and what strangers wrote as a quotation marked as such.
+A question is asked once for all sources that share it. Without a robots.txt (RFC 9309; 4xx) everything may be read;
+one that cannot be read (5xx, no connection) forbids everything until it can. What is remembered of a source stands on
+one short line of the memory file; what strangers wrote goes into signals as a quotation marked as such.
 """
 
 from __future__ import annotations
