@@ -31,13 +31,13 @@ def registry() -> Iterator[Registry]:
 
 def bumped(tmp_path: Path, files: dict[str, str], wanted: dict[str, str], registry: Registry) -> Bumped:
     repo = make_repo(tmp_path / "repo", files)
-    reader = node if any(path.endswith(".json") for path in files) else lockfiles
+    read_projects = node.projects if any(path.endswith(".json") for path in files) else lockfiles.read_projects
     bumps = []
-    for project in reader.projects(files):
+    for project in read_projects(files):
         assert isinstance(project, Project)
         for package in project.packages:
             if package.name in wanted and (package.direct or project.tool == "uv"):
-                base = package.registry or (registry.node if reader is node else registry.index)
+                base = package.registry or (registry.node if project.ecosystem == "npm" else registry.index)
                 bumps.append(Bump(project, _at(package, base), wanted[package.name]))
     (tmp_path / "scratch").mkdir()
     bumper = Bumps(Git.open(repo), (registry.host,))
