@@ -16,7 +16,7 @@ from ralph_mission.adapters.report.dashboard import ours
 from ralph_mission.adapters.report.voice import safe
 from ralph_mission.mission.model.effects import MARKER, marker
 from ralph_mission.mission.proposals.wording import plain
-from ralph_mission.mission.publishing.texts import words
+from ralph_mission.mission.publishing.texts import clean_fact
 from ralph_mission.safety.detect import workflow_commands
 from ralph_mission.safety.text import inline, inline_words, quote, sanitise
 from tests.attacks.words import misdeeds, wrapped
@@ -27,7 +27,7 @@ SINKS: Mapping[str, Callable[[str], str]] = MappingProxyType(
         "words within a body": inline_words,
         "a title, a label": plain,
         "a commit message": lambda text: sanitise(text, "commit"),
-        "a post": words,
+        "a post": clean_fact,
         "a prompt": lambda text: sanitise(text, "prompt"),
         "a line of a terminal or a log": safe,
         "a page of ours": ours,
