@@ -34,7 +34,7 @@ NAMED = 34
 """The case in which the titles of the missions are the attacker's too."""
 IN_THE_OPEN = (1, 18, 27, 37, 44, 55)
 """The first case of each group: there it tries at once all that a session can try."""
-HELD = re.compile("needs a yes|may not be sent")
+HELD = re.compile("needs approval|may not be sent")
 """What is told of a change that was not sent."""
 ALONE = (50, 54)
 """Cases with several ways to change one file: one change would hide the other."""
