@@ -189,7 +189,7 @@ def test_prompt_md_is_the_task_by_default(tmp_path: Path) -> None:
 def test_the_settings_of_ralph_orchestrator_are_obeyed(tmp_path: Path) -> None:
     settings = """
 cli: {backend: custom, command: /bin/sh, args: [agent.sh], prompt_mode: stdin}
-event_loop: {prompt: "Find the cause", completion_promise: DEBUG_DONE, max_iterations: 7, starting_event: debug.start}
+event_loop: {completion_promise: DEBUG_DONE, max_iterations: 7, starting_event: debug.start}
 core: {guardrails: [Search first]}
 hats:
   investigator: {triggers: [debug.start, fix.done], publishes: [fix.propose, DEBUG_DONE], instructions: Look.}
@@ -202,7 +202,7 @@ case $RALPH_ITERATION in
 esac
 """
     here = world(tmp_path, {"ralph.yml": settings, "agent.sh": script})
-    done = here.run()
+    done = here.run("Find the cause")
     assert (done.code, done.json["sessions"]) == (0, 3), done.err
     runs = here.repo / ".ralph/loop/runs" / done.json["run"]
     hats = [json.loads((runs / f"session-000{number}.json").read_text())["hat"] for number in (1, 2, 3)]
