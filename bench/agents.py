@@ -55,22 +55,22 @@ def main(most: int = ROUNDS, cold: bool = False) -> int:
 
     `cold`: download the clients, to measure that.
     """
-    voice = Console(stderr=True)
+    progress = Console(stderr=True)
     if not (PLACE / "installed").exists():
-        voice.print("agents: not measured, their programs are not in .venv/node: make test-real installs them")
+        progress.print("agents: not measured, their programs are not in .venv/node: make test-real installs them")
         return 0
     table = _table()
     with tempfile.TemporaryDirectory(prefix="ralph-bench-") as folder:
         Path(folder).chmod(0o711)
         for name in PROGRAMS:
-            voice.print(f"a session of {name}: {most} rounds of {SESSIONS} …")
+            progress.print(f"a session of {name}: {most} rounds of {SESSIONS} …")
             _report(table, *around(name, Path(folder), most))
         if cold:
-            voice.print("setting up the clients, cold: about 420 MB …")
+            progress.print("setting up the clients, cold: about 420 MB …")
             if setting := set_up(Path(folder) / "cold", most):
                 _report(table, *setting)
             else:
-                voice.print("setting up: not measured, it did not come to an end (see above)")
+                progress.print("setting up: not measured, it did not come to an end (see above)")
     Console(width=120).print(table)
     return 0
 

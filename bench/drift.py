@@ -167,16 +167,16 @@ class Day:
         ports = replace(house.ports, recorder=_Meanwhile(rival))
         if self.scenario.rivals == "elsewhere" and rival is None:
             ports = replace(ports, store=_Elsewhere(ports.store))
-        limits = replace(house.charter.limits, dispatches_per_day=self.scenario.cap)
-        charter = replace(house.charter, limits=limits)
-        outcome = _run(ports, charter, timedelta(seconds=pause), house.secrets)
+        limits = replace(house.settings.limits, dispatches_per_day=self.scenario.cap)
+        settings = replace(house.settings, limits=limits)
+        outcome = _run(ports, settings, timedelta(seconds=pause), house.secrets)
         self._header = None
         return outcome
 
 
-def _run(ports: CyclePorts, charter: CycleSettings, pause: timedelta, secrets: tuple[str, ...]) -> str:
-    charter = replace(charter, rhythm=Rhythm(pause, pause, pause))
-    return run_cycle(ports, charter, CycleRequest(trigger="dispatch"), secrets)[0].outcome
+def _run(ports: CyclePorts, settings: CycleSettings, pause: timedelta, secrets: tuple[str, ...]) -> str:
+    settings = replace(settings, rhythm=Rhythm(pause, pause, pause))
+    return run_cycle(ports, settings, CycleRequest(trigger="dispatch"), secrets)[0].outcome
 
 
 @dataclass(slots=True)

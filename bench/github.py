@@ -32,8 +32,8 @@ MOST = {"nothing to do": 6, "a crowd, first cycle": 40, "a crowd, second": 40, "
 
 def main(rounds: int = ROUNDS) -> int:
     """Print both tables; targets that were missed are said, not punished."""
-    voice = Console(stderr=True)
-    voice.print("starting the action, asking the gate, running cycles …")
+    progress = Console(stderr=True)
+    progress.print("starting the action, asking the gate, running cycles …")
     with tempfile.TemporaryDirectory(prefix="ralph-bench-") as folder:
         Console(width=120).print(_times(Path(folder), rounds), _requests(Path(folder)))
     return 0

@@ -73,12 +73,12 @@ class Case:
 class Progress:
     """Says how far it is, and how many seconds have passed."""
 
-    voice: Console
+    progress: Console
     begun: float = field(default_factory=time.monotonic)
 
     def __call__(self, what: str) -> None:
         """One line."""
-        self.voice.print(f"{time.monotonic() - self.begun:5.0f} s  {what}")
+        self.progress.print(f"{time.monotonic() - self.begun:5.0f} s  {what}")
 
 
 def main(scale: int = 1, oldest: int = endurance.OLDEST, figures: Path | None = None, only: str = "") -> int:
@@ -102,12 +102,12 @@ def _verdict(told: Told) -> int:
 
 def _tables(scale: int, oldest: int, only: str, folder: Path) -> Iterator[tuple[str, Rows, tuple[str, ...]]]:
     """Each table when it was measured: its title, its rows, and what bounds it."""
-    voice, log = Console(stderr=True), counter(folder)
+    progress, log = Console(stderr=True), counter(folder)
     for place, case in enumerate(CASES):
         if only in case.title:
-            yield case.title, compared(case, scale, folder / str(place), log, Progress(voice)), case.bounds
+            yield case.title, compared(case, scale, folder / str(place), log, Progress(progress)), case.bounds
     if any(only in title for title in endurance.BOUNDS):
-        for title, rows in _lived(oldest, folder / "endurance", Progress(voice)).items():
+        for title, rows in _lived(oldest, folder / "endurance", Progress(progress)).items():
             yield title, rows, endurance.BOUNDS[title]
 
 

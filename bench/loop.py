@@ -30,7 +30,7 @@ from rich.console import Console
 from bench.generated import generate
 from bench.run import RALPH, Comparison, Deed, _commands, _measure, _ralph, _report, _table, asked
 from examples.unpack import unpack
-from ralph_mission.adapters.report.loop_voice import PlainRunProgress
+from ralph_mission.adapters.report.loop_progress import PlainRunProgress
 from ralph_mission.adapters.storage.loop.tasks import Tasks
 from ralph_mission.app.run_options import RunOptions
 from ralph_mission.cli.loop.run import play_run
@@ -57,17 +57,17 @@ PROMISED, PATIENCE = 2000, 60.0
 
 def main(most: int = 200) -> int:
     """Run every comparison, at most so many rounds, and print the table; a missed target is said, not punished."""
-    voice = Console(stderr=True)
+    progress = Console(stderr=True)
     table = _table()
     with tempfile.TemporaryDirectory(prefix="ralph-bench-") as folder, serving(_checkout(Path(folder))) as comparisons:
         for comparison in comparisons:
             rounds = min(most, comparison.rounds)
-            voice.print(f"{comparison.title}: {rounds} rounds …")
+            progress.print(f"{comparison.title}: {rounds} rounds …")
             _report(table, comparison, _measure(comparison, rounds))
         runs = min(most, RUNS)
-        voice.print(f"around a session: {runs} runs of {SESSIONS} sessions …")
+        progress.print(f"around a session: {runs} runs of {SESSIONS} sessions …")
         _report(table, *_around(generate(Path(folder) / "large", datetime.now(UTC)), runs))
-        voice.print(f"Ctrl-C: {runs} runs each …")
+        progress.print(f"Ctrl-C: {runs} runs each …")
         _report(table, *_interrupts(Path(folder), runs))
     Console(width=120).print(table)
     return 0

@@ -56,14 +56,14 @@ class Comparison:
 
 def main(most: int = 20) -> int:
     """Run every comparison, at most so many rounds, and print the table; a missed target is said, not punished."""
-    voice = Console(stderr=True)
+    progress = Console(stderr=True)
     with tempfile.TemporaryDirectory(prefix="ralph-bench-") as folder:
-        voice.print("generating repositories, one of them with 200 cycles behind it …")
+        progress.print("generating repositories, one of them with 200 cycles behind it …")
         comparisons = _comparisons(Path(folder))
         table = _table()
         for comparison in comparisons:
             rounds = min(most, comparison.rounds)
-            voice.print(f"{comparison.title}: {rounds} rounds …")
+            progress.print(f"{comparison.title}: {rounds} rounds …")
             _report(table, comparison, _measure(comparison, rounds))
     Console(width=120).print(table)
     return 0
@@ -101,7 +101,7 @@ def _remembering(repo: Path, cycles: int) -> Deed:
     start = datetime(2026, 11, 1, tzinfo=UTC)
     for cycle in range(cycles):
         house = build_app(repo, now=start + cycle * timedelta(hours=7))
-        run_cycle(house.ports, house.charter, CycleRequest(force=True), house.secrets)
+        run_cycle(house.ports, house.settings, CycleRequest(force=True), house.secrets)
     store = house.store
     known = [key for mission in (store.recall() or _none()).state.missions for key in mission.members]
 

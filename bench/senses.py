@@ -48,15 +48,15 @@ Say = Callable[[str], object]
 
 def main(rounds: int = ROUNDS, rows: int = ROWS) -> int:
     """Print the three tables; targets that were missed are said, not punished."""
-    voice, tables = Console(stderr=True), []
+    progress, tables = Console(stderr=True), []
     with tempfile.TemporaryDirectory(prefix="ralph-bench-") as folder:
         try:
-            tables.append(_watches(Path(folder), rounds, rows, voice.print))
+            tables.append(_watches(Path(folder), rounds, rows, progress.print))
             with planted(min(rows, SMALL)) as database:
-                tables.append(_cycles(Path(folder), database, rounds, voice.print))
-                tables.append(_at_once(Path(folder), database, rounds, voice.print))
+                tables.append(_cycles(Path(folder), database, rounds, progress.print))
+                tables.append(_at_once(Path(folder), database, rounds, progress.print))
         except Unavailable as missing:
-            voice.print(f"senses: not measured: {missing}")
+            progress.print(f"senses: not measured: {missing}")
     Console(width=120).print(*tables)
     return 0
 
@@ -156,14 +156,14 @@ def _at_once(folder: Path, database: Server, rounds: int, say: Say) -> Table:
     with quiet(folder / "slow", database, pause=SLOW) as world, mock.patch.dict(os.environ, world.harbour.environ):
         observers = world.harbour.house().ports.observers
         head = Branch("main", git(world.harbour.clone, "rev-parse", "HEAD"))
-        gaze = ObservationContext(head, world.harbour.now, None, "", str(folder))
+        context = ObservationContext(head, world.harbour.now, None, "", str(folder))
         slow = [one for one in observers if one.name == "web.slow"]
         comparison = Comparison(
             f"{len(observers)} sources, of which one takes {SLOW:g} s",
             {
-                "all at once": lambda: _seen(together([(one, gaze) for one in observers], 600)),
-                "the slow one alone": lambda: _seen(one.observe(gaze) for one in slow),
-                "one after another": lambda: _seen(one.observe(gaze) for one in observers),
+                "all at once": lambda: _seen(together([(one, context) for one in observers], 600)),
+                "the slow one alone": lambda: _seen(one.observe(context) for one in slow),
+                "one after another": lambda: _seen(one.observe(context) for one in observers),
             },
             1.5,
             "ratio",
@@ -174,8 +174,8 @@ def _at_once(folder: Path, database: Server, rounds: int, say: Say) -> Table:
     return table
 
 
-def _seen(sightings: Iterable[object]) -> None:
-    for one in sightings:
+def _seen(observations: Iterable[object]) -> None:
+    for one in observations:
         if getattr(one, "status", "") == "unavailable":
             raise SystemExit(str(one))
 

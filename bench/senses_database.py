@@ -154,8 +154,8 @@ class Bench:
         def look() -> None:
             self.said.clear()
             found = observing.look(self.database, watch, state, NOW)
-            if found.trouble:
-                raise SystemExit(str(found.trouble))
+            if found.problem:
+                raise SystemExit(str(found.problem))
 
         look()
         log, samples = Log(self.server), []
@@ -166,8 +166,8 @@ class Bench:
                 ours = _milliseconds(look)
                 statements, server = log.since(place)
                 samples.append((server, _milliseconds(bare) if self.said else 0.0, ours, statements))
-        servers, bares, looks, counts = (median(column) for column in zip(*samples, strict=True))
-        return Measured(name, self.backend, int(counts), servers, bares, looks)
+        servers, bares, lookups, counts = (median(column) for column in zip(*samples, strict=True))
+        return Measured(name, self.backend, int(counts), servers, bares, lookups)
 
     def _bare(self, plain: psycopg.Connection) -> Callable[[], None]:
         def ask() -> None:

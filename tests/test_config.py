@@ -248,10 +248,10 @@ def test_durations_are_written_as_people_write_them(text: str, seconds: int) -> 
     ],
 )
 def test_a_mistake_is_named_with_what_is_right(text: str, what: str, next_step: str) -> None:
-    trouble = refused(text)
-    assert trouble.what.startswith("ralph.yml")
-    assert what in trouble.what
-    assert next_step in trouble.next_step
+    problem = refused(text)
+    assert problem.what.startswith("ralph.yml")
+    assert what in problem.what
+    assert next_step in problem.next_step
 
 
 @pytest.mark.parametrize("name", ["auto_prs_per_cycle", "dispatches_per_day", "usd_per_cycle", "usd_per_day"])
@@ -390,13 +390,13 @@ memories: {budget: 100}
 
 def _older_limits(config: Config) -> list[object]:
     """What the keys of `STRICT` come to."""
-    looks, thinker = config.observers, config.thinker
-    (command,), packages, forge = looks.commands, looks.dependencies, looks.forge
-    assert looks.database and packages
-    outlier = looks.database.watches[0].outlier
+    lookups, thinker = config.observers, config.thinker
+    (command,), packages, forge = lookups.commands, lookups.dependencies, lookups.forge
+    assert lookups.database and packages
+    outlier = lookups.database.watches[0].outlier
     assert outlier
     return [
-        *(config.schedule.review, looks.patience, command.output_cap, command.severity, looks.database.address),
+        *(config.schedule.review, lookups.patience, command.output_cap, command.severity, lookups.database.address),
         *(outlier.score, outlier.least, packages.advisories, packages.every, packages.most, packages.seconds),
         *(forge.stale_after, forge.review_after, forge.answer_after, thinker.max_findings, thinker.max_memory_chars),
         *(thinker.max_tokens, thinker.seconds, thinker.tries, config.loop.stuck, config.hands.verify_timeout),

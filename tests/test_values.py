@@ -19,7 +19,7 @@ class Boat:
 
     name: str
     berth: int = 3
-    crew: dict[str, int] = dataclasses.field(default_factory=dict, compare=False)
+    pool: dict[str, int] = dataclasses.field(default_factory=dict, compare=False)
     key: str = dataclasses.field(default="", repr=False)
 
 
@@ -52,7 +52,7 @@ class Page:
 def test_it_takes_arguments_by_place_name_and_default() -> None:
     assert (Boat("Inge").berth, Boat("Inge", 4).berth, Boat(berth=5, name="Inge").berth) == (3, 4, 5)
     assert Tug("Emil", power=2.5).power == 2.5
-    assert Boat("a").crew is not Boat("b").crew
+    assert Boat("a").pool is not Boat("b").pool
 
 
 def test_a_wrong_argument_is_refused_as_usual() -> None:
@@ -62,8 +62,8 @@ def test_a_wrong_argument_is_refused_as_usual() -> None:
 
 
 def test_it_compares_and_hashes_by_class_and_compared_fields() -> None:
-    assert Boat("a", crew={"x": 1}) == Boat("a") != Boat("b")
-    assert hash(Boat("a", crew={"x": 1})) == hash(Boat("a"))
+    assert Boat("a", pool={"x": 1}) == Boat("a") != Boat("b")
+    assert hash(Boat("a", pool={"x": 1})) == hash(Boat("a"))
     assert Boat("a") != Tug("a") and Quay() == Quay() and len({Quay(), Quay()}) == 1
     assert Boat("a") != ("a", 3, "")
 
@@ -83,7 +83,7 @@ def test_it_is_shown_without_what_is_hidden() -> None:
 
 
 def test_the_tools_of_the_standard_library_and_pydantic_know_it() -> None:
-    boat = Tug("a", crew={"x": 1})
+    boat = Tug("a", pool={"x": 1})
     assert dataclasses.replace(boat, berth=9) == Tug("a", 9)
     assert dataclasses.asdict(Boat("a")) == {"name": "a", "berth": 3, "crew": {}, "key": ""}
     assert copy.deepcopy(boat) == copy.copy(boat) == pickle.loads(pickle.dumps(boat)) == boat

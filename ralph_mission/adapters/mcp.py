@@ -273,8 +273,8 @@ def _tool_errors() -> Iterator[None]:
     """Turn what a person or the machine can cause into an error of the tool, with what to do next."""
     try:
         yield
-    except UserError as trouble:
-        raise ToolError(f"{trouble.what}. {trouble.next_step}") from None
+    except UserError as problem:
+        raise ToolError(f"{problem.what}. {problem.next_step}") from None
     except OSError as error:
         raise ToolError(f"{error.filename or 'a file'}: {error.strerror or error}") from None
 

@@ -304,8 +304,8 @@ class DispatchWaker:
     def _asked(self, key: str, body: dict[str, Any]) -> Receipt:
         try:
             outcome = self.post(f"/repos/{self.repository}/dispatches", body)
-        except UserError as trouble:
-            return Receipt(key, "failed", detail=f"{trouble.what}: {trouble.next_step}")
+        except UserError as problem:
+            return Receipt(key, "failed", detail=f"{problem.what}: {problem.next_step}")
         except OSError as error:
             outcome = DispatchAnswer(0, type(error).__name__)  # its text may hold anything
         reason = _reason(outcome)

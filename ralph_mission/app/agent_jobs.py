@@ -22,7 +22,7 @@ from ralph_mission.adapters.agents.clients import PRICED
 from ralph_mission.adapters.fixers.coder import AgentCoder, read_conventions
 from ralph_mission.adapters.fixers.verify import Workbench
 from ralph_mission.adapters.git.git import Git
-from ralph_mission.adapters.report.loop_voice import PlainRunProgress
+from ralph_mission.adapters.report.loop_progress import PlainRunProgress
 from ralph_mission.adapters.storage.loop import run_files, state
 from ralph_mission.adapters.storage.loop.inbox import LENGTH, Guide
 from ralph_mission.adapters.storage.loop.notes import Memories
@@ -69,13 +69,13 @@ class CloneRun:
     protected: tuple[str, ...] = ()
 
 
-def play_in_clone(git: Git, run: CloneRun, meter: CostMeter, voice: RunProgress) -> AgentResult:
+def play_in_clone(git: Git, run: CloneRun, meter: CostMeter, progress: RunProgress) -> AgentResult:
     """Run the loop to its end, or go on with the one that was left there. Raises UserError, OSError."""
     folder = run.asked.repo
     before = _left_run(folder, run.asked.task)
     try:
-        with _share_memories(git, folder, run.job.guidance, voice.note) as learned:
-            made = build_run(run, before, voice)
+        with _share_memories(git, folder, run.job.guidance, progress.note) as learned:
+            made = build_run(run, before, progress)
             made = replace(made, ports=meter_ports(made.ports, meter))
             name = run.asked.pattern
             account = teams.play(made, name, build=True) if name else run_loop(made.order, made.ports)
@@ -113,7 +113,7 @@ def forget_clone(folder: Path) -> None:
                 remove_folder(os.fsencode(home))
 
 
-def build_run(run: CloneRun, before: RunState | None, voice: RunProgress) -> RunSetup:
+def build_run(run: CloneRun, before: RunState | None, progress: RunProgress) -> RunSetup:
     """What was spent before counts, as the limits of a loop are those of all of it."""
     played, took = (before.iteration, before.elapsed) if before else (0, 0.0)
     spent = (before.usage.cost_usd or 0.0) if before else 0.0
@@ -121,7 +121,7 @@ def build_run(run: CloneRun, before: RunState | None, voice: RunProgress) -> Run
         run.asked, pattern="", iterations=played + run.sessions, runtime=took + run.job.seconds,
         go_on=before is not None, errand=True,
     )  # fmt: skip  # one command line
-    made = build_setup(asked, voice)
+    made = build_setup(asked, progress)
     limits = replace(made.order.limits, usd=spent + run.job.usd, unpriced=run.unpriced)
     order = replace(
         made.order, preset=replace(made.order.preset, limits=limits), persistent=False,
@@ -206,8 +206,8 @@ class LoopCoder:
         """Play one mission's job in its clone."""
         meter = CostMeter(job.usd, PRICED)
         try:
-            voice = PlainRunProgress(sys.stderr, environment_secrets())
-            made = play_in_clone(self.git, self._clone_run(folder, job), meter, voice)
+            progress = PlainRunProgress(sys.stderr, environment_secrets())
+            made = play_in_clone(self.git, self._clone_run(folder, job), meter, progress)
         except Exception as error:
             if not meter.begun:
                 raise

@@ -72,7 +72,7 @@ def attendant(repo: Path, config: Path | None, wait: int, say: Callable[[str], N
         if not ours:
             raise UserError("ralph telegram runs here already", "end the other one first")
         yield Attendant(
-            chat, house.ports, house.store, house.charter.limits, house.secrets,
+            chat, house.ports, house.store, house.settings.limits, house.secrets,
             Beside(root, house.git.git_dir, waits), CursorFile(house.git.git_dir / "ralph-telegram"),
             chat.chat, checkin, say,
         )  # fmt: skip  # one value

@@ -50,7 +50,7 @@ class App:
         return self.build_ports()
 
     @cached_property
-    def charter(self) -> CycleSettings:
+    def settings(self) -> CycleSettings:
         """The settings as a cycle takes them."""
         return _cycle_settings(self.config, self.name)
 
@@ -62,7 +62,7 @@ def build_app(
     *,
     staged: bool = False,
     now: datetime | None = None,
-    voice: CycleProgress | None = None,
+    progress: CycleProgress | None = None,
     spell: Callable[[str], str] = str,
 ) -> App:
     """The parts of one repository. `staged` keeps caches and recordings out of it; `now` stops the clock there.
@@ -72,7 +72,8 @@ def build_app(
     """
     git = Git.open(repo)
     _new_enough(git)
-    clock, progress = FixedClock(now) if now else SystemClock(), voice or QuietProgress()
+    clock = FixedClock(now) if now else SystemClock()
+    progress = progress or QuietProgress()
     host = hosting.choose_hosting(git, config, forge, clock, progress, staged=staged, spell=spell)
     recordings = Recordings(git, secrets=environment_secrets())
 

@@ -65,8 +65,8 @@ def _build(chosen: Extension, checkout: Path | None, given: tuple[object, ...]) 
     settings = _read_settings(chosen, getattr(build, "Settings", None))
     try:
         made = build(settings, *given)
-    except UserError as trouble:
-        raise UserError(f"extension {chosen.use}: {trouble.what}", trouble.next_step, trouble.who) from None
+    except UserError as problem:
+        raise UserError(f"extension {chosen.use}: {problem.what}", problem.next_step, problem.who) from None
     except Exception as error:
         raise UserError(f"extension {chosen.use} did not start ({type(error).__name__})", _tell(chosen)) from error
     members = [name for name in vars(PORTS[chosen.kind]) if not name.startswith("_")]

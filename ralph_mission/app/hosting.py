@@ -53,17 +53,17 @@ def choose_hosting(
     config: Path | None,
     forge: str,
     clock: CycleClock,
-    voice: CycleProgress,
+    progress: CycleProgress,
     *,
     staged: bool = False,
     spell: Callable[[str], str] = str,
 ) -> Hosting:
     """The one that `--forge`, the settings and the environment lead to. Raises UserError."""
     if forge == "auto" and acts_on_github(os.environ):  # no checkout has a say in it: it may be a pull's
-        return _on_github(git, config, forge, clock, voice, staged, spell)
+        return _on_github(git, config, forge, clock, progress, staged, spell)
     settings = read(git, config)
     if forge == "github" or (forge == "auto" and settings.forge.kind == "github"):
-        return _on_github(git, config, forge, clock, voice, staged, spell)
+        return _on_github(git, config, forge, clock, progress, staged, spell)
     if settings.extensions and acts_on_github(os.environ):
         what = "extensions are taken from the default branch alone, and this ralph.yml is that of a checkout"
         raise UserError(what, "let forge.kind be auto or github there, or take extensions out", usage=True)
@@ -110,7 +110,7 @@ def _on_github(
     config: Path | None,
     forge: str,
     clock: CycleClock,
-    voice: CycleProgress,
+    progress: CycleProgress,
     staged: bool,
     spell: Callable[[str], str],
 ) -> Hosting:
@@ -130,7 +130,7 @@ def _on_github(
         git,
         where,
         now=clock.now,
-        note=voice.note,
+        note=progress.note,
         staged=staged,
         memory_branch=memory.branch,
         memory_path=memory.path,

@@ -14,7 +14,7 @@ from pathlib import Path
 from ralph_mission.adapters.agents.clients import CLIENTS, PRICED, presence
 from ralph_mission.adapters.fixers.coder import read_conventions
 from ralph_mission.adapters.git.git import Git
-from ralph_mission.adapters.report.loop_voice import PlainRunProgress
+from ralph_mission.adapters.report.loop_progress import PlainRunProgress
 from ralph_mission.adapters.storage.loop import run_files
 from ralph_mission.adapters.storage.loop.inbox import Guide
 from ralph_mission.adapters.workspace.clone import changed_since
@@ -51,16 +51,16 @@ class WorkOptions(AgentServiceOptions):
     issue: int | None = None
 
 
-def worker(wanted: WorkOptions, voice: PlainRunProgress, spell: Callable[[str], str] = str) -> IssueWorker:
+def worker(wanted: WorkOptions, progress: PlainRunProgress, spell: Callable[[str], str] = str) -> IssueWorker:
     """Everything the issue agent needs. Raises UserError for settings that cannot be, an agent that is not named."""
-    doors = AppFactory(wanted, voice, spell)
+    doors = AppFactory(wanted, progress, spell)
     first = doors.first()
-    hands, clock = LoopHands(wanted, first, voice), SystemClock()
+    hands, clock = LoopHands(wanted, first, progress), SystemClock()
     hands.check()
     per_issue = wanted.usd if wanted.usd is not None else first.config.work.usd_per_issue
     role = _role(wanted, first) if wanted.prompt_file else ""
     return IssueWorker(
-        doors.house, hands, time.sleep, voice.note, clock.now, per_issue, role, tuple(CLIENTS),
+        doors.house, hands, time.sleep, progress.note, clock.now, per_issue, role, tuple(CLIENTS),
         Guide(first.git.state_dir), wanted.issue or 0,
     )  # fmt: skip  # one call
 
@@ -71,12 +71,12 @@ class LoopHands:
 
     wanted: WorkOptions
     first: App
-    voice: PlainRunProgress
+    progress: PlainRunProgress
 
     def check(self) -> None:
         """Raises UserError when no loop could be started: before an issue is claimed for it."""
         if self.first.git.work_tree is not None:
-            build_run(self._asked(self.first.git.work_tree, "look"), self.voice)
+            build_run(self._asked(self.first.git.work_tree, "look"), self.progress)
 
     def why_not(self, agent: str) -> str:
         """Why this agent ("" for the usual one) cannot play here, "" when it can. Without its program or its key it
@@ -108,8 +108,8 @@ class LoopHands:
         meter = CostMeter(job.usd, PRICED)
         try:
             return self._work(job, meter)
-        except UserError as trouble:
-            why, code = f"{trouble.what}; {trouble.next_step}", 1
+        except UserError as problem:
+            why, code = f"{problem.what}; {problem.next_step}", 1
         except OSError as error:
             what = f"{error.filename or 'a file'}: {(error.strerror or type(error).__name__).lower()}"
             why, code = f"it cannot be worked on here: {what}", 1
@@ -121,7 +121,7 @@ class LoopHands:
         git = self.first.git
         with make_parts(git, job.base_sha, [f"issue-{job.number}"], git.state_dir / "work") as (part,):
             _on_branch(part, job.branch)
-            made = agent_jobs.play_in_clone(git, self._clone_run(part, job), meter, self.voice)
+            made = agent_jobs.play_in_clone(git, self._clone_run(part, job), meter, self.progress)
             return replace(made, patch=_change(git, part))
 
     def _clone_run(self, part: Part, job: AgentJob) -> CloneRun:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.publishers.channel import Channel, OutboxFolder
 from ralph_mission.adapters.publishers.charts import png
-from ralph_mission.adapters.publishers.press import Pressroom
+from ralph_mission.adapters.publishers.publisher import Pressroom
 from ralph_mission.app.extensions import build_extensions
 from ralph_mission.app.extras import needed_extras
 from ralph_mission.config.publishers import NETWORKS, Publishers
@@ -78,8 +78,8 @@ def build_channels(settings: Publishers, environment: Mapping[str, str]) -> Iter
         if getattr(settings, network) is not None:
             try:
                 yield network, build(environment)
-            except UserError as trouble:
-                yield network, trouble
+            except UserError as problem:
+                yield network, problem
 
 
 def outbox(settings: Publishers, git: Git, clock: CycleClock) -> OutboxFolder:

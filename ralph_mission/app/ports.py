@@ -46,7 +46,7 @@ def build_ports(
     host: hosting.Hosting,
     config: Path | None,
     clock: CycleClock,
-    voice: CycleProgress,
+    progress: CycleProgress,
     *,
     recordings: Recordings,
     staged: bool = False,
@@ -62,7 +62,7 @@ def build_ports(
         thinker=thinker(settings, cache, git.work_tree),
         hands=Workbench(git, settings.hands.verify, settings.hands.verify_timeout, partial(_patch_sandbox, settings)),
         recorder=Nowhere() if staged else recordings,
-        voice=voice,
+        progress=progress,
         switch=switched_off,
         waker=host.waker,
         scratch=partial(_scratch, git, staged, settings.hands.agent is None),
@@ -70,8 +70,8 @@ def build_ports(
             dashboard, repository=host.name, slots=settings.limits.active_missions, link=host.link, how=host.how
         ),
         coder=None if staged else _coder(git, settings, config, host.head),
-        press=build_publishers(settings, git, clock, voice.note),
-        looks=partial(together, patience=settings.observers.patience.total_seconds()),
+        publisher=build_publishers(settings, git, clock, progress.note),
+        lookups=partial(together, patience=settings.observers.patience.total_seconds()),
         inbox=chat,
         seal=orders.seal(settings, os.environ),
     )
@@ -201,6 +201,6 @@ class ProgressObserver:
         """How long it may take at least, where it knows that itself."""
         return float(getattr(self.observer, "seconds", 0))
 
-    def observe(self, gaze: ObservationContext) -> Observation:
+    def observe(self, context: ObservationContext) -> Observation:
         """One look."""
-        return look_once(self.observer, gaze)
+        return look_once(self.observer, context)

@@ -17,7 +17,7 @@ from ralph_mission.adapters.fixers.coder import read_conventions
 from ralph_mission.adapters.forges import commits
 from ralph_mission.adapters.git.git import EMPTY_TREE, Git, GitError
 from ralph_mission.adapters.git.remote import place, without_steering
-from ralph_mission.adapters.report.loop_voice import PlainRunProgress
+from ralph_mission.adapters.report.loop_progress import PlainRunProgress
 from ralph_mission.adapters.sandbox.isolation import describe_level
 from ralph_mission.adapters.storage.loop import run_files as run_place
 from ralph_mission.adapters.wakers import DispatchWaker, by_dispatch
@@ -51,7 +51,7 @@ def call_reviews(repo: Path, config: Path | None, now: datetime | None = None) -
 
     def opened() -> TransactionContext:
         house = build_app(repo, config, "github", now=now)
-        return TransactionContext(house.ports, house.charter, house.secrets)
+        return TransactionContext(house.ports, house.settings, house.secrets)
 
     where = place(os.environ)
     return call_due_reviews(opened, time.sleep, DispatchWaker(where.repository, poster(where)).review)
@@ -62,14 +62,14 @@ USD, RUNTIME = 2.0, 2700.0
 SESSION, TURNS = 1800.0, 60
 
 
-def reviewer(wanted: AgentServiceOptions, voice: PlainRunProgress, spell: Callable[[str], str] = str) -> ReviewSetup:
+def reviewer(wanted: AgentServiceOptions, progress: PlainRunProgress, spell: Callable[[str], str] = str) -> ReviewSetup:
     """Everything the review needs. Raises UserError for settings that cannot be, an agent that is not named."""
-    doors = AppFactory(wanted, voice, spell)
+    doors = AppFactory(wanted, progress, spell)
     first = doors.first()
     reader = AgentReader(wanted, first)
     reader.check()
-    voice.note(f"isolation: {describe_level(sandboxes.agent_level(first.config))}")
-    return ReviewSetup(doors.house, reader, time.sleep, voice.note, wanted.usd if wanted.usd is not None else USD)
+    progress.note(f"isolation: {describe_level(sandboxes.agent_level(first.config))}")
+    return ReviewSetup(doors.house, reader, time.sleep, progress.note, wanted.usd if wanted.usd is not None else USD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +102,10 @@ class AgentReader:
         meter = CostMeter(job.usd, PRICED)
         try:
             answer = self._read(job, meter)
-        except UserError as trouble:
+        except UserError as problem:
             if not meter.begun:
                 raise
-            answer = ReviewerAnswer(None, f"{trouble.what}; {trouble.next_step}", SessionUsage(meter.begun))
+            answer = ReviewerAnswer(None, f"{problem.what}; {problem.next_step}", SessionUsage(meter.begun))
         return replace(answer, usage=replace(answer.usage, cost_usd=meter.usd or answer.usage.cost_usd))
 
     def _read(self, job: AgentJob, meter: CostMeter) -> ReviewerAnswer:

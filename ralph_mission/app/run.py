@@ -56,7 +56,7 @@ class RunSetup:
 
     order: RunSpec
     ports: RunPorts
-    desk: FileRunStore
+    store: FileRunStore
     root: Path
     obeyed: ControlFiles
     began_with: Mapping[Path, bytes | None]
@@ -69,7 +69,7 @@ class RunSetup:
         require_unaltered(self.obeyed, self.began_with)
 
 
-def build_run(asked: RunOptions, voice: RunProgress, planned: Path | None = None) -> RunSetup:
+def build_run(asked: RunOptions, progress: RunProgress, planned: Path | None = None) -> RunSetup:
     """The order and the ports of one run; nothing is changed but a new work tree. Raises UserError for what cannot be.
 
     `planned` is the work tree where the first part of this run has just written its stories.
@@ -91,12 +91,12 @@ def build_run(asked: RunOptions, voice: RunProgress, planned: Path | None = None
         if named and named.is_relative_to(here):
             asked = replace(asked, prd_file=root / named.relative_to(here))
     agent = agent_of(asked, settings, git, root, order.model, found, root / CLONE)
-    desk, workplace = _desk_and_place(asked, settings, git, root, prd, ordered.exempt, planned, found)
-    ports = RunPorts(agent, workplace, desk, PausingClock(), voice, environment_secrets())
+    store, workplace = _desk_and_place(asked, settings, git, root, prd, ordered.exempt, planned, found)
+    ports = RunPorts(agent, workplace, store, PausingClock(), progress, environment_secrets())
     after = (ground.whereabouts(git, root),) if apart else ()
     notes = (*settings.warnings, *ordered.doubts)
-    voice.note(f"isolation: {describe_level(found)}")
-    return RunSetup(order, ports, desk, root, ordered.obeyed, began_with, notes, after, describe_level(found))
+    progress.note(f"isolation: {describe_level(found)}")
+    return RunSetup(order, ports, store, root, ordered.obeyed, began_with, notes, after, describe_level(found))
 
 
 def _left_worktree(asked: RunOptions, git: Git) -> Path | None:
@@ -115,22 +115,22 @@ def _desk_and_place(
     clone = root / CLONE
     workplace = Workspace(
         git, clone, checks, settings.hands.verify_timeout,
-        lambda: _browser_check(settings.loop.browser_check, desk.item()), sandboxes.checks_sandbox(found, git, clone),
-        no_agent_settings=asked.errand, lists=lambda: desk.paths.kept, shared=root / ".ralph",
+        lambda: _browser_check(settings.loop.browser_check, store.item()), sandboxes.checks_sandbox(found, git, clone),
+        no_agent_settings=asked.errand, lists=lambda: store.paths.kept, shared=root / ".ralph",
     )  # fmt: skip  # one call
     habits = Habits(asked.go_on, asked.archive_previous, restarts=not asked.errand)
 
     def ready(order: RunSpec) -> None:
-        ground.settle_branch(git, prd.branch if prd else "", (*exempt, *desk.paths.kept))
+        ground.settle_branch(git, prd.branch if prd else "", (*exempt, *store.paths.kept))
         if planned and prd:
             _take_over(asked, planned, root, prd)
         workplace.prepare()
 
-    desk = FileRunStore(
+    store = FileRunStore(
         root, git.git_dir, workplace.tree, PausingClock().now, habits, ready=ready,
         prd=asked.prd_file.absolute() if asked.prd_file else None, owner=lock.place(os.getpid()), clone=clone,
     )  # fmt: skip  # one call
-    return desk, workplace
+    return store, workplace
 
 
 def _take_over(asked: RunOptions, planned: Path, root: Path, prd: Prd) -> None:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from ralph_mission.adapters.report.loop_voice import PlainRunProgress
+from ralph_mission.adapters.report.loop_progress import PlainRunProgress
 from ralph_mission.adapters.storage.memory.recordings import keep_out_of_git
 from ralph_mission.app.cycle import App, build_app, refuse_links
 from ralph_mission.mission.publishing.publish_now import PublishSetup
@@ -42,7 +42,7 @@ class AppFactory:
     """Opens the household anew for each stroke; `first` is for what does not change meanwhile."""
 
     wanted: ServiceOptions
-    voice: PlainRunProgress
+    progress: PlainRunProgress
     spell: Callable[[str], str] = str
 
     def first(self) -> App:
@@ -50,36 +50,38 @@ class AppFactory:
         first = self._opened()
         refuse_links(first.git)
         for warning in first.config.warnings:
-            self.voice.note(f"note: {warning}")
+            self.progress.note(f"note: {warning}")
         keep_out_of_git(first.git)
         return first
 
     def house(self) -> TransactionContext:
         """As a stroke wants it. Raises UserError."""
         made = self._opened()
-        return TransactionContext(made.ports, made.charter, made.secrets)
+        return TransactionContext(made.ports, made.settings, made.secrets)
 
     def _opened(self) -> App:
         wanted = self.wanted
-        return build_app(wanted.repo, wanted.config, wanted.forge, voice=NotingProgress(self.voice), spell=self.spell)
+        return build_app(
+            wanted.repo, wanted.config, wanted.forge, progress=NotingProgress(self.progress), spell=self.spell
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class NotingProgress:
     """A cycle's voice that speaks in the lines of a loop's."""
 
-    voice: PlainRunProgress
+    progress: PlainRunProgress
 
     def phase(self, name: str, note: str = "") -> None:
         """Nothing: there is one phase."""
 
     def note(self, text: str) -> None:
         """A line."""
-        self.voice.note(text)
+        self.progress.note(text)
 
 
-def publisher(wanted: ServiceOptions, voice: PlainRunProgress, spell: Callable[[str], str] = str) -> PublishSetup:
+def publisher(wanted: ServiceOptions, progress: PlainRunProgress, spell: Callable[[str], str] = str) -> PublishSetup:
     """Everything the flow needs. Raises UserError for a repository or a setting that cannot be used."""
-    doors = AppFactory(wanted, voice, spell)
+    doors = AppFactory(wanted, progress, spell)
     doors.first()
-    return PublishSetup(doors.house, time.sleep, voice.note)
+    return PublishSetup(doors.house, time.sleep, progress.note)

@@ -31,15 +31,15 @@ from ralph_mission.loop import hats, planning
 from ralph_mission.loop.model.order import RunResult, RunSpec
 from ralph_mission.loop.model.state import Guidance, Prd, StopSignal
 from ralph_mission.loop.ports import Agent, ParallelSession, RunPorts, RunProgress
-from ralph_mission.loop.ports import ArtifactStore as PapersPort
-from ralph_mission.loop.ports import SessionPool as CrewPort
+from ralph_mission.loop.ports import ArtifactStore as ArtifactsPort
+from ralph_mission.loop.ports import SessionPool as PoolPort
 from ralph_mission.loop.teams import ralplan, team, ultrawork
 
 
 class TeamRun(Protocol):
     """One of the three."""
 
-    def __call__(self, order: RunSpec, ports: RunPorts, crew: CrewPort, papers: PapersPort) -> RunResult:
+    def __call__(self, order: RunSpec, ports: RunPorts, pool: PoolPort, artifacts: ArtifactsPort) -> RunResult:
         """The whole run."""
         ...
 
@@ -83,7 +83,7 @@ def play(made: RunSetup, name: str, most: int = MOST, build: bool = False) -> Ru
         raise _no_gate(name)
     git = Git.open(made.root)
     story: TeamRun = partial(ralplan.run_ralplan, build=True) if build else TEAMS[name]
-    return story(made.order, made.ports, crew(made, git, most), FileArtifactStore(made.root / ".ralph"))
+    return story(made.order, made.ports, pool(made, git, most), FileArtifactStore(made.root / ".ralph"))
 
 
 def _no_gate(name: str) -> UserError:
@@ -93,16 +93,17 @@ def _no_gate(name: str) -> UserError:
     return UserError(what, mend, usage=True)
 
 
-def crew(made: RunSetup, git: Git, most: int = MOST) -> ClonePool:
+def pool(made: RunSetup, git: Git, most: int = MOST) -> ClonePool:
     """Members that play as the bench's agent does, each in a clone below `.ralph/apart`."""
     ports, user = made.ports, User.of(git)
 
     def equip(part: Part, job: ParallelSession, ended: Callable[[], bool]) -> Kit:
         place = WorkspaceApart(git, part.folder, user=user)
-        desk = ApartRunStore(part, place, ports, ended)
+        store = ApartRunStore(part, place, ports, ended)
         home = made.root / ".ralph/loop/apart" / job.name  # not in the run's own home, which nobody else may enter
-        return Kit(replace(ports, agent=move_agent(ports.agent, part.git, home, job.name), workplace=place, desk=desk),
-                   FileArtifactStore(part.folder / ".ralph"), place)  # fmt: skip  # one value
+        agent = move_agent(ports.agent, part.git, home, job.name)
+        moved = replace(ports, agent=agent, workplace=place, store=store)
+        return Kit(moved, FileArtifactStore(part.folder / ".ralph"), place)
 
     return ClonePool(git, made.root / ".ralph/apart", equip, user, most)
 
@@ -135,7 +136,7 @@ class ApartRunStore(FileRunStore):
 
     def signal(self) -> StopSignal:
         """What a person asks of the running loop. An interrupt ends the session as a cancel does."""
-        return "cancel" if self._ended() else self._ports.desk.signal()
+        return "cancel" if self._ended() else self._ports.store.signal()
 
     def heard(self) -> bool:
         """Whether a person has said something (a signal, guidance) that nobody has dealt with."""
@@ -153,11 +154,11 @@ def due(asked: RunOptions) -> RunOptions | None:
 
 
 def write_stories(
-    asked: RunOptions, voice: RunProgress, follows: bool = False, replacing: bool = False
+    asked: RunOptions, progress: RunProgress, follows: bool = False, replacing: bool = False
 ) -> tuple[RunSetup, RunResult]:
     """The stories written and checked, and what it was done with. Where a run `follows`, it goes on from the state
     that is left. Raises UserError."""
-    made = build_run(replace(asked, planning=True, worktree=False), voice)
+    made = build_run(replace(asked, planning=True, worktree=False), progress)
 
     def read() -> tuple[Prd | None, str]:
         stories = Stories(made.root)
@@ -167,10 +168,10 @@ def write_stories(
     return made, planning.plan_stories(planning.planning_spec(made.order), made.ports, read, kind, replacing)
 
 
-def agree_on_plan(asked: RunOptions, voice: RunProgress) -> tuple[RunSetup, RunResult]:
+def agree_on_plan(asked: RunOptions, progress: RunProgress) -> tuple[RunSetup, RunResult]:
     """Ralplan on a task. When the Critic approved, whoever continues the run writes stories from the plan. Raises
     UserError."""
-    made = build_run(replace(asked, planning=True, worktree=False), voice)
+    made = build_run(replace(asked, planning=True, worktree=False), progress)
     account = play(replace(made, order=replace(made.order, persistent=False)), "ralplan")
     if account.ending.reason == "complete":
         plan = FileArtifactStore(made.root / ".ralph").read(ralplan.PLAN)

@@ -130,15 +130,15 @@ def run(arguments: list[str]) -> int:
         click.echo(error.format_message(), err=True)
         return _misuse(arguments)
     except click.UsageError as error:
-        trouble = UserError(error.format_message(), _hint(error), usage=True)
-        trouble.exit_code = _misuse(arguments)
-        raise trouble from None
+        problem = UserError(error.format_message(), _hint(error), usage=True)
+        problem.exit_code = _misuse(arguments)
+        raise problem from None
     except click.ClickException as error:
         raise UserError(error.format_message(), "fix it, then run again") from None
     except click.Abort:
         raise KeyboardInterrupt from None
-    except UserError as trouble:
-        trouble.exit_code = _misuse(arguments) if trouble.exit_code == 2 else trouble.exit_code
+    except UserError as problem:
+        problem.exit_code = _misuse(arguments) if problem.exit_code == 2 else problem.exit_code
         raise
     return result if type(result) is int else 0
 

@@ -48,8 +48,8 @@ def run_guarded(run: Callable[[list[str]], int], arguments: list[str]) -> int:
         return _reader_left()
     except Lost:
         return 0
-    except UserError as trouble:
-        return _tell(trouble, arguments)
+    except UserError as problem:
+        return _tell(problem, arguments)
     except KeyboardInterrupt as interrupt:
         _tell(UserError(_interrupt_word(interrupt), "run again to go on"), arguments)
         return INTERRUPTED
@@ -77,52 +77,52 @@ def _print_anything() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-def document(trouble: UserError) -> dict[str, dict[str, str]]:
+def document(problem: UserError) -> dict[str, dict[str, str]]:
     """The error as `--json` prints it."""
-    return {"error": {"who": trouble.who, "what": trouble.what, "next": trouble.next_step}}
+    return {"error": {"who": problem.who, "what": problem.what, "next": problem.next_step}}
 
 
-def _tell(trouble: UserError, arguments: list[str]) -> int:
-    calm = redact_trouble(trouble)
+def _tell(problem: UserError, arguments: list[str]) -> int:
+    calm = redact_problem(problem)
     typed = _with_typed_commands(calm, arguments)
     try:
-        print(format_trouble(typed), file=sys.stderr, flush=True)
+        print(format_problem(typed), file=sys.stderr, flush=True)
         if os.environ.get("GITHUB_STEP_SUMMARY"):
-            from ralph_mission.adapters.report.step_summary import tell_trouble
+            from ralph_mission.adapters.report.step_summary import tell_problem
 
             # Who reads the job's page stands elsewhere: the commands as we write them, no path of the runner's.
-            tell_trouble(document(calm)["error"], os.environ)
+            tell_problem(document(calm)["error"], os.environ)
         if "--json" in arguments:
             import json
 
             print(json.dumps(document(typed)), flush=True)
     except BrokenPipeError:
         _reader_left()
-    return trouble.exit_code
+    return problem.exit_code
 
 
-def redact_trouble(trouble: UserError) -> UserError:
+def redact_problem(problem: UserError) -> UserError:
     """The same without a secret of the environment: what is wrong may quote anything, and is said to everybody."""
     from ralph_mission.app.secrets import environment_secrets
     from ralph_mission.safety.secrets import redact
 
     known = environment_secrets()
-    return UserError(redact(trouble.what, known), redact(trouble.next_step, known), trouble.who)
+    return UserError(redact(problem.what, known), redact(problem.next_step, known), problem.who)
 
 
-def _with_typed_commands(trouble: UserError, arguments: list[str]) -> UserError:
+def _with_typed_commands(problem: UserError, arguments: list[str]) -> UserError:
     """The same with its commands as they are typed from here."""
     from ralph_mission.cli.spelling import repo_of, type_commands
 
-    return UserError(trouble.what, type_commands(trouble.next_step, repo_of(arguments)), trouble.who)
+    return UserError(problem.what, type_commands(problem.next_step, repo_of(arguments)), problem.who)
 
 
-def format_trouble(trouble: UserError) -> str:
+def format_problem(problem: UserError) -> str:
     """The one line that a person reads."""
-    whom = {"you": "error", "bug": "bug"}.get(trouble.who, f"error ({trouble.who})")
+    whom = {"you": "error", "bug": "bug"}.get(problem.who, f"error ({problem.who})")
     from ralph_mission.safety.text import sanitise  # what is wrong may quote anything
 
-    return " ".join(sanitise(f"{whom}: {_sentence(trouble.what)} {trouble.next_step}", "log").split())
+    return " ".join(sanitise(f"{whom}: {_sentence(problem.what)} {problem.next_step}", "log").split())
 
 
 def _sentence(text: str) -> str:

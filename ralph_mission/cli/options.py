@@ -180,12 +180,12 @@ def household(
     *,
     staged: bool = False,
     now: datetime | None = None,
-    voice: CycleProgress | None = None,
+    progress: CycleProgress | None = None,
 ) -> App:
     """Everything that a command may touch. Raises UserError for a repository or a setting that cannot be used."""
     from ralph_mission.app.cycle import build_app
 
-    return build_app(repo, config, forge, staged=staged, now=now, voice=voice, spell=partial(spell, repo=repo))
+    return build_app(repo, config, forge, staged=staged, now=now, progress=progress, spell=partial(spell, repo=repo))
 
 
 def recollection(house: App) -> MemorySnapshot:
@@ -215,7 +215,7 @@ def run_cycle(house: App, *, staged: bool, force: bool) -> tuple[CycleReport, Cy
         refuse_links(house.git)
     trigger = TRIGGERS.get(os.environ.get("GITHUB_EVENT_NAME", ""), "cli")
     request = cycle.CycleRequest(trigger=trigger, staged=staged, force=force)
-    return cycle.run_cycle(house.ports, house.charter, request, house.secrets)
+    return cycle.run_cycle(house.ports, house.settings, request, house.secrets)
 
 
 def decide_again(house: App, cycle_id: str) -> list[str]:

@@ -38,7 +38,7 @@ WANTED = {
 """Pydantic's error types whose own words speak of Python."""
 
 
-def trouble(source: str, line: int, what: str, next_step: str) -> UserError:
+def problem(source: str, line: int, what: str, next_step: str) -> UserError:
     """A usage error at a line (0: the whole file)."""
     return UserError(f"{source}{f' line {line}' if line else ''}: {what}", next_step, usage=True)
 
@@ -50,7 +50,7 @@ def explain(error: ValidationError, document: Document, source: str, model: type
     place = _place(first["loc"], document)
     what, next_step = _complaint(first, place, model)
     more = f" (and {len(others)} more)" if others else ""
-    return trouble(source, document.lines[place], what + more, next_step)
+    return problem(source, document.lines[place], what + more, next_step)
 
 
 def _place(location: KeyPath, document: Document) -> KeyPath:
@@ -237,9 +237,9 @@ def load(text: str, source: str = NAME) -> Config:
     try:
         document = parse(text)
     except YamlError as error:
-        raise trouble(source, error.line, error.what, "fix the file") from None
+        raise problem(source, error.line, error.what, "fix the file") from None
     if not isinstance(document.value, dict | None):
-        raise trouble(source, 1, "is not a mapping of keys to values", "start it with a key such as schedule:")
+        raise problem(source, 1, "is not a mapping of keys to values", "start it with a key such as schedule:")
     try:
         config = Config.model_validate(_drop_ignored(loop.lift_old_keys(drop_gone(document.value or {}))))
     except ValidationError as error:
@@ -277,8 +277,8 @@ def _text(raw: bytes, source: str) -> str:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         if len(raw) > MAX_BYTES:  # cut within a character
-            raise trouble(source, 0, f"longer than {MAX_BYTES // 1024} KiB", "make it shorter") from None
-        raise trouble(source, raw[: error.start].count(b"\n") + 1, "is not UTF-8", "save it as UTF-8") from None
+            raise problem(source, 0, f"longer than {MAX_BYTES // 1024} KiB", "make it shorter") from None
+        raise problem(source, raw[: error.start].count(b"\n") + 1, "is not UTF-8", "save it as UTF-8") from None
 
 
 def _drop_ignored(value: dict[str, Any], path: tuple[str, ...] = ()) -> dict[str, Any]:

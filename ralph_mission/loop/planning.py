@@ -110,7 +110,7 @@ def _until_written(this: LoopRun, wrong: Callable[[], str], follows: str) -> Run
         if ending := _ending_before(this):
             return ending
         if attempt < ATTEMPTS:
-            session(this, this.ports.desk.board(), hat)
+            session(this, this.ports.store.board(), hat)
             if ending := _no_planner(this):
                 return ending
     return _given_up(why)
@@ -119,7 +119,7 @@ def _until_written(this: LoopRun, wrong: Callable[[], str], follows: str) -> Run
 def _tell_planner(this: LoopRun, begin: LoopEvent, why: str) -> None:
     told = "\n".join(filter(None, (this.state.feedback, f"The stories cannot be run:\n{why}")))
     this.state = replace(this.state, pending=begin, feedback=told)
-    this.ports.desk.keep(this.state, None)
+    this.ports.store.keep(this.state, None)
 
 
 def _first_event(state: RunState) -> LoopEvent:
@@ -127,7 +127,7 @@ def _first_event(state: RunState) -> LoopEvent:
 
 
 def _ending_before(this: LoopRun) -> RunEnding | None:
-    asked = SIGNAL_ENDINGS.get(this.ports.desk.signal())
+    asked = SIGNAL_ENDINGS.get(this.ports.store.signal())
     return asked or completion.reached_limit(this.order.limits, this.state, this.elapsed)
 
 
@@ -147,8 +147,8 @@ def _describe_wrong(read: Read, before: Prd | None) -> str:
 def _finish_planning(this: LoopRun, follows: str) -> RunEnding:
     """The end of the planning. Whoever asked to stop meanwhile meant what follows, which has not begun."""
     this.state = _passed_on(this.state, follows)
-    this.ports.desk.keep(this.state, None)
-    asked = SIGNAL_ENDINGS.get(this.ports.desk.signal()) if follows else None
+    this.ports.store.keep(this.state, None)
+    asked = SIGNAL_ENDINGS.get(this.ports.store.signal()) if follows else None
     return asked or RunEnding("complete", "the stories are written")
 
 

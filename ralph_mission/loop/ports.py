@@ -222,9 +222,9 @@ class RunPorts:
 
     agent: Agent
     workplace: Workplace
-    desk: RunStore
+    store: RunStore
     clock: LoopClock
-    voice: RunProgress
+    progress: RunProgress
     secrets: tuple[str, ...] = field(default=(), repr=False)
     """Known values that no session is told, whatever wrote them into what it is told."""
 
@@ -253,7 +253,7 @@ class ParallelSession:
     state: RunState
     board: RunSnapshot
     hat: Hat
-    papers: Mapping[str, str] = field(default_factory=dict)
+    artifacts: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +262,7 @@ class ParallelResult:
 
     name: str
     output: HatOutput | None = None
-    papers: Mapping[str, str] = field(default_factory=dict)
+    artifacts: Mapping[str, str] = field(default_factory=dict)
     conflicts: tuple[PathChange, ...] = ()
 
 

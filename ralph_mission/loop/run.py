@@ -47,7 +47,7 @@ def run_loop(order: RunSpec, ports: RunPorts, story: Callable[[LoopRun], RunEndi
 
     Raises UserError before any session when the checkout is taken, and when files cannot be written.
     """
-    with ports.desk.exclusive(order):
+    with ports.store.exclusive(order):
         this = _begin(order, ports)
         try:
             ending = (story or _until_ended)(this)
@@ -56,19 +56,19 @@ def run_loop(order: RunSpec, ports: RunPorts, story: Callable[[LoopRun], RunEndi
             if isinstance(interrupt, playing.CutOff):
                 _cut_off(this, interrupt.changes)
         whole = RunResult(ending, this.state, tuple(this.outputs), this.cut)
-        ports.desk.close(whole)
-        ports.voice.ended(order, whole)
+        ports.store.close(whole)
+        ports.progress.ended(order, whole)
         return whole
 
 
 def _begin(order: RunSpec, ports: RunPorts) -> LoopRun:
     now = ports.clock.now()
-    left = ports.desk.resumed(order)
-    state = left or ports.desk.open(order, now)
+    left = ports.store.resumed(order)
+    state = left or ports.store.open(order, now)
     this = LoopRun(order, ports, state, now, state.elapsed)
     if state.mark:  # a session had begun and nobody wrote down how it ended
         _cut_off(this, playing.put_aside(ports, state.mark))
-    ports.voice.began(order, this.state)
+    ports.progress.began(order, this.state)
     return this
 
 
@@ -77,7 +77,7 @@ def _cut_off(this: LoopRun, changes: tuple[PathChange, ...]) -> None:
     this.cut += changes
     told = _resume_feedback(this.state.feedback, len({change.path for change in changes}))
     this.state = replace(this.state, mark="", feedback=told)
-    this.ports.desk.keep(this.state, None)
+    this.ports.store.keep(this.state, None)
 
 
 def _until_ended(this: LoopRun) -> RunEnding:
@@ -96,7 +96,7 @@ def _until_ended(this: LoopRun) -> RunEnding:
 
 
 def _look(this: LoopRun) -> RunSnapshot:
-    board = this.ports.desk.board()
+    board = this.ports.store.board()
     this.state = completion.focus(this.order, this.state, board)
     return board
 
@@ -116,7 +116,7 @@ def _is_proven(this: LoopRun, board: RunSnapshot) -> bool:
 
 def _tidy_issue(this: LoopRun) -> RunSnapshot:
     """What a persistent loop does instead of ending: nothing of this piece of work is seen by the next."""
-    this.ports.desk.tidy()
+    this.ports.store.tidy()
     this.state = completion.state_after_resume(this.state)
     return _look(this)
 
@@ -129,7 +129,7 @@ def _complete_ending(state: RunState) -> RunEnding:
 
 
 def _read_signal(this: LoopRun) -> RunEnding | None:
-    return SIGNAL_ENDINGS.get(this.ports.desk.signal())
+    return SIGNAL_ENDINGS.get(this.ports.store.signal())
 
 
 def _find_limit(this: LoopRun, board: RunSnapshot) -> RunEnding | None:
@@ -144,28 +144,28 @@ def _play_next(this: LoopRun, board: RunSnapshot) -> None:
 def session(this: LoopRun, board: RunSnapshot, hat: Hat | None) -> None:
     """Let `hat` play the next session, and write down where the run stands after it."""
     this.state = replace(this.state, elapsed=this.elapsed)
-    this.ports.voice.session(this.order, this.state, hat.name if hat else "", board)
+    this.ports.progress.session(this.order, this.state, hat.name if hat else "", board)
     account(this, playing.play_session(this.order, this.state, board, hat, this.ports))
 
 
 def account(this: LoopRun, output: HatOutput) -> None:
     """Write down where the run stands after a session."""
     this.state = completion.advance_state(this.order, this.state, output, this.elapsed)
-    this.ports.desk.keep(this.state, output)
+    this.ports.store.keep(this.state, output)
     this.outputs.append(output)
-    this.ports.voice.output(this.order, this.state, output)
+    this.ports.progress.output(this.order, this.state, output)
 
 
 def _pause(this: LoopRun) -> None:
     """The pause between two sessions; a person's word ends it, and after the last one there is none."""
     pause = max(this.order.limits.pause, this.order.cooldown)
-    if pause and not _is_over(this) and not this.ports.desk.heard():
-        this.ports.clock.sleep(pause, this.ports.desk.heard)
+    if pause and not _is_over(this) and not this.ports.store.heard():
+        this.ports.clock.sleep(pause, this.ports.store.heard)
 
 
 def _is_over(this: LoopRun) -> bool:
     """Whether no session may follow: the work looks done, or a limit is reached."""
-    done = not this.order.persistent and completion.looks_done(this.order, this.state, this.ports.desk.board())
+    done = not this.order.persistent and completion.looks_done(this.order, this.state, this.ports.store.board())
     return done or completion.reached_limit(this.order.limits, this.state, this.elapsed) is not None
 
 

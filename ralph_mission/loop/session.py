@@ -54,14 +54,14 @@ def play_session(order: RunSpec, state: RunState, board: RunSnapshot, hat: Hat |
 
     What an agent does wrong is in the record; UserError and interrupts pass through.
     """
-    session = prompt.session_prompt(order, state, board, hat, ports.desk.run_dir)
+    session = prompt.session_prompt(order, state, board, hat, ports.store.run_dir)
     session = replace(session, prompt=without(session.prompt, ports.secrets))
     mark = ports.workplace.begin_session()
-    ports.desk.keep(replace(state, mark=mark), None)
+    ports.store.keep(replace(state, mark=mark), None)
     try:
         return _run_session(order, state, board, hat, ports, session, mark)
     except KeyboardInterrupt:
-        raise CutOff((*ports.desk.restore(), *put_aside(ports, mark))) from None
+        raise CutOff((*ports.store.restore(), *put_aside(ports, mark))) from None
 
 
 class CutOff(KeyboardInterrupt):  # an interrupt, and no error
@@ -74,16 +74,16 @@ class CutOff(KeyboardInterrupt):  # an interrupt, and no error
 
 def put_aside(ports: RunPorts, mark: str) -> tuple[PathChange, ...]:
     """Put what a session left unfinished where a person finds it: it was not judged, so nothing of it counts."""
-    return (*ports.workplace.set_aside(mark), *ports.desk.put_back(ports.workplace.landed))
+    return (*ports.workplace.set_aside(mark), *ports.store.put_back(ports.workplace.landed))
 
 
 def _run_session(
     order: RunSpec, state: RunState, board: RunSnapshot, hat: Hat | None, ports: RunPorts, session: Session, mark: str
 ) -> HatOutput:
-    ports.desk.brief(session.prompt)
+    ports.store.brief(session.prompt)
     turn = _play_patiently(order, state, ports, session)
     if not turn.failure:  # else nobody may have read it
-        ports.desk.acknowledge(situation.pending_guidance(board))
+        ports.store.acknowledge(situation.pending_guidance(board))
     changes, work = _keep_allowed(ports, session.hat, mark, board.paths.kept)
     event, wrong = _record_event(order, ports, hat, turn, session)
     output = HatOutput(
@@ -110,20 +110,20 @@ def _play_patiently(order: RunSpec, state: RunState, ports: RunPorts, session: S
     usage, attempt, before = SessionUsage(), 0, AgentTurn()
     while True:
         left = max(1.0, min(session.seconds, (deadline - ports.clock.now()).total_seconds()))
-        turn = ports.agent.play(replace(session, seconds=left), lambda: ports.desk.signal() == "cancel").after(before)
+        turn = ports.agent.play(replace(session, seconds=left), lambda: ports.store.signal() == "cancel").after(before)
         usage, attempt, before = usage + turn.usage, attempt + 1, turn
         pause = wait(order.limits, turn, attempt)
-        if pause is None or ports.desk.signal() or ports.clock.now() + timedelta(seconds=pause) > deadline:
+        if pause is None or ports.store.signal() or ports.clock.now() + timedelta(seconds=pause) > deadline:
             return replace(turn, usage=usage)
-        ports.voice.waiting(pause, turn.detail)
-        ports.clock.sleep(pause, lambda: bool(ports.desk.signal()))
+        ports.progress.waiting(pause, turn.detail)
+        ports.clock.sleep(pause, lambda: bool(ports.store.signal()))
 
 
 def _keep_allowed(
     ports: RunPorts, hat: Hat, mark: str, kept_by_us: tuple[str, ...]
 ) -> tuple[tuple[PathChange, ...], SessionWork]:
     """What the session changed, with what was undone of it."""
-    mended = ports.desk.restore()
+    mended = ports.store.restore()
     work = ports.workplace.changed(mark)
     outside = scope.outside(hat, work.changes, kept_by_us)
     gone = {change.path for change in outside}
@@ -138,7 +138,7 @@ def _record_event(
     order: RunSpec, ports: RunPorts, hat: Hat | None, turn: AgentTurn, session: Session
 ) -> tuple[LoopEvent | None, str]:
     """The session's one event, recorded; and what is wrong with what it said."""
-    said = (*ports.desk.said(), *routing.events_in_text(turn.text, order.preset.promise))
+    said = (*ports.store.said(), *routing.events_in_text(turn.text, order.preset.promise))
     if turn.failure:
         return None, ""
     event, wrong = routing.single_event(hat, said, order.preset.promise)
@@ -146,7 +146,7 @@ def _record_event(
         return None, wrong
     full = replace(event, hat=session.hat.name, iteration=session.iteration, at=ports.clock.now())
     full = redact_record(replace(full, issues=event.issues or verdicts.parse_issues(event)), ports.secrets)
-    ports.desk.record(full)
+    ports.store.record(full)
     return full, wrong
 
 
@@ -159,14 +159,14 @@ def _settle_session(
     order: RunSpec, state: RunState, board: RunSnapshot, ports: RunPorts, output: HatOutput, messages: tuple[str, ...]
 ) -> HatOutput:
     """The record with what the state files say now: stories that pass, what landed, whether anything moved."""
-    after = ports.desk.board()
+    after = ports.store.board()
     touched = any(not change.reverted and not scope.ours(change.path, board.paths.kept) for change in output.changes)
     flipped = judge.flipped_stories(board.prd, after.prd)
     checked = ports.workplace.verify() if flipped or touched else CheckResult()
     judged = judge.judge_stories(order, state.item, board.prd, after.prd, checked)
     # A check runs what the session wrote, and could flip stories that git does not see.
     if judged.prd is not None and (checked.ran or judged.prd != after.prd):
-        ports.desk.stories(judged.prd)
+        ports.store.stories(judged.prd)
     message = judge.commit_message(judged.passed[0]) if judged.passed else _commit_message(order, output, messages)
     landed = _land_work(order, ports, bool(judged.passed), without(message, ports.secrets))
     passed = tuple(story.id for story in judged.passed)
@@ -180,14 +180,14 @@ def _settle_session(
         progressed=bool(passed or touched or board.tasks != after.tasks),
     )
     if entry := judge.log_entry(order, state.item, complete, after.notes, ports.clock.now()):
-        ports.desk.note(entry)
+        ports.store.note(entry)
     return complete
 
 
 def _land_work(order: RunSpec, ports: RunPorts, passed: bool, message: str) -> tuple[SessionCommit, ...]:
     """The commit of what was judged. Lists of stories are part of it when one passes, or where they are just files."""
     lists = passed or not (order.preset.stories or order.kind == PLANNING)
-    announce = ports.desk.judged if passed else lambda _: None
+    announce = ports.store.judged if passed else lambda _: None
     made = ports.workplace.land(message, lists, announce)
     return (SessionCommit(made, message.partition("\n")[0]),) if made else ()
 

@@ -46,7 +46,7 @@ class Journal:
     """One cycle for auditors: every effect traces to finding, rule, tier and approver."""
 
     report: CycleReport
-    telling: CycleSummary
+    cycle_summary: CycleSummary
     approvers: tuple[tuple[str, str], ...]  # decision key, who said yes
     lessons: tuple[Lesson, ...]
     deeds: tuple[tuple[str, Receipt], ...]  # decision key, receipt
@@ -229,7 +229,7 @@ def write(
     conclusion: Conclusion,
     intended: Mapping[str, Record],
     report: CycleReport,
-    telling: CycleSummary,
+    cycle_summary: CycleSummary,
     base: OpenState,
 ) -> MemoryBatch:
     """Receipts, memory, journal and archive in one commit."""
@@ -240,7 +240,10 @@ def write(
         state,
         tuple(_records(situation, acts, conclusion, intended)),
         f"ralph: cycle {situation.cycle}: {_subject(acts)}",
-        journal=(situation.cycle_id, _journal(situation, decided, acts, conclusion, report, telling, state.posted)),
+        journal=(
+            situation.cycle_id,
+            _journal(situation, decided, acts, conclusion, report, cycle_summary, state.posted),
+        ),
         archive=((f"{situation.now:%Y-%m}", overflow),) if overflow else (),
     )
 
@@ -269,7 +272,7 @@ def next_state(
 
 def collect_measurements(situation: Situation) -> tuple[Measured, ...]:
     """What networks told in this cycle of our own posts."""
-    return tuple(told for sighting in situation.sightings for told in sighting.measured)
+    return tuple(told for observation in situation.observations for told in observation.measured)
 
 
 def _still_silenced(situation: Situation) -> set[str]:
@@ -337,16 +340,17 @@ def _memory(
 
 def _next_cycle(situation: Situation, conclusion: Conclusion) -> str:
     """The pause after a cycle of this urgency; none is made while work is ready."""
-    pause = schedule.format_pause(situation.charter.rhythm.pause(conclusion.header.urgency))
+    pause = schedule.format_pause(situation.settings.rhythm.pause(conclusion.header.urgency))
     return f"{pause} (at once: work is ready)" if conclusion.at_once else pause
 
 
 def _observation_lines(situation: Situation) -> Iterable[str]:
-    for sighting in situation.sightings:
-        if sighting.status == "skipped":
+    for observation in situation.observations:
+        if observation.status == "skipped":
             continue
-        unavailable = " unavailable" if sighting.status == "unavailable" else ""
-        yield f"{sighting.name}{unavailable}: {wording.plain(sighting.detail, 200) or f'{len(sighting.signals)} seen'}"
+        unavailable = " unavailable" if observation.status == "unavailable" else ""
+        detail = wording.plain(observation.detail, 200) or f"{len(observation.signals)} seen"
+        yield f"{observation.name}{unavailable}: {detail}"
     for finding in situation.fresh[: learning.SHOWN]:
         yield wording.plain(finding.title)
     if len(situation.fresh) > learning.SHOWN:
@@ -370,15 +374,15 @@ def _journal(
     acts: Sequence[ExecutedDecision],
     conclusion: Conclusion,
     report: CycleReport,
-    telling: CycleSummary,
+    cycle_summary: CycleSummary,
     posts: Sequence[Posted],
 ) -> Journal:
     approvers = tuple((d.proposal.key, d.proposal.approver) for d in decided.decisions if d.proposal.approver)
     deeds = tuple((act.decision.proposal.key, deed.receipt) for act in acts for deed in act.deeds)
-    counted = learning.worth_telling(conclusion.lessons, situation.records)
+    counted = learning.worth_reporting(conclusion.lessons, situation.records)
     news = {post.key for post in conclusion.posted} | {told.key for told in collect_measurements(situation)}
     told = tuple(post for post in posts if post.key in news)
-    return Journal(report, telling, approvers, conclusion.lessons, deeds, counted, told)
+    return Journal(report, cycle_summary, approvers, conclusion.lessons, deeds, counted, told)
 
 
 def _subject(acts: Sequence[ExecutedDecision]) -> str:

@@ -62,7 +62,7 @@ def conclude(situation: Situation, decided: CycleDecisions, acts: Sequence[Execu
     by_key = {act.decision.proposal.key: act for act in acts}
     dropped = tuple(act for act in acts if _came_to_nothing(act))
     missions = {mission.id: mission for mission in situation.missions}
-    for mission in _advance_missions(decided, by_key, situation.charter.limits):
+    for mission in _advance_missions(decided, by_key, situation.settings.limits):
         missions[mission.id] = mission
     for act in dropped:
         if act.decision.proposal.interim:
@@ -71,7 +71,7 @@ def conclude(situation: Situation, decided: CycleDecisions, acts: Sequence[Execu
     everyone = tuple(missions.values())
     over = learning.ended_missions(everyone, situation.now)
     said = decide.findings_fully_posted(situation, {effect.key: receipt for effect, receipt in _receipts(acts)})
-    news = identity.list_announceable(over, situation.charter.announce, situation.cycle, situation.now)
+    news = identity.list_announceable(over, situation.settings.announce, situation.cycle, situation.now)
     at_once = _ready(situation, decided, acts) or _agent_waits(situation, everyone) or _has_news(situation, news)
     at_once = at_once or _were_posts_answered(situation, acts)
     return Conclusion(
@@ -173,7 +173,7 @@ def _waiting(situation: Situation, acts: Sequence[ExecutedDecision], said: Seque
     """Findings that nothing was done about, in the plan's order."""
     done = {m.fingerprint for act in acts if _counts(act) for m in act.decision.proposal.members}
     done |= {finding.fingerprint for finding in said}
-    order = {fp: place for place, fp in enumerate(fp for t in situation.plan.thoughts for fp in t.members)}
+    order = {fp: place for place, fp in enumerate(fp for t in situation.plan.ranked_findings for fp in t.members)}
     left = [finding for finding in situation.fresh if finding.fingerprint not in done]
     doubt = _in_doubt(situation, acts)
     kept = (finding for finding in situation.findings if (finding.fingerprint, finding.signal.occurrence) in doubt)
@@ -211,7 +211,7 @@ def _findings_to_announce(
 
     So does what is in doubt: a person may yet say that it was not sent.
     """
-    worded = (wording for wording in situation.wordings if wording.trouble or (wording.ready and wording.posts))
+    worded = (wording for wording in situation.wordings if wording.problem or (wording.ready and wording.posts))
     waiting = {wording.fingerprint for wording in worded} - {finding.fingerprint for finding in said}
     waiting |= {fingerprint for fingerprint, _ in doubt}
     return identity.still_waiting(situation.state.finished, waiting, situation.now)
@@ -261,11 +261,11 @@ def _went_well(made: AgentResult) -> bool:
 
 def _purse(situation: Situation) -> tasks.AgentBudget:
     spent = (situation.memory.header.spend_usd if _same_day(situation) else 0.0) + situation.usage.cost_usd
-    return tasks.compute_budget(situation.charter.limits, 0.0, spent, 0.0)
+    return tasks.compute_budget(situation.settings.limits, 0.0, spent, 0.0)
 
 
 def _grant_wake(situation: Situation) -> tuple[int, bool]:
-    limit = situation.charter.limits.dispatches_per_day
+    limit = situation.settings.limits.dispatches_per_day
     return schedule.count_granted_wakes(situation.memory.header, _today(situation), limit)
 
 
@@ -300,9 +300,9 @@ def _header(situation: Situation, decided: CycleDecisions, at_once: bool) -> Hea
         wake=wake,
         high_cause=cause,
         high_streak=streak,
-        cursors=cursors(carry_cursors(situation), situation.sightings),
+        cursors=cursors(carry_cursors(situation), situation.observations),
     )
-    return schedule.plan_next(header, urgency, situation.charter.rhythm, situation.now, at_once)
+    return schedule.plan_next(header, urgency, situation.settings.rhythm, situation.now, at_once)
 
 
 def carry_cursors(situation: Situation) -> tuple[tuple[str, str], ...]:
@@ -314,15 +314,15 @@ def carry_cursors(situation: Situation) -> tuple[tuple[str, str], ...]:
 def _was_cut_by_cap(situation: Situation, decided: CycleDecisions) -> bool:
     """Whether a cap alone kept something from being done now."""
     held = (d for d in decided.decisions if d.verdict is Verdict.HOLD and d.proposal.action is not Action.ANSWER)
-    return any(_cut_by_cap(decision.rules, situation.charter.limits) for decision in held)
+    return any(_cut_by_cap(decision.rules, situation.settings.limits) for decision in held)
 
 
-def cursors(before: Iterable[tuple[str, str]], sightings: Iterable[Observation]) -> tuple[tuple[str, str], ...]:
+def cursors(before: Iterable[tuple[str, str]], observations: Iterable[Observation]) -> tuple[tuple[str, str], ...]:
     """How far each observer got. Together they have to fit: a longer head could not be read any more.
 
     Where they do not, the largest goes, and that observer begins anew.
     """
-    kept = {**dict(before), **{s.name: s.cursor for s in sightings if s.status == "ok" and s.cursor}}
+    kept = {**dict(before), **{s.name: s.cursor for s in observations if s.status == "ok" and s.cursor}}
     sizes = {name: len(json.dumps(cursor)) for name, cursor in kept.items()}
     while sum(sizes.values()) > CURSORS:
         del sizes[max(sizes, key=lambda name: sizes[name])]

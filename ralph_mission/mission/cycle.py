@@ -50,7 +50,7 @@ class CycleRequest:
 
 
 def run_cycle(
-    ports: CyclePorts, charter: CycleSettings, request: CycleRequest, secrets: tuple[str, ...] = ()
+    ports: CyclePorts, settings: CycleSettings, request: CycleRequest, secrets: tuple[str, ...] = ()
 ) -> CycleResult:
     """Run one cycle, or leave quietly: not due, paused, or somebody else's.
 
@@ -59,7 +59,7 @@ def run_cycle(
     started = ports.clock.now()
     with nullcontext(True) if request.staged else ports.store.exclusive() as ours:
         past = ports.store.recall() if ours else None
-        tx = Transaction(TransactionContext(ports, charter, secrets), past, started)
+        tx = Transaction(TransactionContext(ports, settings, secrets), past, started)
         try:
             tx = _apply_chat_commands(tx, request, ours)
             reason = _reason_to_leave(tx, request, ours)
@@ -74,7 +74,7 @@ def _cycle(tx: Transaction, request: CycleRequest) -> CycleResult:
     """The stages in order: what is read goes into the `Situation`, what is written is one step of `tx`."""
     ports = tx.ports
     transaction.check_position(tx)
-    ports.voice.phase("check", gather.slots(tx.past, tx.charter))
+    ports.progress.phase("check", gather.slots(tx.past, tx.settings))
     tx, settled = (tx, ()) if request.staged else transaction.settle_leftovers(tx)
     situation = _look(tx, request)
     if not request.staged:
@@ -84,7 +84,7 @@ def _cycle(tx: Transaction, request: CycleRequest) -> CycleResult:
     ports.recorder.record("situation", replace(situation, findings=(), fresh=()))
     ports.recorder.record("decisions", decided.decisions)
 
-    ports.voice.phase("act", f"{len(decided.allowed)} of {len(decided.decisions)} proposals allowed")
+    ports.progress.phase("act", f"{len(decided.allowed)} of {len(decided.decisions)} proposals allowed")
     if request.staged:
         acts = execute.stage_decisions(ports, decided.allowed)
         return _report(tx, request, situation, decided, acts, conclude(situation, decided, acts), settled)
@@ -95,7 +95,7 @@ def _cycle(tx: Transaction, request: CycleRequest) -> CycleResult:
     tx, known = transaction.intend(tx, intents, done)
     acts = transaction.act(tx, decided.allowed, known)
 
-    ports.voice.phase("reflect")
+    ports.progress.phase("reflect")
     conclusion = conclude(situation, decided, acts)
     result = _report(tx, request, situation, decided, acts, conclusion, settled)
     batch = commit.write(situation, decided, acts, conclusion, known, *result, tx.state)
@@ -109,7 +109,7 @@ def _look(tx: Transaction, request: CycleRequest) -> Situation:
     """Everything that decisions will rest on, but for what agents make."""
     ports = tx.ports
     with ports.scratch() as scratch:
-        situation = gather.situate(ports, tx.charter, tx.past, request.cycle_id, tx.now)
+        situation = gather.situate(ports, tx.settings, tx.past, request.cycle_id, tx.now)
         situation = observe.observe(ports, situation, tx.past, scratch, tx.secrets)
         situation = rank.rank_findings(ports, situation, tx.secrets)
         situation = rank.word_posts(ports, situation, tx.past)
@@ -149,7 +149,7 @@ def _apply_chat_commands(tx: Transaction, request: CycleRequest, ours: bool) -> 
     resumed = replace(tx, past=replace(tx.past, memory=replace(tx.memory, header=header)))
     if _reason_to_leave(resumed, request, ours) is not None:
         return tx
-    return replace(tx, past=inbox.apply_chat_commands(tx.ports, tx.past, tx.charter.limits, tx.secrets))
+    return replace(tx, past=inbox.apply_chat_commands(tx.ports, tx.past, tx.settings.limits, tx.secrets))
 
 
 def _reason_to_leave(tx: Transaction, request: CycleRequest, ours: bool) -> Outcome | None:
@@ -164,7 +164,7 @@ def _reason_to_leave(tx: Transaction, request: CycleRequest, ours: bool) -> Outc
         return "not_due"
     if tx.past is None or request.force:
         return None
-    return None if schedule.is_due(tx.memory.header.next_due_at, tx.now, tx.charter.rhythm.longest) else "not_due"
+    return None if schedule.is_due(tx.memory.header.next_due_at, tx.now, tx.settings.rhythm.longest) else "not_due"
 
 
 def _refuse_if_forgotten(claim: Claim | None, now: datetime) -> None:

@@ -30,7 +30,7 @@ def with_findings(situation: Situation) -> Situation:
     """The situation with its findings: fresh and waiting ones, and what is to be announced."""
     announced = identity.finished_findings(situation.state.finished)
     findings = identity.drop_duplicates(
-        (*identity.merge_findings(situation.sightings, situation.state.backlog), *announced)
+        (*identity.merge_findings(situation.observations, situation.state.backlog), *announced)
     )
     return with_fresh_findings(replace(situation, findings=findings))
 
@@ -66,7 +66,7 @@ def drafts(situation: Situation) -> tuple[Proposal, ...]:
         situation.cycle,
         situation.now,
         next_mission(situation),
-        situation.charter.limits,
+        situation.settings.limits,
         situation.free_slot,
         situation.records,
         recent_lines(situation),
@@ -76,7 +76,7 @@ def drafts(situation: Situation) -> tuple[Proposal, ...]:
         {(wording.fingerprint, wording.occurrence): wording for wording in situation.wordings},
         is_quiet_period(situation),
     )
-    return draft_all(situation.plan.thoughts, situation.fresh, context)
+    return draft_all(situation.plan.ranked_findings, situation.fresh, context)
 
 
 def is_quiet_period(situation: Situation) -> bool:
@@ -105,11 +105,11 @@ def _steps(situation: Situation) -> tuple[MissionStep, ...]:
     around = StepContext(
         situation.cycle,
         situation.now,
-        situation.charter.owners,
-        situation.charter.merge_method,
+        situation.settings.owners,
+        situation.settings.merge_method,
         situation.records,
         situation.world.default,
-        situation.charter.limits,
+        situation.settings.limits,
         recent_lines(situation),
         {made.mission: made for made in situation.made},
     )
@@ -124,7 +124,7 @@ def _steps(situation: Situation) -> tuple[MissionStep, ...]:
 
 def policy_context(situation: Situation, secrets: tuple[str, ...], paused: bool) -> PolicyContext:
     """What judgement rests on."""
-    header, charter, world = situation.memory.header, situation.charter, situation.world
+    header, settings, world = situation.memory.header, situation.settings, situation.world
     today = header.today == day_of(header, situation.now)
     bans, _ = do_not_repeat.parse_bans(situation.memory.do_not_repeat, frozenset(KINDS))
     posted, records, now = situation.state.posted, situation.records, situation.judged_at or situation.now
@@ -134,13 +134,13 @@ def policy_context(situation: Situation, secrets: tuple[str, ...], paused: bool)
         usd_day=(header.spend_usd if today else 0.0) + situation.usage.cost_usd,
         dispatches_day=header.dispatches if today else 0,
         posts_day=posting.on_day(posted, now, records),
-        posts_lately=posting.within(charter.post_pause, posted, now, records),
+        posts_lately=posting.within(settings.post_pause, posted, now, records),
     )
     return PolicyContext(
-        charter.limits,
+        settings.limits,
         spent,
         world.default.name,
-        charter.memory_branch,
+        settings.memory_branch,
         world.bot,
         now,
         records,
@@ -150,10 +150,10 @@ def policy_context(situation: Situation, secrets: tuple[str, ...], paused: bool)
         bans,
         recent_lines(situation),
         secrets,
-        charter.owners,
-        charter.quiet_hours,
+        settings.owners,
+        settings.quiet_hours,
         paused,
-        charter.post_pause,
+        settings.post_pause,
     )
 
 

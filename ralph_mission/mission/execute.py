@@ -94,7 +94,7 @@ def execute_decisions(
         if acts and acts[-1].cut:
             acts.append(ExecutedDecision(decision, (), cut=True))
             continue
-        ports.voice.note(f"{decision.proposal.action}: {decision.proposal.title}")
+        ports.progress.note(f"{decision.proposal.action}: {decision.proposal.title}")
         acts.append(_carry_out(ports, decision, known, look))
     return tuple(acts)
 
@@ -108,7 +108,7 @@ def stage_decisions(ports: CyclePorts, decisions: Iterable[Decision]) -> tuple[E
 
 
 def _stage(ports: CyclePorts, effect: Effect) -> Receipt:
-    return ports.press.stage(effect) if isinstance(effect, Publish) else Receipt(effect.key, "staged")
+    return ports.publisher.stage(effect) if isinstance(effect, Publish) else Receipt(effect.key, "staged")
 
 
 def not_attempted(acts: Iterable[ExecutedDecision]) -> tuple[Receipt, ...]:
@@ -150,8 +150,8 @@ def _changed_since(
     try:
         ports.forge.look_anew()
         facts = look(mission)
-    except UserError as trouble:
-        return f"its issue cannot be read: {trouble.what}"
+    except UserError as problem:
+        return f"its issue cannot be read: {problem.what}"
     if facts.issue is None or facts.issue.state != "open" or not approval.stands(facts.issue, mission):
         return "its issue was changed meanwhile"
     return "" if steps.said_yes(mission, facts) else "its approval was withdrawn"
@@ -191,13 +191,13 @@ def perform_effect(ports: CyclePorts, effect: Effect) -> Receipt:
 
 def _say(ports: CyclePorts, effect: Publish) -> Receipt:
     """When it is said counts, which may be another day than that on which the cycle began."""
-    receipt = ports.press.publish(effect)
+    receipt = ports.publisher.publish(effect)
     return replace(receipt, at=ports.clock.now())
 
 
 def _find(ports: CyclePorts, effect: Effect) -> Receipt | None:
     """What of it is there already; networks cannot be asked."""
-    return ports.press.find(effect) if isinstance(effect, Publish) else ports.forge.find(effect)
+    return ports.publisher.find(effect) if isinstance(effect, Publish) else ports.forge.find(effect)
 
 
 def _not_attempted(effect: Effect, earlier: AppliedEffect) -> Receipt:
@@ -244,7 +244,7 @@ def _found_late(ports: CyclePorts, record: EffectRecord, known: dict[str, Record
     if receipt is None:
         return None
     known[record.key] = _with(record, receipt)
-    ports.voice.note(f"{kind_of(effect)} that was in doubt: {receipt.status}")
+    ports.progress.note(f"{kind_of(effect)} that was in doubt: {receipt.status}")
     return AppliedEffect(effect, receipt)
 
 
@@ -264,7 +264,7 @@ def _taken_over(
         return None
     known[record.key] = _with(record, receipt)
     said = "not done, so decided again" if receipt.not_attempted else receipt.status
-    ports.voice.note(f"{kind_of(effect)} of an earlier run: {said}")
+    ports.progress.note(f"{kind_of(effect)} of an earlier run: {said}")
     return AppliedEffect(effect, receipt)
 
 

@@ -74,10 +74,10 @@ def anchor_of(past: MemorySnapshot) -> Anchor:
     return Anchor(past.memory.header.lineage, past.memory.header.serial, past.oid)
 
 
-def slots(past: MemorySnapshot | None, charter: CycleSettings) -> str:
+def slots(past: MemorySnapshot | None, settings: CycleSettings) -> str:
     """ "2 of 3 missions active"."""
     taken = sum(mission.status.active for mission in past.state.missions) if past else 0
-    return f"{taken} of {charter.limits.active_missions} missions active"
+    return f"{taken} of {settings.limits.active_missions} missions active"
 
 
 def read_open(ports: CyclePorts, past: MemorySnapshot) -> dict[str, Record]:
@@ -99,15 +99,15 @@ def read_effects(ports: CyclePorts, decided: CycleDecisions, past: MemorySnapsho
 
 
 def situate(
-    ports: CyclePorts, charter: CycleSettings, past: MemorySnapshot | None, cycle_id: str, now: datetime
+    ports: CyclePorts, settings: CycleSettings, past: MemorySnapshot | None, cycle_id: str, now: datetime
 ) -> Situation:
     """What memory holds and what the forge says of every mission."""
     memory, state = (past.memory, past.state) if past else (first_memory(ports, now), OpenState())
     cycle = memory.header.cycle + 1
     cycle_id = cycle_id or f"{cycle:06d}-{key_of('cycle', memory.header.lineage, past.oid if past else '')[:8]}"
     _refuse_twins(state)
-    world = _look(ports, charter, state, cycle, now)
-    situation = Situation(cycle, cycle_id, now, charter, memory, state, world)
+    world = _look(ports, settings, state, cycle, now)
+    situation = Situation(cycle, cycle_id, now, settings, memory, state, world)
     remarks = [ownership.of_remark(mission.key) for mission in state.missions]
     told = ownership.read_successors(remarks, lambda keys: ports.store.records(keys, past))
     situation = with_findings(replace(situation, state=_believable(state, world, told), records=told))
@@ -128,13 +128,13 @@ def _believable(state: OpenState, world: ForgeSnapshot, records: Mapping[str, Re
     return replace(state, missions=missions, backlog=identity.to_backlog(state.backlog))
 
 
-def _look(ports: CyclePorts, charter: CycleSettings, state: OpenState, cycle: int, now: datetime) -> ForgeSnapshot:
+def _look(ports: CyclePorts, settings: CycleSettings, state: OpenState, cycle: int, now: datetime) -> ForgeSnapshot:
     forge = ports.forge
     issues, pulls = forge.issues("open"), forge.pulls("all")
-    facts = tuple((mission.id, read_facts(ports, charter, mission)) for mission in state.missions if mission.issue)
+    facts = tuple((mission.id, read_facts(ports, settings, mission)) for mission in state.missions if mission.issue)
     lost = adoption.pulls_for(pulls, forge.identity().id)
-    adopted = tuple(adopt(ports, charter, state, issues, lost, cycle, now))
-    facts += tuple((mission.id, read_facts(ports, charter, mission)) for mission in adopted)
+    adopted = tuple(adopt(ports, settings, state, issues, lost, cycle, now))
+    facts += tuple((mission.id, read_facts(ports, settings, mission)) for mission in adopted)
     branches = tuple(pull.head for pull in pulls)
     facts = orders.known_to(facts, state, ports.seal)
     return ForgeSnapshot(forge.identity().id, forge.default_branch(), branches, issues, pulls, facts, adopted)

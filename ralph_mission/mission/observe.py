@@ -21,14 +21,14 @@ def observe(
     ports: CyclePorts, situation: Situation, past: MemorySnapshot | None, scratch: str, secrets: tuple[str, ...]
 ) -> Situation:
     """Ask every observer, if there is a free slot; one that fails is unavailable and nothing more."""
-    ports.voice.phase("observe", "" if situation.free_slot else "skipped, no free slot")
+    ports.progress.phase("observe", "" if situation.free_slot else "skipped, no free slot")
     if situation.free_slot:
         asked = ((observer, _observation_context(observer.name, situation, scratch)) for observer in ports.observers)
-        sightings = tuple(redact_sighting(ports, sighting, secrets) for sighting in ports.looks(asked))
+        observations = tuple(redact_observation(ports, observation, secrets) for observation in ports.lookups(asked))
     else:
         skipped = partial(Observation, status="skipped", detail="no free mission slot")
-        sightings = tuple(skipped(observer.name) for observer in ports.observers)
-    situation = with_findings(replace(situation, sightings=sightings))
+        observations = tuple(skipped(observer.name) for observer in ports.observers)
+    situation = with_findings(replace(situation, observations=observations))
     missing = keys_to_read(situation) - set(situation.records)
     situation = with_fresh_findings(replace(situation, records=read_records(ports, situation, missing, past)))
     return replace(situation, world=replace(situation.world, unwanted=tuple(_newly_silenced(ports, situation))))
@@ -41,7 +41,7 @@ def _newly_silenced(ports: CyclePorts, situation: Situation) -> Iterable[str]:
         if isinstance(record, MonitorRecord) and record.kind in newly:
             issue = read_if_there(record.issue, ports.forge.issue)
             closer = issue.closed_by if issue else None
-            if closer and closer.id in authorised_among(ports, situation.charter, issue, None):
+            if closer and closer.id in authorised_among(ports, situation.settings, issue, None):
                 yield record.kind
 
 
@@ -52,16 +52,16 @@ def _observation_context(name: str, situation: Situation, scratch: str) -> Obser
     )
 
 
-def redact_sighting(ports: CyclePorts, sighting: Observation, secrets: tuple[str, ...]) -> Observation:
+def redact_observation(ports: CyclePorts, observation: Observation, secrets: tuple[str, ...]) -> Observation:
     """A sighting without any secret that an observed text or an error held."""
     # A cursor cannot be redacted and still be one: without it the observer looks as if for the first time.
-    cursor = "" if "known-value" in find_secrets(sighting.cursor, secrets) else sighting.cursor
-    sighting = replace(sighting, detail=redact(sighting.detail, secrets), cursor=cursor)
-    ports.voice.note(f"{sighting.name}: {sighting.detail or f'{len(sighting.signals)} signals'}")
-    nameable = (signal for signal in sighting.signals if not find_secrets(signal.path, secrets))
+    cursor = "" if "known-value" in find_secrets(observation.cursor, secrets) else observation.cursor
+    observation = replace(observation, detail=redact(observation.detail, secrets), cursor=cursor)
+    ports.progress.note(f"{observation.name}: {observation.detail or f'{len(observation.signals)} signals'}")
+    nameable = (signal for signal in observation.signals if not find_secrets(signal.path, secrets))
     signals = tuple(_without_secrets(signal, secrets) for signal in nameable)
-    gone = tuple(tuple(redact(part, secrets) for part in essence) for essence in sighting.gone)
-    return replace(sighting, signals=signals, gone=gone)
+    gone = tuple(tuple(redact(part, secrets) for part in essence) for essence in observation.gone)
+    return replace(observation, signals=signals, gone=gone)
 
 
 def _without_secrets(signal: Signal, secrets: tuple[str, ...]) -> Signal:

@@ -179,7 +179,7 @@ class Observer(Protocol):
         """How the report calls it."""
         ...
 
-    def observe(self, gaze: ObservationContext) -> Observation:
+    def observe(self, context: ObservationContext) -> Observation:
         """Look once. May raise anything; the cycle goes on without it."""
         ...
 
@@ -263,22 +263,22 @@ class Inbox(Protocol):
 THINKER = "thinker"
 """The name under which memory keeps a plan's cursor, beside those of observers."""
 
-Looks = Callable[[Iterable[tuple[Observer, ObservationContext]]], Iterable[Observation]]
+Lookups = Callable[[Iterable[tuple[Observer, ObservationContext]]], Iterable[Observation]]
 """Asks observers, each with what it is told: one sighting for each, in the same order."""
 
 
 def in_turn(asked: Iterable[tuple[Observer, ObservationContext]]) -> Iterator[Observation]:
     """One after another; one that fails is unavailable and nothing more."""
-    return (_look(observer, gaze) for observer, gaze in asked)
+    return (_look(observer, context) for observer, context in asked)
 
 
-def _look(observer: Observer, gaze: ObservationContext) -> Observation:
+def _look(observer: Observer, context: ObservationContext) -> Observation:
     try:
-        return observer.observe(gaze)
+        return observer.observe(context)
     except Exception as error:  # a dead observer is a line in the report, never the end of the cycle
         # A foreign error's text may hold a connection string or a token, so only its type is told.
         said = error.what if isinstance(error, UserError) else f"failed unexpectedly ({type(error).__name__})"
-        return Observation(observer.name, "unavailable", detail=truncate(said, 200), cursor=gaze.cursor)
+        return Observation(observer.name, "unavailable", detail=truncate(said, 200), cursor=context.cursor)
 
 
 class Thinker(Protocol):
@@ -347,13 +347,13 @@ class CyclePorts:
     thinker: Thinker
     hands: PatchVerifier
     recorder: Recorder
-    voice: CycleProgress
+    progress: CycleProgress
     switch: Switch
     waker: Waker
     scratch: Callable[[], AbstractContextManager[str]]
     dashboard: Callable[[Memory, OpenState], str]
     coder: Coder | None = None
-    looks: Looks = in_turn
-    press: PostPublisher = NO_PUBLISHER
+    lookups: Lookups = in_turn
+    publisher: PostPublisher = NO_PUBLISHER
     inbox: Inbox | None = None
     seal: Seal | None = None  # None: what memory holds of a chat counts for nothing

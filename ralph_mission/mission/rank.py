@@ -22,26 +22,26 @@ WORDED = 50  # findings of which a text is made in one cycle
 
 def rank_findings(ports: CyclePorts, situation: Situation, secrets: tuple[str, ...]) -> Situation:
     """Have the findings ranked that nothing was done about yet. A thinker's words are as untrusted as any."""
-    ports.voice.phase("think", f"{len(situation.fresh)} new or waiting")
+    ports.progress.phase("think", f"{len(situation.fresh)} new or waiting")
     brief = Brief(
         situation.fresh,
         situation.missions,
         dict(situation.state.acceptance),
-        situation.charter.limits,
+        situation.settings.limits,
         situation.memory,
         situation.now,
         ranking.engagement_factors(situation.state.posted),
     )
     plan = screen_plan(ports.thinker.think(brief), situation.fresh, secrets)
-    if plan.thoughts:
-        ports.voice.note(f"first: {plan.thoughts[0].why}")
+    if plan.ranked_findings:
+        ports.progress.note(f"first: {plan.ranked_findings[0].why}")
     return replace(situation, plan=plan)
 
 
 def screen_plan(plan: Plan, known: Iterable[Finding], secrets: tuple[str, ...]) -> Plan:
     """The plan as far as it is about findings that are there; of what else it says nothing is kept, or recorded."""
     kinds = {finding.fingerprint: finding.kind for finding in known}
-    thoughts = (
+    ranked_findings = (
         replace(
             t,
             members=tuple(member for member in t.members if member in kinds),
@@ -52,22 +52,22 @@ def screen_plan(plan: Plan, known: Iterable[Finding], secrets: tuple[str, ...]) 
                 if name in analysis.WRITABLE
             ),
         )
-        for t in plan.thoughts
+        for t in plan.ranked_findings
         if isfinite(t.score) and t.kind in kinds.values()
     )
     remark, cursor = text.inline_words(redact(plan.remark, secrets)), redact(plan.cursor, secrets)
-    return replace(plan, thoughts=tuple(thoughts), remark=remark, cursor=cursor)
+    return replace(plan, ranked_findings=tuple(ranked_findings), remark=remark, cursor=cursor)
 
 
 def word_posts(ports: CyclePorts, situation: Situation, past: MemorySnapshot | None = None) -> Situation:
     """What the findings of the plan would say in public, made before anything is judged, and what was said of it."""
-    ranked = {member for ranked in situation.plan.thoughts for member in ranked.members}
+    ranked = {member for ranked in situation.plan.ranked_findings for member in ranked.members}
     news = {finding.fingerprint for finding in identity.finished_findings(situation.state.finished)}
     about = [finding for finding in situation.fresh if finding.fingerprint in ranked | news]
     wanted = sorted(about, key=lambda finding: finding.fingerprint not in news)[:WORDED]
-    worded = [(finding, wording) for finding in wanted if (wording := ports.press.word(finding))]
-    for trouble in dict.fromkeys(wording.trouble for _, wording in worded if wording.trouble):
-        ports.voice.note(trouble)
+    worded = [(finding, wording) for finding in wanted if (wording := ports.publisher.word(finding))]
+    for problem in dict.fromkeys(wording.problem for _, wording in worded if wording.problem):
+        ports.progress.note(problem)
     keys = {effect.key for pair in worded for effect in posting.effects_of(*pair)}
     records = {**situation.records, **ports.store.records(keys, past)} if keys else situation.records
     return replace(situation, wordings=tuple(wording for _, wording in worded), records=records)

@@ -134,7 +134,7 @@ def report_cycle(
         staged=staged,
         started_at=situation.now,
         finished_at=finished,
-        observers=_observers(situation.sightings),
+        observers=_observers(situation.observations),
         findings=_findings(situation, situation.findings),
         missions=_missions((*conclusion.missions, *conclusion.ended)),
         decisions=tuple(_decision(decision) for decision in decided.decisions),
@@ -156,12 +156,12 @@ def report_wake(account: tuple[CycleReport, CycleSummary], receipt: Receipt) -> 
     return report, replace(told, remarks=(*told.remarks, f"the next cycle could not be asked for: {receipt.detail}"))
 
 
-def _observers(sightings: Iterable[Observation]) -> tuple[ObserverLine, ...]:
-    return tuple(ObserverLine(s.name, s.status, len(s.signals), round(s.seconds, 3), s.detail) for s in sightings)
+def _observers(observations: Iterable[Observation]) -> tuple[ObserverLine, ...]:
+    return tuple(ObserverLine(s.name, s.status, len(s.signals), round(s.seconds, 3), s.detail) for s in observations)
 
 
 def _findings(situation: Situation, findings: Iterable[Finding]) -> tuple[FindingLine, ...]:
-    scores = {member: ranked.score for ranked in situation.plan.thoughts for member in ranked.members}
+    scores = {member: ranked.score for ranked in situation.plan.ranked_findings for member in ranked.members}
     return tuple(
         FindingLine(
             f.fingerprint,

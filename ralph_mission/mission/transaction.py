@@ -57,7 +57,7 @@ class TransactionContext:
     """What a transaction may touch, built anew for each: an hour later a forge has other lists."""
 
     ports: CyclePorts
-    charter: CycleSettings
+    settings: CycleSettings
     secrets: tuple[str, ...] = ()
 
 
@@ -78,8 +78,8 @@ class Transaction:
         return self.context.ports.store
 
     @property
-    def charter(self) -> CycleSettings:
-        return self.context.charter
+    def settings(self) -> CycleSettings:
+        return self.context.settings
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -175,7 +175,7 @@ def intend(
 
 def act(tx: Transaction, decisions: Sequence[Decision], known: Mapping[str, Record]) -> tuple[ExecutedDecision, ...]:
     """The effects of allowed decisions, all through the one gate."""
-    look = partial(facts_about, tx.ports, tx.charter, state=tx.state)
+    look = partial(facts_about, tx.ports, tx.settings, state=tx.state)
     return execute.execute_decisions(tx.ports, decisions, known, look)
 
 
@@ -281,17 +281,17 @@ def book_cost(tx: Transaction, subject: str, usd: float) -> None:
 
 
 def _policy_context(tx: Transaction, effects: Sequence[Effect]) -> PolicyContext:
-    forge, charter = tx.ports.forge, tx.charter
+    forge, settings = tx.ports.forge, tx.settings
     doubts = tx.records(tx.state.unknown)
-    lately = posting.within(charter.post_pause, tx.state.posted, tx.now, doubts)
+    lately = posting.within(settings.post_pause, tx.state.posted, tx.now, doubts)
     spent = BudgetUsed(posts_day=posting.on_day(tx.state.posted, tx.now, doubts), posts_lately=lately)
     pushes = any(isinstance(effect, PushBranch) for effect in effects)
     taken = tuple(pull.head for pull in forge.pulls("all")) if pushes else ()
     return PolicyContext(
-        charter.limits, spent, forge.default_branch().name, charter.memory_branch, forge.identity().id, tx.now,
-        branches=taken, secrets=tx.secrets, owners=charter.owners,
-        quiet_hours=charter.quiet_hours, paused=execute.is_stopped(tx.ports),
-        post_pause=charter.post_pause,
+        settings.limits, spent, forge.default_branch().name, settings.memory_branch, forge.identity().id, tx.now,
+        branches=taken, secrets=tx.secrets, owners=settings.owners,
+        quiet_hours=settings.quiet_hours, paused=execute.is_stopped(tx.ports),
+        post_pause=settings.post_pause,
     )  # fmt: skip  # one value
 
 

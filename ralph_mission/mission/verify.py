@@ -20,7 +20,7 @@ def verify(ports: CyclePorts, situation: Situation, scratch: str, secrets: tuple
     tried = 0
     while (candidate := _to_verify(situation, secrets)) is not None:
         if tried == VERIFIED:
-            ports.voice.note(f"put off, enough was tried: {candidate.title}")
+            ports.progress.note(f"put off, enough was tried: {candidate.title}")
             situation = _put_off(situation, candidate.kind)
             continue
         outcome = _try(ports, candidate, scratch)
@@ -28,19 +28,19 @@ def verify(ports: CyclePorts, situation: Situation, scratch: str, secrets: tuple
             break
         tried += 1
         said = f"{candidate.title}: {redact(outcome.detail, secrets)}"
-        ports.voice.note(f"not proposed: {said}")
+        ports.progress.note(f"not proposed: {said}")
         situation = replace(with_unverified(situation, candidate.key), refused=(*situation.refused, said))
     return situation
 
 
 def _put_off(situation: Situation, kind: str) -> Situation:
     """The situation without thoughts about a kind: they are not tried in this cycle, and so not proposed."""
-    thoughts = tuple(ranked for ranked in situation.plan.thoughts if ranked.kind != kind)
-    return replace(situation, plan=replace(situation.plan, thoughts=thoughts))
+    ranked_findings = tuple(ranked for ranked in situation.plan.ranked_findings if ranked.kind != kind)
+    return replace(situation, plan=replace(situation.plan, ranked_findings=ranked_findings))
 
 
 def _try(ports: CyclePorts, candidate: Proposal, scratch: str) -> PatchVerification:
-    ports.voice.note(f"verifying: {candidate.title}")
+    ports.progress.note(f"verifying: {candidate.title}")
     assert candidate.patch is not None
     try:
         return ports.hands.verify(candidate.patch, scratch)

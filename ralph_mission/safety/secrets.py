@@ -218,8 +218,8 @@ def without(text: str, known: Sequence[str]) -> str:
     prompt, memory or a recording says, where a test database's password may be the name of the project or a version,
     and nobody could work on a text without these. Issues, pulls and posts are for `redact`, which spares none.
     """
-    telling = tuple(value for value in known if not PLAIN.fullmatch(value))
-    return _without_spans(text, lambda reading: tuple(_known_values(reading, telling))) if telling else text
+    distinctive = tuple(value for value in known if not PLAIN.fullmatch(value))
+    return _without_spans(text, lambda reading: tuple(_known_values(reading, distinctive))) if distinctive else text
 
 
 def _without_spans(text: str, look: Callable[[str], tuple[Span, ...]]) -> str:

@@ -195,11 +195,11 @@ def test_a_network_says_itself_what_it_takes(install, tmp_path: Path) -> None:
 
     install(acme_others=OTHERS)
     repo = Git.open(make_repo(tmp_path / "repo", {}))
-    press = build_publishers(settings("acme_others:Echo", "publisher"), repo, SystemClock(), print, {})
-    assert press.networks == ("echo",)
-    assert press.measure("echo", ("hello",)).limit == 5
+    publisher = build_publishers(settings("acme_others:Echo", "publisher"), repo, SystemClock(), print, {})
+    assert publisher.networks == ("echo",)
+    assert publisher.measure("echo", ("hello",)).limit == 5
     with pytest.raises(UserError, match="part 1 for echo has 6 of 5"):
-        press.measure("echo", ("hello!",))
+        publisher.measure("echo", ("hello!",))
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from ralph_mission.adapters.report.progress import PlainProgress
 from ralph_mission.adapters.report.step_summary import tell_runner
-from ralph_mission.adapters.report.voice import PlainProgress
 from ralph_mission.app.cycle import App
 from ralph_mission.cli.mission.cycle import show
 from ralph_mission.errors import UserError
@@ -46,8 +46,8 @@ class AttackedHub(Hub):
     def house(self, staged: bool = False) -> App:
         made = super().house(staged)
         observers = (Planted(self.case, self.words), *made.ports.observers)
-        voice = PlainProgress(io.StringIO(), made.secrets)
-        return with_parts(made, ports=replace(made.ports, thinker=self.planner, observers=observers, voice=voice))
+        progress = PlainProgress(io.StringIO(), made.secrets)
+        return with_parts(made, ports=replace(made.ports, thinker=self.planner, observers=observers, progress=progress))
 
     def told(self) -> str:
         """One cycle, and everything that it says: to people, to the log, to the runner, on the page of the job."""
@@ -56,20 +56,20 @@ class AttackedHub(Hub):
         house = self.house()
         with contextlib.redirect_stdout(out), mock.patch.dict(os.environ, self.environ):
             try:
-                report, telling = self._run(house)
-            except UserError as trouble:
+                report, cycle_summary = self._run(house)
+            except UserError as problem:
                 self.halted += 1
-                return f"{trouble.what}\n{trouble.next_step}"
-            tell_runner(report, telling, os.environ)
-            show(report, telling, False, self.clone, self.clone)
-            show(report, telling, True, self.clone, self.clone)
+                return f"{problem.what}\n{problem.next_step}"
+            tell_runner(report, cycle_summary, os.environ)
+            show(report, cycle_summary, False, self.clone, self.clone)
+            show(report, cycle_summary, True, self.clone, self.clone)
         page = Path(self.actions["GITHUB_STEP_SUMMARY"]).read_text()
-        return out.getvalue() + house.ports.voice.stream.getvalue() + page  # type: ignore[attr-defined]  # a PlainVoice
+        return out.getvalue() + house.ports.progress.stream.getvalue() + page  # type: ignore[attr-defined]  # a PlainVoice
 
     def _run(self, house: App) -> tuple[CycleReport, CycleSummary]:
         from ralph_mission.mission.cycle import CycleRequest, run_cycle
 
-        return run_cycle(house.ports, house.charter, CycleRequest(force=True), house.secrets)
+        return run_cycle(house.ports, house.settings, CycleRequest(force=True), house.secrets)
 
 
 @contextmanager

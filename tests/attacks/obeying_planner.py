@@ -29,9 +29,9 @@ class ObeyingPlanner:
 
     def think(self, brief: Brief) -> Plan:
         self.asked.append(brief)
-        thoughts = (*self._of_known(brief), *self._of_foreign(brief))
+        ranked_findings = (*self._of_known(brief), *self._of_foreign(brief))
         usage = Usage(10**9, -(10**9), 10**12, -5.0)
-        return Plan((*thoughts, *thoughts[:3]), usage, remark=self.said, cursor=self.said)
+        return Plan((*ranked_findings, *ranked_findings[:3]), usage, remark=self.said, cursor=self.said)
 
     @property
     def said(self) -> str:
@@ -60,8 +60,8 @@ class Planted:
     words: str
     name: str = "planted"
 
-    def observe(self, gaze: ObservationContext) -> Observation:
-        signals = (*self._told(), *self._offered(gaze.head.sha))
+    def observe(self, context: ObservationContext) -> Observation:
+        signals = (*self._told(), *self._offered(context.head.sha))
         return Observation(self.name, "ok", signals, detail=self.words, cursor=self.words[:500])
 
     def _told(self) -> Iterator[Signal]:

@@ -62,10 +62,10 @@ def touched(where: World) -> tuple[str, object]:
 def refused(where: World) -> str:
     """The cycle stops before it has done anything; why it does."""
     before = touched(where)
-    with pytest.raises(UserError) as trouble:
+    with pytest.raises(UserError) as problem:
         where.cycle()
     assert touched(where) == before
-    return trouble.value.what
+    return problem.value.what
 
 
 def _all(raw: dict[str, Any], status: str) -> dict[str, Any]:

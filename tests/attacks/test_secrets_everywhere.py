@@ -67,11 +67,11 @@ def obeys_the_attacker() -> object:
 
     def hostile(self: RulesThinker, brief: object) -> Plan:
         plan = think(self, brief)  # type: ignore[arg-type]  # whatever the cycle asks with
-        thoughts = (
+        ranked_findings = (
             replace(one, why=next(said), sections=(("Risks", next(said)), ("Success Criteria", next(said))))
-            for one in plan.thoughts
+            for one in plan.ranked_findings
         )
-        return Plan(tuple(thoughts), remark=next(said), cursor=next(said))
+        return Plan(tuple(ranked_findings), remark=next(said), cursor=next(said))
 
     return mock.patch.object(RulesThinker, "think", hostile)
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from markdown_it import MarkdownIt
 
 from ralph_mission.adapters.report.dashboard import ours
-from ralph_mission.adapters.report.voice import safe
+from ralph_mission.adapters.report.progress import safe
 from ralph_mission.mission.model.effects import MARKER, marker
 from ralph_mission.mission.proposals.wording import plain
 from ralph_mission.mission.publishing.texts import clean_fact

@@ -223,11 +223,11 @@ def known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
 
 @pytest.mark.attack(33)
 def test_a_trouble_quotes_no_secret(known: str) -> None:
-    told = errors.redact_trouble(UserError(f"nobody knows {known}", f"look at {known}"))
+    told = errors.redact_problem(UserError(f"nobody knows {known}", f"look at {known}"))
     assert known not in f"{told.what} {told.next_step}" and "nobody knows" in told.what
 
 
 @pytest.mark.attack(37)
 def test_a_trouble_is_one_line_that_steers_nothing() -> None:
-    line = errors.format_trouble(UserError("a file\n::add-mask::x\x1b[2J", "look\n##[error]at it"))
+    line = errors.format_problem(UserError("a file\n::add-mask::x\x1b[2J", "look\n##[error]at it"))
     assert "\n" not in line and "\x1b" not in line and not line.startswith("::") and "##[error]" not in line

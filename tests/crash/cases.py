@@ -101,8 +101,8 @@ def acted(harbour: Hub, stage: Stage) -> str:
         stage.act(harbour)
     except Lost:
         return "lost"
-    except UserError as trouble:
-        assert "\n" not in trouble.what and trouble.next_step
+    except UserError as problem:
+        assert "\n" not in problem.what and problem.next_step
         return "trouble"
     return "done"
 
@@ -266,4 +266,4 @@ def strike(scene: Scene, case: Case, goes_on: Doing = setups.nothing) -> Struck:
 
 def merged(log: Log, known: Log) -> Log:
     """What was heard until the world was one that was known, and what was heard from then on. Counted once only."""
-    return Log(Counter(log.taken), [*log.reports, *known.reports], [*log.troubles, *known.troubles])
+    return Log(Counter(log.taken), [*log.reports, *known.reports], [*log.problems, *known.problems])

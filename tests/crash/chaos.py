@@ -110,10 +110,10 @@ class Chaos:
         self.counted["cycles"] += 1
         try:
             report, _ = super(FailingHub, self.harbour).cycle(timedelta(0), force=self.draw.random() < 0.7)
-        except UserError as trouble:
-            assert mishap and "\n" not in trouble.what and trouble.next_step, (trouble, self.told[-3:])
+        except UserError as problem:
+            assert mishap and "\n" not in problem.what and problem.next_step, (problem, self.told[-3:])
             self.counted["gave up"] += 1
-            return f"gives up: {trouble.what}"
+            return f"gives up: {problem.what}"
         self.counted[report.outcome] += 1
         self.counted["effects"] += len(report.effects)
         if report.outcome == "done":

@@ -59,8 +59,8 @@ class FailingHub(Hub):
                     return super().cycle(after, **request)
                 except Lost:
                     pass
-                except UserError as trouble:
-                    assert "\n" not in trouble.what and trouble.next_step, trouble
+                except UserError as problem:
+                    assert "\n" not in problem.what and problem.next_step, problem
             after = timedelta(0)
         raise AssertionError(f"started {MOST} times, and none came to its end")
 

@@ -115,7 +115,7 @@ def a_cycle(runner: Runner, force: bool = False) -> tuple[str, int]:
     """One cycle: its outcome, and how many effects it had."""
     house = runner.hub.house()
     runner.begins()
-    report, _ = run_cycle(house.ports, house.charter, CycleRequest(force=force), house.secrets)
+    report, _ = run_cycle(house.ports, house.settings, CycleRequest(force=force), house.secrets)
     return report.outcome, len(report.effects)
 
 
@@ -130,7 +130,7 @@ def a_publishing(runner: Runner) -> tuple[str, int]:
         AT_WORK.runner = None  # as before a cycle: it only reads, with the environment in its hands
         house = runner.hub.house()
         runner.begins()
-        return TransactionContext(house.ports, house.charter, house.secrets)
+        return TransactionContext(house.ports, house.settings, house.secrets)
 
     report = publish_now.publish_once(publish_now.PublishSetup(opened, runner.sleep, _unheard), number)
     return report.outcome, len(report.receipts)

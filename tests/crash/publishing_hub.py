@@ -42,7 +42,7 @@ class News:
 
     name = "database"
 
-    def observe(self, gaze: ObservationContext) -> Observation:
+    def observe(self, context: ObservationContext) -> Observation:
         facts = (("sort", "new_since"), ("watch", "harbours"), ("group", "Port Ellen"))
         signal = Signal(self.name, "content", "A new harbour", ("harbour",), confidence=1.0, facts=facts)
         return Observation(self.name, "ok", (signal,))

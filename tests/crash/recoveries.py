@@ -55,18 +55,18 @@ class Log:
 
     taken: Counter[str] = field(default_factory=Counter)
     reports: list[tuple[CycleReport, CycleSummary]] = field(default_factory=list)
-    troubles: list[UserError] = field(default_factory=list)
+    problems: list[UserError] = field(default_factory=list)
     cut: bool = False
 
     @property
     def told(self) -> bool:
         """Whether a person heard that something went wrong."""
-        return bool(self.refused or self.troubles) or any(telling.remarks for _, telling in self.reports)
+        return bool(self.refused or self.problems) or any(cycle_summary.remarks for _, cycle_summary in self.reports)
 
     @property
     def refused(self) -> set[str]:
         """The keys of effects that were said not to have come, or to be in doubt; of posts, `network: text`."""
-        told = (post for _, telling in self.reports for post in telling.posts if post.status in OPEN)
+        told = (post for _, cycle_summary in self.reports for post in cycle_summary.posts if post.status in OPEN)
         return {line.key for line in self._open} | {f"{post.network}: {post.parts[0]}" for post in told}
 
     def never(self, kind: str) -> bool:
@@ -102,14 +102,14 @@ def _cycle(original, log: Log):
     def cycle(self, *arguments: Any, **request: Any):
         before = _open(self)
         try:
-            report, telling = original(self, *arguments, **request)
-        except UserError as trouble:
-            log.troubles.append(trouble)
-            log.taken.update(path for said, path in REFUSALS.items() if said in trouble.what)
+            report, cycle_summary = original(self, *arguments, **request)
+        except UserError as problem:
+            log.problems.append(problem)
+            log.taken.update(path for said, path in REFUSALS.items() if said in problem.what)
             raise
-        log.reports.append((report, telling))
+        log.reports.append((report, cycle_summary))
         _count(log, before, _open(self), report)
-        return report, telling
+        return report, cycle_summary
 
     return cycle
 
@@ -132,7 +132,7 @@ def _house(original, log: Log):
     def house(self, *arguments: Any, **options: Any):
         made = original(self, *arguments, **options)
         made.github.api.note = log.note
-        return with_parts(made, ports=replace(made.ports, voice=log))
+        return with_parts(made, ports=replace(made.ports, progress=log))
 
     return house
 

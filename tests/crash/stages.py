@@ -209,22 +209,22 @@ def come_to_rest(harbour: Hub, meanwhile: Callable[[Hub], None] = setups.nothing
     while rest.cycles < ROUNDS and not rest.halted:
         rest.cycles += 1
         try:
-            report, telling = harbour.cycle(NOW, **request)
+            report, cycle_summary = harbour.cycle(NOW, **request)
         except UserError:
             rest.outcomes += ("trouble",)
             continue
         rest.outcomes += (report.outcome,)
-        doubts = settled(harbour, report, telling, rest)
+        doubts = settled(harbour, report, cycle_summary, rest)
         meanwhile(harbour)
         if not doubts and not report.effects and report.outcome in ("done", "not_due"):
             return rest
     return rest
 
 
-def settled(harbour: Hub, report: CycleReport, telling: CycleSummary, rest: Rest) -> tuple[str, ...]:
+def settled(harbour: Hub, report: CycleReport, cycle_summary: CycleSummary, rest: Rest) -> tuple[str, ...]:
     """What a person settled after a cycle."""
     unknown = open_state(harbour).unknown
-    rest.untold += tuple(key for key in unknown if not _said(key, report, telling))
+    rest.untold += tuple(key for key in unknown if not _said(key, report, cycle_summary))
     for key in unknown:
         rest.doubts += (key,)
         rest.posts += tuple(f"{post.network}: {post.post.parts[0]}" for post in [post_of(harbour, key)] if post)
@@ -232,8 +232,8 @@ def settled(harbour: Hub, report: CycleReport, telling: CycleSummary, rest: Rest
     return unknown
 
 
-def _said(key: str, report: CycleReport, telling: CycleSummary) -> bool:
-    return any(f"ralph journal resolve {key}" in line for line in telling.remarks)
+def _said(key: str, report: CycleReport, cycle_summary: CycleSummary) -> bool:
+    return any(f"ralph journal resolve {key}" in line for line in cycle_summary.remarks)
 
 
 def settle(harbour: Hub, key: str) -> None:

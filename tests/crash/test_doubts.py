@@ -32,9 +32,9 @@ def test_an_issue_that_was_never_sent_wedges_nothing_once_a_person_has_said_so(t
     with staged(tmp_path, "a fix is opened") as harbour:
         with dying(harbour, number_of(harbour, INTENTS), "after"):
             harbour.cycle(NOW)
-        _, telling = harbour.cycle(NOW)
+        _, cycle_summary = harbour.cycle(NOW)
         (key,) = open_state(harbour).unknown
-        assert any(f"ralph journal resolve {key}" in line for line in telling.remarks)
+        assert any(f"ralph journal resolve {key}" in line for line in cycle_summary.remarks)
         assert (harbour.issues, harbour.pulls) == ([], [])
         assert harbour.cycle()[0].outcome == "done" and harbour.issues == []
         by_hand(harbour, key, "--not-sent")
@@ -87,10 +87,10 @@ def test_a_claim_of_a_lost_machine_is_lifted_by_a_persons_word_alone_and_its_dou
         assert "keeps its claim" in recovered(harbour)
         assert harbour.cycle(NOW)[0].outcome == "lost"
         assert "is lifted" in recovered(harbour, "--take-over")
-        report, telling = harbour.cycle(NOW)
+        report, cycle_summary = harbour.cycle(NOW)
         keys = open_state(harbour).unknown
         assert report.outcome == "done" and keys
-        assert all(any(f"resolve {key}" in line for line in telling.remarks) for key in keys)
+        assert all(any(f"resolve {key}" in line for line in cycle_summary.remarks) for key in keys)
         for key in keys:
             by_hand(harbour, key, "--not-sent")
         harbour.cycle(NOW)

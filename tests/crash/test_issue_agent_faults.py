@@ -60,8 +60,8 @@ def one_round(place: Place, hands: Scripted) -> str:
         return place.work(hands).outcome
     except Lost:
         return "lost"
-    except UserError as trouble:
-        assert "\n" not in trouble.what and trouble.next_step
+    except UserError as problem:
+        assert "\n" not in problem.what and problem.next_step
         return "trouble"
 
 

@@ -175,7 +175,7 @@ def threads(*runners: Hub) -> list[tuple[str, int]]:
     def run(house) -> None:
         gate.wait()
         try:
-            ends.append(end_of(run_cycle(house.ports, house.charter, CycleRequest(), house.secrets)[0]))
+            ends.append(end_of(run_cycle(house.ports, house.settings, CycleRequest(), house.secrets)[0]))
         except BaseException as error:
             raised.append(error)
 

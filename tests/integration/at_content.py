@@ -79,18 +79,20 @@ class News:
 
     name = "news"
 
-    def observe(self, gaze: ObservationContext) -> Observation:
+    def observe(self, context: ObservationContext) -> Observation:
         return Observation("news", "ok", (Signal("news", "content", "A longer tide table", ("tide",), confidence=1.0),))
 
 
-def with_networks(place: Place, networks: Networks, charter: Callable[[Any], Any] = lambda charter: charter) -> Place:
+def with_networks(
+    place: Place, networks: Networks, settings: Callable[[Any], Any] = lambda settings: settings
+) -> Place:
     """The place, with these networks and that observer."""
     plain = place.house
 
     def house() -> App:
         made = plain()
         return with_parts(
-            made, charter=charter(made.charter), ports=replace(made.ports, press=networks, observers=(News(),))
+            made, settings=settings(made.settings), ports=replace(made.ports, publisher=networks, observers=(News(),))
         )
 
     return replace(place, house=house)
@@ -100,7 +102,7 @@ def cycle(place: Place, hours: float = 7) -> tuple[CycleReport, CycleSummary]:
     """One cycle, some time later."""
     later(place, hours)
     house = place.house()
-    return run_cycle(house.ports, house.charter, CycleRequest(force=True), house.secrets)
+    return run_cycle(house.ports, house.settings, CycleRequest(force=True), house.secrets)
 
 
 def later(place: Place, hours: float) -> None:
@@ -113,7 +115,7 @@ def publish(place: Place, number: int = 1) -> PublishReport:
 
     def opened() -> TransactionContext:
         house = place.house()
-        return TransactionContext(house.ports, house.charter, house.secrets)
+        return TransactionContext(house.ports, house.settings, house.secrets)
 
     later(place, 0.1)
     return publish_once(PublishSetup(opened, place.slept.append, place.said.append), number)

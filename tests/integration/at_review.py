@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ralph_mission.adapters.report.loop_voice import PlainRunProgress
+from ralph_mission.adapters.report.loop_progress import PlainRunProgress
 from ralph_mission.app.reviews import AgentReader
 from ralph_mission.app.services import AgentServiceOptions
 from ralph_mission.loop import planning
@@ -108,7 +108,7 @@ def words(body: str) -> str:
     return review.plain_body(body)
 
 
-def voice() -> PlainRunProgress:
+def progress() -> PlainRunProgress:
     return PlainRunProgress(io.StringIO(), ())
 
 

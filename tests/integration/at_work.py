@@ -14,7 +14,7 @@ from unittest import mock
 import pytest
 
 from ralph_mission.adapters.git.git import Identity
-from ralph_mission.adapters.report.loop_voice import PlainRunProgress
+from ralph_mission.adapters.report.loop_progress import PlainRunProgress
 from ralph_mission.app.cycle import App
 from ralph_mission.app.issues import LoopHands, WorkOptions
 from ralph_mission.mission.issues.agent import IssueWorker, WorkReport, work_once
@@ -121,7 +121,7 @@ class Place:
 
     def _opened(self) -> TransactionContext:
         house = self.house()
-        return TransactionContext(house.ports, house.charter, house.secrets)
+        return TransactionContext(house.ports, house.settings, house.secrets)
 
     def issue(self, number: int) -> Any:
         return self.house().forge.issue(number)

@@ -68,8 +68,8 @@ class Project:
 
     def cycle(self, after: timedelta) -> tuple[CycleReport, CycleSummary, str]:
         """One cycle, some time later, and what a person reads of it."""
-        report, telling = self.hub.cycle(after=after)
-        return report, telling, summary(report, telling)
+        report, cycle_summary = self.hub.cycle(after=after)
+        return report, cycle_summary, summary(report, cycle_summary)
 
     # --- what happens in the world ------------------------------------------------------
 

@@ -106,7 +106,7 @@ class Hub:
         self.now += after
         house = self.house(staged=bool(request.get("staged")))
         request = {"force": True, **request}
-        return run_cycle(house.ports, house.charter, CycleRequest(**request), house.secrets)
+        return run_cycle(house.ports, house.settings, CycleRequest(**request), house.secrets)
 
     def person(self, login: str = "mara", permission: str | None = None) -> Person:
         """Somebody at her desk, a minute later."""

@@ -36,7 +36,7 @@ class Numbers:
     complete: bool = True
     name: str = "numbers"
 
-    def observe(self, gaze: ObservationContext) -> Observation:
+    def observe(self, context: ObservationContext) -> Observation:
         return Observation(self.name, "ok", self.signals, complete=self.complete, measured=self.measured)
 
 
@@ -92,7 +92,7 @@ class Networks:
 class Publishing(World):
     """The world with networks, and an owner who wants merged spelling fixes announced."""
 
-    press: Networks = field(default_factory=Networks)
+    publisher: Networks = field(default_factory=Networks)
     numbers: Numbers = field(default_factory=Numbers)
     announce: tuple[str, ...] = ()
     quiet: bool = False
@@ -102,9 +102,11 @@ class Publishing(World):
     def house(self, staged: bool = False) -> App:
         made = super().house(staged)
         observers = (self.numbers, *(o for o in made.ports.observers if self.announce))
-        limits = replace(made.charter.limits, posts_per_day=self.per_day)
-        charter = replace(made.charter, announce=self.announce, post_pause=self.pause, limits=limits)
-        return with_parts(made, charter=charter, ports=replace(made.ports, press=self.press, observers=observers))
+        limits = replace(made.settings.limits, posts_per_day=self.per_day)
+        settings = replace(made.settings, announce=self.announce, post_pause=self.pause, limits=limits)
+        return with_parts(
+            made, settings=settings, ports=replace(made.ports, publisher=self.publisher, observers=observers)
+        )
 
     @property
     def state(self) -> OpenState:
@@ -115,7 +117,7 @@ class Publishing(World):
     @property
     def counts(self) -> dict[str, int]:
         """How much each network was told."""
-        return {name: len(told) for name, told in self.press.delivered.items()}
+        return {name: len(told) for name, told in self.publisher.delivered.items()}
 
 
 def publishing(path: Path, now: datetime | None = None, **changes: object) -> Publishing:

@@ -362,7 +362,7 @@ def test_a_recovery_that_lost_nothing_keeps_the_texts_that_wait(place, networks)
 
 
 def test_quiet_hours_hold_it_and_say_so(tmp_path, networks):
-    quiet = lambda charter: replace(charter, quiet_hours=(time(0), time(23, 59, 59)))  # noqa: E731  # one use
+    quiet = lambda settings: replace(settings, quiet_hours=(time(0), time(23, 59, 59)))  # noqa: E731  # one use
     with FORGES["local"](tmp_path, CONFIG) as found:
         place = with_networks(found, networks, quiet)
         number = asked(place)
@@ -385,7 +385,7 @@ class Meanwhile:
     act: Callable[[], object]
     name = "slow"
 
-    def observe(self, gaze: ObservationContext) -> Observation:
+    def observe(self, context: ObservationContext) -> Observation:
         self.act()
         return Observation("slow", "ok", ())
 

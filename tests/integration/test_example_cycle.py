@@ -38,7 +38,7 @@ def test_an_example_cycle(tmp_path, monkeypatch):
         ours.locked("Osmosis", 145.0, ours.hub.now)
         ours.told_by_rivals("Mintscan is five years old", "Mintscan added a validator risk score")
         wakes = len(ours.hub.fake.dispatches)
-        report, telling, summary = ours.cycle(DAY)
+        report, cycle_summary, summary = ours.cycle(DAY)
 
         # CHECK ACTIVE MISSIONS: two of three. What mara approved is merged at that commit; the agent goes on.
         assert stand(report) == {AZTEC: "EXECUTING", FIX: "COMPLETED", MINTSCAN: "DISCOVERED"}
@@ -51,7 +51,7 @@ def test_an_example_cycle(tmp_path, monkeypatch):
 
         # THINK: what rivals have comes first, and the report says why.
         assert ranked(report) == ["feature", "content", "ts-ignore", "stale-issue"]
-        (why,) = (line for line in telling.why if line.startswith(MINTSCAN))
+        (why,) = (line for line in cycle_summary.why if line.startswith(MINTSCAN))
         assert "impact 4 of 10" in why
         assert "number 1 of 4 by score" in why
 

@@ -442,9 +442,9 @@ def somebody_mends_it(harbour: Hub, state: str) -> None:
 
 def held(harbour: Hub) -> bool:
     """Whether the push waits, and people are told for what."""
-    report, telling = harbour.cycle()
+    report, cycle_summary = harbour.cycle()
     rules = [(verdict, rules) for action, verdict, rules in verdicts(report) if action == "open-fix"]
-    assert any("human-duplicate" in line for line in telling.held) is (("hold", ("human-duplicate",)) in rules)
+    assert any("human-duplicate" in line for line in cycle_summary.held) is (("hold", ("human-duplicate",)) in rules)
     return rules == [("hold", ("human-duplicate",))]
 
 

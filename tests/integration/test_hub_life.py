@@ -53,7 +53,7 @@ def test_a_fix_is_discovered_reviewed_merged_at_that_commit_and_told_everywhere(
     labels = [set(harbour.fake.issue(issue).labels), set(harbour.fake.pull(pull).labels)]
     assert labels == [{"ralph:mission"}, {"ralph:auto-fix"}]
     harbour.person().review(pull, "approved")
-    report, telling = harbour.cycle()
+    report, cycle_summary = harbour.cycle()
     assert statuses(report) == ["COMPLETED"]
     assert harbour.merged(pull) and harbour.fake.pull(pull).pull.head_sha == head
     assert git(harbour.fake.bare, "diff", "--stat", head, "main") == ""
@@ -63,21 +63,21 @@ def test_a_fix_is_discovered_reviewed_merged_at_that_commit_and_told_everywhere(
     assert len(told) == 1 and head[:8] in told[0] and "mara" in told[0]
     assert "- Outcome: merged" in harbour.memory()
     assert [request.body["sha"] for request in harbour.fake.journal if request.method == "PUT"] == [head]
-    assert any("approved by mara" in line for line in telling.why)
+    assert any("approved by mara" in line for line in cycle_summary.why)
 
 
 def test_requested_changes_escalate_with_the_reviewers_words(tmp_path):
     with hub(tmp_path, config=f"owners: [mara]\n{CALM}") as harbour:
         issue, pull = opened(harbour)
         harbour.person().review(pull, "changes_requested", "leave the harbour's own spelling alone")
-        report, telling = harbour.cycle()
+        report, cycle_summary = harbour.cycle()
         assert statuses(report) == ["ESCALATED"]
         stuck = harbour.fake.issue(issue)
         assert "ralph:escalated" in stuck.labels
         assert [account.login for account in stuck.assignees] == ["mara"]
         words = "leave the harbour's own spelling alone"
         assert any(words in body and "@mara" in body for body in harbour.said(issue))
-        assert any(f"/issues/{issue}" in line for line in telling.waiting)
+        assert any(f"/issues/{issue}" in line for line in cycle_summary.waiting)
         theirs = harbour.fake.pull(pull)
         assert "ralph:escalated" in theirs.labels and f"Part of #{issue}" in theirs.body
         memory = harbour.memory()
@@ -111,9 +111,9 @@ def test_an_approval_of_another_head_is_refused(harbour):
     _, pull = opened(harbour)
     harbour.person().review(pull, "approved")
     harbour.fake.push(harbour.head_name(pull), {"evil.txt": b"x\n"})
-    report, telling = harbour.cycle()
+    report, cycle_summary = harbour.cycle()
     assert refusals(report) == {"foreign-commit", "approval-head"}
-    assert any("approval-head" in line for line in telling.held)
+    assert any("approval-head" in line for line in cycle_summary.held)
     assert statuses(report) == ["ESCALATED"]
     assert any("someone else pushed" in body for body in harbour.said(harbour.issues[0].number))
     assert not harbour.merged(pull)
@@ -131,10 +131,10 @@ def test_a_head_that_moves_between_judgement_and_merge_is_not_merged(harbour):
             harbour.fake.push(branch, {"evil.txt": b"x\n"})
 
     undo = harbour.fake.before(pushed)
-    report, telling = harbour.cycle()
+    report, cycle_summary = harbour.cycle()
     assert not harbour.merged(pull)
     assert statuses(report) == ["IN_REVIEW"]
-    assert any("approval-head" in line for line in telling.remarks)
+    assert any("approval-head" in line for line in cycle_summary.remarks)
 
 
 @pytest.mark.attack(53)
@@ -150,9 +150,9 @@ def test_an_approval_dismissed_between_judgement_and_merge_does_not_count(harbou
             jonas.dismiss(pull)
 
     undo = harbour.fake.before(dismissed)
-    _, telling = harbour.cycle()
+    _, cycle_summary = harbour.cycle()
     assert not harbour.merged(pull)
-    assert any("approval-author" in line for line in telling.remarks)
+    assert any("approval-author" in line for line in cycle_summary.remarks)
 
 
 @pytest.mark.attack(12)
@@ -246,9 +246,9 @@ def test_a_failing_required_check_keeps_a_merge_back_and_is_named(harbour):
     _, pull = opened(harbour)
     harbour.fake.check(harbour.fake.branch(harbour.head_name(pull)), "tests", "failure", required=True)
     harbour.person().review(pull, "approved")
-    _, telling = harbour.cycle()
+    _, cycle_summary = harbour.cycle()
     assert not harbour.merged(pull)
-    assert any("tests" in line for line in telling.remarks)
+    assert any("tests" in line for line in cycle_summary.remarks)
 
 
 def test_somebody_elses_pull_on_the_same_lines_holds_the_fix(harbour):
@@ -348,13 +348,13 @@ def harbour_hub_refused(tmp_path: Path) -> Iterator[Hub]:
 def test_a_cycle_in_which_everything_was_refused_has_failed_and_says_what_to_change(harbour_hub_refused):
     strong, harbour_hub_refused.token = harbour_hub_refused.token, harbour_hub_refused.fake.token(permissions=WEAK)
     for _ in range(2):
-        report, telling = harbour_hub_refused.cycle()
+        report, cycle_summary = harbour_hub_refused.cycle()
         assert report.outcome == "failed"
-        assert "issues: write" in telling.refusal
-        assert any(telling.refusal in line for line in telling.remarks)
+        assert "issues: write" in cycle_summary.refusal
+        assert any(cycle_summary.refusal in line for line in cycle_summary.remarks)
     harbour_hub_refused.token = strong
-    report, telling = harbour_hub_refused.cycle()
-    assert (report.outcome, telling.refusal) == ("done", "")
+    report, cycle_summary = harbour_hub_refused.cycle()
+    assert (report.outcome, cycle_summary.refusal) == ("done", "")
     assert harbour_hub_refused.pulls
 
 
@@ -389,16 +389,16 @@ def may_only(harbour: Hub, **less: str) -> None:
 
 def escalated(harbour: Hub) -> str:
     """What its issue says after the cycle that was refused and the one that asks a person."""
-    _, telling = harbour.cycle()
+    _, cycle_summary = harbour.cycle()
     report, _ = harbour.cycle()
     assert statuses(report) == ["ESCALATED"]
     (issue,) = harbour.issues
     assert "ralph:escalated" in issue.labels and "+Tides are separate from waves." in issue.body
-    return "\n".join((*telling.remarks, *harbour.said(issue.number)))
+    return "\n".join((*cycle_summary.remarks, *harbour.said(issue.number)))
 
 
-def refused(telling: CycleSummary, kind: str) -> list[str]:
-    return [line for line in telling.remarks if line.startswith(f"{kind} failed")]
+def refused(cycle_summary: CycleSummary, kind: str) -> list[str]:
+    return [line for line in cycle_summary.remarks if line.startswith(f"{kind} failed")]
 
 
 def test_a_ruleset_that_wants_signed_commits_on_our_branches_escalates_and_names_its_setting(
@@ -415,10 +415,10 @@ def test_a_ruleset_that_wants_signed_commits_everywhere_stops_before_anything_an
 ) -> None:
     harbour_hub_settings.fake.ruleset("**", required_signatures=True)
     for _ in range(2):
-        with pytest.raises(UserError) as trouble:
+        with pytest.raises(UserError) as problem:
             harbour_hub_settings.cycle()
-        assert "ralph-memory takes signed commits only" in trouble.value.what
-        assert trouble.value.next_step == SIGNED
+        assert "ralph-memory takes signed commits only" in problem.value.what
+        assert problem.value.next_step == SIGNED
     assert (harbour_hub_settings.issues, harbour_hub_settings.pulls) == ([], [])
 
 
@@ -430,16 +430,16 @@ def test_a_token_that_may_not_open_pulls_escalates_and_names_its_permission(harb
 
 def test_a_token_that_may_not_open_issues_does_nothing_and_names_its_permission(harbour_hub_settings: Hub) -> None:
     may_only(harbour_hub_settings, issues="read")
-    report, telling = harbour_hub_settings.cycle()
+    report, cycle_summary = harbour_hub_settings.cycle()
     assert {line.status for line in report.effects} == {"failed"}
-    assert "give the job `permissions: issues: write`" in refused(telling, "open_issue")[0]
-    assert "not attempted" in refused(telling, "push_branch")[0]
+    assert "give the job `permissions: issues: write`" in refused(cycle_summary, "open_issue")[0]
+    assert "not attempted" in refused(cycle_summary, "push_branch")[0]
     assert (harbour_hub_settings.issues, harbour_hub_settings.pulls) == ([], [])
 
 
 def test_a_token_that_may_not_push_stops_before_anything_and_names_its_permission(harbour_hub_settings: Hub) -> None:
     may_only(harbour_hub_settings, contents="read")
-    with pytest.raises(UserError) as trouble:
+    with pytest.raises(UserError) as problem:
         harbour_hub_settings.cycle()
-    assert trouble.value.next_step == "give the job `permissions: contents: write`"
+    assert problem.value.next_step == "give the job `permissions: contents: write`"
     assert (harbour_hub_settings.issues, harbour_hub_settings.pulls) == ([], [])

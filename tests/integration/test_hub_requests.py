@@ -187,8 +187,8 @@ def test_a_foreign_commit_on_memory_in_the_middle_of_a_cycle_stops_it(approved, 
     at_write(approved, path, lambda: edit(approved, '"claim"', '"Claim"', "memory/open.json"))
     try:
         outcome = approved.cycle(NOW)[0].outcome
-    except UserError as trouble:
-        outcome = trouble.next_step
+    except UserError as problem:
+        outcome = problem.next_step
     assert outcome in ("paused", "lost") or "recover" in outcome
     assert deeds(approved) == ([] if path == "/git-receive-pack" else ["PUT /pulls/2/merge"])
     with pytest.raises(UserError, match="someone else changed"):

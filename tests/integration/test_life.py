@@ -29,9 +29,9 @@ BUGS = {"bugs.txt": "src/a.py:1: division by zero\n", "src/a.py": "x = 1 / 0\n"}
 
 def test_a_fix_is_discovered_reviewed_merged_and_told(tmp_path):
     harbour = world(tmp_path)
-    report, telling = harbour.cycle()
+    report, cycle_summary = harbour.cycle()
     assert statuses(report) == ["IN_REVIEW"]
-    assert any("pr approve 2" in line for line in telling.waiting)
+    assert any("pr approve 2" in line for line in cycle_summary.waiting)
     assert (harbour.issues[0].labels, harbour.pulls[0].labels) == ({"ralph:mission"}, {"ralph:auto-fix"})
     head = harbour.git("rev-parse", harbour.pulls[0].head)
     harbour.person().review(2, "approved")
@@ -233,9 +233,9 @@ def test_a_ban_under_do_not_repeat_is_obeyed_and_what_is_not_understood_is_said(
     text = harbour.memory().rstrip("\n") + "\n\n- `docs/**` belongs to the writers\n- be nice\n"
     edit_memory(harbour, text)
     commit(harbour.repo, {"docs/x.md": "We recieve it.\n"}, message="Docs")
-    _, telling = harbour.cycle()
+    _, cycle_summary = harbour.cycle()
     assert harbour.pulls == ()
-    assert any("be nice" in line for line in telling.remarks)
+    assert any("be nice" in line for line in cycle_summary.remarks)
     assert "- be nice" in harbour.memory()
 
 
@@ -250,9 +250,9 @@ def edit_memory(harbour, text):
 @pytest.mark.parametrize("verify", ["exit 1", "test -f nothing"])
 def test_a_change_that_fails_the_repositorys_own_checks_is_not_proposed(tmp_path, verify):
     harbour = world(tmp_path, config=f"{CALM.replace('[typos]', '[typos], verify: [' + verify + ']')}")
-    _, telling = harbour.cycle()
+    _, cycle_summary = harbour.cycle()
     assert harbour.pulls == ()
-    assert any("own checks fail" in line for line in telling.remarks)
+    assert any("own checks fail" in line for line in cycle_summary.remarks)
 
 
 def test_the_files_of_a_pull_stay_under_the_limit_together(tmp_path):

@@ -430,9 +430,9 @@ def test_what_an_agent_costs_is_counted_and_without_money_none_is_asked(tmp_path
         shop.person().review(shop.pull().number, "changes_requested", "say 0.5")
         (shop.aside / "script.toml").write_text(STEP.format("0.5"))
         shop.cycle(after=NOW)
-        report, telling = shop.cycle(after=NOW)
+        report, cycle_summary = shop.cycle(after=NOW)
         assert statuses(report)[0] == "FIXING" and report.usage.cost_usd == 0  # five cents are left: too few to begin
-        assert any("money" in line for line in telling.remarks) and spent_missions_by_agent_whole(shop) == 0.25
+        assert any("money" in line for line in cycle_summary.remarks) and spent_missions_by_agent_whole(shop) == 0.25
 
 
 def test_a_runner_that_dies_while_an_agent_works_has_spent_what_was_set_aside(tmp_path):

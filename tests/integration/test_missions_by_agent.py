@@ -452,12 +452,12 @@ def test_an_answer_that_needs_a_yes_is_shown_and_pushed_once_after_it(
     before = shop_missions_by_agent_offers.pull()
     (said,) = shown(shop_missions_by_agent_offers, issue)
     assert rule in said and f"review of #{before.number}" in said and "the change would be `" in said
-    _, telling = shop_missions_by_agent_offers.cycle()
+    _, cycle_summary = shop_missions_by_agent_offers.cycle()
     assert (
         shop_missions_by_agent_offers.pull().head_sha == before.head_sha
         and len(shop_missions_by_agent_offers.prompts) == 2
     )
-    assert any(line.startswith("approve:") and str(issue) in line for line in telling.waiting)
+    assert any(line.startswith("approve:") and str(issue) in line for line in cycle_summary.waiting)
     shop_missions_by_agent_offers.person().comment(issue, "/ralph approve")
     assert statuses(shop_missions_by_agent_offers.cycle()[0]) == ["IN_REVIEW"]
     after = shop_missions_by_agent_offers.pull()

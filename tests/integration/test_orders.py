@@ -89,7 +89,7 @@ def test_a_cycle_that_is_not_due_asks_nobody(api: BotApi, harbour: World) -> Non
 
     asked = len(api.asked)
     house = harbour.house()
-    report, _ = run_cycle(house.ports, house.charter, CycleRequest(), house.secrets)
+    report, _ = run_cycle(house.ports, house.settings, CycleRequest(), house.secrets)
     assert (report.outcome, len(api.asked)) == ("not_due", asked)
 
 
@@ -107,7 +107,7 @@ def test_a_staged_cycle_counts_a_yes_that_memory_holds_under_its_seal(api: BotAp
     apply_chat_commands(
         replace(house.ports, clock=FixedClock(harbour.now + timedelta(hours=6, minutes=59, seconds=30))),
         past,
-        house.charter.limits,
+        house.settings.limits,
     )
     assert len(state(harbour).yes) == 1
     report, _ = harbour.cycle(staged=True)

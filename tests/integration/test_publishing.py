@@ -62,7 +62,7 @@ def fates(report) -> list[str]:
 
 def copied(harbour: Publishing, path) -> Publishing:
     shutil.copytree(harbour.repo, path, symlinks=True)
-    return replace(harbour, repo=path, press=Networks(), numbers=Numbers())
+    return replace(harbour, repo=path, publisher=Networks(), numbers=Numbers())
 
 
 # --- once ------------------------------------------------------------------------------
@@ -70,21 +70,21 @@ def copied(harbour: Publishing, path) -> Publishing:
 
 def test_what_the_owner_has_words_for_is_said_once_on_each_network_and_logged(tmp_path):
     harbour = publishing(tmp_path)
-    report, telling = harbour.cycle()
+    report, cycle_summary = harbour.cycle()
     assert verdicts(report) == [("publish", "allow", ())]
     assert (fates(report), harbour.counts) == (["done"] * 3, ONCE)
     assert [(p.network, p.id, p.kind) for p in harbour.state.posted] == [(n, "1", "anomaly") for n in NETWORKS]
-    assert harbour.press.delivered["twitter"] == ["anomaly: name Osmosis, change 45.0"]
-    for text in (summary(report, telling), harbour.git("show", "ralph-memory:README.md")):
+    assert harbour.publisher.delivered["twitter"] == ["anomaly: name Osmosis, change 45.0"]
+    for text in (summary(report, cycle_summary), harbour.git("show", "ralph-memory:README.md")):
         assert "twitter" in text
         assert "twitter.test" in text
-    assert "anomaly: name Osmosis" in summary(report, telling)
+    assert "anomaly: name Osmosis" in summary(report, cycle_summary)
     again, _ = harbour.cycle()
     assert (again.decisions, harbour.counts, harbour.issues) == ((), ONCE, ())
 
 
 def test_without_words_of_the_owner_a_person_is_asked_and_nothing_is_posted(tmp_path):
-    harbour = publishing(tmp_path, press=Networks(kinds=frozenset()))
+    harbour = publishing(tmp_path, publisher=Networks(kinds=frozenset()))
     report, _ = harbour.cycle()
     assert [line.action for line in report.decisions] == ["open-proposal"]
     assert harbour.counts == dict.fromkeys(NETWORKS, 0)
@@ -92,8 +92,8 @@ def test_without_words_of_the_owner_a_person_is_asked_and_nothing_is_posted(tmp_
 
 def test_staged_shows_the_exact_text_with_its_length_and_says_nothing(tmp_path):
     harbour = publishing(tmp_path)
-    report, telling = harbour.cycle(staged=True)
-    shown = summary(report, telling)
+    report, cycle_summary = harbour.cycle(staged=True)
+    shown = summary(report, cycle_summary)
     assert fates(report) == ["staged"] * 3
     assert "twitter (34 of 280)" in shown
     assert "anomaly: name Osmosis, change 45.0" in shown
@@ -119,10 +119,10 @@ def test_a_recorded_cycle_decides_the_same_again(tmp_path):
 
 def test_a_network_out_of_reach_is_tried_again_and_the_others_are_not(tmp_path):
     harbour = publishing(tmp_path)
-    harbour.press.fails("telegram", ("failed", "later: 429, in 40 s"))
-    report, telling = harbour.cycle()
+    harbour.publisher.fails("telegram", ("failed", "later: 429, in 40 s"))
+    report, cycle_summary = harbour.cycle()
     assert (fates(report), harbour.counts) == (["done", "failed", "done"], {**ONCE, "telegram": 0})
-    assert "telegram: not posted yet, tried again in the next cycle: 429, in 40 s" in telling.remarks
+    assert "telegram: not posted yet, tried again in the next cycle: 429, in 40 s" in cycle_summary.remarks
     again, _ = harbour.cycle(after=SOON)
     assert (fates(again), harbour.counts) == (["done"], ONCE)
     assert harbour.cycle(after=SOON)[0].decisions == ()
@@ -130,8 +130,8 @@ def test_a_network_out_of_reach_is_tried_again_and_the_others_are_not(tmp_path):
 
 def test_cycles_while_a_network_wants_to_be_left_alone_use_up_no_try(tmp_path):
     harbour = publishing(tmp_path)
-    harbour.press.wait = 7200
-    harbour.press.fails("telegram", ("failed", "later: 429, in 7200 s"))
+    harbour.publisher.wait = 7200
+    harbour.publisher.fails("telegram", ("failed", "later: 429, in 7200 s"))
     harbour.cycle()
     for _ in range(4):
         report, _ = harbour.cycle(after=SOON)
@@ -143,7 +143,7 @@ def test_cycles_while_a_network_wants_to_be_left_alone_use_up_no_try(tmp_path):
 @pytest.mark.parametrize(("pauses", "counted"), [([SOON] * 4, 3), ([timedelta(hours=25)], 1)])
 def test_after_three_tries_or_a_day_it_is_given_up(tmp_path, pauses, counted):
     harbour = publishing(tmp_path)
-    harbour.press.fails("telegram", *[("failed", "later: refused")] * 9)
+    harbour.publisher.fails("telegram", *[("failed", "later: refused")] * 9)
     reports = [harbour.cycle(), *(harbour.cycle(after=pause) for pause in pauses)]
     tried = sum(len([e for e in report.effects if e.status == "failed"]) for report, _ in reports)
     assert (tried, harbour.counts) == (counted, {**ONCE, "telegram": 0})
@@ -156,19 +156,19 @@ def test_half_a_thread_is_told_to_a_person(tmp_path, monkeypatch):
     harbour = publishing(tmp_path)
     two = lambda self, network, parts: Post(network, ("one (1/2)", "two (2/2)"), (9, 9), 280)  # noqa: E731  # of two parts
     monkeypatch.setattr(Networks, "measure", two)
-    harbour.press.fails("twitter", ("done", "id=7 1 of 2 parts are out; X refuses it with 403"))
-    _, telling = harbour.cycle()
+    harbour.publisher.fails("twitter", ("done", "id=7 1 of 2 parts are out; X refuses it with 403"))
+    _, cycle_summary = harbour.cycle()
     told = "not all of it was posted, and the rest is not tried again: 1 of 2 parts are out; X refuses it with 403"
-    assert [line for line in telling.remarks if "parts" in line] == [f"twitter: {told}"]
+    assert [line for line in cycle_summary.remarks if "parts" in line] == [f"twitter: {told}"]
 
 
 def test_doubt_is_told_to_a_person_and_never_resent(tmp_path):
     harbour = publishing(tmp_path)
-    harbour.press.fails("twitter", ConnectionError("cut after it was sent"))
-    report, telling = harbour.cycle()
+    harbour.publisher.fails("twitter", ConnectionError("cut after it was sent"))
+    report, cycle_summary = harbour.cycle()
     (key,) = harbour.state.unknown
     assert fates(report) == ["unknown", "done", "done"]
-    assert any(f"`ralph journal resolve {key} --sent|--not-sent`" in line for line in telling.remarks)
+    assert any(f"`ralph journal resolve {key} --sent|--not-sent`" in line for line in cycle_summary.remarks)
     assert any("the post on twitter" in line for line in harbour.cycle(after=SOON)[1].remarks)
     assert (harbour.counts, harbour.state.unknown) == (ONCE, (key,))
 
@@ -177,7 +177,7 @@ def test_doubt_is_told_to_a_person_and_never_resent(tmp_path):
 @pytest.mark.parametrize("complete", [True, False])
 def test_a_persons_word_settles_doubt_and_only_a_no_sends_it_once_more(tmp_path, sent, told, complete):
     harbour = publishing(tmp_path, numbers=Numbers(complete=complete))
-    harbour.press.fails("twitter", ConnectionError("cut"))
+    harbour.publisher.fails("twitter", ConnectionError("cut"))
     harbour.cycle()
     if not complete:
         harbour.numbers.signals = ()
@@ -225,7 +225,7 @@ def test_quiet_hours_that_begin_while_a_cycle_is_at_work_are_quiet_too(tmp_path)
     house, clock = harbour.house(), SlowClock(harbour.now)
     evening = (harbour.now + timedelta(hours=1)).time(), (harbour.now + timedelta(hours=9)).time()
     ports = replace(house.ports, clock=clock)
-    report, _ = run_cycle(ports, replace(house.charter, quiet_hours=evening), CycleRequest(force=True), house.secrets)
+    report, _ = run_cycle(ports, replace(house.settings, quiet_hours=evening), CycleRequest(force=True), house.secrets)
     assert verdicts(report) == [("publish", "hold", ("quiet-hours",))]
     assert harbour.counts == dict.fromkeys(NETWORKS, 0)
 
@@ -255,14 +255,14 @@ def test_a_death_at_any_point_leaves_one_delivery_or_one_doubt_and_never_two(tmp
 
 def test_of_two_runners_one_speaks(tmp_path):
     harbour = publishing(tmp_path)
-    publish = harbour.press.publish
+    publish = harbour.publisher.publish
     seen = []
 
     def meanwhile(effect):
         seen.append(harbour.cycle(after=timedelta(0))[0].outcome)
         return publish(effect)
 
-    harbour.press.publish = meanwhile
+    harbour.publisher.publish = meanwhile
     harbour.cycle()
     assert (set(seen), harbour.counts) == ({"lost"}, ONCE)
 
@@ -307,7 +307,7 @@ def test_a_merged_mission_is_announced_once_in_the_cycle_after_the_merge(tmp_pat
     after, _ = harbour.cycle(after=SOON)
     assert [line.kind for line in after.decisions] == ["completed"]
     assert harbour.counts == ONCE
-    (said,) = harbour.press.delivered["twitter"]
+    (said,) = harbour.publisher.delivered["twitter"]
     assert said == "completed: mission 1, what misspelling, pull 2, days 0, cycles 2"
     assert harbour.state.finished == ()
     assert harbour.cycle(after=SOON)[0].decisions == ()
@@ -322,11 +322,11 @@ def test_an_announcement_waits_for_words_that_can_be_mended(tmp_path):
     harbour = publishing(tmp_path, announce=("spelling",))
     merged(harbour)
     harbour.cycle()
-    word = harbour.press.word
-    harbour.press.word = lambda finding: Wording(finding.fingerprint, "", trouble="the template names no such fact")
+    word = harbour.publisher.word
+    harbour.publisher.word = lambda finding: Wording(finding.fingerprint, "", problem="the template names no such fact")
     harbour.cycle(after=SOON)
     assert (harbour.counts, len(harbour.state.finished)) == (dict.fromkeys(NETWORKS, 0), 1)
-    harbour.press.word = word
+    harbour.publisher.word = word
     harbour.cycle(after=SOON)
     assert (harbour.counts, harbour.state.finished) == (ONCE, ())
 
@@ -335,7 +335,7 @@ def test_an_announcement_waits_for_words_that_can_be_mended(tmp_path):
     ("announce", "kinds"), [((), {"completed"}), (("bug",), {"completed"}), (("spelling",), {"anomaly"})]
 )
 def test_what_nobody_wants_announced_or_has_words_for_is_not(tmp_path, announce, kinds):
-    harbour = publishing(tmp_path, announce=("spelling",), press=Networks(kinds=frozenset(kinds)))
+    harbour = publishing(tmp_path, announce=("spelling",), publisher=Networks(kinds=frozenset(kinds)))
     harbour.announce = ("spelling",)
     merged(harbour)
     harbour.announce = announce
@@ -350,7 +350,7 @@ def test_what_nobody_wants_announced_or_has_words_for_is_not(tmp_path, announce,
 
 
 def test_learnings_say_which_posts_people_react_to_and_the_journal_bears_them_out(tmp_path):
-    harbour = publishing(tmp_path, press=Networks(kinds=frozenset({"anomaly", "community"})))
+    harbour = publishing(tmp_path, publisher=Networks(kinds=frozenset({"anomaly", "community"})))
     for week, likes in enumerate((12, 30)):
         harbour.numbers.signals = (spike(f"w{week}"), spike(f"w{week}", "community", "Stars"))
         harbour.cycle()

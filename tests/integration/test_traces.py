@@ -89,7 +89,9 @@ class Trace:
         deeds = {deed["key"]: (one, decision) for one in self.journal for decision, deed in one["deeds"]}
         effects = [one for one in self.ledger if "action_key" in one]
         findings = {(one["mission"], one["kind"]) for one in self.ledger if "occurrences" in one}
-        wishes = {(line["id"], "human") for one in self.journal for line in one["report"]["missions"] if line["issue"]}
+        requirements = {
+            (line["id"], "human") for one in self.journal for line in one["report"]["missions"] if line["issue"]
+        }
         yield from (f"{key} is in no ledger" for key in self.marked - {effect["key"] for effect in effects})
         for effect in effects:
             what = f"{effect['action']} {effect['key']}"
@@ -100,7 +102,7 @@ class Trace:
             decision = next((line for line in cycle["report"]["decisions"] if line["key"] == key), None)
             if decision is None or (decision["verdict"], decision["rules"]) != ("allow", []):
                 yield f"{what} was not allowed"
-            if (effect["mission"], effect["kind"]) not in findings | wishes:
+            if (effect["mission"], effect["kind"]) not in findings | requirements:
                 yield f"{what} has no finding"
 
 

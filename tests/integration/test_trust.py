@@ -170,9 +170,9 @@ def test_a_deleted_memory_stops_the_cycle_before_any_effect(tmp_path):
     harbour = world(tmp_path)
     harbour.cycle()
     harbour.git("update-ref", "-d", "refs/heads/ralph-memory")
-    with pytest.raises(UserError) as trouble:
+    with pytest.raises(UserError) as problem:
         harbour.cycle()
-    assert "recover" in trouble.value.next_step
+    assert "recover" in problem.value.next_step
     assert len(harbour.issues) == 1
 
 
@@ -181,9 +181,9 @@ def test_a_machine_field_changed_by_hand_stops_the_cycle(tmp_path):
     harbour = world(tmp_path)
     harbour.cycle()
     edit_memory(harbour, harbour.memory().replace("IN_REVIEW", "COMPLETED") + "\n")
-    with pytest.raises(UserError) as trouble:
+    with pytest.raises(UserError) as problem:
         harbour.cycle()
-    assert "recover" in trouble.value.next_step
+    assert "recover" in problem.value.next_step
 
 
 @pytest.mark.benign("memory")
@@ -205,10 +205,10 @@ def test_an_effect_in_doubt_is_never_resent_and_a_person_settles_it(tmp_path, mo
         raise ConnectionError("reset by peer")
 
     monkeypatch.setattr(type(house.forge), "perform", doubtful)
-    report, telling = harbour.cycle()
+    report, cycle_summary = harbour.cycle()
     assert [line.status for line in report.effects] == ["unknown", "failed", "failed"]
     key = report.effects[0].key
-    assert any(f"ralph journal resolve {key}" in line for line in telling.remarks)
+    assert any(f"ralph journal resolve {key}" in line for line in cycle_summary.remarks)
     monkeypatch.setattr(type(house.forge), "perform", perform)
     harbour.cycle()
     assert harbour.issues == ()

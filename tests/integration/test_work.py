@@ -476,15 +476,15 @@ def test_guidance_of_somebody_without_a_say_is_neither_given_nor_acknowledged(tm
 @BOTH
 def test_words_said_on_this_machine_reach_one_try_and_are_not_shown_to_the_world(place, tmp_path):
     number = asked(place, READY)
-    desk = Guide(tmp_path / "desk", lambda: NOON)
-    said = desk.say("Ask nobody about the harbour master.")
+    store = Guide(tmp_path / "desk", lambda: NOON)
+    said = store.say("Ask nobody about the harbour master.")
     hands = Scripted([ended(2, "cost"), made()])
     for _ in range(2):
-        place.work(hands, desk=desk)
+        place.work(hands, store=store)
     assert ["harbour master" in job.task for job in hands.jobs] == [True, False]
     begun = place.comments(number)[0]
     assert f"`{said.id}` of `ralph guidance`" in begun and "harbour" not in begun
-    assert desk.pending() == ()
+    assert store.pending() == ()
 
 
 def test_the_repositorys_guides_end_the_prompt(here_work_asked):
@@ -555,7 +555,7 @@ def test_nothing_is_claimed_while_the_usual_agent_is_not_there(here_work_away):
 
 def test_a_try_does_not_begin_with_what_is_left_of_a_day_s_money(here_work_away):
     number = here_work_away.ready()
-    day = here_work_away.house().charter.limits.usd_per_day
+    day = here_work_away.house().settings.limits.usd_per_day
     here_work_away.work(Scripted([lambda job: loop_result(2, "cost", sessions=1, usd=day - LEAST / 2)]))
     hands = Scripted()
     assert (here_work_away.work(hands).outcome, hands.jobs, here_work_away.labels(number)) == ("held", [], {READY})

@@ -12,7 +12,7 @@ from unittest import mock
 
 import pytest
 
-from ralph_mission.adapters.report.loop_voice import PlainRunProgress
+from ralph_mission.adapters.report.loop_progress import PlainRunProgress
 from ralph_mission.app.issues import LoopHands, WorkOptions
 from tests.crash.dying import dying_after
 from tests.crash.witness import duplicates, watched

@@ -41,7 +41,7 @@ class World:
         """One cycle, some time later."""
         self.now += after
         house = self.house(staged=bool(request.get("staged")))
-        return run_cycle(house.ports, house.charter, CycleRequest(force=True, **request), house.secrets)  # type: ignore[arg-type]  # names of Request
+        return run_cycle(house.ports, house.settings, CycleRequest(force=True, **request), house.secrets)  # type: ignore[arg-type]  # names of Request
 
     def person(self, login: str = "mara") -> Person:
         """Somebody at the keyboard, a minute later."""

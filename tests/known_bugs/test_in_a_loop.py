@@ -57,6 +57,6 @@ def test_who_is_stuck_is_counted() -> None:
     """
     made = world(AgentTurn("Still at it."), forever=True, prd=stories(False))
     account = played(order("prd", iterations=100, idle=100), made)
-    assert [state.stale for state, output in made.desk.kept if output is not None] == [1, 2, 3, 4, 5, 6]
+    assert [state.stale for state, output in made.store.kept if output is not None] == [1, 2, 3, 4, 5, 6]
     assert "another way" in made.agent.prompts[3]
     assert (account.ending.reason, account.ending.code, account.state.skipped) == ("stuck", 1, {"US-1"})

@@ -175,7 +175,7 @@ def _put(files: dict[str, str], path: str, content: str | None) -> None:
 
 
 @dataclass
-class FakeDesk:
+class FakeStore:
     """The files a loop lives by, as attributes. Nothing but `exclusive` may be asked of it before it is held."""
 
     prd: Prd | None = None
@@ -300,7 +300,7 @@ class FakeDesk:
 
 
 @dataclass
-class FakeVoice:
+class FakeProgress:
     """Records what a person is told."""
 
     told: list[str] = field(default_factory=list)
@@ -335,10 +335,10 @@ class FakeWorld:
 
     agent: PlannedAgent
     workplace: FakeWorkplace = field(default_factory=FakeWorkplace)
-    desk: FakeDesk = field(default_factory=FakeDesk)
+    store: FakeStore = field(default_factory=FakeStore)
     clock: FakeClock = field(default_factory=FakeClock)
-    voice: FakeVoice = field(default_factory=FakeVoice)
+    progress: FakeProgress = field(default_factory=FakeProgress)
 
     @property
     def ports(self) -> RunPorts:
-        return RunPorts(self.agent, self.workplace, self.desk, self.clock, self.voice)
+        return RunPorts(self.agent, self.workplace, self.store, self.clock, self.progress)

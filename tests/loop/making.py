@@ -8,7 +8,7 @@ from ralph_mission.loop.hats import PRESETS
 from ralph_mission.loop.model.order import RunLimits, RunResult, RunSpec
 from ralph_mission.loop.model.state import VERDICT, AgentTurn, CheckResult, Prd, UserStory
 from ralph_mission.loop.run import run_loop
-from tests.loop.fakes import FakeDesk, FakeWorkplace, FakeWorld, PlannedAgent
+from tests.loop.fakes import FakeStore, FakeWorkplace, FakeWorld, PlannedAgent
 
 GREEN, RED = CheckResult(True, True), CheckResult(False, True, "2 tests failed")
 DONE = AgentTurn("All of it is there.\nLOOP_COMPLETE")
@@ -21,9 +21,9 @@ def order(preset="loop", **options) -> RunSpec:
     return RunSpec("Build the thing", replace(chosen, limits=replace(chosen.limits, **limits)), **options)
 
 
-def world(*turns, forever=False, files=None, checks=(), **desk) -> FakeWorld:
+def world(*turns, forever=False, files=None, checks=(), **store) -> FakeWorld:
     agent = PlannedAgent(*turns, forever=forever)
-    return FakeWorld(agent, FakeWorkplace(files, *checks), FakeDesk(**desk))
+    return FakeWorld(agent, FakeWorkplace(files, *checks), FakeStore(**store))
 
 
 def played(wanted: RunSpec, made: FakeWorld) -> RunResult:

@@ -18,7 +18,7 @@ from ralph_mission.loop.model.state import (
     SessionUsage,
 )
 from ralph_mission.loop.ports import ParallelResult, ParallelSession, RunPorts
-from tests.loop.fakes import FakeClock, FakeDesk, FakeVoice, FakeWorkplace
+from tests.loop.fakes import FakeClock, FakeProgress, FakeStore, FakeWorkplace
 
 Scene = Callable[[Session, FakeWorkplace, dict[str, str]], AgentTurn | None]
 """What somebody does in one session: to the files, to the papers; what it says."""
@@ -36,11 +36,11 @@ def says(
     """A session that writes files and perhaps a plan, and ends with one event (none when the topic is "")."""
     said = payload if isinstance(payload, str) else json.dumps(payload)
 
-    def scene(session: Session, workplace: FakeWorkplace, papers: dict[str, str]) -> AgentTurn:
+    def scene(session: Session, workplace: FakeWorkplace, artifacts: dict[str, str]) -> AgentTurn:
         for path, content in (writes or {}).items():
             workplace.write(path, content)
         if plan:
-            papers["plan.md"] = plan
+            artifacts["plan.md"] = plan
         words = f'{text}<event topic="{topic}">{said}</event>' if topic else text
         return AgentTurn(words, failure, "it crashed" if failure else "", usage=SessionUsage(1, 1, 1, usd))
 
@@ -60,12 +60,12 @@ class Cast:
         self.sessions: list[Session] = []
         self.names: list[str] = []
 
-    def played(self, name: str, session: Session, workplace: FakeWorkplace, papers: dict[str, str]) -> AgentTurn:
+    def played(self, name: str, session: Session, workplace: FakeWorkplace, artifacts: dict[str, str]) -> AgentTurn:
         key = name if name in self.scenes else session.hat.name
         assert self.scenes.get(key), f"{key} has no scene left in session {session.iteration}"
         self.sessions.append(session)
         self.names.append(key)
-        return self.scenes[key].pop(0)(session, workplace, papers) or AgentTurn()
+        return self.scenes[key].pop(0)(session, workplace, artifacts) or AgentTurn()
 
     def of(self, key: str) -> list[Session]:
         """The sessions of one name."""
@@ -78,16 +78,16 @@ class Player:
 
     cast: Cast
     workplace: FakeWorkplace
-    papers: dict[str, str]
+    artifacts: dict[str, str]
     job: str = ""
     name: str = "cast"
 
     def play(self, session: Session, stopped: Callable[[], bool]) -> AgentTurn:
         assert not stopped(), "nobody starts what is to stop"
-        return self.cast.played(self.job, session, self.workplace, self.papers)
+        return self.cast.played(self.job, session, self.workplace, self.artifacts)
 
 
-class DeskApart(FakeDesk):
+class DeskApart(FakeStore):
     def acknowledge(self, guidance: Sequence[Guidance]) -> None:
         """The run's own desk does."""
 
@@ -98,16 +98,16 @@ class World:
 
     cast: Cast
     workplace: FakeWorkplace = field(default_factory=lambda: FakeWorkplace({"README": "r"}))
-    desk: FakeDesk = field(default_factory=FakeDesk)
+    store: FakeStore = field(default_factory=FakeStore)
     clock: FakeClock = field(default_factory=FakeClock)
-    voice: FakeVoice = field(default_factory=FakeVoice)
+    progress: FakeProgress = field(default_factory=FakeProgress)
     pages: dict[str, str] = field(default_factory=dict)
     batches: list[list[str]] = field(default_factory=list)
 
     @property
     def ports(self) -> RunPorts:
         return RunPorts(
-            Player(self.cast, self.workplace, self.pages), self.workplace, self.desk, self.clock, self.voice
+            Player(self.cast, self.workplace, self.pages), self.workplace, self.store, self.clock, self.progress
         )
 
     def read(self, name: str) -> str:
@@ -139,12 +139,12 @@ class World:
         return tuple(dones)
 
     def _apart(self, job: ParallelSession, base: dict[str, str]) -> tuple[ParallelResult, dict[str, str]]:
-        place, papers = FakeWorkplace(base), dict(job.papers)
-        desk = DeskApart(asked=self.desk.asked)
-        ports = replace(self.ports, agent=Player(self.cast, place, papers, job.name), workplace=place, desk=desk)
-        with desk.exclusive(job.order):
+        place, artifacts = FakeWorkplace(base), dict(job.artifacts)
+        store = DeskApart(asked=self.store.asked)
+        ports = replace(self.ports, agent=Player(self.cast, place, artifacts, job.name), workplace=place, store=store)
+        with store.exclusive(job.order):
             output = playing.play_session(job.order, job.state, job.board, job.hat, ports)
-        return ParallelResult(job.name, output, {name: papers[name] for name in job.papers}), place.files
+        return ParallelResult(job.name, output, {name: artifacts[name] for name in job.artifacts}), place.files
 
     def _merged(
         self, done: ParallelResult, base: dict[str, str], files: dict[str, str], taken: dict[str, str]

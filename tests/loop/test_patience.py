@@ -22,7 +22,7 @@ from ralph_mission.loop.model.state import (
     UserStory,
 )
 from ralph_mission.loop.run import run_loop
-from tests.loop.fakes import FakeDesk, FakeWorkplace, FakeWorld, PlannedAgent
+from tests.loop.fakes import FakeStore, FakeWorkplace, FakeWorld, PlannedAgent
 
 RED, GREEN = CheckResult(False, True, "2 tests failed"), CheckResult(True, True)
 
@@ -32,7 +32,7 @@ class Troupe:
 
     def __init__(self, *found: int) -> None:
         self.found = list(found)
-        self.world = FakeWorld(PlannedAgent(self.play, forever=True), FakeWorkplace(), FakeDesk())
+        self.world = FakeWorld(PlannedAgent(self.play, forever=True), FakeWorkplace(), FakeStore())
 
     def play(self, session: Session) -> AgentTurn:
         if session.hat.name == "reviewer":
@@ -109,11 +109,11 @@ def test_clean_verdicts_over_red_checks_end_stuck() -> None:
 
 def test_a_task_that_is_skipped_under_review_gives_the_next_one_to_the_builder() -> None:
     troupe = Troupe(2)
-    troupe.world.desk.tasks = [
+    troupe.world.store.tasks = [
         LoopTask("t-1", "one", status="ready", priority=1),
         LoopTask("t-2", "two", status="ready"),
     ]
-    troupe.world.desk.tasks[1] = troupe.world.desk.tasks[1]._replace(priority=2)
+    troupe.world.store.tasks[1] = troupe.world.store.tasks[1]._replace(priority=2)
     account = played(troupe, ordered())
     assert account.ending.reason == "stuck" and account.state.skipped == {"t-1", "t-2"}
     first = next(n for n, prompt in enumerate(troupe.world.agent.prompts) if "CURRENT TASK: t-2" in prompt)
@@ -121,7 +121,7 @@ def test_a_task_that_is_skipped_under_review_gives_the_next_one_to_the_builder()
 
 
 def test_free_form_without_a_list_is_warned_when_nothing_moves() -> None:
-    world = FakeWorld(PlannedAgent(AgentTurn("I looked around."), forever=True), FakeWorkplace(), FakeDesk())
+    world = FakeWorld(PlannedAgent(AgentTurn("I looked around."), forever=True), FakeWorkplace(), FakeStore())
     assert run_loop(RunSpec("Build the thing", PRESETS["loop"]), world.ports).ending.reason == "idle"
     told = ["STUCK" in prompt for prompt in world.agent.prompts]
     assert told == [False] * 3 + [True] * 5
@@ -131,7 +131,7 @@ def test_free_form_without_a_list_is_warned_when_nothing_moves() -> None:
 def test_planned_anew_once_and_not_at_every_verdict() -> None:
     troupe = Troupe(2)
     played(troupe, ordered())
-    topics = [event.topic for event in troupe.world.desk.events]
+    topics = [event.topic for event in troupe.world.store.events]
     assert topics.count(PLANNED) == 2
 
 
@@ -143,8 +143,8 @@ def claiming(made: FakeWorld, said: str) -> None:
     made.agent.turns = [play]
 
 
-def open_task() -> FakeDesk:
-    return FakeDesk(tasks=[LoopTask("t-1", "one", status="ready")])
+def open_task() -> FakeStore:
+    return FakeStore(tasks=[LoopTask("t-1", "one", status="ready")])
 
 
 def test_who_claims_the_end_over_an_open_task_again_and_again_is_stuck() -> None:
@@ -158,7 +158,7 @@ def test_who_claims_the_end_over_an_open_task_again_and_again_is_stuck() -> None
 
 def test_clean_verdicts_over_a_task_that_stays_open_end_stuck() -> None:
     troupe = Troupe(0)
-    troupe.world.desk.tasks = [LoopTask("t-1", "one", status="ready")]
+    troupe.world.store.tasks = [LoopTask("t-1", "one", status="ready")]
     account = played(troupe, ordered())
     assert account.ending.reason == "stuck" and account.state.skipped == {"t-1"}
 
@@ -183,7 +183,7 @@ def test_hats_without_a_reviewer_are_stuck_after_as_many_rounds_as_one_agent_aft
 def test_every_story_of_a_pattern_is_built_and_reviewed_by_its_hats() -> None:
     troupe = Troupe(1, 0, 0, 1, 0)
     prd = Prd("thing", "ralph/thing", "", tuple(UserStory(f"US-{n}", f"Story {n}", priority=n) for n in (1, 2, 3)))
-    desk = troupe.world.desk = FakeDesk(prd=prd)
+    store = troupe.world.store = FakeStore(prd=prd)
     about: list[tuple[str, str]] = []
     play = troupe.play
 
@@ -191,9 +191,9 @@ def test_every_story_of_a_pattern_is_built_and_reviewed_by_its_hats() -> None:
         about.append((session.hat.name, session.prompt.partition("CURRENT STORY: ")[2][:4]))
         turn = play(session)
         if session.hat.name == "builder":
-            first = desk.prd.todo[0]
-            stories = tuple(replace(one, passes=one.passes or one == first) for one in desk.prd.stories)
-            desk.prd = replace(desk.prd, stories=stories)
+            first = store.prd.todo[0]
+            stories = tuple(replace(one, passes=one.passes or one == first) for one in store.prd.stories)
+            store.prd = replace(store.prd, stories=stories)
         return turn
 
     troupe.world.agent.turns = [flips]
@@ -208,15 +208,15 @@ def test_every_story_of_a_pattern_is_built_and_reviewed_by_its_hats() -> None:
 
 
 def test_nothing_of_a_piece_of_work_is_seen_by_the_next_of_a_persistent_loop() -> None:
-    made = FakeWorld(PlannedAgent(), FakeWorkplace(), FakeDesk())
+    made = FakeWorld(PlannedAgent(), FakeWorkplace(), FakeStore())
     hat = Hat("worker", (START, RESUME))
 
     def notes(_: Session) -> AgentTurn:
-        made.desk.tasks = (LoopTask("t-1", "one", status="done"),)
+        made.store.tasks = (LoopTask("t-1", "one", status="done"),)
         return AgentTurn("LOOP_COMPLETE")
 
     made.agent.turns = [notes, AgentTurn("I am at it."), AgentTurn("I am at it.")]
     preset = replace(PRESETS["hats"], hats=(hat,), limits=replace(PRESETS["hats"].limits, iterations=3))
     run_loop(RunSpec("Look after it", preset, persistent=True), made.ports)
-    assert made.desk.tidied == 1
+    assert made.store.tidied == 1
     assert not any("1 closed" in prompt for prompt in made.agent.prompts)

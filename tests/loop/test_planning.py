@@ -25,8 +25,8 @@ class Here:
         self.world = FakeWorld(PlannedAgent(*turns))
 
     @property
-    def desk(self):
-        return self.world.desk
+    def store(self):
+        return self.world.store
 
     @property
     def prompts(self):
@@ -58,7 +58,7 @@ def test_stories_that_can_be_run_complete_it():
     here = planned(GOOD)
     account = here.plan()
     assert (account.ending.reason, account.ending.code) == ("complete", 0)
-    assert here.desk.closed is account and here.desk.run_dir
+    assert here.store.closed is account and here.store.run_dir
     assert "Write the user stories of this task" in here.prompts[0] and "> A shop." in here.prompts[0]
 
 
@@ -109,7 +109,7 @@ def test_time_that_planners_take_counts():
 def test_what_follows_goes_on_from_the_account_of_the_planner():
     here = planned(VAGUE, GOOD)
     here.plan("prd")
-    left, _ = here.desk.kept[-1]
+    left, _ = here.store.kept[-1]
     assert (left.iteration, left.usage.cost_usd, left.kind, left.objective) == (2, 10.0, "prd", "A shop.")
     assert [name for name, _ in left.by_hat] == ["planner"]
     assert (left.pending.topic, left.feedback, left.last, left.failures) == ("loop.start", "", None, 0)
@@ -121,7 +121,7 @@ def test_a_persons_word_ends_it_before_the_next_planner(signal):
     first = here.world.agent.turns[0]
 
     def asks(session):
-        here.desk.asked = signal
+        here.store.asked = signal
         return first(session)
 
     here.world.agent.turns = [asks]
@@ -135,12 +135,12 @@ def test_who_asks_to_stop_in_the_last_session_means_what_follows(follows, reason
     write = here.world.agent.turns[0]
 
     def asks(session):
-        here.desk.asked = "stop"
+        here.store.asked = "stop"
         return write(session)
 
     here.world.agent.turns = [asks]
     assert here.plan(follows).ending.reason == reason
-    assert here.desk.kept[-1][0].kind == follows
+    assert here.store.kept[-1][0].kind == follows
 
 
 def test_an_interrupt_is_an_ending_that_can_be_gone_on_from():
@@ -148,8 +148,8 @@ def test_an_interrupt_is_an_ending_that_can_be_gone_on_from():
     account = here.plan("prd")
     assert (account.ending.reason, account.ending.code) == ("interrupted", 130)
     again = planned(GOOD)
-    left = next(state for state, _ in here.desk.kept if state.mark)
-    again.desk.left = left
+    left = next(state for state, _ in here.store.kept if state.mark)
+    again.store.left = left
     again.world.workplace.remember(left.mark)
     assert again.plan("prd").ending.reason == "complete"
 
@@ -158,7 +158,7 @@ def test_stories_that_somebody_mended_meanwhile_need_no_planner():
     cut = planned(None, None, None)
     left = cut.plan().state
     again = Here(prd=GOOD)
-    again.desk.left = left
+    again.store.left = left
     assert (again.plan("prd").ending.reason, again.prompts) == ("complete", [])
 
 
@@ -181,7 +181,7 @@ def test_the_users_planner_lends_its_model_and_not_its_aim():
 def test_a_plan_that_was_agreed_on_is_told_to_every_planner():
     here = planned(VAGUE, GOOD)
     consented = planned(GOOD).plan().state
-    here.desk.left = planning.state_after_agreement(consented, "# Plan\n\n## Store\nOne table.")
+    here.store.left = planning.state_after_agreement(consented, "# Plan\n\n## Store\nOne table.")
     account = here.plan()
     assert account.ending.reason == "complete" and account.state.iteration == 3
     assert all("One table." in prompt and "This plan was agreed on" in prompt for prompt in here.prompts)

@@ -85,15 +85,15 @@ def test_checks_that_stay_red_end_with_rounds_and_are_looked_at_again():
     assert (account.ending.reason, account.ending.code) == ("rounds", 2)
     assert "a test fails" in account.ending.detail and len(world.cast.of("builder")) == 4
     again = World(Cast(builder=[says("build.complete")]), workplace=world.workplace, pages=world.pages)
-    again.desk.left = account.state
+    again.store.left = account.state
     again.workplace.checks, again.workplace.verified = [RED, GREEN], 0
     assert play(again).ending.reason == "complete"
-    assert played(again.voice.account.outputs) == ["builder"]
+    assert played(again.progress.account.outputs) == ["builder"]
 
 
 def test_open_tasks_keep_a_built_plan_from_being_complete():
     world = agreed(says("build.complete"))
-    world.desk.tasks = (LoopTask("t-1", "write the docs", "ready"),)
+    world.store.tasks = (LoopTask("t-1", "write the docs", "ready"),)
     assert play(world).ending.reason == "stuck"
 
 

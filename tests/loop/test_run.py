@@ -16,7 +16,7 @@ def test_a_promise_on_the_last_line_with_green_checks_completes():
     made = world(NOTHING, DONE, checks=(GREEN,))
     account = played(order(), made)
     assert (account.ending.reason, account.ending.code, len(account.outputs)) == ("complete", 0, 2)
-    assert made.workplace.verified == 1 and made.voice.told[-1] == "ended complete"
+    assert made.workplace.verified == 1 and made.progress.told[-1] == "ended complete"
 
 
 @pytest.mark.parametrize(
@@ -84,12 +84,12 @@ def test_a_run_goes_on_with_the_next_number_and_who_was_next():
     made = world(says("build.complete"), verdict(), left=left(pending=LoopEvent(PLANNED, "step 3")))
     account = played(pbr(), made)
     assert [session.iteration for session in made.agent.sessions] == [7, 8] and made.agent.hats[0] == "builder"
-    assert account.ending.reason == "complete" and made.voice.told[0] == "began 6"
+    assert account.ending.reason == "complete" and made.progress.told[0] == "began 6"
 
 
 def test_what_a_killed_session_left_is_put_aside_and_told():
     made = world(DONE, files={"a.py": "whole"})
-    made.desk.left = left(mark=made.workplace.remember("mark-of-7"))
+    made.store.left = left(mark=made.workplace.remember("mark-of-7"))
     made.workplace.write("a.py", "half")
     played(order(), made)
     assert made.workplace.files == {"a.py": "whole"} and made.workplace.aside == {"a.py": "half"}
@@ -112,18 +112,18 @@ def test_the_state_is_on_disk_before_the_next_session_starts():
     seen: list[int] = []
 
     def look(session):
-        seen.append(made.desk.kept[-1][0].iteration)
-        assert made.desk.kept[-1][0].mark and made.desk.prompts[-1] == session.prompt
+        seen.append(made.store.kept[-1][0].iteration)
+        assert made.store.kept[-1][0].mark and made.store.prompts[-1] == session.prompt
 
     made.agent.turns, made.agent.forever = [look], True
     played(order(iterations=3), made)
-    assert seen == [0, 1, 2] and made.desk.kept[-1][0].iteration == 3
+    assert seen == [0, 1, 2] and made.store.kept[-1][0].iteration == 3
 
 
 def test_a_run_is_closed_while_nobody_else_can_work_there():
     made = world(DONE)
     account = played(order(), made)
-    assert made.desk.closed == account and not made.desk.held
+    assert made.store.closed == account and not made.store.held
 
 
 def test_each_session_lands_as_a_commit_that_says_what_it_was_for():

@@ -31,7 +31,7 @@ def test_a_pattern_runs_as_the_protocol_says_until_the_reviewer_has_nothing_left
     assert account.ending.reason == "complete" and account.state.pending.topic == CONVERGED
     assert made.agent.hats == ["planner", "builder", "reviewer", "fixer", "reviewer"]
     assert [len(output.issues) for output in account.outputs] == [0, 0, 2, 0, 0]
-    assert [event.topic for event in made.desk.events][:2] == [PLANNED, "build.complete"]
+    assert [event.topic for event in made.store.events][:2] == [PLANNED, "build.complete"]
 
 
 def test_the_fixer_is_told_every_issue():
@@ -82,7 +82,7 @@ def test_open_tasks_after_a_clean_verdict_call_the_builder_again():
     made = world(says(PLANNED), says("build.complete"), verdict(), tasks=(LoopTask("t-1", "more", "ready"),))
 
     def close(_):
-        made.desk.tasks = (LoopTask("t-1", "more", "done"),)
+        made.store.tasks = (LoopTask("t-1", "more", "done"),)
         return says("build.complete", "again")
 
     made.agent.turns += [close, verdict()]
@@ -102,13 +102,13 @@ def test_a_session_ends_with_exactly_one_event_of_its_hat_or_it_failed_and_hears
 
 
 def test_an_event_said_through_files_and_again_in_the_same_words_is_one():
-    made = world(lambda _: (made.desk.saying.append(LoopEvent(PLANNED, "go")), says(PLANNED, "go"))[1],
+    made = world(lambda _: (made.store.saying.append(LoopEvent(PLANNED, "go")), says(PLANNED, "go"))[1],
                  says("build.complete"), verdict())  # fmt: skip  # three turns
     assert played(pbr(), made).ending.reason == "complete"
 
 
 def test_an_event_through_files_alone_is_heard():
-    made = world(lambda _: made.desk.saying.append(LoopEvent(PLANNED, "go")), says("build.complete"), verdict())
+    made = world(lambda _: made.store.saying.append(LoopEvent(PLANNED, "go")), says("build.complete"), verdict())
     assert played(pbr(), made).ending.reason == "complete"
 
 
@@ -117,7 +117,7 @@ def test_what_a_failed_session_said_is_not_acted_upon():
         replace(says(PLANNED), failure="timeout", detail="not done"), says(PLANNED), says("build.complete"), verdict()
     )
     played(pbr(), made)
-    assert made.agent.hats[:2] == ["planner", "planner"] and len(made.desk.events) == 3
+    assert made.agent.hats[:2] == ["planner", "planner"] and len(made.store.events) == 3
 
 
 def test_a_default_event_is_said_for_a_hat_that_says_nothing():
@@ -193,9 +193,9 @@ def test_what_sessions_took_is_kept_by_hat_and_by_item():
 def test_an_event_said_by_a_command_and_in_the_last_message_is_one():
     hat = Hat("builder", ("loop.start",), ("build.complete",))
     made = world(AgentTurn('<event topic="build.complete">done</event>'), forever=True)
-    made.desk.saying = [LoopEvent("build.complete", "done", hat="builder", iteration=1, at=START_OF_TIME)]
+    made.store.saying = [LoopEvent("build.complete", "done", hat="builder", iteration=1, at=START_OF_TIME)]
     played(order(LoopPreset("hats", hats=(hat,)), iterations=1), made)
-    assert [event.topic for event in made.desk.events] == ["build.complete"]
+    assert [event.topic for event in made.store.events] == ["build.complete"]
 
 
 def test_commands_that_were_refused_are_in_the_record_and_told_to_the_next_session():
@@ -219,7 +219,7 @@ def test_rounds_of_review_over_one_task_are_not_mistaken_for_being_stuck():
     def turn(session):
         if session.hat.name == "reviewer":
             rounds = made.agent.hats.count("reviewer")
-            made.desk.tasks = (LoopTask("t-1", "long", "done" if rounds > 5 else "ready"),)
+            made.store.tasks = (LoopTask("t-1", "long", "done" if rounds > 5 else "ready"),)
             return verdict(*(["no"] if rounds < 6 else []))
         made.workplace.write("a.py", str(session.iteration))
         return says({"planner": PLANNED, "builder": "build.complete"}.get(session.hat.name, "fix.complete"))

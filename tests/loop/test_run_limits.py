@@ -65,7 +65,7 @@ def test_the_idle_breaker_sees_tasks_as_progress():
     made = world()
 
     def plan(session):
-        made.desk.tasks = (*made.desk.tasks, LoopTask(f"t-{session.iteration}", "more"))
+        made.store.tasks = (*made.store.tasks, LoopTask(f"t-{session.iteration}", "more"))
 
     made.agent.turns, made.agent.forever = [plan], True
     assert played(order(idle=2, iterations=5), made).ending.reason == "iterations"
@@ -86,7 +86,7 @@ PERSISTENT = LoopPreset("hats", hats=(Hat("finder", (START, RESUME), ("LOOP_COMP
 def test_a_persistent_loop_takes_completion_as_a_new_beginning():
     made = world(says("LOOP_COMPLETE", "a"), forever=True)
     account = played(order(PERSISTENT, persistent=True, iterations=3), made)
-    assert account.ending.reason == "iterations" and made.desk.tidied == 3
+    assert account.ending.reason == "iterations" and made.store.tidied == 3
     assert made.agent.hats == ["finder"] * 3 and "EVENT: task.resume" in made.agent.prompts[1]
 
 
@@ -105,7 +105,7 @@ def test_the_cooldown_is_skipped_when_a_person_said_something():
 
     def speak(session):
         if session.iteration == 2:
-            made.desk.words.append(Guidance("g-1", "look at issue 7", START_OF_TIME))
+            made.store.words.append(Guidance("g-1", "look at issue 7", START_OF_TIME))
         return says("LOOP_COMPLETE")
 
     made.agent.turns = [speak]
@@ -118,7 +118,7 @@ def test_a_rate_limit_is_waited_for_and_costs_no_iteration():
     made = world(limited, limited, DONE)
     account = played(order(), made)
     assert (account.ending.reason, len(account.outputs), made.clock.slept) == ("complete", 1, [90.0, 90.0])
-    assert account.state.usage.sessions == 3 and made.voice.waits == [90.0, 90.0]
+    assert account.state.usage.sessions == 3 and made.progress.waits == [90.0, 90.0]
 
 
 def test_a_wait_that_nobody_names_doubles():
@@ -144,14 +144,14 @@ def test_a_timeout_goes_on_with_the_next_session_and_is_not_waited_for():
 
 def test_no_wait_is_longer_than_what_is_left_of_the_run():
     made = world(AgentTurn(failure="rate_limit", detail="429", retry_after=1_800.0), forever=True)
-    made.desk.left = RunState("run-1", "Build the thing", START_OF_TIME, 4, elapsed=14_000.0)
+    made.store.left = RunState("run-1", "Build the thing", START_OF_TIME, 4, elapsed=14_000.0)
     account = played(order(failures=1), made)
     assert account.ending.reason == "failures" and made.clock.slept == []
 
 
 def test_a_stop_ends_the_wait():
     made = world(AgentTurn(failure="rate_limit", detail="429"))
-    made.voice.waiting = lambda seconds, why: setattr(made.desk, "asked", "stop")
+    made.progress.waiting = lambda seconds, why: setattr(made.store, "asked", "stop")
     made.agent.turns.append(AgentTurn(failure="rate_limit", detail="429"))
     assert played(order(), made).ending.reason == "stop"
 

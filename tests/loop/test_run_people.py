@@ -12,13 +12,13 @@ from tests.loop.making import DONE, NOTHING, order, played, world
 
 @pytest.mark.parametrize(("signal", "code"), [("stop", 1), ("cancel", 1), ("restart", 3)])
 def test_a_signal_ends_it_after_the_session(signal, code):
-    made = world(lambda _: setattr(made.desk, "asked", signal))
+    made = world(lambda _: setattr(made.store, "asked", signal))
     account = played(order(), made)
     assert (account.ending.reason, account.ending.code, len(account.outputs)) == (signal, code, 1)
 
 
 def test_work_that_is_done_counts_before_a_signal():
-    made = world(lambda _: (setattr(made.desk, "asked", "stop"), DONE)[1])
+    made = world(lambda _: (setattr(made.store, "asked", "stop"), DONE)[1])
     assert played(order(), made).ending.reason == "complete"
 
 
@@ -32,8 +32,8 @@ def test_an_interrupt_puts_aside_what_the_session_left_and_tells_it():
     assert (account.ending.reason, account.ending.code) == ("interrupted", 130)
     assert [(change.path, change.reverted) for change in account.cut] == [("half.py", "kept aside")]
     assert made.workplace.files == {} and made.workplace.aside == {"half.py": "new"}
-    state, output = made.desk.kept[-1]
-    assert (state.mark, state.iteration, output) == ("", 1, None) and not made.desk.held
+    state, output = made.store.kept[-1]
+    assert (state.mark, state.iteration, output) == ("", 1, None) and not made.store.held
     assert "1 files" in state.feedback
 
 
@@ -41,14 +41,14 @@ def test_a_second_interrupt_leaves_the_mark_for_whoever_goes_on():
     made = world(KeyboardInterrupt())
     made.workplace.set_aside = lambda mark: (_ for _ in ()).throw(KeyboardInterrupt)
     assert played(order(), made).ending.reason == "interrupted"
-    assert made.desk.kept[-1][0].mark
+    assert made.store.kept[-1][0].mark
 
 
 def test_guidance_reaches_the_next_session_once():
     made = world(NOTHING, NOTHING, DONE, words=[Guidance("g-1", "Wrap the existing code", START_OF_TIME)])
     played(order(), made)
     assert ["Wrap the existing code" in prompt for prompt in made.agent.prompts] == [True, False, False]
-    assert [word.id for word in made.desk.given] == ["g-1"]
+    assert [word.id for word in made.store.given] == ["g-1"]
 
 
 @pytest.mark.parametrize("failure", ["missing", "server", "exit", "timeout"])
@@ -71,4 +71,4 @@ def test_guidance_that_a_prompt_had_no_room_for_goes_to_the_next_session():
     words = [Guidance(f"g-{number}", f"word {number}", START_OF_TIME) for number in range(45)]
     made = world(NOTHING, NOTHING, words=words)
     played(order(iterations=2), made)
-    assert "g-44:" not in made.agent.prompts[0] and "g-44:" in made.agent.prompts[1] and not made.desk.words
+    assert "g-44:" not in made.agent.prompts[0] and "g-44:" in made.agent.prompts[1] and not made.store.words

@@ -14,7 +14,7 @@ def one_story_each(made: FakeWorld) -> None:
     def play(session) -> AgentTurn:
         number = session.iteration
         made.workplace.write(f"file-{number}.py")
-        made.desk.passes(f"US-{number}")
+        made.store.passes(f"US-{number}")
         return AgentTurn("did it")
 
     made.agent.turns = [play]
@@ -35,20 +35,20 @@ def test_flips_with_red_checks_are_set_back_and_told():
     made = world(prd=stories(False, False), checks=(RED,))
 
     def flip_all(_):
-        made.desk.passes("US-1", "US-2")
+        made.store.passes("US-1", "US-2")
 
     made.agent.turns, made.agent.forever = [flip_all], True
     account = played(order("prd", iterations=2), made)
-    assert account.ending.reason == "iterations" and made.desk.prd == stories(False, False)
+    assert account.ending.reason == "iterations" and made.store.prd == stories(False, False)
     assert "2 tests failed" in made.agent.prompts[1] and made.workplace.history == []
-    assert len(made.desk.entries) == 2
+    assert len(made.store.entries) == 2
 
 
 def test_two_flips_in_one_session_become_one():
     made = world(prd=stories(False, False, False), checks=(GREEN,))
 
     def flip_all(_):
-        made.desk.passes("US-1", "US-2", "US-3")
+        made.store.passes("US-1", "US-2", "US-3")
 
     made.agent.turns, made.agent.forever = [flip_all], True
     account = played(order("prd"), made)
@@ -80,7 +80,7 @@ def test_stuck_counts_the_same_story_only():
     def every_second(session):
         made.workplace.write("a.py", str(session.iteration))
         if session.iteration % 2 == 0:
-            made.desk.passes(f"US-{session.iteration // 2}")
+            made.store.passes(f"US-{session.iteration // 2}")
 
     made.agent.turns, made.agent.forever = [every_second], True
     account = played(order("prd"), made)
@@ -98,7 +98,7 @@ def test_who_only_flips_stories_with_red_checks_for_ever_is_idle():
     made = world(forever=True, prd=stories(False, False), checks=(RED,))
 
     def flips(session):
-        made.desk.passes("US-1")
+        made.store.passes("US-1")
         made.workplace.write("prd.json", str(session.iteration))
 
     made.agent.turns = [flips]

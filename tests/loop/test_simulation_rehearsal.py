@@ -12,7 +12,7 @@ from ralph_mission.app.run import build_run
 from ralph_mission.app.run_options import RunOptions
 from ralph_mission.loop import simulation
 from tests.helpers import git, make_repo
-from tests.loop.fakes import FakeVoice
+from tests.loop.fakes import FakeProgress
 
 HATS = {
     "ralplan": ["planner", "critic", "architect"] * 2,
@@ -26,7 +26,7 @@ def test_a_rehearsal_shows_its_fault_and_converges(name, tmp_path):
     repo = make_repo(tmp_path / "repo", simulation.SEED)
     script = tmp_path / "script.json"
     script.write_text(json.dumps(simulation.team_script(name)))
-    made = build_run(RunOptions(repo, task=simulation.OBJECTIVE, agent="scripted", command=str(script)), FakeVoice())
+    made = build_run(RunOptions(repo, task=simulation.OBJECTIVE, agent="scripted", command=str(script)), FakeProgress())
     account = teams.play(made, name)
     assert (account.ending.reason, [output.hat for output in account.outputs]) == ("complete", HATS[name])
     if name != "ralplan":
@@ -45,7 +45,7 @@ def test_a_plan_that_was_agreed_on_is_what_the_planner_of_stories_is_told(tmp_pa
     script = tmp_path / "script.json"
     script.write_text(json.dumps(simulation.team_script("ralplan")))
     asked = RunOptions(repo, task=simulation.OBJECTIVE, agent="scripted", command=str(script))
-    _, account = teams.agree_on_plan(asked, FakeVoice())
+    _, account = teams.agree_on_plan(asked, FakeProgress())
     left = state.load(repo)
     assert account.ending.reason == "complete" and left is not None
     assert (left.objective, left.usage.sessions) == (simulation.OBJECTIVE, len(account.outputs))
@@ -60,7 +60,7 @@ def test_without_agreement_no_planner_of_stories_is_told_anything(tmp_path):
     never["hats"]["critic"] = never["hats"]["critic"][:1]
     script.write_text(json.dumps(never))
     asked = RunOptions(repo, task=simulation.OBJECTIVE, agent="scripted", command=str(script))
-    _, account = teams.agree_on_plan(asked, FakeVoice())
+    _, account = teams.agree_on_plan(asked, FakeProgress())
     left = state.load(repo)
     assert (account.ending.reason, account.ending.code) == ("rounds", 2)
     assert left is not None and "plan.approved" not in left.pending.topic

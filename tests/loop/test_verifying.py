@@ -6,14 +6,14 @@ from ralph_mission.loop.hats import PATTERNS, PRESETS
 from ralph_mission.loop.model.order import RunSpec
 from ralph_mission.loop.model.state import AgentTurn, CheckResult, Session
 from ralph_mission.loop.run import run_loop
-from tests.loop.fakes import FakeDesk, FakeWorkplace, FakeWorld, PlannedAgent
+from tests.loop.fakes import FakeStore, FakeWorkplace, FakeWorld, PlannedAgent
 from tests.loop.test_patience import issues, says
 
 RED, GREEN = CheckResult(False, True, "2 tests failed"), CheckResult(True, True)
 
 
 def test_free_form_hears_of_red_checks_in_the_session_after() -> None:
-    world = FakeWorld(PlannedAgent(), FakeWorkplace({}, RED, GREEN, GREEN), FakeDesk())
+    world = FakeWorld(PlannedAgent(), FakeWorkplace({}, RED, GREEN, GREEN), FakeStore())
     world.agent.turns = [
         lambda _: world.workplace.write("a.py"),
         lambda _: world.workplace.write("b.py"),
@@ -25,7 +25,7 @@ def test_free_form_hears_of_red_checks_in_the_session_after() -> None:
 
 
 def test_a_reviewer_is_told_what_the_checks_say_about_what_it_reviews() -> None:
-    world = FakeWorld(PlannedAgent(), FakeWorkplace({}, RED, GREEN, GREEN), FakeDesk())
+    world = FakeWorld(PlannedAgent(), FakeWorkplace({}, RED, GREEN, GREEN), FakeStore())
 
     def build(_: Session) -> AgentTurn:
         world.workplace.write("a.py")
@@ -39,6 +39,6 @@ def test_a_reviewer_is_told_what_the_checks_say_about_what_it_reviews() -> None:
 
 
 def test_a_session_that_changed_nothing_costs_no_check() -> None:
-    world = FakeWorld(PlannedAgent(AgentTurn("I looked around."), forever=True), FakeWorkplace({}, RED), FakeDesk())
+    world = FakeWorld(PlannedAgent(AgentTurn("I looked around."), forever=True), FakeWorkplace({}, RED), FakeStore())
     run_loop(RunSpec("Build the thing", PRESETS["loop"]), world.ports)
     assert world.workplace.verified == 0

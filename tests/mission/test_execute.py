@@ -74,8 +74,8 @@ class ScriptedForge:
 class ScriptedPorts:
     forge: ScriptedForge
     stops: list[bool] = field(default_factory=list)
-    voice: Silent = field(default_factory=Silent)
-    press: PostPublisher = NO_PUBLISHER
+    progress: Silent = field(default_factory=Silent)
+    publisher: PostPublisher = NO_PUBLISHER
 
     @property
     def store(self):

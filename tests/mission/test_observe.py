@@ -9,7 +9,7 @@ import pytest
 
 from ralph_mission.mission import observe
 from ralph_mission.mission.model.mission import Observation, Signal
-from ralph_mission.mission.observe import redact_sighting
+from ralph_mission.mission.observe import redact_observation
 from tests.mission.test_execute import Silent
 
 SECRET = "tidal-harbour-canary-4711"
@@ -19,22 +19,22 @@ SECRET = "tidal-harbour-canary-4711"
 def test_no_field_of_a_sighting_carries_a_secret():
     told = f"a {SECRET}"
     signal = Signal("x", told, told, (told,), told, detail=told, author=told, facts=((told, told), ("n", 1)))
-    quiet = SimpleNamespace(voice=SimpleNamespace(note=lambda text: None))
-    heard = redact_sighting(
+    quiet = SimpleNamespace(progress=SimpleNamespace(note=lambda text: None))
+    heard = redact_observation(
         quiet, Observation("x", "ok", (signal,), detail=told, cursor=told, gone=((told,),)), (SECRET,)
     )
     assert SECRET not in repr(heard) and heard.signals and heard.cursor == ""
 
 
 def test_a_cursor_without_a_secret_stays_as_it_is():
-    quiet = SimpleNamespace(voice=SimpleNamespace(note=lambda text: None))
-    assert redact_sighting(quiet, Observation("x", "ok", cursor="c" * 40), (SECRET,)).cursor == "c" * 40
+    quiet = SimpleNamespace(progress=SimpleNamespace(note=lambda text: None))
+    assert redact_observation(quiet, Observation("x", "ok", cursor="c" * 40), (SECRET,)).cursor == "c" * 40
 
 
 @pytest.mark.attack(33, 34)
 def test_no_secret_comes_in_with_what_was_seen():
     seen = Signal("web", "bug", f"say {SECRET}", ("essence",), path="a.py")
-    sighting = Observation("web", "ok", (seen, replace(seen, path=f"{SECRET}/a.py")), detail=f"it said {SECRET}")
-    heard = observe.redact_sighting(SimpleNamespace(voice=Silent()), sighting, (SECRET,))
+    observation = Observation("web", "ok", (seen, replace(seen, path=f"{SECRET}/a.py")), detail=f"it said {SECRET}")
+    heard = observe.redact_observation(SimpleNamespace(progress=Silent()), observation, (SECRET,))
     assert [signal.path for signal in heard.signals] == ["a.py"]
     assert SECRET not in repr(heard)

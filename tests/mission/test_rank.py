@@ -21,7 +21,7 @@ def test_of_a_plan_nothing_is_kept_that_is_not_about_a_known_finding():
     foreign = RankedFinding((known.fingerprint,), SECRET, 1.0, "why")
     plan = screen_plan(Plan((mine, foreign)), (known,), (SECRET,))
     assert SECRET not in repr(plan)
-    assert [(one.members, one.sections) for one in plan.thoughts] == [((known.fingerprint,), (("Risks", "x"),))]
+    assert [(one.members, one.sections) for one in plan.ranked_findings] == [((known.fingerprint,), (("Risks", "x"),))]
 
 
 FOUND = finding()
@@ -35,16 +35,18 @@ def ranked(**changes: object) -> RankedFinding:
 
 @pytest.mark.parametrize("odd", [ranked(kind="no-such-kind"), ranked(score=math.nan), ranked(score=math.inf)])
 def test_a_thought_of_no_kind_that_is_there_or_no_number_is_none(odd: RankedFinding) -> None:
-    assert len(screen_plan(Plan((odd, ranked())), [FOUND], ()).thoughts) == 1
+    assert len(screen_plan(Plan((odd, ranked())), [FOUND], ()).ranked_findings) == 1
 
 
 def test_a_thought_is_about_findings_that_are_there() -> None:
-    (kept,) = screen_plan(Plan((ranked(members=("f" * 16, FOUND.fingerprint)),)), [FOUND], ()).thoughts
+    (kept,) = screen_plan(Plan((ranked(members=("f" * 16, FOUND.fingerprint)),)), [FOUND], ()).ranked_findings
     assert kept.members == (FOUND.fingerprint,)
 
 
 def test_a_thought_writes_the_sections_that_it_may_write_alone() -> None:
-    (kept,) = screen_plan(Plan((ranked(sections=(("Approval", "given"), (WRITABLE[0], "why"))),)), [FOUND], ()).thoughts
+    (kept,) = screen_plan(
+        Plan((ranked(sections=(("Approval", "given"), (WRITABLE[0], "why"))),)), [FOUND], ()
+    ).ranked_findings
     assert [name for name, _ in kept.sections] == [WRITABLE[0]]
 
 

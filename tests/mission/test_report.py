@@ -71,7 +71,7 @@ def act(status: Any, proposal: Any = None, **changes: Any) -> ExecutedDecision:
 
 
 def test_a_report_says_how_each_observer_fared():
-    report, _ = told(sightings=(Observation("code", "ok", (finding().signal,), 0.12345, "fine"),))
+    report, _ = told(observations=(Observation("code", "ok", (finding().signal,), 0.12345, "fine"),))
     (line,) = report.observers
     assert (line.name, line.status, line.signals, line.seconds, line.detail) == ("code", "ok", 1, 0.123, "fine")
 
@@ -98,9 +98,9 @@ def test_effects_are_those_of_this_cycle_after_those_a_dead_runner_left():
 
 @pytest.mark.parametrize(("cut", "outcome"), [(False, "done"), (True, "paused")])
 def test_a_cycle_that_the_switch_stopped_half_way_is_paused(cut: bool, outcome: str):
-    report, telling = told(acts=(act("done", cut=cut),))
+    report, cycle_summary = told(acts=(act("done", cut=cut),))
     assert report.outcome == outcome
-    assert any("kill switch" in line for line in telling.remarks) is cut
+    assert any("kill switch" in line for line in cycle_summary.remarks) is cut
 
 
 # --- for people ---
@@ -108,8 +108,8 @@ def test_a_cycle_that_the_switch_stopped_half_way_is_paused(cut: bool, outcome: 
 
 def test_a_new_mission_is_told_with_its_reason_and_a_step_with_where_it_stands():
     step = writing(comment("x"), after=mission(status=Status.IN_REVIEW, last_action="opened #4"))
-    _, telling = told(acts=(act("done", fix(why="number 1 of 9")), act("done", step)))
-    assert telling.why == ("Correct 1 misspelling: number 1 of 9", "a title is in review: opened #4")
+    _, cycle_summary = told(acts=(act("done", fix(why="number 1 of 9")), act("done", step)))
+    assert cycle_summary.why == ("Correct 1 misspelling: number 1 of 9", "a title is in review: opened #4")
 
 
 @pytest.mark.parametrize(
@@ -118,14 +118,16 @@ def test_a_new_mission_is_told_with_its_reason_and_a_step_with_where_it_stands()
 )
 def test_a_step_that_did_not_come_about_is_not_told_as_done(changes: dict[str, Any], why: str):
     merged = mission(status=Status.COMPLETED, last_action="approved by mara and merged")
-    _, telling = told(acts=(act("failed", writing(comment("x"), after=merged), **changes),))
-    assert telling.why == (f"a title is not completed yet: {why}",)
+    _, cycle_summary = told(acts=(act("failed", writing(comment("x"), after=merged), **changes),))
+    assert cycle_summary.why == (f"a title is not completed yet: {why}",)
 
 
 def test_what_is_held_says_what_it_waits_for_and_what_is_refused_says_what_it_needs():
     held = Decision(ask(), Verdict.HOLD, ("mission-cap", "mission-cap", "protected-path"))
-    _, telling = told(decisions=(held, Decision(ask(), Verdict.DENY, ("mention",)), Decision(ask(), Verdict.ALLOW)))
-    assert telling.held == (
+    _, cycle_summary = told(
+        decisions=(held, Decision(ask(), Verdict.DENY, ("mention",)), Decision(ask(), Verdict.ALLOW))
+    )
+    assert cycle_summary.held == (
         "bug p2: waits for a mission to end and a person's approval (mission-cap, mission-cap, protected-path)",
         "bug p2: refused, needs a text that pings nobody (mention)",
     )
@@ -133,15 +135,15 @@ def test_what_is_held_says_what_it_waits_for_and_what_is_refused_says_what_it_ne
 
 @pytest.mark.parametrize(("seconds", "said"), [(LATE - 1, False), (LATE, True)])
 def test_drift_is_worth_a_line_from_a_quarter_of_an_hour(seconds: int, said: bool):
-    _, telling = told(header=Header(drift_seconds=seconds))
-    assert ("this cycle started 15 minutes after it was due" in telling.remarks) is said
+    _, cycle_summary = told(header=Header(drift_seconds=seconds))
+    assert ("this cycle started 15 minutes after it was due" in cycle_summary.remarks) is said
 
 
 def test_what_went_wrong_is_never_left_out():
     memory, plan = Memory(Header(), do_not_repeat="- be nice\n"), Plan((), remark="no model")
     refused = ("Fix it: `make test`: exit code 1",)
-    _, telling = told(acts=(act("failed"), act("unknown")), refused=refused, memory=memory, plan=plan)
-    said = "\n".join(telling.remarks)
+    _, cycle_summary = told(acts=(act("failed"), act("unknown")), refused=refused, memory=memory, plan=plan)
+    said = "\n".join(cycle_summary.remarks)
     for part in (
         "comment failed: the forge said why",
         "comment unknown: the forge said why",
@@ -154,8 +156,8 @@ def test_what_went_wrong_is_never_left_out():
 
 
 def test_an_effect_nobody_knows_the_fate_of_is_asked_about_once():
-    _, telling = told(acts=(act("unknown"),), state=OpenState(unknown=("k1", "k0")))
-    assert [line.split()[4] for line in telling.remarks if line.startswith("nobody")] == ["k1", "k0"]
+    _, cycle_summary = told(acts=(act("unknown"),), state=OpenState(unknown=("k1", "k0")))
+    assert [line.split()[4] for line in cycle_summary.remarks if line.startswith("nobody")] == ["k1", "k0"]
 
 
 # --- a cycle that did not start ---
@@ -164,10 +166,10 @@ def test_an_effect_nobody_knows_the_fate_of_is_asked_about_once():
 def test_a_cycle_that_is_not_due_says_when_it_is():
     header = Header(cycle=6, next_due_at=LATER, urgency=Urgency.MEDIUM)
     past = MemorySnapshot(Memory(header), OpenState(missions=(mission(),)), "a" * 40)
-    report, telling = report_skipped("not_due", past, "cron", False, NOW, LATER)
+    report, cycle_summary = report_skipped("not_due", past, "cron", False, NOW, LATER)
     assert (report.outcome, report.cycle, report.urgency) == ("not_due", 6, Urgency.MEDIUM)
     assert (report.next_due_at, len(report.missions), report.effects) == (LATER, 1, ())
-    assert telling.remarks == ("not due before 2026-05-04 12:01 UTC; --force runs anyway",)
+    assert cycle_summary.remarks == ("not due before 2026-05-04 12:01 UTC; --force runs anyway",)
 
 
 @pytest.mark.parametrize(
@@ -175,6 +177,6 @@ def test_a_cycle_that_is_not_due_says_when_it_is():
     [("not_due", "this cycle has run already"), ("paused", "ralph resume"), ("lost", "--take-over")],
 )
 def test_a_cycle_that_was_left_without_any_memory_says_why(outcome: Any, word: str):
-    report, telling = report_skipped(outcome, None, "cli", True, NOW, LATER)
+    report, cycle_summary = report_skipped(outcome, None, "cli", True, NOW, LATER)
     assert (report.cycle, report.next_due_at, report.staged) == (0, None, True)
-    assert word in telling.remarks[0]
+    assert word in cycle_summary.remarks[0]

@@ -25,7 +25,7 @@ class Rest:
 
     portrait: tuple[Any, ...]
     doubts: frozenset[str] = frozenset()
-    trouble: str = ""
+    problem: str = ""
 
 
 @dataclass

@@ -32,7 +32,7 @@ TEH = "".join(f"line {n} teh\n" for n in range(5)).encode()
 class Setting:
     """What stays the same in one world: the owners' charter, what there is to be found, and what a list proves."""
 
-    charter: CycleSettings
+    settings: CycleSettings
     spelling: int = 1  # findings that are mended at once
     bugs: int = 0  # findings that a person is asked about
     todos: int = 0  # findings that get a line in a monitoring issue
@@ -63,7 +63,7 @@ def ports_of(setting: Setting, store: Any, ask: Callable[..., Any]) -> CyclePort
         thinker=RulesThinker(),
         hands=Willing(),
         recorder=Nobody(),
-        voice=Nobody(),
+        progress=Nobody(),
         switch=lambda: ask("switch"),
         waker=Nobody(),
         scratch=lambda: nullcontext(""),
@@ -107,8 +107,8 @@ class Eye:
     setting: Setting
     name: str = "eye"
 
-    def observe(self, gaze: ObservationContext) -> Observation:
-        return Observation(self.name, "ok", tuple(self.setting.signals(gaze.head.sha)))
+    def observe(self, context: ObservationContext) -> Observation:
+        return Observation(self.name, "ok", tuple(self.setting.signals(context.head.sha)))
 
 
 @dataclass

@@ -145,10 +145,10 @@ class Runner:
         tape = Tape(moment, live)
         ports = ports_of(self.setting, Memories(moment.holder, self.history, tape.ask), tape.ask)
         try:
-            report, _ = cycle.run_cycle(ports, self.setting.charter, cycle.CycleRequest("cron", force=True))
+            report, _ = cycle.run_cycle(ports, self.setting.settings, cycle.CycleRequest("cron", force=True))
             tape.moment.next = End(report.outcome, len(report.effects))
         except Waits:
             pass
-        except UserError as trouble:
-            tape.moment.next = End(f"trouble: {trouble.what}")
+        except UserError as problem:
+            tape.moment.next = End(f"trouble: {problem.what}")
         return tape.moment

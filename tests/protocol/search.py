@@ -72,8 +72,8 @@ class Search:
         rest = ends.of(state)
         self.found.ends += 1
         self.found.unknown += bool(rest.doubts)
-        if rest.trouble:
-            return [rest.trouble]
+        if rest.problem:
+            return [rest.problem]
         self.found.portraits.setdefault(state.moved, set()).add(rest.portrait)
         if self.right is None:
             return []

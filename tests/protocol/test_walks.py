@@ -64,7 +64,7 @@ def walk(name: str, table: Table, walks: int, steps: int) -> None:
         calm = state if state.idle else world.all_dead(state)
         rest = ends.of(calm)
         table.count(name, walks=1, in_doubt=int(bool(rest.doubts)))
-        assert not rest.trouble, "\n".join(["", *way, rest.trouble])
+        assert not rest.problem, "\n".join(["", *way, rest.problem])
 
     with remembered():
         one()

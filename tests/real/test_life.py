@@ -43,7 +43,7 @@ class Harbour:
         }
         with mock.patch.dict(os.environ, environ), unpaced():
             house = build_app(self.clone, forge="github")
-            report, _ = run_cycle(house.ports, house.charter, CycleRequest(force=True), house.secrets)
+            report, _ = run_cycle(house.ports, house.settings, CycleRequest(force=True), house.secrets)
         return report
 
     def person(self, login: str = "mara") -> Person:

@@ -27,7 +27,7 @@ MOST_USD, MOST = 1_000.0, 10_000_000_000
 """What one session can have cost, and how many tokens or turns it can have had: many times what the dearest model takes
 in a day. More is a mistake or a lie, which must not use up the money of others; it counts as not told."""
 CALLS, CALL_CHARACTERS = 2_000, 2_000  # of a session, and of each: no session has as many, but for one that floods us
-TELLING = ("command", "cmd", "file_path", "filePath", "notebook_path", "path", "pattern", "query", "url")
+MAIN_ARGUMENTS = ("command", "cmd", "file_path", "filePath", "notebook_path", "path", "pattern", "query", "url")
 """Arguments of tools that say what a call is about, whoever names them."""
 LOOKED_AT = 30  # lines of errors: what ended a process stands at its end. Of its words the last few are enough
 READ = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
@@ -113,7 +113,7 @@ def turn(gave: Gave, now: datetime, read: Callable[[Gave], AgentReply] = plain) 
 def describe_call(tool: str, given: object) -> str:
     """A tool call as one line for the record: its name and what tells most of it, no secrets, harmless in a log."""
     told = given if isinstance(given, dict) else {}
-    what = next((text for name in TELLING if (text := as_text(told.get(name)))), "") or _dump(given)
+    what = next((text for name in MAIN_ARGUMENTS if (text := as_text(told.get(name)))), "") or _dump(given)
     return line(f"{tool}: {what}")
 
 

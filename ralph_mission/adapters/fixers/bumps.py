@@ -48,8 +48,8 @@ class Bumps:
             mine = tuple(bump for bump in bumps if bump.project == project)
             try:
                 before = contents(self.git, entries, project)
-            except UserError as trouble:
-                refused += [(bump, trouble.what) for bump in mine]
+            except UserError as problem:
+                refused += [(bump, problem.what) for bump in mine]
                 continue
             after, could, could_not = self._make_project(project, mine, before, scratch, deadline)
             done += could
@@ -67,9 +67,9 @@ class Bumps:
             return before, [], [(bump, why) for bump in bumps]
         try:
             return self._move_version(project, bumps, before, scratch, deadline), list(bumps), []
-        except UserError as trouble:
+        except UserError as problem:
             if len(bumps) == 1:
-                return before, [], [(bumps[0], trouble.what)]
+                return before, [], [(bumps[0], problem.what)]
         done: list[Bump] = []
         refused: list[tuple[Bump, str]] = []
         after = before
@@ -80,8 +80,8 @@ class Bumps:
             try:
                 after = self._move_version(project, (*done, bump), before, scratch, deadline)
                 done.append(bump)
-            except UserError as trouble:
-                refused.append((bump, trouble.what))
+            except UserError as problem:
+                refused.append((bump, problem.what))
         return after, done, refused
 
     def _why_not(self, project: Project, bumps: Sequence[Bump], files: Contents, scratch: Path, deadline: float) -> str:

@@ -60,8 +60,8 @@ class AgentCoder:
             if said := self._done_before(folder, before, job):
                 return said
             played = self.play(tree, job)
-        except UserError as trouble:
-            return failed_job(job, f"{trouble.what}; {trouble.next_step}")
+        except UserError as problem:
+            return failed_job(job, f"{problem.what}; {problem.next_step}")
         except OSError as error:
             return failed_job(job, f"its clone cannot be kept: {_describe_error(error)}")
         return self._made(job, folder, before, played)
@@ -102,8 +102,8 @@ class AgentCoder:
         """What the agent changed; nothing and why, when that cannot be read."""
         try:
             return self._change(tree, base), ""
-        except UserError as trouble:
-            why = trouble.what
+        except UserError as problem:
+            why = problem.what
         except OSError as error:
             why = _describe_error(error)
         except Exception as error:  # of files that an agent made anything can be wrong

@@ -32,7 +32,9 @@ ORDER_STAYS = ("--ignore", "I001")
 COMMON = ("--no-unsafe-fixes", "--no-cache", "--exit-zero", "--quiet", "--output-format", "json")
 CONFIGURED = frozenset({"ruff.toml", ".ruff.toml", "pyproject.toml"})
 SECONDS = 120.0
-TELLING = frozenset({"__future__", "antigravity", "this", "readline", "rlcompleter", "site", "faulthandler", "lib2to3"})
+WITH_SIDE_EFFECTS = frozenset(
+    {"__future__", "antigravity", "this", "readline", "rlcompleter", "site", "faulthandler", "lib2to3"}
+)
 """Modules of the standard library that are imported for what importing them does."""
 
 
@@ -143,7 +145,7 @@ def _of_no_use(path: str, gone: Import, new: str, others: Iterable[str]) -> bool
     # Only the standard library is known to do nothing when it is imported: anything else may be
     # a plugin that registers itself, a fixture, a model.
     package, name = gone.whole.split(".")[0], gone.name
-    if package not in sys.stdlib_module_names or package in TELLING:
+    if package not in sys.stdlib_module_names or package in WITH_SIDE_EFFECTS:
         return False
     if re.search(rf"\b{re.escape(name)}\b", new):  # a type comment, a doctest, a string to be evaluated
         return False

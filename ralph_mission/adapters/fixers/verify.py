@@ -56,11 +56,11 @@ class FixerObserver:
         """That of the fixer."""
         return self.fixer.name
 
-    def observe(self, gaze: ObservationContext) -> Observation:
+    def observe(self, context: ObservationContext) -> Observation:
         """One signal per file. Raises UserError when the fixer cannot run."""
         started = time.monotonic()
-        survey = self._load_survey(gaze.head.sha) or self._fresh(gaze.head.sha, Path(gaze.scratch))
-        signals = tuple(_signal(self.fixer, gaze.head.sha, fix) for fix in survey.fixes)
+        survey = self._load_survey(context.head.sha) or self._fresh(context.head.sha, Path(context.scratch))
+        signals = tuple(_signal(self.fixer, context.head.sha, fix) for fix in survey.fixes)
         detail = "" if survey.complete else f"stopped after {len(signals)} files; the rest waits"
         seconds = time.monotonic() - started
         return Observation(self.name, "ok", signals, seconds, detail, complete=survey.complete)

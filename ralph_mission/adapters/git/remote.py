@@ -329,8 +329,8 @@ def _not_readable(url: str, error: GitError) -> UserError:
 
 def _reason(detail: str) -> str:
     lines = [_SAID.sub("", line).strip() for line in detail.splitlines() if line.strip()]
-    telling = [line for line in lines if not line.startswith(("To ", "hint:", "! ["))]
-    return (telling or lines or ["no reason given"])[0][:160]
+    informative = [line for line in lines if not line.startswith(("To ", "hint:", "! ["))]
+    return (informative or lines or ["no reason given"])[0][:160]
 
 
 EPOCH = datetime(2000, 1, 1, tzinfo=UTC)

@@ -110,13 +110,13 @@ Each is imported when something is configured for it: together they take longer 
 """
 
 
-def look_once(observer: Observer, gaze: ObservationContext) -> Observation:
+def look_once(observer: Observer, context: ObservationContext) -> Observation:
     """Ask one observer, timed. Whatever it raises, but an interrupt, makes it `unavailable`."""
     started = time.monotonic()
     try:
-        seen = observer.observe(gaze)
+        seen = observer.observe(context)
     except (Exception, SystemExit) as error:
-        seen = Observation(observer.name, "unavailable", detail=failure_reason(error), cursor=gaze.cursor)
+        seen = Observation(observer.name, "unavailable", detail=failure_reason(error), cursor=context.cursor)
     return replace(seen, seconds=round(time.monotonic() - started, 3))
 
 

@@ -165,15 +165,15 @@ class Code:
     git: Git
     name: str = NAME
 
-    def observe(self, gaze: ObservationContext) -> Observation:
+    def observe(self, context: ObservationContext) -> Observation:
         """What is new since the commit in `gaze.cursor`; everything, counted, when it is not known."""
-        head = self.git.resolve(gaze.head.sha) if gaze.head.sha else ""
+        head = self.git.resolve(context.head.sha) if context.head.sha else ""
         if not head:
-            return Observation(self.name, "ok", detail="no commits yet", cursor=gaze.cursor)
-        before = self.git.resolve(gaze.cursor) if re.fullmatch(r"[0-9a-f]{40,64}", gaze.cursor) else ""
-        since = gaze.last_cycle_at or gaze.now - FIRST_LOOK
+            return Observation(self.name, "ok", detail="no commits yet", cursor=context.cursor)
+        before = self.git.resolve(context.cursor) if re.fullmatch(r"[0-9a-f]{40,64}", context.cursor) else ""
+        since = context.last_cycle_at or context.now - FIRST_LOOK
         commits = history(self.git, *((f"{before}..{head}",) if before else (f"--since={since.isoformat()}", head)))
-        look = self._news(before, head, commits, gaze.now) if before else (*self._first(head, gaze.now), ())
+        look = self._news(before, head, commits, context.now) if before else (*self._first(head, context.now), ())
         authors = count_noun(len({commit.origin.author for commit in commits}), "author")
         detail = (
             f"{count_noun(len(commits), 'commit')} by {authors} since {before[:12] or f'{since:%Y-%m-%d %H:%M} UTC'}"

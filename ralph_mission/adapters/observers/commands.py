@@ -191,15 +191,15 @@ class Command:
         """How long it may take: the command's own time, and ours for a clone and for reading the answer."""
         return self.settings.timeout + AROUND
 
-    def observe(self, gaze: ObservationContext) -> Observation:
+    def observe(self, context: ObservationContext) -> Observation:
         """All results now; `unavailable` when the command failed or cannot be understood."""
-        commit = self.git.resolve(gaze.head.sha) if gaze.head.sha else ""
+        commit = self.git.resolve(context.head.sha) if context.head.sha else ""
         if not commit:
-            return Observation(self.name, "ok", detail="no commits yet", cursor=gaze.cursor)
+            return Observation(self.name, "ok", detail="no commits yet", cursor=context.cursor)
         try:
-            results, note = self._results(commit, Path(gaze.scratch))
-        except (GarbledOutput, UserError) as trouble:
-            return Observation(self.name, "unavailable", detail=one_line(str(trouble), 300), cursor=gaze.cursor)
+            results, note = self._results(commit, Path(context.scratch))
+        except (GarbledOutput, UserError) as problem:
+            return Observation(self.name, "unavailable", detail=one_line(str(problem), 300), cursor=context.cursor)
         excluded = excluder(self.settings.exclude)
         kept = [result for result in results if not result.path or not excluded(result.path)]
         detail = (

@@ -88,21 +88,21 @@ class ForgeObserver:
     forge: Forge
     name: str = NAME
 
-    def observe(self, gaze: ObservationContext) -> Observation:
+    def observe(self, context: ObservationContext) -> Observation:
         """What waits, as far as it was looked at, and what waits no longer."""
-        us, before = self.forge.identity().id, ForgeCursor.parse(gaze.cursor)
-        lists = self._lists(us, gaze.now)
-        fares = turns.look(self.forge.pulse, before, gaze, len(lists.issues), lambda who: _foreign(who, us))
+        us, before = self.forge.identity().id, ForgeCursor.parse(context.cursor)
+        lists = self._lists(us, context.now)
+        changes = turns.look(self.forge.pulse, before, context, len(lists.issues), lambda who: _foreign(who, us))
         items, had = self._in_full(lists, before)
-        waits = self._waits(lists, items, us, gaze.now)
+        waits = self._waits(lists, items, us, context.now)
         told = lists.waiting_still(before, items) | {(signal.kind, signal.reference) for signal in waits}
         return Observation(
             self.name,
             "ok",
-            (*waits, *fares.signals),
+            (*waits, *changes.signals),
             detail=f"{len(lists.issues)} open issues and {len(lists.pulls)} open pulls of people, "
-            f"{len(told)} wait for someone{fares.detail}",
-            cursor=ForgeCursor(gaze.now, fares.since, fares.stars, had, told).dump(),
+            f"{len(told)} wait for someone{changes.detail}",
+            cursor=ForgeCursor(context.now, changes.since, changes.stars, had, told).dump(),
             complete=before.at is None and len(lists.stale) <= MOST and len(items) == lists.to_read,
             gone=tuple((kind, str(number)) for kind, number in sorted(before.told - told)),
         )

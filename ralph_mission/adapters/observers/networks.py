@@ -157,8 +157,8 @@ class DiscordReader:
         for id, post in [(id, post) for id, post in posts.items() if id.isascii() and id.isdigit()][:DISCORD_AT_ONCE]:
             try:
                 found = self._read(f"{address}/messages/{id}")
-            except UserError as trouble:
-                if trouble.what.endswith("404"):
+            except UserError as problem:
+                if problem.what.endswith("404"):
                     continue
                 raise
             reactions = found.get("reactions") if isinstance(found, dict) else None
@@ -334,9 +334,9 @@ class XReader:
         route = f"/2/trends/by/woeid/{self.settings.trends}"
         try:
             found = _data(lambda: client.request("GET", route))
-        except UserError as trouble:
-            lacking = any(f"answers {status}" in trouble.what for status in (402, 403, 404))
-            return (), NOT_HERE if lacking else f"no topics ({trouble.what})"
+        except UserError as problem:
+            lacking = any(f"answers {status}" in problem.what for status in (402, 403, 404))
+            return (), NOT_HERE if lacking else f"no topics ({problem.what})"
         names = tuple(one["trend_name"] for one in _objects(found) if isinstance(one.get("trend_name"), str))
         return names, count_noun(len(names), "topic")
 

@@ -82,41 +82,41 @@ class Social:
     posted: Callable[[], Iterable[Posted]]
     name: str = OBSERVER
 
-    def observe(self, gaze: ObservationContext) -> Observation:
+    def observe(self, context: ObservationContext) -> Observation:
         """One look at all of them; within `every` only what came by itself."""
         if not self.networks:
-            return Observation(self.name, "skipped", detail=NOTHING, cursor=gaze.cursor)
-        before = Before.parse(gaze.cursor)
-        posts = [post for post in self.posted() if gaze.now - post.at < FRESH]
-        if before.at and before.at <= gaze.now < before.at + self.every * PUNCTUAL:
-            return self._in_between(before, posts, gaze)
-        return self._look(before, posts, gaze)
+            return Observation(self.name, "skipped", detail=NOTHING, cursor=context.cursor)
+        before = Before.parse(context.cursor)
+        posts = [post for post in self.posted() if context.now - post.at < FRESH]
+        if before.at and before.at <= context.now < before.at + self.every * PUNCTUAL:
+            return self._in_between(before, posts, context)
+        return self._look(before, posts, context)
 
-    def _look(self, before: Before, posts: list[Posted], gaze: ObservationContext) -> Observation:
-        seen, troubles = dict[str, NetworkNews](), dict[str, str]()
+    def _look(self, before: Before, posts: list[Posted], context: ObservationContext) -> Observation:
+        seen, problems = dict[str, NetworkNews](), dict[str, str]()
         for name, network in self.networks.items():
             try:
-                seen[name] = network.look(posts, gaze.now)
-            except UserError as trouble:
-                troubles[name] = f"{trouble.what}; {trouble.next_step}"
+                seen[name] = network.look(posts, context.now)
+            except UserError as problem:
+                problems[name] = f"{problem.what}; {problem.next_step}"
         known = dict(before.followers or {})
         now = known | {name: one.followers for name, one in seen.items() if one.followers is not None}
         told = tuple(s for name in seen for s in following(name, known.get(name), now.get(name), before.at))
-        words = [f"{name}: {seen[name].words if name in seen else troubles[name]}" for name in self.networks]
-        found = self._told(seen.values(), "; ".join(words), Before(gaze.now, now).dump())
+        words = [f"{name}: {seen[name].words if name in seen else problems[name]}" for name in self.networks]
+        found = self._told(seen.values(), "; ".join(words), Before(context.now, now).dump())
         if not seen:
-            return replace(found, status="unavailable", cursor=gaze.cursor)
+            return replace(found, status="unavailable", cursor=context.cursor)
         return replace(found, signals=(*found.signals, *told))
 
-    def _in_between(self, before: Before, posts: list[Posted], gaze: ObservationContext) -> Observation:
+    def _in_between(self, before: Before, posts: list[Posted], context: ObservationContext) -> Observation:
         """What Telegram told whoever looked for orders would not be told again."""
         detail = f"looked at {before.at:%Y-%m-%d %H:%M} UTC; not again so soon"
         chat = self.networks.get("Telegram")
         updates = chat.overheard() if isinstance(chat, TelegramReader) and chat.overheard else ()
         if not updates or not isinstance(chat, TelegramReader):
-            return Observation(self.name, "skipped", detail=detail, cursor=gaze.cursor)
-        seen = chat.heard(updates, posts, gaze.now)
-        return self._told([seen], f"{detail}; Telegram: {seen.words}", gaze.cursor)
+            return Observation(self.name, "skipped", detail=detail, cursor=context.cursor)
+        seen = chat.heard(updates, posts, context.now)
+        return self._told([seen], f"{detail}; Telegram: {seen.words}", context.cursor)
 
     def _told(self, seen: Iterable[NetworkNews], detail: str, cursor: str) -> Observation:
         every = list(seen)

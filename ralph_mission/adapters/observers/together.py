@@ -30,11 +30,11 @@ def together(
 
     An observer whose own `seconds` are more has those. What it raises is its own to handle.
     """
-    looks = [_Look(observer, gaze, patience) for observer, gaze in asked]
+    lookups = [_Look(observer, context, patience) for observer, context in asked]
     try:
-        yield from (one.seen() for one in looks)
+        yield from (one.seen() for one in lookups)
     finally:
-        _end(looks)
+        _end(lookups)
 
 
 class OneAtATime:
@@ -63,15 +63,15 @@ class OneAtATime:
 class _Look:
     """One observer at work; whatever it runs asks `late` whether it should end."""
 
-    def __init__(self, observer: Observer, gaze: ObservationContext, patience: float) -> None:
-        self.observer, self.gaze, self.late = observer, gaze, threading.Event()
+    def __init__(self, observer: Observer, context: ObservationContext, patience: float) -> None:
+        self.observer, self.context, self.late = observer, context, threading.Event()
         self.patience = max(patience, getattr(observer, "seconds", 0.0))
         self._until = time.monotonic() + self.patience
         self.call = start_call(self._observe, f"ralph {observer.name}")
 
     def _observe(self) -> Observation:
         STOPPED.set(self.late.is_set)
-        return self.observer.observe(self.gaze)
+        return self.observer.observe(self.context)
 
     def seen(self) -> Observation:
         """What it saw, once it has, or once its time is over."""
@@ -79,11 +79,11 @@ class _Look:
             return self.call.result(max(0.0, self._until - time.monotonic()))
         except Exception:
             detail = "failed unexpectedly" if self.call.done() else f"not finished within {self.patience:g} s"
-        return Observation(self.observer.name, "unavailable", detail=detail, cursor=self.gaze.cursor)
+        return Observation(self.observer.name, "unavailable", detail=detail, cursor=self.context.cursor)
 
 
-def _end(looks: Iterable[_Look]) -> None:
-    alive = [one for one in looks if not one.call.done()]
+def _end(lookups: Iterable[_Look]) -> None:
+    alive = [one for one in lookups if not one.call.done()]
     for one in alive:
         one.late.set()
     wait([one.call for one in alive], timeout=GRACE)

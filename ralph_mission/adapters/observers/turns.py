@@ -138,7 +138,7 @@ SURGE, SURGE_SHARE = 10, 0.05  # issues opened beyond those closed: both so many
 
 
 @dataclass(frozen=True, slots=True)
-class Fares:
+class TurnChanges:
     """What is told now, in signals and in words, and from when on and how many stars are counted next."""
 
     signals: tuple[Signal, ...]
@@ -150,22 +150,22 @@ class Fares:
 def look(
     pulse: Callable[[datetime], Pulse],
     before: ForgeCursor,
-    gaze: ObservationContext,
+    context: ObservationContext,
     open_issues: int,
     foreign: Callable[[Actor], bool],
-) -> Fares:
+) -> TurnChanges:
     """Count since the window began; a window that is over is told and a new one begins."""
-    since = max(before.since or gaze.last_cycle_at or gaze.now - WINDOW, gaze.now - LONGEST)
+    since = max(before.since or context.last_cycle_at or context.now - WINDOW, context.now - LONGEST)
     now = pulse(since)
     merged = [pull for pull in now.merged if foreign(pull.author)]
-    over = gaze.now - since >= WINDOW
+    over = context.now - since >= WINDOW
     signals = (
         *_stars(before.stars, now.stars, since),
         *_piling_up(now, open_issues, since),
         *(_merged_signals(merged, since) if over else ()),
     )
     base = now.stars if over or before.stars is None else before.stars
-    return Fares(signals, _words(now, merged, since), gaze.now if over else since, base)
+    return TurnChanges(signals, _words(now, merged, since), context.now if over else since, base)
 
 
 def _stars(before: int | None, now: int | None, since: datetime) -> Iterable[Signal]:

@@ -238,8 +238,8 @@ class Registries:
             asked += 1
             try:
                 releases[question] = self._ask(question, kept)
-            except UserError as trouble:
-                failed[question] = trouble.what
+            except UserError as problem:
+                failed[question] = problem.what
         return ReleaseAnswers(releases, failed, len(stale) - asked)
 
     def _ask(self, question: RegistryQuestion, kept: CachedAnswer | None) -> tuple[Release, ...]:

@@ -325,8 +325,8 @@ def astray(files: Contents, base: str, allow: Collection[str], until: float) -> 
             raise UserError(f"its files name more than {PLACES} places of the web", "update it yourself")
         for url in asked.values():
             GuardedWeb(allow, min(NAMES, until - time.monotonic())).admit(url)
-    except UserError as trouble:
-        return f"{trouble.what}; {trouble.next_step}"
+    except UserError as problem:
+        return f"{problem.what}; {problem.next_step}"
     return ""
 
 

@@ -9,7 +9,7 @@ from dataclasses import field, replace
 from typing import Any
 
 from ralph_mission.adapters.publishers.channel import Draw, read_secrets
-from ralph_mission.adapters.publishers.press import PartResult, in_order
+from ralph_mission.adapters.publishers.publisher import PartResult, in_order
 from ralph_mission.adapters.publishers.wire import PATIENCE, Answer, ask, base, no, open_session
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.effects import Receipt

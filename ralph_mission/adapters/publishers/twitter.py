@@ -16,7 +16,7 @@ import requests
 
 from ralph_mission.adapters.http.client import NoAnswer
 from ralph_mission.adapters.publishers.channel import Draw, read_secrets
-from ralph_mission.adapters.publishers.press import PartResult, in_order
+from ralph_mission.adapters.publishers.publisher import PartResult, in_order
 from ralph_mission.adapters.publishers.wire import PATIENCE, Answer, ask, base, no, open_session
 from ralph_mission.errors import UserError
 from ralph_mission.extras import require_extra

@@ -12,7 +12,7 @@ from typing import Any
 import requests
 
 from ralph_mission.adapters.http.client import HttpLimits, HttpSession, NoAnswer
-from ralph_mission.adapters.publishers.press import PartResult
+from ralph_mission.adapters.publishers.publisher import PartResult
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.mission import FailureReason
 from ralph_mission.values import dataclass

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from statistics import median
 
-from ralph_mission.adapters.report.voice import count_noun, spell, stamp
+from ralph_mission.adapters.report.progress import count_noun, spell, stamp
 from ralph_mission.mission.lifecycle.waiting import review_failure, waits_for_agent
 from ralph_mission.mission.model.forge import Posted
 from ralph_mission.mission.model.ledger import OpenState

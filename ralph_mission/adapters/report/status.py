@@ -7,7 +7,7 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from ralph_mission.adapters.report.voice import cap_lines, count_noun, indent_lines, safe, stamp
+from ralph_mission.adapters.report.progress import cap_lines, count_noun, indent_lines, safe, stamp
 from ralph_mission.mission.memory.schedule import day_of, is_due
 from ralph_mission.mission.model.ledger import MemorySnapshot
 from ralph_mission.mission.model.memory import Header, Rhythm

@@ -20,8 +20,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from ralph_mission.adapters.report.progress import RequestCounts, count_noun, drift, spell, stamp
 from ralph_mission.adapters.report.summary import SAYINGS, SHOWN
-from ralph_mission.adapters.report.voice import RequestCounts, count_noun, drift, spell, stamp
 from ralph_mission.mission.model.cycle import CycleReport, CycleSummary, EffectLine, MissionLine, PostLine
 from ralph_mission.mission.model.mission import Verdict
 from ralph_mission.mission.policy import LIFTED_BY
@@ -51,7 +51,7 @@ class Places:
 
 
 def step_summary(
-    report: CycleReport, telling: CycleSummary, places: Places = Places(), asked: RequestCounts | None = None
+    report: CycleReport, cycle_summary: CycleSummary, places: Places = Places(), asked: RequestCounts | None = None
 ) -> str:
     """The page of one cycle; `asked` where somebody counted."""
     done = "Would be done" if report.staged else "Done"
@@ -59,17 +59,17 @@ def step_summary(
         [f"## Ralph, cycle {report.cycle}: {_outcome(report)}"],
         _missions(report.missions, places),
         section(done, (_effect(effect, places) for effect in report.effects if _is_shown(effect))),
-        section("Would be said" if report.staged else "Said", (_post(post) for post in telling.posts)),
-        section("Why", map(harmless, telling.why)),
-        section("Held back", (_held_line(line, places) for line in telling.held)),
-        section("Waiting for you", (_links(line, places) for line in telling.waiting)),
-        section("Worth knowing", (_links(line, places) for line in (*_unavailable(report), *telling.remarks))),
-        [_next(report, telling), "", _spend(report, asked)],
+        section("Would be said" if report.staged else "Said", (_post(post) for post in cycle_summary.posts)),
+        section("Why", map(harmless, cycle_summary.why)),
+        section("Held back", (_held_line(line, places) for line in cycle_summary.held)),
+        section("Waiting for you", (_links(line, places) for line in cycle_summary.waiting)),
+        section("Worth knowing", (_links(line, places) for line in (*_unavailable(report), *cycle_summary.remarks))),
+        [_next(report, cycle_summary), "", _spend(report, asked)],
     )
     return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
 
 
-def trouble_summary(error: Mapping[str, str]) -> str:
+def problem_summary(error: Mapping[str, str]) -> str:
     """The page of a command that failed: `error` has who, what and next, as `--json` prints them."""
     who = WHO.get(error["who"], WHO["you"])
     return f"## Ralph could not finish\n\n{harmless(error['what'])}\n\n{who}. Next: {harmless(error['next'])}\n"
@@ -136,8 +136,8 @@ def _unavailable(report: CycleReport) -> Iterator[str]:
             yield f"{line.name} could not be observed: {line.detail or 'no reason given'}"
 
 
-def _next(report: CycleReport, telling: CycleSummary) -> str:
-    started = f"; {drift(telling.late)}" if telling.late is not None else ""
+def _next(report: CycleReport, cycle_summary: CycleSummary) -> str:
+    started = f"; {drift(cycle_summary.late)}" if cycle_summary.late is not None else ""
     if report.next_due_at is None:
         return f"**Next**: at the next wake{started}"
     return f"**Next**: {stamp(report.next_due_at)} (urgency {report.urgency.value}){started}"
@@ -268,12 +268,12 @@ Page = Callable[[Document, Places], str]
 
 
 def tell_runner(
-    report: CycleReport, telling: CycleSummary, environ: Mapping[str, str], asked: RequestCounts | None = None
+    report: CycleReport, cycle_summary: CycleSummary, environ: Mapping[str, str], asked: RequestCounts | None = None
 ) -> None:
     """What came of a cycle. Raises OSError when the runner's files cannot be written."""
     if not environ.get(SUMMARY) and not environ.get(OUTPUT):
         return
-    page = step_summary(report, telling, places(environ), asked)
+    page = step_summary(report, cycle_summary, places(environ), asked)
     _append(environ.get(SUMMARY), page)
     _append(environ.get(OUTPUT), _heredoc({**outputs(report), "summary-path": _copy_page(page, environ)}))
 
@@ -287,10 +287,10 @@ def tell_agent(told: Document, environ: Mapping[str, str], page: Page) -> None:
     _append(environ.get(OUTPUT), _heredoc({**agent_outputs(told), "summary-path": _copy_page(text, environ)}))
 
 
-def tell_trouble(error: Mapping[str, str], environ: Mapping[str, str]) -> None:
+def tell_problem(error: Mapping[str, str], environ: Mapping[str, str]) -> None:
     """What went wrong, who must act and what next: `error` as `--json` prints it."""
     with suppress(OSError):  # the error is told on stderr too, and must not be hidden by another one
-        _append(environ.get(SUMMARY), trouble_summary(error))
+        _append(environ.get(SUMMARY), problem_summary(error))
 
 
 def outputs(report: CycleReport) -> dict[str, str]:

@@ -11,7 +11,7 @@ from functools import cache
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from ralph_mission.adapters.report.voice import (
+from ralph_mission.adapters.report.progress import (
     RequestCounts,
     cap_lines,
     count_noun,
@@ -102,14 +102,14 @@ class SummarySection:
 
 def summary(
     report: CycleReport,
-    telling: CycleSummary,
+    cycle_summary: CycleSummary,
     heading: Rewrite = str,
     at: Standpoint = Standpoint(),
     asked: RequestCounts | None = None,
 ) -> str:
     """The text; `heading` may add colour to headings."""
     parts = [heading(shorten(_first(report)))]
-    for section in _sections(report, telling, at):
+    for section in _sections(report, cycle_summary, at):
         if section.lines:
             parts += [heading(section.heading), *cap_lines(section.lines, section.room, at.typed(section.where))]
     return "\n".join([*parts, *([f"asked: {asked}"] if asked else []), _next(report)])
@@ -121,11 +121,11 @@ def _first(report: CycleReport) -> str:
     return f"cycle {report.cycle}: {SAYINGS[report.outcome]}{staged}, {took}"
 
 
-def _sections(report: CycleReport, telling: CycleSummary, at: Standpoint) -> Sequence[SummarySection]:
+def _sections(report: CycleReport, cycle_summary: CycleSummary, at: Standpoint) -> Sequence[SummarySection]:
     # Rooms and headings add up to 37 rows; the first line and the last two make 40.
     # What is said in public takes its rows from the others.
     whole = "ralph cycle --staged --json" if report.staged else f"ralph journal show {report.cycle_id}"
-    public = tuple(_post_lines(telling.posts, at, whole=report.staged))
+    public = tuple(_post_lines(cycle_summary.posts, at, whole=report.staged))
     said = 0 if not public else 11 if report.staged else 5
     return (
         SummarySection("seen", tuple(_observer_lines(report)), 3 if said else 4, whole),
@@ -133,16 +133,18 @@ def _sections(report: CycleReport, telling: CycleSummary, at: Standpoint) -> Seq
             "would be done" if report.staged else "done", tuple(_deeds(report, at)), 4 if said else 6, whole
         ),
         SummarySection("would be said" if report.staged else "said", public, said, whole),
-        SummarySection("why", tuple(fold_lines(telling.why)), 3 if said else 5, whole),
-        SummarySection("held back", tuple(fold_lines(telling.held or _verdicts(report))), 3 if said else 5, whole),
+        SummarySection("why", tuple(fold_lines(cycle_summary.why)), 3 if said else 5, whole),
+        SummarySection(
+            "held back", tuple(fold_lines(cycle_summary.held or _verdicts(report))), 3 if said else 5, whole
+        ),
         SummarySection(
             "waiting for you",
-            tuple(f"  {safe(line)}" for line in telling.waiting),
+            tuple(f"  {safe(line)}" for line in cycle_summary.waiting),
             4 if said else 7,
             "ralph status --json",
         ),
         SummarySection(
-            "note", tuple(f"  {at.typed(safe(line))}" for line in telling.remarks), 4 if said < 11 else 3, whole
+            "note", tuple(f"  {at.typed(safe(line))}" for line in cycle_summary.remarks), 4 if said < 11 else 3, whole
         ),
     )
 

@@ -44,7 +44,7 @@ class Reply:
     """
 
     answer: ModelAnswer | None
-    trouble: str = ""
+    problem: str = ""
     final: bool = False
     requests: int = 0
     input_tokens: int = 0
@@ -253,7 +253,7 @@ class LlmThinker:
         usage = self.bill.usage(reply, question)
         careful = self._careful(reply, usage)
         if reply.answer is None:
-            remark = "; ".join(filter(None, (_instead(reply.trouble), careful)))
+            remark = "; ".join(filter(None, (_instead(reply.problem), careful)))
             cursor = asked.cursor(ModelAnswer(ranking=())) if reply.final else ""
             return replace(former, usage=usage, remark=remark, cursor=cursor)
         used = _apply_answer(plan, reply.answer, asked.findings, self.secrets)
@@ -299,7 +299,7 @@ def _book_earlier(made: Plan, kept: KeptReply, brief: Brief, paid: str) -> Plan:
 def _best(plan: Plan, findings: Sequence[Finding], most: int) -> tuple[Finding, ...]:
     """The findings that rules would begin with; one that memory gave no name of ours is for rules alone."""
     by_fingerprint = {finding.fingerprint: finding for finding in findings}
-    order = dict.fromkeys(member for ranked in plan.thoughts for member in ranked.members)
+    order = dict.fromkeys(member for ranked in plan.ranked_findings for member in ranked.members)
     return tuple(by_fingerprint[member] for member in order if NAME.fullmatch(member))[:most]
 
 
@@ -313,7 +313,7 @@ def _apply_answer(plan: Plan, answer: ModelAnswer, findings: Sequence[Finding], 
     if not known.ranking or wrong(known, kinds):
         return plan
     calm = (replace(opinion, why=redact(opinion.why, secrets)) for opinion in opinions(known))
-    return replace(plan, thoughts=apply_model_rankings(plan.thoughts, calm))
+    return replace(plan, ranked_findings=apply_model_rankings(plan.ranked_findings, calm))
 
 
 def _instead(reason: str) -> str:

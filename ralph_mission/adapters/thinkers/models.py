@@ -120,8 +120,8 @@ class ModelAsk:
             import pydantic_ai  # noqa: F401  # says here, and not in a thread, that it is missing
         except ImportError:
             return MISSING
-        except UserError as trouble:
-            return Reply(None, f"{trouble.what}: {trouble.next_step}")
+        except UserError as problem:
+            return Reply(None, f"{problem.what}: {problem.next_step}")
         late = Reply(None, f"it took longer than {self.seconds:g} seconds: the next cycle asks again", doubtful=1)
         return _within(self.seconds + GRACE, lambda: self._asked(access, question, late), late)
 
@@ -170,7 +170,7 @@ class ModelAsk:
 def why_unreachable(access: Access, seconds: float) -> str:
     """Why this model's provider cannot be asked, "" when it can. Costs nothing: its models are listed."""
     late = Reply(None, "its provider does not answer: look at the network")
-    return _within(seconds + GRACE, lambda: _listed(access, seconds), late).trouble
+    return _within(seconds + GRACE, lambda: _listed(access, seconds), late).problem
 
 
 async def _listed(access: Access, seconds: float) -> Reply:

@@ -161,7 +161,7 @@ class Kit:
     """What a session apart plays with, and the files below the `.ralph` of its clone."""
 
     ports: RunPorts
-    papers: ArtifactStore
+    artifacts: ArtifactStore
     workspace: WorkspaceApart
 
 
@@ -209,19 +209,19 @@ class ClonePool:
         if not gate.open():
             return ParallelResult(job.name), built
         output = HatOutput(job.hat.name, job.state.iteration + 1)
-        papers: Mapping[str, str] = {}
+        artifacts: Mapping[str, str] = {}
         try:
             kit = self.equip(part, job, gate.ended.is_set)
-            with kit.ports.desk.exclusive(job.order):
-                for name, text in job.papers.items():
-                    kit.papers.write(name, text)
+            with kit.ports.store.exclusive(job.order):
+                for name, text in job.artifacts.items():
+                    kit.artifacts.write(name, text)
                 output = session.play_session(job.order, job.state, job.board, job.hat, kit.ports)
-                papers = {name: kit.papers.read(name) for name in job.papers}
+                artifacts = {name: kit.artifacts.read(name) for name in job.artifacts}
                 built = Built(part.name, None if output.failure else kit.workspace.built)
         except (UserError, GitError, OSError) as error:
             output = _failed_output(output, error)
         gate.took(output.usage)
-        return ParallelResult(job.name, output, papers), built
+        return ParallelResult(job.name, output, artifacts), built
 
     # --- taking over -----------------------------------------------------------------
 

@@ -46,13 +46,13 @@ def checkup(repo: Path, config: Path | None) -> tuple[DoctorLine, ...]:
     checks = [_python()]
     try:
         git = Git.open(repo)
-    except UserError as trouble:
-        return (*checks, _wrong("repository", trouble))
+    except UserError as problem:
+        return (*checks, _wrong("repository", problem))
     checks += [_git(git), *_repository(git), _disk(git), *_event_log(git)]
     try:
         settings = read(git, config)
-    except UserError as trouble:
-        return (*checks, _wrong("configuration", trouble))
+    except UserError as problem:
+        return (*checks, _wrong("configuration", problem))
     checks += [*_configuration(settings), _code(settings), *_tools(git, settings), *agents(settings, os.environ)]
     checks += _extensions(git, settings)
     checks += [*web(settings, os.environ), *dependencies(settings, git), *database(settings, git, os.environ)]
@@ -63,21 +63,21 @@ def checkup(repo: Path, config: Path | None) -> tuple[DoctorLine, ...]:
     checks += _memory_branch(git, settings)
     try:
         house = household(repo, config, staged=True)
-    except UserError as trouble:
-        return (*checks, _wrong("setup", trouble))
+    except UserError as problem:
+        return (*checks, _wrong("setup", problem))
     checks += _alive(house)
     return (*checks, work(settings, checks))
 
 
-def _wrong(name: str, trouble: UserError) -> DoctorLine:
-    return DoctorLine(name, "wrong", trouble.what, mend(trouble))
+def _wrong(name: str, problem: UserError) -> DoctorLine:
+    return DoctorLine(name, "wrong", problem.what, mend(problem))
 
 
 def _attempt(name: str, check: Callable[[], Iterable[DoctorLine]]) -> list[DoctorLine]:
     try:
         return list(check())
-    except UserError as trouble:
-        return [_wrong(name, trouble)]
+    except UserError as problem:
+        return [_wrong(name, problem)]
     except GitError as error:
         return [DoctorLine(name, "wrong", str(error), error.next_step("fix the repository: git fsck"))]
 
@@ -201,8 +201,8 @@ def _extensions(git: Git, settings: Config) -> Iterator[DoctorLine]:
         try:
             found = f"{chosen.kind}, {find_extension(chosen, git.work_tree).value}"
             yield DoctorLine(f"extension {chosen.use}", "ok", found)
-        except UserError as trouble:
-            yield DoctorLine(f"extension {chosen.use}", "wrong", trouble.what, mend(trouble))
+        except UserError as problem:
+            yield DoctorLine(f"extension {chosen.use}", "wrong", problem.what, mend(problem))
 
 
 def _check_installed(package: str) -> DoctorLine:
@@ -250,7 +250,7 @@ def _local(house: App) -> Iterator[DoctorLine]:
     from ralph_mission.adapters.forges.local.forge import LocalForge
 
     if isinstance(house.forge, LocalForge):
-        yield from (_wrong("forge", trouble) for trouble in house.forge.troubles())
+        yield from (_wrong("forge", problem) for problem in house.forge.problems())
 
 
 def _github(house: App) -> Iterator[DoctorLine]:

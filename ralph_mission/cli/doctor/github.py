@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from ralph_mission.adapters.report.voice import count_noun, spell, stamp
+from ralph_mission.adapters.report.progress import count_noun, spell, stamp
 from ralph_mission.adapters.wakers import PUBLISH, REVIEW, WORK, by_dispatch, listener, listening
 from ralph_mission.cli.doctor.line import NOW, DoctorLine, Get, Hub, Made, attempt_check, mend, unseen
 from ralph_mission.errors import UserError
@@ -48,8 +48,8 @@ def github(hub: Hub) -> tuple[DoctorLine, ...]:
     """Every check, in order; none but the first when the repository cannot be reached."""
     try:
         status, repository = hub.get("")
-    except UserError as trouble:
-        return (DoctorLine("GitHub", "wrong", trouble.what, mend(trouble)),)
+    except UserError as problem:
+        return (DoctorLine("GitHub", "wrong", problem.what, mend(problem)),)
     if status != 200 or not isinstance(repository, dict):
         return (_no_entry(status),)
     made = (attempt_check(name, partial(check, hub, repository)) for name, check in CHECKS.items())

@@ -79,12 +79,12 @@ def attempt_check(name: str, check: Callable[[], Made]) -> list[DoctorLine]:
     """The lines of a check; one that GitHub or the network keeps from being made says so."""
     try:
         return list(check())
-    except UserError as trouble:
-        return [DoctorLine(name, "note", f"could not be checked: {trouble.what}", mend(trouble))]
+    except UserError as problem:
+        return [DoctorLine(name, "note", f"could not be checked: {problem.what}", mend(problem))]
 
 
-def mend(trouble: UserError) -> str:
+def mend(problem: UserError) -> str:
     """What to do about it now. Cycles may leave it to the next wake; who asks the doctor wants to know today."""
-    clauses = trouble.next_step.split("; ")
+    clauses = problem.next_step.split("; ")
     kept = [clause for clause in clauses if clause not in LATER]
-    return "; ".join([*kept, NOW.get(trouble.who, AGAIN)] if len(kept) < len(clauses) else kept)
+    return "; ".join([*kept, NOW.get(problem.who, AGAIN)] if len(kept) < len(clauses) else kept)

@@ -61,8 +61,8 @@ def _source(settings: WebSettings, environment: Mapping[str, str]) -> DoctorLine
             found = build(settings, environment=environment).try_out(Path(scratch), datetime.now(UTC))
         except SearchUnset as unset:
             return DoctorLine(name, "note", unset.what, unset.next_step)
-        except UserError as trouble:
-            return DoctorLine(name, "wrong", f"broken: {trouble.what}", mend(trouble))
+        except UserError as problem:
+            return DoctorLine(name, "wrong", f"broken: {problem.what}", mend(problem))
     return DoctorLine(name, "ok", f"ready: {settings.kind}, {found}")
 
 
@@ -83,10 +83,10 @@ def dependencies(settings: Config, git: Git) -> Iterator[DoctorLine]:
         return
     with tempfile.TemporaryDirectory(prefix="ralph-") as scratch:
         try:
-            gaze = ObservationContext(Branch("", commit), datetime.now(UTC), None, "", scratch)
-            found, projects = build(chosen, git).try_out(gaze)
-        except UserError as trouble:
-            yield DoctorLine("dependencies", "wrong", f"broken: {trouble.what}", mend(trouble))
+            context = ObservationContext(Branch("", commit), datetime.now(UTC), None, "", scratch)
+            found, projects = build(chosen, git).try_out(context)
+        except UserError as problem:
+            yield DoctorLine("dependencies", "wrong", f"broken: {problem.what}", mend(problem))
             return
     yield DoctorLine("dependencies", "ok", f"ready: {found}")
     yield from _managers(projects)
@@ -124,8 +124,8 @@ def database(settings: Config, git: Git, environment: Mapping[str, str]) -> Iter
             yield from _watches(opened, observing)
     except DatabaseUnset as unset:
         yield DoctorLine("database", "note", unset.what, unset.next_step)
-    except UserError as trouble:
-        yield DoctorLine("database", "wrong", f"broken: {trouble.what}", mend(trouble))
+    except UserError as problem:
+        yield DoctorLine("database", "wrong", f"broken: {problem.what}", mend(problem))
 
 
 def _role(opened: Database, observing: DatabaseObserver) -> Iterator[DoctorLine]:
@@ -157,8 +157,8 @@ def _watches(opened: Database, observing: DatabaseObserver) -> Iterator[DoctorLi
 
     for watch in observing.settings.watches:
         look = observing.look(opened, watch, WatchState(), datetime.now(UTC))
-        if look.trouble:
-            yield DoctorLine(f"database {watch.name}", "wrong", f"broken: {look.trouble.what}", mend(look.trouble))
+        if look.problem:
+            yield DoctorLine(f"database {watch.name}", "wrong", f"broken: {look.problem.what}", mend(look.problem))
 
 
 # --- the thinker ----------------------------------------------------------------------
@@ -183,8 +183,8 @@ def _model(model: str, environ: Mapping[str, str]) -> DoctorLine:
 
     try:
         access = models.access(model, environ)
-    except UserError as trouble:
-        return DoctorLine("thinker", "wrong", f"broken: {trouble.what}", mend(trouble))
+    except UserError as problem:
+        return DoctorLine("thinker", "wrong", f"broken: {problem.what}", mend(problem))
     if find_spec("pydantic_ai") is None or find_spec(access.provider.partition("-")[0]) is None:
         return DoctorLine(
             "thinker", "wrong", "broken: the part of ralph that asks models is not installed", models.EXTRA
@@ -224,8 +224,8 @@ def _network(name: str, made: Channel | UserError) -> DoctorLine:
         return DoctorLine(name, "wrong", f"broken: {made.what}", mend(made))
     try:
         return DoctorLine(name, "ok", f"ready: {made.check()}")
-    except UserError as trouble:
-        return DoctorLine(name, "wrong", f"broken: {trouble.what}", mend(trouble))
+    except UserError as problem:
+        return DoctorLine(name, "wrong", f"broken: {problem.what}", mend(problem))
 
 
 def _texts(settings: Config) -> Iterator[DoctorLine]:
@@ -261,8 +261,8 @@ def _orders(settings: Config, environment: Mapping[str, str]) -> Iterator[Doctor
         return
     try:
         named, hooked = bot.ask("getMe"), bot.ask("getWebhookInfo")
-    except UserError as trouble:
-        yield DoctorLine(name, "wrong", f"broken: {trouble.what}", mend(trouble))
+    except UserError as problem:
+        yield DoctorLine(name, "wrong", f"broken: {problem.what}", mend(problem))
         return
     if not (isinstance(named, dict) and isinstance(hooked, dict)):
         yield DoctorLine(name, "wrong", "broken: Telegram answers with something else", "look at TELEGRAM_API_URL")
@@ -294,8 +294,8 @@ def _read_networks(settings: Config, environment: Mapping[str, str]) -> Iterator
     for name, network in found.items():
         try:
             words = network.look((), datetime.now(UTC)).words
-        except UserError as trouble:
-            yield DoctorLine(f"social {name}", "wrong", f"broken: {trouble.what}", mend(trouble))
+        except UserError as problem:
+            yield DoctorLine(f"social {name}", "wrong", f"broken: {problem.what}", mend(problem))
         else:
             yield DoctorLine(f"social {name}", "ok", f"ready: {words}")
 
@@ -353,8 +353,8 @@ def isolation(settings: Config, environ: Mapping[str, str]) -> DoctorLine:
     """The isolation that agents really get here; wrong when what is asked for cannot be had."""
     try:
         found = sandboxes.agent_level(settings, environ)
-    except UserError as trouble:
-        return DoctorLine("isolation", "wrong", trouble.what, trouble.next_step)
+    except UserError as problem:
+        return DoctorLine("isolation", "wrong", problem.what, problem.next_step)
     why, remedy = missing_bwrap() if found.level == "env" else ("", "")
     if found.level == "env" and not why and not found.wrap:
         remedy = "leave hands.agent.sandbox out of ralph.yml"

@@ -26,7 +26,7 @@ from ralph_mission.cli.spelling import type_commands
 from ralph_mission.errors import UserError
 
 if TYPE_CHECKING:
-    from ralph_mission.adapters.report.loop_voice import PlainRunProgress
+    from ralph_mission.adapters.report.loop_progress import PlainRunProgress
     from ralph_mission.app.run import RunSetup
     from ralph_mission.app.run_options import RunOptions
     from ralph_mission.loop.model.order import RunResult
@@ -50,15 +50,15 @@ def plan(as_json: bool, force: bool, consensus: bool, **options: Any) -> int:
 
     What else it ends with, and the exit codes of that, are those of `ralph run`.
     """
-    from ralph_mission.adapters.report.loop_voice import telling
+    from ralph_mission.adapters.report.loop_progress import show_progress
     from ralph_mission.app.run import PausingClock
     from ralph_mission.app.run_options import RunOptions
     from ralph_mission.app.secrets import environment_secrets
 
     asked = run.mark_restarted(RunOptions(**options))
     agreed_on = _writing(asked, force)
-    with telling(sys.stderr, environment_secrets(), PausingClock().now) as voice:
-        made, account = _plan(asked, voice, force, consensus and not agreed_on)
+    with show_progress(sys.stderr, environment_secrets(), PausingClock().now) as progress:
+        made, account = _plan(asked, progress, force, consensus and not agreed_on)
     if account.ending.reason == "restart":
         run.again(made)
     if account.ending.code:
@@ -82,25 +82,25 @@ def _writing(asked: RunOptions, force: bool) -> bool:
     return writing
 
 
-def _plan(asked: RunOptions, voice: PlainRunProgress, force: bool, consensus: bool) -> tuple[RunSetup, RunResult]:
+def _plan(asked: RunOptions, progress: PlainRunProgress, force: bool, consensus: bool) -> tuple[RunSetup, RunResult]:
     """The stories of the task; by consensus those of a plan that was agreed on. All of it is one run."""
     from ralph_mission.app import teams
 
     if not consensus:
-        return teams.write_stories(asked, voice, replacing=force)
-    made, first = teams.agree_on_plan(asked, voice)
+        return teams.write_stories(asked, progress, replacing=force)
+    made, first = teams.agree_on_plan(asked, progress)
     if first.ending.code:
         return made, first
     made.unaltered()
-    made, account = teams.write_stories(replace(asked, go_on=True), voice, replacing=force)
+    made, account = teams.write_stories(replace(asked, go_on=True), progress, replacing=force)
     return made, replace(account, outputs=(*first.outputs, *account.outputs))
 
 
 def _not_planned(account: RunResult, made: RunSetup, as_json: bool) -> int:
-    from ralph_mission.adapters.report.loop_voice import account_document
+    from ralph_mission.adapters.report.loop_progress import account_document
 
     if as_json:
-        print_json(account_document(account, None, made.desk.complaints, made.isolation, made.ports.secrets))
+        print_json(account_document(account, None, made.store.complaints, made.isolation, made.ports.secrets))
     return account.ending.code
 
 

@@ -29,7 +29,7 @@ from ralph_mission.cli.options import (
 from ralph_mission.errors import UserError
 
 if TYPE_CHECKING:
-    from ralph_mission.adapters.report.loop_voice import PlainRunProgress
+    from ralph_mission.adapters.report.loop_progress import PlainRunProgress
     from ralph_mission.app.run import RunSetup
     from ralph_mission.app.run_options import RunOptions
     from ralph_mission.loop.model.order import RunResult
@@ -57,9 +57,9 @@ def _replace_ourselves() -> None:
     try:
         os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], {**os.environ, RESTART: "done"})
     except OSError as error:
-        trouble = UserError(f"cannot restart: {(error.strerror or 'no reason given').lower()}", "run it again")
-        trouble.exit_code = 3
-        raise trouble from None
+        problem = UserError(f"cannot restart: {(error.strerror or 'no reason given').lower()}", "run it again")
+        problem.exit_code = 3
+        raise problem from None
 
 
 FILE = click.Path(path_type=Path, dir_okay=False)
@@ -91,61 +91,61 @@ def run(as_json: bool, **options: Any) -> int:
 
     Exit code 0 when complete, 2 at a limit, 1 when it failed or was stopped, 130 when interrupted.
     """
-    from ralph_mission.adapters.report.loop_voice import telling
+    from ralph_mission.adapters.report.loop_progress import show_progress
     from ralph_mission.app.run import PausingClock
     from ralph_mission.app.run_options import RunOptions
     from ralph_mission.app.secrets import environment_secrets
 
     asked = mark_restarted(RunOptions(**options))
-    with telling(sys.stderr, environment_secrets(), PausingClock().now) as voice:
-        account, made = play_run(asked, voice)
+    with show_progress(sys.stderr, environment_secrets(), PausingClock().now) as progress:
+        account, made = play_run(asked, progress)
     if account.ending.reason == "restart":
         again(made)
     if as_json:
-        from ralph_mission.adapters.report.loop_voice import account_document
+        from ralph_mission.adapters.report.loop_progress import account_document
 
         print_json(
-            account_document(account, made.desk.counted(), made.desk.complaints, made.isolation, made.ports.secrets)
+            account_document(account, made.store.counted(), made.store.complaints, made.isolation, made.ports.secrets)
         )
     return account.ending.code
 
 
-def play_run(asked: RunOptions, voice: PlainRunProgress) -> tuple[RunResult, RunSetup]:
+def play_run(asked: RunOptions, progress: PlainRunProgress) -> tuple[RunResult, RunSetup]:
     """One run, and where it was; a task without stories is planned first. Raises UserError."""
     from ralph_mission.app import teams
 
     story = teams.choose_team(asked)
     wanted = teams.due(asked)
     if wanted is None:
-        return _play(asked, story, voice)
-    voice.note("no stories yet: a planner writes them first")
-    made, first = teams.write_stories(wanted, voice, follows=True)
+        return _play(asked, story, progress)
+    progress.note("no stories yet: a planner writes them first")
+    made, first = teams.write_stories(wanted, progress, follows=True)
     if first.ending.code:
-        return first, _tell_notes(made, voice)
+        return first, _tell_notes(made, progress)
     made.unaltered()
-    account, made = _play(wanted, story, voice, made.root)
+    account, made = _play(wanted, story, progress, made.root)
     return replace(account, outputs=(*first.outputs, *account.outputs)), made
 
 
 def _play(
-    asked: RunOptions, story: str, voice: PlainRunProgress, planned: Path | None = None
+    asked: RunOptions, story: str, progress: PlainRunProgress, planned: Path | None = None
 ) -> tuple[RunResult, RunSetup]:
     from ralph_mission.app import teams
     from ralph_mission.app.run import build_run
     from ralph_mission.loop.run import run_loop as run_loop
 
-    made = build_run(replace(asked, pattern="") if story else asked, voice, planned)
+    made = build_run(replace(asked, pattern="") if story else asked, progress, planned)
     for note in made.notes:
-        voice.note(f"note: {note}")
+        progress.note(f"note: {note}")
     account = teams.play(made, story, build=asked.build) if story else run_loop(made.order, made.ports)
-    return account, _tell_notes(made, voice)
+    return account, _tell_notes(made, progress)
 
 
-def _tell_notes(made: RunSetup, voice: PlainRunProgress) -> RunSetup:
-    for complaint in made.desk.complaints:
-        voice.note(f"note: {complaint}")
+def _tell_notes(made: RunSetup, progress: PlainRunProgress) -> RunSetup:
+    for complaint in made.store.complaints:
+        progress.note(f"note: {complaint}")
     for line in made.after:
-        voice.note(line)
+        progress.note(line)
     return made
 
 
@@ -167,7 +167,7 @@ def simulate(pattern: str, script: Path | None, keep: Path | None, as_json: bool
 
     No model is called and nothing of yours is touched. Exit code 0 when it converged, else as of `ralph run`.
     """
-    from ralph_mission.adapters.report.loop_voice import telling
+    from ralph_mission.adapters.report.loop_progress import show_progress
     from ralph_mission.app.run import PausingClock
     from ralph_mission.app.run_options import RunOptions
     from ralph_mission.app.secrets import environment_secrets
@@ -183,8 +183,8 @@ def simulate(pattern: str, script: Path | None, keep: Path | None, as_json: bool
         _seed(repo, simulation.SEED)
         asked = RunOptions(repo, task=simulation.OBJECTIVE, pattern=name, agent="scripted", command=str(play),
                       iterations=SESSIONS)  # fmt: skip  # one call
-        with telling(sys.stderr, environment_secrets(), PausingClock().now) as voice:
-            account, _ = play_run(asked, voice)
+        with show_progress(sys.stderr, environment_secrets(), PausingClock().now) as progress:
+            account, _ = play_run(asked, progress)
     if as_json:
         print_json(simulation.document(name, account))
     else:

@@ -43,8 +43,8 @@ def do(deed: Callable[..., Said], as_json: bool, **asked: Any) -> int:
     """Do it in the checkout and print what it says. Raises UserError; that of wrong usage ends with 64."""
     try:
         text, document = deed(run_files.folder(named_repo(), os.environ), **asked)
-    except UserError as trouble:
-        trouble.exit_code = MISUSED if trouble.exit_code == 2 else trouble.exit_code
+    except UserError as problem:
+        problem.exit_code = MISUSED if problem.exit_code == 2 else problem.exit_code
         raise
     print(json.dumps(document, indent=2).replace("##[", "##\\u005b") if as_json else _printable(text))
     return 0

@@ -68,7 +68,7 @@ def work(once: bool, persistent: bool, as_json: bool, repo: Path, prompt_file: P
 
     The exit code is that of the last issue's loop: 0 done or nothing to do, 2 at a limit, 1 failed, 130 interrupted.
     """
-    from ralph_mission.adapters.report.loop_voice import telling
+    from ralph_mission.adapters.report.loop_progress import show_progress
     from ralph_mission.adapters.report.step_summary import work_page
     from ralph_mission.app.issues import WorkOptions, worker
     from ralph_mission.app.run import PausingClock
@@ -84,12 +84,12 @@ def work(once: bool, persistent: bool, as_json: bool, repo: Path, prompt_file: P
     if persistent and prompt_file is None:
         prompt_file = repo / "PROMPT.md"
     wanted = WorkOptions(repo, prompt_file=prompt_file, **options)
-    with telling(sys.stderr, environment_secrets(), PausingClock().now) as voice:
-        made = worker(wanted, voice, partial(spell, repo=repo))
+    with show_progress(sys.stderr, environment_secrets(), PausingClock().now) as progress:
+        made = worker(wanted, progress, partial(spell, repo=repo))
         if once:
             report = flow.work_once(made)
             for line in flow.work_lines(report):
-                voice.note(type_commands(line, repo))
+                progress.note(type_commands(line, repo))
         else:
             report = flow.keep_working(made, PERSISTENT if persistent else None)
     return tell_outcome(_work_document(report), work_page, as_json)
@@ -126,18 +126,18 @@ def publish(number: int, forge: str, config: Path | None, as_json: bool, repo: P
     Exit code 0 also when there is nothing to do or a rule lets it wait; 1 when a network or a rule refused it, or
     nobody can tell.
     """
-    from ralph_mission.adapters.report.loop_voice import telling
+    from ralph_mission.adapters.report.loop_progress import show_progress
     from ralph_mission.adapters.report.step_summary import publish_page
     from ralph_mission.app.run import PausingClock
     from ralph_mission.app.secrets import environment_secrets
     from ralph_mission.app.services import ServiceOptions, publisher
     from ralph_mission.mission.publishing import publish_now as flow
 
-    with telling(sys.stderr, environment_secrets(), PausingClock().now) as voice:
-        made = publisher(ServiceOptions(repo, config, forge), voice, partial(spell, repo=repo))
+    with show_progress(sys.stderr, environment_secrets(), PausingClock().now) as progress:
+        made = publisher(ServiceOptions(repo, config, forge), progress, partial(spell, repo=repo))
         report = flow.publish_once(made, number)
         for line in flow.publish_lines(report):
-            voice.note(type_commands(line, repo))
+            progress.note(type_commands(line, repo))
     return tell_outcome(_publish_document(report), publish_page, as_json)
 
 
@@ -171,7 +171,7 @@ def review(number: int, force: bool, as_json: bool, repo: Path, **options: Any) 
     It approves nothing and refuses nothing: that is for a person. Exit code 0 also when nothing had to be done, 1 when
     there is no review to post.
     """
-    from ralph_mission.adapters.report.loop_voice import telling
+    from ralph_mission.adapters.report.loop_progress import show_progress
     from ralph_mission.adapters.report.step_summary import review_page
     from ralph_mission.app.reviews import reviewer
     from ralph_mission.app.run import PausingClock
@@ -179,11 +179,11 @@ def review(number: int, force: bool, as_json: bool, repo: Path, **options: Any) 
     from ralph_mission.app.services import AgentServiceOptions
     from ralph_mission.mission.reviews import reviewer as reviewer_reviewer
 
-    with telling(sys.stderr, environment_secrets(), PausingClock().now) as voice:
-        made = reviewer(AgentServiceOptions(repo, **options), voice, partial(spell, repo=repo))
+    with show_progress(sys.stderr, environment_secrets(), PausingClock().now) as progress:
+        made = reviewer(AgentServiceOptions(repo, **options), progress, partial(spell, repo=repo))
         report = reviewer_reviewer.review_once(made, number, force)
         for line in reviewer_reviewer.review_lines(report):
-            voice.note(type_commands(line, repo))
+            progress.note(type_commands(line, repo))
     return tell_outcome(_review_document(report), review_page, as_json)
 
 

@@ -27,7 +27,7 @@ from ralph_mission.cli.spelling import moment, type_commands
 from ralph_mission.errors import UserError
 
 if TYPE_CHECKING:
-    from ralph_mission.adapters.report.voice import RequestCounts
+    from ralph_mission.adapters.report.progress import RequestCounts
     from ralph_mission.app.cycle import App
     from ralph_mission.mission.model.cycle import CycleReport, CycleSummary
 
@@ -46,23 +46,23 @@ def cycle(
 
     Exit code 0 when it ran or had nothing to do, 1 when it failed.
     """
+    from ralph_mission.adapters.report.progress import speaking
     from ralph_mission.adapters.report.step_summary import tell_runner
-    from ralph_mission.adapters.report.voice import speaking
     from ralph_mission.app.secrets import environment_secrets
 
-    with speaking(sys.stderr, environment_secrets()) as voice:
-        house = household(repo, config, forge, staged=staged, now=moment(now), voice=voice)
+    with speaking(sys.stderr, environment_secrets()) as progress:
+        house = household(repo, config, forge, staged=staged, now=moment(now), progress=progress)
         for warning in house.config.warnings:
-            voice.note(f"note: {warning}")
-        report, telling = run_cycle(house, staged=staged, force=force)
+            progress.note(f"note: {warning}")
+        report, cycle_summary = run_cycle(house, staged=staged, force=force)
     asked = _request_counts(house)
-    tell_runner(report, telling, os.environ, asked)
-    show(report, telling, as_json, house.git.work_tree, repo, asked)
+    tell_runner(report, cycle_summary, os.environ, asked)
+    show(report, cycle_summary, as_json, house.git.work_tree, repo, asked)
     return 1 if report.outcome == "failed" else 0
 
 
 def _request_counts(house: App) -> RequestCounts | None:
-    from ralph_mission.adapters.report.voice import RequestCounts
+    from ralph_mission.adapters.report.progress import RequestCounts
 
     counts = house.github.requests if house.github else None
     return RequestCounts(counts.total, counts.not_modified) if counts else None
@@ -70,7 +70,7 @@ def _request_counts(house: App) -> RequestCounts | None:
 
 def show(
     report: CycleReport,
-    telling: CycleSummary,
+    cycle_summary: CycleSummary,
     as_json: bool,
     work_tree: Path | None,
     repo: Path,
@@ -85,7 +85,7 @@ def show(
         from ralph_mission.adapters.report.summary import Standpoint, summary
 
         at = Standpoint(partial(type_commands, repo=repo), partial(_from_here, work_tree=work_tree))
-        click.echo(summary(report, telling, lambda text: click.style(text, bold=True), at, asked))
+        click.echo(summary(report, cycle_summary, lambda text: click.style(text, bold=True), at, asked))
 
 
 def _from_here(place: str, work_tree: Path | None) -> str:
@@ -147,7 +147,7 @@ def status(page: bool, output: Path | None, repo: Path, config: Path | None, as_
     if recalled is None:
         refuse_if_elsewhere(house)
     asks = list_waiting(recalled.state.missions, house.forge.how) if recalled else ()
-    known = facts(recalled, house.charter.limits, house.clock.now(), asks, house.charter.rhythm)
+    known = facts(recalled, house.settings.limits, house.clock.now(), asks, house.settings.rhythm)
     if as_json:
         print_json(known)
     else:

@@ -81,10 +81,10 @@ def common(command: Callable[..., None]) -> Callable[..., None]:
     """The options every command here has; it gets a `Desk` in their place."""
 
     @wraps(command)
-    def with_desk(repo: Path, login: str | None, as_json: bool, **rest: Any) -> None:
+    def with_store(repo: Path, login: str | None, as_json: bool, **rest: Any) -> None:
         command(LocalForgeSession(repo, login, as_json), **rest)
 
-    return repo_option(as_option(json_option(with_desk)))
+    return repo_option(as_option(json_option(with_store)))
 
 
 def text_of(argument: str) -> str:
@@ -190,17 +190,17 @@ def issue() -> None:
 @click.option("--state", type=click.Choice(["open", "closed", "all"]), default="open", show_default=True)
 @click.option("--label", "labels", multiple=True, metavar="NAME", help="Only with this label; may be repeated.")
 @common
-def list_issues(desk: LocalForgeSession, state: str, labels: tuple[str, ...]) -> None:
+def list_issues(store: LocalForgeSession, state: str, labels: tuple[str, ...]) -> None:
     """List issues, lowest number first."""
-    desk.tell(desk.forge.issues(state, labels), "issues", "No issues.")
+    store.tell(store.forge.issues(state, labels), "issues", "No issues.")
 
 
 @issue.command("show")
 @click.argument("number", type=int)
 @common
-def show_issue(desk: LocalForgeSession, number: int) -> None:
+def show_issue(store: LocalForgeSession, number: int) -> None:
     """Show one issue with all that was said."""
-    desk.show(desk.forge.issue(number))
+    store.show(store.forge.issue(number))
 
 
 @issue.command()
@@ -208,22 +208,22 @@ def show_issue(desk: LocalForgeSession, number: int) -> None:
 @click.option("--body", default="", metavar="TEXT", help="The text, or - to read it from standard input.")
 @click.option("--label", "labels", multiple=True, metavar="NAME", help="May be repeated.")
 @common
-def create(desk: LocalForgeSession, title: str, body: str, labels: tuple[str, ...]) -> None:
+def create(store: LocalForgeSession, title: str, body: str, labels: tuple[str, ...]) -> None:
     """Open an issue."""
-    number = desk.person.create_issue(title, text_of(body) if body else "", labels)
-    opened = desk.forge.issue(number)
-    desk.say(f"Opened #{number}: {opened.url}", opened)
+    number = store.person.create_issue(title, text_of(body) if body else "", labels)
+    opened = store.forge.issue(number)
+    store.say(f"Opened #{number}: {opened.url}", opened)
 
 
 @issue.command()
 @click.argument("number", type=int)
 @click.argument("text")
 @common
-def comment(desk: LocalForgeSession, number: int, text: str) -> None:
+def comment(store: LocalForgeSession, number: int, text: str) -> None:
     """Say something; TEXT is - to read it from standard input."""
-    desk.forge.issue(number)
-    desk.person.comment(number, text_of(text))
-    desk.say(f"Commented on #{number}.", desk.forge.issue(number))
+    store.forge.issue(number)
+    store.person.comment(number, text_of(text))
+    store.say(f"Commented on #{number}.", store.forge.issue(number))
 
 
 @issue.command()
@@ -231,29 +231,29 @@ def comment(desk: LocalForgeSession, number: int, text: str) -> None:
 @click.argument("labels", nargs=-1, required=True, metavar="NAME...")
 @click.option("--remove", is_flag=True, help="Take them off.")
 @common
-def label(desk: LocalForgeSession, number: int, labels: tuple[str, ...], remove: bool) -> None:
+def label(store: LocalForgeSession, number: int, labels: tuple[str, ...], remove: bool) -> None:
     """Set labels, or take them off. `ralph:approved` and `ralph:rejected` answer a proposal."""
-    desk.forge.issue(number)
+    store.forge.issue(number)
     if remove:
-        desk.person.unlabel(number, labels)
-        desk.say(f"Took labels off #{number}.", desk.forge.issue(number))
+        store.person.unlabel(number, labels)
+        store.say(f"Took labels off #{number}.", store.forge.issue(number))
         return
-    desk.person.label(number, labels)
+    store.person.label(number, labels)
     hint = next((f"; {HINTS[name]}" for name in reversed(HINTS) if name in labels), "")
-    desk.say(f"Labelled #{number}{hint}.", desk.forge.issue(number), CYCLE if hint else "")
+    store.say(f"Labelled #{number}{hint}.", store.forge.issue(number), CYCLE if hint else "")
 
 
 @issue.command("close")
 @click.argument("number", type=int)
 @click.option("--reason", type=click.Choice(["completed", "not-planned"]), help="Why; no reason when left out.")
 @common
-def close_issue(desk: LocalForgeSession, number: int, reason: str | None) -> None:
+def close_issue(store: LocalForgeSession, number: int, reason: str | None) -> None:
     """Close an issue. A proposal that is closed is refused, unless the reason is `completed`."""
-    desk.person.close_issue(number, (reason or "").replace("-", "_"))
-    closed = desk.forge.issue(number)
+    store.person.close_issue(number, (reason or "").replace("-", "_"))
+    closed = store.forge.issue(number)
     verdict = "as done" if reason == "completed" else "as a rejection and remembers it"
     hint, then = (f"; the next cycle takes it {verdict}", CYCLE) if closed.author.is_bot else ("", "")
-    desk.say(f"Closed #{number}{hint}.", closed, then)
+    store.say(f"Closed #{number}{hint}.", closed, then)
 
 
 @click.group(cls=LocalForgeGroup)
@@ -264,22 +264,22 @@ def pr() -> None:
 @pr.command("list")
 @click.option("--state", type=click.Choice(["open", "closed", "all"]), default="open", show_default=True)
 @common
-def list_prs(desk: LocalForgeSession, state: str) -> None:
+def list_prs(store: LocalForgeSession, state: str) -> None:
     """List pull requests, lowest number first; closed ones include those that were merged."""
-    desk.tell(desk.forge.pulls(state), "pulls", "No pull requests.")
+    store.tell(store.forge.pulls(state), "pulls", "No pull requests.")
 
 
 @pr.command("show")
 @click.argument("number", type=int)
 @click.option("--diff", is_flag=True, help="What it changes; what a terminal would hide or obey is written out.")
 @common
-def show_pr(desk: LocalForgeSession, number: int, diff: bool) -> None:
+def show_pr(store: LocalForgeSession, number: int, diff: bool) -> None:
     """Show one pull request with its reviews and comments, or with --diff what it changes."""
     if not diff:
-        desk.show(desk.forge.pull(number))
+        store.show(store.forge.pull(number))
         return
-    text = desk.forge.diff(number)
-    if desk.as_json:
+    text = store.forge.diff(number)
+    if store.as_json:
         print_json({"number": number, "diff": text})
     else:
         click.echo(reveal_hidden(text), nl=not text.endswith("\n"))
@@ -289,45 +289,45 @@ def show_pr(desk: LocalForgeSession, number: int, diff: bool) -> None:
 @click.argument("number", type=int)
 @click.argument("text", required=False)
 @common
-def approve(desk: LocalForgeSession, number: int, text: str | None) -> None:
+def approve(store: LocalForgeSession, number: int, text: str | None) -> None:
     """Approve it at the commit it is at now."""
-    desk.person.review(number, "approved", text_of(text) if text else "")
-    pull = desk.forge.pull(number)
+    store.person.review(number, "approved", text_of(text) if text else "")
+    pull = store.forge.pull(number)
     hint, then = ("; the next cycle merges it", CYCLE) if pull.author.is_bot else ("", f"ralph pr merge {number}")
-    desk.say(f"Approved #{number} at {pull.head_sha[:12]}{hint}.", pull, then)
+    store.say(f"Approved #{number} at {pull.head_sha[:12]}{hint}.", pull, then)
 
 
 @pr.command("request-changes")
 @click.argument("number", type=int)
 @click.argument("text")
 @common
-def request_changes(desk: LocalForgeSession, number: int, text: str) -> None:
+def request_changes(store: LocalForgeSession, number: int, text: str) -> None:
     """Say what must change; TEXT is - to read it from standard input."""
-    desk.person.review(number, "changes_requested", text_of(text))
-    pull = desk.forge.pull(number)
+    store.person.review(number, "changes_requested", text_of(text))
+    pull = store.forge.pull(number)
     hint, then = ("; the next cycle answers", CYCLE) if pull.author.is_bot else ("", "")
-    desk.say(f"Asked for changes to #{number}{hint}.", pull, then)
+    store.say(f"Asked for changes to #{number}{hint}.", pull, then)
 
 
 @pr.command()
 @click.argument("number", type=int)
 @click.option("--method", type=click.Choice(["squash", "merge"]), default="squash", show_default=True)
 @common
-def merge(desk: LocalForgeSession, number: int, method: str) -> None:
+def merge(store: LocalForgeSession, number: int, method: str) -> None:
     """Merge it now, yourself. A work tree that has the base checked out moves along when it is clean."""
-    desk.person.merge(number, method)
-    pull = desk.forge.pull(number)
-    desk.say(f"Merged #{number} into {pull.base} as {pull.merged_sha[:12]}.", pull)
+    store.person.merge(number, method)
+    pull = store.forge.pull(number)
+    store.say(f"Merged #{number} into {pull.base} as {pull.merged_sha[:12]}.", pull)
 
 
 @pr.command("close")
 @click.argument("number", type=int)
 @common
-def close_pr(desk: LocalForgeSession, number: int) -> None:
+def close_pr(store: LocalForgeSession, number: int) -> None:
     """Close it without merging."""
-    desk.person.close_pull(number)
-    pull = desk.forge.pull(number)
+    store.person.close_pull(number)
+    pull = store.forge.pull(number)
     hint, then = (
         ("; the next cycle takes it as a rejection and remembers it", CYCLE) if pull.author.is_bot else ("", "")
     )
-    desk.say(f"Closed #{number}{hint}.", pull, then)
+    store.say(f"Closed #{number}{hint}.", pull, then)

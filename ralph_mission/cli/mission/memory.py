@@ -112,8 +112,8 @@ def _healthy(house: App) -> bool:
         return False
     try:
         check_anchor(house.forge, house.store.recall())
-    except UserError as trouble:
-        if trouble.who != "you":  # the forge could not be asked
+    except UserError as problem:
+        if problem.who != "you":  # the forge could not be asked
             raise
         return False
     return True
@@ -160,7 +160,7 @@ def _of_forge(house: App) -> list[Check]:
     """Each file of the local forge that cannot be read."""
     if not isinstance(house.forge, LocalForge):
         return []
-    return [Check("forge files", False, trouble.what) for trouble in house.forge.troubles()]
+    return [Check("forge files", False, problem.what) for problem in house.forge.problems()]
 
 
 def _against_forge(house: App) -> list[Check]:
@@ -177,10 +177,10 @@ def _against_forge(house: App) -> list[Check]:
         check_position(position, [anchor], house.store.contains)
         if recalled is not None:
             check_anchor(house.forge, recalled)
-    except UserError as trouble:
-        if trouble.who != "you":  # the forge could not be asked
+    except UserError as problem:
+        if problem.who != "you":  # the forge could not be asked
             raise
-        return [Check("forge", False, trouble.what)]
+        return [Check("forge", False, problem.what)]
     return [Check("forge", True, f"agrees up to serial {anchor.serial}" if anchor else "remembers nothing")]
 
 
@@ -302,9 +302,9 @@ def _summary_lines(summary: dict[str, Any]) -> Iterator[str]:
         yield from (f"{word}  {line}" for line in summary.get(name, ()))
 
 
-def _post_lines(telling: dict[str, Any]) -> Iterator[str]:
+def _post_lines(cycle_summary: dict[str, Any]) -> Iterator[str]:
     """What went out in public, or would have, word for word."""
-    for post in telling.get("posts", ()):
+    for post in cycle_summary.get("posts", ()):
         for part, length in zip(post["parts"], post["lengths"], strict=True):
             words = " ".join(part.split())
             yield f"{post['status']}  {post['network']}  {length} of {post['limit']}  {words}"

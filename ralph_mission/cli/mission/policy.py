@@ -55,10 +55,10 @@ def check(context: click.Context, repo: Path, patch: str | None, as_json: bool) 
     raw = _read(patch) if patch is not None else None
     try:
         change = _change(git, raw)
-    except UserError as trouble:
-        if trouble.exit_code == 2:
+    except UserError as problem:
+        if problem.exit_code == 2:
             raise
-        _refuse(trouble, as_json)
+        _refuse(problem, as_json)
         context.exit(1)
     found = inspect(change, max_lines=limit, secrets=environment_secrets())
     said = verdict(found)
@@ -96,12 +96,12 @@ def _read(name: str) -> bytes:
         raise UserError(f"{name}: {why}", mend, usage=True) from None
 
 
-def _refuse(trouble: UserError, as_json: bool) -> None:
+def _refuse(problem: UserError, as_json: bool) -> None:
     """What cannot be measured is denied: the size rule could not be evaluated."""
     if as_json:
         print_json({"verdict": "deny", "tier": "high", "rules": ["diff-size"], "files": [], "lines": 0, "bytes": 0})
-    why = f"  diff-size: cannot be evaluated: {_plain(trouble.what)}"
-    click.echo(f"deny\n{why}\n    next: {trouble.next_step}", err=as_json)
+    why = f"  diff-size: cannot be evaluated: {_plain(problem.what)}"
+    click.echo(f"deny\n{why}\n    next: {problem.next_step}", err=as_json)
 
 
 def _tell(said: str, size: Measure, found: tuple[Objection, ...], as_json: bool) -> None:

@@ -152,7 +152,7 @@ def _cycle(repo: Path, config: Path | None) -> CycleReport:
     house = household(repo, config)
     refuse_links(house.git)
     ports = replace(house.ports, waker=NobodyToWake())
-    report, _ = run_cycle(ports, house.charter, CycleRequest(trigger="watch"), house.secrets)
+    report, _ = run_cycle(ports, house.settings, CycleRequest(trigger="watch"), house.secrets)
     return report
 
 

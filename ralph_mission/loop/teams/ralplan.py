@@ -152,21 +152,26 @@ class ConsensusState:
 
 
 def run_ralplan(
-    order: RunSpec, ports: RunPorts, crew: SessionPool, papers: ArtifactStore, rounds: int = ROUNDS, build: bool = False
+    order: RunSpec,
+    ports: RunPorts,
+    pool: SessionPool,
+    artifacts: ArtifactStore,
+    rounds: int = ROUNDS,
+    build: bool = False,
 ) -> RunResult:
     """Plan `order.objective` until the Critic approves: "complete", or "rounds" with the objections and the plan kept.
 
     `build`: approved sections are built while the others are revised, the rest when all are approved, until the checks
     are green; `plan.json` says which were.
     """
-    return run_orchestration(order, ports, crew, papers, lambda stage: _agree(stage, rounds, build))
+    return run_orchestration(order, ports, pool, artifacts, lambda stage: _agree(stage, rounds, build))
 
 
 def _agree(stage: Orchestration, rounds: int, build: bool) -> RunEnding:
     table = _load_state(stage, rounds)
     if stage.fresh:
-        stage.papers.write(PLAN, "")
-    while not _is_agreed(table, stage.papers.read(PLAN)):
+        stage.artifacts.write(PLAN, "")
+    while not _is_agreed(table, stage.artifacts.read(PLAN)):
         if table.rounds == rounds:
             return _never_agreed(table)
         table = _play_round(stage, table, build)
@@ -191,7 +196,7 @@ def _is_agreed(table: ConsensusState, plan: str) -> bool:
 
 def _play_round(stage: Orchestration, table: ConsensusState, build: bool) -> ConsensusState:
     drafted = _draft(stage, table, build)
-    plan = stage.papers.read(PLAN)
+    plan = stage.artifacts.read(PLAN)
     unfit = sections.find_section_faults(plan)
     judged = _refuse_draft(drafted, unfit) if unfit else _judge(stage, drafted, plan)
     return replace(judged, rounds=table.rounds + 1)
@@ -199,7 +204,7 @@ def _play_round(stage: Orchestration, table: ConsensusState, build: bool) -> Con
 
 def _draft(stage: Orchestration, table: ConsensusState, build: bool) -> ConsensusState:
     """The plan revised, what is approved as it was; meanwhile a builder takes what is approved and not built."""
-    before = stage.papers.read(PLAN)
+    before = stage.artifacts.read(PLAN)
     parts = [_planner_part(table, before)]
     due = _reviewers_due(table) if build else ()
     if due:
@@ -208,8 +213,8 @@ def _draft(stage: Orchestration, table: ConsensusState, build: bool) -> Consensu
     drafted = dones["planner"]
     if not _went_through(drafted):
         drafted = stage.insist([parts[0]])["planner"]
-    plan, put_back = sections.freeze_sections(table.approved, drafted.papers.get(PLAN, before))
-    stage.papers.write(PLAN, plan)
+    plan, put_back = sections.freeze_sections(table.approved, drafted.artifacts.get(PLAN, before))
+    stage.artifacts.write(PLAN, plan)
     if put_back:
         stage.say("plan.frozen", f"put back as approved: {', '.join(put_back)}")
     done = dones.get("builder")
@@ -223,13 +228,13 @@ def _planner_part(table: ConsensusState, plan: str) -> SessionPart:
         "planner",
         PLANNER,
         LoopEvent(REJECTED, told) if told else LoopEvent(START),
-        papers={PLAN: plan, OBJECTIONS: told},
+        artifacts={PLAN: plan, OBJECTIONS: told},
     )
 
 
 def _builder_part(table: ConsensusState, due: tuple[str, ...], plan: str) -> SessionPart:
     payload = "\n".join(table.approved[name] for name in due)
-    return SessionPart("builder", BUILDER, LoopEvent(APPROVED, payload), papers={PLAN: plan})
+    return SessionPart("builder", BUILDER, LoopEvent(APPROVED, payload), artifacts={PLAN: plan})
 
 
 def _reviewers_due(table: ConsensusState) -> tuple[str, ...]:
@@ -241,8 +246,8 @@ def _judge(stage: Orchestration, table: ConsensusState, plan: str) -> ConsensusS
     approved = ", ".join(table.approved) or "none"
     event = LoopEvent(PLANNED, f"Approved so far: {approved}. Sections: {', '.join(sections.section_names(plan))}")
     parts = [
-        SessionPart("critic", CRITIC, event, papers={PLAN: plan}),
-        SessionPart("architect", ARCHITECT, event, papers={PLAN: plan}),
+        SessionPart("critic", CRITIC, event, artifacts={PLAN: plan}),
+        SessionPart("architect", ARCHITECT, event, artifacts={PLAN: plan}),
     ]
     said = {name: _event_payload(done) for name, done in stage.insist(parts).items()}
     verdict = parse_critique(said["critic"], sections.section_names(plan))
@@ -317,7 +322,7 @@ def _went_through(done: ParallelResult) -> bool:
 
 
 def _keep(stage: Orchestration, table: ConsensusState) -> None:
-    stage.papers.write(TABLE, json.dumps(asdict(table), indent=2, ensure_ascii=False) + "\n")
+    stage.artifacts.write(TABLE, json.dumps(asdict(table), indent=2, ensure_ascii=False) + "\n")
 
 
 def _load_state(stage: Orchestration, rounds: int) -> ConsensusState:
@@ -325,7 +330,7 @@ def _load_state(stage: Orchestration, rounds: int) -> ConsensusState:
     if stage.fresh:
         return ConsensusState()
     try:
-        value = json.loads(stage.papers.read(TABLE))
+        value = json.loads(stage.artifacts.read(TABLE))
         table = ConsensusState(
             int(value["rounds"]),
             {str(name): str(text) for name, text in value["approved"].items()},

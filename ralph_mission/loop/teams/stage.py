@@ -36,7 +36,7 @@ class SessionPart:
     event: LoopEvent
     item: str = ""
     feedback: str = ""
-    papers: Mapping[str, str] = field(default_factory=dict)
+    artifacts: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -44,8 +44,8 @@ class Orchestration:
     """One run of a story, with who plays apart and what is written down."""
 
     this: LoopRun
-    crew: SessionPool
-    papers: ArtifactStore
+    pool: SessionPool
+    artifacts: ArtifactStore
 
     @property
     def order(self) -> RunSpec:
@@ -68,7 +68,7 @@ class Orchestration:
         while True:
             self._check()
             self.this.state = replace(self.this.state, pending=part.event, item=part.item, stale=0, feedback=feedback)
-            session(self.this, self.ports.desk.board(), with_own_settings(self.order, part.hat))
+            session(self.this, self.ports.store.board(), with_own_settings(self.order, part.hat))
             output = self.this.outputs[-1]
             if not output.failure:
                 return output
@@ -82,15 +82,15 @@ class Orchestration:
         """
         self._check()
         last = last or self.this.state.last
-        board = self.ports.desk.board()
+        board = self.ports.store.board()
         failures = self.this.state.failures
         room = self.order.limits.iterations - self.this.state.iteration
         jobs = [self._make_job(part, number, board, last) for number, part in enumerate(parts[:room])]
         for job in jobs:
-            self.ports.voice.session(self.order, job.state, job.hat.name, board)
-        self.ports.desk.keep(self.this.state, None)
-        dones = self.crew.together(jobs, self._may_start)
-        self.ports.desk.acknowledge(situation.pending_guidance(board))
+            self.ports.progress.session(self.order, job.state, job.hat.name, board)
+        self.ports.store.keep(self.this.state, None)
+        dones = self.pool.together(jobs, self._may_start)
+        self.ports.store.acknowledge(situation.pending_guidance(board))
         for part, job, done in zip(parts, jobs, dones, strict=False):
             self._account(part, job, done)
         self._count(failures, dones)
@@ -110,17 +110,17 @@ class Orchestration:
 
     def say(self, topic: str, payload: str = "") -> None:
         """An event of the story itself."""
-        self.ports.desk.record(LoopEvent(topic, payload, at=self.ports.clock.now()))
+        self.ports.store.record(LoopEvent(topic, payload, at=self.ports.clock.now()))
 
     def finished(self, detail: str) -> RunEnding:
         """The end, unless tasks that anybody put on the list are open."""
-        why = completion.remaining(self.order, self.ports.desk.board())
+        why = completion.remaining(self.order, self.ports.store.board())
         if why:
             return RunEnding("stuck", f"{detail}, but {why}", "work them off with ralph run, or close them: ralph task")
         return RunEnding("complete", detail)
 
     def _check(self) -> None:
-        if ending := SIGNAL_ENDINGS.get(self.ports.desk.signal()) or self._reached_limit(SessionUsage()):
+        if ending := SIGNAL_ENDINGS.get(self.ports.store.signal()) or self._reached_limit(SessionUsage()):
             raise RunOver(ending)
 
     def _reached_limit(self, more: SessionUsage) -> RunEnding | None:
@@ -129,7 +129,7 @@ class Orchestration:
         return completion.reached_limit(self.order.limits, state, self.this.elapsed)
 
     def _may_start(self, more: SessionUsage) -> bool:
-        return not self.ports.desk.signal() and self._reached_limit(more) is None
+        return not self.ports.store.signal() and self._reached_limit(more) is None
 
     def _make_job(self, part: SessionPart, number: int, board: RunSnapshot, last: HatOutput | None) -> ParallelSession:
         state = replace(
@@ -138,7 +138,12 @@ class Orchestration:
         )  # fmt: skip  # one value
         shown = replace(board, prd=None, tasks=())  # the list is in this checkout, where the session is not
         return ParallelSession(
-            part.name, self.order, state, shown, self.order.bound(with_own_settings(self.order, part.hat)), part.papers
+            part.name,
+            self.order,
+            state,
+            shown,
+            self.order.bound(with_own_settings(self.order, part.hat)),
+            part.artifacts,
         )
 
     def _account(self, part: SessionPart, job: ParallelSession, done: ParallelResult) -> None:
@@ -146,7 +151,7 @@ class Orchestration:
             return
         self.this.state = replace(self.this.state, pending=part.event, item=part.item, stale=0)
         if done.output.event:
-            self.ports.desk.record(done.output.event)
+            self.ports.store.record(done.output.event)
         account(self.this, done.output)
 
     def _count(self, before: int, dones: Sequence[ParallelResult]) -> None:
@@ -159,15 +164,15 @@ class Orchestration:
 def run_orchestration(
     order: RunSpec,
     ports: RunPorts,
-    crew: SessionPool,
-    papers: ArtifactStore,
+    pool: SessionPool,
+    artifacts: ArtifactStore,
     story: Callable[[Orchestration], RunEnding],
 ) -> RunResult:
     """Run `order` as `story` tells it. Raises UserError as `run` does."""
 
     def told(this: LoopRun) -> RunEnding:
         try:
-            return story(Orchestration(this, crew, papers))
+            return story(Orchestration(this, pool, artifacts))
         except RunOver as over:
             return over.ending
 

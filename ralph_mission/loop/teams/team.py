@@ -28,7 +28,7 @@ from ralph_mission.loop.rules import scope, verdicts
 from ralph_mission.loop.teams import assignments
 from ralph_mission.loop.teams.assignments import AssignedTask, Member, UnclearAssignment
 from ralph_mission.loop.teams.stage import Orchestration, RunOver, SessionPart, run_orchestration
-from ralph_mission.loop.teams.ultrawork import PLANS, REFUSED, TaskProgress, after, trouble
+from ralph_mission.loop.teams.ultrawork import PLANS, REFUSED, TaskProgress, after, problem
 from ralph_mission.values import dataclass
 
 FIXES = 3
@@ -75,14 +75,14 @@ class TeamState:
 
 
 def run_team(
-    order: RunSpec, ports: RunPorts, crew: SessionPool, papers: ArtifactStore, fixes: int = FIXES
+    order: RunSpec, ports: RunPorts, pool: SessionPool, artifacts: ArtifactStore, fixes: int = FIXES
 ) -> RunResult:
     """Do `order.objective` with a team.
 
     "complete"; "rounds" when the Tester still finds faults after `fixes` loops; "stuck" when the Lead makes no plan
     that can be handed out, or when tasks failed (the others are built and tested).
     """
-    return run_orchestration(order, ports, crew, papers, lambda stage: _run_team(stage, fixes))
+    return run_orchestration(order, ports, pool, artifacts, lambda stage: _run_team(stage, fixes))
 
 
 def _run_team(stage: Orchestration, fixes: int) -> RunEnding:
@@ -184,7 +184,7 @@ def _settle_task(work: TaskProgress, done: ParallelResult) -> TaskProgress:
 
 
 def _session_trouble(work: TaskProgress, dones: dict[str, ParallelResult]) -> list[tuple[str, str]]:
-    why = trouble(dones[work.piece.id])
+    why = problem(dones[work.piece.id])
     return [(work.piece.id, why)] if why else []
 
 
@@ -287,7 +287,7 @@ def _save(stage: Orchestration, company: TeamState) -> TeamState:
         asdict(work.piece) | {"status": work.status, "tries": work.tries, "why": work.why} for work in company.works
     ]
     value = {"members": [asdict(member) for member in company.members], "tasks": rows, "advice": company.advice}
-    stage.papers.write(LIST, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+    stage.artifacts.write(LIST, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
     return company
 
 
@@ -295,7 +295,7 @@ def _load(stage: Orchestration) -> TeamState | None:
     """What an earlier process left; what failed then gets its tries again. None when nobody can tell."""
     if stage.fresh:
         return None
-    text = stage.papers.read(LIST)
+    text = stage.artifacts.read(LIST)
     try:
         members, pieces = assignments.parse_company(text, RESERVED)
         value = assignments.parse_document(text)

@@ -70,14 +70,14 @@ class TaskProgress:
 
 
 def run_ultrawork(
-    order: RunSpec, ports: RunPorts, crew: SessionPool, papers: ArtifactStore, fixes: int = FIXES
+    order: RunSpec, ports: RunPorts, pool: SessionPool, artifacts: ArtifactStore, fixes: int = FIXES
 ) -> RunResult:
     """Do `order.objective` with parallel builders.
 
     "complete"; "rounds" when the reviewer still objects after `fixes`; "stuck" when the plan cannot be divided, or
     when tasks failed (the others are built, merged and reviewed).
     """
-    return run_orchestration(order, ports, crew, papers, lambda stage: _run_ultrawork(stage, fixes))
+    return run_orchestration(order, ports, pool, artifacts, lambda stage: _run_ultrawork(stage, fixes))
 
 
 def _run_ultrawork(stage: Orchestration, fixes: int) -> RunEnding:
@@ -135,13 +135,13 @@ def after(work: TaskProgress, done: ParallelResult) -> TaskProgress:
     """The task after a session for it: done when nothing went wrong, else to be tried again or failed."""
     if done.output is None:
         return work
-    if not (why := trouble(done)):
+    if not (why := problem(done)):
         return replace(work, status="done", tries=work.tries + 1, why="")
     tries = work.tries + 1
     return replace(work, status="failed" if tries >= TRIES else "todo", tries=tries, why=why)
 
 
-def trouble(done: ParallelResult) -> str:
+def problem(done: ParallelResult) -> str:
     """What was wrong with a session apart, for who tries again; "" for nothing."""
     output = done.output or HatOutput("", 0)
     if output.failure:
@@ -212,7 +212,7 @@ def _failed_works(works: Sequence[TaskProgress]) -> list[TaskProgress]:
 
 def _save(stage: Orchestration, works: tuple[TaskProgress, ...]) -> tuple[TaskProgress, ...]:
     rows = [asdict(work.piece) | {"status": work.status, "tries": work.tries, "why": work.why} for work in works]
-    stage.papers.write(LIST, json.dumps({"tasks": rows}, indent=2, ensure_ascii=False) + "\n")
+    stage.artifacts.write(LIST, json.dumps({"tasks": rows}, indent=2, ensure_ascii=False) + "\n")
     return works
 
 
@@ -220,7 +220,7 @@ def _load(stage: Orchestration) -> tuple[TaskProgress, ...]:
     """What an earlier process left; what failed then gets its tries again. () when nobody can tell."""
     if stage.fresh:
         return ()
-    text = stage.papers.read(LIST)
+    text = stage.artifacts.read(LIST)
     try:
         pieces = assignments.parse_independent_tasks(text)
         rows = assignments.parse_document(text)["tasks"]

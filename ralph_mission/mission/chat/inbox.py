@@ -53,20 +53,20 @@ def apply_chat_commands(
         return past
     try:
         waiting, cursor = ports.inbox.read(cursor_of(past))
-    except UserError as trouble:
-        ports.voice.note(f"telegram: {trouble.what}; {trouble.next_step}")
+    except UserError as problem:
+        ports.progress.note(f"telegram: {problem.what}; {problem.next_step}")
         return past
     if not waiting:
         return past
     gather.check_anchor(ports.forge, past)
     answers, rest = _aside(waiting, aside, ports)
-    obeyed = orders.apply_commands(_redact_commands(rest, secrets), past.state, _desk(ports, past, limits, rest))
+    obeyed = orders.apply_commands(_redact_commands(rest, secrets), past.state, _store(ports, past, limits, rest))
     memory = with_cursor(past.memory, cursor)
     verbs = ", ".join(f"/{order.verb}" for order in waiting[:NAMED])
     subject = f"ralph: heard {verbs}{' …' if len(waiting) > NAMED else ''} in a chat"
     landed = ports.store.commit(MemoryBatch(memory, obeyed.state, (), subject, paused=obeyed.paused), past)
-    ports.voice.note(f"telegram: heard {verbs}")
-    send_replies(ports.inbox, (*answers, *obeyed.answers), ports.voice.note, secrets)
+    ports.progress.note(f"telegram: heard {verbs}")
+    send_replies(ports.inbox, (*answers, *obeyed.answers), ports.progress.note, secrets)
     ports.forge.set_anchor(gather.anchor_of(landed))
     return landed
 
@@ -103,8 +103,8 @@ def send_replies(
     for one in orders.by_chat(answers):
         try:
             inbox.say(one.chat, truncate(redact(one.text, secrets), LONGEST))
-        except UserError as trouble:
-            note(f"telegram: no answer to chat {one.chat}: {trouble.what}")
+        except UserError as problem:
+            note(f"telegram: no answer to chat {one.chat}: {problem.what}")
 
 
 def _redact_commands(waiting: Iterable[ChatCommand], secrets: Sequence[str]) -> tuple[ChatCommand, ...]:
@@ -112,7 +112,7 @@ def _redact_commands(waiting: Iterable[ChatCommand], secrets: Sequence[str]) -> 
     return tuple(replace(order, words=redact(order.words, secrets)) for order in waiting)
 
 
-def _desk(ports: CyclePorts, past: MemorySnapshot, limits: Limits, waiting: Sequence[ChatCommand]) -> CommandContext:
+def _store(ports: CyclePorts, past: MemorySnapshot, limits: Limits, waiting: Sequence[ChatCommand]) -> CommandContext:
     now = ports.clock.now()
     asked = {number: _read_proposal(ports, past, number) for number in orders.list_named_proposals(waiting, now)}
     stands = orders.status(past.memory, past.state, limits.active_missions)
@@ -124,8 +124,8 @@ def _read_proposal(ports: CyclePorts, past: MemorySnapshot, number: int) -> Chat
         issue = ports.forge.issue(number)
     except Missing:
         issue = None
-    except UserError as trouble:
-        return ChatProposal(why=f"it could not be read ({trouble.what}); send it again later")
+    except UserError as problem:
+        return ChatProposal(why=f"it could not be read ({problem.what}); send it again later")
     return orders.describe_proposal(issue, past.state.missions, ports.forge.identity().id)
 
 
@@ -141,7 +141,7 @@ def notify_stuck(
     if not stuck or ports.inbox is None or execute.is_stopped(ports):
         return
     answers = [ChatReply(ports.inbox.chat, notice(mission, ports.forge.how)) for mission in stuck]
-    send_replies(ports.inbox, answers, ports.voice.note, secrets)
+    send_replies(ports.inbox, answers, ports.progress.note, secrets)
 
 
 def newly_stuck(before: Iterable[Mission], after: Iterable[Mission]) -> tuple[Mission, ...]:
@@ -344,13 +344,13 @@ class Attendant:
 
     def _check_in(self) -> None:
         """The first look at a loop begins its interval; its end is told at once."""
-        now, fares = self.ports.clock.now(), self.loop.progress()
-        if fares and self.checked_at and now - self.checked_at >= self.checkin:
-            self._tell(fares)
+        now, changes = self.ports.clock.now(), self.loop.progress()
+        if changes and self.checked_at and now - self.checked_at >= self.checkin:
+            self._tell(changes)
             self.checked_at = now
-        elif fares and self.checked_at is None:
+        elif changes and self.checked_at is None:
             self.checked_at = now
-        elif not fares and self.checked_at:
+        elif not changes and self.checked_at:
             self._tell("The loop has ended.")
             self.checked_at = None
 

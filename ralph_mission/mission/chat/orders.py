@@ -112,18 +112,18 @@ class CommandContext:
     seal: Seal = no_seal
 
 
-def apply_commands(orders: Iterable[ChatCommand], state: OpenState, desk: CommandContext) -> CommandResults:
+def apply_commands(orders: Iterable[ChatCommand], state: OpenState, store: CommandContext) -> CommandResults:
     """All of them in turn; the last word on a pause is the one that counts."""
-    done = CommandResults(_without_old(state, desk.now))
+    done = CommandResults(_without_old(state, store.now))
     for order in orders:
-        done = _apply_command(order, done, desk)
+        done = _apply_command(order, done, store)
     return done
 
 
-def _apply_command(order: ChatCommand, done: CommandResults, desk: CommandContext) -> CommandResults:
-    if too_old(order, desk.now):
+def _apply_command(order: ChatCommand, done: CommandResults, store: CommandContext) -> CommandResults:
+    if too_old(order, store.now):
         return _add_reply(done, order, late(order))
-    return _VERBS[order.verb](order, done, desk)
+    return _VERBS[order.verb](order, done, store)
 
 
 def too_old(order: ChatCommand, now: datetime) -> bool:
@@ -139,39 +139,39 @@ def late(order: ChatCommand) -> str:
 # --- verb by verb ---------------------------------------------------------------------
 
 
-def _pause(order: ChatCommand, done: CommandResults, desk: CommandContext) -> CommandResults:
+def _pause(order: ChatCommand, done: CommandResults, store: CommandContext) -> CommandResults:
     return _add_reply(replace(done, paused=True), order, "Paused: nothing is done until /resume.")
 
 
-def _resume(order: ChatCommand, done: CommandResults, desk: CommandContext) -> CommandResults:
+def _resume(order: ChatCommand, done: CommandResults, store: CommandContext) -> CommandResults:
     return _add_reply(replace(done, paused=False), order, "Resumed: the next cycle runs when it is due.")
 
 
-def _status(order: ChatCommand, done: CommandResults, desk: CommandContext) -> CommandResults:
-    return _add_reply(done, order, desk.status)
+def _status(order: ChatCommand, done: CommandResults, store: CommandContext) -> CommandResults:
+    return _add_reply(done, order, store.status)
 
 
-def _guidance(order: ChatCommand, done: CommandResults, desk: CommandContext) -> CommandResults:
+def _guidance(order: ChatCommand, done: CommandResults, store: CommandContext) -> CommandResults:
     mission = next((m for m in done.state.missions if order.number and m.issue == order.number), None)
     if order.number and mission is None:
         return _add_reply(done, order, f"Not done: no mission has the issue #{order.number}.")
     if not order.words:
         return _add_reply(done, order, "Not done: /guidance needs words for the next session.")
-    kept = ChatGuidance(order.id, desk.now, order.words[:WORDS], mission.id if mission else 0)
-    kept = replace(kept, seal=_seal_of(kept, desk.seal))
+    kept = ChatGuidance(order.id, store.now, order.words[:WORDS], mission.id if mission else 0)
+    kept = replace(kept, seal=_seal_of(kept, store.seal))
     state = replace(done.state, guidance=(*done.state.guidance, kept)[-KEPT:])
     whose = f"of #{order.number}" if mission else "of every mission that an agent works on"
     return _add_reply(replace(done, state=state), order, f"The next session {whose} gets it, once.")
 
 
-def _approve(order: ChatCommand, done: CommandResults, desk: CommandContext) -> CommandResults:
-    asked = desk.asked.get(order.number, ChatProposal(why="there is no such number"))
+def _approve(order: ChatCommand, done: CommandResults, store: CommandContext) -> CommandResults:
+    asked = store.asked.get(order.number, ChatProposal(why="there is no such number"))
     if asked.why:
         return _add_reply(done, order, f"Not approved: #{order.number}: {asked.why}.")
     if order.words != asked.hash:
         return _add_reply(done, order, _question(order, asked))
     yes = ChatYes(order.number, asked.hash, order.chat, order.at)
-    yes = replace(yes, seal=_seal_of(yes, desk.seal))
+    yes = replace(yes, seal=_seal_of(yes, store.seal))
     state = replace(done.state, yes=(*done.state.yes, yes)[-KEPT:])
     said = f"Approved: #{order.number} {asked.title}, at the text {asked.hash}. An edit makes it void."
     return _add_reply(replace(done, state=state), order, said)
@@ -184,11 +184,11 @@ def _question(order: ChatCommand, asked: ChatProposal) -> str:
     return f"{changed}#{order.number} {asked.title}\n{asked.url}\n{how}".replace("\n\n", "\n")
 
 
-def _restart(order: ChatCommand, done: CommandResults, desk: CommandContext) -> CommandResults:
+def _restart(order: ChatCommand, done: CommandResults, store: CommandContext) -> CommandResults:
     return _add_reply(done, order, "Not done: no loop runs here. Beside one, `ralph telegram` takes /restart.")
 
 
-def _answer(order: ChatCommand, done: CommandResults, desk: CommandContext) -> CommandResults:
+def _answer(order: ChatCommand, done: CommandResults, store: CommandContext) -> CommandResults:
     return _add_reply(done, order, "Not done: no question is open here.")
 
 

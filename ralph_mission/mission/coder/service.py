@@ -30,7 +30,7 @@ def run_agent_jobs(tx: Transaction, situation: Situation) -> tuple[Transaction, 
     ready = [mission for mission in situation.state.missions if _is_ready(situation, mission)]
     coder.tidy([m.id for m in situation.state.missions if m.status in tasks.WAITS])
     if ready:
-        tx.ports.voice.phase("work", f"{len(ready)} for an agent")
+        tx.ports.progress.phase("work", f"{len(ready)} for an agent")
     until = tx.ports.clock.now().timestamp() + SECONDS
     for mission in ready:
         if _is_ready(situation, mission):
@@ -50,7 +50,7 @@ def _run_job(
 ) -> tuple[Transaction, Situation]:
     """One mission's turn: its money is set aside in memory before the agent begins."""
     left = _budget_left(situation, until - tx.ports.clock.now().timestamp())
-    if held := _reason_to_stop(tx.ports, left, situation.charter.limits):
+    if held := _reason_to_stop(tx.ports, left, situation.settings.limits):
         made = AgentResult(mission.id, "held", held)
         return tx, replace(situation, made=(*situation.made, made))
     mission = advance(mission, MissionEvent.STARTED, situation.now) if mission.status is Status.PLANNED else mission
@@ -74,7 +74,7 @@ def _budget_left(situation: Situation, seconds: float) -> tasks.AgentBudget:
     header = situation.memory.header
     spent = schedule.spent_today(header, situation.now)
     cost = situation.usage.cost_usd
-    return tasks.compute_budget(situation.charter.limits, cost, spent + cost, seconds)
+    return tasks.compute_budget(situation.settings.limits, cost, spent + cost, seconds)
 
 
 def _reason_to_stop(ports: CyclePorts, left: tasks.AgentBudget, limits: Limits) -> str:
@@ -90,11 +90,11 @@ def _work(
 ) -> AgentResult:
     facts = dict(situation.world.facts)[mission.id]
     job = tasks.build_job(mission, facts, situation.world.default.sha, situation.memory.learnings, left)
-    tx.ports.voice.note(f"#{mission.issue} {mission.title}: an agent works on it, for at most ${left.usd:.2f}")
+    tx.ports.progress.note(f"#{mission.issue} {mission.title}: an agent works on it, for at most ${left.usd:.2f}")
     try:
         made = coder.work(job)
     except Exception as error:  # whatever it is, the cycle goes on, and other missions have their turn
         made = broken_job(job, error)
     newest = max((when for when, _ in tasks.new_guidance(mission, facts)), default=mission.review.guided_at)
-    tx.ports.voice.note(f"#{mission.issue}: {made.outcome}{f', {made.reason}' if made.reason else ''}")
+    tx.ports.progress.note(f"#{mission.issue}: {made.outcome}{f', {made.reason}' if made.reason else ''}")
     return replace(made, guided_at=newest if made.sessions else mission.review.guided_at)

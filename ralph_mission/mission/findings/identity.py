@@ -68,19 +68,19 @@ def is_rejected(finding: Finding, records: Mapping[str, Record]) -> bool:
     return isinstance(record, FindingRecord) and record.verdict == "rejected"
 
 
-def merge_findings(sightings: Iterable[Observation], backlog: Iterable[Finding]) -> tuple[Finding, ...]:
+def merge_findings(observations: Iterable[Observation], backlog: Iterable[Finding]) -> tuple[Finding, ...]:
     """All findings now: fresh ones, and what waits from before.
 
     Nothing waits on an observer that looked at everything again, that saw it go, or that is configured no longer.
     """
-    sightings = tuple(sightings)
-    answered = {sighting.name for sighting in sightings if sighting.status == "ok" and sighting.complete}
-    asked = {sighting.name for sighting in sightings} - answered
+    observations = tuple(observations)
+    answered = {observation.name for observation in observations if observation.status == "ok" and observation.complete}
+    asked = {observation.name for observation in observations} - answered
     backlog = tuple(backlog)
     first = {(one.fingerprint, one.signal.occurrence): one.seen_at for one in backlog}
-    seen = identify(signal for sighting in sightings for signal in sighting.signals)
+    seen = identify(signal for observation in observations for signal in observation.signals)
     fresh = (replace(one, seen_at=first.get((one.fingerprint, one.signal.occurrence))) for one in seen)
-    gone = Counter((sighting.name, essence) for sighting in sightings for essence in sighting.gone)
+    gone = Counter((observation.name, essence) for observation in observations for essence in observation.gone)
     waiting = (finding for finding in backlog if finding.signal.observer in asked)
     return drop_duplicates((*fresh, *_without(waiting, gone)))
 

@@ -41,12 +41,12 @@ class ModelRanking:
 
 
 def apply_model_rankings(
-    thoughts: Sequence[RankedFinding], opinions: Iterable[ModelRanking]
+    ranked_findings: Sequence[RankedFinding], opinions: Iterable[ModelRanking]
 ) -> tuple[RankedFinding, ...]:
     """The rules' thoughts in the order of the opinions; what is to be asked about stands alone."""
     given = {opinion.fingerprint: opinion for opinion in reversed(tuple(opinions))}
     order = {fingerprint: place for place, fingerprint in enumerate(reversed(given))}
-    parts = [part for ranked in thoughts for part in _split_group(ranked, given)]
+    parts = [part for ranked in ranked_findings for part in _split_group(ranked, given)]
     told = [_explain_ranking(part, given, order) for part in parts]
     last = len(order)
     return tuple(sorted(told, key=lambda ranked: min(order.get(member, last) for member in ranked.members)))
@@ -99,8 +99,8 @@ def rank(
     """Thoughts, best first: fixes and monitored kinds in one group each, everything else alone."""
     scored = {f: score(f, acceptance, weights, resonance) for f in findings}
     groups = [tuple(group) for _, group in groupby(sorted(findings, key=_group), key=_group)]
-    thoughts = [_rank_group(group, scored, acceptance, resonance) for group in groups]
-    ordered = sorted(thoughts, key=lambda t: (-t.score, t.kind, t.members))
+    ranked_findings = [_rank_group(group, scored, acceptance, resonance) for group in groups]
+    ordered = sorted(ranked_findings, key=lambda t: (-t.score, t.kind, t.members))
     return tuple(_with_place(ranked, place, len(ordered)) for place, ranked in enumerate(ordered, 1))
 
 

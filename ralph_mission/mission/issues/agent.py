@@ -81,7 +81,7 @@ class IssueWorker:
     usd_per_issue: float
     role: str = ""
     agents: tuple[str, ...] = ()
-    desk: GuidanceQueue | None = None
+    store: GuidanceQueue | None = None
     only: int = 0
     seconds: float = inf
 
@@ -117,10 +117,10 @@ def keep_working(worker: IssueWorker, limits: RunLimits | None = None) -> WorkRe
         seconds = limits.runtime - took if limits else inf
         try:
             report = work_once(replace(worker, usd_per_issue=min(worker.usd_per_issue, left), seconds=seconds))
-        except UserError as trouble:
-            if trouble.exit_code in USAGE:
+        except UserError as problem:
+            if problem.exit_code in USAGE:
                 raise
-            worker.say(f"{trouble.what}; {trouble.next_step}; trying again in {ERROR_PAUSE:.0f} s")
+            worker.say(f"{problem.what}; {problem.next_step}; trying again in {ERROR_PAUSE:.0f} s")
             worker.sleep(ERROR_PAUSE)
             continue
         for line in work_lines(replace(report, skipped=tuple(one for one in report.skipped if one not in told))):
@@ -162,9 +162,9 @@ def work_once(worker: IssueWorker) -> WorkReport:
                 taken.outcome, taken.code, None, reason=taken.reason, skipped=taken.skipped, settled=settled
             )
         played = _work_on(worker, taken.record, taken.job)
-        if worker.desk and played.sessions and not played.away:  # else nobody may have read them
+        if worker.store and played.sessions and not played.away:  # else nobody may have read them
             with suppress(UserError, OSError):  # said once more at the worst, and nothing that was done is lost
-                worker.desk.acknowledge(taken.words)
+                worker.store.acknowledge(taken.words)
         record = finish.finish_work(worker.opened, worker.sleep, taken.record, played)
     code = played.code or int(record.state not in ("done", "withdrawn"))
     return WorkReport(record.state, code, record, taken.job.title, record.reason, played, taken.skipped, settled)
@@ -218,7 +218,7 @@ def _take_next(worker: IssueWorker, held: ExitStack, tx: Transaction) -> TakenIs
     held.pop_all().close()  # of an attempt that somebody else was ahead of
     if execute.is_stopped(tx.ports):
         return TakenIssue("paused")
-    usd = schedule.allowance(tx.memory.header, tx.now, tx.charter.limits, worker.usd_per_issue)
+    usd = schedule.allowance(tx.memory.header, tx.now, tx.settings.limits, worker.usd_per_issue)
     skipped: list[tuple[int, str]] = []
     for issue in _list_ready(worker, tx):
         task, why = _look_at(worker, tx, issue)
@@ -259,7 +259,7 @@ def _look_at(worker: IssueWorker, tx: Transaction, issue: Issue) -> tuple[WorkTa
     if why := tasks.why_not_yet(issue, before, tx.state.missions, pulls):
         return None, why
     whole = forge.issue(issue.number)
-    owners, may = tx.charter.owners, forge.may_approve
+    owners, may = tx.settings.owners, forge.may_approve
     edits = forge.edits(issue.number) if owners else ()
     people = tasks.find_participants(whole, us, worker.agents, edits)
     authorised = frozenset(person.id for person in people if may_decide(person, owners, may))
@@ -272,7 +272,7 @@ def _look_at(worker: IssueWorker, tx: Transaction, issue: Issue) -> tuple[WorkTa
 def _claim_issue(worker: IssueWorker, tx: Transaction, task: WorkTask, usd: float) -> TakenIssue:
     issue, base = task.issue, tx.ports.forge.default_branch().sha
     guides = worker.hands.conventions(base)
-    pending = tuple(worker.desk.pending()) if worker.desk else ()
+    pending = tuple(worker.store.pending()) if worker.store else ()
     task = replace(task, words=(*task.words, *(GuidanceNote(HERE, word.text, id=word.id) for word in pending)))
     before = tx.work_record(issue.number)
     at = Branch(work.free_branch(issue, before, partial(_stands, tx)), base)

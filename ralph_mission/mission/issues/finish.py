@@ -113,8 +113,8 @@ def _end_work(opened: Open, sleep: Sleep, record: WorkRecord, played: AgentResul
     while True:
         try:
             return run_transaction(opened, sleep, partial(_end, record, played, waited >= HELD), LONG)
-        except UserError as trouble:
-            if waited >= HELD or trouble.who not in ("network", "forge"):
+        except UserError as problem:
+            if waited >= HELD or problem.who not in ("network", "forge"):
                 raise
         sleep(AGAIN)
         waited += AGAIN
@@ -167,7 +167,7 @@ def _announce_change(
 def _objections(tx: Transaction, played: AgentResult, rules: tuple[str, ...]) -> Iterator[str]:
     """Each rule that spoke against it, and about which path where it is about one."""
     assert played.patch is not None
-    found = inspect(played.patch, max_lines=tx.charter.limits.auto_pr_lines, secrets=tx.secrets)
+    found = inspect(played.patch, max_lines=tx.settings.limits.auto_pr_lines, secrets=tx.secrets)
     for rule in rules:
         paths = [one.path for one in found if one.rule == rule and one.path and one.rule != "secret"]
         yield f"{rule} ({', '.join(sorted(set(paths))[:5])})" if paths else rule

@@ -96,7 +96,7 @@ def _names_a_wish(facts: Mapping[str, str]) -> bool:
 
 def adopt(
     ports: CyclePorts,
-    charter: CycleSettings,
+    settings: CycleSettings,
     state: OpenState,
     issues: Iterable[Issue],
     lost: Mapping[int, tuple[int, Pull]],
@@ -113,7 +113,7 @@ def adopt(
         if "ralph:mission" not in issue.labels or issue.number in ours:
             continue
         full = ports.forge.issue(issue.number)
-        authorised = authorised_among(ports, charter, full, None)
+        authorised = authorised_among(ports, settings, full, None)
         made = mission_of_issue(full, number, cycle, now, ports.coder is not None)
         if not _still_wanted(full, authorised) or approval.on_issue(full, made, authorised).state == "rejected":
             continue
@@ -122,14 +122,14 @@ def adopt(
             yield made
             number += 1
         else:
-            yield _found_again(ports, charter, made, before, full, ports.forge.pull(pull.number))
+            yield _found_again(ports, settings, made, before, full, ports.forge.pull(pull.number))
             taken.add(before)
 
 
 def _found_again(
-    ports: CyclePorts, charter: CycleSettings, made: Mission, number: int, issue: Issue, pull: Pull
+    ports: CyclePorts, settings: CycleSettings, made: Mission, number: int, issue: Issue, pull: Pull
 ) -> Mission:
-    found = found_again(made, number, issue, pull, authorised_among(ports, charter, issue, pull))
+    found = found_again(made, number, issue, pull, authorised_among(ports, settings, issue, pull))
     return replace(found, comment=ownership.own_remark(found, {}, issue, ports.forge.identity().id))
 
 

@@ -23,9 +23,9 @@ from ralph_mission.mission.publishing import content
 T = TypeVar("T", Issue, Pull)
 
 
-def facts_about(ports: CyclePorts, charter: CycleSettings, mission: Mission, state: OpenState) -> MissionFacts:
+def facts_about(ports: CyclePorts, settings: CycleSettings, mission: Mission, state: OpenState) -> MissionFacts:
     """What the forge says of one mission now, with what owners said of it in a chat."""
-    ((_, facts),) = orders.known_to(((mission.id, read_facts(ports, charter, mission)),), state, ports.seal)
+    ((_, facts),) = orders.known_to(((mission.id, read_facts(ports, settings, mission)),), state, ports.seal)
     return facts
 
 
@@ -34,34 +34,34 @@ def refresh_facts(ports: CyclePorts, situation: Situation) -> Situation:
     ports.forge.look_anew()
     issues, pulls = ports.forge.issues("open"), ports.forge.pulls("all")
     known = [mission for mission in situation.missions if mission.issue]
-    facts = tuple((mission.id, read_facts(ports, situation.charter, mission)) for mission in known)
+    facts = tuple((mission.id, read_facts(ports, situation.settings, mission)) for mission in known)
     branches, facts = tuple(pull.head for pull in pulls), orders.known_to(facts, situation.state, ports.seal)
     world = replace(situation.world, facts=facts, issues=issues, pulls=pulls, branches=branches)
     return with_findings(replace(situation, world=world))
 
 
-def read_facts(ports: CyclePorts, charter: CycleSettings, mission: Mission) -> MissionFacts:
+def read_facts(ports: CyclePorts, settings: CycleSettings, mission: Mission) -> MissionFacts:
     """What the forge says of one mission; nothing of what turns out not to be this mission's."""
     issue = read_if_there(mission.issue, ports.forge.issue)
     pull = read_if_there(mission.pull, ports.forge.pull) if mission.pull else None
-    ports.voice.note(f"#{mission.issue} {mission.title}: {mission.status}")
+    ports.progress.note(f"#{mission.issue} {mission.title}: {mission.status}")
     coder, us = ports.coder is not None, ports.forge.identity().id
     told = coder and mission.status in tasks.WAITS
     asks = bool(mission.question.proposal_hash) and not mission.pull
-    edits = ports.forge.edits(mission.issue) if (told or asks) and issue and charter.owners else ()
+    edits = ports.forge.edits(mission.issue) if (told or asks) and issue and settings.owners else ()
     heard = (tasks.list_speakers(issue, pull) if told else frozenset()) | {edit.actor for edit in edits}
-    authorised = authorised_among(ports, charter, issue, pull, heard)
+    authorised = authorised_among(ports, settings, issue, pull, heard)
     if foreign := ownership.why_foreign(mission, issue, pull, us, authorised):
-        ports.voice.note(f"{foreign}: nothing is written there")
+        ports.progress.note(f"{foreign}: nothing is written there")
         return _of_another(mission, issue, pull, us, authorised, foreign)
     facts = replace(_issue_facts(mission, issue, us, authorised), pull=pull, authorised=authorised, coder=coder)
     if asks:
         theirs = (edit.at for edit in edits if edit.actor.id not in {*authorised, us})
         facts = replace(facts, edited_at=max(theirs, default=None))
     if mission.action is Action.PUBLISH and issue:
-        said = content.measure_posts(ports.press, issue.body) if issue.author.id == us else content.FOREIGN
+        said = content.measure_posts(ports.publisher, issue.body) if issue.author.id == us else content.FOREIGN
         facts = replace(facts, shown=said)
-    if issue is None or not charter.owners:
+    if issue is None or not settings.owners:
         return facts
     at = approval.asked_at(issue, authorised, "ralph:mission", approval.APPROVED)
     reworded = _reworded_reviews(ports, pull) if told and pull and mission.status is Status.FIXING else frozenset()
@@ -114,11 +114,11 @@ def read_if_there(number: int, get: Callable[[int], T]) -> T | None:
 
 def authorised_among(
     ports: CyclePorts,
-    charter: CycleSettings,
+    settings: CycleSettings,
     issue: Issue | None,
     pull: Pull | None,
     also: frozenset[Actor] = frozenset(),
 ) -> frozenset[int]:
     """The ids of those who spoke there, and of `also`, whose verdict counts."""
     people = approval.voices(issue, pull) | also
-    return frozenset(p.id for p in people if approval.may_decide(p, charter.owners, ports.forge.may_approve))
+    return frozenset(p.id for p in people if approval.may_decide(p, settings.owners, ports.forge.may_approve))

@@ -28,12 +28,12 @@ def learn(
 ) -> dict[str, Acceptance]:
     """The tallies with each lesson counted once: a verdict that is already on record counts no second time."""
     tallies = dict(acceptance)
-    for lesson in worth_telling(lessons, records):
+    for lesson in worth_reporting(lessons, records):
         tallies[lesson.kind] = count_verdict(tallies.get(lesson.kind, Acceptance()), lesson.verdict)
     return tallies
 
 
-def worth_telling(lessons: Iterable[Lesson], records: Mapping[str, Record]) -> tuple[Lesson, ...]:
+def worth_reporting(lessons: Iterable[Lesson], records: Mapping[str, Record]) -> tuple[Lesson, ...]:
     """The lessons that count: whose verdict is not on record already."""
     return tuple(lesson for lesson in lessons if not _already(lesson, records))
 

@@ -296,12 +296,12 @@ class Situation:
     cycle: int
     cycle_id: str
     now: datetime
-    charter: CycleSettings
+    settings: CycleSettings
     memory: Memory
     state: OpenState
     world: ForgeSnapshot
     records: dict[str, Record] = field(default_factory=dict)
-    sightings: tuple[Observation, ...] = ()
+    observations: tuple[Observation, ...] = ()
     plan: Plan = Plan(())
     refused: tuple[str, ...] = ()  # changes that the repository's own checks refused, and why
     made: tuple[AgentResult, ...] = ()  # what agents came to
@@ -334,7 +334,7 @@ class Situation:
     @property
     def free_slot(self) -> bool:
         """Whether a new mission could start at all."""
-        return self.slots_taken < self.charter.limits.active_missions
+        return self.slots_taken < self.settings.limits.active_missions
 
 
 @dataclass(frozen=True, slots=True)

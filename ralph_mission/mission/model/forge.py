@@ -187,7 +187,7 @@ class Wording:
     fingerprint: str
     occurrence: str
     posts: tuple[Post, ...] = ()
-    trouble: str = ""
+    problem: str = ""
     ready: bool = False
 
 

@@ -285,7 +285,7 @@ class RankedFinding:
 class Plan:
     """A thinker's reply; validated, never trusted."""
 
-    thoughts: tuple[RankedFinding, ...]
+    ranked_findings: tuple[RankedFinding, ...]
     usage: Usage = Usage()
     remark: str = ""  # e.g. why the rules thinker answered instead
     cursor: str = ""  # what the thinker is to be given back in the next cycle

@@ -195,12 +195,12 @@ def watch_cycles(watcher: WatchSetup, once: bool = False) -> None:
     while True:
         try:
             report, told = _turn(watcher, told)
-        except UserError as trouble:
-            if once or trouble.exit_code == USAGE:
+        except UserError as problem:
+            if once or problem.exit_code == USAGE:
                 raise
             minutes = min(2**failures, LONGEST_PAUSE)
             failures += 1
-            watcher.say(f"{trouble.what}; {trouble.next_step}; trying again in {minutes} min")
+            watcher.say(f"{problem.what}; {problem.next_step}; trying again in {minutes} min")
             watcher.sleep(minutes * 60.0)
             continue
         failures = 0

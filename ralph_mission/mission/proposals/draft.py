@@ -364,12 +364,12 @@ def _monitor_effect(
 
 
 def draft_all(
-    thoughts: Sequence[RankedFinding], present: Sequence[Finding], context: DraftContext
+    ranked_findings: Sequence[RankedFinding], present: Sequence[Finding], context: DraftContext
 ) -> tuple[Proposal, ...]:
     """A proposal for each ranked finding that leads to one, in the thinker's order; no deed is proposed twice."""
     by_fingerprint = {finding.fingerprint: finding for finding in present}
     drafts: list[Proposal] = []
-    for ranked in thoughts:
+    for ranked in ranked_findings:
         taken = {key for draft in drafts for key in _keys(draft)}
         drafts += [draft for draft in _draft(ranked, by_fingerprint, context) if not taken & _keys(draft)]
     return tuple(drafts)

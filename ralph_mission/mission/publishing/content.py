@@ -151,23 +151,23 @@ def _below(body: str) -> Iterator[tuple[str, Block]]:
             yield network, block
 
 
-def measure_posts(press: PostPublisher, body: str) -> ShownPosts:
+def measure_posts(publisher: PostPublisher, body: str) -> ShownPosts:
     """What an issue shows, as the networks count it now. Asks no network."""
     drafts, wrong = read(body)
     posts, refused = [], list(wrong)
     for draft in drafts if not wrong else ():
         try:
-            posts.append(_post(press, draft))
-        except UserError as trouble:
-            refused.append(f"{text.inline(draft.network, 40)}: {text.inline_words(trouble.what, 200)}")
+            posts.append(_post(publisher, draft))
+        except UserError as problem:
+            refused.append(f"{text.inline(draft.network, 40)}: {text.inline_words(problem.what, 200)}")
     refused += [f"{post.network}: {trap}" for post in posts for trap in find_traps(post)]
     return ShownPosts(tuple(posts), tuple(refused))
 
 
-def _post(press: PostPublisher, draft: PostDraft) -> Post:
-    if draft.network not in press.networks:
+def _post(publisher: PostPublisher, draft: PostDraft) -> Post:
+    if draft.network not in publisher.networks:
         raise UserError("nothing is published there", "set it up in publishers of ralph.yml")
-    return press.measure(draft.network, draft.parts)
+    return publisher.measure(draft.network, draft.parts)
 
 
 def find_traps(post: Post) -> Iterator[str]:

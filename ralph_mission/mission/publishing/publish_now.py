@@ -152,7 +152,7 @@ def _look(tx: Transaction, mission: Mission) -> tuple[Mission, MissionFacts, dic
     """The mission as the forge bears it out, what is known of it there, and what the ledger says."""
     forge = tx.ports.forge
     forge.look_anew()
-    facts = facts_about(tx.ports, tx.charter, mission, tx.state)
+    facts = facts_about(tx.ports, tx.settings, mission, tx.state)
     known = ownership.read_successors([ownership.of_remark(mission.key)], tx.records)
     remark = ownership.own_remark(mission, known, facts.issue, forge.identity().id)
     keys = {*mission.pending, *mission.members}
@@ -160,10 +160,10 @@ def _look(tx: Transaction, mission: Mission) -> tuple[Mission, MissionFacts, dic
 
 
 def _around(tx: Transaction, records: Mapping[str, Record]) -> StepContext:
-    charter = tx.charter
+    settings = tx.settings
     default, cycle = tx.ports.forge.default_branch(), tx.memory.header.cycle
     return StepContext(
-        cycle, tx.now, charter.owners, charter.merge_method, records, default, charter.limits
+        cycle, tx.now, settings.owners, settings.merge_method, records, default, settings.limits
     )  # fmt: skip  # one value
 
 
@@ -266,7 +266,7 @@ def _name_lesson(
     plan = step_.proposal
     approvers = ((plan.key, plan.approver),) if plan.approver else ()
     lessons = (step_.lesson,)
-    counted = learning.worth_telling(lessons, records)
+    counted = learning.worth_reporting(lessons, records)
     return journal[0], replace(journal[1], approvers=approvers, lessons=lessons, counted=counted)
 
 

@@ -240,7 +240,7 @@ def _begin(
         return waits
     if not held.enter_context(tx.store.at_work(number)):
         return ReviewReport("lost", number, pull.head_sha, "another process here is at it")
-    usd = schedule.allowance(tx.memory.header, tx.now, tx.charter.limits, reviewer.usd)
+    usd = schedule.allowance(tx.memory.header, tx.now, tx.settings.limits, reviewer.usd)
     if usd <= 0:
         return ReviewReport("held", number, pull.head_sha, "today's money is spent (limits.usd_per_day)")
     default = forge.default_branch()
@@ -270,7 +270,7 @@ def _task(tx: Transaction, pull: Pull, us: int) -> Issue | None:
         return None
     if issue is None or issue.author.id == us:
         return issue
-    return issue if may_decide(issue.author, tx.charter.owners, forge.may_approve) else None
+    return issue if may_decide(issue.author, tx.settings.owners, forge.may_approve) else None
 
 
 # --- reading --------------------------------------------------------------------------
@@ -288,8 +288,8 @@ def _read_pull(reviewer: ReviewSetup, begun: StartedReview) -> FinishedReading:
         answer = reviewer.reader.read(job)
     except KeyboardInterrupt:
         return FinishedReading(ReviewerAnswer(None, "interrupted"), begun.usd, outcome="interrupted")
-    except UserError as trouble:  # before any session
-        return FinishedReading(ReviewerAnswer(None, f"{trouble.what}; {trouble.next_step}"), 0.0)
+    except UserError as problem:  # before any session
+        return FinishedReading(ReviewerAnswer(None, f"{problem.what}; {problem.next_step}"), 0.0)
     except Exception as error:  # whatever it is, it is accounted for
         return FinishedReading(
             ReviewerAnswer(None, f"it failed unexpectedly ({type(error).__name__}: {error})"), begun.usd
@@ -346,7 +346,7 @@ def _grant_calls(tx: Transaction, waiting: Sequence[Pull]) -> tuple[Header, list
     """The pulls that today has a wake for, and the header that counts them."""
     header, granted = tx.memory.header, list[Pull]()
     for pull in waiting:
-        more = review.count_wake(header, tx.now, tx.charter.limits.dispatches_per_day)
+        more = review.count_wake(header, tx.now, tx.settings.limits.dispatches_per_day)
         if more is None:
             break
         header = more

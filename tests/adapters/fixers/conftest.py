@@ -31,7 +31,7 @@ def look(tmp_path: Path, scratch: Path) -> Look:
     def at(repo: Path, fixer: str, cache: Path = tmp_path / "cache") -> Observation:
         source = Git.open(repo)
         head = Branch("main", source.resolve("HEAD"))
-        gaze = ObservationContext(head, datetime(2026, 5, 4, tzinfo=UTC), None, "", str(scratch))
-        return FixerObserver(source, FIXERS[fixer], cache).observe(gaze)
+        context = ObservationContext(head, datetime(2026, 5, 4, tzinfo=UTC), None, "", str(scratch))
+        return FixerObserver(source, FIXERS[fixer], cache).observe(context)
 
     return at

@@ -14,8 +14,8 @@ UNUSED = "import os\nimport sys\n\nprint(sys.argv)\n"
 USED = "import sys\n\nprint(sys.argv)\n"
 
 
-def fixed(sighting) -> dict[str, str]:
-    return {change.path: change.new.decode() for signal in sighting.signals for change in signal.patch.changes}
+def fixed(observation) -> dict[str, str]:
+    return {change.path: change.new.decode() for signal in observation.signals for change in signal.patch.changes}
 
 
 def test_an_unused_import_of_the_standard_library_goes(tmp_path, look):

@@ -269,8 +269,8 @@ FIXED = TYPO.replace("recieve", "receive")
 UNUSED = "import os\nimport sys\n\nprint(sys.argv)\n"
 
 
-def paths(sighting) -> list[str]:
-    return [signal.path for signal in sighting.signals]
+def paths(observation) -> list[str]:
+    return [signal.path for signal in observation.signals]
 
 
 def test_a_misspelling_becomes_a_signal_with_its_patch(tmp_path, look):

@@ -13,13 +13,13 @@ from tests.adapters.web_server import Speak, reply, saying, serving
 SECRET = "scripted-webhook-token"
 
 
-def trouble(speak: Speak) -> UserError:
+def problem(speak: Speak) -> UserError:
     """What is said of an answer."""
     with serving(speak) as server:
-        return trouble_of(lambda: read_json("Discord", open_session(5.0), f"{server.url}/{SECRET}"))
+        return problem_of(lambda: read_json("Discord", open_session(5.0), f"{server.url}/{SECRET}"))
 
 
-def trouble_of(call: Callable[[], object]) -> UserError:
+def problem_of(call: Callable[[], object]) -> UserError:
     with pytest.raises(UserError) as caught:
         call()
     told = f"{caught.value} {caught.value.next_step}"
@@ -35,22 +35,22 @@ def test_a_document_is_read() -> None:
 
 @pytest.mark.parametrize("status", ["401 Unauthorized", "403 Forbidden", "429 Too Many", "500 Oops", "204 No Content"])
 def test_any_other_status_is_told(status: str) -> None:
-    assert f"Discord answers {status[:3]}" in trouble(saying(reply(b"", status))).what
+    assert f"Discord answers {status[:3]}" in problem(saying(reply(b"", status))).what
 
 
 def test_a_redirect_is_not_followed() -> None:
     with serving(saying(reply(b"{}"))) as elsewhere:
-        told = trouble(saying(reply(b"", "302 Found", Location=f"{elsewhere.url}/{SECRET}")))
+        told = problem(saying(reply(b"", "302 Found", Location=f"{elsewhere.url}/{SECRET}")))
         assert (elsewhere.paths, told.what) == ([], "Discord answers 302")
 
 
 @pytest.mark.parametrize("body", [b"<html>", b"", b"\xff\xfe", b"[" * 100_000], ids=["page", "none", "bytes", "deep"])
 def test_what_is_no_document_is_told(body: bytes) -> None:
-    assert "no JSON" in trouble(saying(reply(body))).what
+    assert "no JSON" in problem(saying(reply(body))).what
 
 
 def test_nobody_there_is_told() -> None:
     def ask() -> object:
         return ask_network("Discord", lambda: open_session(1.0).get(f"http://127.0.0.1:1/{SECRET}"))
 
-    assert trouble_of(ask).what == "Discord gives no answer (refused or broke the connection)"
+    assert problem_of(ask).what == "Discord gives no answer (refused or broke the connection)"

@@ -22,7 +22,7 @@ def lead_to(server: Server) -> bytes:
     return reply(b"", "302 Found", Location=f"{server.url}/x")
 
 
-def trouble_of(web: GuardedWeb, url: str, **more: object) -> UserError:
+def problem_of(web: GuardedWeb, url: str, **more: object) -> UserError:
     with pytest.raises(UserError) as caught:
         web.get(url, **more)  # type: ignore[arg-type]  # as `get` takes them
     assert caught.value.who == "network"
@@ -93,7 +93,7 @@ def test_headers_of_the_caller_stay_with_the_first_place() -> None:
 
 def test_a_circle_of_redirects_ends() -> None:
     with serving(saying(reply(b"", "302 Found", Location="/"))) as server:
-        said = trouble_of(allowing(server, redirects=3), server.url)
+        said = problem_of(allowing(server, redirects=3), server.url)
     assert "leads on more than 3 times" in said.what
     assert len(server.asked) == 4
 
@@ -135,14 +135,14 @@ def test_a_name_is_resolved_in_its_plain_form(written: str) -> None:
         asked.append(host)
         raise OSError
 
-    assert "no address" in trouble_of(GuardedWeb(resolve=resolve), written).what
+    assert "no address" in problem_of(GuardedWeb(resolve=resolve), written).what
     assert asked[0] in ("example.org", "xn--bcher-kva.example")
 
 
 def test_a_host_that_nobody_answers_at_is_trouble() -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
-    said = trouble_of(GuardedWeb((f"127.0.0.1:{port}",)), f"http://127.0.0.1:{port}/?key=hush")
+    said = problem_of(GuardedWeb((f"127.0.0.1:{port}",)), f"http://127.0.0.1:{port}/?key=hush")
     assert said.what == f"127.0.0.1:{port} refused or broke the connection"
 
 
@@ -160,4 +160,4 @@ def leading_to(server: Server) -> GuardedWeb:
 
 def test_a_redirect_out_of_https_is_not_followed(certified: ssl.SSLContext) -> None:
     with serving(saying(reply(b"", "302 Found", Location="http://secure.example/")), certified) as server:
-        assert "from https to http" in trouble_of(leading_to(server), "https://secure.example/").what
+        assert "from https to http" in problem_of(leading_to(server), "https://secure.example/").what

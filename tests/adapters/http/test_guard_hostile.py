@@ -10,7 +10,7 @@ import pytest
 
 from ralph_mission.adapters.http.guard import GuardedWeb
 from ralph_mission.safety.address import AddressRefused, is_public, parse_address
-from tests.adapters.http.test_guard import SOMEWHERE, allowing, trouble_of
+from tests.adapters.http.test_guard import SOMEWHERE, allowing, problem_of
 from tests.adapters.observers.web.test_state_robots import polite
 from tests.adapters.web_server import reply, saying, serving, site
 
@@ -69,7 +69,7 @@ def test_no_spelling_of_a_private_address_reaches_it(spelling: str) -> None:
     with serving(saying(reply(b"secret"))) as server:
         for host in (spelling, f"{spelling}:{server.port}"):
             for form in WRITTEN:
-                assert isinstance(trouble_of(GuardedWeb(resolve=loopback), form.format(host)), AddressRefused)
+                assert isinstance(problem_of(GuardedWeb(resolve=loopback), form.format(host)), AddressRefused)
         assert server.connections == 0
 
 
@@ -84,7 +84,7 @@ def test_no_name_of_a_private_address_reaches_it(address: str) -> None:
 
     for found in ([address], [SOMEWHERE, address], [address, SOMEWHERE]):
         web = GuardedWeb(resolve=lambda host, port, found=found: found, connect=dial)
-        assert isinstance(trouble_of(web, "http://friendly.example/"), AddressRefused)
+        assert isinstance(problem_of(web, "http://friendly.example/"), AddressRefused)
     assert dialled == []
 
 
@@ -96,7 +96,7 @@ def test_a_name_that_changes_its_mind_is_asked_where_it_was_checked() -> None:
         dialled.append(address)
         raise ConnectionRefusedError
 
-    trouble_of(GuardedWeb(resolve=lambda host, port: next(answers), connect=dial), "http://rebinding.example/")
+    problem_of(GuardedWeb(resolve=lambda host, port: next(answers), connect=dial), "http://rebinding.example/")
     assert dialled == [SOMEWHERE]
 
 
@@ -109,7 +109,7 @@ def test_a_name_that_changes_its_mind_before_a_redirect_is_checked_again() -> No
             assert address == SOMEWHERE
             return socket.create_connection(("127.0.0.1", server.port), seconds)
 
-        said = trouble_of(
+        said = problem_of(
             GuardedWeb(resolve=lambda host, port: next(answers), connect=dial), "http://rebinding.example/"
         )
     assert isinstance(said, AddressRefused)
@@ -124,7 +124,7 @@ def test_no_redirect_leads_to_a_private_place(spelling: str) -> None:
             location = form.format(f"{spelling}:{target.port}").replace("\r\n", "\r\n ")
             with serving(saying(reply(b"", "302 Found", Location=location))) as first:
                 web = allowing(first, redirects=1, resolve=loopback)
-                trouble_of(web, first.url)
+                problem_of(web, first.url)
         assert target.connections == 0
 
 
@@ -132,7 +132,7 @@ def test_no_redirect_leads_to_a_private_place(spelling: str) -> None:
 @pytest.mark.attack(55)
 def test_what_is_allowed_is_allowed_by_its_very_name(allowed: str) -> None:
     with serving(saying(reply(b"secret"))) as server:
-        trouble_of(GuardedWeb((allowed,)), server.url)
+        problem_of(GuardedWeb((allowed,)), server.url)
         assert server.connections == 0
 
 
@@ -148,7 +148,7 @@ def test_a_strangers_redirect_does_not_lead_to_what_is_allowed(way: Callable[...
                 return socket.create_connection(("127.0.0.1", port), seconds)
 
             web = way(allow=(inside.place,), resolve=lambda host, port: by_name(host), connect=dial)
-            trouble_of(web, "http://stranger.example/a")
+            problem_of(web, "http://stranger.example/a")
             assert stranger.paths[-1] == "/a"
             assert inside.connections == 0
             assert web.get(inside.url).content == b"secret"
@@ -166,7 +166,7 @@ def test_a_redirect_to_another_port_of_a_public_host_is_not_followed() -> None:
             assert port == 80
             return socket.create_connection(("127.0.0.1", server.port), seconds)
 
-        said = trouble_of(GuardedWeb(resolve=lambda host, port: [SOMEWHERE], connect=dial), "http://example.org/")
+        said = problem_of(GuardedWeb(resolve=lambda host, port: [SOMEWHERE], connect=dial), "http://example.org/")
     assert "unusual port" in said.what
     assert server.connections == 1
 
@@ -176,7 +176,7 @@ def test_a_redirect_to_another_port_of_a_public_host_is_not_followed() -> None:
 def test_an_answer_has_no_more_bytes_than_were_asked_for(body: bytes, why: str) -> None:
     with serving(saying(reply(body))) as server:
         if why:
-            assert why in trouble_of(allowing(server), server.url, cap=1_000).what
+            assert why in problem_of(allowing(server), server.url, cap=1_000).what
         else:
             assert allowing(server).get(server.url, cap=1_000).content == body
 
@@ -189,7 +189,7 @@ def test_redirects_share_one_time() -> None:
         plug.sendall(reply(b"", "302 Found", Location="/"))
 
     with serving(slow) as server:
-        said = trouble_of(allowing(server, seconds=0.5, redirects=50), server.url)
+        said = problem_of(allowing(server, seconds=0.5, redirects=50), server.url)
     assert "did not answer in time" in said.what
     assert len(server.asked) < 5
 
@@ -203,13 +203,13 @@ def test_a_resolver_that_never_answers_is_not_waited_for() -> None:
         return [SOMEWHERE]
 
     try:
-        assert "not found in time" in trouble_of(GuardedWeb(seconds=0.2, resolve=resolve), "http://example.org/").what
+        assert "not found in time" in problem_of(GuardedWeb(seconds=0.2, resolve=resolve), "http://example.org/").what
     finally:
         never.set()
 
 
 def test_no_trouble_tells_a_key_in_an_address() -> None:
-    said = trouble_of(GuardedWeb(resolve=loopback), "http://example.org/hook/abcdef?key=hush-hush")
+    said = problem_of(GuardedWeb(resolve=loopback), "http://example.org/hook/abcdef?key=hush-hush")
     assert "hush" not in said.what + said.next_step
     assert "abcdef" not in said.what + said.next_step
 
@@ -226,7 +226,7 @@ def test_a_stranger_on_the_way_does_not_lead_back_to_what_is_allowed() -> None:
                 return socket.create_connection(("127.0.0.1", port), seconds)
 
             web = GuardedWeb((inside.place, asked.place), resolve=lambda host, port: by_name(host), connect=dial)
-            trouble_of(web, asked.url)
+            problem_of(web, asked.url)
             assert (stranger.connections, inside.connections) == (1, 0)
 
 

@@ -51,9 +51,9 @@ class World:
 
     def look(self, cursor: str = "", **settings: str) -> Observation:
         observer = forge.build(forge.ForgeSettings.model_validate(settings), self.forge)
-        return observer.observe(self.place.gaze(cursor, now=self.now))
+        return observer.observe(self.place.context(cursor, now=self.now))
 
-    def looks(self, times: int, hours: float = 1) -> list[Observation]:
+    def lookups(self, times: int, hours: float = 1) -> list[Observation]:
         """Look after look, each with the cursor of the one before."""
         made = [self.look()]
         for _ in range(times - 1):

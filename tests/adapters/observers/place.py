@@ -25,6 +25,6 @@ class Place:
     def git(self) -> Git:
         return Git.open(self.path)
 
-    def gaze(self, cursor: str = "", now: datetime = LATER, head: str | None = None) -> ObservationContext:
+    def context(self, cursor: str = "", now: datetime = LATER, head: str | None = None) -> ObservationContext:
         sha = git(self.path, "rev-parse", "HEAD") if head is None else head
         return ObservationContext(Branch("main", sha), now, None, cursor, str(self.scratch))

@@ -22,11 +22,11 @@ BODY = "def run():\n    start()\n    # TODO: close the file\n    stop()\n"
 
 
 def look(place: Place, cursor: str = "", **settings: object) -> Observation:
-    return code.build(code.CodeSettings.model_validate(settings), place.git).observe(place.gaze(cursor))
+    return code.build(code.CodeSettings.model_validate(settings), place.git).observe(place.context(cursor))
 
 
-def titles(sighting: Observation) -> list[str]:
-    return [signal.title for signal in sighting.signals]
+def titles(observation: Observation) -> list[str]:
+    return [signal.title for signal in observation.signals]
 
 
 def test_first_look_counts_each_kind_instead_of_listing_it(place: Place) -> None:
@@ -180,7 +180,7 @@ def test_a_repository_without_commits_is_fine(tmp_path: Path) -> None:
     git(tmp_path, "init", "--quiet")
     place = Place(tmp_path, tmp_path)
     observer = code.build(code.CodeSettings(), place.git)
-    assert observer.observe(place.gaze(head="")).detail == "no commits yet"
+    assert observer.observe(place.context(head="")).detail == "no commits yet"
 
 
 def test_an_empty_tree_is_fine(place: Place) -> None:
@@ -193,14 +193,16 @@ def test_a_bare_repository_is_fine(place: Place, tmp_path: Path) -> None:
     head = commit(place.path, {"a.py": BODY})
     git(tmp_path, "clone", "--quiet", "--bare", str(place.path), str(tmp_path / "bare"))
     bare = code.build(code.CodeSettings(), Git.open(tmp_path / "bare"))
-    assert titles(bare.observe(place.gaze(head=head))) == ["1 todo marker in 1 file"]
+    assert titles(bare.observe(place.context(head=head))) == ["1 todo marker in 1 file"]
 
 
 def test_what_a_shallow_clone_does_not_know_is_not_made_up(place: Place, tmp_path: Path) -> None:
     commit(place.path, {"a.py": BODY})
     head = commit(place.path, {"b.py": "x = 1\n"})
     git(tmp_path, "clone", "--quiet", "--depth=1", f"file://{place.path}", str(tmp_path / "shallow"))
-    (signal,) = code.build(code.CodeSettings(), Git.open(tmp_path / "shallow")).observe(place.gaze(head=head)).signals
+    (signal,) = (
+        code.build(code.CodeSettings(), Git.open(tmp_path / "shallow")).observe(place.context(head=head)).signals
+    )
     assert (signal.author, signal.age_days) == ("", 0.0)
 
 
@@ -211,9 +213,9 @@ def test_a_detached_head_is_no_obstacle(place: Place) -> None:
 
 
 def test_a_pattern_git_cannot_read_names_the_marker(place: Place) -> None:
-    with pytest.raises(UserError, match="marker odd: ") as trouble:
+    with pytest.raises(UserError, match="marker odd: ") as problem:
         look(place, markers={"odd": "a{1,99999}"})
-    assert "observers.code.markers.odd" in trouble.value.next_step
+    assert "observers.code.markers.odd" in problem.value.next_step
 
 
 def test_a_character_class_is_taken_without_a_word(recwarn: pytest.WarningsRecorder) -> None:

@@ -26,7 +26,7 @@ CODE = {"a.py": "import os\n\nprint(1)\n"}
 
 def look(place: Place, run: str, parse: Any = REGEX, kept: Path | None = None, **settings: Any) -> Observation:
     told = commands.CommandSettings.model_validate({"name": "lint", "run": run, "parse": parse, **settings})
-    return commands.build(told, place.git, kept).observe(place.gaze())
+    return commands.build(told, place.git, kept).observe(place.context())
 
 
 def test_each_result_is_a_signal_with_its_place(place: Place) -> None:
@@ -300,7 +300,7 @@ def test_what_asks_a_network_is_run_each_time(place: Place, tmp_path: Path) -> N
     run = f"echo x >> {tmp_path / 'count'}; echo 'README.md:1: T1 odd'"
     for _ in range(2):
         told = commands.CommandSettings.model_validate({"name": "audit", "run": run, "parse": REGEX, "cache": False})
-        commands.build(told, place.git, tmp_path / "cache").observe(place.gaze())
+        commands.build(told, place.git, tmp_path / "cache").observe(place.context())
     assert (tmp_path / "count").read_text() == "x\nx\n"
 
 
@@ -313,7 +313,7 @@ def test_a_repository_without_commits_is_fine(tmp_path: Path) -> None:
     git(tmp_path, "init", "--quiet")
     place = Place(tmp_path, tmp_path)
     told = commands.CommandSettings.model_validate({"name": "lint", "run": "false", "parse": "sarif"})
-    assert commands.build(told, place.git).observe(place.gaze(head="")).status == "ok"
+    assert commands.build(told, place.git).observe(place.context(head="")).status == "ok"
 
 
 # --- settings -------------------------------------------------------------------------

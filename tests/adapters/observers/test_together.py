@@ -25,7 +25,7 @@ from ralph_mission.mission.model.proposal import ObservationContext
 from tests.adapters.observers.place import Place
 
 PATIENCE = 30.0
-GAZE = ObservationContext(
+CONTEXT = ObservationContext(
     Branch("main", "0" * 40), datetime(2026, 3, 1, tzinfo=UTC), None, "as far as this", "/nowhere"
 )
 
@@ -36,12 +36,12 @@ class Eye:
     deed: Callable[[], object]
     seconds: float = 0.0
 
-    def observe(self, gaze: ObservationContext) -> Observation:
+    def observe(self, context: ObservationContext) -> Observation:
         return Observation(self.name, "ok", detail=str(self.deed()), cursor="further")
 
 
 def look(*eyes: Eye, patience: float = PATIENCE) -> list[Observation]:
-    return list(together([(eye, GAZE) for eye in eyes], patience))
+    return list(together([(eye, CONTEXT) for eye in eyes], patience))
 
 
 def test_they_look_at_the_same_time_and_are_told_in_their_order() -> None:
@@ -88,10 +88,12 @@ def test_what_runs_is_ended_when_a_person_interrupts(tmp_path: Path) -> None:
             pass
         return ""
 
-    looks = together([(Eye("waits", interrupted), GAZE), (Eye("command", sleeper(tmp_path, ended)), GAZE)], PATIENCE)
-    next(iter(looks))
+    lookups = together(
+        [(Eye("waits", interrupted), CONTEXT), (Eye("command", sleeper(tmp_path, ended)), CONTEXT)], PATIENCE
+    )
+    next(iter(lookups))
     with pytest.raises(KeyboardInterrupt):
-        looks.throw(KeyboardInterrupt)
+        lookups.throw(KeyboardInterrupt)
     assert [one.stopped for one in ended] == [True]
 
 
@@ -128,7 +130,7 @@ def test_a_late_look_no_longer_calls_what_it_shared() -> None:
         return ""
 
     eye = Eye("forge", deed)
-    (seen,) = together([(eye, GAZE)], 0.2)
+    (seen,) = together([(eye, CONTEXT)], 0.2)
     assert began.is_set() and seen.status == "unavailable"
     thread = next(one for one in threading.enumerate() if one.name == "ralph forge")
     over.set()
@@ -146,7 +148,7 @@ class Scripted:
     deed: Callable[[], Observation]
     name: str = "scripted"
 
-    def observe(self, gaze: ObservationContext) -> Observation:
+    def observe(self, context: ObservationContext) -> Observation:
         return self.deed()
 
 
@@ -162,7 +164,7 @@ def test_every_registered_observer_has_its_key_in_the_settings() -> None:
 
 
 def test_what_was_seen_is_timed(place: Place) -> None:
-    seen = look_once(Scripted(lambda: Observation("scripted", "ok", seconds=9e9, detail="fine")), place.gaze())
+    seen = look_once(Scripted(lambda: Observation("scripted", "ok", seconds=9e9, detail="fine")), place.context())
     assert (seen.status, seen.detail) == ("ok", "fine")
     assert 0 <= seen.seconds < 9e9
 
@@ -178,7 +180,7 @@ def test_what_was_seen_is_timed(place: Place) -> None:
     ],
 )
 def test_a_foreign_error_is_named_by_its_type_alone(place: Place, error: BaseException) -> None:
-    seen = look_once(raising(error), place.gaze(cursor="abc"))
+    seen = look_once(raising(error), place.context(cursor="abc"))
     assert seen.status == "unavailable"
     assert seen.detail == f"failed unexpectedly ({type(error).__name__})"
     assert seen.cursor == "abc"
@@ -188,21 +190,21 @@ def test_a_foreign_error_is_named_by_its_type_alone(place: Place, error: BaseExc
     "error", [UserError("the host is\nunknown\x1b[31m", "say another"), GitError(["x"], 1, "the host is unknown")]
 )
 def test_our_own_error_says_why_on_one_line(place: Place, error: Exception) -> None:
-    seen = look_once(raising(error), place.gaze())
+    seen = look_once(raising(error), place.context())
     assert "the host is unknown" in seen.detail
     assert "\n" not in seen.detail and "\x1b" not in seen.detail
 
 
 def test_an_interrupt_is_not_swallowed(place: Place) -> None:
     with pytest.raises(KeyboardInterrupt):
-        look_once(raising(KeyboardInterrupt()), place.gaze())
+        look_once(raising(KeyboardInterrupt()), place.context())
 
 
 def test_a_failure_leaves_no_traceback(
     place: Place, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
     with caplog.at_level(logging.DEBUG):
-        look_once(raising(ValueError("x")), place.gaze())
+        look_once(raising(ValueError("x")), place.context())
     assert (caplog.text, *capfd.readouterr()) == ("", "", "")
 
 
@@ -217,5 +219,5 @@ def test_every_registered_observer_looks_at_a_fresh_repository(
     section = getattr(configured, key, ForgeSettings())
     item = section[0] if isinstance(section, tuple) else section
     observer = OBSERVERS[key](item, Sources(place.git, LocalForge(place.git)))
-    seen = look_once(observer, place.gaze())
+    seen = look_once(observer, place.context())
     assert (seen.status, seen.signals, seen.name.split(".")[0]) == ("ok", (), key)

@@ -28,7 +28,7 @@ def merged(number: int, author: Actor) -> Pull:
 JOE, BOT = Actor(8, "joe"), Actor(9, "robot", is_bot=True)
 
 
-def fares(world: World, **now: Any) -> tuple[Signal, ...]:
+def changes(world: World, **now: Any) -> tuple[Signal, ...]:
     """What is told after a day in which this came to pass, the project having had 240 stars and 200 open issues."""
     world.forge.told = Pulse(stars=240)
     first = world.look()
@@ -57,7 +57,7 @@ def fares(world: World, **now: Any) -> tuple[Signal, ...]:
     ],
 )
 def test_only_an_unusual_day_is_told(world: World, now: dict[str, Any], titles: list[str]) -> None:
-    assert [signal.title for signal in fares(world, **now)] == titles
+    assert [signal.title for signal in changes(world, **now)] == titles
 
 
 @pytest.mark.parametrize(
@@ -69,20 +69,20 @@ def test_only_an_unusual_day_is_told(world: World, now: dict[str, Any], titles: 
     ],
 )
 def test_its_numbers_are_typed_facts(world: World, now: dict[str, Any], facts: dict[str, Any]) -> None:
-    told = dict(fares(world, **now)[-1].facts)
+    told = dict(changes(world, **now)[-1].facts)
     assert told.items() >= facts.items()
 
 
 def test_a_big_project_has_more_ordinary_days(world: World) -> None:
-    gaze = world.place.gaze()
-    before = ForgeCursor(gaze.now, gaze.now)
-    seen = turns.look(lambda _: Pulse(opened=20), before, gaze, 300, lambda _: True)
+    context = world.place.context()
+    before = ForgeCursor(context.now, context.now)
+    seen = turns.look(lambda _: Pulse(opened=20), before, context, 300, lambda _: True)
     assert [signal.severity for signal in seen.signals] == [Severity.MEDIUM]
-    assert turns.look(lambda _: Pulse(opened=20), before, gaze, 500, lambda _: True).signals == ()
+    assert turns.look(lambda _: Pulse(opened=20), before, context, 500, lambda _: True).signals == ()
 
 
 def test_it_is_watched_and_never_fixed(world: World) -> None:
-    row = lookup(fares(world, stars=300)[0].kind)
+    row = lookup(changes(world, stars=300)[0].kind)
     assert (row.route, row.tier) == (Route.MONITOR, Tier.LOW)
 
 
@@ -99,7 +99,7 @@ def test_within_a_window_the_same_is_told_as_the_same(world: World) -> None:
 
 
 def test_a_milestone_that_is_passed_again_is_the_same_thing(world: World) -> None:
-    (first,), (again,) = (identify(fares(world, stars=250)) for _ in range(2))
+    (first,), (again,) = (identify(changes(world, stars=250)) for _ in range(2))
     assert (first.fingerprint, first.signal.occurrence) == (again.fingerprint, again.signal.occurrence)
 
 
@@ -167,26 +167,26 @@ def test_a_flood_is_told_as_not_everything(world: World) -> None:
 # --- turns ----------------------------------------------------------------------------
 
 
-def questions(sightings: Sequence[Observation]) -> list[int]:
-    return [signal.reference for seen in sightings for signal in seen.signals if signal.kind == "question"]
+def questions(observations: Sequence[Observation]) -> list[int]:
+    return [signal.reference for seen in observations for signal in seen.signals if signal.kind == "question"]
 
 
 def test_a_look_reads_few_in_full_and_over_several_looks_all(world: World) -> None:
     for number in range(20):
         world.mara.create_issue(f"Issue {number}", "Does it work?")
     world.later(3)
-    sightings = world.looks(4)
-    assert sorted(questions(sightings)) == list(range(1, 21))
+    observations = world.lookups(4)
+    assert sorted(questions(observations)) == list(range(1, 21))
     assert len(world.forge.read) == 20
-    assert not any(seen.complete for seen in sightings)
-    assert [seen.gone for seen in sightings] == [()] * 4
+    assert not any(seen.complete for seen in observations)
+    assert [seen.gone for seen in observations] == [()] * 4
 
 
 def test_the_next_round_begins_when_all_had_their_turn(world: World) -> None:
     for number in range(8):
         world.mara.create_issue(f"Issue {number}")
     world.later(3)
-    world.looks(4)
+    world.lookups(4)
     assert sorted(world.forge.read) == sorted([*range(1, 9)] * 2)
 
 
@@ -246,7 +246,7 @@ def test_what_waits_is_not_forgotten_by_a_look_that_did_not_see_it(world: World)
         world.mara.create_issue(f"Issue {number}", "Does it work?")
     world.later(3)
     backlog: tuple[Finding, ...] = ()
-    for seen in world.looks(5):
+    for seen in world.lookups(5):
         backlog = merge_findings([seen], backlog)
     assert len({finding.fingerprint for finding in backlog}) == 20
     for number in range(1, 21):
@@ -259,7 +259,7 @@ def test_a_few_are_all_read_every_time(world: World) -> None:
     world.mara.create_issue("Help", "Does it work?")
     world.pull()
     world.later(4)
-    for seen in world.looks(3):
+    for seen in world.lookups(3):
         assert {signal.kind for signal in seen.signals} == {"question", "pull-waiting"}
     assert world.forge.read == [1, 2] * 3
 

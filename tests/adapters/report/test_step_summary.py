@@ -19,20 +19,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
+from ralph_mission.adapters.report.progress import RequestCounts
 from ralph_mission.adapters.report.step_summary import (
     Places,
     agent_outputs,
     outputs,
     places,
+    problem_summary,
     review_page,
     step_summary,
     tell_agent,
+    tell_problem,
     tell_runner,
-    tell_trouble,
-    trouble_summary,
     work_page,
 )
-from ralph_mission.adapters.report.voice import RequestCounts
 from ralph_mission.mission.model.cycle import CycleSummary, DecisionLine, EffectLine, MissionLine, ObserverLine
 from ralph_mission.mission.model.mission import Status, Tier, Usage, Verdict
 from ralph_mission.mission.policy import LIFTED_BY
@@ -177,7 +177,7 @@ def test_what_earlier_steps_wrote_is_kept(environ: dict[str, str]) -> None:
 
 def test_outside_of_a_runner_nothing_is_written(tmp_path: Path) -> None:
     tell_runner(REPORT, CycleSummary(), {"RUNNER_TEMP": str(tmp_path)})
-    tell_trouble({"who": "you", "what": "x", "next": "y"}, {})
+    tell_problem({"who": "you", "what": "x", "next": "y"}, {})
     assert list(tmp_path.iterdir()) == []
 
 
@@ -195,12 +195,12 @@ def test_without_a_next_cycle_there_is_no_moment() -> None:
 
 
 def test_an_error_is_told_on_the_page(environ: dict[str, str]) -> None:
-    tell_trouble({"who": "network", "what": "no answer", "next": "nothing"}, environ)
+    tell_problem({"who": "network", "what": "no answer", "next": "nothing"}, environ)
     assert "no answer" in Path(environ["GITHUB_STEP_SUMMARY"]).read_text()
 
 
 def test_a_page_that_cannot_be_written_hides_no_error(tmp_path: Path) -> None:
-    tell_trouble({"who": "you", "what": "x", "next": "y"}, {"GITHUB_STEP_SUMMARY": str(tmp_path / "no" / "folder")})
+    tell_problem({"who": "you", "what": "x", "next": "y"}, {"GITHUB_STEP_SUMMARY": str(tmp_path / "no" / "folder")})
 
 
 def test_rules_are_linked_in_the_version_of_the_action(environ: dict[str, str]) -> None:
@@ -377,14 +377,14 @@ def test_it_stays_small_whatever_happened(
 
 def test_an_error_says_who_must_act_and_what_next() -> None:
     error = {"who": "forge", "what": "the token may not push", "next": "give the job `permissions: contents: write`"}
-    page = trouble_summary(error)
+    page = problem_summary(error)
     assert "the token may not push" in page
     assert "settings on GitHub** must act. Next: give the job" in page
 
 
 @pytest.mark.attack(40)
 def test_an_error_that_quotes_a_stranger_stays_dead() -> None:
-    _is_dead(trouble_summary({"who": "you", "what": HOSTILE, "next": HOSTILE}))
+    _is_dead(problem_summary({"who": "you", "what": HOSTILE, "next": HOSTILE}))
 
 
 def _is_dead(page: str) -> None:
@@ -438,8 +438,8 @@ def test_how_late_a_cycle_started_is_told_beside_the_next_one_under_a_quarter_of
         report, _ = harbour.cycle()
         assert report.next_due_at
         for late, words in ((10, "this one started 10 min after it was due"), (0, "this one was not late")):
-            report, telling = harbour.cycle(report.next_due_at - harbour.now + timedelta(minutes=late))
+            report, cycle_summary = harbour.cycle(report.next_due_at - harbour.now + timedelta(minutes=late))
             assert report.next_due_at
             page.unlink(missing_ok=True)
-            tell_runner(report, telling, {"GITHUB_STEP_SUMMARY": str(page)})
+            tell_runner(report, cycle_summary, {"GITHUB_STEP_SUMMARY": str(page)})
             assert re.search(rf"^\*\*Next\*\*: .* UTC \(urgency low\); {words}$", page.read_text(), re.MULTILINE)

@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ralph_mission.adapters.report.dashboard import dashboard
+from ralph_mission.adapters.report.progress import WIDTH, RequestCounts, fold_lines, rows, wrap_text
 from ralph_mission.adapters.report.step_summary import step_summary
 from ralph_mission.adapters.report.summary import ROWS, Standpoint, schema, summary, to_document, to_json
-from ralph_mission.adapters.report.voice import WIDTH, RequestCounts, fold_lines, rows, wrap_text
 from ralph_mission.mission.model.cycle import CycleSummary, DecisionLine, EffectLine, ObserverLine, PostLine
 from ralph_mission.mission.model.forge import Posted
 from ralph_mission.mission.model.mission import Tier, Verdict
@@ -67,7 +67,7 @@ def test_a_missing_key_breaks_the_schema(key: str) -> None:
         jsonschema.validate(document, schema())
 
 
-TELLING = CycleSummary(
+CYCLE_SUMMARY = CycleSummary(
     why=("two misspellings, found by codespell, each with one correction",),
     held=("Old marker: waits for the next cycle (new-mission-cap)",),
     waiting=("ralph pr approve 5",),
@@ -77,13 +77,13 @@ TEXTS = st.lists(st.text(max_size=300), max_size=60).map(tuple)
 
 
 def test_what_was_opened_why_and_what_to_type_next_are_shown() -> None:
-    text = summary(REPORT, TELLING)
+    text = summary(REPORT, CYCLE_SUMMARY)
     for expected in (
         "cycle 3: done, 4 s",
         "opened issue issue 4",
         "opened pull request pull 5",
-        TELLING.why[0],
-        TELLING.held[0],
+        CYCLE_SUMMARY.why[0],
+        CYCLE_SUMMARY.held[0],
         "ralph pr approve 5",
         "next: in 59 min, 2026-05-04 13:00 UTC",
     ):
@@ -91,22 +91,22 @@ def test_what_was_opened_why_and_what_to_type_next_are_shown() -> None:
 
 
 def test_what_the_forge_was_asked_is_told_where_somebody_counted() -> None:
-    text = summary(REPORT, TELLING, asked=RequestCounts(5, 2))
+    text = summary(REPORT, CYCLE_SUMMARY, asked=RequestCounts(5, 2))
     assert text.splitlines()[-2] == "asked: 5 requests to the forge, 2 of them unchanged"
     assert (
-        summary(REPORT, TELLING, asked=RequestCounts(1))
+        summary(REPORT, CYCLE_SUMMARY, asked=RequestCounts(1))
         .splitlines()[-2]
         .startswith("asked: 1 request to the forge, 0 of")
     )
-    assert "requests" not in summary(REPORT, TELLING)
+    assert "requests" not in summary(REPORT, CYCLE_SUMMARY)
 
 
 def test_an_effect_whose_fate_is_unknown_is_shown_as_such() -> None:
-    assert "commented (unknown) e4" in summary(REPORT, TELLING)
+    assert "commented (unknown) e4" in summary(REPORT, CYCLE_SUMMARY)
 
 
 def test_an_unavailable_observer_says_why() -> None:
-    assert "commands: unavailable, tsc is missing" in summary(REPORT, TELLING)
+    assert "commands: unavailable, tsc is missing" in summary(REPORT, CYCLE_SUMMARY)
 
 
 def test_without_words_for_what_is_held_the_rules_are_named() -> None:
@@ -114,7 +114,7 @@ def test_without_words_for_what_is_held_the_rules_are_named() -> None:
 
 
 def test_a_staged_cycle_says_that_nothing_was_changed() -> None:
-    text = summary(replace(REPORT, staged=True), TELLING)
+    text = summary(replace(REPORT, staged=True), CYCLE_SUMMARY)
     assert "nothing was changed" in text.splitlines()[0]
     assert "would be done" in text
 
@@ -153,9 +153,9 @@ def test_a_cycle_that_looked_at_nothing_says_so() -> None:
 
 
 def test_findings_of_before_are_not_called_new() -> None:
-    assert "2 findings by 2 observers, 1 of them not dealt with before" in summary(REPORT, TELLING)
+    assert "2 findings by 2 observers, 1 of them not dealt with before" in summary(REPORT, CYCLE_SUMMARY)
     known = tuple(replace(finding, known=True) for finding in REPORT.findings)
-    assert "2 findings by 2 observers, nothing new" in summary(replace(REPORT, findings=known), TELLING)
+    assert "2 findings by 2 observers, nothing new" in summary(replace(REPORT, findings=known), CYCLE_SUMMARY)
 
 
 def test_commands_and_places_are_written_for_where_one_stands() -> None:

@@ -73,4 +73,4 @@ def thinker(*replies: Reply, price: float | None = 1.0, **settings: Any) -> tupl
 
 def order(plan: Plan) -> list[str]:
     """The fingerprints, in the plan's order."""
-    return [member for one in plan.thoughts for member in one.members]
+    return [member for one in plan.ranked_findings for member in one.members]

@@ -115,14 +115,14 @@ def test_a_good_answer_decides_the_order_and_says_why_beside_the_rules_own_reaso
     model, _ = thinker(reply(*TURNED))
     plan = model.think(brief(*ALL))
     assert order(plan) == [LEAST.fingerprint, WORST.fingerprint, SECOND.fingerprint]
-    assert "impact 8 of 10" in plan.thoughts[0].why
-    assert "a model put it at 1: it hurts most" in plan.thoughts[0].why
+    assert "impact 8 of 10" in plan.ranked_findings[0].why
+    assert "a model put it at 1: it hurts most" in plan.ranked_findings[0].why
     assert plan.remark == ""
 
 
 def test_a_hidden_secret_in_its_words_does_not_take_the_rules_own_reason_away():
     model, _ = thinker(reply(ranked(LEAST, why=f"{TOKEN[:9]}\u200b{TOKEN[9:]}")))
-    why = model.think(brief(*ALL)).thoughts[0].why
+    why = model.think(brief(*ALL)).ranked_findings[0].why
     assert find_secrets(why) == ()
     assert why.startswith("impact 8 of 10")
     assert redact(why) == why
@@ -150,7 +150,7 @@ def test_a_kind_of_any_text_is_one_word_for_the_model_and_itself_for_us():
     model, asked = thinker(reply(ranked(odd, kind="seenyoumaymerge")))
     plan = model.think(brief(WORST, odd))
     assert order(plan)[0] == odd.fingerprint
-    assert plan.thoughts[0].kind == odd.kind
+    assert plan.ranked_findings[0].kind == odd.kind
     assert "you may merge" not in asked.asked[0].text
 
 
@@ -164,7 +164,7 @@ def test_what_memory_calls_by_no_name_of_ours_is_for_rules_alone():
 
 def test_without_findings_nobody_is_asked():
     model, asked = thinker()
-    assert (model.think(brief()).thoughts, asked.asked) == ((), [])
+    assert (model.think(brief()).ranked_findings, asked.asked) == ((), [])
 
 
 # --- asking once ----------------------------------------------------------------------
@@ -254,8 +254,8 @@ def test_an_answer_that_is_too_long_to_remember_is_remembered_by_its_order():
 def test_without_an_answer_rules_rank_and_the_reason_is_told(failed):
     model, _ = thinker(failed)
     plan = model.think(brief(*ALL))
-    assert plan.thoughts == RulesThinker().think(brief(*ALL)).thoughts
-    assert plan.remark == f"ranked by rules, not by the model: {failed.trouble}"
+    assert plan.ranked_findings == RulesThinker().think(brief(*ALL)).ranked_findings
+    assert plan.remark == f"ranked by rules, not by the model: {failed.problem}"
     assert plan.usage.model_calls == failed.requests
 
 

@@ -44,7 +44,7 @@ def asked(*script, **settings):
 @pytest.mark.parametrize("name", ["anthropic:scripted", "openai:scripted", "openai-chat:scripted"])
 def test_a_good_answer_arrives_from_each_kind_of_provider(name):
     reply, model = asked(GOOD, model=name)
-    assert reply.answer is not None, reply.trouble
+    assert reply.answer is not None, reply.problem
     assert [one.fingerprint for one in reply.answer.ranking] == [LEAST.fingerprint, WORST.fingerprint]
     assert (reply.requests, reply.input_tokens, reply.output_tokens, reply.doubtful) == (1, 1000, 50, 0)
     assert model.turns[0].tools == (models.TOOL,)
@@ -62,7 +62,7 @@ def test_after_a_bad_answer_it_is_asked_once_more(bad):
 def test_two_bad_answers_are_the_end_of_it(bad):
     reply, model = asked(bad, bad, GOOD)
     assert reply.answer is None
-    assert reply.trouble == "its answers did not fit what was asked"
+    assert reply.problem == "its answers did not fit what was asked"
     assert reply.final
     assert (len(model.turns), reply.requests, reply.input_tokens) == (2, 2, 2000)
 
@@ -86,8 +86,8 @@ def test_one_try_is_one_request():
 def test_a_refusal_is_told_costs_nothing_and_is_not_tried_again(status, said):
     reply, model = asked(fault(status, "hush-hush", retry_after="1"), GOOD)
     assert reply.answer is None
-    assert said in reply.trouble
-    assert "hush" not in reply.trouble
+    assert said in reply.problem
+    assert "hush" not in reply.problem
     assert (len(model.turns), reply.doubtful, reply.final) == (1, 0, False)
 
 
@@ -98,13 +98,13 @@ def test_a_refusal_after_a_bad_answer_costs_that_answer():
 
 def test_an_answer_of_a_megabyte_is_not_read_to_its_end():
     reply, _ = asked(HUGE, GOOD)
-    assert (reply.answer, reply.trouble, reply.doubtful) == (None, "its answer was too long", 1)
+    assert (reply.answer, reply.problem, reply.doubtful) == (None, "its answer was too long", 1)
 
 
 def test_a_slow_answer_is_not_waited_for_and_its_cost_is_in_doubt():
     reply, _ = asked(Reply((Call(models.TOOL, {"ranking": []}),), delay=5.0), seconds=0.5)
     assert reply.answer is None
-    assert "longer than 0.5 seconds" in reply.trouble
+    assert "longer than 0.5 seconds" in reply.problem
     assert reply.doubtful == 1
 
 
@@ -113,7 +113,7 @@ def test_nobody_there_costs_nothing():
         free.bind(("127.0.0.1", 0))
         reply = ask(f"http://127.0.0.1:{free.getsockname()[1]}")  # bound, and nobody listens
     assert reply.answer is None
-    assert "cannot be reached" in reply.trouble
+    assert "cannot be reached" in reply.problem
     assert reply.doubtful == 0
 
 
@@ -154,7 +154,7 @@ def serving(status, headers, body):
 def test_an_answer_that_grows_when_unpacked_is_not_unpacked():
     packed = gzip.compress(json.dumps({"content": "w" * 50_000_000}).encode())
     with serving(200, {"content-encoding": "gzip"}, packed) as (url, _):
-        assert ask(url).trouble == "its answer was too long"
+        assert ask(url).problem == "its answer was too long"
 
 
 def test_a_redirection_is_not_followed_with_the_key():
@@ -169,7 +169,7 @@ def test_what_is_no_answer_at_all_is_none(body):
     with serving(200, {}, body) as (url, _):
         reply = ask(url)
     assert reply.answer is None
-    assert reply.trouble
+    assert reply.problem
 
 
 def message(used: str, ranking: str) -> bytes:
@@ -188,7 +188,7 @@ NUMBERS = ["-100000000", "1" + "0" * 400, "1e400", "NaN", '"many"', str(2**62), 
 def test_tokens_that_are_no_number_of_tokens_count_as_the_most_it_may_have_cost(number):
     with serving(200, {}, message(f'{{"input_tokens":{number},"output_tokens":{number}}}', RANKING)) as (url, _):
         reply = ask(url)
-    assert reply.answer is not None, reply.trouble
+    assert reply.answer is not None, reply.problem
     assert (reply.requests, reply.doubtful, reply.input_tokens, reply.output_tokens) == (1, 1, 0, 0)
     assert Bill(lambda read, written: None).usage(reply, QUESTION).cost_usd == Bill(lambda *_: None).most(QUESTION)
 
@@ -205,13 +205,13 @@ def test_an_answer_that_nobody_can_read_is_not_asked_for_again(ranking):
 
 def test_without_a_key_the_variable_is_named():
     reply = ModelAsk(partial(models.access, "openai:scripted", {}), 1.0, 2, 4000)(QUESTION)
-    assert reply.trouble == "OPENAI_API_KEY is not set: set OPENAI_API_KEY in the environment"
+    assert reply.problem == "OPENAI_API_KEY is not set: set OPENAI_API_KEY in the environment"
     assert reply.requests == 0
 
 
 def test_without_the_library_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "pydantic_ai", None)
-    assert "pip install 'ralph-mission[llm]'" in ask("http://127.0.0.1:9").trouble
+    assert "pip install 'ralph-mission[llm]'" in ask("http://127.0.0.1:9").problem
 
 
 def test_prices_are_listed_for_what_providers_sell_and_for_nothing_else():

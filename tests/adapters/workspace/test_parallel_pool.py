@@ -24,7 +24,7 @@ from ralph_mission.loop.model.state import Hat, LoopEvent, RunSnapshot, RunState
 from ralph_mission.loop.ports import ParallelResult, ParallelSession
 from tests.cli.loop_world import World, world
 from tests.helpers import commit, git, make_repo
-from tests.loop.fakes import START_OF_TIME, FakeVoice
+from tests.loop.fakes import START_OF_TIME, FakeProgress
 
 pytestmark = pytest.mark.long  # takes ten seconds or more
 
@@ -38,7 +38,7 @@ def repo(tmp_path: Path) -> Path:
 
 
 def made(repo: Path, command: str, agent: str = "command", **more):
-    return build_run(RunOptions(repo, task="Build it.", agent=agent, command=command, **more), FakeVoice())
+    return build_run(RunOptions(repo, task="Build it.", agent=agent, command=command, **more), FakeProgress())
 
 
 def together(
@@ -48,7 +48,7 @@ def together(
     hat: Hat = ANY,
     may_start=lambda used: True,
     most: int = 4,
-    papers: dict[str, str] | None = None,
+    artifacts: dict[str, str] | None = None,
 ) -> tuple[ParallelResult, ...]:
     base = made(repo, command)
     state = RunState("run", "Build it.", START_OF_TIME)
@@ -59,12 +59,12 @@ def together(
             replace(state, iteration=number, pending=LoopEvent("plan.complete", name)),
             RunSnapshot(),
             hat,
-            papers or {},
+            artifacts or {},
         )
         for number, name in enumerate(names)
     ]
-    with base.desk.exclusive(base.order):
-        return teams.crew(base, Git.open(repo), most).together(jobs, may_start)
+    with base.store.exclusive(base.order):
+        return teams.pool(base, Git.open(repo), most).together(jobs, may_start)
 
 
 def left_over(repo: Path) -> list[str]:
@@ -148,8 +148,8 @@ def test_a_session_that_destroys_its_clone_hides_nothing_by_it_and_harms_no_othe
 
 
 def test_papers_go_into_the_clone_and_come_back(repo):
-    [done] = together(repo, "tr a-z A-Z < .ralph/plan.md > p; mv p .ralph/plan.md", "t", papers={"plan.md": "plan"})
-    assert done.papers == {"plan.md": "PLAN"}
+    [done] = together(repo, "tr a-z A-Z < .ralph/plan.md > p; mv p .ralph/plan.md", "t", artifacts={"plan.md": "plan"})
+    assert done.artifacts == {"plan.md": "PLAN"}
     assert not (repo / ".ralph/plan.md").exists() and git(repo, "status", "--porcelain") == ""
 
 
@@ -244,7 +244,7 @@ def story(repo: Path, name: str, command: str, **more) -> RunResult:
 def test_a_story_of_several_hats_holds_the_checkout_like_any_other(repo, tmp_path):
     command = script(tmp_path, planner=[event("plan.complete")])
     base = made(repo, command, "scripted")
-    with base.desk.exclusive(base.order), pytest.raises(UserError, match="works in this checkout"):
+    with base.store.exclusive(base.order), pytest.raises(UserError, match="works in this checkout"):
         story(repo, "ralplan", command)
 
 

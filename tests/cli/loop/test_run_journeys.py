@@ -590,13 +590,13 @@ def test_cancel_lets_the_session_end_when_asked_to_stop(tmp_path: Path) -> None:
 def test_cancel_reaches_a_run_that_begins_only_now(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It takes the lock after the first look, and forgets what was asked of an earlier run after that."""
     git_dir, home = make_repo(tmp_path) / ".git", tmp_path / ".ralph"
-    held, looks = ExitStack(), list[str]()
+    held, lookups = ExitStack(), list[str]()
 
     def goes_on(_seconds: float) -> None:
-        looks.append(inbox.read(home))
-        if len(looks) == 1:
+        lookups.append(inbox.read(home))
+        if len(lookups) == 1:
             held.enter_context(lock.exclusive(git_dir, tmp_path, "prd", datetime.now(UTC)))
-        if len(looks) == 2:
+        if len(lookups) == 2:
             inbox.clear(home)
 
     clock = SimpleNamespace(sleep=goes_on, monotonic=count(0, 0.1).__next__)
@@ -604,7 +604,7 @@ def test_cancel_reaches_a_run_that_begins_only_now(tmp_path: Path, monkeypatch: 
     with held:
         told = CliRunner().invoke(cancel, ["--repo", str(tmp_path)])
     assert "was asked to cancel" in told.output, told.output
-    assert (looks[:2], inbox.read(home)) == (["", "cancel"], "cancel")
+    assert (lookups[:2], inbox.read(home)) == (["", "cancel"], "cancel")
 
 
 def test_cancel_clears_up_after_a_loop_that_was_killed(tmp_path: Path) -> None:

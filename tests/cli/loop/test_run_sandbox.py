@@ -94,8 +94,8 @@ def test_a_level_that_cannot_be_had_ends_it_before_anything_is_played(here: Worl
 def test_a_credential_of_the_repository_is_not_there_in_a_clone(here: World) -> None:
     at(here, level_or_skip("bwrap"))
     git(here.repo, "config", "http.https://github.com/.extraheader", "AUTHORIZATION: basic abc")
-    looks = f"(git config --list; cat {here.repo}/.git/config; ls -a {here.repo}) > seen.txt 2>&1; true"
-    assert run(here, looks)["exit"] == 2
+    lookups = f"(git config --list; cat {here.repo}/.git/config; ls -a {here.repo}) > seen.txt 2>&1; true"
+    assert run(here, lookups)["exit"] == 2
     seen = (here.repo / "seen.txt").read_text()
     assert "user.name=Mara Quint" in seen and "basic" not in seen and "README.md" not in seen
 

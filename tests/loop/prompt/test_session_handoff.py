@@ -212,9 +212,9 @@ def test_a_wrong_type_counts_as_not_said(wrong: object) -> None:
 
 @pytest.mark.parametrize("document", [None, [], "x", {}, {"original_prompt": ""}, {"original_prompt": 3}])
 def test_a_handoff_without_a_task_is_refused_with_a_next_step(document: object) -> None:
-    with pytest.raises(UserError) as trouble:
+    with pytest.raises(UserError) as problem:
         session.read_handoff(document)
-    assert "original_prompt" in trouble.value.what and trouble.value.next_step
+    assert "original_prompt" in problem.value.what and problem.value.next_step
 
 
 def test_the_marker_is_the_light_state_file() -> None:

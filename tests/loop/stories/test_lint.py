@@ -176,7 +176,7 @@ def test_stories_in_a_circle_stand_by_layer() -> None:
 
 
 def test_a_thousand_stories_take_no_longer_each_than_ten() -> None:
-    def looks(count: int) -> int:
+    def lookups(count: int) -> int:
         asked = 0
 
         class Names(dict[str, int]):
@@ -191,4 +191,4 @@ def test_a_thousand_stories_take_no_longer_each_than_ten() -> None:
             lint.needs(story, names)
         return asked
 
-    assert looks(1000) == 100 * looks(10)
+    assert lookups(1000) == 100 * lookups(10)

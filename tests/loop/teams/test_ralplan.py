@@ -58,7 +58,7 @@ def test_three_rounds_until_the_critic_approves():
     assert "round 3" in account.ending.detail
     assert played(account.outputs) == ["planner", "critic", "architect"] * 3
     assert world.pages["plan.md"] == BETTER
-    assert [event.topic for event in world.desk.events][-1] == "plan.approved"
+    assert [event.topic for event in world.store.events][-1] == "plan.approved"
 
 
 def test_the_planner_hears_each_objection_and_the_advice():
@@ -147,7 +147,7 @@ def test_an_approved_section_is_frozen_for_the_planner():
     )
     assert play(world).ending.reason == "complete"
     assert world.pages["plan.md"] == BETTER
-    [put_back] = [event for event in world.desk.events if event.topic == "plan.frozen"]
+    [put_back] = [event for event in world.store.events if event.topic == "plan.frozen"]
     assert put_back.payload == "put back as approved: Store"
 
 
@@ -258,9 +258,9 @@ def test_no_session_more_than_the_limit():
 
 @pytest.mark.parametrize("signal", ["stop", "cancel"])
 def test_a_persons_word_ends_it_before_the_next_session(signal):
-    def asks(session, workplace, papers):
-        world.desk.asked = signal
-        return says("plan.complete", plan=PLAN)(session, workplace, papers)
+    def asks(session, workplace, artifacts):
+        world.store.asked = signal
+        return says("plan.complete", plan=PLAN)(session, workplace, artifacts)
 
     world = World(Cast(planner=[asks]))
     assert play(world).ending.reason == signal
@@ -268,9 +268,9 @@ def test_a_persons_word_ends_it_before_the_next_session(signal):
 
 def test_guidance_reaches_one_step_and_is_acknowledged():
     world = World(Cast(planner=plans(PLAN), critic=[verdict(**YES)], architect=[advised()]))
-    world.desk.words = [Guidance("g1", "wrap it, do not replace it", START_OF_TIME)]
+    world.store.words = [Guidance("g1", "wrap it, do not replace it", START_OF_TIME)]
     play(world)
-    assert [word.id for word in world.desk.given] == ["g1"]
+    assert [word.id for word in world.store.given] == ["g1"]
     assert "wrap it" in world.cast.of("planner")[0].prompt and "wrap it" not in world.cast.of("critic")[0].prompt
 
 
@@ -279,7 +279,7 @@ def test_a_run_goes_on_with_what_was_approved():
     first = play(cut, iterations=3)
     assert first.ending.reason == "iterations"
     world = World(Cast(planner=plans(BETTER), critic=[judged(Refresh=[])], architect=[advised()]), pages=cut.pages)
-    world.desk.left = first.state
+    world.store.left = first.state
     account = play(world)
     assert account.ending.reason == "complete" and "round 2" in account.ending.detail
     assert EXPIRY in world.cast.of("planner")[0].prompt

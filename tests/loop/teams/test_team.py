@@ -316,9 +316,9 @@ def test_no_teammate_starts_beyond_the_cost_limit():
 
 @pytest.mark.parametrize("signal", ["stop", "cancel"])
 def test_a_persons_word_ends_it_before_the_next_session(signal):
-    def asks(session, workplace, papers):
-        world.desk.asked = signal
-        return built("api/a")(session, workplace, papers)
+    def asks(session, workplace, artifacts):
+        world.store.asked = signal
+        return built("api/a")(session, workplace, artifacts)
 
     world = World(Cast(lead=[BOTH], users=[asks]))
     account = play(world)
@@ -331,13 +331,13 @@ def test_a_run_goes_on_with_the_tasks_that_are_left():
     assert first.ending.reason == "iterations"
     assert [row["status"] for row in json.loads(cut.pages["team.json"])["tasks"]] == ["done", "todo"]
     world = World(Cast(page=[built("web/a")], tester=[WORKS]), cut.workplace, pages=cut.pages)
-    world.desk.left = first.state
+    world.store.left = first.state
     account = play(world)
     assert account.ending.reason == "complete" and played(account.outputs) == ["frontend", "tester"]
 
 
 def test_an_interrupt_is_an_ending_of_its_own():
-    def interrupted(session, workplace, papers):
+    def interrupted(session, workplace, artifacts):
         raise KeyboardInterrupt
 
     account = play(World(Cast(lead=[BOTH], users=[interrupted])))

@@ -43,9 +43,9 @@ def play(world, fixes=ultrawork.FIXES, **limits):
 def test_builders_play_apart_and_one_reviewer_sees_the_whole():
     seen = {}
 
-    def reviews(session, workplace, papers):
+    def reviews(session, workplace, artifacts):
         seen.update(workplace.files)
-        return CLEAN(session, workplace, papers)
+        return CLEAN(session, workplace, artifacts)
 
     world = World(Cast(planner=[AB], a=[built(a="A")], b=[built(b="B")], reviewer=[reviews]))
     account = play(world)
@@ -255,9 +255,9 @@ def test_a_conflict_is_told_and_the_task_goes_again_alone_on_what_was_merged():
     notes = {"progress.txt": "mine"}
     seen = {}
 
-    def again(session, workplace, papers):
+    def again(session, workplace, artifacts):
         seen.update(workplace.files)
-        return says("build.complete", "", {"b.py": "B", "progress.txt": "both"})(session, workplace, papers)
+        return says("build.complete", "", {"b.py": "B", "progress.txt": "both"})(session, workplace, artifacts)
 
     world = World(
         Cast(
@@ -292,9 +292,9 @@ def test_no_builder_starts_beyond_the_number_of_sessions():
 
 @pytest.mark.parametrize("signal", ["stop", "cancel", "restart"])
 def test_a_persons_word_keeps_the_others_from_starting(signal):
-    def asks(session, workplace, papers):
-        world.desk.asked = signal
-        return built(a="A")(session, workplace, papers)
+    def asks(session, workplace, artifacts):
+        world.store.asked = signal
+        return built(a="A")(session, workplace, artifacts)
 
     world = World(Cast(planner=[AB], a=[asks]))
     account = play(world)
@@ -305,7 +305,7 @@ def test_a_run_goes_on_with_the_tasks_that_are_left():
     cut = World(Cast(planner=[AB], a=[built(a="A")]))
     first = play(cut, iterations=2)
     world = World(Cast(b=[built(b="B")], reviewer=[CLEAN]), cut.workplace, pages=cut.pages)
-    world.desk.left = first.state
+    world.store.left = first.state
     account = play(world)
     assert account.ending.reason == "complete" and played(account.outputs) == ["builder", "reviewer"]
 
@@ -314,13 +314,13 @@ def test_what_failed_is_tried_again_when_a_person_goes_on():
     cut = World(Cast(planner=[AB], a=[CRASH, CRASH], b=[built(b="B")], reviewer=[CLEAN]))
     first = play(cut)
     world = World(Cast(a=[built(a="A")], reviewer=[CLEAN]), cut.workplace, pages=cut.pages)
-    world.desk.left = first.state
+    world.store.left = first.state
     assert play(world).ending.reason == "complete" and world.batches == [["a"]]
 
 
 def test_open_tasks_of_the_list_keep_it_from_being_complete():
     world = World(Cast(planner=[AB], a=[built(a="A")], b=[built(b="B")], reviewer=[CLEAN]))
-    world.desk.tasks = (LoopTask("t1", "left", "ready"),)
+    world.store.tasks = (LoopTask("t1", "left", "ready"),)
     account = play(world)
     assert account.ending.reason == "stuck" and "t1 (ready)" in account.ending.detail
 
@@ -328,7 +328,7 @@ def test_open_tasks_of_the_list_keep_it_from_being_complete():
 def test_every_event_of_a_session_apart_is_in_the_log():
     world = World(Cast(planner=[AB], a=[built(a="A")], b=[built(b="B")], reviewer=[CLEAN]))
     play(world)
-    assert [(event.topic, event.hat, event.iteration) for event in world.desk.events] == [
+    assert [(event.topic, event.hat, event.iteration) for event in world.store.events] == [
         ("plan.complete", "planner", 1),
         ("build.complete", "builder", 2),
         ("build.complete", "builder", 3),

@@ -30,7 +30,7 @@ def order(verb: str, **changes: Any) -> ChatCommand:
     return replace(ChatCommand(7, NOW, CHAT, verb), **changes)
 
 
-def desk(**changes: Any) -> CommandContext:
+def store(**changes: Any) -> CommandContext:
     return replace(CommandContext(NOW, "all is well", {ISSUE.number: ChatProposal("A title", HASH, "url")}), **changes)
 
 
@@ -81,35 +81,35 @@ def test_an_outsiders_label_beside_it_changes_nothing() -> None:
 
 
 def test_only_a_hash_approves() -> None:
-    asked = apply_commands([order("approve", number=ISSUE.number)], OpenState(), desk())
+    asked = apply_commands([order("approve", number=ISSUE.number)], OpenState(), store())
     assert (asked.state.yes, f"/approve {ISSUE.number} {HASH}" in asked.answers[0].text) == ((), True)
-    given = apply_commands([order("approve", number=ISSUE.number, words=HASH)], OpenState(), desk())
+    given = apply_commands([order("approve", number=ISSUE.number, words=HASH)], OpenState(), store())
     assert given.state.yes == (yes(),)
 
 
 def test_what_cannot_be_approved_is_not() -> None:
-    asked = desk(asked={ISSUE.number: ChatProposal("A title", HASH, "url", "it asks for no approval")})
+    asked = store(asked={ISSUE.number: ChatProposal("A title", HASH, "url", "it asks for no approval")})
     done = apply_commands([order("approve", number=ISSUE.number, words=HASH)], OpenState(), asked)
     assert (done.state.yes, done.answers[0].text) == ((), f"Not approved: #{ISSUE.number}: it asks for no approval.")
 
 
 def test_the_last_word_on_a_pause_counts() -> None:
-    assert apply_commands([order("pause"), order("resume")], OpenState(), desk()).paused is False
-    assert apply_commands([order("resume"), order("pause")], OpenState(), desk()).paused is True
-    assert apply_commands([order("status")], OpenState(), desk()).paused is None
+    assert apply_commands([order("pause"), order("resume")], OpenState(), store()).paused is False
+    assert apply_commands([order("resume"), order("pause")], OpenState(), store()).paused is True
+    assert apply_commands([order("status")], OpenState(), store()).paused is None
 
 
 def test_memory_keeps_a_bounded_number_of_words_for_a_bounded_time() -> None:
     said = [order("guidance", id=number, words="x" * 9_000) for number in range(50)]
-    state = apply_commands(said, OpenState(guidance=(ChatGuidance(1, NOW - timedelta(days=15), "old"),)), desk()).state
+    state = apply_commands(said, OpenState(guidance=(ChatGuidance(1, NOW - timedelta(days=15), "old"),)), store()).state
     assert (len(state.guidance), {len(one.words) for one in state.guidance}) == (20, {2_000})
-    later = apply_commands([order("status", at=NOW + timedelta(days=15))], state, desk(now=NOW + timedelta(days=15)))
+    later = apply_commands([order("status", at=NOW + timedelta(days=15))], state, store(now=NOW + timedelta(days=15)))
     assert later.state.guidance == ()
 
 
 def test_guidance_is_of_the_missions_it_names() -> None:
     heard = [order("guidance", words="here", number=ISSUE.number)]
-    kept = apply_commands(heard, OpenState(missions=(MISSION,)), desk(seal=str.upper)).state
+    kept = apply_commands(heard, OpenState(missions=(MISSION,)), store(seal=str.upper)).state
     assert [one.mission for one in kept.guidance] == [MISSION.id]
     facts = [(one, MissionFacts(ISSUE, None, frozenset())) for one in (MISSION.id, MISSION.id + 1)]
     known = dict(orders.known_to(facts, kept, str.upper))
@@ -120,7 +120,7 @@ def test_guidance_is_of_the_missions_it_names() -> None:
     "forged", [{"seal": ""}, {"issue": 4}, {"hash": "00000000"}, {"chat": 5}, {"at": NOW + MINUTE}]
 )
 def test_what_memory_says_of_a_chat_counts_only_under_the_seal_of_who_heard_it(forged: dict[str, Any]) -> None:
-    given = apply_commands([order("approve", number=3, words=HASH)], OpenState(), desk(seal=str.upper)).state
+    given = apply_commands([order("approve", number=3, words=HASH)], OpenState(), store(seal=str.upper)).state
     facts = [(MISSION.id, MissionFacts(replace(ISSUE, number=forged.get("issue", 3)), None, frozenset()))]
     assert [f.yes for _, f in orders.known_to([(1, MissionFacts(ISSUE, None, frozenset()))], given, str.upper)] == [
         given.yes
@@ -141,7 +141,7 @@ def test_how_far_a_chat_was_heard_is_known_without_proof_and_each_issue_has_its_
 def test_a_yes_that_was_obeyed_is_no_news_once_an_issue_is_believed_to_be_its_missions_again() -> None:
     other = mission(id=MISSION.id + 1, issue=ISSUE.number + 1)
     elsewhere = yes(issue=other.issue, at=NOW + MINUTE)
-    state = apply_commands([order("approve", number=3, words=HASH)], OpenState(), desk(seal=str.upper)).state
+    state = apply_commands([order("approve", number=3, words=HASH)], OpenState(), store(seal=str.upper)).state
     state = replace(state, missions=(MISSION, other), yes=(*state.yes, elsewhere))
     around = StepContext(5, NOW + 2 * MINUTE, (), "squash", {}, Branch("main", HEAD))
     obeyed = replace(MISSION, status=Status.PLANNED)
@@ -164,7 +164,7 @@ def test_a_session_hears_it_once() -> None:
 
 
 def test_one_message_goes_to_each_chat() -> None:
-    done = apply_commands([order("pause"), order("status", chat=12), order("status")], OpenState(), desk())
+    done = apply_commands([order("pause"), order("status", chat=12), order("status")], OpenState(), store())
     told = orders.by_chat(done.answers)
     assert [(one.chat, one.text.count("\n\n")) for one in told] == [(CHAT, 1), (12, 0)]
 

@@ -28,7 +28,7 @@ from ralph_mission.mission.model.mission import Acceptance, Action, Severity, Ti
 from ralph_mission.mission.model.proposal import KINDS, Brief, RankedFinding, Route
 from ralph_mission.mission.proposals.draft import draft_all
 from tests.mission.build import NOW, finding, signal
-from tests.mission.proposals.test_draft import desk, fixable
+from tests.mission.proposals.test_draft import fixable, store
 
 A, B, C = "a" * 4, "b" * 4, "c" * 4
 GROUP = RankedFinding((A, B), "spelling", 2.0, "by rules")
@@ -41,10 +41,10 @@ opinions = st.lists(st.builds(ModelRanking, names, st.text(max_size=5), st.boole
 
 @given(opinions)
 def test_whatever_is_said_every_finding_is_thought_about_once_and_none_is_invented(said):
-    thoughts = apply_model_rankings((GROUP, ALONE), said)
-    assert sorted(member for ranked in thoughts for member in ranked.members) == [A, B, C]
-    assert {(ranked.kind, ranked.score) for ranked in thoughts} <= {("spelling", 2.0), ("bug", 1.0)}
-    assert all(ranked.why.startswith("by rules") for ranked in thoughts)
+    ranked_findings = apply_model_rankings((GROUP, ALONE), said)
+    assert sorted(member for ranked in ranked_findings for member in ranked.members) == [A, B, C]
+    assert {(ranked.kind, ranked.score) for ranked in ranked_findings} <= {("spelling", 2.0), ("bug", 1.0)}
+    assert all(ranked.why.startswith("by rules") for ranked in ranked_findings)
 
 
 def test_without_opinions_the_rules_ranking_stands():
@@ -82,8 +82,8 @@ def test_asking_turns_what_is_done_at_once_into_a_question(kind):
     makes = fixable("a.md", kind=kind) if KINDS[kind].route is Route.FIX else signal(kind=kind)
     found = identify([makes])
     (ranked,) = rank(found, {}, {})
-    (at_once,) = draft_all([ranked], found, desk())
-    (asked,) = draft_all(apply_model_rankings([ranked], [ModelRanking(found[0].fingerprint, ask=True)]), found, desk())
+    (at_once,) = draft_all([ranked], found, store())
+    (asked,) = draft_all(apply_model_rankings([ranked], [ModelRanking(found[0].fingerprint, ask=True)]), found, store())
     assert (at_once.tier, asked.tier) == (Tier.LOW, Tier.HIGH)
     assert (asked.action, [effect.labels for effect in asked.effects]) == (
         Action.OPEN_PROPOSAL,
@@ -96,10 +96,10 @@ def test_a_post_that_is_to_be_asked_about_is_shown_and_not_sent(kind):
     found = identify([signal(kind=kind)])
     posts = tuple(Post(network, ("Tides are up.",), (13,), 2000) for network in ("discord", "outbox"))
     ready = Wording(found[0].fingerprint, found[0].signal.occurrence, posts, ready=True)
-    place = desk(wordings={(ready.fingerprint, ready.occurrence): ready})
-    thoughts = rank(found, {}, {})
-    (at_once,) = draft_all(thoughts, found, place)
-    asking = apply_model_rankings(thoughts, [ModelRanking(found[0].fingerprint, ask=True)])
+    place = store(wordings={(ready.fingerprint, ready.occurrence): ready})
+    ranked_findings = rank(found, {}, {})
+    (at_once,) = draft_all(ranked_findings, found, place)
+    asking = apply_model_rankings(ranked_findings, [ModelRanking(found[0].fingerprint, ask=True)])
     (asked,) = draft_all(asking, found, place)
     assert (at_once.action, asked.action) == (Action.PUBLISH, Action.OPEN_PROPOSAL)
     assert (at_once.tier, asked.tier) == (Tier.LOW, Tier.HIGH)
@@ -114,8 +114,10 @@ def test_a_post_that_is_to_be_asked_about_is_shown_and_not_sent(kind):
 @pytest.mark.parametrize("kind", [name for name, row in KINDS.items() if row.route is Route.PROPOSE])
 def test_no_opinion_makes_anything_be_done_that_is_asked_about(kind):
     found = identify([signal(kind=kind)])
-    thoughts = apply_model_rankings(rank(found, {}, {}), [ModelRanking(found[0].fingerprint, "do it now", ask=False)])
-    assert [draft.action for draft in draft_all(thoughts, found, desk())] == [Action.OPEN_PROPOSAL]
+    ranked_findings = apply_model_rankings(
+        rank(found, {}, {}), [ModelRanking(found[0].fingerprint, "do it now", ask=False)]
+    )
+    assert [draft.action for draft in draft_all(ranked_findings, found, store())] == [Action.OPEN_PROPOSAL]
 
 
 def test_impact_confidence_and_acceptance_raise_the_score_and_effort_lowers_it():
@@ -137,8 +139,8 @@ def test_a_kind_that_people_reject_sinks_below_one_that_they_accept():
 def test_fixes_of_one_kind_make_one_thought_and_bugs_one_each():
     fixes = [finding(essence=(str(n),)) for n in range(3)]
     bugs = [finding(kind="bug", essence=(str(n),)) for n in range(2)]
-    thoughts = rank([*fixes, *bugs], {}, {})
-    assert sorted((t.kind, len(t.members)) for t in thoughts) == [("bug", 1), ("bug", 1), ("spelling", 3)]
+    ranked_findings = rank([*fixes, *bugs], {}, {})
+    assert sorted((t.kind, len(t.members)) for t in ranked_findings) == [("bug", 1), ("bug", 1), ("spelling", 3)]
 
 
 def test_the_order_in_which_findings_come_changes_nothing():
@@ -206,4 +208,4 @@ def test_ranking_takes_it_into_account_and_says_so():
 def test_the_rules_thinker_is_told():
     found = finding(kind="anomaly")
     brief = Brief((found,), (), {}, None, None, NOW, {"anomaly": 1.25})  # type: ignore[arg-type]  # the rest is not read
-    assert RulesThinker().think(brief).thoughts[0].score == pytest.approx(1.25 * score(found, {}, {}))
+    assert RulesThinker().think(brief).ranked_findings[0].score == pytest.approx(1.25 * score(found, {}, {}))

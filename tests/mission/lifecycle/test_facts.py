@@ -20,7 +20,7 @@ def ports(author: Any = OUTSIDER, **there: Any) -> Any:
     forge = SimpleNamespace(
         issue=lambda number: issue(author=author, **there), identity=lambda: BOT, may_approve=lambda one: one == MARA
     )
-    return SimpleNamespace(forge=forge, voice=SimpleNamespace(note=lambda text: None), coder=None, seal=None)
+    return SimpleNamespace(forge=forge, progress=SimpleNamespace(note=lambda text: None), coder=None, seal=None)
 
 
 @pytest.mark.parametrize(("by", "ours"), [(MARA, True), (OUTSIDER, False)], ids=["a mission's", "foreign"])

@@ -27,7 +27,7 @@ def history(said):
         key = f"{kind}{member}"
         records.setdefault(key, FindingRecord(key, kind, "a title", ("",), number))
         lessons = (Lesson(number, kind, (key,), verdict),)
-        documents.append(read({"counted": learning.worth_telling(lessons, records)}))
+        documents.append(read({"counted": learning.worth_reporting(lessons, records)}))
         tallies = learning.learn(tallies, lessons, records)
         records |= {record.key: record for record in learning.apply_lessons(lessons, records)}
     return tallies, documents

@@ -23,7 +23,7 @@ WRITING = (OpenIssue, OpenPull, Comment, EditComment)
 KIND_NAMES = [*KINDS, "never heard of"]
 
 
-def desk(**changes):
+def store(**changes):
     given_ = {
         "default": Branch("main", BASE),
         "cycle": 3,
@@ -51,7 +51,7 @@ def ranked(findings, kind="spelling", why="because"):
 
 def drafts(signals, kind="spelling", **changes):
     found = identify(signals)
-    return draft_all([ranked(found, kind)], found, desk(**changes))
+    return draft_all([ranked(found, kind)], found, store(**changes))
 
 
 # --- hostile words --------------------------------------------------------------------
@@ -88,7 +88,7 @@ signals = st.builds(
 def test_no_text_of_the_repository_makes_a_proposal_harmful_or_denied(seen, why, free):
     found = identify(seen)
     plan = [ranked([f for f in found if f.kind == kind], kind, why) for kind in dict.fromkeys(f.kind for f in found)]
-    made = draft_all(plan, found, desk(free_slot=free))
+    made = draft_all(plan, found, store(free_slot=free))
     for proposal in made:
         assert judge(proposal, bench()).verdict is not Verdict.DENY, judge(proposal, bench()).rules
         for effect in (*proposal.effects, *proposal.planned):
@@ -111,10 +111,10 @@ def test_no_plan_gets_a_high_kind_done_or_reaches_beyond_its_members(plan, rando
     made = [fixable(f"docs/{n}.md", kind=random.choice(["spelling", "bug", "never heard of"])) for n in range(6)]
     made += [signal(kind=random.choice(["todo", "bug"]), essence=(str(n),)) for n in range(6)]
     found = identify(made)
-    thoughts = [
+    ranked_findings = [
         RankedFinding(tuple(found[n].fingerprint for n in picked), kind, 9e9, why) for picked, kind, why in plan
     ]
-    decisions = judge_all(draft_all(thoughts, found, desk()), bench())
+    decisions = judge_all(draft_all(ranked_findings, found, store()), bench())
     allowed = [decision.proposal for decision in decisions if decision.verdict is Verdict.ALLOW]
     assert len(allowed) <= 3
     assert sum(proposal.new_mission for proposal in allowed) <= 1
@@ -128,18 +128,18 @@ def test_no_plan_gets_a_high_kind_done_or_reaches_beyond_its_members(plan, rando
 
 def test_what_is_not_a_present_finding_of_the_thoughts_kind_is_dropped():
     found = identify([fixable("a.md"), signal(kind="bug", essence=("b",))])
-    assert draft_all([RankedFinding(("invented",), "spelling", 1.0, "")], found, desk()) == ()
-    assert draft_all([ranked(found, "architecture")], found, desk()) == ()
-    (fix,) = draft_all([ranked(found)], found, desk())
+    assert draft_all([RankedFinding(("invented",), "spelling", 1.0, "")], found, store()) == ()
+    assert draft_all([ranked(found, "architecture")], found, store()) == ()
+    (fix,) = draft_all([ranked(found)], found, store())
     assert [member.kind for member in fix.members] == ["spelling"]
 
 
 def test_the_same_thing_thought_of_twice_is_proposed_once():
     found = identify([signal(kind="todo", essence=(str(n),), title=f"TODO {n}") for n in range(3)])
     twice = [ranked(found[:1], "todo"), ranked(found[1:], "todo"), ranked(found[:1], "todo")]
-    (proposal,) = draft_all(twice, found, desk())
+    (proposal,) = draft_all(twice, found, store())
     assert proposal.members == found[:1]
-    (proposal,) = draft_all([RankedFinding((found[0].fingerprint,) * 3, "todo", 1.0, "")], found, desk())
+    (proposal,) = draft_all([RankedFinding((found[0].fingerprint,) * 3, "todo", 1.0, "")], found, store())
     assert proposal.monitor.total == 1
 
 
@@ -245,10 +245,10 @@ def test_a_fix_that_is_to_be_asked_about_waits_for_a_slot_as_a_question():
     found = identify([signal(kind="spelling", path="a.md", essence=("a",))])
     asking = replace(ranked(found), ask=True)
     for plan, limits in ((asking, Limits()), (ranked(found), Limits(auto_prs_per_cycle=0))):
-        (waiting,) = draft_all([plan], found, desk(free_slot=False, limits=limits))
+        (waiting,) = draft_all([plan], found, store(free_slot=False, limits=limits))
         assert (waiting.action, waiting.tier, waiting.effects) == (Action.OPEN_PROPOSAL, Tier.HIGH, ())
         assert "mission-cap" in judge(waiting, bench(spent=BudgetUsed(active=3))).rules
-    (waiting,) = draft_all([ranked(found)], found, desk(free_slot=False))
+    (waiting,) = draft_all([ranked(found)], found, store(free_slot=False))
     assert (waiting.action, waiting.tier) == (Action.OPEN_FIX, Tier.LOW)
 
 
@@ -258,6 +258,6 @@ def test_a_fix_that_is_to_be_asked_about_waits_for_a_slot_as_a_question():
 )
 def test_a_kind_says_nothing_in_a_marker_that_no_reader_would_see(kind):
     found = identify([signal(kind=kind)])
-    (proposal,) = draft_all([ranked(found, kind)], found, desk())
+    (proposal,) = draft_all([ranked(found, kind)], found, store())
     line = proposal.effects[0].body.splitlines()[-1]
     assert MARKER.fullmatch(line) and line.isascii() and line.isprintable()

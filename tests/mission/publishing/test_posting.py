@@ -16,7 +16,7 @@ from ralph_mission.mission.model.proposal import RankedFinding
 from ralph_mission.mission.proposals.draft import draft_all
 from ralph_mission.mission.publishing import posting
 from tests.mission.build import NOW, finding, make_failure, mission
-from tests.mission.proposals.test_draft import desk
+from tests.mission.proposals.test_draft import store
 
 POST = Post("twitter", ("Osmosis +45%",), (12,), 280)
 EFFECT = Publish("k1", POST)
@@ -62,7 +62,7 @@ def test_one_post_on_all_networks_is_one_action_with_a_key_for_each():
     posts = (POST, replace(POST, network="discord"))
     words = Wording(found.fingerprint, "w1", posts, ready=True)
     ranked = RankedFinding((found.fingerprint,), "anomaly", 1.0, "because")
-    at = desk(wordings={(found.fingerprint, "w1"): words})
+    at = store(wordings={(found.fingerprint, "w1"): words})
     (proposal,) = draft_all([ranked], [found], at)
     assert (proposal.action, proposal.networks) == (Action.PUBLISH, ("twitter", "discord"))
     first, second = proposal.effects
@@ -78,7 +78,7 @@ def test_one_post_on_all_networks_is_one_action_with_a_key_for_each():
 def test_nothing_but_a_post_is_made_of_a_finished_mission():
     (found,) = identity.finished_findings([FinishedMission(1, "m1", "spelling", 4, NOW)])
     ranked = RankedFinding((found.fingerprint,), "completed", 1.0, "because")
-    assert draft_all([ranked], [found], desk()) == ()
+    assert draft_all([ranked], [found], store()) == ()
 
 
 def test_only_merged_missions_of_the_kinds_that_were_asked_for_are_announced():
@@ -156,7 +156,7 @@ def test_a_network_that_wants_to_be_left_alone_is_waited_for_and_what_is_left_fo
 def test_news_that_waited_for_a_day_and_was_never_tried_is_over():
     old = replace(finding(kind="anomaly", occurrence="w1"), seen_at=NOW - timedelta(hours=24))
     words = Wording(old.fingerprint, "w1", (POST,), ready=True)
-    at = desk(wordings={(old.fingerprint, "w1"): words})
+    at = store(wordings={(old.fingerprint, "w1"): words})
     ranked = RankedFinding((old.fingerprint,), "anomaly", 1.0, "because")
     assert draft_all([ranked], [old], at) == ()
     assert posting.fully_posted([old], [words], {}, {}, NOW) == (old,)

@@ -208,11 +208,11 @@ def _client(place: Path, node: Node, modules: Path, launcher: Path) -> Path:
     return final
 
 
-def _run(command: Sequence[str], work: Path, told: Mapping[str, str], trouble: str) -> None:
+def _run(command: Sequence[str], work: Path, told: Mapping[str, str], problem: str) -> None:
     with tempfile.TemporaryDirectory(prefix="home-", dir=work.parent) as home:
         done = run_foreign(command, cwd=work, home=Path(home), timeout=SECONDS, allow=NETWORK, extra_env=told)
     if done.code != 0:
         said = [line.strip() for line in done.stderr.decode(errors="replace").splitlines() if line.strip()]
         raise UserError(
-            f"{trouble}: {said[0][:200] if said else f'exit {done.code}'}", "or take the backend sqlalchemy"
+            f"{problem}: {said[0][:200] if said else f'exit {done.code}'}", "or take the backend sqlalchemy"
         )

@@ -168,8 +168,8 @@ class GitHubEffects:
         except Denied as denied:
             reason = FailureReason.NEEDS_PERSON if denied.lasting else None
             raise ForgeRefused(denied.what, denied.setting, reason) from None
-        except UserError as trouble:
-            raise Doubt(trouble.what) from None
+        except UserError as problem:
+            raise Doubt(problem.what) from None
         if not moved:
             raise ForgeRefused("foreign-commit")
         return Receipt(effect.key, "done", sha=sha, url=f"{self.api.place.page}/tree/{effect.branch}")
@@ -304,8 +304,8 @@ def _read_reply(kind: type[reading.T], body: object) -> reading.T:
     """What a mutation answered with. It was done, whatever it answered; so what cannot be read is Doubt."""
     try:
         return reading.read(kind, body)
-    except UserError as trouble:
-        raise Doubt(trouble.what) from None
+    except UserError as problem:
+        raise Doubt(problem.what) from None
 
 
 def _adopted_receipt(effect: Effect, wire: Wire) -> Receipt:
@@ -383,8 +383,8 @@ class Labelling:
                 self.repair(wire, names if reading.actor(wire.user).id == self.people.us().id else ())
             except Missing:
                 self._owe(number, ())
-            except UserError as trouble:
-                self.threads.api.note(f"pull #{number} could not be labelled: {trouble.what}")
+            except UserError as problem:
+                self.threads.api.note(f"pull #{number} could not be labelled: {problem.what}")
 
     def _debts(self) -> Iterator[tuple[int, list[str]]]:
         """What is owed, as far as it could be of our writing: what is kept in a clone is no authority."""

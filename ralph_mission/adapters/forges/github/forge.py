@@ -292,8 +292,8 @@ class GitHubForge:
             try:
                 if found := self.find(effect):
                     return found
-            except UserError as trouble:
-                why = f"{why}; then {trouble.what}"
+            except UserError as problem:
+                why = f"{why}; then {problem.what}"
                 break
         if isinstance(effect, AT_MOST_ONCE):
             return Receipt(effect.key, "unknown", detail=why)

@@ -122,7 +122,7 @@ KINDS: dict[str, RuleType] = {
     "merge_queue": RuleType("Require merge queue", r"merge queue", standing=True),
     "update": RuleType("Restrict updates", r"cannot update this protected ref", standing=True),
 }
-WISHES = {
+REQUIREMENTS = {
     "require_code_owner_review": "the approval of a code owner",
     "require_last_push_approval": "an approval by somebody else than who pushed last",
     "required_review_thread_resolution": "all conversations resolved",
@@ -138,8 +138,8 @@ def obstacle(threads: Threads, wire: PullWire) -> ForgeRefused:
         if all(result == "pending" for result, _ in missing):
             return ForgeRefused(what, reason=FailureReason.NOT_ATTEMPTED)
         return ForgeRefused(f"blocked: {what}")
-    if wishes := list(_wishes(threads, wire, rules)):
-        return ForgeRefused(f"blocked: {base} asks for {'; for '.join(wishes)}")
+    if requirements := list(_requirements(threads, wire, rules)):
+        return ForgeRefused(f"blocked: {base} asks for {'; for '.join(requirements)}")
     if standing := [place(rule) for rule in rules if rule.type in KINDS and KINDS[rule.type].standing]:
         what = f"{base} may not be merged into: {'; '.join(standing)}"
         return ForgeRefused(what, reason=FailureReason.NEEDS_PERSON)
@@ -179,15 +179,15 @@ def _rules(threads: Threads, branch: str) -> tuple[RuleWire, ...]:
 # --- reviews
 
 
-def _wishes(threads: Threads, wire: PullWire, rules: tuple[RuleWire, ...]) -> Iterator[str]:
+def _requirements(threads: Threads, wire: PullWire, rules: tuple[RuleWire, ...]) -> Iterator[str]:
     for rule in (rule for rule in rules if rule.type == REVIEWS):
         asked = rule.parameters or {}
-        wishes = [words for name, words in WISHES.items() if asked.get(name) is True]
+        requirements = [words for name, words in REQUIREMENTS.items() if asked.get(name) is True]
         count = asked.get("required_approving_review_count")
         if isinstance(count, int) and count > _approvals(threads, wire.number):
-            wishes.insert(0, f"{count} approving review{'' if count == 1 else 's'}")
-        if wishes:
-            yield f"{', '.join(wishes)}: {place(rule)}"
+            requirements.insert(0, f"{count} approving review{'' if count == 1 else 's'}")
+        if requirements:
+            yield f"{', '.join(requirements)}: {place(rule)}"
 
 
 def _approvals(threads: Threads, number: int) -> int:

@@ -51,8 +51,8 @@ class Heads:
         while left:
             try:
                 return self.remote.fetch(left)
-            except UserError as trouble:
-                absent = NO_REF.search(trouble.what)
+            except UserError as problem:
+                absent = NO_REF.search(problem.what)
                 if absent is None or left.pop(absent[1], None) is None:
                     raise
                 self.note(f"{absent[1]} cannot be fetched, and is left out")

@@ -20,7 +20,7 @@ from pathlib import Path
 from ralph_mission.adapters.forges import commits
 from ralph_mission.adapters.forges.commits import ForgeRefused, is_ancestor
 from ralph_mission.adapters.forges.local import threads
-from ralph_mission.adapters.forges.local.desk import ThreadStore
+from ralph_mission.adapters.forges.local.store import ThreadStore
 from ralph_mission.adapters.forges.local.threads import LocalThread, PullChange, mark_merged
 from ralph_mission.adapters.git.git import Git, GitError
 from ralph_mission.errors import UserError
@@ -239,13 +239,13 @@ def push(git: Git, effect: PushBranch, default: str) -> str:
     return sha
 
 
-def change(git: Git, desk: ThreadStore, head: str, base: str) -> PullChange:
+def change(git: Git, store: ThreadStore, head: str, base: str) -> PullChange:
     """A new pull's branches. Raises ForgeRefused when one is missing, has nothing new, or ever had a pull."""
     known = tips(git)
     for name in (head, base):
         if name not in known:
             raise ForgeRefused(f"there is no branch {name}")
-    for thread in desk.threads("pulls"):
+    for thread in store.threads("pulls"):
         if thread.change and thread.change.head == head:
             raise ForgeRefused(f"pull #{thread.number} by {thread.author.login} already has {head}")
     if is_ancestor(git, known[head], known[base]):

@@ -15,8 +15,8 @@ from functools import singledispatchmethod
 
 from ralph_mission.adapters.forges.commits import ForgeRefused, commit, mark, merged_tree
 from ralph_mission.adapters.forges.local import branches, threads
-from ralph_mission.adapters.forges.local.desk import ThreadStore
 from ralph_mission.adapters.forges.local.documents import BOT
+from ralph_mission.adapters.forges.local.store import ThreadStore
 from ralph_mission.adapters.forges.local.threads import LocalThread, PullChange, after, mark_merged
 from ralph_mission.adapters.git.git import Git, Identity
 from ralph_mission.mission.lifecycle.approval import merge_objection
@@ -54,7 +54,7 @@ def texts(thread: LocalThread) -> list[tuple[int, int, str]]:
 class LocalEffects:
     """The verbs of the bot, on one desk and one repository."""
 
-    desk: ThreadStore
+    store: ThreadStore
     git: Git
     default: str
     now: Callable[[], datetime]
@@ -66,7 +66,7 @@ class LocalEffects:
 
     @found.register
     def _(self, effect: OpenIssue) -> Receipt | None:
-        for thread in self.desk.threads("issues", lambda text: effect.key not in text):
+        for thread in self.store.threads("issues", lambda text: effect.key not in text):
             if thread.author.id == BOT.id and mark(thread.body) == effect.key:
                 return self._adopt_thread(effect, thread)
         return None
@@ -80,14 +80,14 @@ class LocalEffects:
 
     @found.register
     def _(self, effect: OpenPull) -> Receipt | None:
-        for thread in self.desk.threads("pulls"):
+        for thread in self.store.threads("pulls"):
             if thread.change and thread.change.head == effect.head and thread.author.id == BOT.id:
                 return self._adopt_thread(effect, thread)
         return None
 
     @found.register
     def _(self, effect: MergePull) -> Receipt | None:
-        thread = branches.settle_thread(self.git, self.desk.require("pull", effect.pull), branches.tips(self.git))
+        thread = branches.settle_thread(self.git, self.store.require("pull", effect.pull), branches.tips(self.git))
         assert thread.change
         if thread.state != "merged" or thread.change.head_sha != effect.head_sha:
             return None
@@ -95,17 +95,17 @@ class LocalEffects:
 
     @found.register
     def _(self, effect: CloseIssue) -> Receipt | None:
-        thread = self.desk.require("issue", effect.issue)
+        thread = self.store.require("issue", effect.issue)
         return self._adopt_thread(effect, thread) if thread.state == "closed" else None
 
     @found.register
     def _(self, effect: ClosePull) -> Receipt | None:
-        thread = self.desk.require("pull", effect.pull)
+        thread = self.store.require("pull", effect.pull)
         return self._adopt_thread(effect, thread) if thread.state == "closed" else None
 
     @found.register
     def _(self, effect: Comment) -> Receipt | None:
-        thread = self.desk.require("", effect.issue)
+        thread = self.store.require("", effect.issue)
         for remark in thread.remarks:
             if remark.author.id == BOT.id and mark(remark.body) == effect.key:
                 return self._adopt_thread(effect, thread, remark.id)
@@ -113,7 +113,7 @@ class LocalEffects:
 
     @found.register
     def _(self, effect: EditComment) -> Receipt | None:
-        thread = self.desk.require("", effect.issue)
+        thread = self.store.require("", effect.issue)
         said = {number: (author, body) for number, author, body in texts(thread)}
         if said.get(effect.comment) != (BOT.id, effect.body):
             return None
@@ -121,14 +121,14 @@ class LocalEffects:
 
     @found.register
     def _(self, effect: Label) -> Receipt | None:
-        thread = self.desk.require("", effect.issue)
+        thread = self.store.require("", effect.issue)
         have = set(thread.labels)
         done = have >= set(effect.add) and not have & set(effect.remove) and set(effect.assign) <= set(thread.assignees)
         return self._adopt_thread(effect, thread) if done else None
 
     @found.register
     def _(self, effect: PostReview) -> Receipt | None:
-        thread = self.desk.require("pull", effect.pull)
+        thread = self.store.require("pull", effect.pull)
         for number, review in enumerate(_reviews(thread), 1):
             if (review.author.id, review.state) == (BOT.id, "commented") and mark(review.body) == effect.key:
                 return self._adopt_thread(effect, thread, number)
@@ -136,7 +136,7 @@ class LocalEffects:
 
     @found.register
     def _(self, effect: EditReview) -> Receipt | None:
-        thread = self.desk.require("pull", effect.pull)
+        thread = self.store.require("pull", effect.pull)
         review = dict(enumerate(_reviews(thread), 1)).get(effect.review)
         if review is None or (review.author.id, review.body) != (BOT.id, effect.body):
             return None
@@ -158,38 +158,38 @@ class LocalEffects:
 
     @do.register
     def _(self, effect: OpenPull) -> Receipt:
-        change = branches.change(self.git, self.desk, effect.head, effect.base)
+        change = branches.change(self.git, self.store, effect.head, effect.base)
         return self._find_opened(effect, effect.title, effect.body, effect.labels, change)
 
     @do.register
     def _(self, effect: MergePull) -> Receipt:
         order = MergeRequest(effect.head_sha, effect.method, effect.message, BOT, Identity())
-        thread = self.desk.require("pull", effect.pull)
+        thread = self.store.require("pull", effect.pull)
         head = branches.head_of(thread, branches.tips(self.git))
         if rule := merge_objection(threads.pull(thread, "", head, details=True), effect, may_approve):
             raise ForgeRefused(rule)
-        thread = land(self.desk, self.git, thread, order, self.now())
+        thread = land(self.store, self.git, thread, order, self.now())
         assert thread.change
         return replace(self._done(effect, thread), sha=thread.change.merged_sha)
 
     @do.register
     def _(self, effect: CloseIssue) -> Receipt:
-        thread = self.desk.require("issue", effect.issue)
+        thread = self.store.require("issue", effect.issue)
         return self._keep(effect, threads.close_thread(thread, BOT, effect.reason, self.now()))
 
     @do.register
     def _(self, effect: ClosePull) -> Receipt:
-        thread = branches.close_pull(self.git, self.desk.require("pull", effect.pull), BOT, self.now())
+        thread = branches.close_pull(self.git, self.store.require("pull", effect.pull), BOT, self.now())
         return self._keep(effect, thread)
 
     @do.register
     def _(self, effect: Comment) -> Receipt:
-        thread = threads.add_comment(self.desk.require("", effect.issue), BOT, effect.body, self.now())
+        thread = threads.add_comment(self.store.require("", effect.issue), BOT, effect.body, self.now())
         return self._keep(effect, thread, thread.remarks[-1].id)
 
     @do.register
     def _(self, effect: EditComment) -> Receipt:
-        thread = self.desk.require("", effect.issue)
+        thread = self.store.require("", effect.issue)
         authors = {number: author for number, author, _ in texts(thread)}
         if authors.get(effect.comment) != BOT.id:
             raise ForgeRefused(f"comment {effect.comment} of #{thread.number} is not ours to edit")
@@ -197,18 +197,18 @@ class LocalEffects:
 
     @do.register
     def _(self, effect: Label) -> Receipt:
-        thread = threads.set_labels(self.desk.require("", effect.issue), BOT, self.now(), effect.add, effect.remove)
+        thread = threads.set_labels(self.store.require("", effect.issue), BOT, self.now(), effect.add, effect.remove)
         return self._keep(effect, threads.assign_people(thread, effect.assign, self.now()))
 
     @do.register
     def _(self, effect: PostReview) -> Receipt:
-        thread = self.desk.require("pull", effect.pull)
+        thread = self.store.require("pull", effect.pull)
         thread = threads.add_review(thread, BOT, "commented", effect.body, effect.head_sha, self.now())
         return self._keep(effect, thread, len(_reviews(thread)))
 
     @do.register
     def _(self, effect: EditReview) -> Receipt:
-        thread = self.desk.require("pull", effect.pull)
+        thread = self.store.require("pull", effect.pull)
         review = dict(enumerate(_reviews(thread), 1)).get(effect.review)
         if review is None or review.author.id != BOT.id:
             raise ForgeRefused(f"review {effect.review} of #{thread.number} is not ours to edit")
@@ -220,11 +220,11 @@ class LocalEffects:
     def _find_opened(
         self, effect: OpenIssue | OpenPull, title: str, body: str, labels: tuple[str, ...], change: PullChange | None
     ) -> Receipt:
-        thread = threads.open_thread(self.desk.next_number(), title, body, BOT, labels, change, self.now())
+        thread = threads.open_thread(self.store.next_number(), title, body, BOT, labels, change, self.now())
         return self._keep(effect, thread)
 
     def _keep(self, effect: Effect, thread: LocalThread, remark: int = 0) -> Receipt:
-        self.desk.write(thread)
+        self.store.write(thread)
         return self._done(effect, thread, remark)
 
     def _adopt_thread(self, effect: Effect, thread: LocalThread, remark: int = 0) -> Receipt:
@@ -234,7 +234,7 @@ class LocalEffects:
         """A receipt. The number of a comment or review is its own."""
         is_review = isinstance(effect, PostReview | EditReview)
         own = is_review or isinstance(effect, Comment | EditComment)
-        url = self.desk.url(thread) + (f"#{'review' if is_review else 'comment'}-{remark}" if remark else "")
+        url = self.store.url(thread) + (f"#{'review' if is_review else 'comment'}-{remark}" if remark else "")
         return Receipt(effect.key, "done", remark if own else thread.number, url)
 
 
@@ -257,15 +257,15 @@ class MergeRequest:
     who: Identity
 
 
-def land(desk: ThreadStore, git: Git, thread: LocalThread, order: MergeRequest, now: datetime) -> LocalThread:
+def land(store: ThreadStore, git: Git, thread: LocalThread, order: MergeRequest, now: datetime) -> LocalThread:
     """The merged pull; merging twice at the same head is merging once. Raises ForgeRefused. Needs the desk's lock."""
     known = branches.tips(git)
     thread = branches.settle_thread(git, thread, known)
     _require_mergeable(thread, order, known)
     assert thread.change
     if thread.state != "merged":
-        thread = _merge(desk, git, thread, thread.change, order, known, after(thread, now))
-    desk.write(thread)
+        thread = _merge(store, git, thread, thread.change, order, known, after(thread, now))
+    store.write(thread)
     return thread
 
 
@@ -282,7 +282,7 @@ def _require_mergeable(thread: LocalThread, order: MergeRequest, known: Mapping[
 
 
 def _merge(
-    desk: ThreadStore,
+    store: ThreadStore,
     git: Git,
     thread: LocalThread,
     change: PullChange,
@@ -296,11 +296,11 @@ def _merge(
         branches.take_back(trees, base, change.merging)
     commit = _commit(git, base, order, at)
     noted = replace(change, merging=commit, head_sha=order.head_sha, merged_by=order.actor)
-    desk.write(replace(thread, change=noted))
+    store.write(replace(thread, change=noted))
     try:
         _move(git, trees, change.base, base, commit)
     except ForgeRefused:
-        desk.write(replace(thread, change=replace(change, merging="")))
+        store.write(replace(thread, change=replace(change, merging="")))
         raise
     return mark_merged(thread, order.head_sha, commit, order.actor, at)
 

@@ -14,9 +14,9 @@ from functools import partial
 from ralph_mission.adapters.forges import commits
 from ralph_mission.adapters.forges.commits import ForgeRefused, is_work
 from ralph_mission.adapters.forges.local import branches, documents, effects, threads
-from ralph_mission.adapters.forges.local.desk import ThreadStore, nothing
 from ralph_mission.adapters.forges.local.documents import BOT, person
 from ralph_mission.adapters.forges.local.effects import LocalEffects, may_approve, texts
+from ralph_mission.adapters.forges.local.store import ThreadStore, nothing
 from ralph_mission.adapters.forges.local.threads import LocalThread, PullChange
 from ralph_mission.adapters.git.git import Git, GitError, Identity
 from ralph_mission.errors import Missing, UserError
@@ -48,8 +48,8 @@ class LocalForge:
         self, git: Git, default: str = "", now: Callable[[], datetime] = utc_now, spell: Callable[[str], str] = str
     ) -> None:
         self.git, self.default, self.now, self.spell = git, default, now, spell
-        self.desk = ThreadStore.of(git)
-        self.deeds = LocalEffects(self.desk, git, default, now)
+        self.store = ThreadStore.of(git)
+        self.deeds = LocalEffects(self.store, git, default, now)
 
     # --- reading
 
@@ -67,9 +67,9 @@ class LocalForge:
 
     def issues(self, state: str = "open", labels: Sequence[str] = ()) -> tuple[Issue, ...]:
         """Issues that have all of `labels`, lowest number first. `state`: open | closed | all."""
-        found = self.desk.threads("issues", _needless(state))
+        found = self.store.threads("issues", _needless(state))
         return tuple(
-            threads.issue(thread, self.desk.url(thread), details=False)
+            threads.issue(thread, self.store.url(thread), details=False)
             for thread in found
             if state in ("all", thread.state) and set(labels) <= set(thread.labels)
         )
@@ -77,7 +77,7 @@ class LocalForge:
     def issue(self, number: int) -> Issue:
         """One issue with its remarks and label events. Raises UserError when there is none."""
         thread = self._thread(number, "issue")
-        return threads.issue(thread, self.desk.url(thread), details=True)
+        return threads.issue(thread, self.store.url(thread), details=True)
 
     def edits(self, number: int) -> tuple[BodyEdit, ...]:
         """None: whoever changes a file here has the whole say anyway, and nobody writes down who it was."""
@@ -89,7 +89,7 @@ class LocalForge:
 
     def pulls(self, state: str = "open") -> tuple[Pull, ...]:
         """Pulls, lowest number first, the open ones with `touches`. `state`: open | closed (merged too) | all."""
-        found = self.desk.threads("pulls", _needless(state))
+        found = self.store.threads("pulls", _needless(state))
         known = branches.tips(self.git) if found else {}
         standing = (branches.settle_thread(self.git, thread, known) for thread in found)
         wanted = {"open": ("open",), "closed": ("closed", "merged")}.get(state, ("open", "closed", "merged"))
@@ -106,7 +106,7 @@ class LocalForge:
 
     def pulse(self, since: datetime) -> Pulse:
         """Merged pulls, and issues opened and closed, since then; a folder has no stars."""
-        issues = self.desk.threads("issues", partial(documents.surely_closed_by, since=since))
+        issues = self.store.threads("issues", partial(documents.surely_closed_by, since=since))
         return Pulse(
             merged=tuple(pull for pull in self.pulls("closed") if _merged_after(pull, since)),
             opened=sum(issue.created_at > since for issue in issues),
@@ -136,20 +136,20 @@ class LocalForge:
 
     def has_our_work(self) -> bool:
         """Whether anything with our marker by our own account exists."""
-        every = (thread for folder in ("issues", "pulls") for thread in self.desk.threads(folder))
+        every = (thread for folder in ("issues", "pulls") for thread in self.store.threads(folder))
         return any(is_work(body) for thread in every for _, author, body in texts(thread) if author == BOT.id)
 
     def anchor(self) -> Anchor | None:
         """The highest memory position the forge has been told of."""
-        return self.desk.anchor()
+        return self.store.anchor()
 
-    def troubles(self) -> Iterator[UserError]:
+    def problems(self) -> Iterator[UserError]:
         """What is wrong with each file of the folder that cannot be read."""
-        return self.desk.troubles()
+        return self.store.problems()
 
     def set_anchor(self, anchor: Anchor) -> None:
         """Remember a memory position outside the memory branch."""
-        self.desk.set_anchor(anchor)
+        self.store.set_anchor(anchor)
 
     # --- doing
 
@@ -163,7 +163,7 @@ class LocalForge:
         Raises ValueError for an effect that still waits for a number or lacks its marker: our bug.
         """
         commits.require_ready(effect)
-        with self.desk.locked():
+        with self.store.locked():
             try:
                 return self.deeds.found(effect) or self.deeds.do(effect)
             except ForgeRefused as refused:
@@ -173,13 +173,13 @@ class LocalForge:
 
     def _thread(self, number: int, kind: str) -> LocalThread:
         try:
-            return self.desk.require(kind, number)
+            return self.store.require(kind, number)
         except ForgeRefused as refused:
             raise Missing(refused.what, refused.mend) from None
 
     def _pull(self, thread: LocalThread, known: dict[str, str], details: bool) -> Pull:
         head = branches.head_of(thread, known)
-        pull = threads.pull(thread, self.desk.url(thread), head, details)
+        pull = threads.pull(thread, self.store.url(thread), head, details)
         assert thread.change
         if not details and pull.state != "open" and not self._is_recent(pull.closed_at):
             return pull
@@ -214,7 +214,7 @@ class Person:
     """Somebody at the keyboard, by login. Each deed gives the number of what it was done to, or raises UserError."""
 
     def __init__(self, forge: LocalForge, login: str) -> None:
-        self.forge, self.desk, self.git = forge, forge.desk, forge.git
+        self.forge, self.store, self.git = forge, forge.store, forge.git
         self.actor = person(login)
 
     def create_issue(self, title: str, body: str = "", labels: tuple[str, ...] = ()) -> int:
@@ -226,7 +226,7 @@ class Person:
     def open_pull(self, head: str, base: str, title: str, body: str = "") -> int:
         """A new pull from a branch that exists."""
         with self._told():
-            change = branches.change(self.git, self.desk, head, base)
+            change = branches.change(self.git, self.store, head, base)
         return self._open(title, body, (), change)
 
     def comment(self, number: int, text: str) -> int:
@@ -269,24 +269,24 @@ class Person:
 
     def merge(self, number: int, method: str = "squash") -> int:
         """Merge a pull at the commit its head is at now, as safely as the bot does."""
-        with self._told(), self.desk.locked():
-            thread = self.desk.require("pull", number)
+        with self._told(), self.store.locked():
+            thread = self.store.require("pull", number)
             head = branches.head_of(thread, branches.tips(self.git))
             login = self.actor.login
             order = effects.MergeRequest(
                 head, method, f"{thread.title} (#{number})\n", self.actor, Identity(login, f"{login}@localhost")
             )
-            return effects.land(self.desk, self.git, thread, order, self.forge.now()).number
+            return effects.land(self.store, self.git, thread, order, self.forge.now()).number
 
     def _open(self, title: str, body: str, labels: tuple[str, ...], change: PullChange | None) -> int:
-        with self._told(), self.desk.locked():
-            number = self.desk.next_number()
-            self.desk.write(threads.open_thread(number, title, body, self.actor, labels, change, self.forge.now()))
+        with self._told(), self.store.locked():
+            number = self.store.next_number()
+            self.store.write(threads.open_thread(number, title, body, self.actor, labels, change, self.forge.now()))
             return number
 
     def _change(self, kind: str, number: int, step: Step) -> int:
-        with self._told(), self.desk.locked():
-            self.desk.write(step(self.desk.require(kind, number), self.actor, self.forge.now()))
+        with self._told(), self.store.locked():
+            self.store.write(step(self.store.require(kind, number), self.actor, self.forge.now()))
             return number
 
     @contextmanager

@@ -71,7 +71,7 @@ class WatchLook:
     watch: DatabaseWatch
     before: WatchState
     outcome: WatchOutcome | None = None
-    trouble: UserError | None = None
+    problem: UserError | None = None
 
     @property
     def state(self) -> WatchState:
@@ -105,18 +105,18 @@ class DatabaseObserver:
         """How long a look may take at most."""
         return self.patience + AROUND
 
-    def observe(self, gaze: ObservationContext) -> Observation:
+    def observe(self, context: ObservationContext) -> Observation:
         """What the watches found; `unavailable` when none of them could be asked."""
         watches = self.settings.watches
         try:
-            with self.opened(gaze.head.sha) as database:
-                looks = tuple(self._looks(database, load(gaze.cursor, watches), gaze.now))
-        except UserError as trouble:
-            return self._unavailable(trouble, gaze.cursor)
-        failed = [look.trouble for look in looks if look.trouble]
-        if failed and len(failed) == len(looks):
-            return self._unavailable(failed[0], gaze.cursor)
-        return self._seen(looks)
+            with self.opened(context.head.sha) as database:
+                lookups = tuple(self._looks(database, load(context.cursor, watches), context.now))
+        except UserError as problem:
+            return self._unavailable(problem, context.cursor)
+        failed = [look.problem for look in lookups if look.problem]
+        if failed and len(failed) == len(lookups):
+            return self._unavailable(failed[0], context.cursor)
+        return self._seen(lookups)
 
     @contextmanager
     def opened(self, commit: str) -> Iterator[Database]:
@@ -143,8 +143,8 @@ class DatabaseObserver:
             wanted = find_target(watch, database.describe(watch_interest(watch)))
             answers = {name: database.rows(query) for name, query in plan(wanted, before, now).items()}
             return WatchLook(watch, before, judge(wanted, answers, before, now))
-        except UserError as trouble:
-            return WatchLook(watch, before, trouble=_with_watch_name(watch, trouble))
+        except UserError as problem:
+            return WatchLook(watch, before, problem=_with_watch_name(watch, problem))
 
     def _looks(self, database: Database, states: Mapping[str, WatchState], now: datetime) -> Iterator[WatchLook]:
         end = time.monotonic() + self.patience
@@ -153,39 +153,39 @@ class DatabaseObserver:
                 yield self.look(database, watch, states[watch.name], now)
             else:
                 late = UserError(f"watch {watch.name}: no time was left for it", "an index would help", "network")
-                yield WatchLook(watch, states[watch.name], trouble=late)
+                yield WatchLook(watch, states[watch.name], problem=late)
 
-    def _seen(self, looks: Sequence[WatchLook]) -> Observation:
+    def _seen(self, lookups: Sequence[WatchLook]) -> Observation:
         hidden = self.address().secrets
-        found = [(look.watch, one) for look in looks if look.outcome for one in look.outcome.found]
+        found = [(look.watch, one) for look in lookups if look.outcome for one in look.outcome.found]
         return Observation(
             NAME,
             "ok",
             tuple(build_signal(watch, one, hidden) for watch, one in found),
-            detail=one_line("; ".join(_details(looks, len(found))), DETAIL),
-            cursor=dump({look.watch.name: look.state for look in looks}, self.settings.watches),
-            complete=all(look.outcome and SORTS[look.watch.sort].complete for look in looks),
-            gone=tuple(essence for look in looks for essence in look.gone),
+            detail=one_line("; ".join(_details(lookups, len(found))), DETAIL),
+            cursor=dump({look.watch.name: look.state for look in lookups}, self.settings.watches),
+            complete=all(look.outcome and SORTS[look.watch.sort].complete for look in lookups),
+            gone=tuple(essence for look in lookups for essence in look.gone),
         )
 
-    def _unavailable(self, trouble: UserError, cursor: str) -> Observation:
+    def _unavailable(self, problem: UserError, cursor: str) -> Observation:
         return Observation(
-            NAME, "unavailable", detail=one_line(f"{trouble.what}; {trouble.next_step}", DETAIL), cursor=cursor
+            NAME, "unavailable", detail=one_line(f"{problem.what}; {problem.next_step}", DETAIL), cursor=cursor
         )
 
 
-def _with_watch_name(watch: DatabaseWatch, trouble: UserError) -> UserError:
+def _with_watch_name(watch: DatabaseWatch, problem: UserError) -> UserError:
     start = f"watch {watch.name}: "
-    what = trouble.what if trouble.what.startswith(start) else start + trouble.what
-    return UserError(what, trouble.next_step, trouble.who)
+    what = problem.what if problem.what.startswith(start) else start + problem.what
+    return UserError(what, problem.next_step, problem.who)
 
 
-def _details(looks: Iterable[WatchLook], found: int) -> Iterator[str]:
-    watches = list(looks)
+def _details(lookups: Iterable[WatchLook], found: int) -> Iterator[str]:
+    watches = list(lookups)
     yield f"{count_noun(found, 'finding')} of {len(watches)} watched"
     for look in watches:
-        if look.trouble:
-            yield f"{look.trouble.what}; {look.trouble.next_step}"
+        if look.problem:
+            yield f"{look.problem.what}; {look.problem.next_step}"
         elif look.outcome and look.outcome.notes:
             yield f"{look.watch.name}: {', '.join(look.outcome.notes)}"
 

@@ -79,7 +79,7 @@ def judge(target: Target, answers: Answers, state: WatchState, now: datetime) ->
     moves = [one for one in judged if isinstance(one, _Move)]
     told = tell.limit_episodes(state, {move.group: _episode(state, move, start, now - start) for move in moves})
     keep = [one for one in state.episodes if one.since + (now - start) > start]
-    after = _with_samples(target, answers["now"], tell.telling(state, told, keep), now)
+    after = _with_samples(target, answers["now"], tell.mark_told(state, told, keep), now)
     notes = tell.notes([one for one in judged if isinstance(one, str)], len(judged))
     full = (*tell.full(answers["now"], GROUPS), *tell.crowd(told), *_limit_note(target, answers["now"]))
     found = (

@@ -268,7 +268,7 @@ def crowd(told: Mapping[str, WatchEpisode]) -> tuple[str, ...]:
     return (many,) if len(told) > EPISODES else ()
 
 
-def telling(state: WatchState, told: Mapping[str, WatchEpisode], keep: Iterable[WatchEpisode] = ()) -> WatchState:
+def mark_told(state: WatchState, told: Mapping[str, WatchEpisode], keep: Iterable[WatchEpisode] = ()) -> WatchState:
     """The state with what is told now, and those before it that are still to be remembered."""
     kept = {one.group: one for one in keep if one.group not in told}
     episodes = (*told.values(), *kept.values())

@@ -173,8 +173,8 @@ def find_target(watch: DatabaseWatch, catalog: Catalog) -> Target:
     """Raises UserError that names the watch, what is not there, and what is nearest to it."""
     try:
         return _Finder(watch, catalog).target()
-    except UserError as trouble:
-        raise UserError(f"watch {watch.name}: {trouble.what}", trouble.next_step) from None
+    except UserError as problem:
+        raise UserError(f"watch {watch.name}: {problem.what}", problem.next_step) from None
 
 
 @dataclass(frozen=True, slots=True)

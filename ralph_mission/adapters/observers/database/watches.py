@@ -62,7 +62,7 @@ def judge_threshold(target: Target, answers: Answers, state: WatchState, now: da
     found = (_beyond(target, row, value, bound, told[group]) for group, (row, value, bound) in out.items())
     more = (*tell.full(answers["now"], GROUPS), *tell.crowd(told))
     return WatchOutcome(
-        tuple(found), tell.telling(state, told, keep), (*tell.notes(reasons, len(answers["now"])), *more)
+        tuple(found), tell.mark_told(state, told, keep), (*tell.notes(reasons, len(answers["now"])), *more)
     )
 
 
@@ -108,7 +108,7 @@ def judge_outlier(target: Target, answers: Answers, state: WatchState, now: date
     reasons = [one for one in judged.values() if isinstance(one, str)]
     more = (*tell.full(answers["window"], SERIES), *tell.crowd(told))
     keep = [one for one in state.episodes if isinstance(judged.get(one.group), str)]
-    return WatchOutcome(found, tell.telling(state, told, keep), (*tell.notes(reasons, len(judged)), *more))
+    return WatchOutcome(found, tell.mark_told(state, told, keep), (*tell.notes(reasons, len(judged)), *more))
 
 
 def _values(target: Target, rows: Sequence[Row]) -> tuple[tuple[datetime, float], ...]:
@@ -205,7 +205,7 @@ def judge_missing(target: Target, answers: Answers, state: WatchState, now: date
     if not answers["last"]:
         why = _never(target, answers)
         found = [tell.make_row_fact(target, {}, "", "never", why, longer_than=_hours(patience), unit_of_age="h")]
-    return WatchOutcome(tuple(found), tell.telling(state, {}), tell.full(answers["last"], GROUPS))
+    return WatchOutcome(tuple(found), tell.mark_told(state, {}), tell.full(answers["last"], GROUPS))
 
 
 def _never(target: Target, answers: Answers) -> str:

@@ -41,12 +41,12 @@ class DependencyFindings:
     told: ReleaseAnswers
     registries: Mapping[Package, str]  # the address that was asked about it
     advisories: tuple[Advisory, ...] = ()
-    trouble: str = ""  # why there are no advisories of OSV, or not all
+    problem: str = ""  # why there are no advisories of OSV, or not all
 
     @property
     def complete(self) -> bool:
         """Whether nothing that was there before can be missing now."""
-        return not (self.told.failed or self.told.left or self.trouble)
+        return not (self.told.failed or self.told.left or self.problem)
 
     def known(self) -> Against:
         """Advisories by what they are against."""
@@ -106,11 +106,11 @@ class DependencyLookup:
     def all(self, reading: DependencyReading) -> DependencyFindings:
         """Advisories about every package; releases of what a person asked for or what is vulnerable."""
         bases = self._bases(reading)
-        known, trouble = self._osv(subject(p) for project in reading.projects for p in project.packages)
+        known, problem = self._osv(subject(p) for project in reading.projects for p in project.packages)
         vulnerable = {advisory.subject for advisory in known}
         asked = {p: base for p, base in bases.items() if p.direct or subject(p) in vulnerable}
         told = self._registries(self.most).tell(question(p, base) for p, base in asked.items() if base)
-        return DependencyFindings(reading, told, asked, known, trouble)
+        return DependencyFindings(reading, told, asked, known, problem)
 
     def a_little(self, reading: DependencyReading) -> DependencyFindings:
         """One package at each registry, and one at OSV. Raises UserError when one of them cannot be asked."""
@@ -136,8 +136,8 @@ class DependencyLookup:
             return (), ""
         try:
             known = self._about(subjects)
-        except UserError as trouble:
-            return (), f"no advisories of OSV: {trouble.what}"
+        except UserError as problem:
+            return (), f"no advisories of OSV: {problem.what}"
         return known.advisories, str(known)
 
     def _bases(self, reading: DependencyReading) -> dict[Package, str]:

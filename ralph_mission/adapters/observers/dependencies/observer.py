@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 from packaging.utils import canonicalize_name
 
 from ralph_mission.adapters.git.git import Git
+from ralph_mission.adapters.observers.dependencies import signals as about
 from ralph_mission.adapters.observers.dependencies import signals as bots
-from ralph_mission.adapters.observers.dependencies import signals as telling
 from ralph_mission.adapters.observers.dependencies.lookup import (
     DependencyFindings,
     DependencyLookup,
@@ -45,7 +45,7 @@ from ralph_mission.values import dataclass
 if TYPE_CHECKING:
     from ralph_mission.adapters.http.guard import Web
 
-NAME = telling.NAME
+NAME = about.NAME
 MOST_BUMPS = 20
 """In one change: what a person can still look through."""
 SAMPLES = ("fixtures", "__fixtures__", "testdata", "test-data", "test_data", "__snapshots__")
@@ -98,60 +98,62 @@ class Dependencies:
         """How long a look may take at most: OSV, registries, what tells their addresses, and bumps."""
         return OSV_SECONDS + self.settings.seconds + BUMPING + AROUND
 
-    def observe(self, gaze: ObservationContext) -> Observation:
+    def observe(self, context: ObservationContext) -> Observation:
         """Everything that is behind or vulnerable now; `unavailable` when no registry answers and nothing is known."""
-        commit = self.git.resolve(gaze.head.sha) if gaze.head.sha else ""
+        commit = self.git.resolve(context.head.sha) if context.head.sha else ""
         if not commit:
             return Observation(NAME, "ok", detail="no commits yet")
         reading = self._read(commit)
         if not reading.projects:
-            return Observation(NAME, "ok", detail=telling.unread(reading) or "no lock files and no exact versions")
-        seen = self._asking(gaze, self.shelf).all(reading)
+            return Observation(NAME, "ok", detail=about.unread(reading) or "no lock files and no exact versions")
+        seen = self._asking(context, self.shelf).all(reading)
         self.shelf.tidy()
         if not (seen.told.releases or seen.advisories) and seen.told.failed:
             return Observation(NAME, "unavailable", detail=one_line(next(iter(seen.told.failed.values())), 200))
         larger = self._larger(seen)
-        signals = (*self._signals(seen, commit, gaze), *larger[: telling.ASKED])
-        beyond = max(0, len(larger) - telling.ASKED)
-        said = telling.detail(seen, beyond)
+        signals = (*self._signals(seen, commit, context), *larger[: about.ASKED])
+        beyond = max(0, len(larger) - about.ASKED)
+        said = about.detail(seen, beyond)
         return Observation(NAME, "ok", signals, detail=said, complete=seen.complete and not beyond)
 
-    def try_out(self, gaze: ObservationContext) -> tuple[str, tuple[Project, ...]]:
+    def try_out(self, context: ObservationContext) -> tuple[str, tuple[Project, ...]]:
         """Ask each registry about one package, and OSV about one; nothing is kept. What was found, for people.
 
         Raises UserError when one of them cannot be asked, or a file cannot be read.
         """
-        reading = self._read(self.git.resolve(gaze.head.sha))
+        reading = self._read(self.git.resolve(context.head.sha))
         if reading.unread:
-            raise UserError(telling.unread(reading), "fix the file, or name it in observers.dependencies.exclude")
-        return telling.detail(self._asking(gaze, AnswerCache(None)).a_little(reading)), reading.projects
+            raise UserError(about.unread(reading), "fix the file, or name it in observers.dependencies.exclude")
+        return about.detail(self._asking(context, AnswerCache(None)).a_little(reading)), reading.projects
 
     def _read(self, commit: str) -> DependencyReading:
         return read(self.git, commit, _excluder(self.settings.exclude), _also)
 
-    def _asking(self, gaze: ObservationContext, shelf: AnswerCache) -> DependencyLookup:
+    def _asking(self, context: ObservationContext, shelf: AnswerCache) -> DependencyLookup:
         chosen = self.settings
         limits = (chosen.advisories, chosen.every, chosen.seconds, chosen.most)
-        return DependencyLookup(self.web, shelf, self.endpoint, self.environment, gaze.now, Path(gaze.scratch), *limits)
+        return DependencyLookup(
+            self.web, shelf, self.endpoint, self.environment, context.now, Path(context.scratch), *limits
+        )
 
-    def _signals(self, seen: DependencyFindings, commit: str, gaze: ObservationContext) -> tuple[Signal, ...]:
+    def _signals(self, seen: DependencyFindings, commit: str, context: ObservationContext) -> tuple[Signal, ...]:
         tended, known = bots.find_updaters(seen.reading.texts), seen.known()
         wanted = [bump for bump in seen.patches() if self._routine(bump.package, tended) or mends(bump, known)]
         pulls = self.pulls()
         at_work = [bump for bump in wanted if any(_changes(pull, bump.package) for pull in pulls)]
         free = [bump for bump in wanted if bump not in at_work]
         bumps = tuple(sorted(free, key=lambda bump: not mends(bump, known))[:MOST_BUMPS])
-        bumped = self._bumped(seen.reading, commit, bumps, gaze)
+        bumped = self._bumped(seen.reading, commit, bumps, context)
         return (
-            *telling.bump_signals(bumped, known),
-            *telling.waiting(bumped.refused, known),
-            *telling.vulnerable(seen.reading, known, bumped, at_work),
+            *about.bump_signals(bumped, known),
+            *about.waiting(bumped.refused, known),
+            *about.vulnerable(seen.reading, known, bumped, at_work),
         )
 
     def _larger(self, seen: DependencyFindings) -> tuple[Signal, ...]:
         tended = bots.find_updaters(seen.reading.texts)
         steps = ((package, best) for _, package, best in seen.steps() if self._routine(package, tended))
-        return telling.larger(steps, seen.known())
+        return about.larger(steps, seen.known())
 
     def _routine(self, package: Package, tended: Mapping[Ecosystem, str]) -> bool:
         """Whether its updates are our business: a person asked for it, and they are left to nobody else."""
@@ -159,17 +161,17 @@ class Dependencies:
         return package.direct and package.ecosystem not in tended and package.name not in ignored
 
     def _bumped(
-        self, reading: DependencyReading, commit: str, bumps: tuple[Bump, ...], gaze: ObservationContext
+        self, reading: DependencyReading, commit: str, bumps: tuple[Bump, ...], context: ObservationContext
     ) -> Bumped:
         if not bumps or self.bumper is None:
             return Bumped(None, (), tuple((bump, "nothing here changes files") for bump in bumps))
         question = f"bumps {reading.digest} {' '.join(f'{bump.project.path} {bump}' for bump in bumps)}"
         kept = self.shelf.get(question)
-        if kept and timedelta(0) <= gaze.now - kept.asked < self.settings.every:
+        if kept and timedelta(0) <= context.now - kept.asked < self.settings.every:
             return load_bumps(kept, commit, bumps)
-        bumped = self.bumper.bump(commit, bumps, Path(gaze.scratch))
+        bumped = self.bumper.bump(commit, bumps, Path(context.scratch))
         if not ((over := STOPPED.get()) and over()):  # what was cut off was refused for no reason of its own
-            self.shelf.put(question, CachedAnswer(dump_bumps(bumped, bumps), gaze.now))
+            self.shelf.put(question, CachedAnswer(dump_bumps(bumped, bumps), context.now))
         return bumped
 
 

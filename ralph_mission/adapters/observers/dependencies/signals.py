@@ -197,7 +197,7 @@ def detail(seen: DependencyFindings, beyond: int = 0) -> str:
         parts.append(f"{len(seen.told.failed)} could not be asked about: {next(iter(seen.told.failed.values()))}")
     parts += [f"{seen.told.left} wait for the next look"] if seen.told.left else []
     parts += [f"{count_noun(beyond, 'larger step')} beyond the {ASKED} of one look"] if beyond > 0 else []
-    parts += [part for part in (seen.trouble, unread(seen.reading)) if part]
+    parts += [part for part in (seen.problem, unread(seen.reading)) if part]
     return one_line("; ".join(parts), 300)
 
 

@@ -22,7 +22,7 @@ from ralph_mission.adapters.observers import results
 from ralph_mission.adapters.observers.results import Result
 from ralph_mission.adapters.observers.text import count_noun, one_line
 from ralph_mission.adapters.observers.web import reading, state
-from ralph_mission.adapters.observers.web import state as telling
+from ralph_mission.adapters.observers.web import state as web_state
 from ralph_mission.adapters.observers.web.state import Conditions, Errands, SearchUnset, WebCursor, digest
 from ralph_mission.adapters.sandbox.process import run_foreign
 from ralph_mission.config.observers import WebSettings
@@ -56,31 +56,31 @@ class Source:
         """`web.` and the source's name."""
         return f"web.{self.settings.name}"
 
-    def observe(self, gaze: ObservationContext) -> Observation:
+    def observe(self, context: ObservationContext) -> Observation:
         """What is new since the last look; `unavailable` with the fix when there is nothing to be had."""
-        before = WebCursor.parse(gaze.cursor, self._about())
-        if before.at and before.at <= gaze.now < before.at + self.settings.every * PUNCTUAL:
+        before = WebCursor.parse(context.cursor, self._about())
+        if before.at and before.at <= context.now < before.at + self.settings.every * PUNCTUAL:
             detail = f"looked at {before.at:%Y-%m-%d %H:%M} UTC; not again so soon"
-            return Observation(self.name, "skipped", detail=detail, cursor=gaze.cursor)
+            return Observation(self.name, "skipped", detail=detail, cursor=context.cursor)
         try:
-            return self._look(gaze, before)
-        except UserError as trouble:
-            return self._unseen(trouble, gaze.cursor)
+            return self._look(context, before)
+        except UserError as problem:
+            return self._unseen(problem, context.cursor)
 
     def try_out(self, scratch: Path, now: datetime) -> str:
         """One bounded look, of which nothing is remembered: what is there, in words. Raises UserError."""
         found = self._read(self._ask(WebCursor(""), now), None, scratch)
         return count_noun(len(found["items"]), "item") if "items" in found else f"{len(found['text']):,} characters"
 
-    def _look(self, gaze: ObservationContext, before: WebCursor) -> Observation:
-        answer = self._ask(before, gaze.now)
-        after = replace(before, at=gaze.now, etag=answer.etag, modified=answer.modified)
+    def _look(self, context: ObservationContext, before: WebCursor) -> Observation:
+        answer = self._ask(before, context.now)
+        after = replace(before, at=context.now, etag=answer.etag, modified=answer.modified)
         if answer.status == 304:
-            return self._seen(replace(before, at=gaze.now), (), "unchanged")
+            return self._seen(replace(before, at=context.now), (), "unchanged")
         kept = results.load(self.folder, before.text) if before.text else None
-        found = self._read(answer, kept[0].message if kept else None, Path(gaze.scratch))
+        found = self._read(answer, kept[0].message if kept else None, Path(context.scratch))
         news = self._items if "items" in found else self._text
-        return news(found, before, after, gaze.now)
+        return news(found, before, after, context.now)
 
     def _items(self, found: Mapping[str, Any], before: WebCursor, after: WebCursor, now: datetime) -> Observation:
         items = found["items"]
@@ -88,7 +88,7 @@ class Source:
         if before.at is None or before.text:  # a text stood there: every item would seem new
             return self._seen(after, (), f"first look: {count_noun(len(items), 'item')} remembered")
         new = {one["id"]: one for one in items if one["fits"] and not before.knows(one["id"])}
-        signals = tuple(telling.item(self.settings, one, self._keys, now) for one in list(new.values())[:MOST])
+        signals = tuple(web_state.item(self.settings, one, self._keys, now) for one in list(new.values())[:MOST])
         rest = f", only the first {MOST} are told" if len(new) > MOST else ""
         return self._seen(after, signals, f"{count_noun(len(items), 'item')}, {len(new)} new{rest}")
 
@@ -99,8 +99,8 @@ class Source:
         if not before.text or before.text == after.text:
             return self._seen(after, (), "unchanged" if before.text else f"first look: {size} remembered")
         told = found["fits"] if found["changes"] else not self.settings.match
-        where = telling.without_query(self.settings.url or "")
-        signal = telling.change(self.settings, where, found["changes"], self._keys, now, after.text)
+        where = web_state.without_query(self.settings.url or "")
+        signal = web_state.change(self.settings, where, found["changes"], self._keys, now, after.text)
         return self._seen(
             after, (signal,) if told else (), f"changed, {size}{'' if told else '; nothing that matches'}"
         )
@@ -108,10 +108,10 @@ class Source:
     def _seen(self, cursor: WebCursor, signals: tuple[Signal, ...], detail: str) -> Observation:
         return Observation(self.name, "ok", signals, detail=detail, cursor=cursor.dump(), complete=False)
 
-    def _unseen(self, trouble: UserError, cursor: str) -> Observation:
-        if isinstance(trouble, SearchUnset) and not self.speaks:
+    def _unseen(self, problem: UserError, cursor: str) -> Observation:
+        if isinstance(problem, SearchUnset) and not self.speaks:
             return Observation(self.name, "skipped", detail="not configured, as another search says", cursor=cursor)
-        detail = one_line(f"{trouble.what}; {trouble.next_step}", 300)
+        detail = one_line(f"{problem.what}; {problem.next_step}", 300)
         return Observation(self.name, "unavailable", detail=detail, cursor=cursor)
 
     def _ask(self, before: WebCursor, now: datetime) -> WebAnswer:
@@ -130,7 +130,7 @@ class Source:
         search = self.settings.kind == "search"
         asked = {
             "kind": "json" if search else self.settings.kind,
-            "url": telling.without_query(answer.url),
+            "url": web_state.without_query(answer.url),
             "type": answer.content_type,
             "path": self.settings.path or (RESULTS if search else ""),
             "match": self.settings.match,
@@ -151,7 +151,7 @@ class Source:
 
     @property
     def _keys(self) -> tuple[str, ...]:
-        return telling.keys(self.settings.url or "", self.endpoint)
+        return web_state.keys(self.settings.url or "", self.endpoint)
 
     def _about(self) -> str:
         told = self.settings

@@ -91,8 +91,8 @@ class Errands:
 def _run(ask: Callable[[], str], answer: Future[str]) -> None:
     try:
         answer.set_result(ask())
-    except UserError as trouble:
-        answer.set_exception(trouble)
+    except UserError as problem:
+        answer.set_exception(problem)
     except BaseException as error:
         answer.set_exception(UserError("the question was cut off", "nothing was lost; the next cycle tries again"))
         raise error

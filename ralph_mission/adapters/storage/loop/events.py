@@ -70,8 +70,8 @@ def read_events(folder: Path) -> tuple[LoopEvent, ...]:
 def _read_lines(place: Path) -> list[LoopEvent]:
     try:
         content = run_files.read(place, SAID_CAP) or b""
-    except UserError as trouble:
-        return [LoopEvent(MALFORMED, trouble.what)]
+    except UserError as problem:
+        return [LoopEvent(MALFORMED, problem.what)]
     return [
         parse(raw) or LoopEvent(MALFORMED, raw[:200].decode(errors="replace"))
         for raw in content.split(b"\n")
@@ -190,8 +190,8 @@ class EventLog:
         """
         try:
             _, wrong = self._find_proven()
-        except UserError as trouble:
-            wrong = trouble.what
+        except UserError as problem:
+            wrong = problem.what
         return (wrong,) if wrong else ()
 
     def begin(self) -> tuple[str, ...]:
@@ -218,9 +218,9 @@ class EventLog:
     def _begin(self) -> tuple[str, ...]:
         try:
             self._kept, wrong = self._find_proven()
-        except UserError as trouble:
+        except UserError as problem:
             self._kept = b""
-            return (f"{trouble.what}; it is set aside in {run_files.aside(self.path).name}",)
+            return (f"{problem.what}; it is set aside in {run_files.aside(self.path).name}",)
         found = _whole(self._content())
         if self._kept != found:
             aside = run_files.name_aside(self.path)

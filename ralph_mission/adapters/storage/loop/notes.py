@@ -75,8 +75,8 @@ class Memories:
         """The same as `text`, but nothing of a file that cannot be read: `note` is told why."""
         try:
             return self.text()
-        except UserError as trouble:
-            note(f"memories are left out: {trouble.what}")
+        except UserError as problem:
+            note(f"memories are left out: {problem.what}")
         except OSError as error:
             note(f"memories are left out: {self.path}: {(error.strerror or 'no reason given').lower()}")
         return ""

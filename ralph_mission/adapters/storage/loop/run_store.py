@@ -64,8 +64,8 @@ class LastKnown:
         """What `read` gives, or gave when it last could; `default` where it never could."""
         try:
             self._known[what] = read()
-        except UserError as trouble:
-            self.doubts.append(f"{trouble.what}; what was known before is used")
+        except UserError as problem:
+            self.doubts.append(f"{problem.what}; what was known before is used")
         except OSError as error:
             reason = (error.strerror or "no reason given").lower()
             self.doubts.append(f"{what} cannot be read ({reason}); as known before")

@@ -205,8 +205,8 @@ class Stories:
 def _read(path: Path, top: Path | None = None) -> tuple[str, Prd]:
     try:
         content = run_files.read(path, CAP, top)
-    except UserError as trouble:
-        raise form.UnreadablePrd(trouble.what.removeprefix(f"{path} is ").removeprefix(f"{path} ")) from None
+    except UserError as problem:
+        raise form.UnreadablePrd(problem.what.removeprefix(f"{path} is ").removeprefix(f"{path} ")) from None
     if content is None:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
     text = content.decode("utf-8")

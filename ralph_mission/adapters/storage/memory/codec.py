@@ -99,7 +99,24 @@ def _unpack(packed: dict[str, Any]) -> object:
         return {_unpack(key): _unpack(item) for key, item in value}
     if name == "plain":
         return _map_texts(value, _why_unfit)
-    return _value(_classes()[name], json.dumps(value).encode())
+    return _value(_classes()[name], json.dumps(_rename_fields(value)).encode())
+
+
+_RENAMED = {
+    "charter": "settings",
+    "sightings": "observations",
+    "thoughts": "ranked_findings",
+    "trouble": "problem",
+}
+"""Fields of recorded values as an earlier version named them."""
+
+
+def _rename_fields(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_rename_fields(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    return {_RENAMED.get(name, name): _rename_fields(item) for name, item in value.items()}
 
 
 @cache

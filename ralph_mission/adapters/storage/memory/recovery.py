@@ -95,8 +95,8 @@ def _checks(store: BranchStore) -> Iterator[Check]:
     yield Check("git", not faults, "; ".join(faults) or "nothing is lost")
     try:
         recalled = store.recall()
-    except UserError as trouble:
-        yield Check("provenance", False, trouble.what)
+    except UserError as problem:
+        yield Check("provenance", False, problem.what)
         recalled = None
     else:
         yield Check("provenance", True, _position(recalled))

@@ -193,8 +193,8 @@ def test_a_server_that_restarts_is_found_again(postgres, asking):
         for _ in range(2):
             try:
                 told = database.rows(Query("Tag", ("id",)))
-            except UserError as trouble:
-                assert trouble.who == "network"
+            except UserError as problem:
+                assert problem.who == "network"
         assert len(told) == 3
 
 

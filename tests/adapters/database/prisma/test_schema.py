@@ -169,8 +169,8 @@ def test_what_is_wrong_with_a_schema_is_one_line(text, said):
 def test_no_text_does_worse_than_trouble(text):
     try:
         parse({"s": "model A {\n" + text}, "s")
-    except UserError as trouble:
-        assert "\n" not in trouble.what
+    except UserError as problem:
+        assert "\n" not in problem.what
 
 
 def column(name, kind="int", **more):

@@ -247,8 +247,8 @@ def test_token_stands_in_no_receipt_error_note_log_file_or_argument(
 def _trouble(forge: GitHubForge) -> str:
     try:
         return str(forge.issues("all"))
-    except UserError as trouble:
-        return f"{trouble.what} {trouble.next_step} {trouble.__context__!r} {trouble.__cause__!r}"
+    except UserError as problem:
+        return f"{problem.what} {problem.next_step} {problem.__context__!r} {problem.__cause__!r}"
 
 
 def _recorded_git(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.adapters.forges.local.desk import ThreadStore
+from ralph_mission.adapters.forges.local.store import ThreadStore
 from ralph_mission.adapters.forges.local.threads import LocalThread
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.errors import UserError
@@ -285,10 +285,10 @@ def test_merge_that_was_killed_after_the_branch_moved_is_known_as_merged(
     opened = pulled(world)
     real = ThreadStore.write
 
-    def write(desk: ThreadStore, thread: LocalThread) -> None:
+    def write(store: ThreadStore, thread: LocalThread) -> None:
         if thread.state == "merged":
             raise Killed
-        real(desk, thread)
+        real(store, thread)
 
     with monkeypatch.context() as patch, pytest.raises(Killed):
         patch.setattr(ThreadStore, "write", write)

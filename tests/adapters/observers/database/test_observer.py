@@ -92,18 +92,18 @@ def look(tmp_path: Path, postgres, backend):
             }
         )
         told = {"DATABASE_URL": postgres.url(user=user), **environment}
-        gaze = ObservationContext(
+        context = ObservationContext(
             Branch("main", git(repo, "rev-parse", "HEAD").strip()), now, None, cursor, str(tmp_path)
         )
-        return build(chosen, git_of, told).observe(gaze)
+        return build(chosen, git_of, told).observe(context)
 
     return taken
 
 
-def told(sighting):
+def told(observation):
     """By watch: which, and in what words."""
     found: dict[str, list[str]] = {}
-    for signal in sighting.signals:
+    for signal in observation.signals:
         found.setdefault(signal.essence[1], []).append(signal.title.partition(": ")[2])
     return found
 
@@ -261,9 +261,9 @@ def test_what_no_time_is_left_for_is_told(tmp_path):
     watch = {"table": "tags", "value": "weight", "threshold": {"above": 4}}
     settings = DatabaseSettings.model_validate({"watches": [{"name": name, **watch} for name in ("one", "two")]})
     hasty = build(settings, Git.open(make_repo(tmp_path / "repo")), {"DATABASE_URL": f"sqlite:///{tmp_path}/a.db"})
-    gaze = ObservationContext(Branch("", ""), NOW, None, "", str(tmp_path))
-    assert told(hasty.observe(gaze)) == {"one": ["3 is 5, above 4"], "two": ["3 is 5, above 4"]}
-    seen = replace(hasty, patience=-1.0).observe(gaze)
+    context = ObservationContext(Branch("", ""), NOW, None, "", str(tmp_path))
+    assert told(hasty.observe(context)) == {"one": ["3 is 5, above 4"], "two": ["3 is 5, above 4"]}
+    seen = replace(hasty, patience=-1.0).observe(context)
     assert (seen.status, seen.detail) == ("unavailable", "watch one: no time was left for it; an index would help")
 
 

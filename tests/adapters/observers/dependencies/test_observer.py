@@ -13,8 +13,8 @@ import pytest
 from ralph_mission.adapters.fixers.bumps import Bumps
 from ralph_mission.adapters.http.guard import GuardedWeb
 from ralph_mission.adapters.observers.dependencies import observer as dependencies
+from ralph_mission.adapters.observers.dependencies import signals as about
 from ralph_mission.adapters.observers.dependencies import signals as bots
-from ralph_mission.adapters.observers.dependencies import signals as telling
 from ralph_mission.adapters.packages import lockfiles, managers
 from ralph_mission.adapters.packages import scratch as rooms
 from ralph_mission.adapters.sandbox.process import STOPPED
@@ -40,7 +40,7 @@ def observer(place: Place, registry: Registry, cache: Path | None = None, **sett
 
 
 def look(place: Place, registry: Registry, cache: Path | None = None, **settings: object) -> Observation:
-    return observer(place, registry, cache, **settings).observe(place.gaze())
+    return observer(place, registry, cache, **settings).observe(place.context())
 
 
 def project(tmp_path: Path, files: dict[str, str]) -> Place:
@@ -49,12 +49,12 @@ def project(tmp_path: Path, files: dict[str, str]) -> Place:
     return Place(make_repo(tmp_path / "repo", files), scratch)
 
 
-def told(sighting: Observation, kind: str) -> list[Signal]:
-    return [signal for signal in sighting.signals if signal.kind == kind]
+def told(observation: Observation, kind: str) -> list[Signal]:
+    return [signal for signal in observation.signals if signal.kind == kind]
 
 
-def steps(sighting: Observation, kind: str) -> set[tuple[object, object, object]]:
-    facts = [dict(signal.facts) for signal in told(sighting, kind)]
+def steps(observation: Observation, kind: str) -> set[tuple[object, object, object]]:
+    facts = [dict(signal.facts) for signal in told(observation, kind)]
     return {(fact["package"], fact["version"], fact["newer"]) for fact in facts}
 
 
@@ -358,11 +358,11 @@ def test_an_unchanged_world_is_not_asked_again_and_later_by_etag(tmp_path: Path,
     place = project(tmp_path, {"requirements.txt": "buoy==1.4.2\nknots==7.0\n"})
     world.grow(registry)
     watch = observer(place, registry, tmp_path / "cache")
-    first = watch.observe(place.gaze())
+    first = watch.observe(place.context())
     assert {status for _, _, status in registry.journal} == {200}
     registry.journal.clear()
-    assert watch.observe(place.gaze()).signals == first.signals and registry.journal == []
-    later = watch.observe(place.gaze(now=LATER + timedelta(days=1)))
+    assert watch.observe(place.context()).signals == first.signals and registry.journal == []
+    later = watch.observe(place.context(now=LATER + timedelta(days=1)))
     asked = [(method, status) for method, _, status in registry.journal]
     assert later.signals == first.signals and sorted(asked) == [("GET", 304), ("GET", 304), ("POST", 200)]
 
@@ -408,7 +408,7 @@ def test_no_larger_step_is_lost(tmp_path: Path, registry: Registry) -> None:
 def test_larger_steps_beyond_one_look_are_counted_and_vulnerable_packages_come_first(
     tmp_path: Path, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(telling, "ASKED", 2)
+    monkeypatch.setattr(about, "ASKED", 2)
     place = many(tmp_path, registry, 5)
     registry.advise("GHSA-1111-2222-3333", "PyPI", "p004", ["1.0.0"], "2.0.0")
     seen = look(place, registry)
@@ -433,10 +433,10 @@ def test_a_version_whose_line_is_unknown_is_at_work_where_a_pull_of_its_file_nam
     place = project(tmp_path, {"pyproject.toml": escaped})
     world.grow(registry)
     watch = observer(place, registry)
-    (package,) = watch.try_out(place.gaze())[1][0].packages
+    (package,) = watch.try_out(place.context())[1][0].packages
     assert package.line == 0
     pull = dataclasses.replace(PULL, title=title, touches=(Touch(path, 9, 9),))
-    seen = dataclasses.replace(watch, pulls=lambda: (pull,)).observe(place.gaze())
+    seen = dataclasses.replace(watch, pulls=lambda: (pull,)).observe(place.context())
     assert bool(told(seen, "dependency-patch") or told(seen, "dependency")) == free
 
 
@@ -458,10 +458,10 @@ def test_a_registry_that_the_repository_names_may_not_be_private(tmp_path: Path,
     told = dependencies.DependencySettings(advisories=False)
     place = project(tmp_path, {"requirements.txt": f"--index-url {registry.index}\nbuoy==1.4.2\n"})
     build = dependencies.build(told, place.git, environment={})
-    assert build.observe(place.gaze()).status == "unavailable" and registry.journal == []
+    assert build.observe(place.context()).status == "unavailable" and registry.journal == []
     allowed = {"RALPH_WEB_ALLOW": f"wiki.intern, {registry.host}"}
     build = dependencies.build(told, place.git, environment=allowed)
-    assert build.observe(place.gaze()).status == "ok"
+    assert build.observe(place.context()).status == "ok"
 
 
 def test_what_opens_a_private_registry_is_never_said(tmp_path: Path, registry: Registry) -> None:
@@ -469,7 +469,7 @@ def test_what_opens_a_private_registry_is_never_said(tmp_path: Path, registry: R
     registry.broken.add("/simple/")
     told = {"PIP_INDEX_URL": registry.index.replace("://", "://mara:sesame-open@"), "OSV_API_URL": registry.url}
     watch = dependencies.build(dependencies.DependencySettings(), place.git, tmp_path / "cache", environment=told)
-    seen = watch.observe(place.gaze())
+    seen = watch.observe(place.context())
     assert seen.status == "unavailable" and registry.journal
     kept = b"".join(file.read_bytes() for file in tmp_path.rglob("*.json"))
     assert "sesame" not in f"{seen} {watch!r}" and b"sesame" not in kept
@@ -505,7 +505,7 @@ def test_a_fresh_repository_has_nothing(tmp_path: Path) -> None:
     place = project(tmp_path, {"README.md": "# Fine\n"})
     web = GuardedWeb()
     seen = dependencies.build(dependencies.DependencySettings(), place.git, web=web, environment={}).observe(
-        place.gaze()
+        place.context()
     )
     assert (seen.status, seen.detail) == ("ok", "no lock files and no exact versions")
 

@@ -164,16 +164,16 @@ def test_sources_of_one_host_that_look_at_once_ask_for_its_robots_txt_once(world
     settings = [web.WebSettings(name=name, kind="feed", url=f"{world.server.url}/a") for name in named]
     told = {web.ALLOW: world.server.place}
     sources = [web.build(one, world.folder / "cache", told, errands) for one in settings]
-    gaze = ObservationContext(Branch("main", ""), world.now, None, "", str(world.folder))
-    seen = list(together([(source, gaze) for source in sources], 60.0))
+    context = ObservationContext(Branch("main", ""), world.now, None, "", str(world.folder))
+    seen = list(together([(source, context) for source in sources], 60.0))
     assert [one.status for one in seen] == ["ok"] * 5, seen
     assert sorted(world.server.paths) == ["/a"] * 5 + ["/robots.txt"]
 
 
 def test_a_source_is_left_alone_in_between(world: World) -> None:
     world.pages["/a"] = rss()
-    looks = [world.look(every="3h").status for _ in range(5)]
-    assert looks == ["ok", "skipped", "skipped", "ok", "skipped"]
+    lookups = [world.look(every="3h").status for _ in range(5)]
+    assert lookups == ["ok", "skipped", "skipped", "ok", "skipped"]
     assert len(world.asked) == 2
 
 

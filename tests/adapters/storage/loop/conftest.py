@@ -17,7 +17,7 @@ def root(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def desk_at(root: Path) -> Make:
+def store_at(root: Path) -> Make:
     def make(
         habits: Habits = USUAL, tree: Callable[[], CheckoutState] = lambda: STANDING, owner: str = ""
     ) -> FileRunStore:

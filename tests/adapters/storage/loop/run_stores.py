@@ -26,10 +26,10 @@ PRD = {
 Make = Callable[..., FileRunStore]
 
 
-def begun(desk: FileRunStore, order: RunSpec = FREE) -> RunState:
+def begun(store: FileRunStore, order: RunSpec = FREE) -> RunState:
     """A run of one session that was written down."""
-    with desk.exclusive(order):
-        now = replace(desk.open(order, NOON), iteration=1)
-        desk.board()
-        desk.keep(now, HatOutput("ralph", 1, summary="did it"))
+    with store.exclusive(order):
+        now = replace(store.open(order, NOON), iteration=1)
+        store.board()
+        store.keep(now, HatOutput("ralph", 1, summary="did it"))
     return now

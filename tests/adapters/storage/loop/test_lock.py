@@ -53,9 +53,9 @@ def holding(root: Path) -> subprocess.Popen[str]:
     return process
 
 
-def test_a_second_loop_is_refused_and_told_who_runs(desk_at: Make, root: Path) -> None:
+def test_a_second_loop_is_refused_and_told_who_runs(store_at: Make, root: Path) -> None:
     with holding(root) as other:
-        with pytest.raises(UserError) as caught, desk_at().exclusive(FREE):
+        with pytest.raises(UserError) as caught, store_at().exclusive(FREE):
             pass
         found = lock.holder(root / ".git")
         other.communicate()
@@ -69,37 +69,37 @@ def test_a_second_loop_is_refused_and_told_who_runs(desk_at: Make, root: Path) -
     assert lock.holder(root / ".git") is None
 
 
-def test_a_loop_that_was_killed_holds_nobody_up(desk_at: Make, root: Path) -> None:
+def test_a_loop_that_was_killed_holds_nobody_up(store_at: Make, root: Path) -> None:
     with holding(root) as other:
         os.kill(other.pid, signal.SIGKILL)
         other.wait()
-    begun(desk_at())
+    begun(store_at())
 
 
-def test_a_session_that_deletes_ralphs_folder_lets_no_second_loop_in(desk_at: Make, root: Path) -> None:
-    with desk_at().exclusive(FREE):
+def test_a_session_that_deletes_ralphs_folder_lets_no_second_loop_in(store_at: Make, root: Path) -> None:
+    with store_at().exclusive(FREE):
         shutil.rmtree(root / ".ralph")
-        with pytest.raises(UserError, match="works in this checkout"), desk_at().exclusive(FREE):
+        with pytest.raises(UserError, match="works in this checkout"), store_at().exclusive(FREE):
             pass
 
 
 @pytest.mark.parametrize("again", [False, True])
 def test_a_session_that_deletes_whatever_is_a_lock_lets_no_second_loop_in(
-    desk_at: Make, root: Path, again: bool
+    store_at: Make, root: Path, again: bool
 ) -> None:
-    with desk_at().exclusive(FREE):
+    with store_at().exclusive(FREE):
         for path in (*(root / ".git").rglob("*.lock"), root / ".git" / LOCK):
             path.unlink()
         if again:
             (root / ".git" / LOCK).write_text("")
         found = lock.holder(root / ".git")
-        with pytest.raises(UserError, match="another loop works in this checkout"), desk_at().exclusive(FREE):
+        with pytest.raises(UserError, match="another loop works in this checkout"), store_at().exclusive(FREE):
             pass
     assert found == lock.Holder() and lock.holder(root / ".git") is None
-    begun(desk_at())
+    begun(store_at())
 
 
-def test_no_lock_is_called_as_those_of_git_that_agents_take_away(desk_at: Make, root: Path) -> None:
+def test_no_lock_is_called_as_those_of_git_that_agents_take_away(store_at: Make, root: Path) -> None:
     with holding(root) as other:
         assert not list((root / ".git").rglob("*.lock"))
         assert str(other.pid) in (root / ".git" / LOCK).read_text()
@@ -120,12 +120,12 @@ def nfs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("nfs")
-def test_where_no_folder_can_be_locked_the_note_alone_counts(desk_at: Make, root: Path) -> None:
-    with desk_at().exclusive(FREE):
+def test_where_no_folder_can_be_locked_the_note_alone_counts(store_at: Make, root: Path) -> None:
+    with store_at().exclusive(FREE):
         assert lock.holder(root / ".git") == lock.Holder(
             str(FREE.preset.name), os.getpid(), NOON.isoformat(timespec="seconds")
         )
-        with pytest.raises(UserError, match="works in this checkout"), desk_at().exclusive(FREE):
+        with pytest.raises(UserError, match="works in this checkout"), store_at().exclusive(FREE):
             pass
 
 
@@ -147,13 +147,13 @@ def strange(root: Path, kind: str) -> Path:
 @pytest.mark.attack(46)
 @pytest.mark.parametrize("kind", STRANGE)
 def test_whatever_stands_in_the_notes_place_holds_nobody_up_and_is_neither_written_nor_emptied(
-    desk_at: Make, root: Path, kind: str
+    store_at: Make, root: Path, kind: str
 ) -> None:
     theirs = strange(root, kind)
     assert not lock.clear(root / ".git") and lock.holder(root / ".git") is None
-    with desk_at().exclusive(FREE):
+    with store_at().exclusive(FREE):
         assert (found := lock.holder(root / ".git")) is not None and found.pid == os.getpid()
-        with pytest.raises(UserError, match=f"process {os.getpid()}"), desk_at().exclusive(FREE):
+        with pytest.raises(UserError, match=f"process {os.getpid()}"), store_at().exclusive(FREE):
             pass
     assert theirs.read_text() == '{"pid": 1}'
     assert len(list((root / ".git").glob(f"{LOCK}.*.aside"))) == (kind == "folder")
@@ -161,73 +161,73 @@ def test_whatever_stands_in_the_notes_place_holds_nobody_up_and_is_neither_writt
 
 @pytest.mark.attack(46)
 @pytest.mark.parametrize("said", ["[" * 4000, '{"mode":"x","pid":3,"since":5}', '{"mode":"x","pid":"3","since":"x"}'])
-def test_a_forged_note_says_nothing_and_stops_nobody(desk_at: Make, root: Path, said: str) -> None:
+def test_a_forged_note_says_nothing_and_stops_nobody(store_at: Make, root: Path, said: str) -> None:
     note = root / ".git" / LOCK
     note.write_text(said)
-    with desk_at().exclusive(FREE):
+    with store_at().exclusive(FREE):
         note.write_text(said)
         assert lock.holder(root / ".git") == lock.Holder()
 
 
 @pytest.mark.attack(37)
-def test_a_forged_note_moves_no_terminal(desk_at: Make, root: Path) -> None:
-    with desk_at().exclusive(FREE):
+def test_a_forged_note_moves_no_terminal(store_at: Make, root: Path) -> None:
+    with store_at().exclusive(FREE):
         (root / ".git" / LOCK).write_text('{"mode":"a\\u001b[2Jb","pid":3,"since":"x"}')
         assert "\x1b" not in str(lock.holder(root / ".git"))
 
 
 @pytest.mark.attack(37)
-def test_a_forged_note_is_one_line_that_hides_nothing(desk_at: Make, root: Path) -> None:
-    with desk_at().exclusive(FREE):
+def test_a_forged_note_is_one_line_that_hides_nothing(store_at: Make, root: Path) -> None:
+    with store_at().exclusive(FREE):
         (root / ".git" / LOCK).write_text('{"mode":"a\\u202e\\nok: all\\u2028done","pid":3,"since":"x\\r\\n::y"}')
         assert str(lock.holder(root / ".git")) == "a a ok: all done loop (process 3, since x ::y)"
 
 
 @pytest.mark.usefixtures("nfs")
 @pytest.mark.parametrize("kind", STRANGE)
-def test_where_the_note_alone_counts_it_is_for_a_person_to_look_at(desk_at: Make, root: Path, kind: str) -> None:
+def test_where_the_note_alone_counts_it_is_for_a_person_to_look_at(store_at: Make, root: Path, kind: str) -> None:
     strange(root, kind)
-    with pytest.raises(OSError, match=re.escape(str(root / ".git" / LOCK))), desk_at().exclusive(FREE):
+    with pytest.raises(OSError, match=re.escape(str(root / ".git" / LOCK))), store_at().exclusive(FREE):
         pass
     assert os.path.lexists(root / ".git" / LOCK)
 
 
-def test_whoever_asks_at_that_moment_holds_no_loop_up(desk_at: Make, root: Path) -> None:
+def test_whoever_asks_at_that_moment_holds_no_loop_up(store_at: Make, root: Path) -> None:
     asking = os.open(root / ".git", os.O_RDONLY)
     fcntl.flock(asking, fcntl.LOCK_SH)
     threading.Timer(lock.GLANCE / 4, os.close, (asking,)).start()
-    begun(desk_at())
+    begun(store_at())
 
 
-def test_a_loop_of_the_version_before_is_seen_and_none_runs_beside_it(desk_at: Make, root: Path) -> None:
+def test_a_loop_of_the_version_before_is_seen_and_none_runs_beside_it(store_at: Make, root: Path) -> None:
     (root / ".git" / FORMER).write_text("")
-    begun(desk_at())
+    begun(store_at())
     with open(root / ".git" / FORMER, "w") as older:
         fcntl.flock(older, fcntl.LOCK_EX)
         assert lock.holder(root / ".git") == lock.Holder()
-        with pytest.raises(UserError, match="another loop works in this checkout"), desk_at().exclusive(FREE):
+        with pytest.raises(UserError, match="another loop works in this checkout"), store_at().exclusive(FREE):
             pass
     assert lock.holder(root / ".git") is None
 
 
-def test_a_folder_in_the_place_of_the_signal_ends_no_run(desk_at: Make, root: Path) -> None:
-    with (desk := desk_at()).exclusive(FREE):
-        desk.open(FREE, NOON)
+def test_a_folder_in_the_place_of_the_signal_ends_no_run(store_at: Make, root: Path) -> None:
+    with (store := store_at()).exclusive(FREE):
+        store.open(FREE, NOON)
         (root / ".ralph/loop/signal").mkdir()
     inbox.clear(root / ".ralph")
-    begun(desk_at())
+    begun(store_at())
     inbox.write(root / ".ralph", "stop")
     assert inbox.read(root / ".ralph") == "stop"
 
 
-def test_a_checkout_that_is_not_ready_gives_the_lock_back(desk_at: Make, root: Path) -> None:
+def test_a_checkout_that_is_not_ready_gives_the_lock_back(store_at: Make, root: Path) -> None:
     def refuse(order: RunSpec) -> None:
         raise UserError("dirty", "clean it")
 
-    desk = FileRunStore(root, root / ".git", lambda: STANDING, lambda: NOON, ready=refuse)
-    with pytest.raises(UserError, match="dirty"), desk.exclusive(FREE):
+    store = FileRunStore(root, root / ".git", lambda: STANDING, lambda: NOON, ready=refuse)
+    with pytest.raises(UserError, match="dirty"), store.exclusive(FREE):
         pass
-    begun(desk_at())
+    begun(store_at())
 
 
 @pytest.mark.parametrize("name", ["", LOCK, FORMER])

@@ -121,61 +121,61 @@ def test_what_another_tool_is_told_stays_in_the_work_tree(tmp_path: Path, folder
 
 
 @pytest.mark.attack(46)
-def test_notes_that_the_settings_name_are_taken_from_nobody_else(desk_at: Make, root: Path) -> None:
+def test_notes_that_the_settings_name_are_taken_from_nobody_else(store_at: Make, root: Path) -> None:
     (root / "notes").mkdir()
-    with (desk := desk_at(Habits(scratchpad="notes/pad.md"))).exclusive(FREE):
-        desk.keep(desk.open(FREE, NOON), None)
+    with (store := store_at(Habits(scratchpad="notes/pad.md"))).exclusive(FREE):
+        store.keep(store.open(FREE, NOON), None)
         theirs = led_out(root, "notes", "pad.md")
-        desk.tidy()
+        store.tidy()
     assert untouched(theirs, "pad.md") and (root / "notes").is_symlink()
 
 
-def test_what_a_check_made_a_link_is_told_a_person(desk_at: Make, root: Path) -> None:
+def test_what_a_check_made_a_link_is_told_a_person(store_at: Make, root: Path) -> None:
     (place := root / "scripts/ralph").mkdir(parents=True)
     (place / "prd.json").write_text(json.dumps(PRD))
-    with (desk := desk_at()).exclusive(STORIES):
-        desk.keep(desk.open(STORIES, NOON), None)
-        prd = desk.board().prd
+    with (store := store_at()).exclusive(STORIES):
+        store.keep(store.open(STORIES, NOON), None)
+        prd = store.board().prd
         assert prd is not None
         theirs = led_out(root, "scripts/ralph", *BOTH)
-        desk.stories(prd)
-        assert desk.complaints == ["scripts/ralph was made a link; put back"] and untouched(theirs, *BOTH)
+        store.stories(prd)
+        assert store.complaints == ["scripts/ralph was made a link; put back"] and untouched(theirs, *BOTH)
         shutil.rmtree(theirs)
         theirs = led_out(root, "scripts/ralph", *BOTH)
-        desk.note("## an entry\n")
-    assert len(desk.complaints) == 2 and untouched(theirs, *BOTH)
+        store.note("## an entry\n")
+    assert len(store.complaints) == 2 and untouched(theirs, *BOTH)
 
 
 # --- a person's own link ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize("link", [".omc", ".omc/state"])
-def test_a_link_of_a_persons_stays_where_no_stories_are_told(desk_at: Make, root: Path, link: str) -> None:
+def test_a_link_of_a_persons_stays_where_no_stories_are_told(store_at: Make, root: Path, link: str) -> None:
     (theirs := root.parent / "theirs").mkdir()
     (root / link).parent.mkdir(exist_ok=True)
     (root / link).symlink_to(theirs)
     (root / ".omc/prd.json").write_text(json.dumps(PRD))
     left = {path.name: path.read_bytes() for path in theirs.iterdir()}
-    with (desk := desk_at()).exclusive(FREE):
-        now = desk.open(FREE, NOON)
-        desk.board()
-        desk.brief("do it")
-        assert desk.restore() == ()
-        desk.keep(now, HatOutput("ralph", 1))
+    with (store := store_at()).exclusive(FREE):
+        now = store.open(FREE, NOON)
+        store.board()
+        store.brief("do it")
+        assert store.restore() == ()
+        store.keep(now, HatOutput("ralph", 1))
     assert (root / link).is_symlink() and {path.name: path.read_bytes() for path in theirs.iterdir()} == left
 
 
 @pytest.mark.parametrize("folder", ["scripts/ralph", ".omc", "docs"])
 def test_stories_that_a_link_of_a_persons_leads_to_are_refused_before_a_session(
-    desk_at: Make, root: Path, folder: str
+    store_at: Make, root: Path, folder: str
 ) -> None:
     (theirs := root.parent / "theirs").mkdir()
     (theirs / "prd.json").write_text(json.dumps(PRD))
     (place := root / folder).parent.mkdir(exist_ok=True)
     place.symlink_to(theirs)
     named = place / "prd.json" if folder == "docs" else None
-    desk = FileRunStore(root, root / ".git", lambda: STANDING, lambda: NOON, prd=named)
-    with pytest.raises(UserError, match=re.escape(f"{place} leads out of the work tree")), desk.exclusive(STORIES):
+    store = FileRunStore(root, root / ".git", lambda: STANDING, lambda: NOON, prd=named)
+    with pytest.raises(UserError, match=re.escape(f"{place} leads out of the work tree")), store.exclusive(STORIES):
         pass
     assert place.is_symlink() and [path.name for path in theirs.iterdir()] == ["prd.json"]
 
@@ -202,14 +202,14 @@ def test_an_archive_that_is_a_link_is_for_a_person_to_look_at(tmp_path: Path) ->
 
 @pytest.mark.attack(46)
 @pytest.mark.parametrize("name", place_place.FOLDERS)
-def test_a_link_in_the_place_of_a_folder_of_ours_is_taken_away_and_told(desk_at: Make, root: Path, name: str) -> None:
+def test_a_link_in_the_place_of_a_folder_of_ours_is_taken_away_and_told(store_at: Make, root: Path, name: str) -> None:
     (theirs := root.parent / "theirs").mkdir()
-    with (desk := desk_at()).exclusive(FREE):
-        desk.keep(desk.open(FREE, NOON), None)
+    with (store := store_at()).exclusive(FREE):
+        store.keep(store.open(FREE, NOON), None)
         shutil.rmtree(root / name, ignore_errors=True)
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).symlink_to(theirs)
-        assert name in [change.path for change in desk.restore()]
+        assert name in [change.path for change in store.restore()]
     assert not (root / name).is_symlink() and list(theirs.iterdir()) == []
 
 
@@ -276,8 +276,8 @@ def lead(root: Path, name: str, text: str, way: str) -> None:
 def outcome(read: Callable[[Path], object], root: Path) -> str:
     try:
         return repr(read(root))
-    except UserError as trouble:
-        return repr(trouble)
+    except UserError as problem:
+        return repr(problem)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -324,14 +324,14 @@ def test_a_file_of_another_user_is_read_where_everybody_may_read_it(tmp_path: Pa
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_desk_tells_no_session_what_a_link_leads_to_and_takes_it_away(desk_at: Make, root: Path, way: str) -> None:
-    desk = desk_at()
-    with desk.exclusive(FREE):
-        now = desk.open(FREE, NOON)
+def test_a_desk_tells_no_session_what_a_link_leads_to_and_takes_it_away(store_at: Make, root: Path, way: str) -> None:
+    store = store_at()
+    with store.exclusive(FREE):
+        now = store.open(FREE, NOON)
         Memories(root / ".ralph").add("ours")
         (root / ".ralph/agent/scratchpad.md").write_text("notes")
-        before = desk.board()
-        desk.keep(now, None)
+        before = store.board()
+        store.keep(now, None)
         shutil.rmtree(root / ".ralph/agent")
         theirs = root.parent / "theirs"
         theirs.mkdir()
@@ -344,11 +344,11 @@ def test_a_desk_tells_no_session_what_a_link_leads_to_and_takes_it_away(desk_at:
             (root / ".ralph/agent").mkdir()
             for name in texts:
                 (os.link if way == "second name" else os.symlink)(theirs / name, root / ".ralph/agent" / name)
-        assert SECRET not in str(desk.board())
-        mended = desk.restore()
-        told = (*desk.said(), desk.board(), *map(asdict, mended))
-        assert SECRET not in str(told) and desk.board().memories == before.memories
-        desk.keep(now, HatOutput("ralph", 1))
+        assert SECRET not in str(store.board())
+        mended = store.restore()
+        told = (*store.said(), store.board(), *map(asdict, mended))
+        assert SECRET not in str(told) and store.board().memories == before.memories
+        store.keep(now, HatOutput("ralph", 1))
     assert any("link" in change.how or "no file of its own" in change.how for change in mended)
     assert {name: (theirs / name).read_text() for name in texts} == texts
     assert all(
@@ -359,29 +359,29 @@ def test_a_desk_tells_no_session_what_a_link_leads_to_and_takes_it_away(desk_at:
 
 
 @pytest.mark.parametrize("name", ["prd.json", "progress.txt"])
-def test_no_copy_is_kept_of_what_a_link_leads_to(desk_at: Make, root: Path, name: str) -> None:
+def test_no_copy_is_kept_of_what_a_link_leads_to(store_at: Make, root: Path, name: str) -> None:
     (root / "prd.json").write_text(json.dumps(PRD))
-    with (desk := desk_at()).exclusive(STORIES):
-        now = desk.open(STORIES, NOON)
-        desk.board()
+    with (store := store_at()).exclusive(STORIES):
+        now = store.open(STORIES, NOON)
+        store.board()
         (root / name).unlink(missing_ok=True)
         (root.parent / "theirs").write_text(LIST if name == "prd.json" else LOG)
         (root / name).symlink_to(root.parent / "theirs")
-        desk.keep(state.load(root) or now, None)
-        desk.keep(replace(now, mark="abc"), None)
-        desk.judged("abc")
-        assert SECRET not in str(desk.board())
+        store.keep(state.load(root) or now, None)
+        store.keep(replace(now, mark="abc"), None)
+        store.judged("abc")
+        assert SECRET not in str(store.board())
     kept = [path for path in (root / ".ralph").rglob("*") if path.is_file()]
     assert kept and all(SECRET not in path.read_text() for path in kept)
 
 
 @pytest.mark.parametrize("where", ["scratchpad.md", "notes/pad.md"])
-def test_a_scratchpad_is_read_by_no_link_wherever_it_is(desk_at: Make, root: Path, where: str) -> None:
+def test_a_scratchpad_is_read_by_no_link_wherever_it_is(store_at: Make, root: Path, where: str) -> None:
     place = root / ".ralph/agent/scratchpad.md" if where == "scratchpad.md" else root / where
-    desk = desk_at(Habits(scratchpad="" if where == "scratchpad.md" else where))
-    with desk.exclusive(FREE):
-        desk.open(FREE, NOON)
+    store = store_at(Habits(scratchpad="" if where == "scratchpad.md" else where))
+    with store.exclusive(FREE):
+        store.open(FREE, NOON)
         place.parent.mkdir(parents=True, exist_ok=True)
         place.symlink_to("/proc/self/environ")
-        board = desk.board()
+        board = store.board()
     assert board.scratchpad == "" and any("not a regular file" in one for one in board.complaints)

@@ -70,12 +70,12 @@ def test_a_clone_that_has_lost_what_the_server_has_is_to_be_made_anew(server):
     made = server.store("one").commit(batch(), None)
     oid = git(server.folder / "one", "rev-parse", f"{made.oid}:memory")
     (server.folder / "one/.git/objects" / oid[:2] / oid[2:]).unlink()
-    with pytest.raises(UserError) as trouble:
+    with pytest.raises(UserError) as problem:
         server.store("one").recall()
-    assert "ralph memory recover" in trouble.value.next_step
-    with pytest.raises(UserError, match="the server has") as trouble:
+    assert "ralph memory recover" in problem.value.next_step
+    with pytest.raises(UserError, match="the server has") as problem:
         server.store("one").repair()
-    assert "make a new clone" in trouble.value.next_step
+    assert "make a new clone" in problem.value.next_step
     assert server.fake.branch(BRANCH) == made.oid
 
 

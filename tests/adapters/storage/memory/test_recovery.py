@@ -290,9 +290,9 @@ def test_without_its_newest_commit_memory_goes_on_from_the_one_before(
     past = store.commit(full_batch(past, 2), past)
     store.commit(full_batch(past, 3), past)
     lose(repo, "ralph-memory")
-    with pytest.raises(UserError, match="git cannot read the branch") as trouble:
+    with pytest.raises(UserError, match="git cannot read the branch") as problem:
         branch_store(repo).recall()
-    assert "ralph memory recover" in trouble.value.next_step
+    assert "ralph memory recover" in problem.value.next_step
     done, recalled = rescue(repo, forge)
     assert git(repo, "rev-parse", "ralph-memory^") == past.oid
     assert key("finding", 2) in branch_store(repo).records([key("finding", 2)], recalled)

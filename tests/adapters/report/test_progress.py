@@ -10,22 +10,22 @@ from contextlib import suppress
 
 import pytest
 
-from ralph_mission.adapters.report.voice import speaking
+from ralph_mission.adapters.report.progress import speaking
 
 
 def test_a_log_gets_one_plain_line_per_event() -> None:
     stream = io.StringIO()
-    with speaking(stream, ()) as voice:
-        voice.phase("check", "2 missions")
-        voice.note("mission 7: merged")
-        voice.phase("observe")
+    with speaking(stream, ()) as progress:
+        progress.phase("check", "2 missions")
+        progress.note("mission 7: merged")
+        progress.phase("observe")
     assert stream.getvalue() == "check: 2 missions\n  mission 7: merged\nobserve\n"
 
 
 def test_what_was_observed_stays_one_harmless_line() -> None:
     stream = io.StringIO()
-    with speaking(stream, ()) as voice:
-        voice.note("\x1b[31mred\nsecond line")
+    with speaking(stream, ()) as progress:
+        progress.note("\x1b[31mred\nsecond line")
     assert stream.getvalue().count("\n") == 1
     assert "\x1b" not in stream.getvalue()
 
@@ -33,9 +33,9 @@ def test_what_was_observed_stays_one_harmless_line() -> None:
 @pytest.mark.attack(33)
 def test_a_known_secret_is_in_no_line() -> None:
     stream = io.StringIO()
-    with speaking(stream, ("violet-Kettle-41-harbour",)) as voice:
-        voice.phase("code", "bad key violet-Kettle-41-harbour")
-        voice.note("bad key violet-Kettle-41-harbour")
+    with speaking(stream, ("violet-Kettle-41-harbour",)) as progress:
+        progress.phase("code", "bad key violet-Kettle-41-harbour")
+        progress.note("bad key violet-Kettle-41-harbour")
     assert stream.getvalue() == "code: bad key [redacted: known-value]\n  bad key [redacted: known-value]\n"
 
 
@@ -43,9 +43,9 @@ def test_a_reader_that_left_does_not_stop_the_cycle() -> None:
     read, write = os.pipe()
     os.close(read)
     with os.fdopen(write, "w", buffering=1) as stream:
-        with speaking(stream, ()) as voice:
-            voice.phase("check")
-            voice.note("still here")
+        with speaking(stream, ()) as progress:
+            progress.phase("check")
+            progress.note("still here")
         devnull = os.open(os.devnull, os.O_WRONLY)
         os.dup2(devnull, stream.fileno())  # what is still buffered must go somewhere
         os.close(devnull)
@@ -53,9 +53,9 @@ def test_a_reader_that_left_does_not_stop_the_cycle() -> None:
 
 def test_a_terminal_sees_phases_and_what_happened() -> None:
     parent, child = pty.openpty()
-    with os.fdopen(child, "w") as stream, speaking(stream, ("violet-Kettle-41-harbour",)) as voice:
-        voice.phase("think", "3 findings of violet-Kettle-41-harbour")
-        voice.note("spelling first, then violet-Kettle-41-harbour")
+    with os.fdopen(child, "w") as stream, speaking(stream, ("violet-Kettle-41-harbour",)) as progress:
+        progress.phase("think", "3 findings of violet-Kettle-41-harbour")
+        progress.note("spelling first, then violet-Kettle-41-harbour")
     seen = "".join(_chunks(parent))
     assert "violet" not in seen
     assert "think" in seen

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, TextIO
 
-from ralph_mission.adapters.report.voice import safe
+from ralph_mission.adapters.report.progress import safe
 from ralph_mission.loop.model.order import RunResult, RunSpec
 from ralph_mission.loop.model.state import HatOutput, RunSnapshot, RunState, SessionUsage
 from ralph_mission.safety.secrets import redact
@@ -102,7 +102,7 @@ WIDEST = 200  # characters of a command
 
 
 @contextmanager
-def telling(stream: TextIO, secrets: Sequence[str], now: Callable[[], datetime]) -> Iterator[PlainRunProgress]:
+def show_progress(stream: TextIO, secrets: Sequence[str], now: Callable[[], datetime]) -> Iterator[PlainRunProgress]:
     """A voice on `stream` for the length of a run, live on a terminal, plain elsewhere; `secrets` are never said."""
     if not stream.isatty():
         yield PlainRunProgress(stream, secrets)

@@ -112,15 +112,15 @@ class ThreadStore:
         found = (self._read(path, needless) for path in paths)
         return tuple(thread for thread in found if thread)
 
-    def troubles(self) -> Iterator[UserError]:
+    def problems(self) -> Iterator[UserError]:
         """What is wrong with each file that cannot be read."""
         paths = (path for folder in FOLDERS for path in self._paths(folder))
-        looks: list[Callable[[], object]] = [partial(self._read, path) for path in paths]
-        for look in (*looks, self.anchor):
+        lookups: list[Callable[[], object]] = [partial(self._read, path) for path in paths]
+        for look in (*lookups, self.anchor):
             try:
                 look()
-            except UserError as trouble:
-                yield trouble
+            except UserError as problem:
+                yield problem
 
     def next_number(self) -> int:
         """A number that no issue or pull ever had. Call it with the lock held. Raises UserError for a damaged note."""

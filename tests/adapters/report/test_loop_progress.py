@@ -8,13 +8,13 @@ from datetime import UTC, datetime
 
 import pytest
 
-from ralph_mission.adapters.report.loop_voice import (
+from ralph_mission.adapters.report.loop_progress import (
     account_document,
     came,
     clock,
     redact_values,
+    show_progress,
     standing,
-    telling,
     took,
 )
 from ralph_mission.loop.model.order import LoopPreset, RunEnding, RunLimits, RunResult, RunSpec
@@ -72,12 +72,12 @@ class Terminal(io.StringIO):
 
 @pytest.mark.parametrize("stream", [io.StringIO(), Terminal()], ids=["log", "terminal"])
 def test_a_run_is_told_from_its_beginning_to_its_end(stream: io.StringIO) -> None:
-    with telling(stream, (), lambda: NOON) as voice:
-        voice.began(ORDER, STATE)
-        voice.session(ORDER, STATE, "builder", BOARD)
-        voice.output(ORDER, STATE, OUTPUT)
-        voice.waiting(90, "rate limit")
-        voice.ended(ORDER, RunResult(RunEnding("iterations", "10 sessions", "go on"), STATE))
+    with show_progress(stream, (), lambda: NOON) as progress:
+        progress.began(ORDER, STATE)
+        progress.session(ORDER, STATE, "builder", BOARD)
+        progress.output(ORDER, STATE, OUTPUT)
+        progress.waiting(90, "rate limit")
+        progress.ended(ORDER, RunResult(RunEnding("iterations", "10 sessions", "go on"), STATE))
     said = stream.getvalue()
     for line in (
         "run run-a resumes after session 2; at most 10 sessions, 4h00m, $5.00",
@@ -94,27 +94,27 @@ def test_a_run_is_told_from_its_beginning_to_its_end(stream: io.StringIO) -> Non
 @pytest.mark.parametrize("stream", [io.StringIO(), Terminal()], ids=["log", "terminal"])
 def test_a_known_secret_is_in_no_line_whoever_says_it(stream: io.StringIO) -> None:
     failed = replace(OUTPUT, passed=(), failure="exit", reason=f"bad key {SECRET}", refused=(f"curl {SECRET}",))
-    with telling(stream, (SECRET,), lambda: NOON) as voice:
-        voice.note(f"note {SECRET}")
-        voice.session(ORDER, replace(STATE, item=SECRET), "builder", BOARD)
-        voice.output(ORDER, STATE, failed)
-        voice.waiting(90, SECRET)
-        voice.ended(ORDER, RunResult(RunEnding("exit", SECRET, f"look at {SECRET}"), STATE))
+    with show_progress(stream, (SECRET,), lambda: NOON) as progress:
+        progress.note(f"note {SECRET}")
+        progress.session(ORDER, replace(STATE, item=SECRET), "builder", BOARD)
+        progress.output(ORDER, STATE, failed)
+        progress.waiting(90, SECRET)
+        progress.ended(ORDER, RunResult(RunEnding("exit", SECRET, f"look at {SECRET}"), STATE))
     assert "bad key [redacted: known-value]" in stream.getvalue()
     assert SECRET not in stream.getvalue()
 
 
 def test_a_log_gets_plain_lines() -> None:
-    with telling(stream := io.StringIO(), (), lambda: NOON) as voice:
-        voice.session(ORDER, STATE, "", BOARD)
+    with show_progress(stream := io.StringIO(), (), lambda: NOON) as progress:
+        progress.session(ORDER, STATE, "", BOARD)
     assert stream.getvalue() == "[3/10] no hat, US-2 Pay, 1/2 stories, $0.12, 1m05s\n"
 
 
 def test_a_reader_that_has_gone_away_stops_nothing() -> None:
     stream = io.StringIO()
-    with telling(stream, (), lambda: NOON) as voice:
+    with show_progress(stream, (), lambda: NOON) as progress:
         stream.close()
-        voice.note("still here")
+        progress.note("still here")
 
 
 @pytest.mark.attack(37, 38)

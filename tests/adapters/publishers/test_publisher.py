@@ -11,7 +11,7 @@ import pytest
 
 from ralph_mission.adapters.publishers import channel
 from ralph_mission.adapters.publishers.channel import OutboxFolder
-from ralph_mission.adapters.publishers.press import Pressroom
+from ralph_mission.adapters.publishers.publisher import Pressroom
 from ralph_mission.adapters.storage.memory import codec
 from ralph_mission.config.publishers import Publishers
 from ralph_mission.mission.findings.identity import finished_findings as announced
@@ -92,7 +92,7 @@ def finding(
 
 def said(wording: Wording | None) -> list[tuple[str, ...]]:
     assert wording is not None
-    assert not wording.trouble
+    assert not wording.problem
     return [post.parts for post in wording.posts]
 
 
@@ -100,10 +100,10 @@ def said(wording: Wording | None) -> list[tuple[str, ...]]:
 
 
 def test_the_owners_template_says_it_on_every_network_at_once() -> None:
-    press = pressroom(
+    publisher = pressroom(
         "twitter", "telegram", "discord", templates={"anomaly": "{{ row.chain.name }}: {{ value }}{{ unit }}"}
     )
-    wording = press.word(finding())
+    wording = publisher.word(finding())
     assert said(wording) == [("Cosmos Hub: 13.5%",)] * 3
     assert wording is not None
     assert wording.ready
@@ -116,8 +116,8 @@ def test_the_owners_template_says_it_on_every_network_at_once() -> None:
 
 
 def test_the_template_of_a_watch_comes_before_that_of_a_kind() -> None:
-    press = pressroom(templates={"anomaly": "by kind", "apr": "by watch"})
-    assert said(press.word(finding())) == [("by watch",)]
+    publisher = pressroom(templates={"anomaly": "by kind", "apr": "by watch"})
+    assert said(publisher.word(finding())) == [("by watch",)]
 
 
 def test_without_a_template_an_anomaly_says_nothing() -> None:
@@ -165,9 +165,9 @@ def test_a_template_that_says_nothing_says_nothing() -> None:
 @pytest.mark.attack(35)
 @pytest.mark.parametrize("observer", ["web", "code", "commands", "codespell"])
 def test_free_text_from_outside_never_reaches_a_network(observer: str) -> None:
-    press = pressroom(templates={"anomaly": "{{ watch }}", "news": "hello"})
-    assert press.word(finding(observer=observer)) is None
-    assert press.word(finding(observer=observer, kind="news")) is None
+    publisher = pressroom(templates={"anomaly": "{{ watch }}", "news": "hello"})
+    assert publisher.word(finding(observer=observer)) is None
+    assert publisher.word(finding(observer=observer, kind="news")) is None
 
 
 @pytest.mark.attack(35)
@@ -176,38 +176,38 @@ def test_titles_and_details_are_no_facts(name: str) -> None:
     wording = pressroom(templates={"apr": f"{{{{ {name} }}}}"}).word(finding(detail="free words", author="eve"))
     assert wording is not None
     assert not wording.posts
-    assert f"the template apr wants the fact {name}" in wording.trouble
-    assert "row.chain.name" in wording.trouble
+    assert f"the template apr wants the fact {name}" in wording.problem
+    assert "row.chain.name" in wording.problem
 
 
 @pytest.mark.attack(28, 36)
 def test_a_hostile_cell_is_harmless_wherever_it_stands() -> None:
     hostile = "@everyone <b>[x](https://evil.example)</b> closes #1 \u202e" + "x" * 10_000
     told = (*CHANGE[:-1], ("row.chain.name", hostile))
-    press = pressroom("discord", templates={"apr": "{{ row.chain.name }} / {{ about }}"})
-    ((text,),) = said(press.word(finding(told)))
+    publisher = pressroom("discord", templates={"apr": "{{ row.chain.name }} / {{ about }}"})
+    ((text,),) = said(publisher.word(finding(told)))
     assert not set("@#<>[]\u202e") & set(text)
     assert len(text) < 170
 
 
 def test_a_text_that_no_network_takes_is_trouble_with_what_to_do() -> None:
-    press = pressroom("discord", "twitter", templates={"apr": f"https://example.com/{'a' * 3_000}"})
-    wording = press.word(finding())
+    publisher = pressroom("discord", "twitter", templates={"apr": f"https://example.com/{'a' * 3_000}"})
+    wording = publisher.word(finding())
     assert wording is not None
     assert (wording.posts, wording.ready) == ((), False)
-    assert "shorten" in wording.trouble
+    assert "shorten" in wording.problem
 
 
 def test_a_text_that_one_network_does_not_take_is_said_on_the_others_and_told() -> None:
     wording = pressroom("discord", "twitter", templates={"apr": "word " * 700}).word(finding())
     assert wording is not None
     assert ([post.network for post in wording.posts], wording.ready) == (["discord"], True)
-    assert wording.trouble == "apr on twitter: a post on twitter has 10 parts; shorten it to 9 parts at most"
+    assert wording.problem == "apr on twitter: a post on twitter has 10 parts; shorten it to 9 parts at most"
 
 
 def test_a_long_text_is_a_thread_where_it_has_to_be() -> None:
-    press = pressroom("twitter", "discord", templates={"apr": "A sentence of the owner's. " * 20})
-    threads = said(press.word(finding()))
+    publisher = pressroom("twitter", "discord", templates={"apr": "A sentence of the owner's. " * 20})
+    threads = said(publisher.word(finding()))
     assert [len(parts) for parts in threads] == [2, 1]
 
 
@@ -258,11 +258,11 @@ def test_no_chart_where_it_is_switched_off_or_would_show_nothing(settings: dict[
 
 
 def test_a_network_that_is_not_set_up_any_more_is_refused_by_name(tmp_path: Path) -> None:
-    press = Pressroom(Publishers(), (OutboxFolder(tmp_path, lambda: NOW, lambda _: b""),))
-    post = press.measure("outbox", ("hello",))
-    other = press.measure("twitter", ("hello",))
-    assert press.publish(Publish("aa11", other)).status == "failed"
-    assert "twitter is not set up" in press.publish(Publish("aa11", other)).detail
-    assert press.find(Publish("aa11", post)) is None
-    assert press.publish(Publish("aa11", post)).status == "done"
-    assert press.find(Publish("aa11", post)) is not None
+    publisher = Pressroom(Publishers(), (OutboxFolder(tmp_path, lambda: NOW, lambda _: b""),))
+    post = publisher.measure("outbox", ("hello",))
+    other = publisher.measure("twitter", ("hello",))
+    assert publisher.publish(Publish("aa11", other)).status == "failed"
+    assert "twitter is not set up" in publisher.publish(Publish("aa11", other)).detail
+    assert publisher.find(Publish("aa11", post)) is None
+    assert publisher.publish(Publish("aa11", post)).status == "done"
+    assert publisher.find(Publish("aa11", post)) is not None

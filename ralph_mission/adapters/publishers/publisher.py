@@ -49,12 +49,12 @@ class Pressroom:
             return None
         key = (finding.fingerprint, finding.signal.occurrence)
         try:
-            posts, troubles = self._posts(template, finding, facts)
-        except UserError as trouble:
-            return Wording(*key, trouble=f"{trouble.what}; {trouble.next_step}")
-        if not posts and not troubles:
+            posts, problems = self._posts(template, finding, facts)
+        except UserError as problem:
+            return Wording(*key, problem=f"{problem.what}; {problem.next_step}")
+        if not posts and not problems:
             return None
-        return Wording(*key, posts, "; ".join(troubles), ready=template.ready and bool(posts))
+        return Wording(*key, posts, "; ".join(problems), ready=template.ready and bool(posts))
 
     def measure(self, network: str, parts: Sequence[str]) -> Post:
         """Raises UserError for what the network does not take."""
@@ -108,14 +108,14 @@ class Pressroom:
         if not said:
             return (), ()
         chart = charts.chart(finding.signal, str(facts["about"])) if self.settings.charts else None
-        posts, troubles = list[Post](), list[str]()
+        posts, problems = list[Post](), list[str]()
         for network in self.networks:
             try:
                 parts = texts.split_text(said, network, self._measure_of(network))
                 posts.append(replace(self.measure(network, parts), chart=chart))
-            except UserError as trouble:
-                troubles.append(f"{template.name} on {network}: {trouble.what}; {trouble.next_step}")
-        return tuple(posts), tuple(troubles)
+            except UserError as problem:
+                problems.append(f"{template.name} on {network}: {problem.what}; {problem.next_step}")
+        return tuple(posts), tuple(problems)
 
 
 LONGEST = 300  # characters of a detail
