@@ -78,14 +78,14 @@ def test_it_cannot_be_changed() -> None:
 
 
 def test_it_is_shown_without_what_is_hidden() -> None:
-    assert repr(Boat("a", key="secret")) == "Boat(name='a', berth=3, crew={})"
+    assert repr(Boat("a", key="secret")) == "Boat(name='a', berth=3, pool={})"
     assert repr(Quay()) == "Quay()"
 
 
 def test_the_tools_of_the_standard_library_and_pydantic_know_it() -> None:
     boat = Tug("a", pool={"x": 1})
     assert dataclasses.replace(boat, berth=9) == Tug("a", 9)
-    assert dataclasses.asdict(Boat("a")) == {"name": "a", "berth": 3, "crew": {}, "key": ""}
+    assert dataclasses.asdict(Boat("a")) == {"name": "a", "berth": 3, "pool": {}, "key": ""}
     assert copy.deepcopy(boat) == copy.copy(boat) == pickle.loads(pickle.dumps(boat)) == boat
     assert TypeAdapter(Boat).validate_python({"name": "a", "berth": "7"}) == Boat("a", 7)
     match boat:

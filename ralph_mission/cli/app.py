@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import os
 from collections.abc import Sequence
@@ -95,6 +94,8 @@ class LazyGroup(SharedGroup):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command that was asked for; a mistyped one is answered with the nearest."""
         if args and args[0] not in {**COMMANDS, **UNLISTED} and not ctx.resilient_parsing:
+            import difflib
+
             close = difflib.get_close_matches(args[0], COMMANDS, n=1)
             raise click.UsageError(f"no command {args[0]!r}{f', did you mean {close[0]}?' if close else ''}", ctx)
         return super().resolve_command(ctx, args)

@@ -46,7 +46,7 @@ class Journal:
     """One cycle for auditors: every effect traces to finding, rule, tier and approver."""
 
     report: CycleReport
-    cycle_summary: CycleSummary
+    telling: CycleSummary  # the name on the memory branch, for ever
     approvers: tuple[tuple[str, str], ...]  # decision key, who said yes
     lessons: tuple[Lesson, ...]
     deeds: tuple[tuple[str, Receipt], ...]  # decision key, receipt

@@ -32,7 +32,12 @@ from ralph_mission.mission.ports import CyclePorts, Forge
 
 
 def check_anchor(forge: Forge, past: MemorySnapshot | None) -> None:
-    """Raises UserError when the forge remembers more than memory does, or has work of ours that memory lacks."""
+    """Raises UserError for memory that no cycle can go on from.
+
+    The forge remembers more than it does, or has work of ours that it lacks, or it holds missions that we never left.
+    """
+    if past:
+        _refuse_false_missions(past.state)
     check_position(anchor_of(past) if past else None, [forge.anchor()])
     if past is None and forge.has_our_work():
         raise UserError(
@@ -105,7 +110,6 @@ def situate(
     memory, state = (past.memory, past.state) if past else (first_memory(ports, now), OpenState())
     cycle = memory.header.cycle + 1
     cycle_id = cycle_id or f"{cycle:06d}-{key_of('cycle', memory.header.lineage, past.oid if past else '')[:8]}"
-    _refuse_twins(state)
     world = _look(ports, settings, state, cycle, now)
     situation = Situation(cycle, cycle_id, now, settings, memory, state, world)
     remarks = [ownership.of_remark(mission.key) for mission in state.missions]
@@ -114,10 +118,16 @@ def situate(
     return replace(situation, records=read_records(ports, situation, keys_to_read(situation), past))
 
 
-def _refuse_twins(state: OpenState) -> None:
-    """Raises UserError for two missions of one number: what the forge says of one must not pass for the other."""
+def _refuse_false_missions(state: OpenState) -> None:
+    """Raises UserError for missions that we would not have kept so.
+
+    What the forge says of one must not pass for another of its number, and one that has ended leaves the state.
+    """
     if len({mission.id for mission in state.missions}) < len(state.missions):
         raise refuse("memory holds two missions of one number")
+    for mission in state.missions:
+        if mission.status.ended:
+            raise refuse(f"memory keeps mission #{mission.id}, which has ended: it is {mission.status}")
 
 
 def _believable(state: OpenState, world: ForgeSnapshot, records: Mapping[str, Record]) -> OpenState:

@@ -165,7 +165,7 @@ def _text(content: bytes | None) -> str:
 
 
 def _any(*patterns: str) -> re.Pattern[str]:
-    return re.compile("|".join(patterns), re.MULTILINE | re.IGNORECASE)
+    return compile_regex("|".join(patterns), re.MULTILINE | re.IGNORECASE)
 
 
 PROSE = _any(r"\.(?:md|markdown|rst|txt|adoc|org|html?|svg|po|csv)$")

@@ -126,16 +126,25 @@ def test_an_issue_of_ours_is_not_closed_because_another_pull_was_merged(place, w
     untouched(harbour, mission.issue, before)
 
 
-def test_two_missions_of_one_number_stop_the_cycle_before_any_effect(place):
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({}, "two missions of one number"),
+        ({"id": 7, "status": Status.COMPLETED}, "mission #7, which has ended: it is COMPLETED"),
+        ({"id": 7, "status": Status.REJECTED}, "mission #7, which has ended: it is REJECTED"),
+    ],
+)
+def test_missions_that_we_would_not_have_kept_so_stop_the_cycle_before_any_effect(place, change, why):
     harbour = place()
     harbour.cycle()
     theirs = harbour.person().create_issue("The tables are late")
     before = issue(harbour, theirs)
-    forge_memory(
-        harbour,
-        lambda state: (replace(state, missions=(replace(state.missions[0], issue=theirs), *state.missions)), ()),
-    )
-    with pytest.raises(UserError, match="two missions of one number"):
+
+    def forge(state):
+        return replace(state, missions=(replace(state.missions[0], issue=theirs, **change), *state.missions)), ()
+
+    forge_memory(harbour, forge)
+    with pytest.raises(UserError, match=why):
         harbour.cycle()
     untouched(harbour, theirs, before)
 
@@ -212,8 +221,9 @@ def test_memory_with_two_missions_of_one_number_is_recovered_with_the_one_that_t
     theirs = harbour.person().create_issue("The tables are late")
     store = harbour.house().store
     past = store.recall()
-    twin = replace(past.state.missions[0], issue=theirs)
-    store.commit(MemoryBatch(past.memory, replace(past.state, missions=(twin, *past.state.missions)), (), "x"), past)
+    twin, ended = replace(past.state.missions[0], issue=theirs), replace(past.state.missions[0], id=7, issue=theirs + 1)
+    false = (twin, replace(ended, status=Status.COMPLETED), *past.state.missions)
+    store.commit(MemoryBatch(past.memory, replace(past.state, missions=false), (), "x"), past)
     with pytest.raises(UserError, match="two missions of one number"):
         harbour.cycle()
     house = harbour.house()

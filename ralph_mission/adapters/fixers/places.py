@@ -14,8 +14,6 @@ from functools import cache
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from packaging.utils import canonicalize_name
-
 from ralph_mission.safety.bumps import SECTIONS
 from ralph_mission.safety.paths import fixer_may_write, unsafe_path
 from ralph_mission.values import compile_regex
@@ -231,6 +229,8 @@ def _markdown() -> MarkdownIt:
 
 def python_pins(text: str, name: str, old: str, new: str) -> str:
     """`text` of a requirements file or a pyproject.toml with every `name==old` made `name==new`."""
+    from packaging.utils import canonicalize_name  # it takes a while to load, and most cycles pin nothing
+
     spelled = re.sub(r"-", "[-_.]", canonicalize_name(name))
     pin = re.compile(
         rf"(?<![\w.-])(?P<before>{spelled}\s*+(?:\[[^\]\n]*\])?\s*+===?\s*){re.escape(old)}(?![\w.*+!-])", re.IGNORECASE

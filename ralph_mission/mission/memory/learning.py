@@ -156,7 +156,7 @@ def ended_missions(missions: Iterable[Mission], now: datetime) -> tuple[Mission,
 
 def _has_ended(mission: Mission, now: datetime) -> bool:
     forgotten = mission.status is Status.PARKED and now - mission.changed_at >= PARKED_FOR
-    return forgotten or mission.status in (Status.COMPLETED, Status.REJECTED)
+    return forgotten or mission.status.ended
 
 
 Documents = Iterable[Mapping[str, Any]]

@@ -6,7 +6,6 @@ a change on top of it is a person's because of *what* it touches.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TypeVar
@@ -102,6 +101,8 @@ def _with_lines(text: str, lines: list[str]) -> str:
 def _difference(name: str, before: str, after: str) -> str:
     if before == after:
         return ""
+    import difflib  # most cycles find no edit
+
     signs = [line[:2] for line in difflib.ndiff(before.splitlines(), after.splitlines())]
     added, removed = signs.count("+ "), signs.count("- ")
     if not added and not removed:

@@ -31,7 +31,12 @@ class Status(StrEnum):
     @property
     def active(self) -> bool:
         """Whether a mission in this state takes one of the slots."""
-        return self not in (Status.COMPLETED, Status.REJECTED, Status.PARKED)
+        return not self.ended and self is not Status.PARKED
+
+    @property
+    def ended(self) -> bool:
+        """Whether it leaves memory: nothing follows."""
+        return self in (Status.COMPLETED, Status.REJECTED)
 
 
 class FailureReason(StrEnum):

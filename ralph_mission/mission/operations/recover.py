@@ -170,7 +170,7 @@ def rebuild_missions(
     state: OpenState, traces: tuple[Trace, ...], forge: Forge, now: datetime, told: RecoveryReport
 ) -> tuple[Mission, ...]:
     """Those that can still be read, and those that only the forge knows."""
-    known = {mission.issue: mission for mission in state.missions if mission.issue}
+    known = {mission.issue: mission for mission in state.missions if mission.issue and not mission.status.ended}
     pulls = {trace.mission: trace.thing for trace in traces if isinstance(trace.thing, Pull)}
     for trace in traces:
         issue = trace.thing

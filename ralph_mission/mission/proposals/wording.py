@@ -7,7 +7,6 @@ how to say no, in this order and briefly.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 
 from ralph_mission.mission.findings.ranking import days
@@ -271,6 +270,8 @@ def diff(patch: Patch) -> str:
 def _file_diff(change: FileChange) -> str:
     old, new = ((side or b"").decode(errors="replace").splitlines(keepends=True) for side in (change.old, change.new))
     path = " ".join(change.path.splitlines())
+    import difflib  # a start that shows no change does without
+
     lines = list(difflib.unified_diff(old, new, f"a/{path}", f"b/{path}", n=2))
     told = "" if lines and change.old_mode == change.new_mode else f"{path}: {_modes(change)}\n"
     return told + "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)

@@ -113,7 +113,7 @@ def _publish(number: int, tx: Transaction) -> PublishReport:
         return PublishReport("nothing", number, _why_nothing(tx, number))
     course = _Course(mission)
     for _ in range(STEPS):
-        if course.stopped or course.mission.status in (Status.COMPLETED, Status.REJECTED):
+        if course.stopped or course.mission.status.ended:
             break
         moved = _next(tx, course)
         if moved is None:
