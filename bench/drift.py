@@ -62,6 +62,7 @@ class Scenario:
     rivals: str = ""  # a second runner for each wake: on this host | elsewhere (within the first's cycle) | behind it
     skews: tuple[Skew, ...] = (honest,)  # one for each runner; wakes take turns
     cap: int = CAP  # wakes in a day
+    pauses: tuple[int, ...] = PAUSES  # one of them follows each cycle, in seconds
     sound: bool = True  # whether every clock is right, so that there is a bound to lateness
 
 
@@ -153,7 +154,7 @@ class Day:
         if timedelta() < early <= timedelta(seconds=LONGEST_WAIT):  # the action's gate waits
             at, clock = at + early.total_seconds(), clock + early
         if due_fast(self.repo, clock)[0]:
-            pause = self.chance.choice(PAUSES)
+            pause = self.chance.choice(self.scenario.pauses)
             behind = rivals == "behind it"
             rival = (lambda: self._arrive(at, skew, "")) if rivals and not behind else None
             outcome = self._cycle(clock, pause, rival)

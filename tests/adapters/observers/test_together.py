@@ -16,7 +16,6 @@ from ralph_mission.adapters.git.git import GitError
 from ralph_mission.adapters.observers import OBSERVERS, Sources, look_once
 from ralph_mission.adapters.observers.together import OneAtATime, together
 from ralph_mission.adapters.sandbox.process import FinishedProcess, run_foreign
-from ralph_mission.config.observers import ForgeSettings
 from ralph_mission.config.settings import Observers
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.forge import Branch
@@ -28,6 +27,13 @@ PATIENCE = 30.0
 CONTEXT = ObservationContext(
     Branch("main", "0" * 40), datetime(2026, 3, 1, tzinfo=UTC), None, "as far as this", "/nowhere"
 )
+
+
+NEEDED = {  # settings without which the observer of that key looks at nothing
+    "commands": [{"name": "x", "run": "true", "parse": {"regex": "x"}}],
+    "web": [{"name": "x", "kind": "page", "url": "https://127.0.0.1:9/"}],
+}
+ELSEWHERE = {"database": "unavailable", "social": "skipped", "web": "unavailable"}  # by key: what it sees is not here
 
 
 @dataclass
@@ -208,16 +214,10 @@ def test_a_failure_leaves_no_traceback(
     assert (caplog.text, *capfd.readouterr()) == ("", "", "")
 
 
-@pytest.mark.parametrize(
-    ("key", "settings"),
-    [("code", {}), ("commands", {"name": "x", "run": "true", "parse": {"regex": "x"}}), ("forge", None)],
-)
-def test_every_registered_observer_looks_at_a_fresh_repository(
-    place: Place, key: str, settings: dict[str, object] | None
-) -> None:
-    configured = Observers.model_validate({key: [settings] if key == "commands" else settings} if settings else {})
-    section = getattr(configured, key, ForgeSettings())
-    item = section[0] if isinstance(section, tuple) else section
-    observer = OBSERVERS[key](item, Sources(place.git, LocalForge(place.git)))
-    seen = look_once(observer, place.context())
-    assert (seen.status, seen.signals, seen.name.split(".")[0]) == ("ok", (), key)
+@pytest.mark.parametrize("key", sorted(OBSERVERS))
+def test_every_registered_observer_looks_at_a_fresh_repository(place: Place, key: str) -> None:
+    configured = getattr(Observers.model_validate({key: NEEDED.get(key, {})}), key)
+    settings = configured[0] if isinstance(configured, tuple) else configured
+    seen = look_once(OBSERVERS[key](settings, Sources(place.git, LocalForge(place.git))), place.context())
+    expected = (ELSEWHERE.get(key, "ok"), (), key)
+    assert (seen.status, seen.signals, seen.name.split(".")[0]) == expected, seen.detail
