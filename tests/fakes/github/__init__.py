@@ -29,7 +29,7 @@ HTTP and without a line in the journal:
     close_pull(number) -> number                             reopen(number) -> number
     merge(number, method="squash") -> sha                    edit_issue(number, title=None, body=None)
     edit_comment(id, text), delete_comment(id)               delete_issue(number)
-    assign / unassign(number, logins)                        push(branch, files, base="") -> sha
+    push(branch, files, base="") -> sha
     set_permission(level)                                    rename(login)
     fake.person(login, permission="write")     none read triage write maintain admin; the same login is the same
                                                person; the permission is set when given, or when the person is new
@@ -58,19 +58,16 @@ The repository
         "~DEFAULT_BRANCH", or GitHub's wildcards ("ralph/*", "**/*"). required_reviews: changes come by a pull with so
         many approvals, 0 for a pull alone; forbidden: creation, update, deletion, non_fast_forward. Told by
         /rules/branches/NAME, whether NAME is there or not. Pushing is refused with GH013, merging with 405; a branch
-        that it covers is `protected`, and its /protection still 404. Where signatures are required, only the author
+        that it covers is `protected`. Where signatures are required, only the author
         of a pull may squash it, and a merge commit takes signed commits alone. `fake.world.rulesets` is their list.
     fake.rename_default(new)   by the owner: open pulls onto it and its protection follow, open pulls from it close
     fake.pushed_at             settable; any branch that moves afterwards sets it to the clock's time
-    fake.settings          actions_can_create_pulls=True, default_workflow_permissions="write", allow_squash_merge,
-                           allow_merge_commit, allow_rebase_merge =True, delete_branch_on_merge=False, has_issues=True,
-                           archived=False, disabled=False, stargazers=0, topics=(), language=None, description=None
+    fake.settings          actions_can_create_pulls=True, allow_squash_merge, allow_merge_commit =True,
+                           delete_branch_on_merge=False, has_issues=True, archived=False, disabled=False
     fake.workflow(path, name=None, state="active")
     fake.workflow_run(id, status, conclusion=None, event="schedule", created_at=None, run_started_at=None,
                       path=".github/workflows/ralph-loop.yml", head_sha=None, head_branch=None,
                       attempt=1)   again: replaced
-    fake.environment(name, wait_minutes=0, reviewers=())
-    fake.runner(name, status="online", busy=False, labels=("self-hosted",))
     fake.issue(number) / fake.pull(number) -> Thread, fake.threads     what is really there, for asserting on
     fake.labels, fake.comments, fake.dispatches: [Dispatch(event_type, client_payload, at, login)]
 

@@ -253,24 +253,6 @@ class Run:
     attempt: int = 1
 
 
-@dataclass(slots=True)
-class Environment:
-    id: int
-    name: str
-    wait_minutes: int
-    reviewers: tuple[Account, ...]
-    at: datetime
-
-
-@dataclass(slots=True)
-class Runner:
-    id: int
-    name: str
-    status: str
-    busy: bool
-    labels: tuple[str, ...]
-
-
 @dataclass(frozen=True, slots=True)
 class Dispatch:
     """A `repository_dispatch` that was received."""
@@ -284,18 +266,12 @@ class Dispatch:
 @dataclass(slots=True)
 class Settings:
     actions_can_create_pulls: bool = True
-    default_workflow_permissions: str = "write"
     allow_squash_merge: bool = True
     allow_merge_commit: bool = True
-    allow_rebase_merge: bool = True
     delete_branch_on_merge: bool = False
     has_issues: bool = True
     archived: bool = False
     disabled: bool = False
-    stargazers: int = 0
-    topics: tuple[str, ...] = ()
-    language: str | None = None
-    description: str | None = None
 
 
 @dataclass(slots=True)

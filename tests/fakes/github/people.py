@@ -73,16 +73,6 @@ class Person:
             threads.unlabel(self._world, self._account, self._thread(number), labels)
         return number
 
-    def assign(self, number: int, logins: tuple[str, ...]) -> int:
-        with self._world.lock:
-            threads.assign(self._world, self._account, self._thread(number), logins)
-        return number
-
-    def unassign(self, number: int, logins: tuple[str, ...]) -> int:
-        with self._world.lock:
-            threads.unassign(self._world, self._account, self._thread(number), logins)
-        return number
-
     def close_issue(self, number: int, reason: str = "") -> int:
         with self._world.lock:
             threads.close(self._world, self._account, self._thread(number), reason or "completed")

@@ -13,12 +13,10 @@ from tests.fakes.github.nouns import (
     Comment,
     CommitStatus,
     Dispatch,
-    Environment,
     Label,
     Protection,
     Ruleset,
     Run,
-    Runner,
     Settings,
     Thread,
     Workflow,
@@ -164,19 +162,6 @@ class Stage:
                 self.world.account(self.owner),
                 attempt,
             )
-
-    def environment(self, name: str, wait_minutes: int = 0, reviewers: tuple[str, ...] = ()) -> None:
-        """A deployment environment."""
-        people = tuple(self.world.account(login) for login in reviewers)
-        self.world.environments[name] = Environment(
-            next(self.world.ids), name, wait_minutes, people, self.clock.present()
-        )
-
-    def runner(
-        self, name: str, status: str = "online", busy: bool = False, labels: tuple[str, ...] = ("self-hosted",)
-    ) -> None:
-        """A self-hosted runner."""
-        self.world.runners.append(Runner(next(self.world.ids), name, status, busy, labels))
 
     # --- how far it lags behind
 

@@ -19,7 +19,6 @@ from tests.fakes.github.nouns import (
     Comment,
     CommitStatus,
     Dispatch,
-    Environment,
     Event,
     Label,
     Protection,
@@ -27,7 +26,6 @@ from tests.fakes.github.nouns import (
     Rules,
     Ruleset,
     Run,
-    Runner,
     Settings,
     Thread,
     Token,
@@ -61,8 +59,6 @@ class World:
     rulesets: list[Ruleset] = field(default_factory=list)
     workflows: dict[str, Workflow] = field(default_factory=dict)
     runs: dict[int, Run] = field(default_factory=dict)
-    environments: dict[str, Environment] = field(default_factory=dict)
-    runners: list[Runner] = field(default_factory=list)
     dispatches: list[Dispatch] = field(default_factory=list)
     ids: Iterator[int] = field(default_factory=lambda: count(3001))
     list_lag: int = 0

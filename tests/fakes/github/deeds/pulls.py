@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 
 from tests.fakes.github.bare import Signature
 from tests.fakes.github.deeds import refs, threads
@@ -279,25 +279,4 @@ def _after_merge(world: World, actor: Account, thread: Thread, old: str, new: st
     if world.settings.delete_branch_on_merge:
         world.bare.delete_ref(f"refs/heads/{pull.head}")
         threads.record(world, thread, "head_ref_deleted", actor, at)
-    refs.follow(world, actor)
-
-
-def update_branch(world: World, actor: Account, thread: Thread, expected: str | None) -> None:
-    """Merge the base into the head."""
-    pull = thread.pull
-    assert pull
-    if expected and expected != pull.head_sha:
-        raise Refusal(422, "expected head sha didn't match current head ref.")
-    base = world.bare.branch(pull.base)
-    tree = world.bare.merged_tree(base, pull.head_sha)
-    if not tree:
-        raise Refusal(422, "merge conflict between base and head")
-    if world.bare.is_ancestor(base, pull.head_sha):
-        raise Refusal(422, "There are no new commits on the base branch.")
-    at = world.clock.tick()
-    message = f"Merge branch '{pull.base}' into {pull.head}"
-    made = world.bare.commit_tree(
-        tree, [pull.head_sha, base], message + "\n", refs.signature(actor, at), Signature(*GITHUB, at.astimezone(UTC))
-    )
-    world.bare.set_ref(f"refs/heads/{pull.head}", made, pull.head_sha)
     refs.follow(world, actor)

@@ -28,7 +28,6 @@ def create(
     title: str,
     body: str | None,
     labels: Iterable[str] = (),
-    assignees: Iterable[str] = (),
     pull: PullPart | None = None,
 ) -> Thread:
     """A new issue or pull. An empty body is no body, as GitHub keeps it."""
@@ -36,7 +35,6 @@ def create(
     thread = Thread(next(world.ids), world.number(), title, body or None, actor, at, at, pull=pull, lag=world.list_lag)
     world.threads[thread.number] = thread
     _label(world, actor, thread, labels, at)
-    _assign(world, actor, thread, assignees, at)
     _mention(world, thread, body or "", at)
     return thread
 
@@ -68,27 +66,13 @@ def unlabel(world: World, actor: Account, thread: Thread, names: Iterable[str]) 
             record(world, thread, "unlabeled", actor, at, label=kept)
 
 
-def set_labels(world: World, actor: Account, thread: Thread, names: Iterable[str]) -> None:
-    """Have exactly these."""
-    wanted = {world.label(name).name for name in names}
-    if gone := [name for name in thread.labels if name not in wanted]:
-        unlabel(world, actor, thread, gone)
-    if wanted - thread.label_names:
-        label(world, actor, thread, sorted(wanted))
-
-
 def assign(world: World, actor: Account, thread: Thread, logins: Iterable[str]) -> None:
     """Make people responsible; who has no access is passed over, as GitHub does."""
-    _assign(world, actor, thread, logins, world.clock.tick())
-
-
-def unassign(world: World, actor: Account, thread: Thread, logins: Iterable[str]) -> None:
-    """The opposite."""
     at = world.clock.tick()
-    for account in [world.account(login) for login in logins]:
-        if account in thread.assignees:
-            thread.assignees.remove(account)
-            record(world, thread, "unassigned", actor, at, assignee=account)
+    for account in [world.accounts.get(login.lower()) for login in logins]:
+        if account and account.at_least("read") and account not in thread.assignees:
+            thread.assignees.append(account)
+            record(world, thread, "assigned", actor, at, assignee=account)
 
 
 def close(
@@ -161,10 +145,3 @@ def _label(world: World, actor: Account, thread: Thread, names: Iterable[str], a
         if kept not in thread.labels:
             thread.labels.append(kept)
             record(world, thread, "labeled", actor, at, label=kept)
-
-
-def _assign(world: World, actor: Account, thread: Thread, logins: Iterable[str], at: datetime) -> None:
-    for account in [world.accounts.get(login.lower()) for login in logins]:
-        if account and account.at_least("read") and account not in thread.assignees:
-            thread.assignees.append(account)
-            record(world, thread, "assigned", actor, at, assignee=account)

@@ -22,14 +22,6 @@ def me(call: Call) -> dict[str, Any]:
     return public(call.world, call.actor) | private | {"two_factor_authentication": True}
 
 
-@route("GET", "/users/{login}")
-def somebody(call: Call) -> dict[str, Any]:
-    found = call.world.accounts.get(call.parts["login"].lower())
-    if found is None:
-        raise Refusal(404, "Not Found")
-    return public(call.world, found)
-
-
 @route("GET", REPO + "/collaborators/{login}/permission", role="read")
 def permission(call: Call) -> dict[str, Any]:
     assert call.token
@@ -52,18 +44,3 @@ def rights(call: Call, account: Account) -> str:
 def _held(role: str) -> tuple[str, ...]:
     levels = ("read", "triage", "write", "maintain", "admin")
     return levels[: levels.index(role) + 1] if role in levels else ()
-
-
-@route("GET", "/rate_limit")
-def rate_limit(call: Call) -> dict[str, Any]:
-    assert call.token
-    reset = (int(call.world.clock.present().timestamp()) // 3600 + 1) * 3600
-    core = {
-        "limit": call.token.limit,
-        "used": call.token.used,
-        "reset": reset,
-        "remaining": max(0, call.token.limit - call.token.used),
-        "resource": "core",
-    }
-    search = {"limit": 30, "used": 0, "remaining": 30, "reset": reset, "resource": "search"}
-    return {"resources": {"core": core, "search": search}, "rate": core}

@@ -52,12 +52,6 @@ def edit_comment(call: Call) -> dict[str, Any]:
     return comment(call.world, found)
 
 
-@route("DELETE", COMMENT, needs=EITHER_WRITE, role="read")
-def delete_comment(call: Call) -> Response:
-    threads.delete_comment(call.world, call.actor, _mine(call))
-    return Response(204)
-
-
 def _found(call: Call) -> Comment:
     found = call.world.comments.get(int(call.parts["id"]))
     if found is None or call.world.threads[found.number].deleted:

@@ -11,10 +11,9 @@ from tests.fakes.github.nouns import Thread
 from tests.fakes.github.refusal import Refusal
 from tests.fakes.github.routing import LIMIT, REPO, Call, route
 from tests.fakes.github.shapes.issues import issue, issue_alone
-from tests.fakes.github.state import World
 
 ISSUE = REPO + "/issues/{number:int}"
-FILTERS = ("state", "labels", "creator", "since", "sort", "direction", "assignee")
+FILTERS = ("state", "labels", "creator", "since", "sort", "direction")
 EITHER = "issues:read|pull_requests:read"
 EITHER_WRITE = "issues:write|pull_requests:write"
 
@@ -44,7 +43,6 @@ def _wanted(call: Call, thread: Thread) -> bool:
         and state in ("all", thread.state)
         and all(name.strip().lower() in names for name in query.get("labels", "").split(",") if name.strip())
         and query.get("creator", thread.author.login).lower() == thread.author.login.lower()
-        and _assigned(query.get("assignee", ""), thread)
         and thread.updated_at >= since(call)
     )
 
@@ -54,18 +52,12 @@ def since(call: Call) -> datetime:
     return datetime.fromisoformat(call.query.get("since", "0001-01-01T00:00:00Z"))
 
 
-def _assigned(who: str, thread: Thread) -> bool:
-    if who in ("", "*", "none"):
-        return not who or bool(thread.assignees) == (who == "*")
-    return who.lower() in {account.login.lower() for account in thread.assignees}
-
-
 @route(
     "POST",
     REPO + "/issues",
     needs="issues:write",
     role="read",
-    body=("title", "body", "labels", "assignees", "assignee"),
+    body=("title", "body", "labels"),
 )
 def create_issue(call: Call) -> Response:
     if not call.world.settings.has_issues:
@@ -73,11 +65,10 @@ def create_issue(call: Call) -> Response:
     title, body = _title(call), call.text("body", limit=LIMIT)
     if not title:
         raise Refusal.invalid("Issue", "title", "missing_field")
-    labels, people = call.texts("labels") or [], call.texts("assignees") or []
+    labels = call.texts("labels") or []
     if not _may_triage(call):  # GitHub drops them silently
-        labels, people = [], []
-    _known(call, people)
-    made = threads.create(call.world, call.actor, title, body, labels, people)
+        labels = []
+    made = threads.create(call.world, call.actor, title, body, labels)
     return Response(201, {"Location": f"{call.world.here}/issues/{made.number}"}, issue_alone(call.world, made))
 
 
@@ -86,15 +77,6 @@ def _title(call: Call) -> str | None:
     if title is not None and not title.strip():
         raise Refusal.invalid("Issue", "title", "missing_field")
     return title
-
-
-def _known(call: Call, logins: list[str]) -> None:
-    """Whoever is to be assigned must exist and have access; `/assignees` alone passes strangers over."""
-    for login in logins:
-        account = call.world.accounts.get(login.lower())
-        if account is None or not account.at_least("read"):
-            problem = {"value": login, "resource": "Issue", "field": "assignees", "code": "invalid"}
-            raise Refusal(422, "Validation Failed", [problem])
 
 
 def _may_triage(call: Call) -> bool:
@@ -112,19 +94,13 @@ def get_issue(call: Call) -> dict[str, Any]:
     ISSUE,
     needs=EITHER_WRITE,
     role="read",
-    body=("title", "body", "state", "state_reason", "labels", "assignees"),
+    body=("title", "body", "state", "state_reason"),
 )
 def edit_issue(call: Call) -> dict[str, Any]:
     thread = call.thread()
     if not (_may_triage(call) or call.actor is thread.author):
         raise Refusal(403, "Must have admin rights to Repository.")
-    logins = call.texts("assignees")
-    _known(call, logins or [])
     change(call, thread)
-    if (names := call.texts("labels")) is not None:
-        threads.set_labels(call.world, call.actor, thread, names)
-    if logins is not None:
-        _set_assignees(call.world, call, thread, logins)
     return issue_alone(call.world, thread)
 
 
@@ -146,13 +122,6 @@ def change(call: Call, thread: Thread) -> None:
         threads.reopen(call.world, call.actor, thread)
 
 
-def _set_assignees(world: World, call: Call, thread: Thread, logins: list[str]) -> None:
-    wanted = {login.lower() for login in logins}
-    gone = [account.login for account in thread.assignees if account.login.lower() not in wanted]
-    threads.unassign(world, call.actor, thread, gone)
-    threads.assign(world, call.actor, thread, logins)
-
-
 @route("GET", REPO + "/assignees/{login}", needs=EITHER, role="read")
 def may_be_assigned(call: Call) -> Response:
     account = call.world.accounts.get(call.parts["login"].lower())
@@ -166,10 +135,3 @@ def add_assignees(call: Call) -> Response:
     thread = call.thread()
     threads.assign(call.world, call.actor, thread, call.texts("assignees") or [])
     return Response(201, {}, issue(call.world, thread))
-
-
-@route("DELETE", ISSUE + "/assignees", needs=EITHER_WRITE, role="triage", body=("assignees",))
-def remove_assignees(call: Call) -> dict[str, Any]:
-    thread = call.thread()
-    threads.unassign(call.world, call.actor, thread, call.texts("assignees") or [])
-    return issue(call.world, thread)

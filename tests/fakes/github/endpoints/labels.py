@@ -39,18 +39,6 @@ def get_label(call: Call) -> dict[str, Any]:
     return label(call.world, _found(call))
 
 
-@route("PATCH", LABEL, needs=EITHER_WRITE, role="write", body=("new_name", "color", "description"))
-def edit_label(call: Call) -> dict[str, Any]:
-    found, name = _found(call), call.text("new_name", limit=LONGEST_LABEL, resource="Label")
-    _check(call)
-    if name and name != found.name:
-        if name.lower() != found.name.lower() and name.lower() in call.world.labels:
-            raise Refusal.invalid("Label", "name", "already_exists")
-        _rename(call, found, name)
-    _change(call, found)
-    return label(call.world, found)
-
-
 def _found(call: Call) -> Label:
     found = call.world.labels.get(call.parts["name"].lower())
     if found is None:
@@ -70,33 +58,13 @@ def _change(call: Call, found: Label) -> None:
     found.description = call.body.get("description", found.description)
 
 
-def _rename(call: Call, found: Label, name: str) -> None:
-    del call.world.labels[found.name.lower()]
-    for thread in call.world.threads.values():
-        thread.labels[:] = [name if kept == found.name else kept for kept in thread.labels]
-    found.name = name
-    call.world.labels[name.lower()] = found
-
-
 # --- on an issue or pull
-
-
-@route("GET", ISSUE + "/labels", needs=EITHER, role="read", paged=True)
-def list_on_issue(call: Call) -> Response:
-    return call.page([call.world.label(name) for name in call.thread().labels], label)
 
 
 @route("POST", ISSUE + "/labels", needs=EITHER_WRITE, role="triage", body=("labels",))
 def add_labels(call: Call) -> list[dict[str, Any]]:
     thread = call.thread()
     threads.label(call.world, call.actor, thread, _names(call))
-    return labels(call.world, thread)
-
-
-@route("PUT", ISSUE + "/labels", needs=EITHER_WRITE, role="triage", body=("labels",))
-def set_labels(call: Call) -> list[dict[str, Any]]:
-    thread = call.thread()
-    threads.set_labels(call.world, call.actor, thread, _names(call))
     return labels(call.world, thread)
 
 

@@ -6,19 +6,9 @@ from typing import Any
 
 from tests.fakes.github import pushes
 from tests.fakes.github.deeds import pulls
-from tests.fakes.github.endpoints.pulls import NEEDS, PULL, WRITE
-from tests.fakes.github.faults import Response
+from tests.fakes.github.endpoints.pulls import PULL
 from tests.fakes.github.refusal import Refusal, Unknown
 from tests.fakes.github.routing import Call, route
-
-
-@route("GET", PULL + "/merge", needs=NEEDS, role="read")
-def is_merged(call: Call) -> Response:
-    part = call.thread(pull=True).pull
-    assert part
-    if not part.merged_at:
-        raise Refusal(404, "Not Found")
-    return Response(204)
 
 
 @route(
@@ -40,11 +30,3 @@ def merge(call: Call) -> dict[str, Any]:
         call.world, call.actor, thread, method, call.text("sha"), call.text("commit_title"), call.text("commit_message")
     )
     return {"sha": sha, "merged": True, "message": "Pull Request successfully merged"}
-
-
-@route("PUT", PULL + "/update-branch", needs=WRITE, role="write", body=("expected_head_sha",))
-def update_branch(call: Call) -> Response:
-    thread = call.thread(pull=True)
-    pulls.update_branch(call.world, call.actor, thread, call.text("expected_head_sha"))
-    answer = {"message": "Updating pull request branch.", "url": f"{call.world.page}/pull/{thread.number}"}
-    return Response(202, {}, answer)

@@ -11,17 +11,14 @@ from tests.fakes.github.faults import Response
 from tests.fakes.github.nouns import ACTIONS_LOGIN, Thread
 from tests.fakes.github.refusal import Refusal
 from tests.fakes.github.routing import LIMIT, REPO, Call, route
-from tests.fakes.github.shapes.commits import commit, file_change
-from tests.fakes.github.shapes.pulls import commits_of, files_of, pull, pull_alone
+from tests.fakes.github.shapes.pulls import pull, pull_alone
 
 PULL = REPO + "/pulls/{number:int}"
 NEEDS, WRITE = "pull_requests:read", "pull_requests:write"
 MOST_COMMITS, MOST_FILES = 250, 3000  # GitHub lists no more
 
 
-@route(
-    "GET", REPO + "/pulls", needs=NEEDS, role="read", query=("state", "head", "base", "sort", "direction"), paged=True
-)
+@route("GET", REPO + "/pulls", needs=NEEDS, role="read", query=("state", "head", "sort", "direction"), paged=True)
 def list_pulls(call: Call) -> Response:
     return call.page(call.visible([thread for thread in _sorted(call) if _wanted(call, thread)]), pull)
 
@@ -41,7 +38,6 @@ def _wanted(call: Call, thread: Thread) -> bool:
         call.choice("state", ("open", "closed", "all"), "open") in ("all", thread.state)
         # GitHub takes no notice of a head without its owner.
         and (":" not in head or head.lower() == f"{call.world.owner}:{part.head}".lower())
-        and query.get("base", part.base) == part.base
     )
 
 
@@ -50,7 +46,7 @@ def _wanted(call: Call, thread: Thread) -> bool:
     REPO + "/pulls",
     needs=WRITE,
     role="read",
-    body=("title", "body", "head", "base", "draft", "maintainer_can_modify"),
+    body=("title", "body", "head", "base"),
 )
 def create_pull(call: Call) -> Response:
     if call.actor.login == ACTIONS_LOGIN and not call.world.settings.actions_can_create_pulls:
@@ -62,7 +58,7 @@ def create_pull(call: Call) -> Response:
             raise Refusal.invalid("PullRequest", name, "missing_field")
     assert title and head and base
     body = call.text("body", limit=LIMIT, resource="PullRequest")
-    made = pulls.create(call.world, call.actor, _branch(call, head), base, title, body, bool(call.body.get("draft")))
+    made = pulls.create(call.world, call.actor, _branch(call, head), base, title, body)
     return Response(201, {"Location": f"{call.world.here}/pulls/{made.number}"}, pull_alone(call.world, made))
 
 
@@ -78,46 +74,12 @@ def get_pull(call: Call) -> dict[str, Any]:
     return pull_alone(call.world, call.thread(pull=True))
 
 
-@route("PATCH", PULL, needs=WRITE, role="read", body=("title", "body", "state", "base", "maintainer_can_modify"))
+@route("PATCH", PULL, needs=WRITE, role="read", body=("body", "state"))
 def edit_pull(call: Call) -> dict[str, Any]:
     thread = call.thread(pull=True)
     assert thread.pull and call.token
     if not (call.token.kind == "installation" or call.actor.at_least("write") or call.actor is thread.author):
         raise Refusal(403, "Must have admin rights to Repository.")
-    if call.body.get("state") == "open" and thread.state == "closed":
-        _may_reopen(call, thread)
-    if base := call.text("base"):
-        if not call.world.bare.branch(base):
-            raise Refusal.invalid("PullRequest", "base", "invalid")
-        thread.pull.base, thread.pull.base_sha = base, call.world.bare.branch(base)
     change(call, thread)
     follow(call.world, call.actor)
     return pull_alone(call.world, thread)
-
-
-def _may_reopen(call: Call, thread: Thread) -> None:
-    assert thread.pull
-    if thread.pull.merged_at or not call.world.bare.branch(thread.pull.head):
-        message = "state cannot be changed. The pull request cannot be reopened."
-        raise Refusal.custom("PullRequest", message, "state")
-    same = [
-        one
-        for one in call.world.threads.values()
-        if one.pull and one.state == "open" and (one.pull.head, one.pull.base) == (thread.pull.head, thread.pull.base)
-    ]
-    if same:
-        message = f"state cannot be changed. There is already an open pull request from {thread.pull.head}."
-        raise Refusal.custom("PullRequest", message, "state")
-
-
-@route("GET", PULL + "/commits", needs=NEEDS, role="read", paged=True)
-def list_commits(call: Call) -> Response:
-    return call.page(commits_of(call.world, call.thread(pull=True))[:MOST_COMMITS], commit)
-
-
-@route("GET", PULL + "/files", needs=NEEDS, role="read", paged=True)
-def list_files(call: Call) -> Response:
-    thread = call.thread(pull=True)
-    assert thread.pull
-    sha = thread.pull.head_sha
-    return call.page(files_of(call.world, thread)[:MOST_FILES], lambda world, found: file_change(world, found, sha))

@@ -68,15 +68,6 @@ def edit_review(call: Call) -> dict[str, Any]:
     return review(call.world, found)
 
 
-@route("PUT", REVIEW + "/dismissals", needs=WRITE, role="write", body=("message", "event"))
-def dismiss_review(call: Call) -> dict[str, Any]:
-    found = _found(call)
-    if found.state not in ("APPROVED", "CHANGES_REQUESTED"):
-        raise Refusal(422, "Unprocessable Entity", ["Can not dismiss a commented pull request review"])
-    pulls.dismiss(call.world, call.actor, found, call.text("message") or "")
-    return review(call.world, found)
-
-
 def _found(call: Call) -> Review:
     found = call.world.reviews.get(int(call.parts["id"]))
     if found is None or found.number != call.thread(pull=True).number:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.fakes.github.nouns import Environment, Run, Runner, Workflow
+from tests.fakes.github.nouns import Run, Workflow
 from tests.fakes.github.shapes.basics import node, stamp, user
 from tests.fakes.github.shapes.repository import minimal
 from tests.fakes.github.state import World
@@ -77,51 +77,4 @@ def _head(world: World, sha: str) -> dict[str, Any] | None:
         "message": found.message,
         "timestamp": stamp(found.committer.at),
         **people,
-    }
-
-
-def environment(world: World, found: Environment) -> dict[str, Any]:
-    rules: list[dict[str, Any]] = []
-    if found.wait_minutes:
-        rules.append(
-            {"id": found.id, "node_id": node("GA", found.id), "type": "wait_timer", "wait_timer": found.wait_minutes}
-        )
-    if found.reviewers:
-        people = [{"type": "User", "reviewer": user(world, account)} for account in found.reviewers]
-        rules.append(
-            {
-                "id": found.id + 1,
-                "node_id": node("GA", found.id + 1),
-                "type": "required_reviewers",
-                "prevent_self_review": False,
-                "reviewers": people,
-            }
-        )
-    return {
-        "id": found.id,
-        "node_id": node("EN", found.id),
-        "name": found.name,
-        "url": f"{world.here}/environments/{found.name}",
-        "html_url": f"{world.page}/deployments/activity_log?environments_filter={found.name}",
-        "created_at": stamp(found.at),
-        "updated_at": stamp(found.at),
-        "can_admins_bypass": True,
-        "protection_rules": rules,
-        "deployment_branch_policy": None,
-    }
-
-
-def runner(world: World, found: Runner) -> dict[str, Any]:
-    labels = [
-        {"id": found.id * 10 + at, "name": name, "type": "read-only" if name == "self-hosted" else "custom"}
-        for at, name in enumerate(found.labels)
-    ]
-    return {
-        "id": found.id,
-        "name": found.name,
-        "os": "linux",
-        "status": found.status,
-        "busy": found.busy,
-        "labels": labels,
-        "ephemeral": False,
     }

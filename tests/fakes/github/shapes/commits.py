@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import quote
 
 from tests.fakes.github.bare import CommitInfo, Signature
-from tests.fakes.github.diffs import FileChange
 from tests.fakes.github.nouns import START, Account, CheckRun, CommitStatus
 from tests.fakes.github.shapes.basics import maybe, node, stamp, user
 from tests.fakes.github.shapes.repository import minimal
@@ -33,13 +31,6 @@ def commit(world: World, sha: str) -> dict[str, Any]:
     }
 
 
-def commit_alone(world: World, sha: str, files: list[FileChange]) -> dict[str, Any]:
-    """As asked for by its id: with what it changes."""
-    added, deleted = sum(file.additions for file in files), sum(file.deletions for file in files)
-    stats = {"total": added + deleted, "additions": added, "deletions": deleted}
-    return commit(world, sha) | {"stats": stats, "files": [file_change(world, file, sha) for file in files]}
-
-
 def _inner(world: World, found: CommitInfo) -> dict[str, Any]:
     unsigned = {"verified": False, "reason": "unsigned", "signature": None, "payload": None, "verified_at": None}
     return {
@@ -63,25 +54,6 @@ def _account(world: World, found: Signature) -> Account | None:
     if not number.isdigit() or not rest.endswith("@users.noreply.github.com"):
         return None
     return next((account for account in world.accounts.values() if account.id == int(number)), None)
-
-
-def file_change(world: World, found: FileChange, sha: str) -> dict[str, Any]:
-    """One changed file."""
-    name = quote(found.path, safe="")
-    shown = {
-        "sha": found.sha,
-        "filename": found.path,
-        "status": found.status,
-        "additions": found.additions,
-        "deletions": found.deletions,
-        "changes": found.additions + found.deletions,
-        "blob_url": f"{world.page}/blob/{sha}/{name}",
-        "raw_url": f"{world.page}/raw/{sha}/{name}",
-        "contents_url": f"{world.here}/contents/{name}?ref={sha}",
-    }
-    if found.patch is not None:
-        shown["patch"] = found.patch
-    return shown | ({"previous_filename": found.previous} if found.previous else {})
 
 
 def check_run(world: World, found: CheckRun) -> dict[str, Any]:
