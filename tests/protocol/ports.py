@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from ralph_mission.adapters.forges import commits
-from ralph_mission.adapters.forges.commits import ForgeRefused
+from ralph_mission.adapters.forges import effects
+from ralph_mission.adapters.forges.effects import ForgeRefused
 from ralph_mission.adapters.thinkers import RulesThinker
 from ralph_mission.errors import Missing
 from ralph_mission.mission.model.cycle import CycleSettings
@@ -197,18 +197,18 @@ class Hub:
         self.ask("set_anchor", anchor)
 
     def find(self, effect: Effect) -> Receipt | None:
-        commits.require_ready(effect)
+        effects.require_ready(effect)
         try:
             return self.ask("find", effect)
         except (ForgeRefused, Missing):
             return None
 
     def perform(self, effect: Effect) -> Receipt:
-        commits.require_ready(effect)
+        effects.require_ready(effect)
         try:
             return self.ask("find", effect) or self._sent(effect)
         except (ForgeRefused, Missing) as no:
-            return commits.failed_receipt(effect, no)
+            return effects.failed_receipt(effect, no)
 
     def _sent(self, effect: Effect) -> Receipt:
         receipt = self.ask("send", effect)
@@ -218,4 +218,4 @@ class Hub:
             return found
         why = "its answer was lost"
         doubt = isinstance(effect, AT_MOST_ONCE)
-        return Receipt(effect.key, "unknown", detail=why) if doubt else commits.failed_receipt(effect, why)
+        return Receipt(effect.key, "unknown", detail=why) if doubt else effects.failed_receipt(effect, why)

@@ -2,20 +2,18 @@
 
 A commit is a function of the effect alone: doing it twice gives the same id, and a branch that stands anywhere else is
 somebody else's work. Answers about object ids are remembered. Missing history (a shallow clone) makes differences
-larger, never smaller. `Refused` is a definite no: nothing was done, and why; the bot gets it as a failed receipt, a
-person as UserError.
+larger, never smaller.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
+from ralph_mission.adapters.forges.effects import ForgeRefused
 from ralph_mission.adapters.git.git import EMPTY_TREE, Git, GitError, Identity
-from ralph_mission.errors import Missing, UserError
-from ralph_mission.mission.model.effects import AT_MOST_ONCE, MARKER, Effect, PushBranch, Receipt, Ref
+from ralph_mission.mission.model.effects import PushBranch
 from ralph_mission.mission.model.forge import Touch
-from ralph_mission.mission.model.mission import FailureReason
 from ralph_mission.safety.patch import FileDelta, apply, patch_id
 from ralph_mission.values import compile_regex, dataclass
 
@@ -120,29 +118,9 @@ def _patch_ids(hunks: list[_Hunk]) -> Iterator[str]:
         yield patch_id(path, deleted, (line for hunk in here for line in hunk.added))
 
 
-class ForgeRefused(Exception):
-    """`what` is a rule's id or a line for people; `mend` says what would help, "" where nothing does."""
-
-    def __init__(self, what: str, mend: str = "", reason: FailureReason | None = None) -> None:
-        super().__init__(f"{what}: {mend}" if mend else what)
-        self.what, self.mend, self.reason = what, mend, reason
-
-
 OURS = "ralph/"
 
 Contents = dict[str, tuple[str, bytes] | None]
-
-
-def mark(body: str) -> str:
-    """The key of the last marker in a text, "" without one: those before it may be quoted from anybody."""
-    keys: list[str] = MARKER.findall(body)
-    return keys[-1] if keys else ""
-
-
-def is_work(body: str) -> bool:
-    """Whether a text of ours belongs to a mission or a watch: an alarm of an older version is none."""
-    found = MARKER.search(body)
-    return found is not None and " alarm=" not in found[0]
 
 
 def commit(git: Git, effect: PushBranch, default: str) -> str:
@@ -196,37 +174,3 @@ def _contents(git: Git, tree: str, files: Sequence[FileDelta]) -> Contents:
 
 def _content(file: FileDelta, old: bytes) -> tuple[str, bytes] | None:
     return (file.mode, apply(old, file.edits)) if file.mode else None
-
-
-def require_ready(effect: Effect) -> None:
-    """Raises ValueError for an effect that still waits for a number or lacks its marker: our bug."""
-    if isinstance(getattr(effect, "issue", None), Ref):
-        raise ValueError(f"effect {effect.key} still waits for a number")
-    if isinstance(effect, AT_MOST_ONCE) and mark(effect.body) != effect.key:
-        raise ValueError(f"effect {effect.key} does not carry its marker")
-
-
-def find(effect: Effect, found: Callable[[Effect], Receipt | None]) -> Receipt | None:
-    """What of `effect` is there as `found` tells it; None where what it is about is gone or refused, too.
-
-    Raises ValueError as `require_ready` does, UserError.
-    """
-    require_ready(effect)
-    try:
-        return found(effect)
-    except (ForgeRefused, Missing):
-        return None
-    except GitError as error:
-        raise spoilt(error) from None
-
-
-def failed_receipt(effect: Effect, why: object, reason: FailureReason | None = None) -> Receipt:
-    """The receipt of what was certainly not done; a refusal tells its reason itself."""
-    return Receipt(
-        effect.key, "failed", detail=str(why), reason=why.reason if isinstance(why, ForgeRefused) else reason
-    )
-
-
-def spoilt(error: GitError) -> UserError:
-    """A repository that git itself cannot work with."""
-    return UserError(str(error), error.next_step("look at the repository with: git fsck"))

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from ralph_mission.adapters.forges import commits
-from ralph_mission.adapters.forges.commits import ForgeRefused, is_work, mark
+from ralph_mission.adapters.forges import effects
+from ralph_mission.adapters.forges.effects import ForgeRefused, is_work, mark
 from ralph_mission.adapters.forges.github import people, reading, threads
 from ralph_mission.adapters.forges.github.api import Api, Counts
 from ralph_mission.adapters.forges.github.effects import GitHubEffects
@@ -61,7 +61,7 @@ class GitHubForge:
         self.people = People(api)
         self.standing = AnchorIssue(self.threads, self.people.us, memory_branch, memory_path)
         self._paid = False
-        self.deeds = GitHubEffects(self.threads, self.heads, self.people, self.default_branch)
+        self.verbs = GitHubEffects(self.threads, self.heads, self.people, self.default_branch)
 
     # --- who
 
@@ -244,14 +244,14 @@ class GitHubForge:
 
     def find(self, effect: Effect) -> Receipt | None:
         """What of `effect` is already there. A pull of ours that is found without its labels is given them."""
-        return commits.find(effect, self.deeds.found)
+        return effects.find(effect, self.verbs)
 
     def perform(self, effect: Effect) -> Receipt:
         """Do it once, or adopt what is there. Refused is `failed`; doubt is looked into, then failed or `unknown`.
 
         Raises ValueError for an effect that still waits for a number or lacks its marker: our bug.
         """
-        commits.require_ready(effect)
+        effects.require_ready(effect)
         self.threads.forget()
         try:
             self._pay()
@@ -265,22 +265,22 @@ class GitHubForge:
         """Labels that an earlier cycle could not give: tried once by each forge, when something is done anyway."""
         if not self._paid:
             self._paid = True
-            self.deeds.labelling.pay()
+            self.verbs.labelling.pay()
 
     def _perform_effect(self, effect: Effect) -> Receipt:
         try:
             _require_sendable(effect)
-            return self.deeds.found(effect) or self._send_effect(effect)
+            return self.verbs.find(effect) or self._send_effect(effect)
         except ForgeRefused as refused:
-            return commits.failed_receipt(effect, refused)
+            return effects.failed_receipt(effect, refused)
         except Missing as missing:
-            return commits.failed_receipt(effect, missing.what)
+            return effects.failed_receipt(effect, missing.what)
         except (UserError, GitError) as error:
-            return commits.failed_receipt(effect, error, FailureReason.NOT_ATTEMPTED)
+            return effects.failed_receipt(effect, error, FailureReason.NOT_ATTEMPTED)
 
     def _send_effect(self, effect: Effect) -> Receipt:
         try:
-            return self.deeds.do(effect)
+            return self.verbs.do(effect)
         except Doubt as doubt:
             return self._looked_for(effect, str(doubt))
 
@@ -297,7 +297,7 @@ class GitHubForge:
                 break
         if isinstance(effect, AT_MOST_ONCE):
             return Receipt(effect.key, "unknown", detail=why)
-        return commits.failed_receipt(effect, why, FailureReason.NOT_FOUND)
+        return effects.failed_receipt(effect, why, FailureReason.NOT_FOUND)
 
 
 def _after(pull: Pull, since: datetime) -> bool:

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from ralph_mission.adapters.forges.commits import ForgeRefused
+from ralph_mission.adapters.forges.effects import ForgeRefused
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.mission import FailureReason
 from ralph_mission.values import compile_regex, dataclass

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import quote
 
-from ralph_mission.adapters.forges.commits import ForgeRefused
+from ralph_mission.adapters.forges.effects import ForgeRefused
 from ralph_mission.adapters.forges.github import reading
 from ralph_mission.adapters.forges.github.limits import Absent, Violation
 from ralph_mission.adapters.forges.github.reading import PullWire, RuleWire

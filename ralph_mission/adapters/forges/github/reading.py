@@ -156,6 +156,12 @@ class CommentWire(WireModel):
     issue_url: str = ""
     unedited: bool = False  # of our own making: GraphQL knows
 
+    @property
+    def thread(self) -> int:
+        """The number of its issue or pull, 0 where that is not told."""
+        number = self.issue_url.rpartition("/")[2]
+        return int(number) if number.isdigit() else 0
+
 
 class EventWire(WireModel):
     """A line of an issue's history."""

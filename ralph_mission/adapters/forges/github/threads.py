@@ -185,8 +185,7 @@ class Threads:
             if place > CHANGED_PAGES:
                 return None
             for wire, raw in zip(reading.read(tuple[CommentWire, ...], page), page, strict=True):
-                number = wire.issue_url.rpartition("/")[2]
-                found.setdefault(int(number) if number.isdigit() else 0, []).append((wire, raw["updated_at"]))
+                found.setdefault(wire.thread, []).append((wire, raw["updated_at"]))
         return found
 
     def comments(self, number: int, fresh: bool = False) -> tuple[CommentWire, ...]:

@@ -18,10 +18,11 @@ from datetime import datetime
 from pathlib import Path
 
 from ralph_mission.adapters.forges import commits
-from ralph_mission.adapters.forges.commits import ForgeRefused, is_ancestor
-from ralph_mission.adapters.forges.local import threads
+from ralph_mission.adapters.forges.commits import is_ancestor
+from ralph_mission.adapters.forges.effects import ForgeRefused
+from ralph_mission.adapters.forges.local.documents import LocalThread
 from ralph_mission.adapters.forges.local.store import ThreadStore
-from ralph_mission.adapters.forges.local.threads import LocalThread, PullChange, mark_merged
+from ralph_mission.adapters.forges.local.threads import Sides, close_thread, mark_merged
 from ralph_mission.adapters.git.git import Git, GitError
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.effects import PushBranch
@@ -60,29 +61,26 @@ def _current_branch(git: Git) -> str:
 
 def settle_thread(git: Git, thread: LocalThread, known: Mapping[str, str]) -> LocalThread:
     """The pull as it truly stands: merged when its commits are on its base, whoever brought them there."""
-    change = thread.change
-    base = known.get(change.base, "") if change else ""
-    if change is None or thread.state != "open" or not base:
+    base = known.get(thread.base, "")
+    if thread.state != "open" or not base:
         return thread
-    if change.merging and is_ancestor(git, change.merging, base):
-        return mark_merged(thread, change.head_sha, change.merging, change.merged_by, thread.updated_at)
-    head = known.get(change.head, change.head_sha)
-    if is_ancestor(git, change.head_sha, base) and is_ancestor(git, head, base):
+    if thread.merging and is_ancestor(git, thread.merging, base):
+        return mark_merged(thread, thread.head_sha, thread.merging, thread.merged_by, thread.updated_at)
+    head = known.get(thread.head, thread.head_sha)
+    if is_ancestor(git, thread.head_sha, base) and is_ancestor(git, head, base):
         return mark_merged(thread, head, head, None, thread.updated_at)
     return thread
 
 
 def head_of(thread: LocalThread, known: Mapping[str, str]) -> str:
     """Where the head is, or was when the pull ceased to be open; "" when an open pull lost its branch."""
-    change = thread.change
-    assert change
-    return known.get(change.head, "") if thread.state == "open" else change.head_sha
+    return known.get(thread.head, "") if thread.state == "open" else thread.head_sha
 
 
-def base_of(git: Git, change: PullChange, known: Mapping[str, str]) -> str:
+def base_of(git: Git, thread: LocalThread, known: Mapping[str, str]) -> str:
     """The commit to compare the head with: before the merge, when there was one."""
-    before = git.resolve(f"{change.merged_sha}^1") if change.merged_sha not in ("", change.head_sha) else ""
-    return before or known.get(change.base, "")
+    before = git.resolve(f"{thread.merged_sha}^1") if thread.merged_sha not in ("", thread.head_sha) else ""
+    return before or known.get(thread.base, "")
 
 
 BUSY = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG", "rebase-merge", "rebase-apply")
@@ -239,18 +237,18 @@ def push(git: Git, effect: PushBranch, default: str) -> str:
     return sha
 
 
-def change(git: Git, store: ThreadStore, head: str, base: str) -> PullChange:
-    """A new pull's branches. Raises ForgeRefused when one is missing, has nothing new, or ever had a pull."""
+def sides(git: Git, store: ThreadStore, head: str, base: str) -> Sides:
+    """Those of a new pull. Raises ForgeRefused when one is missing, has nothing new, or ever had a pull."""
     known = tips(git)
     for name in (head, base):
         if name not in known:
             raise ForgeRefused(f"there is no branch {name}")
     for thread in store.threads("pulls"):
-        if thread.change and thread.change.head == head:
+        if thread.head == head:
             raise ForgeRefused(f"pull #{thread.number} by {thread.author.login} already has {head}")
     if is_ancestor(git, known[head], known[base]):
         raise ForgeRefused(f"{head} has no commits that {base} lacks")
-    return PullChange(head, base, known[head])
+    return head, base, known[head]
 
 
 def close_pull(git: Git, thread: LocalThread, actor: Actor, now: datetime) -> LocalThread:
@@ -259,4 +257,4 @@ def close_pull(git: Git, thread: LocalThread, actor: Actor, now: datetime) -> Lo
     thread = settle_thread(git, thread, known)
     if thread.state == "merged":
         raise ForgeRefused(f"pull #{thread.number} is merged")
-    return threads.keep_head(threads.close_thread(thread, actor, "", now), head_of(thread, known))
+    return replace(close_thread(thread, actor, "", now), head_sha=head_of(thread, known) or thread.head_sha)

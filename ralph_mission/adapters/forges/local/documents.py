@@ -15,14 +15,15 @@ import heapq
 import re
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
+from functools import cache
 from itertools import pairwise
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, StrictStr, ValidationError
+from pydantic import BeforeValidator, ConfigDict, Field, PlainValidator, StrictStr, TypeAdapter, ValidationError
 
-from ralph_mission.adapters.forges.local.threads import LocalThread, PullChange
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.forge import Actor, LabelEvent, Review, ThreadComment
 from ralph_mission.safety.front_matter import FENCE, YamlError, parse_front_matter, render_front_matter
@@ -48,9 +49,8 @@ def actor(number: int, login: str) -> Actor:
     return Actor(number, login, is_bot=number == BOT.id or login.casefold().endswith("[bot]"))
 
 
-PULL_TEXTS = ("head", "base", "head_sha", "merging", "merged_sha")
 WORDS = {
-    "extra_forbidden": "is not a name known here",
+    "unexpected_keyword_argument": "is not a name known here",
     "missing": "is missing",
     "string_type": "must be a text (put it in quotes)",
     "literal_error": "must be one of open, closed, merged",
@@ -105,14 +105,19 @@ Texts = Annotated[tuple[StrictStr, ...], BeforeValidator(_as_list)]
 Events = Annotated[tuple[Annotated[LabelEvent, PlainValidator(_event)], ...], BeforeValidator(_as_list)]
 
 
-class ThreadFields(BaseModel):
-    """What stands in the front matter."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThreadFacts:
+    """What stands in the front matter, in this order. A pull has a `head`.
 
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+    `head_sha` is where the head was when the pull was opened, and where it ended once it is not open; `merging` is the
+    commit of a merge under way.
+    """
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
 
     number: Annotated[int, Field(strict=True, ge=1)]
     title: StrictStr
-    state: Literal["open", "closed", "merged"]
+    state: Literal["open", "closed", "merged"] = "open"
     state_reason: StrictStr = ""
     author: Person
     labels: Texts = ()
@@ -122,37 +127,50 @@ class ThreadFields(BaseModel):
     closed_at: Moment | None = None
     closed_by: Person | None = None
     events: Events = ()
-    head: StrictStr | None = None
+    head: StrictStr = ""
     base: StrictStr = ""
     head_sha: StrictStr = ""
     merging: StrictStr = ""
     merged_sha: StrictStr = ""
     merged_by: Person | None = None
+
+    @property
+    def kind(self) -> str:
+        """The word for people, and (with an s) the folder it is kept in."""
+        return "pull" if self.head else "issue"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalThread(ThreadFacts):
+    """One file: an issue or a pull, with all that was said."""
+
+    body: str
+    remarks: tuple[ThreadComment, ...] = ()
+    reviews: tuple[Review, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThreadFrontMatter(ThreadFacts):
+    """The same with the row that the headings begin with."""
+
+    state: Literal["open", "closed", "merged"]
     boundary: StrictStr
 
-    def thread(self, opening: str, remarks: tuple[ThreadComment, ...], reviews: tuple[Review, ...]) -> LocalThread:
-        """All of it together. Raises Mangled."""
-        if reviews and self.head is None:
-            raise Mangled("an issue has no reviews", 1)
-        change = None
-        if self.head is not None:
-            change = PullChange(
-                reviews=reviews, merged_by=self.merged_by, **{name: getattr(self, name) for name in PULL_TEXTS}
-            )
-        facts = {name: getattr(self, name) for name in type(self).model_fields}
-        own = {name: value for name, value in facts.items() if name not in (*PULL_TEXTS, "merged_by", "boundary")}
-        return LocalThread(body=opening, remarks=remarks, change=change, **own)
+
+@cache
+def _front_matter_type() -> TypeAdapter[ThreadFrontMatter]:
+    return TypeAdapter(ThreadFrontMatter)
 
 
-def read_fields(value: object, lines: Mapping[str, int]) -> ThreadFields:
+def _read_front_matter(value: object, lines: Mapping[str, int]) -> ThreadFrontMatter:
     """The fields of a front matter; `lines` says where each key stands. Raises Mangled."""
     if not isinstance(value, dict):
         raise Mangled("the front matter must be 'name: value' lines", 2)
     try:
-        return ThreadFields.model_validate(value)
+        return _front_matter_type().validate_python(value)
     except ValidationError as error:
         # A mistyped key comes first: it is often why another one is missing.
-        first = min(error.errors(), key=lambda one: one["type"] != "extra_forbidden")
+        first = min(error.errors(), key=lambda one: one["type"] != "unexpected_keyword_argument")
         raise Mangled(_describe_error(first), lines.get(str(first["loc"][0]), 1)) from None
 
 
@@ -174,9 +192,8 @@ CLOSED_AT = compile_regex(r"^closed_at: (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z)$"
 
 def render(thread: LocalThread) -> str:
     """The file's text. Raises ValueError for a login that does not fit on a line."""
-    reviews = thread.change.reviews if thread.change else ()
     told: list[ThreadComment | Review] = list(
-        heapq.merge(list[ThreadComment | Review](thread.remarks), reviews, key=_written_at)
+        heapq.merge(list[ThreadComment | Review](thread.remarks), thread.reviews, key=_written_at)
     )
     boundary = _boundary([thread.body, *(entry.body for entry in told)])
     parts = [f"{thread.body}\n", *(f"{boundary} {_render_heading(entry)}\n{entry.body}\n" for entry in told)]
@@ -192,12 +209,15 @@ def parse(text: str) -> LocalThread:
         front = parse_front_matter(text)
     except YamlError as error:
         raise Mangled(error.what, error.line or 1) from None
-    fields = read_fields(front.value, front.lines)
+    read = _read_front_matter(front.value, front.lines)
     lines = front.body.removesuffix("\n").split("\n")
-    opening, told = _sections(lines, front.body_line, fields.boundary)
+    opening, told = _sections(lines, front.body_line, read.boundary)
     remarks = tuple(entry for entry in told if isinstance(entry, ThreadComment))
     reviews = tuple(entry for entry in told if isinstance(entry, Review))
-    return fields.thread(opening, remarks, reviews)
+    if reviews and not read.head:
+        raise Mangled("an issue has no reviews", 1)
+    facts = {field.name: getattr(read, field.name) for field in fields(ThreadFacts)}
+    return LocalThread(body=opening, remarks=remarks, reviews=reviews, **facts)
 
 
 def surely_not_open(text: str) -> bool:
@@ -265,38 +285,21 @@ def _render_heading(entry: ThreadComment | Review) -> str:
 
 
 def _front_matter(thread: LocalThread) -> dict[str, object]:
-    values = {
-        "number": thread.number,
-        "title": thread.title,
-        "state": thread.state,
-        "state_reason": thread.state_reason,
-        "author": _person_entry(thread.author),
-        "labels": list(thread.labels),
-        "assignees": list(thread.assignees),
-        "created_at": thread.created_at,
-        "updated_at": thread.updated_at,
-        "closed_at": thread.closed_at,
-        "closed_by": _person_entry(thread.closed_by),
-        "events": [_event_entry(event) for event in thread.events],
-        **_front_of_pull(thread.change),
-    }
+    values = {field.name: _export(getattr(thread, field.name)) for field in fields(ThreadFacts)}
     always = ("title", "labels", "assignees")
     return {key: value for key, value in values.items() if key in always or value not in (None, "", [])}
 
 
-def _front_of_pull(change: PullChange | None) -> dict[str, object]:
-    if change is None:
-        return {}
-    return {name: getattr(change, name) for name in PULL_TEXTS} | {"merged_by": _person_entry(change.merged_by)}
-
-
-def _person_entry(who: Actor | None) -> dict[str, object] | None:
-    return {"id": who.id, "login": who.login} if who else None
-
-
-def _event_entry(event: LabelEvent) -> dict[str, object]:
-    verb = "added" if event.added else "removed"
-    return {verb: event.label, "by": event.actor.login, "id": event.actor.id, "at": _iso(event.at)}
+def _export(value: object) -> object:
+    """A field's value as YAML has it."""
+    if isinstance(value, tuple):
+        return [_export(item) for item in value]
+    if isinstance(value, Actor):
+        return {"id": value.id, "login": value.login}
+    if isinstance(value, LabelEvent):
+        verb = "added" if value.added else "removed"
+        return {verb: value.label, "by": value.actor.login, "id": value.actor.id, "at": _iso(value.at)}
+    return value
 
 
 def _sections(lines: list[str], first: int, boundary: str) -> tuple[str, list[ThreadComment | Review]]:

@@ -11,13 +11,12 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
-from ralph_mission.adapters.forges import commits
-from ralph_mission.adapters.forges.commits import ForgeRefused, is_work
-from ralph_mission.adapters.forges.local import branches, documents, effects, threads
-from ralph_mission.adapters.forges.local.documents import BOT, person
-from ralph_mission.adapters.forges.local.effects import LocalEffects, may_approve, texts
+from ralph_mission.adapters.forges import commits, effects
+from ralph_mission.adapters.forges.effects import ForgeRefused, is_work
+from ralph_mission.adapters.forges.local import branches, documents, threads
+from ralph_mission.adapters.forges.local.documents import BOT, LocalThread, person
+from ralph_mission.adapters.forges.local.effects import LocalEffects, MergeRequest, land, may_approve, texts
 from ralph_mission.adapters.forges.local.store import ThreadStore, nothing
-from ralph_mission.adapters.forges.local.threads import LocalThread, PullChange
 from ralph_mission.adapters.git.git import Git, GitError, Identity
 from ralph_mission.errors import Missing, UserError
 from ralph_mission.mission.model.effects import Effect, Receipt
@@ -49,7 +48,7 @@ class LocalForge:
     ) -> None:
         self.git, self.default, self.now, self.spell = git, default, now, spell
         self.store = ThreadStore.of(git)
-        self.deeds = LocalEffects(self.store, git, default, now)
+        self.verbs = LocalEffects(self.store, git, default, now)
 
     # --- reading
 
@@ -117,8 +116,7 @@ class LocalForge:
         """What a pull changes, as git's patch, for a person to read. Raises UserError when there is none."""
         known = branches.tips(self.git)
         thread = branches.settle_thread(self.git, self._thread(number, "pull"), known)
-        assert thread.change
-        base, head = branches.base_of(self.git, thread.change, known), branches.head_of(thread, known)
+        base, head = branches.base_of(self.git, thread, known), branches.head_of(thread, known)
         return commits.diff(self.git, base, head) if base and head else ""
 
     def may_approve(self, actor: Actor) -> bool:
@@ -137,7 +135,7 @@ class LocalForge:
     def has_our_work(self) -> bool:
         """Whether anything with our marker by our own account exists."""
         every = (thread for folder in ("issues", "pulls") for thread in self.store.threads(folder))
-        return any(is_work(body) for thread in every for _, author, body in texts(thread) if author == BOT.id)
+        return any(is_work(body) for thread in every for author, body in texts(thread).values() if author == BOT.id)
 
     def anchor(self) -> Anchor | None:
         """The highest memory position the forge has been told of."""
@@ -155,21 +153,21 @@ class LocalForge:
 
     def find(self, effect: Effect) -> Receipt | None:
         """What of `effect` is already there, by our own author id where it has an author."""
-        return commits.find(effect, self.deeds.found)
+        return effects.find(effect, self.verbs)
 
     def perform(self, effect: Effect) -> Receipt:
         """Do it once, or adopt what is there; a refusal is a failed receipt with a rule's id or the reason.
 
         Raises ValueError for an effect that still waits for a number or lacks its marker: our bug.
         """
-        commits.require_ready(effect)
+        effects.require_ready(effect)
         with self.store.locked():
             try:
-                return self.deeds.found(effect) or self.deeds.do(effect)
+                return self.verbs.find(effect) or self.verbs.do(effect)
             except ForgeRefused as refused:
-                return commits.failed_receipt(effect, refused)
+                return effects.failed_receipt(effect, refused)
             except GitError as error:
-                raise commits.spoilt(error) from None
+                raise effects.explain_damage(error) from None
 
     def _thread(self, number: int, kind: str) -> LocalThread:
         try:
@@ -180,10 +178,9 @@ class LocalForge:
     def _pull(self, thread: LocalThread, known: dict[str, str], details: bool) -> Pull:
         head = branches.head_of(thread, known)
         pull = threads.pull(thread, self.store.url(thread), head, details)
-        assert thread.change
         if not details and pull.state != "open" and not self._is_recent(pull.closed_at):
             return pull
-        base = branches.base_of(self.git, thread.change, known)
+        base = branches.base_of(self.git, thread, known)
         if not head or not base:
             return pull
         changes = commits.changes(self.git, base, head)
@@ -221,13 +218,13 @@ class Person:
         """A new issue."""
         if not title.strip() or "\n" in title:
             raise UserError("a title is one line that is not empty", "give one with --title", usage=True)
-        return self._open(title, body, labels, None)
+        return self._open(title, body, labels)
 
     def open_pull(self, head: str, base: str, title: str, body: str = "") -> int:
         """A new pull from a branch that exists."""
         with self._told():
-            change = branches.change(self.git, self.store, head, base)
-        return self._open(title, body, (), change)
+            sides = branches.sides(self.git, self.store, head, base)
+        return self._open(title, body, (), sides)
 
     def comment(self, number: int, text: str) -> int:
         """One more remark on an issue or pull."""
@@ -273,16 +270,14 @@ class Person:
             thread = self.store.require("pull", number)
             head = branches.head_of(thread, branches.tips(self.git))
             login = self.actor.login
-            order = effects.MergeRequest(
+            order = MergeRequest(
                 head, method, f"{thread.title} (#{number})\n", self.actor, Identity(login, f"{login}@localhost")
             )
-            return effects.land(self.store, self.git, thread, order, self.forge.now()).number
+            return land(self.store, self.git, thread, order, self.forge.now()).number
 
-    def _open(self, title: str, body: str, labels: tuple[str, ...], change: PullChange | None) -> int:
+    def _open(self, title: str, body: str, labels: tuple[str, ...], sides: threads.Sides = threads.NO_SIDES) -> int:
         with self._told(), self.store.locked():
-            number = self.store.next_number()
-            self.store.write(threads.open_thread(number, title, body, self.actor, labels, change, self.forge.now()))
-            return number
+            return self.store.open(self.actor, self.forge.now(), title, body, labels, sides).number
 
     def _change(self, kind: str, number: int, step: Step) -> int:
         with self._told(), self.store.locked():
@@ -296,7 +291,7 @@ class Person:
         except ForgeRefused as refused:
             raise UserError(refused.what, refused.mend or "nothing was changed") from None
         except GitError as error:
-            raise commits.spoilt(error) from None
+            raise effects.explain_damage(error) from None
 
 
 def _open_one(thread: LocalThread) -> LocalThread:

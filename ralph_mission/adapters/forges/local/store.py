@@ -14,16 +14,18 @@ import stat
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, field
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 
 from ralph_mission.adapters import files
-from ralph_mission.adapters.forges.commits import ForgeRefused
+from ralph_mission.adapters.forges.effects import ForgeRefused
 from ralph_mission.adapters.forges.local import documents
-from ralph_mission.adapters.forges.local.documents import Mangled
-from ralph_mission.adapters.forges.local.threads import LocalThread
+from ralph_mission.adapters.forges.local.documents import LocalThread, Mangled
+from ralph_mission.adapters.forges.local.threads import NO_SIDES, Sides, open_thread
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.errors import Damaged, UserError
+from ralph_mission.mission.model.forge import Actor
 from ralph_mission.mission.model.ledger import Anchor
 from ralph_mission.values import compile_regex, dataclass
 
@@ -141,6 +143,20 @@ class ThreadStore:
             mend = "write into it the highest number that an issue or a pull ever had"
             raise UserError(f"{self._name_in_forge(self.root / NOTE)} is damaged", mend)
         return int(noted)
+
+    def open(
+        self,
+        author: Actor,
+        now: datetime,
+        title: str,
+        body: str,
+        labels: tuple[str, ...],
+        sides: Sides = NO_SIDES,
+    ) -> LocalThread:
+        """A new issue, or a pull between two `sides`, which is kept. Call it with the lock held. Raises as `write`."""
+        thread = open_thread(self.next_number(), title, body, author, labels, now, sides)
+        self.write(thread)
+        return thread
 
     def write(self, thread: LocalThread) -> None:
         """Keep it. Call it with the lock held. Raises ForgeRefused rather than write what could not be read again."""

@@ -1,4 +1,4 @@
-"""An issue or a pull as it is kept, and what can happen to it. Pure: frozen values in, new ones out.
+"""What can happen to an issue or a pull, and how the port tells it. Pure: frozen values in, new ones out.
 
 Every change is stamped later than the one before, whatever the clock says, so the order
 in which people and the bot spoke can be read from the times.
@@ -9,59 +9,38 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from ralph_mission.adapters.forges.local.documents import LocalThread
 from ralph_mission.mission.model.forge import Actor, Issue, LabelEvent, Pull, Review, ThreadComment
-from ralph_mission.values import dataclass
 
+Sides = tuple[str, str, str]
+"""Head, base and the head's commit of a pull; all empty for an issue."""
+NO_SIDES: Sides = ("", "", "")
 TICK = timedelta(milliseconds=1)  # the resolution of our time stamps
 
 
-@dataclass(frozen=True, slots=True)
-class PullChange:
-    """What a pull has beyond an issue. `merging` is the commit of a merge under way, "" otherwise."""
-
-    head: str
-    base: str
-    head_sha: str  # where the head was when the pull was opened; where it ended once it is not open
-    reviews: tuple[Review, ...] = ()
-    merging: str = ""
-    merged_sha: str = ""
-    merged_by: Actor | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class LocalThread:
-    """One file: an issue, or a pull when it has a `change`."""
-
-    number: int
-    title: str
-    body: str
-    author: Actor
-    created_at: datetime
-    updated_at: datetime
-    state: str = "open"  # open | closed | merged
-    state_reason: str = ""
-    labels: tuple[str, ...] = ()
-    assignees: tuple[str, ...] = ()
-    closed_by: Actor | None = None
-    closed_at: datetime | None = None
-    events: tuple[LabelEvent, ...] = ()
-    remarks: tuple[ThreadComment, ...] = ()
-    change: PullChange | None = None
-
-    @property
-    def kind(self) -> str:
-        """The word for people, and (with an s) the folder it is kept in."""
-        return "pull" if self.change else "issue"
-
-
 def open_thread(
-    number: int, title: str, body: str, author: Actor, labels: tuple[str, ...], change: PullChange | None, now: datetime
+    number: int,
+    title: str,
+    body: str,
+    author: Actor,
+    labels: tuple[str, ...],
+    now: datetime,
+    sides: Sides = NO_SIDES,
 ) -> LocalThread:
-    """A new issue, or a pull when there is a `change`; its labels are events like any other."""
-    at = stamp(now)
-    events = tuple(LabelEvent(label, author, at) for label in dict.fromkeys(labels))
+    """A new issue, or a pull between two `sides`; its labels are events like any other."""
+    at, (head, base, head_sha) = stamp(now), sides
     return LocalThread(
-        number, title, body, author, at, at, labels=tuple(dict.fromkeys(labels)), events=events, change=change
+        number=number,
+        title=title,
+        body=body,
+        author=author,
+        created_at=at,
+        updated_at=at,
+        labels=tuple(dict.fromkeys(labels)),
+        events=tuple(LabelEvent(label, author, at) for label in dict.fromkeys(labels)),
+        head=head,
+        base=base,
+        head_sha=head_sha,
     )
 
 
@@ -117,34 +96,31 @@ def close_thread(thread: LocalThread, actor: Actor, reason: str, now: datetime) 
     return replace(thread, state="closed", state_reason=reason, closed_by=actor, closed_at=at, updated_at=at)
 
 
-def keep_head(thread: LocalThread, head_sha: str) -> LocalThread:
-    """A pull that is no longer open remembers where its head was."""
-    assert thread.change
-    return replace(thread, change=replace(thread.change, head_sha=head_sha or thread.change.head_sha))
-
-
 def add_review(thread: LocalThread, actor: Actor, state: str, body: str, sha: str, now: datetime) -> LocalThread:
     """With one more review of commit `sha`."""
-    assert thread.change
     at = after(thread, now)
-    reviews = (*thread.change.reviews, Review(actor, state, body, sha, at))
-    return replace(thread, change=replace(thread.change, reviews=reviews), updated_at=at)
+    return replace(thread, reviews=(*thread.reviews, Review(actor, state, body, sha, at)), updated_at=at)
 
 
 def edit_review(thread: LocalThread, review: int, body: str, now: datetime) -> LocalThread:
     """With the text of one review replaced; reviews are numbered from 1 in the order they were given."""
-    assert thread.change
-    reviews = tuple(
-        replace(one, body=body) if number == review else one for number, one in enumerate(thread.change.reviews, 1)
-    )
-    return replace(thread, change=replace(thread.change, reviews=reviews), updated_at=after(thread, now))
+    reviews = tuple(replace(one, body=body) if n == review else one for n, one in enumerate(thread.reviews, 1))
+    return replace(thread, reviews=reviews, updated_at=after(thread, now))
 
 
 def mark_merged(thread: LocalThread, head_sha: str, merged_sha: str, actor: Actor | None, at: datetime) -> LocalThread:
     """Merged at `head_sha` as commit `merged_sha`; nobody knows by whom when `actor` is None."""
-    assert thread.change
-    change = replace(thread.change, head_sha=head_sha, merging="", merged_sha=merged_sha, merged_by=actor)
-    return replace(thread, state="merged", change=change, closed_by=actor, closed_at=at, updated_at=at)
+    return replace(
+        thread,
+        state="merged",
+        head_sha=head_sha,
+        merging="",
+        merged_sha=merged_sha,
+        merged_by=actor,
+        closed_by=actor,
+        closed_at=at,
+        updated_at=at,
+    )
 
 
 def issue(thread: LocalThread, url: str, details: bool) -> Issue:
@@ -170,26 +146,24 @@ def issue(thread: LocalThread, url: str, details: bool) -> Issue:
 
 def pull(thread: LocalThread, url: str, head_sha: str, details: bool) -> Pull:
     """As the port tells it, but for what only git knows: touches and commits."""
-    change = thread.change
-    assert change
     return Pull(
         number=thread.number,
         title=thread.title,
         body=thread.body,
         state=thread.state,
         author=thread.author,
-        head=change.head,
+        head=thread.head,
         head_sha=head_sha,
-        base=change.base,
+        base=thread.base,
         created_at=thread.created_at,
         updated_at=thread.updated_at,
         url=url,
         labels=frozenset(thread.labels),
-        reviews=tuple(replace(one, id=n) for n, one in enumerate(change.reviews, 1)) if details else (),
+        reviews=tuple(replace(one, id=n) for n, one in enumerate(thread.reviews, 1)) if details else (),
         remarks=thread.remarks if details else (),
         events=thread.events if details else (),
-        merged_sha=change.merged_sha,
-        merged_by=change.merged_by,
+        merged_sha=thread.merged_sha,
+        merged_by=thread.merged_by,
         closed_by=thread.closed_by,
         closed_at=thread.closed_at,
     )

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ralph_mission.adapters.forges.commits import ForgeRefused
+from ralph_mission.adapters.forges.effects import ForgeRefused
 from ralph_mission.adapters.forges.github import merging
 from ralph_mission.mission.model.effects import MergePull
 from tests.adapters.forges.github_world import GitHubWorld

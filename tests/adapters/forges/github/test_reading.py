@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ralph_mission.adapters.forges.github import reading
-from ralph_mission.adapters.forges.github.effects import OWED
+from ralph_mission.adapters.forges.github.labels import OWED
 from ralph_mission.errors import Missing, UserError
 from ralph_mission.mission.model.effects import Label, OpenIssue, marker
 from ralph_mission.mission.model.forge import Actor

@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralph_mission.adapters.forges.local.documents import BOT, Mangled, parse, person, render
-from ralph_mission.adapters.forges.local.threads import LocalThread, PullChange
+from ralph_mission.adapters.forges.local.documents import BOT, LocalThread, Mangled, parse, person, render
 from ralph_mission.mission.model.forge import LabelEvent, Review, ThreadComment
 from tests.helpers import NOON
 
 MARA = person("mara")
-ISSUE = LocalThread(7, "Typo", "There is a typo.", BOT, NOON, NOON, labels=("bug",))
+ISSUE = LocalThread(
+    number=7, title="Typo", body="There is a typo.", author=BOT, created_at=NOON, updated_at=NOON, labels=("bug",)
+)
 TALK = replace(ISSUE, remarks=(ThreadComment(1, MARA, "Where?", NOON, NOON),))
 
 anything = st.text(st.characters(codec=None))  # lone surrogates included
@@ -34,34 +35,25 @@ def several(strategy: st.SearchStrategy[object]) -> st.SearchStrategy[tuple[obje
     return st.lists(strategy, max_size=4).map(tuple)
 
 
-changes = st.builds(
-    PullChange,
-    head=words.filter(bool),
-    base=words.filter(bool),
-    head_sha=words,
-    reviews=several(reviews),
-    merging=words,
-    merged_sha=words,
-    merged_by=st.none() | actors,
-)
-threads = st.builds(
-    LocalThread,
-    number=st.integers(1, 10**6),
-    title=words,
-    body=texts,
-    author=actors,
-    created_at=moments,
-    updated_at=moments,
-    state=st.sampled_from(["open", "closed", "merged"]),
-    state_reason=words,
-    labels=several(words),
-    assignees=several(words),
-    closed_by=st.none() | actors,
-    closed_at=st.none() | moments,
-    events=several(events),
-    remarks=several(remarks),
-    change=st.none() | changes,
-)
+facts = {
+    "number": st.integers(1, 10**6),
+    "title": words,
+    "body": texts,
+    "author": actors,
+    "created_at": moments,
+    "updated_at": moments,
+    "state": st.sampled_from(["open", "closed", "merged"]),
+    "state_reason": words,
+    "labels": several(words),
+    "assignees": several(words),
+    "closed_by": st.none() | actors,
+    "closed_at": st.none() | moments,
+    "events": several(events),
+    "remarks": several(remarks),
+}
+sides = {"head": words.filter(bool), "merged_by": st.none() | actors, "reviews": several(reviews)}
+sides |= dict.fromkeys(("base", "head_sha", "merging", "merged_sha"), words)
+threads = st.builds(LocalThread, **facts) | st.builds(LocalThread, **facts, **sides)
 
 
 @given(threads)
