@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from markdown_it import MarkdownIt
 
 from ralph_mission.adapters.report.dashboard import ours
@@ -45,6 +45,7 @@ def first_of(sinks: Iterable[str]) -> list[Any]:
 
 @pytest.mark.parametrize("sink", SINKS)
 @given(text=nasty)
+@example("    fixes #3")  # code, until it is one line
 @settings(max_examples=25, deadline=None)
 def test_what_was_made_harmless_for_a_place_stays_as_it_is(sink: str, text: str) -> None:
     once = SINKS[sink](text)

@@ -43,7 +43,7 @@ def dying(self, effect):
     return receipt
 
 LocalForge.perform = dying
-run_cycle(house.ports, house.charter, CycleRequest(force=True), house.secrets)
+run_cycle(house.ports, house.settings, CycleRequest(force=True), house.secrets)
 """
 
 

@@ -33,9 +33,10 @@ def foreign(text: str, limit: int = TITLE) -> str:
 def ours(text: str) -> str:
     """One line of our own words: their code spans stay, links and tags of whatever is quoted in them do not.
 
-    What is escaped already stays so: one more backslash would bring it to life.
+    It is one line before it is judged: indented, it would pass for code. What is escaped already stays so: one more
+    backslash would bring it to life.
     """
-    line = " ".join(sanitise(text, "summary").split())
+    line = " ".join(sanitise(" ".join(text.split()), "summary").split())
     return _ESCAPED_OR_LINKING.sub(lambda found: f"\\{found[0]}" if found[1] else found[0], line)
 
 
