@@ -14,6 +14,10 @@ class UserError(Exception):
         self.exit_code = 2 if usage else 1
 
 
+class Unset(UserError):
+    """The environment says nothing of a source or network: it is not set up, which is no fault of its settings."""
+
+
 class Missing(UserError):
     """The forge answered, and there certainly is no such thing: it was deleted, moved away, or never there."""
 

@@ -13,17 +13,13 @@ from pathlib import Path
 from typing import Protocol
 
 from ralph_mission.adapters import files
-from ralph_mission.errors import UserError
+from ralph_mission.errors import Unset, UserError
 from ralph_mission.mission.model.effects import Receipt
 from ralph_mission.mission.model.forge import OUTBOX, Chart, Post
 from ralph_mission.values import dataclass
 
 Draw = Callable[[Chart], bytes]
 """A chart as PNG; b"" where none can be made. Never raises."""
-
-
-class NetworkUnset(UserError):
-    """Nobody said with which secrets a network is spoken to."""
 
 
 class Channel(Protocol):
@@ -52,9 +48,7 @@ def read_secrets(environment: Mapping[str, str], names: tuple[str, ...], network
     missing = [name for name in names if not environment.get(name, "").strip()]
     if missing:
         lacks = ", ".join(missing)
-        raise NetworkUnset(
-            f"{network} is not set up: {lacks} missing in the environment", f"set {lacks} (see ralph doctor)"
-        )
+        raise Unset(f"{network} is not set up: {lacks} missing in the environment", f"set {lacks} (see ralph doctor)")
     return tuple(environment[name].strip() for name in names)
 
 

@@ -11,7 +11,7 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ralph_mission.adapters.git.git import Git, GitError
+from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.storage.loop.events import EventLog
 from ralph_mission.adapters.storage.loop.state import STATE
 from ralph_mission.cli.doctor.github import asking, far_off, github, parked_ahead, present, reviewing, wakes, waking
-from ralph_mission.cli.doctor.line import DoctorLine, Hub, mend
-from ralph_mission.cli.doctor.sources import agents, database, dependencies, publishers, social, thinker, web, work
+from ralph_mission.cli.doctor.line import DoctorLine, Hub, attempt, off, wrong
+from ralph_mission.cli.doctor.sources import agents, sources, work
 from ralph_mission.cli.options import at_repository, json_option, print_json
 from ralph_mission.cli.spelling import type_commands
 from ralph_mission.errors import UserError
@@ -47,39 +47,23 @@ def checkup(repo: Path, config: Path | None) -> tuple[DoctorLine, ...]:
     try:
         git = Git.open(repo)
     except UserError as problem:
-        return (*checks, _wrong("repository", problem))
+        return (*checks, wrong("repository", problem))
     checks += [_git(git), *_repository(git), _disk(git), *_event_log(git)]
     try:
         settings = read(git, config)
     except UserError as problem:
-        return (*checks, _wrong("configuration", problem))
+        return (*checks, wrong("configuration", problem))
     checks += [*_configuration(settings), _code(settings), *_tools(git, settings), *agents(settings, os.environ)]
     checks += _extensions(git, settings)
-    checks += [*web(settings, os.environ), *dependencies(settings, git), *database(settings, git, os.environ)]
-    checks += thinker(settings, os.environ)
-    checks += publishers(settings, git, os.environ)
-    checks += social(settings, os.environ)
+    checks += sources(settings, git, os.environ)
     checks += _other_observers(settings, {check.name.partition(" ")[0] for check in checks})
     checks += _memory_branch(git, settings)
     try:
         house = household(repo, config, staged=True)
     except UserError as problem:
-        return (*checks, _wrong("setup", problem))
+        return (*checks, wrong("setup", problem))
     checks += _alive(house)
     return (*checks, work(settings, checks))
-
-
-def _wrong(name: str, problem: UserError) -> DoctorLine:
-    return DoctorLine(name, "wrong", problem.what, mend(problem))
-
-
-def _attempt(name: str, check: Callable[[], Iterable[DoctorLine]]) -> list[DoctorLine]:
-    try:
-        return list(check())
-    except UserError as problem:
-        return [_wrong(name, problem)]
-    except GitError as error:
-        return [DoctorLine(name, "wrong", str(error), error.next_step("fix the repository: git fsck"))]
 
 
 def _python() -> DoctorLine:
@@ -106,11 +90,8 @@ def _repository(git: Git) -> Iterator[DoctorLine]:
     if not git.resolve("HEAD"):
         yield DoctorLine("commits", "wrong", "there is no commit yet", "commit something: git commit")
         return
-    yield (
-        DoctorLine("branch", "ok", branch)
-        if branch
-        else DoctorLine("branch", "note", "HEAD is detached", "git switch BRANCH")
-    )
+    detached = DoctorLine("branch", "note", "HEAD is detached", "git switch BRANCH")
+    yield DoctorLine("branch", "ok", branch) if branch else detached
     yield DoctorLine("commits", "ok", git.try_text("rev-list", "--count", "HEAD"))
     if git.try_text("rev-parse", "--is-shallow-repository") == "true":
         yield DoctorLine("history", "note", "a shallow clone: ages of lines are unknown", "git fetch --unshallow")
@@ -118,10 +99,8 @@ def _repository(git: Git) -> Iterator[DoctorLine]:
 
 def _disk(git: Git) -> DoctorLine:
     free = shutil.disk_usage(git.common_dir).free
-    found = f"{free // 1024**2} MiB free"
-    return (
-        DoctorLine("disk", "ok", found) if free >= ROOM else DoctorLine("disk", "wrong", found, "free at least 200 MiB")
-    )
+    status, advice = ("ok", "") if free >= ROOM else ("wrong", "free at least 200 MiB")
+    return DoctorLine("disk", status, f"{free // 1024**2} MiB free", advice)
 
 
 def _memory_branch(git: Git, settings: Config) -> Iterator[DoctorLine]:
@@ -165,7 +144,7 @@ def _code(settings: Config) -> DoctorLine:
     markers = settings.observers.code.markers
     if markers:
         return DoctorLine("code", "ok", f"ready: {', '.join(markers)}")
-    return DoctorLine("code", "note", "not configured", "to look for markers: observers.code.markers in ralph.yml")
+    return off("code", "to look for markers: observers.code.markers in ralph.yml")
 
 
 def _tools(git: Git, settings: Config) -> Iterator[DoctorLine]:
@@ -176,9 +155,7 @@ def _tools(git: Git, settings: Config) -> Iterator[DoctorLine]:
     for command in settings.hands.verify:
         yield _present("verify", command, git)
     if not settings.observers.commands:
-        yield DoctorLine(
-            "commands", "note", "not configured", "to look at your own checks: observers.commands in ralph.yml"
-        )
+        yield off("commands", "to look at your own checks: observers.commands in ralph.yml")
     for check in settings.observers.commands:
         yield _present(f"command {check.name}", check.run, git)
 
@@ -191,18 +168,18 @@ def _other_observers(settings: Config, checked: set[str]) -> Iterator[DoctorLine
         if getattr(settings.observers, name):
             yield DoctorLine(name, "ok", "ready")
         else:
-            yield DoctorLine(name, "note", "not configured", f"to switch it on: observers.{name} of ralph.yml")
+            yield off(name, f"to switch it on: observers.{name} of ralph.yml")
 
 
 def _extensions(git: Git, settings: Config) -> Iterator[DoctorLine]:
     from ralph_mission.app.extensions import find_extension
 
     for chosen in settings.extensions:
+        name = f"extension {chosen.use}"
         try:
-            found = f"{chosen.kind}, {find_extension(chosen, git.work_tree).value}"
-            yield DoctorLine(f"extension {chosen.use}", "ok", found)
+            yield DoctorLine(name, "ok", f"{chosen.kind}, {find_extension(chosen, git.work_tree).value}")
         except UserError as problem:
-            yield DoctorLine(f"extension {chosen.use}", "wrong", problem.what, mend(problem))
+            yield wrong(name, problem)
 
 
 def _check_installed(package: str) -> DoctorLine:
@@ -232,13 +209,12 @@ def program(command: str) -> str:
 # --- what it does here ----------------------------------------------------------------
 
 
-def _alive(house: App) -> list[DoctorLine]:
-    return [
-        *_attempt("forge", lambda: _forge(house)),
-        *_attempt("forge", lambda: _local(house)),
-        *(_attempt("GitHub", lambda: _github(house)) if house.github else []),
-        *_attempt("memory", lambda: _memory(house)),
-    ]
+def _alive(house: App) -> Iterator[DoctorLine]:
+    yield from attempt("forge", _forge(house), "")
+    yield from attempt("forge", _local(house), "")
+    if house.github:
+        yield from attempt("GitHub", _github(house), "")
+    yield from attempt("memory", _memory(house), "")
 
 
 def _forge(house: App) -> Iterator[DoctorLine]:
@@ -250,7 +226,7 @@ def _local(house: App) -> Iterator[DoctorLine]:
     from ralph_mission.adapters.forges.local.forge import LocalForge
 
     if isinstance(house.forge, LocalForge):
-        yield from (_wrong("forge", problem) for problem in house.forge.problems())
+        yield from (wrong("forge", problem) for problem in house.forge.problems())
 
 
 def _github(house: App) -> Iterator[DoctorLine]:
@@ -260,18 +236,10 @@ def _github(house: App) -> Iterator[DoctorLine]:
     get, folder, config = asking(house.github.api), house.git.work_tree, house.config
     instance = wakers.instance(folder) if folder else ""
     here = wakers.look(folder, instance, wakers.unit_places(Path.home()))
-    yield from github(
-        Hub(
-            get,
-            house.forge.identity().login,
-            house.clock.now(),
-            here.workflow,
-            os.environ,
-            present(folder),
-        )
-    )
+    account = house.forge.identity().login
+    yield from github(Hub(get, account, house.clock.now(), here.workflow, os.environ, present(folder)))
     yield from waking(config.schedule.wake, here)
-    yield from reviewing(house.forge.identity().login, folder, never=house.config.schedule.review == "never")
+    yield from reviewing(account, folder, never=config.schedule.review == "never")
 
 
 def _memory(house: App) -> Iterator[DoctorLine]:

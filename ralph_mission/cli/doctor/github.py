@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from ralph_mission.adapters.report.progress import count_noun, spell, stamp
 from ralph_mission.adapters.wakers import PUBLISH, REVIEW, WORK, by_dispatch, listener, listening
-from ralph_mission.cli.doctor.line import NOW, DoctorLine, Get, Hub, Made, attempt_check, mend, unseen
+from ralph_mission.cli.doctor.line import NOW, DoctorLine, Get, Hub, Made, mend, unseen, wrong
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.mission import Mission, Status
 
@@ -49,11 +48,18 @@ def github(hub: Hub) -> tuple[DoctorLine, ...]:
     try:
         status, repository = hub.get("")
     except UserError as problem:
-        return (DoctorLine("GitHub", "wrong", problem.what, mend(problem)),)
+        return (wrong("GitHub", problem),)
     if status != 200 or not isinstance(repository, dict):
         return (_no_entry(status),)
-    made = (attempt_check(name, partial(check, hub, repository)) for name, check in CHECKS.items())
-    return tuple(line for lines in made for line in lines)
+    return tuple(line for name, check in CHECKS.items() for line in _attempt(name, check(hub, repository)))
+
+
+def _attempt(name: str, check: Made) -> Made:
+    """The lines of a check; one that GitHub or the network keeps from being made says so, and is no fault."""
+    try:
+        yield from check
+    except UserError as problem:
+        yield DoctorLine(name, "note", f"could not be checked: {problem.what}", mend(problem))
 
 
 def asking(api: Api) -> Get:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field
 from datetime import datetime
 from typing import Any
 
-from ralph_mission.errors import UserError
+from ralph_mission.adapters.git.git import GitError
+from ralph_mission.errors import Unset, UserError
 from ralph_mission.values import dataclass
 
 Get = Callable[[str], tuple[int, Any]]
@@ -75,12 +76,26 @@ def unseen(name: str, where: str) -> DoctorLine:
     return DoctorLine(name, "note", "cannot be seen with this token", f"look at {where}")
 
 
-def attempt_check(name: str, check: Callable[[], Made]) -> list[DoctorLine]:
-    """The lines of a check; one that GitHub or the network keeps from being made says so."""
+def off(name: str, how: str) -> DoctorLine:
+    """What nobody asked for, and how to."""
+    return DoctorLine(name, "note", "not configured", how)
+
+
+def wrong(name: str, problem: UserError, prefix: str = "") -> DoctorLine:
+    """What keeps something from working."""
+    return DoctorLine(name, "wrong", f"{prefix}{problem.what}", mend(problem))
+
+
+def attempt(name: str, check: Made, prefix: str = "broken: ") -> Iterator[DoctorLine]:
+    """The lines of a check until it fails, and then why, under this name."""
     try:
-        return list(check())
+        yield from check
+    except Unset as unset:
+        yield DoctorLine(name, "note", unset.what, unset.next_step)
     except UserError as problem:
-        return [DoctorLine(name, "note", f"could not be checked: {problem.what}", mend(problem))]
+        yield wrong(name, problem, prefix)
+    except GitError as error:
+        yield DoctorLine(name, "wrong", str(error), error.next_step("fix the repository: git fsck"))
 
 
 def mend(problem: UserError) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import shlex
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -22,14 +22,13 @@ from ralph_mission.adapters.agents.clients import Presence
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.sandbox.isolation import describe_level, missing_bwrap
 from ralph_mission.app import sandboxes
-from ralph_mission.cli.doctor.line import DoctorLine, mend
+from ralph_mission.cli.doctor.line import DoctorLine, attempt, off, wrong
 from ralph_mission.errors import UserError
 from ralph_mission.extras import install_command, missing_module
 
 if TYPE_CHECKING:
     from ralph_mission.adapters.database.model import Database
     from ralph_mission.adapters.observers.database import DatabaseObserver
-    from ralph_mission.adapters.packages.model import Project
     from ralph_mission.adapters.publishers.channel import Channel
     from ralph_mission.config.observers import WebSettings
     from ralph_mission.config.settings import Config
@@ -40,61 +39,58 @@ SHOWN = 3
 MODEL_PATIENCE = 10.0  # seconds
 
 
-# --- the web --------------------------------------------------------------------------
+def sources(settings: Config, git: Git, environment: Mapping[str, str]) -> Iterator[DoctorLine]:
+    """Lines of sources, the thinker, networks and the chat, in the order in which they are told."""
+    yield from web(settings, environment)
+    for name, check in (
+        ("dependencies", _dependencies(settings, git)),
+        ("database", _database(settings, git, environment)),
+        ("thinker", _thinker(settings, environment)),
+    ):
+        yield from attempt(name, check)
+    yield from publishers(settings, git, environment)
+    yield from attempt("orders by Telegram", _orders(settings, environment))
+    yield from _social(settings, environment)
+
+
+# --- what observers look at -----------------------------------------------------------
 
 
 def web(settings: Config, environment: Mapping[str, str]) -> list[DoctorLine]:
-    """Ready, not configured, or broken and how to fix it: a line for each source."""
+    """A line for each source."""
     if not settings.observers.web:
-        return [DoctorLine("web", "note", "not configured", "to look at feeds and pages: observers.web in ralph.yml")]
+        return [off("web", "to look at feeds and pages: observers.web in ralph.yml")]
+
+    def look(source: WebSettings) -> list[DoctorLine]:
+        return list(attempt(f"web {source.name}", _source(source, environment)))
+
     with ThreadPoolExecutor(AT_A_TIME) as pool:
-        return list(pool.map(lambda source: _source(source, environment), settings.observers.web))
+        return [line for lines in pool.map(look, settings.observers.web) for line in lines]
 
 
-def _source(settings: WebSettings, environment: Mapping[str, str]) -> DoctorLine:
+def _source(settings: WebSettings, environment: Mapping[str, str]) -> Iterator[DoctorLine]:
     from ralph_mission.adapters.observers.web import build
-    from ralph_mission.adapters.observers.web.state import SearchUnset
 
-    name = f"web {settings.name}"
     with tempfile.TemporaryDirectory(prefix="ralph-") as scratch:
-        try:
-            found = build(settings, environment=environment).try_out(Path(scratch), datetime.now(UTC))
-        except SearchUnset as unset:
-            return DoctorLine(name, "note", unset.what, unset.next_step)
-        except UserError as problem:
-            return DoctorLine(name, "wrong", f"broken: {problem.what}", mend(problem))
-    return DoctorLine(name, "ok", f"ready: {settings.kind}, {found}")
+        found = build(settings, environment=environment).try_out(Path(scratch), datetime.now(UTC))
+    yield DoctorLine(f"web {settings.name}", "ok", f"ready: {settings.kind}, {found}")
 
 
-# --- dependencies ---------------------------------------------------------------------
-
-
-def dependencies(settings: Config, git: Git) -> Iterator[DoctorLine]:
-    """Ready, not configured, or broken and how to fix it; a note for each package manager that is missing."""
+def _dependencies(settings: Config, git: Git) -> Iterator[DoctorLine]:
+    """Then a note for each package manager that is missing."""
     from ralph_mission.adapters.observers.dependencies.observer import build
+    from ralph_mission.adapters.packages.managers import MANAGERS, find_program
     from ralph_mission.mission.model.forge import Branch
     from ralph_mission.mission.model.proposal import ObservationContext
 
     chosen, commit = settings.observers.dependencies, git.resolve("HEAD")
     if chosen is None or not commit:
-        yield DoctorLine(
-            "dependencies", "note", "not configured", "to look after them: observers: {dependencies: {}} in ralph.yml"
-        )
+        yield off("dependencies", "to look after them: observers: {dependencies: {}} in ralph.yml")
         return
     with tempfile.TemporaryDirectory(prefix="ralph-") as scratch:
-        try:
-            context = ObservationContext(Branch("", commit), datetime.now(UTC), None, "", scratch)
-            found, projects = build(chosen, git).try_out(context)
-        except UserError as problem:
-            yield DoctorLine("dependencies", "wrong", f"broken: {problem.what}", mend(problem))
-            return
+        context = ObservationContext(Branch("", commit), datetime.now(UTC), None, "", scratch)
+        found, projects = build(chosen, git).try_out(context)
     yield DoctorLine("dependencies", "ok", f"ready: {found}")
-    yield from _managers(projects)
-
-
-def _managers(projects: Iterable[Project]) -> Iterator[DoctorLine]:
-    from ralph_mission.adapters.packages.managers import MANAGERS, find_program
-
     for project in projects:
         manager = MANAGERS.get(project.tool)
         if manager and not find_program(manager):
@@ -102,30 +98,22 @@ def _managers(projects: Iterable[Project]) -> Iterator[DoctorLine]:
             yield DoctorLine("dependencies", "note", what, f"install {manager.program}")
 
 
-# --- the database ---------------------------------------------------------------------
-
-
-def database(settings: Config, git: Git, environment: Mapping[str, str]) -> Iterator[DoctorLine]:
-    """Ready, not configured, or broken and how to fix it; lines for the role, the schema and each watch."""
-    from ralph_mission.adapters.observers.database import DatabaseUnset, build
+def _database(settings: Config, git: Git, environment: Mapping[str, str]) -> Iterator[DoctorLine]:
+    """Then lines for the role, the schema and each watch."""
+    from ralph_mission.adapters.observers.database import build
 
     chosen = settings.observers.database
     if chosen is None:
-        yield DoctorLine(
-            "database", "note", "not configured", "to watch one: observers.database of ralph.yml (docs/observers.md)"
-        )
+        yield off("database", "to watch one: observers.database of ralph.yml (docs/observers.md)")
         return
     observing = build(chosen, git, environment)
-    try:
-        with observing.opened(git.resolve("HEAD")) as opened:
-            yield DoctorLine("database", "ok", f"ready: {opened.engine}")
-            yield from _role(opened, observing)
-            yield from _schema(opened)
-            yield from _watches(opened, observing)
-    except DatabaseUnset as unset:
-        yield DoctorLine("database", "note", unset.what, unset.next_step)
-    except UserError as problem:
-        yield DoctorLine("database", "wrong", f"broken: {problem.what}", mend(problem))
+    with observing.opened(git.resolve("HEAD")) as opened:
+        yield DoctorLine("database", "ok", f"ready: {opened.engine}")
+        yield from _role(opened, observing)
+        if lines := opened.drift():
+            more = f" (and {len(lines) - 1} more)" if len(lines) > 1 else ""
+            yield DoctorLine("database schema", "note", f"{lines[0]}{more}", "migrate the database, or fix the schema")
+        yield from _watches(opened, observing)
 
 
 def _role(opened: Database, observing: DatabaseObserver) -> Iterator[DoctorLine]:
@@ -144,13 +132,6 @@ def _role(opened: Database, observing: DatabaseObserver) -> Iterator[DoctorLine]
         yield DoctorLine("database role", "ok", "it may not write: what was tried was refused")
 
 
-def _schema(opened: Database) -> Iterator[DoctorLine]:
-    lines = opened.drift()
-    if lines:
-        more = f" (and {len(lines) - 1} more)" if len(lines) > 1 else ""
-        yield DoctorLine("database schema", "note", f"{lines[0]}{more}", "migrate the database, or fix the schema")
-
-
 def _watches(opened: Database, observing: DatabaseObserver) -> Iterator[DoctorLine]:
     """Each takes a first look, of which nothing is kept."""
     from ralph_mission.adapters.observers.database.results import WatchState
@@ -158,48 +139,44 @@ def _watches(opened: Database, observing: DatabaseObserver) -> Iterator[DoctorLi
     for watch in observing.settings.watches:
         look = observing.look(opened, watch, WatchState(), datetime.now(UTC))
         if look.problem:
-            yield DoctorLine(f"database {watch.name}", "wrong", f"broken: {look.problem.what}", mend(look.problem))
+            yield wrong(f"database {watch.name}", look.problem, "broken: ")
 
 
 # --- the thinker ----------------------------------------------------------------------
 
 
-def thinker(settings: Config, environ: Mapping[str, str]) -> Iterator[DoctorLine]:
-    """Ready, not configured, or broken and how to fix it; then a line for a price that nobody knows."""
+def _thinker(settings: Config, environ: Mapping[str, str]) -> Iterator[DoctorLine]:
+    """Then a line for a price that nobody knows."""
     from ralph_mission.app.ports import price
 
     chosen = settings.thinker
     if chosen.kind == "rules":
         yield DoctorLine("thinker", "ok", "rules, which need no model")
         return
-    yield _model(chosen.model, environ)
+    yield from attempt("thinker", _model(chosen.model, environ))
     if price(settings, 1, 1) is None:
         words = f"no price is known for {chosen.model}: a careful one is assumed"
         yield DoctorLine("thinker", "note", words, "set cost.prices in ralph.yml (docs/thinking.md)")
 
 
-def _model(model: str, environ: Mapping[str, str]) -> DoctorLine:
+def _model(model: str, environ: Mapping[str, str]) -> Iterator[DoctorLine]:
     from ralph_mission.adapters.thinkers import models
 
-    try:
-        access = models.access(model, environ)
-    except UserError as problem:
-        return DoctorLine("thinker", "wrong", f"broken: {problem.what}", mend(problem))
+    access = models.access(model, environ)
     if find_spec("pydantic_ai") is None or find_spec(access.provider.partition("-")[0]) is None:
-        return DoctorLine(
-            "thinker", "wrong", "broken: the part of ralph that asks models is not installed", models.EXTRA
-        )
+        raise UserError("the part of ralph that asks models is not installed", models.EXTRA)
     if said := models.why_unreachable(access, MODEL_PATIENCE):
         what, _, step = said.partition(": ")
-        return DoctorLine("thinker", "wrong", f"broken: {what}", step or "look at its address in the environment")
-    return DoctorLine("thinker", "ok", f"ready: {model}")
+        raise UserError(what, step or "look at its address in the environment")
+    yield DoctorLine("thinker", "ok", f"ready: {model}")
 
 
-# --- publishers -----------------------------------------------------------------------
+# --- networks and the chat ------------------------------------------------------------
 
 
 def publishers(settings: Config, git: Git, environment: Mapping[str, str]) -> Iterator[DoctorLine]:
-    """Ready, not configured, or broken and how to fix it: a line for each network, and what stands in for none."""
+    """A line for each network, and what stands in for none."""
+    from ralph_mission.app.extras import needed_extras
     from ralph_mission.app.networks import BUILDS, build_channels, outbox
     from ralph_mission.app.stand_ins import SystemClock
 
@@ -207,31 +184,11 @@ def publishers(settings: Config, git: Git, environment: Mapping[str, str]) -> It
     made = dict(build_channels(told, environment))
     for network in BUILDS:
         if network in made:
-            yield _network(network, made[network])
+            yield from attempt(network, _network(network, made[network]))
         else:
-            yield DoctorLine(network, "note", "not configured", f"to post there: publishers.{network} in ralph.yml")
-    if told.outbox is not None or not any(not isinstance(one, UserError) for one in made.values()):
-        yield _network("outbox", outbox(told, git, SystemClock()))
-    yield from _texts(settings)
-
-
-def _network(name: str, made: Channel | UserError) -> DoctorLine:
-    from ralph_mission.adapters.publishers.channel import NetworkUnset
-
-    if isinstance(made, NetworkUnset):
-        return DoctorLine(name, "note", made.what, made.next_step)
-    if isinstance(made, UserError):
-        return DoctorLine(name, "wrong", f"broken: {made.what}", mend(made))
-    try:
-        return DoctorLine(name, "ok", f"ready: {made.check()}")
-    except UserError as problem:
-        return DoctorLine(name, "wrong", f"broken: {problem.what}", mend(problem))
-
-
-def _texts(settings: Config) -> Iterator[DoctorLine]:
-    from ralph_mission.app.extras import needed_extras
-
-    told = settings.publishers
+            yield off(network, f"to post there: publishers.{network} in ralph.yml")
+    if told.outbox is not None or all(isinstance(one, UserError) for one in made.values()):
+        yield from attempt("outbox", _network("outbox", outbox(told, git, SystemClock())))
     if told.templates or told.announce:
         names = [*told.templates, *(f"completed {kind}" for kind in told.announce)]
         yield DoctorLine("templates", "ok", f"said at once: {', '.join(names)}")
@@ -239,12 +196,10 @@ def _texts(settings: Config) -> Iterator[DoctorLine]:
         yield DoctorLine("charts", "note", f"{module} is not installed: posts go without", install_command("charts"))
 
 
-# --- the chat, and social networks ----------------------------------------------------
-
-
-def social(settings: Config, environment: Mapping[str, str]) -> list[DoctorLine]:
-    """Ready, not configured, or broken and how to fix it: a line for orders, and one for each network."""
-    return [*_orders(settings, environment), *_read_networks(settings, environment)]
+def _network(name: str, made: Channel | UserError) -> Iterator[DoctorLine]:
+    if isinstance(made, UserError):
+        raise made
+    yield DoctorLine(name, "ok", f"ready: {made.check()}")
 
 
 def _orders(settings: Config, environment: Mapping[str, str]) -> Iterator[DoctorLine]:
@@ -252,53 +207,42 @@ def _orders(settings: Config, environment: Mapping[str, str]) -> Iterator[Doctor
 
     told, name = settings.telegram, "orders by Telegram"
     if not (told.chats or told.users):
-        why = "not configured"
-        yield DoctorLine(name, "note", why, "to steer from a chat: docs/telegram.md")
+        yield off(name, "to steer from a chat: docs/telegram.md")
         return
     bot = bot_of(environment)
     if bot is None:
         yield DoctorLine(name, "wrong", "chats are listed, and there is no bot", SETUP)
         return
-    try:
-        named, hooked = bot.ask("getMe"), bot.ask("getWebhookInfo")
-    except UserError as problem:
-        yield DoctorLine(name, "wrong", f"broken: {problem.what}", mend(problem))
-        return
+    named, hooked = bot.ask("getMe"), bot.ask("getWebhookInfo")
     if not (isinstance(named, dict) and isinstance(hooked, dict)):
-        yield DoctorLine(name, "wrong", "broken: Telegram answers with something else", "look at TELEGRAM_API_URL")
-    elif hooked.get("url"):
-        yield DoctorLine(
-            name,
-            "wrong",
-            "broken: the bot has a webhook that receives its messages instead",
-            "take it off: deleteWebhook",
-        )
-    elif not told.users and all(chat < 0 for chat in told.chats):
+        raise UserError("Telegram answers with something else", "look at TELEGRAM_API_URL")
+    if hooked.get("url"):
+        raise UserError("the bot has a webhook that receives its messages instead", "take it off: deleteWebhook")
+    if not told.users and all(chat < 0 for chat in told.chats):
         yield DoctorLine(name, "wrong", "groups are listed, and nobody in them", "list people's ids in telegram.users")
     else:
         listed = f"{len(told.chats)} chats, {len(told.users)} people"
         yield DoctorLine(name, "ok", f"ready: @{named.get('username', 'unnamed')}, {listed}")
 
 
-def _read_networks(settings: Config, environment: Mapping[str, str]) -> Iterator[DoctorLine]:
-    from ralph_mission.adapters.observers.social import find_networks
+def _social(settings: Config, environment: Mapping[str, str]) -> Iterator[DoctorLine]:
+    from ralph_mission.adapters.observers.social import Network, find_networks
 
     if settings.observers.social is None:
-        yield DoctorLine(
-            "social", "note", "not configured", "to see what becomes of posts: observers.social in ralph.yml"
-        )
+        yield off("social", "to see what becomes of posts: observers.social in ralph.yml")
         return
+
+    def look(name: str, network: Network) -> Iterator[DoctorLine]:
+        yield DoctorLine(name, "ok", f"ready: {network.look((), datetime.now(UTC)).words}")
+
     found = dict(find_networks(settings.observers.social, environment))
     if not found:
         yield DoctorLine("social", "note", "no network has its token in the environment", "docs/social.md says which")
-    for name, network in found.items():
-        try:
-            words = network.look((), datetime.now(UTC)).words
-        except UserError as problem:
-            yield DoctorLine(f"social {name}", "wrong", f"broken: {problem.what}", mend(problem))
-        else:
-            yield DoctorLine(f"social {name}", "ok", f"ready: {words}")
+    for network, port in found.items():
+        yield from attempt(f"social {network}", look(f"social {network}", port))
 
+
+# --- agents ---------------------------------------------------------------------------
 
 OTHERS = ("command", "scripted")
 """Agents that need nothing installed by that name."""

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from ralph_mission.adapters.publishers import discord, telegram, twitter
-from ralph_mission.adapters.publishers.channel import Channel, NetworkUnset
-from ralph_mission.errors import UserError
+from ralph_mission.adapters.publishers.channel import Channel
+from ralph_mission.errors import Unset, UserError
 from ralph_mission.mission.model.forge import Chart, Post
 from ralph_mission.mission.model.mission import FailureReason
 from ralph_mission.mission.publishing.texts import measure_post
@@ -348,7 +348,7 @@ def test_who_is_not_known_there_is_told_what_to_mend(network: str, server: Any) 
 def test_a_missing_secret_is_named(network: str, server: Any) -> None:
     for name in BUILDS[network][1].NAMES:
         environment = {key: value for key, value in server.environment.items() if key != name}
-        with pytest.raises(NetworkUnset, match=name):
+        with pytest.raises(Unset, match=name):
             BUILDS[network][1].build(lambda _: b"", environment)
 
 

@@ -23,7 +23,7 @@ from ralph_mission.adapters.observers.database.targets import find_target
 from ralph_mission.adapters.observers.database.watches import SORTS, judge, plan
 from ralph_mission.adapters.observers.text import count_noun, one_line
 from ralph_mission.config.database import DatabaseSettings, DatabaseWatch
-from ralph_mission.errors import UserError
+from ralph_mission.errors import Unset, UserError
 from ralph_mission.mission.model.mission import Observation
 from ralph_mission.mission.model.proposal import ObservationContext
 from ralph_mission.values import dataclass
@@ -58,10 +58,6 @@ def watch_interest(watch: DatabaseWatch) -> Interest:
     relations = {path.rpartition(".")[0] for path in watch.include}
     relations |= {watch.count or "", (watch.sum or "").partition(".")[0]}
     return Interest(watch.source, tuple(sorted(relations - {""})), watch.sql or "")
-
-
-class DatabaseUnset(UserError):
-    """Nobody said where the database is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,9 +128,7 @@ class DatabaseObserver:
         variable = self.settings.address
         said = self.environment.get(variable, "").strip()
         if not said:
-            raise DatabaseUnset(
-                "not configured: nobody says where the database is", f"set {variable} in the environment"
-            )
+            raise Unset("not configured: nobody says where the database is", f"set {variable} in the environment")
         return read(said, variable)
 
     def look(self, database: Database, watch: DatabaseWatch, before: WatchState, now: datetime) -> WatchLook:
@@ -190,7 +184,7 @@ def _details(lookups: Iterable[WatchLook], found: int) -> Iterator[str]:
             yield f"{look.watch.name}: {', '.join(look.outcome.notes)}"
 
 
-__all__ = ["DatabaseObserver", "DatabaseSettings", "DatabaseUnset", "build"]
+__all__ = ["DatabaseObserver", "DatabaseSettings", "build"]
 
 
 def build(settings: DatabaseSettings, git: Git, environment: Mapping[str, str] = os.environ) -> DatabaseObserver:

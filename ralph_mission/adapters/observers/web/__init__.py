@@ -23,10 +23,10 @@ from ralph_mission.adapters.observers.results import Result
 from ralph_mission.adapters.observers.text import count_noun, one_line
 from ralph_mission.adapters.observers.web import reading, state
 from ralph_mission.adapters.observers.web import state as web_state
-from ralph_mission.adapters.observers.web.state import Conditions, Errands, SearchUnset, WebCursor, digest
+from ralph_mission.adapters.observers.web.state import Conditions, Errands, WebCursor, digest
 from ralph_mission.adapters.sandbox.process import run_foreign
 from ralph_mission.config.observers import WebSettings
-from ralph_mission.errors import UserError
+from ralph_mission.errors import Unset, UserError
 from ralph_mission.mission.model.mission import Observation, Signal
 from ralph_mission.mission.model.proposal import ObservationContext
 from ralph_mission.safety.address import parse_address
@@ -109,7 +109,7 @@ class Source:
         return Observation(self.name, "ok", signals, detail=detail, cursor=cursor.dump(), complete=False)
 
     def _unseen(self, problem: UserError, cursor: str) -> Observation:
-        if isinstance(problem, SearchUnset) and not self.speaks:
+        if isinstance(problem, Unset) and not self.speaks:
             return Observation(self.name, "skipped", detail="not configured, as another search says", cursor=cursor)
         detail = one_line(f"{problem.what}; {problem.next_step}", 300)
         return Observation(self.name, "unavailable", detail=detail, cursor=cursor)
@@ -158,7 +158,7 @@ class Source:
         return digest(told.kind, told.url or "", told.query, told.path)[:8]
 
 
-__all__ = ["ALLOW", "ENDPOINT", "Errands", "SearchUnset", "Source", "WebSettings", "build"]
+__all__ = ["ALLOW", "ENDPOINT", "Errands", "Source", "WebSettings", "build"]
 
 ENDPOINT = "SEARCH_URL"
 """The environment's name for where a search goes: a SearXNG instance, or any URL with `{query}` in it."""

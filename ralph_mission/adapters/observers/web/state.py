@@ -26,7 +26,7 @@ from ralph_mission.adapters.observers import results
 from ralph_mission.adapters.observers.results import Result
 from ralph_mission.adapters.observers.text import block, count_noun, one_line
 from ralph_mission.config.observers import WebSettings
-from ralph_mission.errors import UserError
+from ralph_mission.errors import Unset, UserError
 from ralph_mission.extras import require_extra
 from ralph_mission.mission.model.mission import Signal
 from ralph_mission.safety.address import AddressRefused, parse_address
@@ -101,10 +101,6 @@ def _run(ask: Callable[[], str], answer: Future[str]) -> None:
 KEPT = 100_000  # characters of a robots.txt that is kept for the day
 
 
-class SearchUnset(UserError):
-    """Nobody said where to search."""
-
-
 @dataclass(frozen=True, slots=True)
 class Conditions:
     """What the last answer said of itself, so that it need not be sent again."""
@@ -116,7 +112,7 @@ class Conditions:
 def search(endpoint: str, query: str, allow: Collection[str], seconds: float) -> WebAnswer:
     """Send a query. Raises Unset without an endpoint, UserError as the web does."""
     if not endpoint:
-        raise SearchUnset("not configured: nobody says where to search", "set SEARCH_URL in the environment")
+        raise Unset("not configured: nobody says where to search", "set SEARCH_URL in the environment")
     words = quote(query, safe="")
     usual = f"{endpoint.rstrip('/')}/search?format=json&q={words}"  # as SearXNG has it
     url = endpoint.replace("{query}", words) if "{query}" in endpoint else usual
