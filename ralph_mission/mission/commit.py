@@ -334,7 +334,9 @@ def _memory(
         header.urgency,
         _next_cycle(situation, conclusion),
     )
-    memory = replace(situation.memory, header=header)
+    gone_on = {mission.issue for mission in situation.missions}
+    issues = tuple(one for one in situation.memory.issues if one.state != "done" or one.issue not in gone_on)
+    memory = replace(situation.memory, header=header, issues=issues)
     return learning.narrate(memory, conclusion.missions, conclusion.ended, note, conclusion.acceptance, posts)
 
 

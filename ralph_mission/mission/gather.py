@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from ralph_mission.errors import Missing, UserError
+from ralph_mission.errors import UserError
 from ralph_mission.mission.chat import orders
 from ralph_mission.mission.decide import keys_to_read, with_findings
 from ralph_mission.mission.findings import identity
 from ralph_mission.mission.lifecycle import adoption, ownership
 from ralph_mission.mission.lifecycle.adoption import adopt
-from ralph_mission.mission.lifecycle.facts import read_facts
+from ralph_mission.mission.lifecycle.facts import read_facts, read_if_there
 from ralph_mission.mission.memory.position import check_position, refuse
 from ralph_mission.mission.model.cycle import CycleDecisions, CycleSettings, ForgeSnapshot, Situation
 from ralph_mission.mission.model.ledger import (
@@ -54,7 +54,7 @@ def check_anchor(forge: Forge, past: MemorySnapshot | None) -> None:
 def is_forge_lost(forge: Forge, state: OpenState) -> bool:
     """Whether a forge whose lists are proof has nothing of ours left, though missions stand on it."""
     numbers = [mission.issue for mission in state.missions if mission.issue]
-    if not numbers or not forge.lists_at_once or any(_has_issue(forge, number) for number in numbers):
+    if not numbers or not forge.lists_at_once or any(read_if_there(number, forge.issue) for number in numbers):
         return False
     return not forge.has_our_work()
 
@@ -64,14 +64,6 @@ def _is_forge_new(forge: Forge, past: MemorySnapshot) -> bool:
     if not past.memory.completed or not forge.lists_at_once or forge.anchor() is not None:
         return False
     return not forge.has_our_work()
-
-
-def _has_issue(forge: Forge, number: int) -> bool:
-    try:
-        forge.issue(number)
-    except Missing:
-        return False
-    return True
 
 
 def anchor_of(past: MemorySnapshot) -> Anchor:
@@ -110,7 +102,7 @@ def situate(
     memory, state = (past.memory, past.state) if past else (first_memory(ports, now), OpenState())
     cycle = memory.header.cycle + 1
     cycle_id = cycle_id or f"{cycle:06d}-{key_of('cycle', memory.header.lineage, past.oid if past else '')[:8]}"
-    world = _look(ports, settings, state, cycle, now)
+    world = _look(ports, settings, memory, state, cycle, now)
     situation = Situation(cycle, cycle_id, now, settings, memory, state, world)
     remarks = [ownership.of_remark(mission.key) for mission in state.missions]
     told = ownership.read_successors(remarks, lambda keys: ports.store.records(keys, past))
@@ -138,11 +130,13 @@ def _believable(state: OpenState, world: ForgeSnapshot, records: Mapping[str, Re
     return replace(state, missions=missions, backlog=identity.to_backlog(state.backlog))
 
 
-def _look(ports: CyclePorts, settings: CycleSettings, state: OpenState, cycle: int, now: datetime) -> ForgeSnapshot:
+def _look(
+    ports: CyclePorts, settings: CycleSettings, memory: Memory, state: OpenState, cycle: int, now: datetime
+) -> ForgeSnapshot:
     forge = ports.forge
     issues, pulls = forge.issues("open"), forge.pulls("all")
     facts = tuple((mission.id, read_facts(ports, settings, mission)) for mission in state.missions if mission.issue)
-    lost = adoption.pulls_for(pulls, forge.identity().id)
+    lost = adoption.pulls_for(pulls, forge.identity().id, {note.pull for note in memory.issues if note.state == "done"})
     adopted = tuple(adopt(ports, settings, state, issues, lost, cycle, now))
     facts += tuple((mission.id, read_facts(ports, settings, mission)) for mission in adopted)
     branches = tuple(pull.head for pull in pulls)

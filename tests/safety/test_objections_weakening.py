@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from ralph_mission.mission.coder import tasks
-from ralph_mission.mission.issues import tasks as texts
 from ralph_mission.mission.proposals.wording import reviewer_note
 from ralph_mission.safety.objections import describe_touched, describe_weakening, inspect
-from tests.mission.build import issue, mission
+from tests.mission.build import mission
 from tests.safety.making import change, patch
 
 REMOVED = "removes or rewords an assertion"
@@ -114,9 +113,7 @@ def test_a_path_in_the_note_pings_nobody() -> None:
 def test_e54_every_pull_of_an_agent_tells_its_reviewer() -> None:
     gone = patch(change("tests/test_a.py", b"def test_a():\n    assert f()\n", None))
     for body in (
-        texts.issue_pull_text(issue(), gone, "Made all tests green.", (), "0" * 16),
-        tasks.pull_text(mission(issue=7), gone, "Made all tests green.", (), "0" * 16, {}),
-        tasks.commit_text(mission(issue=7, pull=8), 1, gone),
+        tasks.pull_text(7, "a person asked for it", gone, "Made all tests green.", (), "0" * 16, {}),
+        tasks.answer_commit(mission(issue=7, pull=8), gone),
     ):
         assert "deletes a test file, removes a test, removes or rewords an assertion" in body
-    assert "first" not in tasks.commit_text(mission(issue=7), 0, gone)

@@ -24,6 +24,7 @@ from ralph_mission.mission.model.cycle import MissionEvent, MissionFacts, Missio
 from ralph_mission.mission.model.effects import Comment, Effect, Label, OpenPull, PushBranch
 from ralph_mission.mission.model.ledger import EffectRecord, key_of
 from ralph_mission.mission.model.mission import Action, Mission, Status, update_mission
+from ralph_mission.mission.model.proposal import reason
 from ralph_mission.mission.ports import Coder
 from ralph_mission.mission.proposals import wording
 from ralph_mission.mission.proposals.draft import PATCH_LINES, showable
@@ -197,13 +198,14 @@ def change_effects(
     """The branch and the pull of a change. Their keys are the change's: another one is another deed."""
     same = tuple(sorted(patch_ids(patch)))
     branch = mission.branch or tasks.mission_branch(mission)
+    why = reason(mission.kind)
     push = PushBranch(
         key_of(mission.key, "push_branch", patch.base, *same), branch, patch.base,
-        tasks.commit_text(mission, 0, patch), around.now, deltas(patch), issue=mission.issue,
+        tasks.change_commit(mission.title, mission.issue, why), around.now, deltas(patch), issue=mission.issue,
     )  # fmt: skip  # one effect
     key = key_of(mission.key, "open_pull")
     facts = facts_of(mission) | {"issue": str(mission.issue)}
-    body = tasks.pull_text(mission, patch, made.words, made.learned, key, facts)
+    body = tasks.pull_text(mission.issue, why, patch, made.words, made.learned, key, facts)
     return push, OpenPull(
         key, mission.title, body, branch, around.default.name, mission.issue, ("ralph:mission",), same,
         touched_by(patch),
@@ -240,7 +242,7 @@ def _answer(
     same = sorted(patch_ids(patch))
     push = PushBranch(
         key_of(begun.key, "push_branch", begun.head_sha, *same), begun.branch, begun.base_sha,
-        tasks.commit_text(begun, begun.review.rounds + 1, patch), around.now, deltas(patch), onto=begun.head_sha,
+        tasks.answer_commit(begun, patch), around.now, deltas(patch), onto=begun.head_sha,
         issue=begun.issue,
     )  # fmt: skip  # one effect
     if rules:

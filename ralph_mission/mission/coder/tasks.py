@@ -16,7 +16,6 @@ from ralph_mission.mission.model.cycle import MissionFacts
 from ralph_mission.mission.model.effects import marker
 from ralph_mission.mission.model.forge import Actor, Issue, Pull, Review, ThreadComment
 from ralph_mission.mission.model.mission import Action, Limits, Mission, Status
-from ralph_mission.mission.model.proposal import reason
 from ralph_mission.mission.proposals.wording import (
     DIFF,
     HOW_TO_SAY_NO,
@@ -49,43 +48,25 @@ DONE = (
 # --- for the agent --------------------------------------------------------------------
 
 
-def task_prompt(
-    mission: Mission,
-    issue: Issue,
-    body: str | None,
-    remarks: Sequence[ThreadComment],
-    review: Sequence[tuple[Actor, str]],
-    learnings: str,
-) -> str:
-    """The objective of the loop. `body` and `remarks` are what authorised people (or we) wrote, `review` too.
-
-    `body` is None where the issue's author has no say: then its title is not told either.
-    """
-    named = f"issue #{mission.issue}" if body is None else f"{mission.title} (#{mission.issue})"
-    text = "" if body is None else body if body.strip() else "(it has no text)"
-    head = f"# {'Answer the review of' if review else 'Implement'}: {named}"
-    failure = plain(mission.progress.failure, 300)
+def task_prompt(head: str, told: Iterable[str], remarks: Sequence[ThreadComment], learnings: str, failure: str) -> str:
+    """The objective of the loop. `told` and `remarks` are what authorised people (or we) wrote."""
+    failed = plain(failure, 300)
     parts = [
-        head,
+        f"# {head}",
         DATA,
-        *(
-            f"**Asked for by {person_name(who)} in the review of the change that stands in this checkout:**\n\n"
-            f"{quote(redact(words or '(no words)'), REVIEW)}"
-            for who, words in review
-        ),
-        f"**The issue, by {person_name(issue.author)}:**\n\n{quote(redact(text), BODY)}" if text else "",
-        *quote_comments(remarks),
+        *told,
+        *(f"**A comment by {person_name(r.author)}:**\n\n{quote(redact(r.body), REMARK)}" for r in remarks[-REMARKS:]),
         quote_learnings(learnings),
-        f"**An earlier try came to nothing:** {failure}" if failure else "",
+        f"**An earlier try ended:** {failed}" if failed else "",
         DONE,
     ]
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
-def quote_comments(remarks: Sequence[ThreadComment]) -> list[str]:
-    """The newest comments, each as written by whom."""
-    newest = remarks[-REMARKS:]
-    return [f"**A comment by {person_name(one.author)}:**\n\n{quote(redact(one.body), REMARK)}" for one in newest]
+def quote_issue(issue: Issue) -> str:
+    """The issue's own text, as written by whom."""
+    text = issue.body if issue.body.strip() else "(it has no text)"
+    return f"**The issue, by {person_name(issue.author)}:**\n\n{quote(redact(text), BODY)}"
 
 
 def quote_learnings(learnings: str) -> str:
@@ -97,14 +78,21 @@ def quote_learnings(learnings: str) -> str:
 # --- for people -----------------------------------------------------------------------
 
 
-def commit_text(mission: Mission, round: int, patch: Patch) -> str:
-    """Subject and body of the one commit of a round. A commit on top of what was reviewed says what to look at."""
-    named = append_number(plain(mission.title, 100), mission.issue)
-    subject = f"Answer review {round} of #{mission.pull}" if round else named
-    why = f"a review of #{mission.pull} asked for it" if round else reason(mission.kind)
+def change_commit(title: str, issue: int, why: str) -> str:
+    """Subject and body of the one commit of a change."""
+    return _commit(append_number(plain(title, 100), issue), why, "", issue)
+
+
+def answer_commit(mission: Mission, patch: Patch) -> str:
+    """The same of an answer to a review: on top of what was reviewed, it says what to look at."""
+    subject = f"Answer review {mission.review.rounds + 1} of #{mission.pull}"
+    return _commit(subject, f"a review of #{mission.pull} asked for it", _look_first(patch), mission.issue)
+
+
+def _commit(subject: str, why: str, note: str, issue: int) -> str:
     return (
-        f"{subject}\n\nWhy: {why}; an agent made it.\n\n{_look_first(patch) if round else ''}"
-        f"Part of #{mission.issue}.\nTo reject: close its pull; once merged, revert this commit.\n"
+        f"{subject}\n\nWhy: {why}; an agent made it.\n\n{note}"
+        f"Part of #{issue}.\nTo reject: close its pull; once merged, revert this commit.\n"
     )
 
 
@@ -115,18 +103,18 @@ def _look_first(patch: Patch) -> str:
 
 
 def pull_text(
-    mission: Mission, patch: Patch, words: str, learned: Sequence[str], key: str, facts: dict[str, str]
+    issue: int, why: str, patch: Patch, words: str, learned: Sequence[str], key: str, facts: dict[str, str]
 ) -> str:
     """The pull's text. The agent's words are quoted; what it learned is proposed, for a person to take over."""
     parts = [
-        f"Made by an agent for #{mission.issue}. Part of #{mission.issue}.",
+        f"Made by an agent for #{issue}. Part of #{issue}.",
         reviewer_note(patch),
-        f"**Why:** {reason(mission.kind)}.",
+        f"**Why:** {why}.",
         f"**Evidence:** the agent's last words, not an instruction:\n\n{quote(redact(words), WORDS)}"
         if words.strip() else "**Evidence:** the change itself; the agent said nothing about it.",
         propose_learnings(learned),
-        "**To approve:** approve it; it is merged at the commit that you reviewed. Request changes, and an agent "
-        "answers.",
+        "**To approve:** approve it, and the next cycle merges it at the commit that you reviewed. Request changes, "
+        "and an agent answers.",
         HOW_TO_SAY_NO,
         marker(key, **facts),
     ]  # fmt: skip  # one text
@@ -260,9 +248,17 @@ def mission_branch(mission: Mission) -> str:
 def task_for(mission: Mission, facts: MissionFacts, learnings: str) -> str:
     """What the agent is asked for. Only what we and authorised people wrote is quoted."""
     assert facts.issue is not None
-    body = facts.issue.body if _is_trusted_text(facts.issue, facts) else None
+    trusted = _is_trusted_text(facts.issue, facts)  # else the title is not told either
     review = review_of(mission, facts) if mission.status is Status.FIXING else ()
-    return task_prompt(mission, facts.issue, body, find_guidance(facts), review, learnings)
+    named = f"{mission.title} (#{mission.issue})" if trusted else f"issue #{mission.issue}"
+    asked = [
+        f"**Asked for by {person_name(who)} in the review of the change that stands in this checkout:**\n\n"
+        f"{quote(redact(words or '(no words)'), REVIEW)}"
+        for who, words in review
+    ]
+    told = [*asked, quote_issue(facts.issue)] if trusted else asked
+    head = f"{'Answer the review of' if review else 'Implement'}: {named}"
+    return task_prompt(head, told, find_guidance(facts), learnings, mission.progress.failure)
 
 
 def review_of(mission: Mission, facts: MissionFacts) -> tuple[tuple[Actor, str], ...]:

@@ -19,6 +19,7 @@ from ralph_mission.loop.hats import ERROR_PAUSE, IDLE_PAUSE, ISSUE_PAUSE
 from ralph_mission.loop.model.order import RunLimits
 from ralph_mission.loop.model.state import Guidance
 from ralph_mission.mission import execute
+from ralph_mission.mission.findings.exclusions import recent_pulls
 from ralph_mission.mission.issues import finish, tasks
 from ralph_mission.mission.issues import record as work
 from ralph_mission.mission.issues.finish import PlanResult, carry_out_plan, note_record
@@ -254,7 +255,7 @@ def _look_at(worker: IssueWorker, tx: Transaction, issue: Issue) -> tuple[WorkTa
     forge, us = tx.ports.forge, tx.ports.forge.identity().id
     if issue.number in tx.state.working:
         return None, "another runner is at it"
-    pulls = tasks.others(forge.pulls(), us)
+    pulls = recent_pulls(forge.pulls(), us)
     before = tx.work_record(issue.number)
     if why := tasks.why_not_yet(issue, before, tx.state.missions, pulls):
         return None, why

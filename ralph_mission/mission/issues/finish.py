@@ -11,10 +11,11 @@ from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 
-from ralph_mission.errors import Missing, UserError
+from ralph_mission.errors import UserError
 from ralph_mission.mission.coder import results
 from ralph_mission.mission.issues import record as work
 from ralph_mission.mission.issues.record import OPEN
+from ralph_mission.mission.lifecycle.facts import read_if_there
 from ralph_mission.mission.memory import schedule
 from ralph_mission.mission.model.agent_job import AgentResult
 from ralph_mission.mission.model.effects import Effect
@@ -132,7 +133,7 @@ def _end(ours: WorkRecord, played: AgentResult, last: bool, tx: Transaction) -> 
         return found  # we have written it down before, and did not hear that it arrived
     played = results.redact_words(played, tx.secrets)
     usd = schedule.settle_reserve(ours.reserved, ours.at, played.usd, tx.now) if found.state == "working" else 0.0
-    record, issue = work.end_try(ours, played), _there(tx, ours.issue)
+    record, issue = work.end_try(ours, played), read_if_there(ours.issue, tx.ports.forge.issue)
     if issue is None or work.is_withdrawn(record, issue, tx.ports.forge.identity().id):
         record = replace(record, state="withdrawing", reason="a person took it back")
     if record.state == "ending" and issue is not None:
@@ -190,7 +191,7 @@ def _step(ours: WorkRecord, tx: Transaction) -> WorkRecord | None:
         return record
     if (record.holder, record.tries) != (ours.holder, ours.tries):
         return ours  # somebody else was faster, and is at another try by now
-    issue = _there(tx, ours.issue)
+    issue = read_if_there(ours.issue, tx.ports.forge.issue)
     if record.state == "working":
         record = work.release_issue(record, DIED, 1)
     if record.state != "closing" and work.is_withdrawn(record, issue, tx.ports.forge.identity().id):
@@ -251,13 +252,6 @@ def _count_refusal(tx: Transaction, record: WorkRecord, issue: Issue, usd: float
         note_record(tx, record, usd)
         return record
     return record if done.refused else done.record
-
-
-def _there(tx: Transaction, number: int) -> Issue | None:
-    try:
-        return tx.ports.forge.issue(number)
-    except Missing:
-        return None
 
 
 # --- what others left -----------------------------------------------------------------

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from ralph_mission.mission.coder.tasks import change_commit, pull_text
 from ralph_mission.mission.findings.exclusions import touched_by
 from ralph_mission.mission.issues import tasks
 from ralph_mission.mission.issues.tasks import FAILED, READY, SPARED, TRIES, WORKING, WorkTask
@@ -32,7 +33,7 @@ from ralph_mission.mission.model.memory import KEEP_ISSUES, IssueNote
 from ralph_mission.mission.model.mission import Action, FailureReason
 from ralph_mission.mission.model.proposal import Proposal
 from ralph_mission.mission.policy import RULES
-from ralph_mission.mission.proposals.wording import plain
+from ralph_mission.mission.proposals.wording import append_number, person_name, plain
 from ralph_mission.safety.patch import Patch, deltas, patch_ids, sketch
 
 KIND = "issue"
@@ -193,15 +194,25 @@ def work_effects(
 ) -> tuple[PushBranch, OpenPull]:
     """The branch and the pull. Raises UnicodeDecodeError for a change that is not text."""
     assert played.patch is not None
+    title, why = tasks.issue_title(issue), f"{person_name(issue.author)} asked for it in #{issue.number}"
     push = PushBranch(
-        slot_key(record, "push_branch"), record.branch, played.patch.base, tasks.commit_message(issue), now,
-        deltas(played.patch), issue=record.issue,
+        slot_key(record, "push_branch"), record.branch, played.patch.base,
+        change_commit(title, issue.number, why), now, deltas(played.patch), issue=record.issue,
     )  # fmt: skip  # one effect
     pull = pull_key(record)
-    body = tasks.issue_pull_text(issue, played.patch, played.words, played.learned, pull)
+    facts = ownership.work_facts(issue.number)
+    body = pull_text(issue.number, why, played.patch, played.words, played.learned, pull, facts)
     same = tuple(sorted(patch_ids(played.patch)))
     return push, OpenPull(
-        pull, tasks.pull_title(issue), body, record.branch, base, record.issue, (), same, touched_by(played.patch)
+        pull,
+        append_number(title, issue.number),
+        body,
+        record.branch,
+        base,
+        record.issue,
+        (),
+        same,
+        touched_by(played.patch),
     )
 
 
@@ -281,7 +292,12 @@ def _ours(record: WorkRecord) -> tuple[str, ...]:
 
 def advance_record(record: WorkRecord, receipts: Mapping[str, Receipt]) -> WorkRecord:
     """The record once the receipts of its state's plan are in; what could not leave the state is counted."""
-    after = _AFTER[record.state](record, receipts)
+    if record.state == "working":
+        after = _after_label(record, receipts)
+    elif record.state == "ending":
+        after = _after_change(record, receipts)
+    else:
+        after = _close(record) if _all_in(receipts) else record
     if after.state != record.state or record.state == "working":
         return replace(after, refusals=0)
     if record.refusals + 1 < REFUSALS:
@@ -293,7 +309,13 @@ def advance_record(record: WorkRecord, receipts: Mapping[str, Receipt]) -> WorkR
 
 def give_up(record: WorkRecord) -> WorkRecord:
     """The record of a state at the end of the work that cannot be left as it should be."""
-    states = {"closing": "done", "releasing": "failed", "withdrawing": "withdrawn"}
+    return _close(replace(record, final=True))
+
+
+def _close(record: WorkRecord) -> WorkRecord:
+    """The record of a try that is at its end."""
+    released = "failed" if record.final else "waiting"
+    states = {"closing": "done", "releasing": released, "withdrawing": "withdrawn"}
     return replace(record, state=states[record.state], holder="")
 
 
@@ -321,27 +343,6 @@ def _after_change(record: WorkRecord, receipts: Mapping[str, Receipt]) -> WorkRe
 def _may_pass(receipt: Receipt) -> bool:
     """Whether a failure says nothing about the effect itself, so that it is sent again later."""
     return receipt.reason in (FailureReason.NOT_ATTEMPTED, FailureReason.NOT_FOUND)
-
-
-def _after_close(record: WorkRecord, receipts: Mapping[str, Receipt]) -> WorkRecord:
-    return replace(record, state="done", holder="", code=0) if _all_in(receipts) else record
-
-
-def _after_release(record: WorkRecord, receipts: Mapping[str, Receipt]) -> WorkRecord:
-    return replace(record, state="failed" if record.final else "waiting", holder="") if _all_in(receipts) else record
-
-
-def _after_withdrawal(record: WorkRecord, receipts: Mapping[str, Receipt]) -> WorkRecord:
-    return replace(record, state="withdrawn", holder="") if _all_in(receipts) else record
-
-
-_AFTER = {
-    "working": _after_label,
-    "ending": _after_change,
-    "closing": _after_close,
-    "releasing": _after_release,
-    "withdrawing": _after_withdrawal,
-}
 
 
 def _all_in(receipts: Mapping[str, Receipt]) -> bool:

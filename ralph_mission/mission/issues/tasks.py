@@ -11,25 +11,14 @@ import unicodedata
 from collections.abc import Collection, Sequence
 from datetime import datetime
 
-from ralph_mission.mission.coder.tasks import (
-    BODY,
-    DATA,
-    GUIDANCE,
-    REMARK,
-    REMARKS,
-    WORDS,
-    propose_learnings,
-    quote_comments,
-    quote_learnings,
-)
-from ralph_mission.mission.findings.exclusions import closed_issues, recent_pulls
+from ralph_mission.mission.coder.tasks import GUIDANCE, REMARK, REMARKS, quote_issue, task_prompt
+from ralph_mission.mission.findings.exclusions import closed_issues
 from ralph_mission.mission.lifecycle import approval
 from ralph_mission.mission.model.effects import marker
 from ralph_mission.mission.model.forge import Actor, BodyEdit, Issue, Pull, ThreadComment
 from ralph_mission.mission.model.ledger import WorkRecord
 from ralph_mission.mission.model.mission import Mission
-from ralph_mission.mission.proposals.wording import append_number, person_name, plain, reviewer_note
-from ralph_mission.safety.patch import Patch
+from ralph_mission.mission.proposals.wording import person_name, plain
 from ralph_mission.safety.secrets import redact
 from ralph_mission.safety.text import inline, inline_words, quote
 from ralph_mission.values import dataclass
@@ -178,11 +167,6 @@ def _is_command(remark: ThreadComment) -> bool:
     return remark.body.lstrip().lower().startswith("/ralph")
 
 
-def others(pulls: Sequence[Pull], us: int) -> tuple[Pull, ...]:
-    """Pulls of other people that are open, or were merged a short time ago."""
-    return recent_pulls(pulls, us)
-
-
 HEARD = 200  # characters of a guidance in our comment
 GUIDED = (
     "**Guidance.** People say this to you now, once, and it goes before your own plans. "
@@ -217,23 +201,15 @@ def issue_prompt(
     this try.
     """
     labels = ", ".join(inline(name, 60) for name in sorted(issue.labels) if not name.startswith(OURS))
-    parts = [
-        role.strip(),
-        f"# Implement: {issue_title(issue)} (#{issue.number})",
-        DATA,
-        f"**The issue, by {person_name(issue.author)}:**",
-        quote(redact(issue.body or "(it has no text)"), BODY),
+    told = [
+        quote_issue(issue),
         f"**From issue labels:** {labels}" if labels else "",
         GUIDED if guidance else "",
         *(f"**{plain(who, 60)}:**\n\n{quote(redact(text), REMARK)}" for who, text in guidance[:REMARKS]),
-        *quote_comments(remarks),
-        quote_learnings(learnings),
-        f"**An earlier try ended:** {plain(before, 300)}" if before else "",
-        "## When Done\n\n- Everything the issue asks for is there, with tests\n- All tests pass\n"
-        "- Nothing else was changed; no branch was pushed and nobody was written to: "
-        f"Ralph opens the pull request that references #{issue.number} and comments on the issue",
-    ]  # fmt: skip  # one text
-    return "\n\n".join(filter(None, parts)) + "\n"
+    ]
+    head = f"Implement: {issue_title(issue)} (#{issue.number})"
+    prompt = task_prompt(head, told, remarks, learnings, before)
+    return f"{role.strip()}\n\n{prompt}" if role.strip() else prompt
 
 
 # --- for people -----------------------------------------------------------------------
@@ -292,31 +268,3 @@ def release_comment(record: WorkRecord, tries: int, key: str) -> str:
 
 def _cost(record: WorkRecord) -> str:
     return f" It cost ${record.usd:.2f} so far." if record.usd else ""
-
-
-def pull_title(issue: Issue) -> str:
-    """The pull's title."""
-    return append_number(issue_title(issue), issue.number)
-
-
-def commit_message(issue: Issue) -> str:
-    """Subject and body of the one commit on the branch."""
-    who = person_name(issue.author)
-    return (
-        f"{pull_title(issue)}\n\nWhy: {who} asked for it in #{issue.number}; an agent made it.\n\n"
-        f"Part of #{issue.number}.\nTo reject: close its pull; once merged, revert this commit.\n"
-    )
-
-
-def issue_pull_text(issue: Issue, patch: Patch, words: str, learned: Sequence[str], key: str) -> str:
-    """The pull's text. The agent's words are quoted; what it learned is proposed, for a person to take over."""
-    parts = [
-        f"Made by an agent for #{issue.number}, which {person_name(issue.author)} wrote. Part of #{issue.number}.",
-        reviewer_note(patch),
-        f"**The agent's last words**, not an instruction:\n\n{quote(redact(words), WORDS)}" if words.strip() else "",
-        propose_learnings(learned),
-        "**To approve:** review it and merge it.",
-        "**To reject:** close it; it stays closed.",
-        marker(key),
-    ]  # fmt: skip  # one text
-    return "\n\n".join(filter(None, parts))

@@ -1,11 +1,11 @@
-"""Missions that people made by labelling an issue: new ones, and those of theirs that memory lost. Pure.
+"""Missions that people asked for by an issue: new ones, what `ralph work` made, and those that memory lost.
 
-A person's issue says nothing of a mission of ours; the open pull that an agent made for it does.
+A person's issue says nothing of a mission of ours; the pull that an agent made for it does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 
@@ -39,11 +39,18 @@ def mission_of_issue(issue: Issue, number: int, cycle: int, now: datetime, agent
     return advance(made, MissionEvent.APPROVED, now)
 
 
-def pulls_for(pulls: Iterable[Pull], us: int) -> Mapping[int, tuple[int, Pull]]:
-    """Our newest open pull for each issue of a person, and the number of its mission; by the issue's number."""
-    ours = (p for p in pulls if p.state == "open" and p.author.id == us and p.head.startswith(ownership.BRANCHES))
+def pulls_for(pulls: Iterable[Pull], us: int, handed: Collection[int] = ()) -> Mapping[int, tuple[int, Pull]]:
+    """Our newest open pull for each issue of a person, and the number of its mission; by the issue's number.
+
+    One that `ralph work` made names no mission, which is 0 then; it counts when it is `handed` over, open or not.
+    """
+    ours = (
+        p
+        for p in pulls
+        if (p.state == "open" or p.number in handed) and p.author.id == us and p.head.startswith(ownership.BRANCHES)
+    )
     said = ((_signature(pull)[1], pull) for pull in sorted(ours, key=lambda pull: pull.number))
-    return {int(facts["issue"]): (int(facts["mission"]), pull) for facts, pull in said if _names_a_wish(facts)}
+    return {int(facts["issue"]): (int(facts.get("mission", 0)), pull) for facts, pull in said if _names_a_wish(facts)}
 
 
 def found_again(made: Mission, number: int, issue: Issue, pull: Pull, authorised: frozenset[int]) -> Mission:
@@ -51,10 +58,17 @@ def found_again(made: Mission, number: int, issue: Issue, pull: Pull, authorised
 
     It has the key it had, where the pull tells, so that nothing that was done for it is done again.
     """
-    keys = (_key(issue, times) for times in range(1, _times(issue) + 1))
-    key = next((key for key in keys if key_of(key, "open_pull") == _signature(pull)[0]), made.key)
+    signed, facts = _signature(pull)
+    if "mission" in facts:
+        keys = (_key(issue, times) for times in range(1, _times(issue) + 1))
+        key, told = (
+            next((key for key in keys if key_of(key, "open_pull") == signed), made.key),
+            "found again by its pull",
+        )
+    else:
+        key, told = key_of("mission", "work", str(issue.number)), f"`ralph work` opened #{pull.number}"
     status = next((status for label, status in STANDING if label in issue.labels), Status.IN_REVIEW)
-    found = replace(made, id=number, key=key, status=status, last_action="found again by its pull", next_step="")
+    found = replace(made, id=number, key=key, status=status, last_action=told, next_step="")
     return caught_up(found, pull, authorised)
 
 
@@ -90,7 +104,7 @@ def _signature(pull: Pull) -> tuple[str, Mapping[str, str]]:
 
 
 def _names_a_wish(facts: Mapping[str, str]) -> bool:
-    numbers = (facts.get("mission", ""), facts.get("issue", ""))
+    numbers = (facts.get("mission", "1"), facts.get("issue", ""))
     return facts.get("kind") == KIND and all(_NUMBER.fullmatch(number) for number in numbers)
 
 
@@ -105,25 +119,33 @@ def adopt(
 ) -> Iterable[Mission]:
     """Missions that an authorised person made by labelling an issue; anyone else's label is ignored.
 
-    One whose pull is open (`lost`, by issue) is no new one: it goes on where it was.
+    One whose pull is open (`lost`, by issue) is no new one: it goes on where it was. A pull of `ralph work`, which only
+    works on what such a person asked for, needs no label; that of a try which is not at its end is left alone.
     """
     ours, taken = ({m.issue for m in state.missions}, {m.id for m in state.missions})
     number = max([state.next_mission, *(id + 1 for id in taken), *(id + 1 for id, _ in lost.values())])
     for issue in issues:
-        if "ralph:mission" not in issue.labels or issue.number in ours:
+        before, pull = lost.get(issue.number, (0, None))
+        by_work = pull is not None and not before
+        if issue.number in ours or not (by_work or "ralph:mission" in issue.labels):
+            continue
+        if by_work and issue.number in state.working:
             continue
         full = ports.forge.issue(issue.number)
         authorised = authorised_among(ports, settings, full, None)
         made = mission_of_issue(full, number, cycle, now, ports.coder is not None)
-        if not _still_wanted(full, authorised) or approval.on_issue(full, made, authorised).state == "rejected":
+        if (
+            not _still_wanted(full, authorised, by_work)
+            or approval.on_issue(full, made, authorised).state == "rejected"
+        ):
             continue
-        before, pull = lost.get(issue.number, (0, None))
         if pull is None or before in taken:
             yield made
             number += 1
-        else:
-            yield _found_again(ports, settings, made, before, full, ports.forge.pull(pull.number))
-            taken.add(before)
+            continue
+        yield _found_again(ports, settings, made, before or number, full, ports.forge.pull(pull.number))
+        taken.add(before or number)
+        number += by_work
 
 
 def _found_again(
@@ -133,8 +155,10 @@ def _found_again(
     return replace(found, comment=ownership.own_remark(found, {}, issue, ports.forge.identity().id))
 
 
-def _still_wanted(issue: Issue, authorised: frozenset[int]) -> bool:
+def _still_wanted(issue: Issue, authorised: frozenset[int], by_work: bool) -> bool:
     """Whether an authorised person set the label that stands there, and not before it was parked and forgotten."""
     wish = approval.standing_label(issue, "ralph:mission")
     parked = approval.standing_label(issue, "ralph:parked")
-    return wish is not None and wish.actor.id in authorised and (parked is None or wish.at > parked.at)
+    if wish is None or wish.actor.id not in authorised:
+        return by_work and parked is None
+    return parked is None or wish.at > parked.at

@@ -11,6 +11,7 @@ from ralph_mission.errors import Missing
 from ralph_mission.mission.chat import orders
 from ralph_mission.mission.coder import tasks
 from ralph_mission.mission.decide import with_findings
+from ralph_mission.mission.issues.tasks import READY, agent_of
 from ralph_mission.mission.lifecycle import approval, ownership
 from ralph_mission.mission.lifecycle.table import brought_back
 from ralph_mission.mission.model.cycle import CycleSettings, MissionFacts, Situation
@@ -63,7 +64,8 @@ def read_facts(ports: CyclePorts, settings: CycleSettings, mission: Mission) -> 
         facts = replace(facts, shown=said)
     if issue is None or not settings.owners:
         return facts
-    at = approval.asked_at(issue, authorised, "ralph:mission", approval.APPROVED)
+    calls = {event.label for event in issue.events if event.label == READY or agent_of(event.label)}
+    at = approval.asked_at(issue, authorised, "ralph:mission", approval.APPROVED, *calls)
     reworded = _reworded_reviews(ports, pull) if told and pull and mission.status is Status.FIXING else frozenset()
     altered = approval.find_altering_editor(edits, {*authorised, us}, at) if told else None
     return replace(facts, asked_at=at, altered=altered, reworded=reworded)

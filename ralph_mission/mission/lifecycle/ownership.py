@@ -2,7 +2,8 @@
 
 An issue is a mission's when our account wrote it and its marker names this very mission, or when an authorised
 person put `ralph:mission` on it; a pull, when our account opened it from the mission's branch and it says the same,
-and its issue is one that our account wrote, or a person's that the pull names.
+and its issue is one that our account wrote, or a person's that the pull names. The pull of `ralph work` is for its
+issue alone: it names no mission, and bears the issue out by itself.
 
 Memory keeps a change until it can be sent. So the issue names it by a digest, on a line of its own; a yes to the
 issue's text is a yes to that digest, and a branch or pull is made of exactly that. What others say is no such line: a
@@ -114,7 +115,7 @@ def facts_in(marker: str) -> dict[str, str]:
 def why_foreign(mission: Mission, issue: Issue | None, pull: Pull | None, us: int, authorised: frozenset[int]) -> str:
     """Why nothing may be written there on behalf of this mission, "" when both are its own."""
     written = issue is not None and issue.author.id == us and _names(issue.body, mission)
-    if issue is not None and not written and not is_requested(issue, authorised):
+    if issue is not None and not (written or is_requested(issue, authorised) or _is_by_work(pull, mission, us)):
         return f"issue #{issue.number} does not belong to this mission"
     borne_by_us = written or issue is None or _is_claimed(issue, us)
     if pull is not None and not _carries(pull, mission, us, named=not borne_by_us):
@@ -192,9 +193,19 @@ def own_pull(mission: Mission, pull: Pull | None, us: int) -> Pull | None:
     return pull if pull is not None and _carries(pull, mission, us, named=True) else None
 
 
+def _is_by_work(pull: Pull | None, mission: Mission, us: int) -> bool:
+    asked = work_facts(mission.issue)
+    return (
+        pull is not None and _is_from(pull, mission, us) and any(facts_in(m[0]) == asked for m in _markers(pull.body))
+    )
+
+
 def _carries(pull: Pull, mission: Mission, us: int, named: bool) -> bool:
-    ours = pull.author.id == us and pull.head.startswith(BRANCHES) and pull.head == mission.branch
-    return ours and _names(pull.body, mission, named)
+    return _is_by_work(pull, mission, us) or (_is_from(pull, mission, us) and _names(pull.body, mission, named))
+
+
+def _is_from(pull: Pull, mission: Mission, us: int) -> bool:
+    return pull.author.id == us and pull.head.startswith(BRANCHES) and pull.head == mission.branch
 
 
 def _names(body: str, mission: Mission, named: bool = False) -> bool:
@@ -212,6 +223,11 @@ def facts_of(mission: Mission) -> dict[str, str]:
         "finding": ",".join(mission.members),
     }
     return {name: value for name, value in said.items() if value}
+
+
+def work_facts(issue: int) -> dict[str, str]:
+    """What the marker of a pull of `ralph work` says: whose wish it is, and no mission, as there is none yet."""
+    return {"kind": "human", "issue": str(issue)}
 
 
 def _markers(body: str) -> Iterable[re.Match[str]]:

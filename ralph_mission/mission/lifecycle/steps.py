@@ -152,10 +152,10 @@ def suspend(mission: Mission, facts: MissionFacts, context: StepContext) -> Miss
 
 
 def _let_go(step: StepBuilder, facts: MissionFacts) -> MissionStep:
-    """The label is off: the issue is only its author's again, and of ours the open pull is left."""
-    line = "no longer labelled `ralph:mission`"
-    step = step.advance(MissionEvent.GONE).tell(line, "Nothing.").finish("let go", "the label was taken off")
-    step = step.close_pull(facts.left, f"the issue #{step.before.issue} is {line}")
+    """Nothing asks for it any more: the issue is only its author's again, and of ours the open pull is left."""
+    line = "neither a label on its issue nor its pull asks for it any more"
+    step = step.advance(MissionEvent.GONE).tell(line, "Nothing.").finish("let go", line)
+    step = step.close_pull(facts.left, f"the issue #{step.before.issue} is no longer labelled `ralph:mission`")
     return step.propose(Action.FINISH) if step.effects else MissionStep(step.after)
 
 

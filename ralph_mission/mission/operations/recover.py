@@ -202,7 +202,7 @@ def _peoples_own(traces: Iterable[Trace], forge: Forge, known: Collection[int], 
     """Missions that people made of their own issues, and whose pull waits for them; the others are adopted anew."""
     pulls = [trace.thing for trace in traces if isinstance(trace.thing, Pull)]
     for number, (mission, pull) in adoption.pulls_for(pulls, forge.identity().id).items():
-        if number in known:
+        if number in known or not mission:
             continue
         with suppress(Missing):  # nothing is left of it to work on
             issue = forge.issue(number)

@@ -169,6 +169,20 @@ def test_a_pull_that_only_memory_says_is_ours_is_foreign(carried):
     assert foreign(issue(body=signed()), carried) == "pull #4 does not belong to this mission"
 
 
+def by_ralph_work(number, **more):
+    return pull(**{"body": marker(KEY, **ownership.work_facts(number)), **more})
+
+
+@pytest.mark.parametrize(
+    "carried",
+    [by_ralph_work(4), by_ralph_work(3, author=MARA), by_ralph_work(3, head="ralph/another"), pull(body=signed())],
+    ids=["another issue", "another account", "another branch", "a mission's own"],
+)
+def test_only_the_pull_that_ralph_work_opened_for_an_issue_bears_it_out_without_a_label(carried):
+    assert foreign(issue(author=MARA), by_ralph_work(3)) == ""
+    assert foreign(issue(author=MARA), carried) == "issue #3 does not belong to this mission"
+
+
 @pytest.mark.attack(17)
 def test_an_issue_that_nobody_with_a_say_labelled_is_foreign():
     wish = {"events": (labelled("ralph:mission", OUTSIDER),), "labels": frozenset({"ralph:mission"})}

@@ -7,7 +7,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ralph_mission.mission.coder import tasks
-from ralph_mission.mission.issues import tasks as work_text
 from ralph_mission.mission.lifecycle.approval import content_hash
 from ralph_mission.mission.model.effects import MARKER, Ref
 from ralph_mission.mission.model.forge import Actor
@@ -16,7 +15,7 @@ from ralph_mission.safety.detect import mentions
 from ralph_mission.safety.patch import REGULAR, FileChange, Patch
 from ralph_mission.safety.secrets import redact
 from ralph_mission.safety.text import inline_words
-from tests.mission.build import BASE, finding, issue, mission
+from tests.mission.build import BASE, finding, mission
 from tests.mission.hostile import SEALED, SIGNED, TOKEN, is_title, misdeeds, seals, texts
 
 KEY = "0123456789abcdef"
@@ -56,12 +55,8 @@ def test_a_line_for_a_title_or_a_message_is_one_harmless_line(text):
 @pytest.mark.parametrize("title", ["The dialog does not close", "It needs a fix", "Say what it fixes:", "_Resolved_"])
 def test_a_title_with_its_number_closes_nothing_whatever_word_it_ends_with(title):
     assert wording.append_number(title, 7) == f"{title}, issue (#7)"
-    for subject in (
-        work_text.pull_title(issue(number=7, title=title)),
-        work_text.commit_message(issue(number=7, title=title)).splitlines()[0],
-        tasks.commit_text(mission(issue=7, title=title), 0, Patch("0" * 40, ())).splitlines()[0],
-    ):
-        assert subject.endswith("(#7)") and is_title(subject)
+    subject = tasks.change_commit(title, 7, "a person asked for it").splitlines()[0]
+    assert subject.endswith("(#7)") and is_title(subject)
 
 
 @pytest.mark.benign("markdown")
