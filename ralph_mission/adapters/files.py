@@ -62,6 +62,14 @@ def append(descriptor: int, content: bytes, path: Path) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
 
 
+def add_line(path: Path, line: str) -> None:
+    """Have a file hold a line, which is added at its end where it is missing; makes the file. Raises OSError."""
+    content = path.read_bytes() if path.exists() else b""
+    if line.encode() not in content.splitlines():
+        gap = b"\n" if content and not content.endswith(b"\n") else b""
+        write(path, content + gap + line.encode() + b"\n")
+
+
 def sync(folder: Path) -> None:
     """Have the disk know the names in a folder: renaming and making files is safe only then. Raises OSError."""
     descriptor = os.open(folder, os.O_RDONLY)

@@ -19,7 +19,7 @@ from ralph_mission.adapters.storage.memory import codec
 from ralph_mission.mission.memory import layout
 from ralph_mission.mission.model import effects
 from ralph_mission.mission.model.effects import MARKER, Effect
-from ralph_mission.mission.model.ledger import EffectRecord, OpenState
+from ralph_mission.mission.model.ledger import EffectRecord, OpenState, Record
 from tests.crash.dying import NETWORKS, told, writes
 from tests.crash.snapshots import networks_of
 from tests.fakes.github.nouns import Request
@@ -188,7 +188,7 @@ def intended(harbour: Hub) -> list[Effect]:
     """The effects that the server's memory branch says, at this moment, are about to be done."""
     state = open_state(harbour)
     paths = [f"ralph-memory:{layout.record(key)}" for key in (*state.effects, *state.unknown)]
-    records = [codec.load_record(git(harbour.fake.bare, "show", path).encode()) for path in paths]
+    records = [codec.load(Record, git(harbour.fake.bare, "show", path).encode()) for path in paths]
     return [r.effect for r in records if isinstance(r, EffectRecord) and r.effect]
 
 
@@ -196,7 +196,7 @@ def open_state(harbour: Hub) -> OpenState:
     """`open.json` on the server."""
     if not harbour.fake.branch("ralph-memory"):
         return OpenState()
-    return codec.load_state(git(harbour.fake.bare, "show", f"ralph-memory:{layout.OPEN}").encode())
+    return codec.load(OpenState, git(harbour.fake.bare, "show", f"ralph-memory:{layout.OPEN}").encode())
 
 
 def key_in(text: str | None) -> str:

@@ -107,9 +107,9 @@ def _left(number: int, archives: dict[str, str]) -> dict[str, bytes | None]:
     finding = FindingRecord(made[2], "code-quality", f"mission {number}", ("w1",), number, number, "accepted")
     return {
         layout.archive(month): archives[month].encode(),
-        layout.journal(number, f"{number:06d}-aged"): codec.dump_document(_document(number, note, effects)),
-        **{layout.record(one.key): codec.dump_record(one) for one in effects},
-        layout.record(finding.key): codec.dump_record(finding),
+        layout.journal(number, f"{number:06d}-aged"): codec.dump(_document(number, note, effects)),
+        **{layout.record(one.key): codec.dump(one) for one in effects},
+        layout.record(finding.key): codec.dump(finding),
     }
 
 

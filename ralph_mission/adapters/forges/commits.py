@@ -8,12 +8,13 @@ larger, never smaller.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 from ralph_mission.adapters.forges.effects import ForgeRefused
 from ralph_mission.adapters.git.git import EMPTY_TREE, Git, GitError, Identity
 from ralph_mission.mission.model.effects import PushBranch
-from ralph_mission.mission.model.forge import Touch
+from ralph_mission.mission.model.forge import Pull, Touch
 from ralph_mission.safety.patch import FileDelta, apply, patch_id
 from ralph_mission.values import compile_regex, dataclass
 
@@ -47,6 +48,18 @@ def changes(git: Git, base: str, head: str) -> Changes:
     names, _, patch = raw.partition(b"\0\0")
     hunks = list(_hunks(_paths(names), patch.split(b"\n")))
     return Changes(tuple(hunk.touch for hunk in hunks), frozenset(_patch_ids(hunks)))
+
+
+def with_changes(git: Git, pull: Pull, base: str, head: str, touches: bool, details: bool) -> Pull:
+    """The pull with the ids of its changes; with `touches` the lines, with `details` its commits too."""
+    found = changes(git, base, head)
+    return replace(
+        pull,
+        touches=found.touches if touches or details else (),
+        patch_ids=found.patch_ids,
+        commits=commits(git, base, head) if details else (),
+        own=own(git, base, head) if details else frozenset(),
+    )
 
 
 def diff(git: Git, base: str, head: str) -> str:

@@ -16,7 +16,7 @@ from ralph_mission.mission.lifecycle.approval import whose_wish
 from ralph_mission.mission.memory import schedule
 from ralph_mission.mission.model.effects import Receipt
 from ralph_mission.mission.model.forge import Actor, Branch, Issue, LabelEvent, ThreadComment
-from ralph_mission.mission.model.ledger import OpenState, WorkRecord, work_key
+from ralph_mission.mission.model.ledger import OpenState, Record, WorkRecord, work_key
 from ralph_mission.mission.model.memory import Header
 from ralph_mission.mission.model.mission import Limits
 from tests.helpers import NOON
@@ -168,9 +168,9 @@ def test_memory_keeps_the_last_issues_and_every_one_that_is_worked_on():
 
 
 def test_records_of_work_are_kept_and_memory_of_earlier_versions_is_read():
-    assert codec.load_record(codec.dump_record(RECORD)) == RECORD
-    assert codec.load_state(codec.dump_state(OpenState(working=(7,)))).working == (7,)
-    assert codec.load_state(b'{"next_mission": 3}') == OpenState(next_mission=3)
+    assert codec.load(Record, codec.dump(RECORD)) == RECORD
+    assert codec.load(OpenState, codec.dump(OpenState(working=(7,)))).working == (7,)
+    assert codec.load(OpenState, b'{"next_mission": 3}') == OpenState(next_mission=3)
 
 
 def test_a_comment_of_the_same_second_as_guidance_is_quoted_all_the_same():

@@ -7,7 +7,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralph_mission.adapters.storage.memory.codec import dump_document
+from ralph_mission.adapters.storage.memory.codec import dump
 from ralph_mission.mission.findings.ranking import rank
 from ralph_mission.mission.memory import learning
 from ralph_mission.mission.memory.learning import acceptance, posts, recount_learnings
@@ -36,7 +36,7 @@ def history(said):
 def read(document):
     import json
 
-    return json.loads(dump_document(document))
+    return json.loads(dump(document))
 
 
 @given(verdicts)

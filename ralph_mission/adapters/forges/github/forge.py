@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 
 from ralph_mission.adapters.forges import effects
 from ralph_mission.adapters.forges.effects import ForgeRefused, is_work, mark
-from ralph_mission.adapters.forges.github import people, reading, threads
+from ralph_mission.adapters.forges.github import people, reading
 from ralph_mission.adapters.forges.github.api import Api, Counts
 from ralph_mission.adapters.forges.github.effects import GitHubEffects
 from ralph_mission.adapters.forges.github.limits import Absent, Doubt
@@ -114,7 +114,7 @@ class GitHubForge:
         if wire.pull_request is not None:
             raise Missing(f"there is no issue #{number}: it is a pull", "look at it as a pull")
         told = self.threads.details(number, wire.updated_at, wire.comments)
-        return reading.issue(wire, reading.remarks(threads.remarks(told)), reading.events(threads.events(told)))
+        return reading.issue(wire, told.remarks, told.events)
 
     def edits(self, number: int) -> tuple[BodyEdit, ...]:
         """The last change of an issue's title and those of its text. Raises UserError."""
@@ -150,9 +150,9 @@ class GitHubForge:
         told = self.threads.details(number, wire.updated_at, thread.comments if thread else None, reviewed=True)
         return replace(
             self.heads.pull(wire, default, details=True),
-            reviews=reading.reviews(threads.reviews(told), threads.lines(told)),
-            remarks=reading.remarks(threads.remarks(told)),
-            events=reading.events(threads.events(told)),
+            reviews=told.reviews,
+            remarks=told.remarks,
+            events=told.events,
             closed_by=self._closer(wire),
         )
 

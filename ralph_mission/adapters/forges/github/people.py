@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
-from typing import Any
+from dataclasses import field
+from typing import Any, Generic, TypeVar
 from urllib.parse import quote
+
+from pydantic import AliasChoices, AliasPath, Field
 
 from ralph_mission.adapters.forges import commits
 from ralph_mission.adapters.forges.github import reading
@@ -63,14 +65,7 @@ class Heads:
         head, base = self._commit(wire.head.sha), self._base(wire, default)
         if not head or not base:
             return pull
-        changes = commits.changes(self.git, base, head)
-        return replace(
-            pull,
-            touches=changes.touches if details or self._may_touch(wire, default) else (),
-            patch_ids=changes.patch_ids,
-            commits=commits.commits(self.git, base, head) if details else (),
-            own=commits.own(self.git, base, head) if details else frozenset(),
-        )
+        return commits.with_changes(self.git, pull, base, head, self._may_touch(wire, default), details)
 
     def _base(self, wire: PullWire, default: Branch) -> str:
         """The commit to compare the head with: before the merge, when there was one."""
@@ -180,15 +175,15 @@ def of_issue(api: Api, number: int) -> tuple[BodyEdit, ...]:
 
     Whoever changes a text after somebody else keeps most of it, and may only have ticked a box.
     """
-    told = read(_OfIssue, api.ask(ISSUE % (*_place(api), number))).repository.issue
-    renamed = [BodyEdit(_actor(one.actor), one.createdAt) for one in told.timelineItems.nodes]
-    changed = [BodyEdit(_actor(one.editor), one.editedAt) for one in told.userContentEdits.nodes]
-    return (*renamed, *changed, *([BodyEdit(_actor(told.editor), told.lastEditedAt)] if told.lastEditedAt else []))
+    told = read(_OfIssue, api.ask(ISSUE % (*_place(api), number))).issue
+    changes = (*told.timelineItems.nodes, *told.userContentEdits.nodes)
+    last = [BodyEdit(_actor(told.editor), told.lastEditedAt)] if told.lastEditedAt else []
+    return (*(BodyEdit(_actor(one.editor), one.at) for one in changes), *last)
 
 
 def own_reviews(api: Api, number: int) -> frozenset[int]:
     """The reviews of a pull, of the last 50, whose every word, on lines too, is their author's. Raises UserError."""
-    told = read(_OfPull, api.ask(REVIEWS % (*_place(api), number))).repository.pullRequest.reviews.nodes
+    told = read(_OfPull, api.ask(REVIEWS % (*_place(api), number))).reviews
     return frozenset(
         one.fullDatabaseId for one in told if _own(one) and one.comments.whole and all(map(_own, one.comments.nodes))
     )
@@ -213,7 +208,7 @@ def _place(api: Api) -> tuple[str, str]:
 
 def _own(words: _Words) -> bool:
     """Whether nobody but the author changed them, as far as every change is told."""
-    edits = words.userContentEdits or _Edits()
+    edits = words.userContentEdits or _Nodes[_Edited](nodes=())
     editors: Iterable[_Editor | None] = (
         *(one.editor for one in edits.nodes),
         *([words.editor] if words.lastEditedAt else ()),
@@ -228,93 +223,59 @@ def _actor(who: _Editor | None) -> Actor:
 
 # --- shapes ---------------------------------------------------------------------------
 
+N = TypeVar("N")
+
+
+class _Nodes(WireModel, Generic[N]):
+    nodes: tuple[N, ...]
+    totalCount: int = 0
+
+    @property
+    def whole(self) -> bool:
+        return self.totalCount <= len(self.nodes)
+
 
 class _Editor(WireModel):
     login: str
     databaseId: int | None = None
 
 
-class _Renamed(WireModel):
-    createdAt: Stamp
-    actor: _Editor | None = None
+class _Edited(WireModel):
+    editor: _Editor | None = Field(None, validation_alias=AliasChoices("editor", "actor"))
 
 
-class _Renames(WireModel):
-    nodes: tuple[_Renamed, ...] = ()
+class _Change(_Edited):
+    at: Stamp = Field(validation_alias=AliasChoices("editedAt", "createdAt"))
 
 
-class _Changed(WireModel):
-    editedAt: Stamp
-    editor: _Editor | None = None
-
-
-class _Changes(WireModel):
-    nodes: tuple[_Changed, ...] = ()
-
-
-class _Told(WireModel):
+class _Issue(_Edited):
     lastEditedAt: Stamp | None = None
-    editor: _Editor | None = None
-    userContentEdits: _Changes = _Changes()
-    timelineItems: _Renames = _Renames()
-
-
-class _Issue(WireModel):
-    issue: _Told
+    userContentEdits: _Nodes[_Change] = _Nodes(nodes=())
+    timelineItems: _Nodes[_Change] = _Nodes(nodes=())
 
 
 class _OfIssue(WireModel):
-    repository: _Issue
-
-
-class _Edited(WireModel):
-    editor: _Editor | None = None
-
-
-class _Edits(WireModel):
-    totalCount: int = 0
-    nodes: tuple[_Edited, ...] = ()
-
-    @property
-    def whole(self) -> bool:
-        return self.totalCount <= len(self.nodes)
+    issue: _Issue = Field(validation_alias=AliasPath("repository", "issue"))
 
 
 class _Words(WireModel):
     author: _Editor | None
     lastEditedAt: Stamp | None
     editor: _Editor | None
-    userContentEdits: _Edits | None
-
-
-class _Lines(WireModel):
-    totalCount: int
-    nodes: tuple[_Words, ...]
-
-    @property
-    def whole(self) -> bool:
-        return self.totalCount <= len(self.nodes)
+    userContentEdits: _Nodes[_Edited] | None
 
 
 class _Review(_Words):
     fullDatabaseId: int
-    comments: _Lines
+    comments: _CountedWords
 
 
-class _Reviews(WireModel):
-    nodes: tuple[_Review, ...]
-
-
-class _Pull(WireModel):
-    reviews: _Reviews
-
-
-class _Pulls(WireModel):
-    pullRequest: _Pull
+class _CountedWords(_Nodes[_Words]):
+    totalCount: int
 
 
 class _OfPull(WireModel):
-    repository: _Pulls
+    reviews: tuple[_Review, ...] = Field(validation_alias=AliasPath("repository", "pullRequest", "reviews", "nodes"))
 
 
 class _Comment(WireModel):

@@ -77,22 +77,27 @@ class Named(WireModel):
     name: str | None = None  # GitHub's own description allows a label without one
 
 
-class IssueWire(WireModel):
-    """An issue, or a pull seen as one, as listed or asked for alone."""
+class ThreadWire(WireModel):
+    """What issues and pulls have in common."""
 
     number: int
     title: str
     body: str | None = None
     state: Literal["open", "closed"]
-    state_reason: str | None = None
     user: UserWire | None
     labels: tuple[Named | str, ...] = ()
-    assignees: tuple[UserWire, ...] | None = None
     created_at: Stamp
     updated_at: Stamp
     closed_at: Stamp | None = None
-    closed_by: UserWire | None = None
     html_url: str
+
+
+class IssueWire(ThreadWire):
+    """An issue, or a pull seen as one, as listed or asked for alone."""
+
+    state_reason: str | None = None
+    assignees: tuple[UserWire, ...] | None = None
+    closed_by: UserWire | None = None
     comments: int | None = None
     pull_request: dict[str, Any] | None = None
 
@@ -112,23 +117,13 @@ class Side(WireModel):
     repo: Home | None = None
 
 
-class PullWire(WireModel):
+class PullWire(ThreadWire):
     """A pull as listed; what only the pull alone tells is None or "" otherwise."""
 
-    number: int
-    title: str
-    body: str | None = None
-    state: Literal["open", "closed"]
-    user: UserWire | None
-    labels: tuple[Named | str, ...] = ()
-    created_at: Stamp
-    updated_at: Stamp
-    closed_at: Stamp | None = None
     merged_at: Stamp | None = None
     merged_by: UserWire | None = None
     merge_commit_sha: str | None = None
     mergeable_state: str = ""
-    html_url: str
     head: Side
     base: Side
 

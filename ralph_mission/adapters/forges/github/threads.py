@@ -25,7 +25,7 @@ from ralph_mission.adapters.forges.github.reading import (
     ReviewWire,
 )
 from ralph_mission.errors import Missing, UserError
-from ralph_mission.mission.model.forge import Actor
+from ralph_mission.mission.model.forge import Actor, LabelEvent, Review, ThreadComment
 
 RECENT = timedelta(days=7)  # of the pulls that are not open, those closed since are listed, as `ports.Forge` says
 CLOSED_PAGES = 6  # of a hundred, at most, are looked through for them
@@ -35,6 +35,15 @@ NEAR = timedelta(seconds=1)  # GitHub tells some comments as updated that long a
 STALE = timedelta(hours=6)  # after which details are read anew whatever the list says
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadDetails:
+    """What the list does not tell of an issue or pull."""
+
+    remarks: tuple[ThreadComment, ...]
+    events: tuple[LabelEvent, ...]
+    reviews: tuple[Review, ...]
 
 
 @dataclass
@@ -129,13 +138,22 @@ class Threads:
 
     # --- details
 
-    def details(
-        self, number: int, changed: datetime, comments: int | None, reviewed: bool = False
-    ) -> Mapping[str, list[Any]]:
-        """Events, comments and (`reviewed`) reviews of a thread that was `changed` last then, all as JSON.
+    def details(self, number: int, changed: datetime, comments: int | None, reviewed: bool = False) -> ThreadDetails:
+        """What was said of a thread that was `changed` last then (`reviewed`: a pull, with its reviews).
 
         `comments`: how many there are, None where the list did not say. Raises Missing, UserError.
         """
+        parts = self._parts(number, changed, comments, reviewed)
+        return ThreadDetails(
+            reading.remarks(reading.read(tuple[CommentWire, ...], parts.get("comments", []))),
+            reading.events(reading.read(tuple[EventWire, ...], parts.get("events", []))),
+            reading.reviews(
+                reading.read(tuple[ReviewWire, ...], parts.get("reviews", [])),
+                reading.read(tuple[LineWire, ...], parts.get("lines", [])),
+            ),
+        )
+
+    def _parts(self, number: int, changed: datetime, comments: int | None, reviewed: bool) -> Mapping[str, list[Any]]:
         kept = self.api.kept.get(f"details {number}")
         if isinstance(kept, dict) and self._holds(number, kept, changed, comments):
             known: Mapping[str, list[Any]] = kept["parts"]
@@ -235,26 +253,6 @@ class Threads:
             else:
                 what, mend = f"GitHub has no list {path.partition('?')[0]} ({absent.status})", "check GITHUB_API_URL"
             raise UserError(what, mend) from None
-
-
-def remarks(details: Mapping[str, list[Any]]) -> tuple[CommentWire, ...]:
-    """The comments among details."""
-    return reading.read(tuple[CommentWire, ...], details.get("comments", []))
-
-
-def events(details: Mapping[str, list[Any]]) -> tuple[EventWire, ...]:
-    """The history among details."""
-    return reading.read(tuple[EventWire, ...], details.get("events", []))
-
-
-def reviews(details: Mapping[str, list[Any]]) -> tuple[ReviewWire, ...]:
-    """The reviews among details."""
-    return reading.read(tuple[ReviewWire, ...], details.get("reviews", []))
-
-
-def lines(details: Mapping[str, list[Any]]) -> tuple[LineWire, ...]:
-    """The remarks on lines among details: read where a review asks for changes."""
-    return reading.read(tuple[LineWire, ...], details.get("lines", []))
 
 
 def label_path(number: int, name: str) -> str:

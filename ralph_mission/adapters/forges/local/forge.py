@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
@@ -183,14 +182,7 @@ class LocalForge:
         base = branches.base_of(self.git, thread, known)
         if not head or not base:
             return pull
-        changes = commits.changes(self.git, base, head)
-        return replace(
-            pull,
-            touches=changes.touches if details or pull.state == "open" else (),
-            patch_ids=changes.patch_ids,
-            commits=commits.commits(self.git, base, head) if details else (),
-            own=commits.own(self.git, base, head) if details else frozenset(),
-        )
+        return commits.with_changes(self.git, pull, base, head, pull.state == "open", details)
 
     def _is_recent(self, at: datetime | None) -> bool:
         return at is not None and self.now() - at <= RECENT

@@ -73,7 +73,8 @@ class ThreadStore:
                 if error.errno != errno.ELOOP:
                     raise
                 raise UserError(f"{self.root / error.filename} is a link", "move it away, then run again") from None
-            self._keep_out_of_git()
+            if self.top:
+                files.add_line(self.exclude, IGNORED)
             yield
 
     def _plain(self, name: str, flags: int) -> int:
@@ -225,12 +226,3 @@ class ThreadStore:
 
     def _name_in_forge(self, path: Path) -> str:
         return str(path.relative_to(self.top)) if self.top else str(path)
-
-    def _keep_out_of_git(self) -> None:
-        if self.top is None:
-            return
-        lines = self.exclude.read_bytes() if self.exclude.exists() else b""
-        if IGNORED.encode() not in lines.splitlines():
-            self.exclude.parent.mkdir(exist_ok=True)
-            gap = b"\n" if lines and not lines.endswith(b"\n") else b""
-            files.write(self.exclude, lines + gap + IGNORED.encode() + b"\n")

@@ -152,7 +152,7 @@ class BranchStore:
                 raise refuse(f"{name.partition(':')[2]} is missing on the branch {self.branch.name}")
         memory = parse_memory(found[names[0]])
         try:
-            return memory, codec.load_state(found[names[1]])
+            return memory, codec.load(OpenState, found[names[1]])
         except codec.UnreadableDocument as error:
             raise codec.unreadable(layout.OPEN, error) from None
 
@@ -294,7 +294,7 @@ class BranchStore:
 
 def _record(key: str, path: str, data: bytes) -> Record:
     try:
-        record = codec.load_record(data)
+        record: Record = codec.load(Record, data)
     except codec.UnreadableDocument as error:
         raise codec.unreadable(path, error) from None
     if record.key != key:

@@ -14,7 +14,6 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from ralph_mission.errors import UserError
-from ralph_mission.mission.model.ledger import OpenState, Record
 from ralph_mission.mission.model.mission import MISSION_PARTS, FailureReason
 from ralph_mission.values import compile_regex
 
@@ -29,41 +28,24 @@ class UnreadableDocument(Exception):
     """A document is not one of ours. One line."""
 
 
-def dump_state(state: OpenState) -> bytes:
-    """`memory/open.json`."""
-    return _text(_plain(state))
-
-
-def load_state(data: bytes) -> OpenState:
-    """The state of an `open.json`. Raises Unreadable."""
-    state: OpenState = _value(OpenState, data)
-    return state
-
-
-def dump_record(record: Record) -> bytes:
-    """One ledger file; its type is told by its fields."""
-    return _text(_plain(record))
-
-
-def load_record(data: bytes) -> Record:
-    """The record of a ledger file. Raises Unreadable."""
-    record: Record = _value(Record, data)
-    return record
-
-
 def dump(value: object) -> bytes:
-    """A value of one of our dataclasses."""
-    return _text(_plain(value))
+    """A value of one of our dataclasses, or anything made of them."""
+    return (json.dumps(_plain(value), indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode()
 
 
 def load(kind: Any, data: bytes) -> Any:
-    """What `dump` was given, a value of `kind`. Raises Unreadable."""
-    return _value(kind, data)
+    """What `dump` was given, a value of `kind`. Raises UnreadableDocument."""
+    from pydantic import ValidationError
 
-
-def dump_document(document: object) -> bytes:
-    """Anything made of our values, for reading only (the journal)."""
-    return _text(_plain(document))
+    try:
+        value = _adapter(kind).validate_json(_upgrade(data))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise UnreadableDocument(f"{place}: {first['msg']}" if place else str(first["msg"])) from None
+    if value is None:
+        raise UnreadableDocument("empty")
+    return _map_texts(value, _restore) if b"\\u0000" in data else value
 
 
 def dump_any(value: object) -> bytes:
@@ -98,8 +80,8 @@ def _unpack(packed: dict[str, Any]) -> object:
     if name == "dict":
         return {_unpack(key): _unpack(item) for key, item in value}
     if name == "plain":
-        return _map_texts(value, _why_unfit)
-    return _value(_classes()[name], json.dumps(_rename_fields(value)).encode())
+        return _map_texts(value, _restore)
+    return load(_classes()[name], json.dumps(_rename_fields(value)).encode())
 
 
 _RENAMED = {
@@ -144,24 +126,6 @@ def _plain(value: object) -> Any:
     from pydantic_core import to_jsonable_python
 
     return _flatten_missions(to_jsonable_python(_map_texts(value, _fit), bytes_mode="base64"))
-
-
-def _text(plain: object) -> bytes:
-    return (json.dumps(plain, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode()
-
-
-def _value(kind: Any, data: bytes) -> Any:
-    from pydantic import ValidationError
-
-    try:
-        value = _adapter(kind).validate_json(_upgrade(data))
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        place = ".".join(str(part) for part in first["loc"])
-        raise UnreadableDocument(f"{place}: {first['msg']}" if place else str(first["msg"])) from None
-    if value is None:
-        raise UnreadableDocument("empty")
-    return _map_texts(value, _why_unfit) if b"\\u0000" in data else value
 
 
 _REASONS = {f"{reason}: ": reason for reason in FailureReason}
@@ -230,7 +194,7 @@ def _fit(text: str) -> str:
     return _UNFIT.sub(lambda match: f"\0{ord(match[0]):04x}", text) if _UNFIT.search(text) else text
 
 
-def _why_unfit(text: str) -> str:
+def _restore(text: str) -> str:
     return _FITTED.sub(lambda match: chr(int(match[1], 16)), text)
 
 

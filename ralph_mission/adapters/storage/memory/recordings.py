@@ -83,11 +83,7 @@ class Recordings:
 
 def keep_out_of_git(git: Git) -> None:
     """Have git ignore `.ralph/`, in this clone only. Raises OSError."""
-    exclude = git.common_dir / "info" / "exclude"
-    text = exclude.read_text("utf-8", "surrogateescape") if exclude.exists() else ""
-    if EXCLUDE not in text.splitlines():
-        gap = "" if not text or text.endswith("\n") else "\n"
-        files.write(exclude, f"{text}{gap}{EXCLUDE}\n".encode("utf-8", "surrogateescape"))
+    files.add_line(git.common_dir / "info" / "exclude", EXCLUDE)
 
 
 def _record_error(folder: Path, error: OSError) -> UserError:
@@ -106,13 +102,13 @@ def _load(file: Path) -> object:
 
 def batch_files(git: Git, path: str, batch: MemoryBatch, head: str) -> dict[str, bytes | None]:
     """All of a batch on top of `head`, memory at `path`. Raises UserError when it could not be read back."""
-    made: dict[str, bytes | None] = {path: render_file(batch.memory), layout.OPEN: codec.dump_state(batch.state)}
-    made.update({layout.record(record.key): codec.dump_record(record) for record in batch.records})
+    made: dict[str, bytes | None] = {path: render_file(batch.memory), layout.OPEN: codec.dump(batch.state)}
+    made.update({layout.record(record.key): codec.dump(record) for record in batch.records})
     if batch.dashboard is not None:
         made[layout.DASHBOARD] = batch.dashboard.encode("utf-8", "replace")
     if batch.journal is not None:
         name, document = batch.journal
-        made[layout.journal(batch.memory.header.cycle, name)] = codec.dump_document(document)
+        made[layout.journal(batch.memory.header.cycle, name)] = codec.dump(document)
     return made | _archives(git, batch, head)
 
 

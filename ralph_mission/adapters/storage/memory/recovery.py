@@ -150,7 +150,7 @@ def _check_bans(recalled: MemorySnapshot) -> Iterator[Check]:
 
 
 def _unreadable(
-    git: Git, entries: Iterable[TreeEntry], is_readable: Callable[[TreeEntry, bytes], bool]
+    git: Git, entries: Iterable[TreeEntry], is_readable: Callable[[TreeEntry, bytes], object]
 ) -> Iterator[str]:
     """The paths of entries that hold none of our documents."""
     entries = tuple(entries)
@@ -160,11 +160,12 @@ def _unreadable(
             yield entry.path
 
 
-def _is_record(entry: TreeEntry, data: bytes) -> bool:
-    try:
-        return layout.record(codec.load_record(data).key) == entry.path
-    except (codec.UnreadableDocument, ValueError):
-        return False
+def _record_of(entry: TreeEntry, data: bytes) -> Record | None:
+    """The record that stands there; None for another's, or what cannot be read."""
+    with suppress(codec.UnreadableDocument, ValueError):
+        record: Record = codec.load(Record, data)
+        return record if layout.record(record.key) == entry.path else None
+    return None
 
 
 def _is_document(_: TreeEntry, data: bytes) -> bool:
@@ -183,7 +184,7 @@ def _is_archive(_: TreeEntry, data: bytes) -> bool:
 
 
 FOLDERS = (
-    ("ledger", layout.LEDGER, _is_record),
+    ("ledger", layout.LEDGER, _record_of),
     ("journal", layout.JOURNAL, _is_document),
     ("archive", layout.ARCHIVE, _is_archive),
 )
@@ -336,10 +337,10 @@ def _parse_memory(text: bytes) -> Memory | None:
 
 def _state(store: BranchStore, commit: str) -> OpenState | None:
     name = f"{commit}:{layout.OPEN}"
-    try:
-        return codec.load_state(_blobs(store.git, [name])[name])
-    except (KeyError, codec.UnreadableDocument):
-        return None
+    with suppress(KeyError, codec.UnreadableDocument):
+        state: OpenState = codec.load(OpenState, _blobs(store.git, [name])[name])
+        return state
+    return None
 
 
 def _find_restraint(store: BranchStore, head: str) -> OpenState | None:
@@ -354,26 +355,11 @@ def _records(store: BranchStore, commit: str) -> tuple[list[Record], list[str]]:
     found = _blobs(store.git, [entry.oid for entry in entries])
     records, broken = [], []
     for entry in entries:
-        record = _load_record(found.get(entry.oid, b""))
-        if record is not None and _path(record) == entry.path:
+        if record := _record_of(entry, found.get(entry.oid, b"")):
             records.append(record)
         else:
             broken.append(entry.path)
     return records, broken
-
-
-def _load_record(data: bytes) -> Record | None:
-    try:
-        return codec.load_record(data)
-    except codec.UnreadableDocument:
-        return None
-
-
-def _path(record: Record) -> str:
-    try:
-        return layout.record(record.key)
-    except ValueError:
-        return ""
 
 
 def _odd(store: BranchStore, head: str) -> list[str]:

@@ -62,7 +62,7 @@ EFFECTS: list[Effect] = [
 @pytest.mark.parametrize("effect", EFFECTS, ids=lambda effect: type(effect).__name__)
 def test_every_effect_comes_back_as_itself(effect: Effect) -> None:
     record = EffectRecord("k", "a", Action.OPEN_FIX, "bug", "intended", effect, 3, NOON, 1)
-    assert codec.load_record(codec.dump_record(record)) == record
+    assert codec.load(Record, codec.dump(record)) == record
 
 
 CALL = CallRecord("k", 8, "c" * 40, 2, NOON, refused=True)
@@ -70,7 +70,7 @@ CALL = CallRecord("k", 8, "c" * 40, 2, NOON, refused=True)
 
 @pytest.mark.parametrize("record", [intended(1), settled(2), finding(3), monitor(4), planned(), CALL])
 def test_every_record_comes_back_as_itself(record: Record) -> None:
-    assert codec.load_record(codec.dump_record(record)) == record
+    assert codec.load(Record, codec.dump(record)) == record
 
 
 @given(st.text(st.characters()), st.binary(max_size=20))
@@ -81,11 +81,11 @@ def test_any_text_and_any_bytes_come_back(text: str, data: bytes) -> None:
     state = OpenState(
         claim("h"), unknown=(text,), acceptance=((text, Acceptance(1, 2)),), backlog=(seen,), recent=((NOON, text, 3),)
     )
-    assert codec.load_state(codec.dump_state(state)) == state
+    assert codec.load(OpenState, codec.dump(state)) == state
 
 
 def test_documents_are_sorted_and_one_value_a_line() -> None:
-    lines = codec.dump_record(finding(1)).decode().splitlines()
+    lines = codec.dump(finding(1)).decode().splitlines()
     keys = [line.split('"')[1] for line in lines if line.startswith(' "')]
     assert keys == sorted(keys)
     assert len(keys) > 5
@@ -112,7 +112,7 @@ def test_documents_are_sorted_and_one_value_a_line() -> None:
 )
 def test_what_is_not_ours_is_refused_in_one_line(data: bytes) -> None:
     with pytest.raises(codec.UnreadableDocument) as caught:
-        codec.load_state(data)
+        codec.load(OpenState, data)
     assert "\n" not in str(caught.value)
 
 
@@ -142,7 +142,7 @@ def test_an_answer_of_unknown_type_is_refused(data: bytes) -> None:
 
 
 def test_a_journal_document_is_plain_json() -> None:
-    document = json.loads(codec.dump_document({"at": NOON, "record": intended(1), "odd": "\udce9"}))
+    document = json.loads(codec.dump({"at": NOON, "record": intended(1), "odd": "\udce9"}))
     assert document["record"]["state"] == "intended"
 
 
@@ -151,8 +151,8 @@ def test_the_reason_of_a_failure_that_an_earlier_version_wrote_before_its_text_i
     receipt = Receipt("k", "failed", detail="main moved on", reason=reason)
     record = replace(settled(), receipt=receipt)
     state = OpenState(missions=(mission(failure="main moved on", failure_reason=reason),))
-    assert codec.load_record(_as_before(codec.dump_record(record), "detail", "reason", reason)) == record
-    assert codec.load_state(_as_before(codec.dump_state(state), "failure", "failure_reason", reason)) == state
+    assert codec.load(Record, _as_before(codec.dump(record), "detail", "reason", reason)) == record
+    assert codec.load(OpenState, _as_before(codec.dump(state), "failure", "failure_reason", reason)) == state
 
 
 def _as_before(data: bytes, text: str, name: str, reason: FailureReason) -> bytes:
@@ -167,16 +167,16 @@ def _as_before(data: bytes, text: str, name: str, reason: FailureReason) -> byte
 
 def test_a_mission_is_stored_flat_and_read_into_its_parts() -> None:
     state = OpenState(missions=(mission(failures=2, proposal_hash="ab12cd34", rounds=1),))
-    (stored,) = json.loads(codec.dump_state(state))["missions"]
+    (stored,) = json.loads(codec.dump(state))["missions"]
     assert (stored["failures"], stored["proposal_hash"], stored["rounds"]) == (2, "ab12cd34", 1)
     assert not set(stored) & set(MISSION_PARTS)
-    assert codec.load_state(codec.dump_state(state)) == state
+    assert codec.load(OpenState, codec.dump(state)) == state
 
 
 @pytest.mark.parametrize("part", MISSION_PARTS)
 @pytest.mark.parametrize("said", ["x", {}, {"unheard": 1}])
 def test_a_stored_mission_that_names_a_part_is_none_of_ours(part: str, said: object) -> None:
-    document = json.loads(codec.dump_state(OpenState(missions=(mission(failures=2),))))
+    document = json.loads(codec.dump(OpenState(missions=(mission(failures=2),))))
     document["missions"][0][part] = said
     with pytest.raises(codec.UnreadableDocument):
-        codec.load_state(json.dumps(document).encode())
+        codec.load(OpenState, json.dumps(document).encode())

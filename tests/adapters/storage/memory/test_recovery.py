@@ -371,7 +371,7 @@ def test_an_intent_that_an_intruder_wrote_is_not_taken_over(
 ) -> None:
     from ralph_mission.adapters.storage.memory import codec
 
-    intruder.write(f"memory/ledger/{forged.key[:2]}/{forged.key}.json", codec.dump_record(forged))
+    intruder.write(f"memory/ledger/{forged.key[:2]}/{forged.key}.json", codec.dump(forged))
     _, recalled = rescue(repo, forge)
     found = branch_store(repo).records([forged.key], recalled).get(forged.key)
     assert found is None or (isinstance(found, EffectRecord) and found.effect is None and is_settled(found))
