@@ -8,7 +8,7 @@ minute of a change are not trusted, since times are to the second; nor are those
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
@@ -26,6 +26,7 @@ from ralph_mission.adapters.forges.github.reading import (
 )
 from ralph_mission.errors import Missing, UserError
 from ralph_mission.mission.model.forge import Actor, LabelEvent, Review, ThreadComment
+from ralph_mission.values import dataclass
 
 RECENT = timedelta(days=7)  # of the pulls that are not open, those closed since are listed, as `ports.Forge` says
 CLOSED_PAGES = 6  # of a hundred, at most, are looked through for them
