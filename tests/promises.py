@@ -21,8 +21,8 @@ PROMISES = (
         "At most one pull for a finding, closed ones included.",
         (
             "integration/test_hub_life.py::test_closed_pull_request_is_never_reopened",
-            "crash/test_cases.py::test_any_fault_at_any_call_ends_as_if_nothing_had_happened",
-            "crash/test_faults.py::test_however_late_lists_are_nothing_is_made_twice",
+            "crash/test_cases.py::test_any_fault_at_any_sort_of_call_ends_as_if_nothing_had_happened",
+            "crash/test_cases.py::test_a_death_at_any_call_ends_as_if_nothing_had_happened",
         ),
         ("crashes by stage", "pairs", "races", "interleavings"),
     ),
@@ -40,7 +40,7 @@ PROMISES = (
         "I3",
         "At most one delivery of a post; doubt becomes `unknown`, never a second send.",
         (
-            "crash/test_cases.py::test_any_fault_at_any_call_ends_as_if_nothing_had_happened",
+            "crash/test_cases.py::test_any_fault_at_any_sort_of_call_ends_as_if_nothing_had_happened",
             "integration/test_publishing.py::test_a_kill_between_send_and_receipt_leaves_one_delivery_and_one_doubt",
             "integration/test_publishing.py::test_doubt_is_told_to_a_person_and_never_resent",
             "crash/test_interleavings.py::test_every_interleaving_of_a_publishing_and_a_cycle_with_few_interruptions",
@@ -51,7 +51,7 @@ PROMISES = (
         "I4",
         "No effect without a durable intent on the memory branch before it.",
         (
-            "crash/test_cases.py::test_a_process_that_is_killed_at_any_write_is_carried_on_by_the_next",
+            "crash/test_cases.py::test_a_process_that_is_killed_at_any_sort_of_write_is_carried_on_by_the_next",
             "protocol/test_model.py::test_whatever_happens_every_law_holds_and_the_end_is_the_undisturbed_one",
         ),
         ("crashes by stage", "model", "model mutants"),
@@ -195,7 +195,7 @@ PROMISES = (
         "The memory branch is never reset, nothing is forced, the default branch moves by the merge API alone.",
         (
             "crash/test_soak.py::test_hundreds_of_cycles_in_bad_times_lose_nothing_and_do_nothing_twice",
-            "crash/test_cases.py::test_a_process_that_is_killed_at_any_write_is_carried_on_by_the_next",
+            "crash/test_cases.py::test_a_process_that_is_killed_at_any_sort_of_write_is_carried_on_by_the_next",
             "mission/test_policy.py::test_the_memory_branch_is_as_forbidden_as_the_default_branch",
         ),
         ("crashes by stage", "pairs", "races", "interleavings"),
@@ -205,7 +205,7 @@ PROMISES = (
         "A crash anywhere comes to the end that no crash would have come to.",
         (
             "crash/test_pairs.py::test_any_two_faults_end_as_if_nothing_had_happened",
-            "crash/test_cases.py::test_any_fault_at_any_call_ends_as_if_nothing_had_happened",
+            "crash/test_cases.py::test_any_fault_at_any_sort_of_call_ends_as_if_nothing_had_happened",
             "integration/test_trust.py::test_a_kill_around_any_effect_leads_to_the_same_end_without_a_duplicate",
         ),
         ("crashes by stage", "crashes by kind of fault", "recovery paths", "pairs", "soak", "model"),

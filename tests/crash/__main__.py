@@ -1,9 +1,7 @@
 """Replay what a failing test of this folder tells: 1 where it goes wrong again.
 
 python -m tests.crash --stage "…" --kind … --at N       one fault; without --at, at every call that it can strike
-… --elsewhere                                           another machine goes on after it
 python -m tests.crash --stage "…" --blows 1=death 2=500  a pair: by the number of the write
-python -m tests.crash --stage "…" --lag N               lists that are late
 python -m tests.crash --stage "…" --between N           another runner's whole cycle before request N
 """
 
@@ -16,10 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.crash.cases import ALL, Case, scene, strike
-from tests.crash.runners import elsewhere, on_a_run
-from tests.crash.setups import nothing
 from tests.crash.stages import EVERY, staged
-from tests.crash.test_faults import late
 from tests.crash.test_pairs import Life
 from tests.crash.test_races import interleave
 from tests.figures import Table
@@ -33,10 +28,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _struck(asked: argparse.Namespace, folder: Path) -> int:
-    before, after = (on_a_run, elsewhere) if asked.elsewhere else (nothing, nothing)
-    with scene(folder, asked.stage, before) as played:
+    with scene(folder, asked.stage) as played:
         chosen = [Case(asked.stage, asked.kind, asked.at)] if asked.at else played.cases([asked.kind])
-        found = [strike(played, case, after) for case in chosen]
+        found = [strike(played, case) for case in chosen]
     for struck in found:
         told = "; ".join(struck.wrong) or f"as it should be: {struck.end.rest.outcomes}"
         print(f"{asked.kind} at {struck.call}: {told}")
@@ -57,8 +51,6 @@ def _held(asked: argparse.Namespace, folder: Path) -> int:
 
 
 def _asserted(asked: argparse.Namespace, folder: Path, table: Table) -> None:
-    if asked.lag:
-        return late(folder, asked.stage, asked.lag, table)
     with staged(folder, asked.stage) as harbour:
         if asked.between:
             return interleave(harbour, asked.stage, lambda requests: [asked.between], table)
@@ -74,10 +66,8 @@ def _asked(arguments: Sequence[str] | None) -> argparse.Namespace:
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--kind", choices=ALL)
     what.add_argument("--blows", nargs="+", metavar="N=KIND", help="two faults of one life")
-    what.add_argument("--lag", type=int, help="how many lists are late")
     what.add_argument("--between", type=int, help="the number of a request, from 1")
     parser.add_argument("--at", type=int, default=0, help="the number of the call, from 1")
-    parser.add_argument("--elsewhere", action="store_true", help="another machine goes on")
     return parser.parse_args(arguments)
 
 

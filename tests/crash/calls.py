@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -12,6 +13,9 @@ from tests.crash.witness import MEMORY, heads
 from tests.fakes.github.nouns import Request
 from tests.integration.hub import Hub
 
+NAMES = re.compile(r"\d+|(?<=/labels/).+|(?<=/compare/).+|(?<=/commits/)\w+|(?<=/branches/)[^/]+")
+"""What differs in paths of requests of one kind."""
+
 
 @dataclass(frozen=True)
 class Call:
@@ -20,11 +24,18 @@ class Call:
     at: int
     request: Request
     before: int
+    phase: str = ""  # of the transaction: before memory moved first, after it moved last, or in between
     ref: str = ""
     made: bool = False  # whether the branch was not there before
 
     def __str__(self) -> str:
         return f"call {self.at}, {told(self.request)}"
+
+    @property
+    def sort(self) -> tuple[str, str]:
+        """What it is, whatever the numbers and names in it, and at which phase: where both are one, so is the code."""
+        branch = "memory" if self.ref == MEMORY else "a branch" if self.ref else ""
+        return f"{NAMES.sub('*', told(self.request))} {branch}".rstrip(), self.phase
 
     @property
     def network(self) -> str:
@@ -34,10 +45,12 @@ class Call:
 def calls(requests: list[Request], moved: Mapping[int, tuple[str, bool]]) -> list[Call]:
     """The calls of a stage, from what was asked, and which push moved what."""
     seen: Counter[str] = Counter()
+    memory = [at for at, (ref, _) in moved.items() if ref == MEMORY]
     found = []
     for at, request in enumerate(requests, 1):
         counted = told(request) if request.transport != "network" or writes(request) else ""
-        found.append(Call(at, request, seen[counted], *moved.get(at, ())))
+        phase = "look" if not memory or at <= min(memory) else "act" if at <= max(memory) else "after"
+        found.append(Call(at, request, seen[counted], phase, *moved.get(at, ())))
         seen[counted] += 1
     return found
 

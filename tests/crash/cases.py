@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
+from random import Random
 from typing import Any
 
 from ralph_mission.errors import Lost, UserError
@@ -15,7 +17,7 @@ from tests.crash import recoveries, setups
 from tests.crash.calls import Call, calls, moves
 from tests.crash.dying import dying
 from tests.crash.ends import answers, differences, lost, portrait, posts
-from tests.crash.fault_kinds import KILLS, KINDS, TIMEOUT
+from tests.crash.fault_kinds import ELSEWHERE, KILLS, KINDS, TIMEOUT
 from tests.crash.faults import LATE, patience
 from tests.crash.history import Audit, audit
 from tests.crash.limit_checks import beyond
@@ -27,7 +29,8 @@ from tests.crash.stages import EVERY, Rest, Stage, come_to_rest, staged
 from tests.crash.witness import Witness, duplicates, watched
 from tests.integration.hub import Hub
 
-Doing = Callable[[Hub], None]
+SEED = int(os.environ.get("CRASH_SEED", "0"))
+"""Chooses what stands for what is like it."""
 ALL = {**KINDS, **KILLS}
 LEFT_TO_A_PERSON = frozenset(
     "threads comments labels missions active completed open default measured counted posts".split()
@@ -76,35 +79,43 @@ class Scene:
         return EVERY[self.name]
 
     def cases(self, kinds: Iterable[str]) -> list[Case]:
-        """All of these kinds. Where one runner waits for another, nobody can tell that from no answer."""
-        fitting = [kind for kind in kinds if ALL[kind].of != TIMEOUT or self.stage.act is not two_wake]
+        """All of these kinds. Where one runner waits for another, nobody can tell that from no answer, and each has a
+        machine of its own already."""
+        fitting = [k for k in kinds if ALL[k].of not in (TIMEOUT, ELSEWHERE) or self.stage.act is not two_wake]
         return [Case(self.name, kind, call.at) for kind in fitting for call in self.calls if ALL[kind].at(call)]
+
+    def representatives(self, kinds: Iterable[str], known: set[tuple[str, ...]], draw: Random) -> list[Case]:
+        """One for each of these kinds, sort of call and phase of the transaction that is not `known` yet: by chance."""
+        cases, chosen = self.cases(kinds), dict[tuple[str, ...], Case]()
+        for case in draw.sample(cases, len(cases)):
+            chosen.setdefault((case.kind, *self.calls[case.at - 1].sort), case)
+        new = [case for sort, case in chosen.items() if sort not in known]
+        known |= chosen.keys()
+        return new
 
 
 @contextmanager
-def scene(folder: Path, name: str, prepare: Doing = setups.nothing) -> Iterator[Scene]:
+def scene(folder: Path, name: str) -> Iterator[Scene]:
     """Play it undisturbed, and see that it comes to what was wanted of it."""
     with staged(folder, name) as harbour, patience(LATE):
-        prepare(harbour)
         start, stage = Snapshot.of(harbour, "start"), EVERY[name]
         with watched(harbour) as witness, dying(harbour) as life, moves(harbour, lambda: len(life.requests)) as moved:
-            acted(harbour, stage)
+            attempt(partial(stage.act, harbour))
         rest = brought_to_rest(harbour, stage)
         assert (*seen(harbour, stage, witness), rest.doubts, at_rest(stage, rest)) == ([], [], (), True), rest
         stage.expect(harbour)
         yield Scene(harbour, name, start, calls(life.requests, moved), portrait(harbour))
 
 
-def acted(harbour: Hub, stage: Stage) -> str:
-    """What happens in the stage: its outcome. Anything but a report or one line fails the test."""
+def attempt(act: Callable[[], object]) -> object:
+    """What comes of it; None where it gave up. Anything but a report or one line fails the test."""
     try:
-        stage.act(harbour)
+        return act()
     except Lost:
-        return "lost"
+        return None
     except UserError as problem:
         assert "\n" not in problem.what and problem.next_step
-        return "trouble"
-    return "done"
+        return None
 
 
 def brought_to_rest(harbour: Hub, stage: Stage) -> Rest:
@@ -178,6 +189,7 @@ class Struck:
             "it was not struck": not self.hit,
             f"it did not come to rest: {end.rest}": not self.converged,
             f"nobody was told of {end.rest.untold}": end.rest.untold,
+            f"in doubt, and nobody died: {end.rest.doubts}": self.case.kind.startswith("late") and end.rest.doubts,
             f"twice: {end.twice}": end.twice,
             f"lost: {self.missing}": self.missing,
             f"beyond a cap: {end.breaches}": end.breaches,
@@ -192,7 +204,7 @@ class Struck:
 
         So does what comes after a claim that was made to pay for sessions.
         """
-        dies, stage = self.case.kind.startswith(("crash", "kill")), self.scene.stage
+        dies, stage = self.case.kind.startswith(("crash", "kill", "late", "elsewhere")), self.scene.stage
         return not dies or stage.meanwhile is not setups.nothing or stage.sessions
 
     @property
@@ -241,15 +253,14 @@ class Struck:
         }
 
 
-def strike(scene: Scene, case: Case, goes_on: Doing = setups.nothing) -> Struck:
-    """Play it with that fault, go on undisturbed to the end, look. `goes_on` is what happens before that."""
+def strike(scene: Scene, case: Case) -> Struck:
+    """Play it with that fault, go on undisturbed to the end, look."""
     harbour, stage, call, kind = scene.harbour, scene.stage, scene.calls[case.at - 1], ALL[case.kind]
     scene.start.restore(harbour)
     with recoveries.kept(harbour) as log, watched(harbour) as witness:
         with kind.strike(harbour, call) as found:
             if not kind.instead:
-                acted(harbour, stage)
-        goes_on(harbour)
+                attempt(partial(stage.act, harbour))
         world = digest(harbour)
         known = scene.ends.get(world)
         rest = known.rest if known else brought_to_rest(harbour, stage)

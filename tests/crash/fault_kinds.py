@@ -1,7 +1,8 @@
 """Everything that may happen at a call to GitHub (by HTTP or git) or to a network, in the names of the list of faults.
 
 `of` is the fault of that list: crash before; crash after response; applied, response lost; 5xx applied; 5xx not
-applied; timeout applied; rate-limited; stale list; CAS lost. What a server refuses for good is one more.
+applied; timeout applied; rate-limited; stale list; CAS lost. What a server refuses for good is one more, and so is a
+runner after whose death another machine goes on.
 
 A read applies nothing, so of pairs that differ in that alone it suffers one; and a runner that dies after a read is
 one that dies before the next call.
@@ -31,10 +32,12 @@ from tests.crash.faults import (
     a_person_writes,
     a_runner_acts,
     a_stranger_takes_the_name,
+    another_machine,
     answer,
     death,
     first,
     kill,
+    late,
     post,
 )
 from tests.fakes.networks.serving import Fault
@@ -56,7 +59,7 @@ class Kind:
 BEFORE, AFTER = "crash before", "crash after response"
 LOST, APPLIED, NOT_APPLIED = "applied, response lost", "5xx applied", "5xx not applied"
 TIMEOUT, LIMITED, STALE, CAS = "timeout applied", "rate-limited", "stale list", "CAS lost"
-REFUSED = "refused"
+REFUSED, ELSEWHERE = "refused", "crash after response, then another machine"
 MINUTE = timedelta(minutes=1)
 WAIT = {"ok": False, "error_code": 429, "description": "Too Many Requests", "parameters": {"retry_after": 5}}
 
@@ -82,6 +85,8 @@ KINDS: Mapping[str, Kind] = {
     "read-rate-primary": Kind(LIMITED, read, answer("rate_primary", RETRIED)),
     "post-429": Kind(LIMITED, on_network, post(Fault(429, body=WAIT, headers={"retry-after": "5"}), MINUTE)),
     "stale-list": Kind(STALE, making, death("after", LATE_LIST)),
+    **{f"late-lists-{lag}": Kind(STALE, lambda call: call.at == 1, late(lag)) for lag in (1, 2, 3)},
+    "elsewhere": Kind(ELSEWHERE, write, another_machine),
     "cas-person": Kind(CAS, memory_moves, first(a_person_writes)),
     "cas-runner": Kind(CAS, first_move, first(a_runner_acts)),
     "cas-stranger": Kind(CAS, new_branch, first(a_stranger_takes_the_name)),

@@ -16,7 +16,7 @@ from ralph_mission.adapters.git import remote
 from ralph_mission.adapters.publishers import wire as networks
 from tests.crash.calls import Call
 from tests.crash.dying import dying
-from tests.crash.runners import NOW, fresh
+from tests.crash.runners import NOW, as_run, fresh
 from tests.crash.snapshots import networks_of
 from tests.fakes.github.faults import Crash
 from tests.fakes.github.nouns import Request
@@ -47,6 +47,28 @@ def death(when: str, lag: int = 0) -> Striking:
         with dying(harbour, call.at, when) as life:
             yield found
         found.hit = life.over
+
+    return strike
+
+
+@contextmanager
+def another_machine(harbour: Hub, call: Call) -> Iterator[Strike]:
+    """The runner dies, a workflow run that is over then; the next one is on another machine with a fresh clone."""
+    as_run(harbour, 1)
+    with death("after")(harbour, call) as found:
+        yield found
+    harbour.fake.workflow_run(1, "completed", "failure")
+    as_run(harbour, 2)
+    harbour.runner = fresh(harbour)
+
+
+def late(lag: int) -> Striking:
+    """Nobody dies, but lists are that late, also while it comes to rest."""
+
+    @contextmanager
+    def strike(harbour: Hub, call: Call) -> Iterator[Strike]:
+        harbour.fake.list_lag = lag
+        yield Strike(hit=True)
 
     return strike
 

@@ -240,6 +240,17 @@ class Race:
         turns = zip(self.schedule[:at], self.schedule[1:at] + letter, self.offered[1:], strict=False)
         return sum(before != after.upper() and before in offered for before, after, offered in turns)
 
+    def commutes(self, at: int, letter: str) -> bool:
+        """Whether this letter's turn at that place would have changed nothing: a lost push, before a call to the forge.
+
+        It was pushed later, was too late there, and was the last that its runner did.
+        """
+        if self.killed or letter not in self.runners or self.runners[letter].outcome != "lost":
+            return False
+        last = self.schedule.rindex(letter)
+        pushes = " push" in self.steps[last] and letter not in self.schedule[at:last]
+        return pushes and not any(word in self.steps[at] for word in (" push", "its beginning"))
+
     def choices(self, deaths: int) -> list[str]:
         """Who may go on, or be killed. Cycles that have not begun are all alike, so only the first may."""
         alive = [runner for runner in self.runners.values() if not runner.over]
@@ -300,9 +311,11 @@ def following(schedule: str) -> Pick:
 
 
 def every_schedule(run: Callable[[Pick], Race], interruptions: float = math.inf) -> Iterator[Race]:
-    """All that there are, depth first: each is run from the beginning, for nothing can be undone.
+    """All that differ, depth first: each is run from the beginning, for nothing can be undone.
 
-    `interruptions`: how often, at most, a runner that could go on is kept waiting by another one.
+    Of orders that differ only in when a runner whose push is too late finds that out, one is run: between two pushes
+    of memory that push meets the same branch. `interruptions`: how often, at most, a runner that could go on is kept
+    waiting by another one.
     """
     beginnings = [""]
     while beginnings:
@@ -310,7 +323,7 @@ def every_schedule(run: Callable[[Pick], Race], interruptions: float = math.inf)
         taken = run(following(beginning))
         yield taken
         for at in range(len(beginning), len(taken.schedule)):
-            others = (other for other in taken.offered[at] if other != taken.schedule[at])
+            others = (one for one in taken.offered[at] if one != taken.schedule[at] and not taken.commutes(at, one))
             few = (other for other in others if taken.interrupted(at, other) <= interruptions)
             beginnings += [taken.schedule[:at] + other for other in few]
 

@@ -28,18 +28,6 @@ def as_run(harbour: Hub, number: int, status: str = "in_progress", conclusion: s
     }
 
 
-def on_a_run(harbour: Hub) -> None:
-    """The runner is a workflow run, of which GitHub can tell whether it is over."""
-    as_run(harbour, 1)
-
-
-def elsewhere(harbour: Hub) -> None:
-    """The run is over, and the next one is on another machine with a fresh clone."""
-    harbour.fake.workflow_run(1, "completed", "failure")
-    as_run(harbour, 2)
-    harbour.runner = fresh(harbour)
-
-
 def fresh(harbour: Hub) -> str:
     """The name of a clone that is not there yet."""
     return f"another-{len(list(harbour.folder.iterdir()))}"

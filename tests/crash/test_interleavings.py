@@ -1,4 +1,4 @@
-"""Two and three runners that wake together, in every order that their effects can come in: one acts, the others leave.
+"""Two and three runners that wake together, in every order of effects that matters: one acts, the others leave.
 
 Between two effects a runner only reads, so a schedule of effects is all that there is to choose. Where a runner is
 killed on the way, whoever comes next ends up where one undisturbed runner would have. Longer races, in which each
@@ -33,7 +33,7 @@ QUIET = {"lost", "not_due"}
 SMALL = ("an approved proposal is carried on", "a monitoring issue is brought up to date")
 NETWORKS = (TEXTS, "approved content goes to three networks, one of which fails")
 DRAWN = (*STAGES, LAST_SLOT, TEXTS)
-SEEDS = range(24)
+SEEDS = range(6)
 FEW = 2  # interruptions: with any number there are too many schedules of longer races
 
 
@@ -178,9 +178,8 @@ def test_every_interleaving_of_two_runners(tmp_path, name, table):
 
 
 @pytest.mark.crash  # takes minutes
-@pytest.mark.parametrize("name", SMALL)
-def test_every_interleaving_of_three_runners(tmp_path, name, table):
-    every(tmp_path, name, "ABC", table)
+def test_every_interleaving_of_three_runners(tmp_path, table):
+    every(tmp_path, SMALL[0], "ABC", table)
 
 
 @pytest.mark.crash  # takes minutes
@@ -207,7 +206,7 @@ def test_every_interleaving_of_a_publishing_and_a_cycle_with_few_interruptions(t
 
 
 @pytest.mark.crash  # takes minutes
-@pytest.mark.parametrize("seed", SEEDS[:8])
+@pytest.mark.parametrize("seed", SEEDS[:2])
 def test_a_publishing_and_a_cycle_that_take_turns_request_by_request(tmp_path, seed, table):
     drawn(tmp_path, TEXTS, "AP", random.Random(seed), table)
 

@@ -1,31 +1,36 @@
-"""The issue agent that dies at any request: no second comment, no second pull, the label released, the work done.
+"""The issue agent that dies or is struck at any call: nothing twice, the label goes, the work is done.
 
-A death before the change was announced costs one of the two tries; a later one ends as if nothing had happened. `make
-test-long` dies after each write that is more than a label; `make crash` before every request, and after every one that
-may change something: after any other the server is as it was before it, and so is the runner that never heard of it.
+A death before the change was announced costs one of the two tries; a later one ends as if nothing had happened. What
+was refused for good leaves the issue to a person.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
+from typing import Any
 from unittest import mock
 
 import pytest
 
+from ralph_mission.mission.issues.agent import WorkReport
 from ralph_mission.mission.model.ledger import MemoryBatch, work_key
 from ralph_mission.mission.operations.recover import recover_memory
-from tests.crash.dying import Life, dying, told, writes
+from tests.crash.cases import attempt
 from tests.crash.ends import differences, portrait
+from tests.crash.fault_kinds import CAS, ELSEWHERE, KINDS
+from tests.crash.rounds import Rounds
 from tests.crash.snapshots import Snapshot
 from tests.crash.stages import settle
-from tests.crash.witness import duplicates, open_state, watched
+from tests.crash.test_cases import GROUPS, of
+from tests.crash.witness import duplicates, open_state
 from tests.figures import Table, shown
 from tests.integration.at_work import FAILED, WORKING, Place, Scripted, ended, made, on_hub
 
 ROUNDS = 8
-Points = list[tuple[int, str]]
+DEATHS = ("crash-before", "crash-after")
 
 
 @pytest.fixture
@@ -37,105 +42,77 @@ def place(tmp_path) -> Iterator[Place]:
 
 @pytest.fixture(scope="module")
 def table(request) -> Iterator[Table]:
-    found = Table("deaths of the issue agent")
+    found = Table("crashes of the issue agent")
     yield found
     shown(request.config, found)
 
 
-def around_writes(life: Life) -> Points:
-    """Before and after each request that may change something."""
-    return [
-        (at, kind) for at, request in enumerate(life.requests, 1) if writes(request) for kind in ("before", "after")
-    ]
+class Lives:
+    """Rounds on an issue that is ready, with hands of their own in each life."""
 
+    def __init__(self, place: Place, plays: Sequence[Any] = ()) -> None:
+        assert place.hub is not None
+        self.place, self.plays, self.hub, self.number = place, plays, place.hub, place.ready()
+        self.hands = Scripted(plays)
+        self.rounds = Rounds(place.hub, self.begun, self.to_rest)
 
-def before_reads(life: Life) -> Points:
-    """Before each of the others."""
-    return [(at, "before") for at, request in enumerate(life.requests, 1) if not writes(request)]
+    def begun(self) -> None:
+        self.hands = Scripted(self.plays)
+        self.place.work(self.hands)
 
+    def to_rest(self) -> list[str]:
+        """Rounds until there is nothing left to do; a person settles what nobody else can tell. Gives those keys."""
+        doubts: list[str] = []
+        for _ in range(ROUNDS):
+            report = attempt(partial(self.place.work, self.hands))
+            unknown = open_state(self.hub).unknown
+            for key in unknown:
+                doubts.append(key)
+                settle(self.hub, key)
+            if isinstance(report, WorkReport) and report.outcome == "idle" and not unknown:
+                return doubts
+        raise AssertionError(f"it never came to rest: {report}")
 
-EVERYWHERE = [(around_writes, part, 2) for part in range(2)] + [(before_reads, part, 4) for part in range(4)]
-
-
-def share(points: Callable[[Life], Points], part: int, parts: int) -> Callable[[Life], Points]:
-    return lambda life: points(life)[part::parts]
-
-
-def to_rest(place: Place, hands: Scripted) -> tuple[str, ...]:
-    """Rounds until there is nothing left to do; a person settles what nobody else can tell. Gives those keys."""
-    assert place.hub is not None
-    doubts: tuple[str, ...] = ()
-    for _ in range(ROUNDS):
-        report = place.work(hands)
-        unknown = open_state(place.hub).unknown
-        for key in unknown:
-            doubts += (key,)
-            settle(place.hub, key)
-        if report.outcome == "idle" and not unknown:
-            return doubts
-    raise AssertionError(f"it never came to rest: {report}")
-
-
-def die_everywhere(place: Place, plays, chosen, check, table: Table, row: str) -> int:
-    """Die at each of the chosen points of one round, go on, look. Gives how many points there were."""
-    harbour = place.hub
-    assert harbour is not None
-    start, number = Snapshot.of(harbour, "start"), harbour.issues[0].number
-    with dying(harbour) as life:
-        place.work(Scripted(plays))
-    to_rest(place, Scripted(plays))
-    expected = portrait(harbour)
-    points = chosen(life)
-    for at, kind in points:
-        start.restore(harbour)
-        died, hands = f"died {kind} request {at}, {told(life.requests[at - 1])}", Scripted(plays)
-        with watched(harbour) as witness:
-            with dying(harbour, at, kind) as this:
-                place.work(hands)
-            assert this.over, died
-            doubts = to_rest(place, hands)
-        twice, labelled = duplicates(harbour), WORKING in place.labels(number)
-        again, doubted = place.tries(number) - 1, len(set(doubts))
-        figures = {"duplicates": len(twice), "not_released": int(labelled), "unknown": doubted}
-        table.count(row, deaths=1, second_tries=again, **figures)
-        assert (twice, witness.wrong) == ([], []), died
-        state = open_state(harbour)
-        assert (state.working, state.effects, state.unknown, state.claim) == ((), (), (), None), died
-        assert not labelled, died
-        check(hands, number, died, differences(expected, portrait(harbour), doubts))
-    return len(points)
-
-
-def done_once(place: Place):
-    def check(hands: Scripted, number: int, died: str, changed: list[str]) -> None:
-        assert len(place.pulls()) == 1 and len(hands.jobs) <= 2, died
-        assert place.labels(number) == set(), died
-        assert len(place.comments(number)) <= 2 * place.tries(number), died
-        assert changed == [] or place.tries(number) == 2, (died, changed)
-
-    return check
+    def undisturbed(self) -> dict[str, Any]:
+        """What comes of it; then it is as it was."""
+        start = Snapshot.of(self.hub, "undisturbed")
+        self.begun()
+        self.to_rest()
+        found = portrait(self.hub)
+        start.restore(self.hub)
+        return found
 
 
 @pytest.mark.crash  # takes minutes
-@pytest.mark.parametrize(("points", "part", "parts"), EVERYWHERE)
-def test_a_death_at_any_request_leaves_one_pull_and_no_label(place, points, part, parts, table):
-    place.ready()
-    die_everywhere(place, (), share(points, part, parts), done_once(place), table, "a pull comes of it")
-
-
-def given_up(place: Place):
-    def check(hands: Scripted, number: int, died: str, changed: list[str]) -> None:
-        assert place.pulls() == [] and len(hands.jobs) <= 2, died
-        assert place.labels(number) == {FAILED}, died
-
-    return check
+@pytest.mark.parametrize("kind", DEATHS)
+def test_a_death_at_any_call_leaves_one_pull_and_no_label(place, kind, table):
+    lives = Lives(place)
+    expected = lives.undisturbed()
+    for died in lives.rounds.struck([kind], table, "a pull comes of it"):
+        changed, tries = differences(expected, portrait(lives.hub)), place.tries(lives.number)
+        assert len(place.pulls()) == 1 and len(lives.hands.jobs) <= 2, died
+        assert place.labels(lives.number) == set(), died
+        assert len(place.comments(lives.number)) <= 2 * tries, died
+        assert changed == [] or tries == 2, (died, changed)
 
 
 @pytest.mark.crash  # takes minutes
-@pytest.mark.parametrize(("points", "part", "parts"), EVERYWHERE)
-def test_a_death_at_any_request_of_a_try_that_fails_leaves_no_third_try(place, points, part, parts, table):
-    place.ready()
-    die_everywhere(place, [ended(2, "cost")], share(points, part, parts), given_up(place), table, "nothing comes of it")
+def test_a_death_in_a_try_that_fails_leaves_no_third_try(place, table):
+    lives = Lives(place, [ended(2, "cost")])
+    for died in lives.rounds.struck(DEATHS, table, "nothing comes of it", everywhere=False):
+        assert place.pulls() == [] and len(lives.hands.jobs) <= 2, died
+        assert place.labels(lives.number) == {FAILED}, died
+
+
+@pytest.mark.crash  # takes minutes
+@pytest.mark.parametrize("group", GROUPS)
+def test_any_fault_at_any_sort_of_call_does_nothing_twice_and_the_label_goes(place, group, table):
+    lives = Lives(place)
+    kinds = [name for name in of(GROUPS[group]) if KINDS[name].of not in (CAS, ELSEWHERE)]
+    for struck in lives.rounds.struck(kinds, table, f"a pull comes of it: {group}", everywhere=False):
+        assert len(place.pulls()) <= 1 and len(lives.hands.jobs) <= 2, struck
+        assert WORKING not in place.labels(lives.number), struck
+        assert place.pulls() or FAILED in place.labels(lives.number), struck
 
 
 @pytest.mark.long  # takes five seconds; so does test_work_shown, in every run

@@ -1,26 +1,23 @@
 """Two runners at once on one repository: one acts, the other leaves quietly, and nothing is done twice.
 
-In some tests both are real processes. In the others one runner's whole cycle comes between two requests of the
-other's, at every place there is; and two threads start at the same moment. Every order in which their effects can come
-is in `test_interleavings`.
+Both are real processes, or one runner's whole cycle comes between two requests of the other's. Every order in which
+their effects can come is in `test_interleavings`.
 """
 
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 import pytest
 
 from ralph_mission.errors import UserError
-from ralph_mission.mission.cycle import CycleRequest, run_cycle
 from ralph_mission.mission.model.cycle import CycleReport
 from tests.crash.dying import dying, writes
 from tests.crash.ends import differences, portrait
 from tests.crash.snapshots import Snapshot
-from tests.crash.stages import NOW, STAGES, staged
+from tests.crash.stages import NOW, staged
 from tests.crash.witness import duplicates, watched
 from tests.figures import Table, shown
 from tests.helpers import git
@@ -29,6 +26,7 @@ from tests.integration.hub import Hub
 pytestmark = pytest.mark.long  # takes ten seconds or more
 
 QUIET = {"lost", "not_due"}
+PLAYED = ("a fix is opened", "an approved pull is merged")
 
 
 @pytest.fixture(scope="module")
@@ -158,50 +156,16 @@ def test_a_whole_cycle_of_another_runner_may_come_between(tmp_path, name, table)
 
 
 @pytest.mark.crash  # takes minutes
-@pytest.mark.parametrize("name", STAGES)
+@pytest.mark.parametrize("name", PLAYED)
 def test_a_whole_cycle_of_another_runner_may_come_between_its_requests(tmp_path, name, table):
     with staged(tmp_path, name) as harbour:
         interleave(harbour, name, writes_and_every_other_request, table)
 
 
-# --- started at the same moment ----------------------------------------------------------
-
-
-def threads(*runners: Hub) -> list[tuple[str, int]]:
-    """Cycles that begin together, each in a thread; what one raises is raised here."""
-    houses = [one.house() for one in runners]
-    gate, ends, raised = threading.Barrier(len(houses)), [], []
-
-    def run(house) -> None:
-        gate.wait()
-        try:
-            ends.append(end_of(run_cycle(house.ports, house.settings, CycleRequest(), house.secrets)[0]))
-        except BaseException as error:
-            raised.append(error)
-
-    running = [threading.Thread(target=run, args=(house,)) for house in houses]
-    for thread in running:
-        thread.start()
-    for thread in running:
-        thread.join()
-    for error in raised:
-        raise error
-    return ends
-
-
-def race_threads(tmp_path, name: str, times: int, table: Table) -> None:
-    with staged(tmp_path, name) as harbour:
-        start = Snapshot.of(harbour, "start")
-        expected = undisturbed(harbour)
-        for _ in range(times):
-            start.restore(harbour)
-            with watched(harbour) as witness:
-                ends = threads(harbour, second(harbour))
-            one_acted(table, f"{name}, threads", harbour, expected, ends, witness.wrong)
-
-
-def test_of_two_that_begin_together_one_acts(tmp_path, table):
-    race_threads(tmp_path, "an approved pull is merged", 1, table)
+@pytest.mark.crash  # takes a minute
+@pytest.mark.parametrize("name", PLAYED)
+def test_of_two_processes_one_acts_each_time(tmp_path, name, table):
+    race_processes(tmp_path, name, 4, table)
 
 
 # --- in turns ----------------------------------------------------------------------------

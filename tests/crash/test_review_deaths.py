@@ -8,9 +8,11 @@ import pytest
 
 from ralph_mission.mission.operations import control
 from ralph_mission.mission.reviews import review
-from tests.crash.dying import Life, dying, told, writes
+from tests.crash.dying import dying, writes
+from tests.crash.rounds import Rounds
 from tests.crash.snapshots import Snapshot
 from tests.crash.witness import duplicates, open_state, watched
+from tests.figures import Table, shown
 from tests.integration.at_review import NONE, Told, elsewhere, ours, proposed, read
 from tests.integration.at_work import Place, on_hub
 
@@ -26,73 +28,51 @@ def place(tmp_path) -> Iterator[Place]:
         yield found
 
 
-def to_rest(place: Place, number: int, hands: Told) -> bool:
-    """Rounds until the head is reviewed; a person settles what nobody else can tell. Gives whether one had to."""
-    doubted = False
+@pytest.fixture(scope="module")
+def table(request) -> Iterator[Table]:
+    made = Table("crashes of reviews")
+    yield made
+    shown(request.config, made)
+
+
+def to_rest(place: Place, number: int, hands: Told) -> set[str]:
+    """Rounds until the head is reviewed; a person settles what nobody else can tell. Gives what she had to."""
+    doubts = set[str]()
     for _ in range(ROUNDS):
         report = read(place, number, hands)
         if report.outcome == "unknown":
-            doubted = True
+            doubts.add(review.review_key(number))
             control.resolve(place.house().store, review.review_key(number), bool(ours(place, number)))
         if report.outcome == "reviewed":
-            return doubted
+            return doubts
     raise AssertionError(f"it never came to rest: {report}")
 
 
-def die_everywhere(place: Place, number: int, chosen) -> int:
-    """Die at each of the chosen points of one round, go on, look. Gives how many points there were."""
-    harbour = place.hub
-    assert harbour is not None
-    start = Snapshot.of(harbour, "start")
-    with dying(harbour) as life:
-        read(place, number, Told(place))
-    points = chosen(life)
-    for at, kind in points:
-        start.restore(harbour)
-        died, hands = f"died {kind} request {at}, {told(life.requests[at - 1])}", Told(place)
-        with watched(harbour) as witness:
-            with dying(harbour, at, kind) as this:
-                read(place, number, hands)
-            assert this.over, died
-            to_rest(place, number, hands)
-        assert (duplicates(harbour), witness.wrong, len(ours(place, number))) == ([], [], 1), died
-        state = open_state(harbour)
-        assert (state.effects, state.unknown, state.claim) == ((), (), None), died
-    return len(points)
-
-
-def deeds(life: Life) -> list[tuple[int, str]]:
-    """After each write, and before the review is posted or edited."""
-    done = [(at, "after") for at, one in enumerate(life.requests, 1) if writes(one)]
-    return [*done, *((at, "before") for at, _ in done if "/reviews" in life.requests[at - 1].below)]
-
-
-def test_a_death_after_any_write_of_an_edit_leaves_one_review(place):
-    number = proposed(place)
+@pytest.mark.crash  # takes minutes
+def test_a_death_after_any_write_of_an_edit_leaves_one_review(place, table):
+    number, outcomes = proposed(place), list[str]()
     read(place, number, Told(place, (NONE,)))
-    harbour = place.hub
-    assert harbour is not None
-    start = Snapshot.of(harbour, "reviewed")
-    with dying(harbour) as life:
-        assert read(place, number, Told(place), force=True).outcome == "edited"
-    for at, kind in deeds(life):
-        start.restore(harbour)
-        died = f"died {kind} request {at}, {told(life.requests[at - 1])}"
-        with watched(harbour) as witness:
-            with dying(harbour, at, kind):
-                read(place, number, Told(place), force=True)
-            last = read(place, number, Told(place), force=True)
-        assert last.outcome in ("edited", "unchanged"), died
-        assert (duplicates(harbour), witness.wrong) == ([], []), died
+
+    def edited() -> set[str]:
+        outcomes.append(read(place, number, Told(place), force=True).outcome)
+        return set()
+
+    assert place.hub is not None
+    rounds = Rounds(place.hub, edited, edited)
+    for died in rounds.struck(["crash-after"], table, "a review is edited"):
+        assert outcomes[0] == "edited" and outcomes[-1] in ("edited", "unchanged"), died
         (only,) = ours(place, number)
         assert "Two readers" in only.body, died
 
 
 @pytest.mark.crash  # takes minutes
-@pytest.mark.parametrize("kind", ["before", "after"])
-def test_a_death_at_any_request_leaves_one_review(place, kind):
-    every = lambda life: [(at, kind) for at in range(1, len(life.requests) + 1)]  # noqa: E731  # one use
-    assert die_everywhere(place, proposed(place), every) >= 15
+@pytest.mark.parametrize("kind", ["crash-before", "crash-after"])
+def test_a_death_at_any_call_leaves_one_review(place, kind, table):
+    number = proposed(place)
+    assert place.hub is not None
+    rounds = Rounds(place.hub, lambda: read(place, number, Told(place)), lambda: to_rest(place, number, Told(place)))
+    for died in rounds.struck([kind], table, "a pull is reviewed"):
+        assert len(ours(place, number)) == 1, died
 
 
 @pytest.mark.parametrize("kind", ["502_applied", "reset_applied", "garbage"])
@@ -122,13 +102,13 @@ def test_a_review_in_doubt_is_never_sent_again_until_a_person_says_so(place):
 
 
 @pytest.mark.crash  # takes minutes
-def test_a_whole_round_of_another_before_any_request_leaves_one_review(place):
+def test_a_whole_round_of_another_in_between_leaves_one_review(place):
     number, harbour = proposed(place), place.hub
     assert harbour is not None
     start = Snapshot.of(harbour, "start")
     with dying(harbour) as life:
         read(place, number, Told(place))
-    for at in range(1, len(life.requests) + 1):
+    for at in [n for n, request in enumerate(life.requests, 1) if writes(request) or n % 4 == 0]:
         start.restore(harbour)
         seen, other = [0], elsewhere(place)
         assert other.hub is not None

@@ -18,11 +18,8 @@ FILE = ROOT / "docs/trust.md"
 LEFT_OUT = Path(__file__).with_name("left_out.md")
 TITLES = {
     "crash-deaths": "Deaths at every call",
-    "crash-answers": "An answer is lost, at every call",
-    "crash-servers": "Servers in trouble, at every call",
-    "crash-refusals": "Refusals, and others in between, at every call",
-    "crash-kills": "Processes that are killed, and other machines that carry on",
-    "crash-recoveries": "Late lists, and every way of going on",
+    "crash-faults": "Every fault at every sort of call",
+    "crash-recoveries": "Every way of going on",
     "pairs": "Pairs of faults",
     "races": "Races and interleavings",
     "soak": "A soak",
@@ -36,12 +33,25 @@ TITLES = {
 }
 """Of the suites whose tables are shown, in this order."""
 NOTES = {
-    "crash-deaths": "Points: the calls of a stage that nothing disturbs; each kind of fault strikes those that it can. "
+    "crash-deaths": "Points: the calls of a stage that nothing disturbs; a runner dies at each of them, before it and, "
+    "where it may change anything, after it. "
     "Left to a person: what is missing at the end, and was reported by its own key as refused or in doubt, or could "
     "only have followed what was: to announce a merge that was refused, and to answer her who closes each pull about "
     "one that was refused. "
     "Same world: a case whose world at the restart is one that was carried on to its end before is not "
     "carried on a second time; it takes over that end. So it is in all tables of crashes.",
+    "crash-faults": "A case for each kind of fault, sort of call and phase of the transaction (until memory moves "
+    "first, in between, and after it moved last), since the same code deals with it in every stage. A sort of call is "
+    "its method and path without numbers and names, and what a push moves. Which stage and which call of it stands "
+    "for them is drawn by the seed `CRASH_SEED`, 0 unless it is set; the weekly run takes the number of its week, so "
+    "that others are struck each time. So are processes by a real SIGKILL, and runners after whose death another "
+    "machine goes on.",
+    "pairs": "For each kind of first fault, kind of second fault and sort of the second call one pair, drawn by the "
+    "seed `CRASH_SEED`.",
+    "races": "Of interleavings that differ only in when a runner whose push of memory is too late finds that out, one "
+    "is run: between two pushes it meets the same branch.",
+    "agents": "Calls are chosen as for [every fault](#every-fault-at-every-sort-of-call); deaths of the issue agent "
+    "with a pull, and of a review, are at each call.",
     "guards": "Each guard, what is put in its place, and the test that then fails (`killed_by`): "
     "[tests/guards/rows](../tests/guards/rows).",
 }

@@ -24,25 +24,16 @@ AGENTS = tuple(
     f"tests/crash/test_{what}.py"
     for what in (
         "issue_agent_deaths",
-        "issue_agent_faults",
         "issue_agent_races",
         "review_deaths",
         "coding_agent_deaths",
     )
 )
-GROUPS = ("deaths", "answers", "servers", "refusals")
-"""Of kinds of faults: what takes long is measured in parts, by words of the names of their tests."""
 SUITES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        **{f"crash-{group}": (*CRASH, "tests/crash/test_cases.py", "-k", group) for group in GROUPS},
-        "crash-kills": (
-            *CRASH,
-            "tests/crash/test_cases.py",
-            "tests/crash/test_deaths.py",
-            "-k",
-            "killed or another_machine",
-        ),
-        "crash-recoveries": (*CRASH, "tests/crash/test_faults.py", "tests/crash/test_recoveries.py"),
+        "crash-deaths": (*CRASH, "tests/crash/test_cases.py", "-k", "death_at_any_call"),
+        "crash-faults": (*CRASH, "tests/crash/test_cases.py", "-k", "sort_of"),
+        "crash-recoveries": (*CRASH, "tests/crash/test_recoveries.py"),
         "pairs": (*CRASH, "tests/crash/test_pairs.py"),
         "races": (*CRASH, "tests/crash/test_races.py", "tests/crash/test_interleavings.py"),
         "soak": (*CRASH, "tests/crash/test_soak.py"),
@@ -55,7 +46,7 @@ SUITES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "load": ("-m", "bench.load"),
     }
 )
-"""By name: the arguments of Python. Each takes `--figures FILE`. `make crash` runs the first eleven as one; `real`
+"""By name: the arguments of Python. Each takes `--figures FILE`. `make crash` runs the first eight as one; `real`
 needs what `make test-real` installs."""
 GENERATED = ("tools/trust/figures", "docs/trust.md")
 """What a measurement itself writes: it makes no checkout another one."""
