@@ -39,7 +39,7 @@ test-real: install-dev  ## what is too large for that: real agents, an emulator 
 	@$(BIN)/python scripts/node.py
 	@$(BIN)/python -m pytest -q -m real -n $(WORKERS)
 
-crash: install-dev  ## every moment of dying, every fault at every write, every race, every pair, a soak (about two hours)
+crash: install-dev  ## every moment of dying, every fault at every sort of call, races, pairs, a soak (less than an hour)
 	@$(BIN)/python -m pytest -q -m crash -n $(WORKERS) -o faulthandler_timeout=0
 
 guards: install-dev  ## the guard of each promise and rule switched off once: a named test has to fail (minutes)

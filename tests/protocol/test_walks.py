@@ -78,4 +78,4 @@ def test_a_long_walk_breaks_no_law_and_comes_to_an_end(name, table):
 @pytest.mark.crash  # takes minutes
 @pytest.mark.parametrize("name", WORLDS)
 def test_many_long_walks_break_no_law(name, table):
-    walk(name, table, walks=400, steps=80)
+    walk(name, table, walks=100, steps=80)
