@@ -2,7 +2,6 @@
 
 python -m tests.crash --stage "…" --kind … --at N       one fault; without --at, at every call that it can strike
 python -m tests.crash --stage "…" --blows 1=death 2=500  a pair: by the number of the write
-python -m tests.crash --stage "…" --between N           another runner's whole cycle before request N
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ from pathlib import Path
 from tests.crash.cases import ALL, Case, scene, strike
 from tests.crash.stages import EVERY, staged
 from tests.crash.test_pairs import Life
-from tests.crash.test_races import interleave
 from tests.figures import Table
 
 
@@ -24,7 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """One fault, or what else was asked for."""
     asked = _asked(arguments)
     with tempfile.TemporaryDirectory() as folder:
-        return _struck(asked, Path(folder)) if asked.kind else _held(asked, Path(folder))
+        return _struck(asked, Path(folder)) if asked.kind else _endured(asked, Path(folder))
 
 
 def _struck(asked: argparse.Namespace, folder: Path) -> int:
@@ -38,24 +36,17 @@ def _struck(asked: argparse.Namespace, folder: Path) -> int:
     return int(any(struck.wrong for struck in found))
 
 
-def _held(asked: argparse.Namespace, folder: Path) -> int:
+def _endured(asked: argparse.Namespace, folder: Path) -> int:
     """The same assertions as in the tests."""
-    table = Table("replayed")
+    table, blows = Table("replayed"), (one.partition("=") for one in asked.blows)
     try:
-        _asserted(asked, folder, table)
+        with staged(folder, asked.stage) as harbour:
+            Life(harbour, asked.stage, table).endure({int(number): kind for number, _, kind in blows})
     except AssertionError as error:
         print(f"it goes wrong: {error}")
         return 1
     print(*table.lines, sep="\n")
     return 0
-
-
-def _asserted(asked: argparse.Namespace, folder: Path, table: Table) -> None:
-    with staged(folder, asked.stage) as harbour:
-        if asked.between:
-            return interleave(harbour, asked.stage, lambda requests: [asked.between], table)
-        blows = (one.partition("=") for one in asked.blows)
-        return Life(harbour, asked.stage, table).endure({int(number): kind for number, _, kind in blows})
 
 
 def _asked(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -66,7 +57,6 @@ def _asked(arguments: Sequence[str] | None) -> argparse.Namespace:
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--kind", choices=ALL)
     what.add_argument("--blows", nargs="+", metavar="N=KIND", help="two faults of one life")
-    what.add_argument("--between", type=int, help="the number of a request, from 1")
     parser.add_argument("--at", type=int, default=0, help="the number of the call, from 1")
     return parser.parse_args(arguments)
 

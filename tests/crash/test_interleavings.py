@@ -200,6 +200,27 @@ def test_runners_that_take_turns_request_by_request(tmp_path, seed, table):
     drawn(tmp_path, draw.choice(DRAWN), draw.choice(["AB", "ABC"]), draw, table)
 
 
+def in_between(tmp_path, name: str, most: int, table: Table) -> None:
+    """A whole cycle of another runner before each request of one, or before so many of them."""
+    with begun(tmp_path, name) as harbour:
+        start = Start.of(harbour, name)
+        for at in range(1, most):
+            ran = start.race("AB", following("A" * at + "B"), table, every=True)
+            if ran.schedule.count("A") == at:
+                return
+
+
+@pytest.mark.long  # takes ten seconds
+def test_a_whole_cycle_of_another_runner_may_come_first(tmp_path, table):
+    in_between(tmp_path, "an approved proposal is carried on", 4, table)
+
+
+@pytest.mark.crash  # takes minutes
+@pytest.mark.parametrize("name", ["a fix is opened", "an approved pull is merged"])
+def test_a_whole_cycle_of_another_runner_may_come_between_its_requests(tmp_path, name, table):
+    in_between(tmp_path, name, 1000, table)
+
+
 @pytest.mark.crash  # takes minutes
 def test_every_interleaving_of_a_publishing_and_a_cycle_with_few_interruptions(tmp_path, table):
     every(tmp_path, TEXTS, "AP", table, interruptions=FEW)

@@ -56,8 +56,13 @@ LARGE = {
         Config(
             "a person pushes", FIX, runners=1, cycles=3, crashes=1, moves=("approves the pull", "pushes to the branch")
         ),
-        Config("the kill switch, two runners", FIX, crashes=1, moves=("throws the kill switch",)),
-        Config("memory is paused", FIX, crashes=1, moves=("pauses",)),
+        Config(
+            "the kill switch, two runners",
+            FIX,
+            crashes=1,
+            moves=("throws the kill switch", "takes the kill switch back"),
+        ),
+        Config("memory is paused", FIX, crashes=1, moves=("pauses", "resumes")),
         Config("a yes", ASKED, runners=1, cycles=3, crashes=1, doubts=1, late=1, moves=("says yes",)),
         Config("a yes and a no", ASKED, cycles=3, crashes=1, moves=("says yes", "says no")),
         Config("four questions, three slots", FOUR, runners=1, cycles=5, crashes=1),

@@ -111,11 +111,6 @@ class World:
         """What memory says is open."""
         return self.history.commits[state.head].state if state.head else OpenState()
 
-    def all_dead(self, state: State) -> State:
-        """The same when every runner dies at this moment."""
-        dead = sum(moment is not None for moment in state.runners)
-        return replace(state, runners=(None,) * len(state.runners), crashes=state.crashes + dead)
-
     # --- what happens next
 
     def steps(self, state: State) -> Iterator[Step]:
