@@ -22,7 +22,7 @@ from ralph_mission.mission import execute
 from ralph_mission.mission.findings.exclusions import recent_pulls
 from ralph_mission.mission.issues import finish, tasks
 from ralph_mission.mission.issues import record as work
-from ralph_mission.mission.issues.finish import PlanResult, carry_out_plan, note_record
+from ralph_mission.mission.issues.finish import carry_out_plan, note_record
 from ralph_mission.mission.issues.tasks import GuidanceNote, WorkTask
 from ralph_mission.mission.lifecycle.approval import may_decide
 from ralph_mission.mission.memory import schedule
@@ -280,12 +280,13 @@ def _claim_issue(worker: IssueWorker, tx: Transaction, task: WorkTask, usd: floa
     record = work.begin_try(task, before, at, tx.store.holder(), usd, tx.now)
     plan = work.work_proposal(record, issue, work.begin_effects(record, task.others))
     done = carry_out_plan(tx, record, plan, usd)
-    if done.refused and "paused" not in done.rules:  # nothing was begun, and another issue may have its turn
+    if done.refused:  # nothing was begun, and another issue may have its turn
         return TakenIssue("refused", reason=f"rules speak against what would be said there: {', '.join(done.rules)}")
-    if done.refused:
+    if done.paused:
         return TakenIssue("paused")
     if done.carried.cut:
-        return TakenIssue("paused", work.cancel_try(record, before, said=not _unsent(done)))
+        said = any(not receipt.not_attempted for receipt in done.carried.receipts.values())
+        return TakenIssue("paused", work.cancel_try(record, before, said))
     prompt = without("\n".join(filter(None, (_prompt(worker, tx, task, record), guides))), tx.secrets)
     title = tasks.issue_title(issue)
     return TakenIssue(
@@ -294,12 +295,6 @@ def _claim_issue(worker: IssueWorker, tx: Transaction, task: WorkTask, usd: floa
         AgentJob(issue.number, title, base, prompt, usd, worker.seconds, record.branch, agent=task.agent),
         words=tuple(word.id for word in pending),
     )
-
-
-def _unsent(done: PlanResult) -> bool:
-    """Whether certainly nothing of a plan was sent."""
-    receipts = done.carried.receipts.values()
-    return all(receipt.not_attempted for receipt in receipts)
 
 
 def _cancel_try(left: WorkRecord, tx: Transaction) -> None:

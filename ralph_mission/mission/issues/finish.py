@@ -48,14 +48,19 @@ class PlanResult:
     carried: ExecutionResult
 
     @property
-    def refused(self) -> bool:
-        """Whether rules spoke against it; then nothing was begun."""
-        return self.carried.refused
+    def rules(self) -> tuple[str, ...]:
+        """The rules that spoke against it; then nothing was begun."""
+        return self.carried.decision.rules
 
     @property
-    def rules(self) -> tuple[str, ...]:
-        """The rules that spoke against it."""
-        return self.carried.decision.rules
+    def paused(self) -> bool:
+        """Whether it may be tried again once Ralph is resumed, whatever else speaks against it."""
+        return "paused" in self.rules
+
+    @property
+    def refused(self) -> bool:
+        """Whether rules speak against it that no resuming lifts."""
+        return self.carried.refused and not self.paused
 
 
 def carry_out_plan(
@@ -138,11 +143,12 @@ def _end(ours: WorkRecord, played: AgentResult, last: bool, tx: Transaction) -> 
         record = replace(record, state="withdrawing", reason="a person took it back")
     if record.state == "ending" and issue is not None:
         sent = _announce_change(tx, record, issue, played, usd, last)
-        if isinstance(sent, PlanResult) and sent.refused:
+        if isinstance(sent, WorkRecord):
+            record = sent
+        elif sent.paused:
             raise UserError("nothing may be sent now: Ralph is paused", "ralph resume", who="forge")
-        if isinstance(sent, PlanResult):
+        else:
             return sent.record
-        record = sent
     note_record(tx, record, usd)
     return record
 
@@ -159,7 +165,7 @@ def _announce_change(
     remark, _ = work.find_own_comment(record, issue, forge.identity().id)
     effects: tuple[Effect, ...] = (*work.announce_effects(record, remark, made), *made)
     done = carry_out_plan(tx, record, work.work_proposal(record, issue, effects, played.patch), usd)
-    if not done.refused or ("paused" in done.rules and not last):
+    if not done.refused and not (done.paused and last):
         return done
     why = redact("; ".join(_objections(tx, played, done.rules)), tx.secrets)
     return work.release_issue(record, f"the change may not be sent: {why}", 1)
@@ -232,11 +238,11 @@ def _carry_out(
         return record
     keys, patch = (work.change_keys(record), kept[1]) if kept else ((), None)
     done = carry_out_plan(tx, record, work.work_proposal(record, issue, effects, patch), back, keys)
-    if kept and done.refused and "paused" not in done.rules:
+    if kept and done.refused:
         record = work.release_issue(record, f"the change may not be sent: {', '.join(done.rules)}", 1)
         note_record(tx, record)
         return record
-    return _count_refusal(tx, record, issue, back) if done.refused and "paused" not in done.rules else done.record
+    return _count_refusal(tx, record, issue, back) if done.refused else done.record
 
 
 def _count_refusal(tx: Transaction, record: WorkRecord, issue: Issue, usd: float) -> WorkRecord:
@@ -247,11 +253,11 @@ def _count_refusal(tx: Transaction, record: WorkRecord, issue: Issue, usd: float
         return record
     bare = replace(record, reason=work.UNSAID)
     done = carry_out_plan(tx, bare, work.work_proposal(bare, issue, _plan(tx, bare, issue)), usd)
-    if done.refused and "paused" not in done.rules:
-        record = work.give_up(bare)
-        note_record(tx, record, usd)
-        return record
-    return record if done.refused else done.record
+    if not done.refused:
+        return record if done.paused else done.record
+    record = work.give_up(bare)
+    note_record(tx, record, usd)
+    return record
 
 
 # --- what others left -----------------------------------------------------------------

@@ -85,7 +85,8 @@ class WorkRecord:
 
     `state`: working (a runner is at it), ending (its change is on the way), closing (the pull is open), releasing
     (a try came to nothing), withdrawing (a person took it back); these are open, and `OpenState.working` lists their
-    issues. Then done, waiting (for a second try), failed (there is none) or withdrawn.
+    issues. Then done (the next cycle makes a mission of the pull), waiting (for a second try), failed (there is
+    none) or withdrawn.
     """
 
     key: str

@@ -8,7 +8,6 @@ from datetime import timedelta
 import pytest
 
 from ralph_mission.adapters.storage.memory import codec
-from ralph_mission.mission.issues import record as plans
 from ralph_mission.mission.issues import record as work
 from ralph_mission.mission.issues import tasks
 from ralph_mission.mission.issues.tasks import READY, WORKING
@@ -81,16 +80,16 @@ def test_a_state_that_cannot_be_left_is_given_up_after_three_times():
     stuck = build.make_failure(work.slot_key(RECORD, "push_branch"), "not attempted: stopped")
     record = replace(RECORD, state="ending")
     for _ in range(2):
-        record = plans.advance_record(record, {stuck.key: stuck})
+        record = work.advance_record(record, {stuck.key: stuck})
         assert record.state == "ending"
-    record = plans.advance_record(record, {stuck.key: stuck})
+    record = work.advance_record(record, {stuck.key: stuck})
     assert (record.state, record.final) == ("releasing", True)
 
 
 def test_a_pull_that_the_server_refuses_is_for_a_person_and_names_the_branch():
     pushed = Receipt(work.slot_key(RECORD, "push_branch"), "done", sha="a" * 40)
     refused = build.make_failure(work.pull_key(RECORD), "needs a person: pulls are not permitted")
-    record = plans.advance_record(replace(RECORD, state="ending"), {r.key: r for r in (pushed, refused)})
+    record = work.advance_record(replace(RECORD, state="ending"), {r.key: r for r in (pushed, refused)})
     assert (record.state, record.final) == ("releasing", True)
     assert "pulls are not permitted" in record.reason and "ralph/issue-7" in record.reason
 
