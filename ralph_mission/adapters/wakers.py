@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import json
 import re
-import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict
@@ -28,7 +27,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.git.remote import Remote, RepositoryPlace
 from ralph_mission.errors import UserError
 from ralph_mission.mission.memory import schedule
@@ -209,10 +207,7 @@ def header_on_server(place: RepositoryPlace, branch: str, path: str) -> Header:
 
     Raises UserError when the server cannot be asked.
     """
-    with tempfile.TemporaryDirectory(prefix="ralph-wake-") as folder:
-        here = Git(Path(folder), Path(folder), None)
-        here.run("init", "--quiet", "--bare", folder)
-        remote = Remote(here, place.git_url, place.token, keep=False)
+    with Remote.without_clone(place) as remote:
         content = remote.peek(branch, path) if remote.head(branch) else None
     try:
         return peek(content) if content is not None else Header()

@@ -12,7 +12,6 @@ import json
 import os
 import posixpath
 import re
-import tempfile
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -95,7 +94,6 @@ def _mentions(asked: Plain, section: str) -> bool:
 
 
 def _settings(asked: Plain) -> Config:
-    from ralph_mission.adapters.git.git import Git
     from ralph_mission.config.reading import read
 
     return read(Git.open(Path(asked.repo)), Path(asked.config) if asked.config else None)
@@ -177,10 +175,7 @@ def on_server(place: RepositoryPlace, kept: Path, config: str | None) -> ServerM
     cache. Raises UserError when the server cannot be asked.
     """
     path = posixpath.normpath(config or NAME)
-    with tempfile.TemporaryDirectory(prefix="ralph-due-") as folder:
-        here = Git(Path(folder), Path(folder), None)
-        here.run("init", "--quiet", "--bare", folder)
-        remote = Remote(here, place.git_url, place.token, keep=False)
+    with Remote.without_clone(place) as remote:
         branch, oid = remote.default()
         said = read_cached(kept, oid, path)
         if said is None:

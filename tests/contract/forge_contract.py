@@ -7,45 +7,12 @@ from __future__ import annotations
 
 from ralph_mission.mission.model.ledger import Anchor
 from tests.contract.branches import BranchContract
-from tests.contract.forge_world import (
-    KEY,
-    OTHER,
-    WHEN,
-    Opened,
-    World,
-    comment,
-    line,
-    merge_pull,
-    new_file,
-    open_issue,
-    open_pull,
-    outcome,
-    pulled,
-    push_branch,
-)
+from tests.contract.forge_world import World
 from tests.contract.issues import IssueContract
 from tests.contract.labels import LabelContract
 from tests.contract.merging import MergeContract
 from tests.contract.pulls import PullContract
 from tests.contract.reviews import ReviewContract
-
-__all__ = [
-    "KEY",
-    "OTHER",
-    "WHEN",
-    "ForgeContract",
-    "Opened",
-    "World",
-    "comment",
-    "line",
-    "merge_pull",
-    "new_file",
-    "open_issue",
-    "open_pull",
-    "outcome",
-    "pulled",
-    "push_branch",
-]
 
 
 class ForgeContract(IssueContract, LabelContract, BranchContract, PullContract, ReviewContract, MergeContract):

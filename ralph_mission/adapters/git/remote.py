@@ -10,10 +10,12 @@ from __future__ import annotations
 import base64
 import os
 import re
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import field
 from datetime import UTC, datetime
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from ralph_mission.adapters.git.git import TIMED_OUT, Git, GitError
@@ -154,6 +156,15 @@ class Remote:
     token: str = field(default="", repr=False)
     keep: bool = True
     _held: set[tuple[str, str]] = field(default_factory=set, repr=False, compare=False)  # by us: it is asked often
+
+    @staticmethod
+    @contextmanager
+    def without_clone(place: RepositoryPlace) -> Iterator[Remote]:
+        """A server's repository as an empty one sees it that is gone afterwards."""
+        with tempfile.TemporaryDirectory(prefix="ralph-remote-") as folder:
+            here = Git(Path(folder), Path(folder), None)
+            here.run("init", "--quiet", "--bare", folder)
+            yield Remote(here, place.git_url, place.token, keep=False)
 
     def heads(self, *names: str) -> dict[str, str]:
         """Branches by name (globs allowed; all without one) and the commits they point at. Raises UserError."""

@@ -125,6 +125,10 @@ class Pull:
     closed_at: datetime | None = None
     patch_ids: frozenset[str] = frozenset()  # of each file's change, as `safety.patch.patch_id` makes them
 
+    def merged_after(self, since: datetime) -> bool:
+        """Whether it was merged, and later than that."""
+        return self.state == "merged" and self.closed_at is not None and self.closed_at > since
+
 
 @dataclass(frozen=True, slots=True)
 class Branch:

@@ -48,42 +48,34 @@ def minutes(count: float) -> timedelta:
     return timedelta(minutes=count)
 
 
-def test_the_first_wake_is_sent():
-    assert objection(Calls(), HEADER, NOON, 48) == ""
+NEXT = replace(HEADER, generation=6)
+ASKED = replace(NEXT, next_due_at=NOON, last_cycle_at=NOON)
 
 
-@pytest.mark.parametrize(("later", "sent"), [(1, False), (9.9, False), (10, True), (300, True)])
-def test_one_for_the_same_due_time_is_repeated_only_after_ten_minutes(later, sent):
-    assert (objection(ONCE, HEADER, NOON + minutes(later), 48) == "") is sent
-
-
-def test_another_due_time_is_another_wake():
-    assert objection(ONCE, replace(HEADER, generation=6), NOON + minutes(1), 48) == ""
-
-
-@pytest.mark.parametrize("hours", [-48, 48])
-def test_a_clock_that_was_wrong_holds_nothing_up(hours):
-    assert objection(ONCE, HEADER, NOON + timedelta(hours=hours), 48) == ""
-
-
-def test_a_clock_that_was_a_few_minutes_ahead_wakes_nobody_twice():
-    assert objection(ONCE, HEADER, NOON - minutes(5), 48) == "woken for generation 5 less than 10 minutes ago"
-
-
-def test_a_due_time_that_memory_grants_no_wake_has_none():
-    header = replace(HEADER, generation=6, dispatches=36, wake=False)
-    assert objection(ONCE, replace(header, wake=True), NOON, 48) == ""
-    assert objection(ONCE, header, NOON, 48) == "today's wakes are used up, the cap is 48"
-
-
-def test_a_cycle_that_asked_for_the_next_one_itself_is_given_ten_minutes():
-    header = replace(HEADER, generation=6, next_due_at=NOON, last_cycle_at=NOON)
-    assert "asked for the next one" in objection(ONCE, header, NOON + minutes(9), 48)
-    assert objection(ONCE, header, NOON + minutes(10), 48) == ""
-
-
-def test_a_cap_of_none_sends_none():
-    assert objection(Calls(), HEADER, NOON, 0) != ""
+@pytest.mark.parametrize(
+    ("calls", "header", "later", "limit", "why"),
+    [
+        (Calls(), HEADER, 0, 48, ""),
+        (Calls(), HEADER, 0, 0, "used up"),
+        (ONCE, HEADER, 1, 48, "woken for generation 5 less than 10 minutes ago"),
+        (ONCE, HEADER, 9.9, 48, "woken for"),
+        (ONCE, HEADER, 10, 48, ""),
+        (ONCE, HEADER, 300, 48, ""),
+        (ONCE, HEADER, -5, 48, "woken for"),  # a clock that was a few minutes ahead wakes nobody twice
+        (ONCE, HEADER, -48 * 60, 48, ""),  # one that was wrong by days holds nothing up
+        (ONCE, HEADER, 48 * 60, 48, ""),
+        (ONCE, NEXT, 1, 48, ""),  # another due time is another wake
+        (ONCE, replace(NEXT, dispatches=36, wake=True), 0, 48, ""),
+        (ONCE, replace(NEXT, dispatches=36, wake=False), 0, 48, "today's wakes are used up, the cap is 48"),
+        (ONCE, ASKED, 9, 48, "asked for the next one"),
+        (ONCE, ASKED, 10, 48, ""),
+    ],
+)
+def test_each_due_time_has_one_wake_and_another_after_ten_minutes(
+    calls: Calls, header: Header, later: float, limit: int, why: str
+) -> None:
+    said = objection(calls, header, NOON + minutes(later), limit)
+    assert why in said if why else said == ""
 
 
 def test_a_new_day_starts_at_nothing():

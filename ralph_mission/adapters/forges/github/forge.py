@@ -177,7 +177,7 @@ class GitHubForge:
         every = {wire.number: wire for wire in (*self._work(self.threads.open().values()), *closed)}
         return Pulse(
             stars=stars if isinstance(stars, int) else None,
-            merged=tuple(pull for pull in self.pulls("closed") if pull.state == "merged" and _after(pull, since)),
+            merged=tuple(pull for pull in self.pulls("closed") if pull.merged_after(since)),
             opened=sum(wire.created_at > since for wire in every.values()),
             closed=sum(wire.closed_at is not None and wire.closed_at > since for wire in closed),
         )
@@ -298,10 +298,6 @@ class GitHubForge:
         if isinstance(effect, AT_MOST_ONCE):
             return Receipt(effect.key, "unknown", detail=why)
         return effects.failed_receipt(effect, why, FailureReason.NOT_FOUND)
-
-
-def _after(pull: Pull, since: datetime) -> bool:
-    return pull.closed_at is not None and pull.closed_at > since
 
 
 def _require_sendable(effect: Effect) -> None:

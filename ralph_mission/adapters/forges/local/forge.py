@@ -106,7 +106,7 @@ class LocalForge:
         """Merged pulls, and issues opened and closed, since then; a folder has no stars."""
         issues = self.store.threads("issues", partial(documents.surely_closed_by, since=since))
         return Pulse(
-            merged=tuple(pull for pull in self.pulls("closed") if _merged_after(pull, since)),
+            merged=tuple(pull for pull in self.pulls("closed") if pull.merged_after(since)),
             opened=sum(issue.created_at > since for issue in issues),
             closed=sum(issue.closed_at is not None and issue.closed_at > since for issue in issues),
         )
@@ -190,10 +190,6 @@ class LocalForge:
 
 def _needless(state: str) -> Callable[[str], bool]:
     return documents.surely_not_open if state == "open" else nothing
-
-
-def _merged_after(pull: Pull, since: datetime) -> bool:
-    return pull.state == "merged" and pull.closed_at is not None and pull.closed_at > since
 
 
 Step = Callable[[LocalThread, Actor, datetime], LocalThread]

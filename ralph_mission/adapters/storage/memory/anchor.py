@@ -18,9 +18,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from ralph_mission.adapters import files
+from ralph_mission.adapters.storage.memory import codec
 from ralph_mission.mission.memory.position import refuse
 from ralph_mission.mission.model.ledger import Anchor
 from ralph_mission.values import dataclass
@@ -52,10 +52,11 @@ class Anchorage:
     def read(self) -> AnchorMark | None:
         """What is remembered; None when nothing is. Raises UserError when it cannot be read."""
         try:
-            return AnchorMark(**_check_fields(json.loads((self.folder / "anchor.json").read_bytes())))
+            mark: AnchorMark = codec.load(AnchorMark, (self.folder / "anchor.json").read_bytes())
+            return mark
         except FileNotFoundError:
             return None
-        except (ValueError, TypeError, RecursionError):
+        except codec.UnreadableDocument:
             raise refuse(f"{self.folder / 'anchor.json'} cannot be read") from None
 
     def write(self, mark: AnchorMark) -> None:
@@ -107,13 +108,6 @@ def boot_id() -> str:
         return BOOT_ID.read_text().strip()
     except OSError:
         return ""
-
-
-def _check_fields(values: dict[str, Any]) -> dict[str, Any]:
-    kinds = {"lineage": str, "serial": int, "oid": str, "pending": str}
-    if set(values) != set(kinds) or any(type(values[name]) is not kind for name, kind in kinds.items()):
-        raise ValueError
-    return values
 
 
 def folder(environment: Mapping[str, str]) -> Path | None:

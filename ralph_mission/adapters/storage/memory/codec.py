@@ -94,11 +94,16 @@ _RENAMED = {
 
 
 def _rename_fields(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_rename_fields(item) for item in value]
-    if not isinstance(value, dict):
-        return value
-    return {_RENAMED.get(name, name): _rename_fields(item) for name, item in value.items()}
+    return _map_objects(value, lambda found: {_RENAMED.get(name, name): item for name, item in found.items()})
+
+
+def _map_objects(value: Any, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Any:
+    """JSON with every object in it changed, the inner ones first."""
+    if isinstance(value, list | tuple):
+        return [_map_objects(item, change) for item in value]
+    if isinstance(value, dict):
+        return change({name: _map_objects(item, change) for name, item in value.items()})
+    return value
 
 
 @cache
@@ -125,7 +130,7 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 def _plain(value: object) -> Any:
     from pydantic_core import to_jsonable_python
 
-    return _flatten_missions(to_jsonable_python(_map_texts(value, _fit), bytes_mode="base64"))
+    return _map_objects(to_jsonable_python(_map_texts(value, _fit), bytes_mode="base64"), _flatten_mission)
 
 
 _REASONS = {f"{reason}: ": reason for reason in FailureReason}
@@ -142,7 +147,7 @@ def _upgrade(data: bytes) -> bytes:
     if not has_missions and not any(reason.encode() in data for reason in _REASONS):
         return data
     try:
-        return json.dumps(_group_missions(_split_failures(json.loads(data)))).encode()
+        return json.dumps(_map_objects(json.loads(data), lambda found: _group_mission(_split_failure(found)))).encode()
     except (ValueError, RecursionError):
         return data  # it is told what is wrong with it by whoever validates it
 
@@ -150,38 +155,23 @@ def _upgrade(data: bytes) -> bytes:
 _PARTS = {part: {field.name for field in fields(kind)} for part, kind in MISSION_PARTS.items()}
 
 
-def _group_missions(value: Any) -> Any:
+def _group_mission(value: dict[str, Any]) -> dict[str, Any]:
     """The fields of a stored mission in its parts."""
-    if isinstance(value, list):
-        return [_group_missions(item) for item in value]
-    if not isinstance(value, dict):
-        return value
-    value = {name: _group_missions(item) for name, item in value.items()}
     if {"started_cycle", "changed_at"} <= value.keys() and not _PARTS.keys() & value.keys():  # else it is none of ours
         for part, names in _PARTS.items():
             value[part] = {name: value.pop(name) for name in names & set(value)}
     return value
 
 
-def _flatten_missions(value: Any) -> Any:
+def _flatten_mission(value: dict[str, Any]) -> dict[str, Any]:
     """The other way round."""
-    if isinstance(value, list | tuple):
-        return [_flatten_missions(item) for item in value]
-    if not isinstance(value, dict):
-        return value
-    value = {name: _flatten_missions(item) for name, item in value.items()}
     if _PARTS.keys() <= value.keys():
         for part in _PARTS:
             value |= value.pop(part)
     return value
 
 
-def _split_failures(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_split_failures(item) for item in value]
-    if not isinstance(value, dict):
-        return value
-    value = {name: _split_failures(item) for name, item in value.items()}
+def _split_failure(value: dict[str, Any]) -> dict[str, Any]:
     for own, text, name in _FAILURES:
         said = value.get(text)
         if own in value and name not in value and isinstance(said, str):

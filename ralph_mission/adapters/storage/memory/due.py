@@ -8,7 +8,6 @@ The settings are asked for the longest pause only when memory looks as if a cloc
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime, timedelta
@@ -81,13 +80,9 @@ def due_on_server(
 
     One look at the ref; the file itself is fetched only when the branch has moved since. Raises UserError.
     """
-    from ralph_mission.adapters.git.git import Git
     from ralph_mission.adapters.git.remote import Remote
 
-    with tempfile.TemporaryDirectory(prefix="ralph-due-") as folder:
-        here = Git(Path(folder), Path(folder), None)
-        here.run("init", "--quiet", "--bare", folder)
-        remote = Remote(here, place.git_url, place.token, keep=False)
+    with Remote.without_clone(place) as remote:
         oid = remote.head(branch)
         if not oid:
             return True, None, "due: there is no memory yet"

@@ -125,23 +125,28 @@ def read_twice(world: GitHubWorld, number: int, wait: float = 900) -> None:
     world.fake.clock.advance(wait)
 
 
-def reads(world: GitHubWorld, number: int) -> int:
-    return world.fake.count(method="GET", below=f"/issues/{number}/*")
-
-
 def fresh_issue(world: GitHubWorld, number: int) -> Any:
     forge = world.connected()
     forge.issues()
     return forge.issue(number)
 
 
-def test_details_of_a_quiet_issue_are_not_asked_for_again(world: GitHubWorld) -> None:
+@pytest.mark.parametrize(
+    ("wait", "later", "anew"),
+    [(900, 0, 0), (20, 0, 1), (900, 6 * 3600, 1)],
+    ids=["quiet", "changed less than a minute before", "six hours old"],
+)
+def test_details_are_asked_for_again_only_when_they_cannot_be_trusted(
+    world: GitHubWorld, wait: float, later: float, anew: int
+) -> None:
     number = world.human("mara").create_issue("Question", labels=("bug",))
     world.human("mara").comment(number, "Hm")
-    read_twice(world, number)
-    before = reads(world, number)
+    read_twice(world, number, wait)
+    world.fake.clock.advance(later)
+    before = world.fake.count(method="GET", below=f"/issues/{number}/events*")
     issue = fresh_issue(world, number)
-    assert (reads(world, number), len(issue.remarks), len(issue.events)) == (before, 1, 1)
+    assert (len(issue.remarks), len(issue.events)) == (1, 1)
+    assert world.fake.count(method="GET", below=f"/issues/{number}/events*") == before + anew
 
 
 def test_edited_comment_is_noticed_though_the_thread_looks_quiet(world: GitHubWorld) -> None:
@@ -164,23 +169,6 @@ def test_deleted_comment_is_noticed_though_the_thread_looks_quiet(world: GitHubW
     assert fresh_issue(world, number).remarks == ()
 
 
-def test_details_read_within_a_minute_of_a_change_are_not_trusted(world: GitHubWorld) -> None:
-    number = world.human("mara").create_issue("Question", labels=("bug",))
-    read_twice(world, number, wait=20)
-    before = reads(world, number)
-    fresh_issue(world, number)
-    assert reads(world, number) == before + 1
-
-
-def test_details_are_read_anew_after_six_hours(world: GitHubWorld) -> None:
-    number = world.human("mara").create_issue("Question", labels=("bug",))
-    read_twice(world, number)
-    world.fake.clock.advance(6 * 3600)
-    before = reads(world, number)
-    fresh_issue(world, number)
-    assert reads(world, number) == before + 1
-
-
 def test_new_label_is_noticed(world: GitHubWorld) -> None:
     number = world.human("mara").create_issue("Question")
     read_twice(world, number)
@@ -198,20 +186,17 @@ def test_what_comes_after_a_last_page_that_was_full_is_noticed(world: GitHubWorl
     assert fresh_issue(world, number).remarks[-1].body == "/ralph reject"
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff", b'{"version": 1}', b'{"version": 1, "values": 7}'])
+ODD = b"every value of another shape"
+
+
+@pytest.mark.parametrize("content", [ODD, b"", b"{", b"[]", b"\xff", b'{"version": 1}', b'{"version": 1, "values": 7}'])
 def test_broken_memory_of_requests_is_an_empty_one(world: GitHubWorld, content: bytes) -> None:
     number = world.human("mara").create_issue("Question", labels=("bug",))
     read_twice(world, number)
+    if content == ODD:
+        document = json.loads(kept_file(world).read_text())
+        content = json.dumps(document | {"values": {name: {"odd": True} for name in document["values"]}}).encode()
     kept_file(world).write_bytes(content)
-    assert len(fresh_issue(world, number).events) == 1
-
-
-def test_memory_with_values_of_another_shape_is_not_believed(world: GitHubWorld) -> None:
-    number = world.human("mara").create_issue("Question", labels=("bug",))
-    read_twice(world, number)
-    document = json.loads(kept_file(world).read_text())
-    document["values"] = {name: {"odd": True} for name in document["values"]}
-    kept_file(world).write_text(json.dumps(document))
     assert len(fresh_issue(world, number).events) == 1
 
 
@@ -281,24 +266,23 @@ def api(monkeypatch: pytest.MonkeyPatch, answer: Callable[[str, int], Reply], mo
     return made
 
 
-def test_list_whose_next_page_is_itself_ends_as_trouble(monkeypatch: pytest.MonkeyPatch) -> None:
-    link = f'<{HOME}/repos/o/r/issues>; rel="next"'
-    with pytest.raises(UserError, match="no end"):
-        api(monkeypatch, lambda path, count: (200, {"link": link}, "[1]")).all("/issues")
-
-
-def test_list_that_always_has_another_page_ends_as_trouble(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("page", "trouble"),
+    [
+        (f"{HOME}/repos/o/r/issues", "no end"),
+        (f"{HOME}/repos/o/r/issues?page={{}}", "no end"),
+        ("https://evil.example/repos/o/r/issues?page=2", "another address"),
+    ],
+    ids=["itself", "always another", "elsewhere"],
+)
+def test_list_without_an_end_or_that_goes_on_elsewhere_is_not_taken_for_whole(
+    monkeypatch: pytest.MonkeyPatch, page: str, trouble: str
+) -> None:
     def answer(path: str, count: int) -> Reply:
-        return 200, {"link": f'<{HOME}/repos/o/r/issues?page={count}>; rel="next"'}, "[1]"
+        return 200, {"link": f'<{page.format(count)}>; rel="next"'}, "[1]"
 
-    with pytest.raises(UserError, match="no end"):
+    with pytest.raises(UserError, match=trouble):
         api(monkeypatch, answer, most=LONGEST).all("/issues")
-
-
-def test_list_that_goes_on_at_another_address_is_not_taken_for_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    link = '<https://evil.example/repos/o/r/issues?page=2>; rel="next"'
-    with pytest.raises(UserError, match="another address"):
-        api(monkeypatch, lambda path, count: (200, {"link": link}, "[1]")).all("/issues")
 
 
 @pytest.mark.parametrize("below", ["", "/issues"])

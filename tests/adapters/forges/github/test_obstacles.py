@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -22,11 +23,26 @@ def refusal(world: GitHubWorld, effect: Effect, forge: GitHubForge | None = None
     return receipt.detail
 
 
-def test_actions_that_may_not_open_pulls_name_the_setting(world: GitHubWorld) -> None:
-    effect = new_pull(world, "x")
-    world.fake.settings.actions_can_create_pulls = False
-    setting = "Settings → Actions → General → Allow GitHub Actions to create and approve pull requests"
-    assert refusal(world, effect) == setting
+@pytest.mark.parametrize(
+    ("setting", "value", "effect", "named"),
+    [
+        (
+            "actions_can_create_pulls",
+            False,
+            lambda world: new_pull(world, "x"),
+            "Settings → Actions → General → Allow GitHub Actions to create and approve pull requests",
+        ),
+        ("archived", True, lambda world: open_issue(labels=()), "Unarchive"),
+        ("allow_squash_merge", False, lambda world: merge_pull(pulled(world)), "forge.merge_method"),
+    ],
+)
+def test_setting_that_stands_in_the_way_is_named(
+    world: GitHubWorld, setting: str, value: bool, effect: Callable[[GitHubWorld], Effect], named: str
+) -> None:
+    wanted = effect(world)
+    world.forge.identity()
+    setattr(world.fake.settings, setting, value)
+    assert named in refusal(world, wanted)
 
 
 @pytest.mark.parametrize(("missing", "making"), [("issues", opening_issue), ("pull_requests", opening_pull)])
@@ -50,34 +66,23 @@ def test_missing_right_to_read_is_named(world: GitHubWorld) -> None:
     assert caught.value.who == "you" and "pull-requests: read" in caught.value.next_step
 
 
-def test_protected_branch_names_the_rule(world: GitHubWorld) -> None:
-    world.fake.protect("ralph/x", restrict_pushes=True)
+@pytest.mark.parametrize(
+    ("rule", "words"),
+    [
+        ("restrict_pushes", ("ralph/x is protected", "Settings, Rules")),
+        ("required_signatures", ("signed commits only", "Require signed commits")),
+    ],
+)
+def test_rule_of_a_branch_is_named(world: GitHubWorld, rule: str, words: tuple[str, str]) -> None:
+    world.fake.protect("ralph/x", **{rule: True})
     detail = refusal(world, new_branch(world, "x"))
-    assert "ralph/x is protected" in detail and "Settings, Rules" in detail
-
-
-def test_required_signatures_are_named(world: GitHubWorld) -> None:
-    world.fake.protect("ralph/x", required_signatures=True)
-    detail = refusal(world, new_branch(world, "x"))
-    assert "signed commits only" in detail and "Require signed commits" in detail
+    assert all(word in detail for word in words)
 
 
 def test_workflow_files_need_their_own_permission(world: GitHubWorld) -> None:
     base = world.forge.default_branch().sha
     effect = PushBranch(KEY, "ralph/x", base, "CI", WHEN, (new_file(".github/workflows/ci.yml", "on: push\n"),))
     assert "workflow` permission" in refusal(world, effect)
-
-
-def test_archived_repository_is_named(world: GitHubWorld) -> None:
-    world.forge.identity()
-    world.fake.settings.archived = True
-    assert "Unarchive" in refusal(world, open_issue(labels=()))
-
-
-def test_merge_method_that_is_not_allowed_names_the_setting(world: GitHubWorld) -> None:
-    opened = pulled(world)
-    world.fake.settings.allow_squash_merge = False
-    assert "forge.merge_method" in refusal(world, merge_pull(opened))
 
 
 READ_403 = {

@@ -42,10 +42,6 @@ def two_cycles(repo: Path) -> None:
     assert recalled == second
     assert branch_store(repo).records([key(1), key(2)], recalled) == {key(1): intended(1), key(2): finding(2)}
     assert git(repo, "rev-list", "--count", "ralph-memory") == "2"
-
-
-def test_a_plain_repository(repo: Path) -> None:
-    two_cycles(repo)
     git(repo, "fsck", "--strict")
 
 
@@ -63,16 +59,20 @@ def test_a_dirty_tree_index_stash_and_configuration_stay_as_they_are(repo: Path)
     assert fingerprint(repo) == before
 
 
-def test_a_bare_repository(repo: Path, tmp_path: Path) -> None:
-    git(tmp_path, "clone", "--quiet", "--bare", str(repo), "bare")
-    two_cycles(tmp_path / "bare")
-
-
-def test_a_shallow_clone(repo: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "command",
+    [
+        "clone --quiet --bare repo where",
+        "clone --quiet --depth=1 file://{repo} where",
+        "init --quiet where",
+    ],
+    ids=["bare", "shallow", "without a commit"],
+)
+def test_a_repository_of_another_kind(repo: Path, tmp_path: Path, command: str) -> None:
     commit(repo, {"a": "1"})
-    git(tmp_path, "clone", "--quiet", "--depth=1", f"file://{repo}", "shallow")
-    two_cycles(tmp_path / "shallow")
-    assert git(tmp_path / "shallow", "rev-parse", "--is-shallow-repository") == "true"
+    where = tmp_path / "where"
+    git(tmp_path, *command.format(repo=repo, where=where).split())
+    two_cycles(where)
 
 
 def test_linked_work_trees_share_memory_and_lock(repo: Path, tmp_path: Path) -> None:
@@ -81,16 +81,6 @@ def test_linked_work_trees_share_memory_and_lock(repo: Path, tmp_path: Path) -> 
     assert branch_store(repo).recall() == branch_store(tmp_path / "linked").recall()
     with branch_store(repo).exclusive(), branch_store(tmp_path / "linked").exclusive() as held:
         assert not held
-
-
-def test_a_detached_head(repo: Path) -> None:
-    git(repo, "checkout", "--quiet", "--detach")
-    two_cycles(repo)
-
-
-def test_a_repository_without_a_commit(tmp_path: Path) -> None:
-    git(tmp_path, "init", "--quiet", "empty")
-    two_cycles(tmp_path / "empty")
 
 
 def test_packed_refs_and_objects(repo: Path) -> None:

@@ -1,4 +1,4 @@
-"""What every store must do: the same bodies for the branch here, on a server, and for the one in memory."""
+"""What every store must do: the same bodies for the branch here and on a server."""
 
 from __future__ import annotations
 
@@ -24,20 +24,16 @@ from tests.adapters.storage.memory.making import (
     server_store,
     settled,
 )
-from tests.adapters.storage.memory.memory_store import MemoryStore, Shelf
 from tests.helpers import make_repo
 
 Factory = Callable[[str], Editable]
 
 
-@pytest.fixture(params=["branch", "memory", "server"])
+@pytest.fixture(params=["branch", "server"])
 def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Factory]:
     """Opens the same memory again and again, each time as another holder."""
     repo = make_repo(tmp_path / "repo")
-    if request.param == "memory":
-        shelf = Shelf()
-        yield lambda holder: MemoryStore(shelf, holder)  # type: ignore[return-value]  # no journal
-    elif request.param == "branch":
+    if request.param == "branch":
         yield lambda holder: branch_store(repo, holder)
     else:
         with on_server(repo, tmp_path / "server.git") as fake:

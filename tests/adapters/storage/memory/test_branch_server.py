@@ -96,15 +96,6 @@ def test_of_two_clones_that_go_on_together_one_wins(server):
         two.commit(batch(there), there)
 
 
-def test_a_persons_edit_on_the_server_is_taken_in(server):
-    store = server.store()
-    past = store.commit(batch(), None)
-    text = git(server.fake.bare, "show", f"{BRANCH}:{LOG}")
-    server.fake.push(BRANCH, {LOG: text.replace("## Learnings\n", "## Learnings\n- be kind\n").encode() + b"\n"})
-    made = store.commit(batch(past), past)
-    assert "be kind" in made.memory.learnings
-
-
 @pytest.mark.attack(18)
 def test_a_strangers_commit_on_the_server_stops_the_cycle(server):
     store = server.store()
@@ -167,15 +158,6 @@ def test_a_protected_memory_branch_names_the_setting(server):
     assert "Settings" in caught.value.next_step
     server.fake.unprotect(BRANCH)
     assert store.commit(batch(past), past).memory.header.serial == 2
-
-
-def test_paused_is_seen_on_the_server_at_once(server):
-    store = server.store()
-    store.commit(batch(), None)
-    assert not store.paused()
-    text = git(server.fake.bare, "show", f"{BRANCH}:{LOG}").replace("paused: false", "paused: true")
-    server.fake.push(BRANCH, {LOG: text.encode() + b"\n"})
-    assert store.paused()
 
 
 def test_a_server_that_cannot_be_asked_counts_as_paused(server):
