@@ -99,7 +99,9 @@ class Hub:
         """The ports, at this moment."""
         self._show_the_time()
         with mock.patch.dict(os.environ, self.environ), unpaced():
-            return build_app(self.clone, forge="github", staged=staged, now=self.now + self.skew)
+            app = build_app(self.clone, forge="github", staged=staged, now=self.now + self.skew)
+            assert app.ports  # made when asked for, of this environment
+            return app
 
     def cycle(self, after: timedelta = timedelta(hours=7), **request: Any) -> tuple[CycleReport, CycleSummary]:
         """One cycle, some time later."""
