@@ -20,8 +20,6 @@ from typing import TYPE_CHECKING
 import click
 
 from ralph_mission.adapters.git.git import Git
-from ralph_mission.adapters.storage.loop.events import EventLog
-from ralph_mission.adapters.storage.loop.state import STATE
 from ralph_mission.cli.doctor.github import asking, far_off, github, parked_ahead, present, reviewing, wakes, waking
 from ralph_mission.cli.doctor.line import DoctorLine, Hub, attempt, off, wrong
 from ralph_mission.cli.doctor.sources import agents, sources, work
@@ -48,7 +46,7 @@ def checkup(repo: Path, config: Path | None) -> tuple[DoctorLine, ...]:
         git = Git.open(repo)
     except UserError as problem:
         return (*checks, wrong("repository", problem))
-    checks += [_git(git), *_repository(git), _disk(git), *_event_log(git)]
+    checks += [_git(git), *_repository(git), _disk(git)]
     try:
         settings = read(git, config)
     except UserError as problem:
@@ -117,18 +115,6 @@ def _checked_out(git: Git, ref: str) -> str:
         if told.get("branch") == ref:
             return told.get("worktree", "")
     return ""
-
-
-def _event_log(git: Git) -> Iterator[DoctorLine]:
-    """Whether the log of the last loop here is as that loop wrote it. Another tool's log is not looked at."""
-    root = git.work_tree
-    log = EventLog(root / ".ralph") if root else None
-    if not root or not log or not (log.head.exists() or (root / STATE).exists()):
-        return
-    wrong, advice = log.verify(), "see what was changed there; the next run sets it aside"
-    yield from (DoctorLine("event log", "wrong", complaint, advice) for complaint in wrong)
-    if not wrong:
-        yield DoctorLine("event log", "ok", f"{len(log.read())} events, none edited")
 
 
 # --- settings and tools ---------------------------------------------------------------

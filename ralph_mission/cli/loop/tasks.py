@@ -309,14 +309,11 @@ def mcp(repo: Path) -> int:
     from ralph_mission.adapters.storage.loop.notes import Memories
     from ralph_mission.adapters.storage.loop.tasks import Tasks
 
-    pass  # merged
-    from ralph_mission.loop.model.state import LoopEvent
-
     where = run_files.folder(named_repo(), os.environ)
     run_files.prepare(where)
 
     def emit(topic: str, payload: str) -> None:
-        events.say_event(where, LoopEvent(topic, payload, hat=os.environ.get("RALPH_HAT", ""), iteration=iteration()))
+        events.append_event(where, topic, payload, os.environ.get("RALPH_HAT", ""), iteration())
 
     # The thread that waits for the client cannot be woken, and whatever is being written is whole at any moment.
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -158,7 +158,6 @@ class FileRunStore:
         left = found or self._left_by_others(order)
         if left is None or left.objective != order.objective:
             return None
-        self._complain(*self._events.begin())
         inbox.clear(self._home)
         again = replace(left, failures=0, redispatches=0, idle=0)
         self._bringing = not left.mark  # else what that session claimed is told first
@@ -169,7 +168,7 @@ class FileRunStore:
     def open(self, order: RunSpec, now: datetime) -> RunState:
         """A new run: what the former one left is put away, memories stay."""
         previous, complaint = state.rescue(self._root)
-        self._complain(complaint, *(self._events.verify() if previous else ()))
+        self._complain(complaint)
         runs.archive_run(self._root, previous, self._events, now)
         self._shared.forget()
         if order.preset.stories and self._habits.archive:

@@ -16,7 +16,6 @@ import ralph_mission
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.storage.loop import archive, events, inbox, lock, state
 from ralph_mission.adapters.storage.loop import run_files as place_place
-from ralph_mission.adapters.storage.loop.events import EventLog
 from ralph_mission.adapters.storage.loop.inbox import Guide
 from ralph_mission.adapters.storage.loop.notes import Memories, ProgressLog
 from ralph_mission.adapters.storage.loop.run_files import PUT_BACK
@@ -245,7 +244,6 @@ READERS: dict[str, tuple[str, Callable[[Path], object], str]] = {
     "tasks": (".ralph/agent/tasks.jsonl", lambda root: Tasks(root / ".ralph").all(), SAID),
     "said": (".ralph/agent/said.jsonl", lambda root: events.read_events(root / ".ralph"), SAID),
     "guidance": (".ralph/loop/guidance.jsonl", lambda root: Guide(root / ".ralph").all(), SAID),
-    "events": (".ralph/events.jsonl", lambda root: EventLog(root / ".ralph").read(), SAID),
     "signal": (".ralph/loop/signal", lambda root: inbox.read(root / ".ralph"), "stop"),
     "papers": (".ralph/plan.md", lambda root: FileArtifactStore(root / ".ralph").read("plan.md"), SECRET),
     "state": (".ralph/loop/state.json", state.load, SECRET),

@@ -60,7 +60,7 @@ def test_what_a_former_run_was_asked_and_said_does_not_reach_the_next(store_at: 
     begun(store_at())
     home = root / ".ralph"
     inbox.write(home, "stop")
-    events.say_event(home, LoopEvent("LOOP_COMPLETE"))
+    events.append_event(home, "LOOP_COMPLETE")
     with (store := store_at()).exclusive(FREE):
         store.open(FREE, NOON)
         assert (store.signal(), store.said()) == ("", ())
