@@ -13,7 +13,7 @@ import os
 import re
 import subprocess
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -225,10 +225,10 @@ class Judge:
         found = subprocess.run(command, capture_output=True, check=True).stdout
         self.secret(found.decode(errors="replace"), "the repository")
 
-    def files(self, *folders: Path) -> None:
-        """Every file below some folders: no secret in it."""
+    def files(self, *folders: Path, but: Callable[[Path], bool] = lambda _: False) -> None:
+        """Every file below some folders, `but` these: no secret in it."""
         for path in (path for folder in folders for path in sorted(folder.rglob("*"))):
-            if path.is_file() and not path.is_symlink():
+            if path.is_file() and not path.is_symlink() and not but(path):
                 self.secret(path.read_text(errors="replace"), str(path))
 
 

@@ -53,6 +53,12 @@ def checkout(shop: Yard) -> dict[str, tuple[int, bytes]]:
     return standing(*(path for path in shop.repo.iterdir() if path.name not in (".git", ".ralph")), *git)
 
 
+def names_own_files(path: Path) -> bool:
+    """An index of a clone names the files as the agent that works there named them. The clone stays as long as its
+    mission: a later cycle goes on there, or sends what a person allowed, without another session."""
+    return "missions" in path.parts and path.name in ("index", "tree.index")
+
+
 def played(shop: Yard, judge: Judge) -> None:
     """A cycle, which may refuse to go on where memory is another's."""
     before = checkout(shop)
@@ -115,7 +121,7 @@ def test_an_agent_that_obeys_the_attacker_brings_about_nothing_forbidden(
             assert do(shop.place, case, unknowing(words)), "there was nothing to do it to"
             played(shop, judge)
         judge.objects()
-        judge.files(shop.repo / ".ralph")
+        judge.files(shop.repo / ".ralph", but=names_own_files)
         judged(shop, judge)
         if inside.connections:
             judge.blame("reached", str(inside.asked))
