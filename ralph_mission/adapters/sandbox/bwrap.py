@@ -237,7 +237,7 @@ def program() -> str:
 
 def wrap_command(view: View, command: Sequence[str], closed: bool) -> list[str]:
     """The command inside bubblewrap; `closed`: without the network."""
-    places = [word for words in (*_system(), FRESH, *_places(view), *_of_root()) for word in words]
+    places = [word for words in (*_system(), FRESH, *_places(view), *_of_root(os.geteuid() == 0)) for word in words]
     net = ["--unshare-net"] if closed else []
     way = ["--perms", "0755", "--dir", "/run", "--ro-bind", str(view.socket), RELAY] if view.socket else []
     where = ["--chdir", "/", "--remount-ro", "/"]
@@ -296,20 +296,18 @@ def _system() -> Iterator[tuple[str, ...]]:
             yield "--ro-bind", str(place), str(place)
 
 
-def _of_root() -> Iterator[tuple[str, ...]]:
+@cache
+def _of_root(are_root: bool) -> tuple[tuple[str, ...], ...]:
     """What is root's alone, and would be open to a session of root's: kernel settings are read-only; what nobody else
-    may read in `/etc`, or what only root may read or write of the kernel, is not there. Nothing unless we are root."""
-    if os.geteuid() != 0:
-        return
-    for entry in os.scandir(PROC):
-        if entry.name.isdigit() or entry.is_symlink():
-            continue
-        mode = entry.stat().st_mode
-        if entry.is_dir():
-            yield "--ro-bind", entry.path, entry.path
-        elif mode & stat.S_IWUSR or not mode & stat.S_IROTH:
-            yield _cover(Path(entry.path))
-    yield from map(_cover, _closed_to_others(Path("/etc")))
+    may read in `/etc`, or what only root may read or write of the kernel, is not there. Nothing unless we are root.
+    Looked up once: no session can change it."""
+    if not are_root:
+        return ()
+    kernel = [entry for entry in os.scandir(PROC) if not entry.name.isdigit() and not entry.is_symlink()]
+    folders = [("--ro-bind", entry.path, entry.path) for entry in kernel if entry.is_dir()]
+    modes = {Path(entry.path): entry.stat().st_mode for entry in kernel if not entry.is_dir()}
+    closed = [place for place, mode in modes.items() if mode & stat.S_IWUSR or not mode & stat.S_IROTH]
+    return (*folders, *map(_cover, (*closed, *_closed_to_others(Path("/etc")))))
 
 
 def _closed_to_others(folder: Path) -> Iterator[Path]:
@@ -328,7 +326,7 @@ def _places(view: View) -> Iterator[tuple[str, ...]]:
     """The more particular path wins, because it comes later; of equals the more generous one."""
     yield ("--bind", str(view.scratch), "/tmp") if view.scratch else ("--perms", "1777", "--tmpfs", "/tmp")
     known = (*view.writable, *SYSTEM)
-    needed = {place for place in _needed_paths(view) if os.path.exists(place) and not _inside(place, known)}
+    needed = {place for place in _needed_paths(view) if not _inside(place, known)}
     seen = {*view.readable, *needed} - {*view.writable}
     steps = [(place, 0, _cover(place)) for place in view.hidden if _inside(place, (*known, *seen))]
     steps += [(place, 1, ("--ro-bind", str(place), str(place))) for place in seen]
@@ -344,26 +342,28 @@ def _cover(place: Path) -> tuple[str, ...]:
 
 
 def _needed_paths(view: View) -> Iterator[Path]:
-    """What the programs on PATH and our own Python need, as they are named and as they really stand."""
+    """What the programs on PATH and our own Python need. Links in a folder that sessions write in lead nowhere."""
+    named = [Path(folder) for folder in (*view.path.split(os.pathsep), os.path.dirname(view.program))]
+    named += [Path(prefix, "bin") for prefix in (sys.prefix, sys.base_prefix)]
     yield view.cwd
-    yield Path("/etc/resolv.conf").resolve()  # below /run, often, which is not seen
-    yield Path(inside.__file__).resolve().parents[2]
-    folders = [Path(folder) for folder in view.path.split(os.pathsep) if os.path.isabs(folder)]
-    folders += [Path(prefix, "bin") for prefix in (sys.prefix, sys.base_prefix)]
-    folders += [Path(view.program).parent] if os.path.isabs(view.program) else []
-    known: set[Path] = set()
+    yield from _find_programs(tuple(one for one in named if one.is_absolute() and not _inside(one, view.writable)))
+
+
+@cache
+def _find_programs(named: tuple[Path, ...]) -> tuple[Path, ...]:
+    """What is in these folders, as it is named and as it really stands; looked up once: no session writes there."""
+    found = {Path("/etc/resolv.conf").resolve(), Path(inside.__file__).resolve().parents[2]}  # the first is below /run
+    folders, known = list(named), set[Path]()
     while folders:
         folder = folders.pop()
         if folder in known or not os.access(folder / ".", os.R_OK) or _inside(folder.resolve(), SYSTEM):
             continue
         known.add(folder)
-        yield folder
-        yield from (folder.parent / name for name in INSTALLED if folder.name == "bin")
-        for target in (folder.resolve() / "-", *(entry.resolve() for entry in folder.iterdir() if entry.is_symlink())):
-            if target.parent.name == "bin" or target.name == "-":
-                folders.append(target.parent)
-            else:
-                yield target
+        found |= {folder, *(folder.parent / name for name in INSTALLED if folder.name == "bin")}
+        targets = [folder.resolve() / "-", *(entry.resolve() for entry in folder.iterdir() if entry.is_symlink())]
+        folders += [target.parent for target in targets if target.parent.name == "bin" or target.name == "-"]
+        found |= {target for target in targets if target.parent.name != "bin" and target.name != "-"}
+    return tuple(place for place in found if os.path.exists(place) and not _inside(place, SYSTEM))
 
 
 def _inside(place: Path, folders: Iterable[Path]) -> bool:

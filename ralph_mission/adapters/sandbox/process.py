@@ -101,15 +101,16 @@ def run_foreign(
             stderr=subprocess.PIPE,
             pass_fds=inside.passed_on,
         )
-        left: tuple[str, ...] = ()
+        left, over = tuple[str, ...](), False
         with process, _Capture(process, output_cap, live) as capture:
             try:
                 let_go()
                 ended = capture.until(started + timeout, stopped or STOPPED.get())
                 if not ended and not capture.full:
-                    left = _find_remaining(process, scratch, inside)
+                    left, over = _find_remaining(process, scratch, inside)
             finally:
-                _end(process, scratch, grace)
+                if not over:
+                    _end(process, scratch, grace)
             capture.rest()
         code = ENDED_BY_US if ended or capture.full else process.returncode
         seconds = time.monotonic() - started
@@ -268,10 +269,11 @@ def _places(home: Path, scratch: Path) -> dict[str, str]:
     return {"HOME": str(at), "TMPDIR": str(scratch), **xdg}
 
 
-def _find_remaining(process: subprocess.Popen[bytes], scratch: Path, inside: Inside) -> tuple[str, ...]:
-    """What goes on although the command is over, after the moment that a process may take to end."""
+def _find_remaining(process: subprocess.Popen[bytes], scratch: Path, inside: Inside) -> tuple[tuple[str, ...], bool]:
+    """What goes on although the command is over, after the moment that a process may take to end; whether nothing is
+    there to be ended."""
     seen = still(lambda: sorted({*_left_running(process, scratch)}))
-    return (*seen, *(inside.report.heard() if inside.report else ()))
+    return (*seen, *(inside.report.heard() if inside.report else ())), not seen
 
 
 def _end(process: subprocess.Popen[bytes], scratch: Path, grace: float) -> None:

@@ -270,3 +270,13 @@ def test_a_runner_that_hosts_itself_has_its_credentials_hidden(tmp_path: Path) -
     found = private({"HOME": "/home/r", "RUNNER_TEMP": str(temporary)})
     assert {temporary, tmp_path / "runner/.credentials", Path("/home/r/.ssh")} <= set(found)
     assert private({}) == ()
+
+
+def test_a_link_that_a_session_left_on_its_path_shows_nothing_more(tmp_path: Path) -> None:
+    home, letter = tmp_path / "home", tmp_path / "letter"
+    (home / "bin").mkdir(parents=True)
+    letter.write_text("private")
+    (home / "bin/x").symlink_to(letter)
+    seen = bwrap.wrap_command(bwrap.View((home,), path=str(home / "bin")), ["true"], closed=True)
+    assert str(home) in seen
+    assert str(letter) not in seen

@@ -1,6 +1,7 @@
 """Events of a loop: `.ralph/agent/said.jsonl`, what agents say, and `.ralph/events.jsonl`, the log of a run.
 
-Only the running loop writes the log, for people to read. It keeps its own copy and puts the file back after each session.
+Only the running loop writes the log, for people to read. It keeps its own copy, and puts the file back after each
+session.
 """
 
 from __future__ import annotations

@@ -109,7 +109,7 @@ def test_deleting_the_whole_folder_loses_no_event(tmp_path: Path) -> None:
 def test_a_torn_last_line_of_a_run_that_was_killed_does_not_take_the_next_with_it(tmp_path: Path) -> None:
     with _log(tmp_path, "a").path.open("ab") as file:
         file.write(b'{"topic": "b')
-    log = _log(tmp_path, "c")
+    _log(tmp_path, "c")
     assert _topics(tmp_path) == ["a", "c"]
 
 
