@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import requests
 
+from ralph_mission.adapters.git.git import Git
 from ralph_mission.cli.doctor.github import github
 from ralph_mission.cli.doctor.line import DoctorLine, Hub
+from ralph_mission.cli.doctor.sources import sources
+from ralph_mission.config.reading import read
 from tests.fakes.github.server import FakeGitHub
+from tests.helpers import Result
 
 WORKFLOW = """
 on: {repository_dispatch: {types: [ralph-loop-trigger]}, schedule: [{cron: "7 * * * *"}]}
@@ -57,6 +66,14 @@ class Place:
             if check.name not in found or check.status == "wrong":
                 found[check.name] = check
         return found
+
+
+def ask_sources(repo: Path, env: Mapping[str, str] | None = None) -> Result:
+    """What `ralph doctor --json` says of sources, networks and the thinker, without all else that it looks at."""
+    with mock.patch.dict(os.environ, env or {}):
+        git = Git.open(repo)
+        lines = [asdict(line) for line in sources(read(git), git, os.environ)]
+    return Result(0, json.dumps({"checks": lines}), "")
 
 
 def statuses(checks: dict[str, DoctorLine]) -> dict[str, str]:

@@ -199,7 +199,7 @@ def test_a_self_hosted_runner_of_a_public_repository_is_wrong(
         ("self-hosted", True, None),
         ("ubuntu-latest", False, None),
         ("[", False, None),
-        pytest.param("[" * 5_000, False, None, id="nested"),
+        pytest.param("[" * 500, False, None, id="nested"),
     ],
 )
 def test_a_clone_of_a_public_repository_whose_workflow_asks_for_a_self_hosted_runner_is_wrong(
@@ -263,8 +263,9 @@ def next_cycle(repo: Path) -> dict[str, str]:
     return next((check for check in checks if check["name"] == "next cycle"), {})
 
 
-@pytest.mark.parametrize("settings", ["", "schedule: {low: 2h, medium: 30m}\n"])
-@pytest.mark.parametrize("wrong", [timedelta(days=3), timedelta(days=400)])
+@pytest.mark.parametrize(
+    ("wrong", "settings"), [(timedelta(days=3), "schedule: {low: 2h, medium: 30m}\n"), (timedelta(days=400), "")]
+)
 def test_a_clock_that_was_ahead_silences_nothing(tmp_path: Path, wrong: timedelta, settings: str) -> None:
     repo = make_repo(tmp_path)
     (repo / "ralph.yml").write_text(settings + "observers:\n  code: {markers: {}}\n")

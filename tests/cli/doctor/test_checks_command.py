@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.helpers import Result, cli_here, git, make_repo
+from tests.helpers import Result, cli_here, commit, git, make_repo
 
 
 def checks(told: Result) -> dict[str, dict[str, Any]]:
@@ -19,20 +19,8 @@ def test_a_sound_repository_has_nothing_wrong(tmp_path: Path) -> None:
     told = cli_here("doctor", repo=make_repo(tmp_path))
     assert told.code == 0
     assert told.out.splitlines()[-1] == "nothing is wrong"
-    for name in (
-        "Python",
-        "git",
-        "repository",
-        "branch",
-        "commits",
-        "disk",
-        "configuration",
-        "forge",
-        "memory",
-        "fixer typos",
-        "fixer ruff",
-        "agent codex",
-    ):
+    plain = ("Python", "git", "repository", "branch", "commits", "disk", "configuration", "forge", "memory")
+    for name in (*plain, "fixer typos", "fixer ruff", "agent codex"):
         assert f"ok    {name}: " in told.out
     assert " isolation: env: " in told.out
 
@@ -69,14 +57,6 @@ def test_a_repository_without_commits_is_wrong(tmp_path: Path) -> None:
     assert checks(told)["commits"]["mend"]
 
 
-def test_it_says_how_late_the_last_wakes_were(tmp_path: Path) -> None:
-    repo = make_repo(tmp_path)
-    assert "wakes" not in checks(cli_here("doctor", "--json", repo=repo))
-    assert cli_here("cycle", repo=repo).code == 0
-    found = checks(cli_here("doctor", "--json", repo=repo))["wakes"]
-    assert (found["status"], found["found"]) == ("ok", "late by 0 s at the median, 0 s at most, over the last 1 wake")
-
-
 def test_a_broken_configuration_is_named_with_its_line(tmp_path: Path) -> None:
     repo = make_repo(tmp_path)
     (repo / "ralph.yml").write_text("schedul: {}\n")
@@ -103,20 +83,7 @@ def test_a_checked_out_memory_branch_is_wrong(tmp_path: Path) -> None:
 
 def test_a_shallow_clone_is_a_note(tmp_path: Path) -> None:
     source = make_repo(tmp_path / "source")
-    git(
-        source,
-        "commit",
-        "--quiet",
-        "--allow-empty",
-        "--message",
-        "x",
-        env={
-            "GIT_AUTHOR_NAME": "M",
-            "GIT_AUTHOR_EMAIL": "m@example.org",
-            "GIT_COMMITTER_NAME": "M",
-            "GIT_COMMITTER_EMAIL": "m@example.org",
-        },
-    )
+    commit(source, {})
     git(tmp_path, "clone", "--quiet", "--depth", "1", source.as_uri(), "clone")
     told = cli_here("doctor", "--json", repo=tmp_path / "clone")
     assert checks(told)["history"]["status"] == "note"

@@ -10,6 +10,7 @@ import pytest
 from ralph_mission.cli.doctor import sources
 from ralph_mission.extras import install_command
 from tests.adapters.thinkers.test_models import serving
+from tests.cli.doctor_place import ask_sources
 from tests.fakes.model.server import KEY, ScriptedModel
 from tests.helpers import cli_here, make_repo
 
@@ -24,7 +25,7 @@ def patience(monkeypatch):
 
 def checks(repo, **env):
     """The doctor's lines for the thinker, by name."""
-    told = cli_here("doctor", "--json", repo=repo, env=env).json["checks"]
+    told = ask_sources(repo, env=env).json["checks"]
     return [(line["status"], line["found"], line["mend"]) for line in told if line["name"] == "thinker"]
 
 

@@ -149,8 +149,3 @@ def test_default_person_is_the_systems_user(repo: Path) -> None:
 
     assert cli_here("issue", "create", "--title", "x", repo=repo).code == 0
     assert forge(repo).issue(1).author.login == pwd.getpwuid(os.getuid()).pw_name
-
-
-def test_folder_without_repository_is_wrong_usage(tmp_path: Path) -> None:
-    result = cli_here("issue", "list", "--json", repo=tmp_path)
-    assert result.code == 2 and result.json["error"]["who"] == "you"

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from ralph_mission.cli.doctor import checks
 from tests.adapters.storage.memory.making import Intruder, batch, branch_store, claim
 from tests.helpers import cli_here, git, make_repo
 
@@ -229,7 +230,10 @@ def follow(repo: Path, told: str) -> None:
 
 
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
-def test_what_is_printed_leads_back(lived_memory_damaged: Path, damage: Callable[[Path], object]) -> None:
+def test_what_is_printed_leads_back(
+    lived_memory_damaged: Path, damage: Callable[[Path], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checks, "agents", lambda *_: ())  # no program of theirs is started for it
     before = threads(lived_memory_damaged)
     damage(lived_memory_damaged)
     verified = cli_here("memory", "verify", repo=lived_memory_damaged)

@@ -81,16 +81,6 @@ def test_what_has_no_effect_is_said_at_the_start(tmp_path):
     assert "note: " in told.out.splitlines()[0]
 
 
-def test_a_cycle_that_fails_is_one_line_with_once(tmp_path):
-    repo = make_repo(tmp_path / "repo")
-    assert cli_here("cycle", repo=repo).code == 0
-    git(repo, "update-ref", "-d", "refs/heads/ralph-memory")
-    told = cli_here("watch", "--once", repo=repo)
-    assert told.code == 1
-    assert told.err.count("\n") == 1
-    assert told.err.startswith("error")
-
-
 def test_on_github_the_servers_memory_says_when(tmp_path):
     settings = "forge: {kind: github}\nhands: {fixers: []}\nobservers:\n  code: {markers: {}}\n"
     repo = make_repo(tmp_path / "repo", {"ralph.yml": settings})

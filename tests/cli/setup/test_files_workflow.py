@@ -261,13 +261,6 @@ def test_a_second_time_changes_nothing(tmp_path: Path) -> None:
     assert set(states(told).values()) == {"unchanged"}
 
 
-def test_a_workflow_is_written_anew_when_asked_to(tmp_path: Path) -> None:
-    repo = hosted(tmp_path)
-    cli_here("init", repo=repo)
-    told = cli_here("init", "--runner", "gpu", "--force", "--json", repo=repo)
-    assert states(told)["ralph-loop.yml"] == "replaced"
-
-
 def test_what_was_chosen_once_stays_chosen(tmp_path: Path) -> None:
     repo = hosted(tmp_path)
     cli_here("init", "--wake", "heartbeat", "--runner", "self-hosted,gpu", repo=repo)

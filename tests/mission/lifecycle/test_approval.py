@@ -340,11 +340,6 @@ def test_owners_with_write_access_decide_and_no_bot(person, owners, writes, may)
     assert approval.may_decide(person, owners, lambda _: writes) is may
 
 
-@pytest.mark.attack(14)
-def test_nobody_asks_the_forge_what_a_bot_may_do():
-    assert approval.voices(issue(remarks=(remark("/ralph approve", by=BOT),)), pull(reviews=(review(by=BOT),))) == set()
-
-
 @pytest.mark.attack(53)
 def test_a_dismissal_takes_the_verdict_away():
     reviews = (review(), review("dismissed", at=LATER))

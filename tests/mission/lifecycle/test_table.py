@@ -79,12 +79,6 @@ def test_a_request_for_changes_beats_an_approval_by_someone_else():
     assert (reading.event, reading.words) == (MissionEvent.CHANGES_REQUESTED, "not like this")
 
 
-def test_a_commit_of_someone_else_on_our_branch_stops_us():
-    moved = pull(head_sha="d" * 40, reviews=(review(sha="d" * 40),))
-    reading = interpret_facts(mission(), facts(pull=moved), NOW)
-    assert (reading.event, reading.opinion.rules) == (MissionEvent.STUCK, ("foreign-commit",))
-
-
 def test_a_pull_that_a_person_closed_is_a_no():
     closed = pull(state="closed", closed_by=MARA, remarks=(remark("we do not want this"),))
     reading = interpret_facts(mission(), facts(pull=closed), NOW)
@@ -108,13 +102,6 @@ def test_an_escalated_mission_with_the_same_review_is_quiet_until_its_patience_e
     escalated = mission(status=Status.ESCALATED)
     assert interpret_facts(escalated, facts(pull=asked), NOW + 6 * DAY).event is None
     assert interpret_facts(escalated, facts(pull=asked), NOW + 7 * DAY).event is MissionEvent.UNANSWERED
-
-
-def test_an_escalated_pull_that_is_approved_after_all_is_merged():
-    assert (
-        interpret_facts(mission(status=Status.ESCALATED), facts(pull=pull(reviews=(review(),))), NOW).event
-        is MissionEvent.MERGEABLE
-    )
 
 
 @pytest.mark.parametrize("status", [Status.DISCOVERED, Status.IN_REVIEW])
@@ -157,33 +144,10 @@ class TestProposals:
         reading = self.reading(events=(label,), labels=frozenset({"ralph:approved"}))
         assert (reading.event, reading.opinion.actor) == (MissionEvent.APPROVED, MARA)
 
-    def test_a_comment_by_an_authorised_person_approves(self):
-        assert self.reading(remarks=(remark("/ralph approve", at=NOW + DAY),)).event is MissionEvent.APPROVED
-
-    @pytest.mark.attack(12)
-    def test_a_quoted_command_approves_nothing(self):
-        assert self.reading(remarks=(remark("> /ralph approve\n\nreally?", at=NOW + DAY),)).event is None
-
-    def test_a_label_that_was_taken_off_again_approves_nothing(self):
-        assert self.reading(events=(labelled("ralph:approved", at=NOW + DAY),), labels=frozenset()).event is None
-
     @pytest.mark.attack(12)
     def test_an_outsider_approves_nothing(self):
         reading = self.reading(remarks=(remark("/ralph approve", by=OUTSIDER, at=NOW + DAY),))
         assert (reading.event, reading.opinion.rules) == (None, ("approval-author",))
-
-    @pytest.mark.attack(14)
-    def test_a_bot_approves_nothing_even_with_write_access(self):
-        reading = interpret_facts(
-            self.asked,
-            facts(
-                issue=issue(remarks=(remark("/ralph approve", by=BOT, at=NOW + DAY),)),
-                pull=None,
-                authorised=MARAS | {BOT.id},
-            ),
-            NOW + DAY,
-        )
-        assert reading.event is None
 
     @pytest.mark.parametrize("status", [Status.ESCALATED, Status.PARKED])
     def test_a_yes_that_was_obeyed_before_the_mission_was_set_aside_does_not_bring_it_back(self, status):
@@ -275,26 +239,6 @@ class TestProposals:
             assert interpret_facts(aside, proven, NOW + 15 * DAY).event is None
             again = self.aside(quiet, status=Status.ESCALATED, heard_at=aside.question.heard_at)
             assert interpret_facts(again, proven, NOW + 15 * DAY).event is None
-
-    @pytest.mark.attack(11)
-    def test_an_approval_older_than_the_proposals_line_is_refused(self):
-        reading = self.reading(remarks=(remark("/ralph approve", at=NOW - DAY),))
-        assert (reading.event, reading.opinion.rules) == (None, ("approval-content",))
-
-    @pytest.mark.attack(11)
-    def test_an_approval_of_an_edited_text_is_refused(self):
-        reading = self.reading(body="something else", remarks=(remark("/ralph approve", at=NOW + DAY),))
-        assert (reading.event, reading.opinion.rules) == (None, ("approval-content",))
-
-    def test_a_no_wins_over_a_yes(self):
-        both = (remark("/ralph approve", at=NOW + DAY), remark("/ralph reject too risky", at=NOW + DAY, number=12))
-        reading = self.reading(remarks=both)
-        assert (reading.event, reading.words) == (MissionEvent.REFUSED, "too risky")
-
-
-def test_a_merge_by_a_person_completes_the_mission():
-    merged = pull(state="merged", merged_by=MARA, merged_sha=HEAD)
-    assert interpret_facts(mission(), facts(pull=merged), NOW).event is MissionEvent.MERGED
 
 
 def test_what_only_a_person_can_lift_is_stuck_at_once():

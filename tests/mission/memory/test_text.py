@@ -129,11 +129,6 @@ def test_what_is_written_is_what_is_read(memory: Memory) -> None:
     assert parse_memory(render_memory(memory).encode()) == memory
 
 
-@given(memories)
-def test_the_file_is_stable_under_reading_and_writing(memory: Memory) -> None:
-    assert render_memory(parse_memory(render_memory(memory))) == render_memory(memory)
-
-
 @given(headers)
 def test_peek_reads_the_same_header(header: Header) -> None:
     assert peek(render_memory(Memory(header))) == header
@@ -178,13 +173,6 @@ def test_the_file_has_the_headings_and_bullets_of_the_design() -> None:
         "### Measured by Ralph",
     ):
         assert line in text.split("\n")
-
-
-def test_a_cycle_that_is_due_at_once_says_so_and_is_read_back() -> None:
-    note = CycleNote(7, AT, (), (), Urgency.MEDIUM, "1h (at once: work is ready)")
-    memory = sample(observations=(note,))
-    assert "- **Next cycle:** 1h (at once: work is ready)" in render_memory(memory).split("\n")
-    assert parse_memory(render_memory(memory)) == memory
 
 
 def test_a_single_line_field_stays_on_one_readable_line() -> None:
