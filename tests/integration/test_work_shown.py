@@ -66,7 +66,7 @@ def test_two_ready_issues_oldest_first_each_once_through_two_crashes_and_then_no
     first, second = place.ready("Add a tide table"), place.ready("Add a moon table")
     with ScriptedModel([say("Done.\n\nLOOP_COMPLETE")] * 3) as model, to(model), watched(place.hub) as witness:
         working = hands(place, tmp_path)
-        with mock.patch.object(LoopHands, "play", side_effect=Killed), pytest.raises(Killed):
+        with mock.patch.object(LoopHands, "work", side_effect=Killed), pytest.raises(Killed):
             place.work(working)
         assert (place.labels(first), place.labels(second)) == ({WORKING}, {READY})
 

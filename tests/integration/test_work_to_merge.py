@@ -9,6 +9,7 @@ import pytest
 
 from ralph_mission.mission.lifecycle.ownership import work_facts
 from ralph_mission.mission.model.effects import marker
+from ralph_mission.mission.operations.recover import recover_memory
 from tests.crash.dying import dying_after
 from tests.crash.witness import duplicates
 from tests.integration.at_work import FORGES, Place, Scripted
@@ -135,6 +136,18 @@ def test_the_label_of_missions_on_an_issue_whose_pull_is_open_makes_no_second_on
     assert cycle(here) == [("IN_REVIEW", number, pull)]
     here.person().unlabel(number, ("ralph:mission",))
     assert cycle(here) == [("IN_REVIEW", number, pull)]
+
+
+def test_a_pull_is_found_again_when_memory_is_lost_and_said_nothing_of_twice(here):
+    number, pull = worked(here)
+    cycle(here)
+    house = here.house()
+    house.git.run("update-ref", "-d", "refs/heads/ralph-memory")
+    recover_memory(house.store, house.forge, house.ports.clock.now())
+    assert cycle(here) == [("IN_REVIEW", number, pull)]
+    here.person().review(pull, "approved")
+    assert cycle(here) == [("COMPLETED", number, pull)]
+    assert (stands(here, number), len(here.comments(number))) == (("closed", "completed"), 3)
 
 
 def test_a_try_that_is_not_at_its_end_is_left_to_ralph_work(place):
