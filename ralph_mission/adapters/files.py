@@ -119,7 +119,7 @@ def hold_file(path: Path, wait: float | None = 0.0) -> Iterator[bool]:
     path.parent.mkdir(parents=True, exist_ok=True)
     deadline = None if wait is None else time.monotonic() + wait
     while True:
-        descriptor = _open(path)
+        descriptor = open_regular(path, os.O_RDWR | os.O_CREAT)
         try:
             left = None if deadline is None else max(deadline - time.monotonic(), 0.0)
             held = try_lock(descriptor, left)
@@ -150,9 +150,10 @@ def is_held(place: Path) -> bool:
         os.close(descriptor)
 
 
-def _open(path: Path) -> int:
-    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-    descriptor = os.open(path, flags, 0o666)
+def open_regular(path: Path, flags: int) -> int:
+    """A descriptor of a file that is no link, never waited for. A second name, as a copy by links makes one, is no
+    harm: nobody reads there what is not ours. Raises OSError: ELOOP for a link, EINVAL for what is no file."""
+    descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), str(path))

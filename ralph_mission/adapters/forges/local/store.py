@@ -10,7 +10,6 @@ import errno
 import json
 import os
 import shlex
-import stat
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, field
@@ -77,16 +76,6 @@ class ThreadStore:
                 files.add_line(self.exclude, IGNORED)
             yield
 
-    def _plain(self, name: str, flags: int) -> int:
-        """A descriptor of a file in the folder, by no link, never waited for. A second name, as a copy by links makes
-        one, is no harm: neither file says anything that is not ours. Raises OSError."""
-        place = self.root / name
-        descriptor = os.open(place, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            os.close(descriptor)
-            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), str(place))
-        return descriptor
-
     def path(self, folder: str, number: int) -> Path:
         """The file of an issue or pull."""
         return self.root / folder / f"{number:04d}.md"
@@ -134,7 +123,7 @@ class ThreadStore:
 
     def _last_number(self) -> int:
         try:
-            with open(self._plain(NOTE, os.O_RDONLY), "rb") as memo:
+            with open(files.open_regular(self.root / NOTE, os.O_RDONLY), "rb") as memo:
                 noted = memo.read(DIGITS + 1).strip()
         except FileNotFoundError:
             return 0

@@ -50,12 +50,39 @@ class RecoverableStore(BranchStore):
         return _blobs(self.git, [name]).get(name, b"").decode(errors="replace") if head else ""
 
     def checks(self) -> Iterator[Check]:
-        """Each thing `ralph memory verify` looks at, and how it fared."""
-        return _checks(self)
+        """Each thing `ralph memory verify` looks at, and how it fared; a branch that cannot be recalled is still
+        looked through."""
+        faults = self.faults()
+        yield Check("git", not faults, "; ".join(faults) or "nothing is lost")
+        try:
+            recalled = self.recall()
+        except UserError as problem:
+            yield Check("provenance", False, problem.what)
+            recalled = None
+        else:
+            yield Check("provenance", True, _position(recalled))
+        head = _head(self)
+        if not head:
+            return
+        if recalled is not None:
+            yield from _check_bans(recalled)
+        try:
+            odd = self.branch.odd_files(head)
+        except GitError as error:
+            yield Check("files", False, reason(error))
+            return
+        yield Check("files", not odd, f"odd or missing: {', '.join(map(repr, odd[:5]))}" if odd else "all regular")
+        for name, folder, is_readable in FOLDERS:
+            entries = self.git.listing(head, f"{folder}/")
+            bad = list(_unreadable(self.git, entries, is_readable))
+            yield Check(name, not bad, f"cannot be read: {', '.join(bad[:5])}" if bad else f"{len(entries)} files")
 
     def faults(self) -> list[str]:
         """What is wrong with the branch as far as git goes."""
-        return _faults(self)
+        try:
+            return list(provenance.faults(self.branch))
+        except UserError:  # it cannot be looked at, as the next check says
+            return []
 
     def repair(self) -> list[str]:
         """Put right what git itself cannot read of the branch; what was done, in words. Raises UserError."""
@@ -64,7 +91,32 @@ class RecoverableStore(BranchStore):
 
     def salvage(self) -> Salvage:
         """Everything that can still be read; `state` (but for a claim) and `records` only from a commit of our own."""
-        return _salvage(self)
+        head, mark = self.branch.head(), _mark(self)
+        last = _last_own(self, mark)
+        is_lost = last and not (head and self.branch.contains(last, head))
+        ahead = last if is_lost else ""  # what the branch has lost of ours
+        trusted = _newest_trusted(self, mark)
+        memory, kept = _memory(self, [ahead, head, trusted])
+        state = _state(self, trusted) if trusted else None
+        records = tuple(_records(self, trusted)[0]) if trusted else ()
+        doubtful, broken = _records(self, head) if head and head != trusted else ([], [])
+        broken += _broken_documents(self, head)
+        lost = [f"{path} cannot be read" for path in broken]
+        if state is None:
+            lost.append("what was under way but had not reached the forge: no commit is known to be our own")
+            state = _find_restraint(self, head)
+        return Salvage(
+            head,
+            mark.anchor if mark and mark.oid else None,
+            memory,
+            state,
+            records,
+            tuple(doubtful),
+            (*broken, *_odd(self, head)),
+            kept=tuple(kept),
+            lost=tuple(lost),
+            documents=tuple(_documents(self, ahead).items()) if ahead else (),
+        )
 
     def restart(self, batch: MemoryBatch, salvaged: Salvage) -> Anchor:
         """A new lineage on the present head, or a new root, as one commit more. Raises Lost when it moved meanwhile."""
@@ -87,41 +139,6 @@ class RecoverableStore(BranchStore):
 
 
 # --- verify ---
-
-
-def _checks(store: BranchStore) -> Iterator[Check]:
-    """One check after the other; a branch that cannot be recalled is still looked through."""
-    faults = _faults(store)
-    yield Check("git", not faults, "; ".join(faults) or "nothing is lost")
-    try:
-        recalled = store.recall()
-    except UserError as problem:
-        yield Check("provenance", False, problem.what)
-        recalled = None
-    else:
-        yield Check("provenance", True, _position(recalled))
-    head = _head(store)
-    if not head:
-        return
-    if recalled is not None:
-        yield from _check_bans(recalled)
-    try:
-        odd = store.branch.odd_files(head)
-    except GitError as error:
-        yield Check("files", False, reason(error))
-        return
-    yield Check("files", not odd, f"odd or missing: {', '.join(map(repr, odd[:5]))}" if odd else "all regular")
-    for name, folder, is_readable in FOLDERS:
-        entries = store.git.listing(head, f"{folder}/")
-        bad = list(_unreadable(store.git, entries, is_readable))
-        yield Check(name, not bad, f"cannot be read: {', '.join(bad[:5])}" if bad else f"{len(entries)} files")
-
-
-def _faults(store: BranchStore) -> list[str]:
-    try:
-        return list(provenance.faults(store.branch))
-    except UserError:  # it cannot be looked at, as the next check says
-        return []
 
 
 def _head(store: BranchStore) -> str:
@@ -200,37 +217,6 @@ def _document(entry: TreeEntry, found: Mapping[str, bytes]) -> dict[str, Any]:
     except (ValueError, KeyError, RecursionError):
         raise refuse(f"{entry.path} on the memory branch cannot be read") from None
     return document
-
-
-def _salvage(store: BranchStore) -> Salvage:
-    """Everything that can still be read; `state` (but for a claim) and `records` only from a commit of our own."""
-    head, mark = store.branch.head(), _mark(store)
-    last = _last_own(store, mark)
-    ahead = (
-        last if last and not (head and store.branch.contains(last, head)) else ""
-    )  # what the branch has lost of ours
-    trusted = _newest_trusted(store, mark)
-    memory, kept = _memory(store, [ahead, head, trusted])
-    state = _state(store, trusted) if trusted else None
-    records = tuple(_records(store, trusted)[0]) if trusted else ()
-    doubtful, broken = _records(store, head) if head and head != trusted else ([], [])
-    broken += _broken_documents(store, head)
-    lost = [f"{path} cannot be read" for path in broken]
-    if state is None:
-        lost.append("what was under way but had not reached the forge: no commit is known to be our own")
-        state = _find_restraint(store, head)
-    return Salvage(
-        head,
-        mark.anchor if mark and mark.oid else None,
-        memory,
-        state,
-        records,
-        tuple(doubtful),
-        (*broken, *_odd(store, head)),
-        kept=tuple(kept),
-        lost=tuple(lost),
-        documents=tuple(_documents(store, ahead).items()) if ahead else (),
-    )
 
 
 def _ledger_paths(store: BranchStore, head: str) -> list[str]:
