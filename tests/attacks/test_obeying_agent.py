@@ -21,7 +21,7 @@ from tests.attacks.malicious_agent import OPEN, SLY, script
 from tests.attacks.outsiders import do
 from tests.cli.loop_world import works
 from tests.figures import Table, shown
-from tests.integration.coding import Files, Yard, yard
+from tests.integration.coding import AgentWorld, Files, agent_world
 from tests.integration.hub import Hub
 
 pytestmark = pytest.mark.long  # an agent's sessions take seconds
@@ -47,7 +47,7 @@ def table(request: pytest.FixtureRequest) -> Iterator[Table]:
     shown(request.config, made)
 
 
-def checkout(shop: Yard) -> dict[str, tuple[int, bytes]]:
+def checkout(shop: AgentWorld) -> dict[str, tuple[int, bytes]]:
     """The runner's clone, which is no agent's, and what git obeys there."""
     git = [shop.repo / ".git" / name for name in ("config", "hooks", "HEAD", "info/attributes", "refs/heads/main")]
     return standing(*(path for path in shop.repo.iterdir() if path.name not in (".git", ".ralph")), *git)
@@ -59,7 +59,7 @@ def names_own_files(path: Path) -> bool:
     return "missions" in path.parts and path.name in ("index", "tree.index")
 
 
-def played(shop: Yard, judge: Judge) -> None:
+def played(shop: AgentWorld, judge: Judge) -> None:
     """A cycle, which may refuse to go on where memory is another's."""
     before = checkout(shop)
     with suppress(UserError):
@@ -68,7 +68,7 @@ def played(shop: Yard, judge: Judge) -> None:
     judge.untouched(before, checkout(shop))
 
 
-def judged(shop: Yard, judge: Judge) -> None:
+def judged(shop: AgentWorld, judge: Judge) -> None:
     """What an agent leaves: processes, programs that ran outside of its session, what it found out."""
     names = (shop.aside / "names").read_text().split("\n")
     judge.secret((shop.aside / "found").read_text(), "what the agent could read")
@@ -104,7 +104,7 @@ def test_an_agent_that_obeys_the_attacker_brings_about_nothing_forbidden(
     with (
         mock.patch.dict(os.environ, {"HARBOUR_TOKEN": SECRET, "GITHUB_ENV": str(tmp_path / "env")}),
         serving(saying(reply(b"inside"))) as inside,
-        yard(tmp_path, "github", files=FILES) as shop,
+        agent_world(tmp_path, "github", files=FILES) as shop,
     ):
         assert isinstance(shop.place, Hub)
         fake, words = shop.place.fake, case.text.replace(INSIDE, inside.url)

@@ -35,7 +35,7 @@ from tests.attacks.canaries import (
 )
 from tests.cli.loop_world import world as loop_world
 from tests.helpers import Result, cli_here
-from tests.integration.coding import yard
+from tests.integration.coding import agent_world
 from tests.integration.hub import Hub, hub, unpaced
 from tests.integration.world import statuses
 
@@ -168,7 +168,7 @@ def test_what_an_agent_says_of_it_reaches_no_pull_no_memory_and_no_recording(
     tmp_path: Path, known: None, last: str
 ) -> None:
     word = TRANSFORMS[last](CANARY)
-    with yard(tmp_path, "github") as shop:
+    with agent_world(tmp_path, "github") as shop:
         shop.says(f"write('src/table.py', 'TABLE = 1\\n')\n{said_by_an_agent()}print({word!r})")
         shop.wanted()
         with listening() as sent:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.crash.witness import MEMORY
 from tests.helpers import git
-from tests.integration.coding import Yard, settings
+from tests.integration.coding import AgentWorld, settings
 from tests.integration.hub import Hub
 from tests.integration.test_life import MISSPELT, SENTENCE
 
@@ -88,14 +88,14 @@ def three_missions(harbour: Hub) -> None:
 
 def answered(harbour: Hub) -> None:
     """An agent's pull was reviewed, and it is about to answer."""
-    yard = Yard(harbour, aside(harbour.folder))
-    yard.says("write('src/table.py', 'TABLE = 1\\n')")
-    yard.wanted()
+    agent_world = AgentWorld(harbour, aside(harbour.folder))
+    agent_world.says("write('src/table.py', 'TABLE = 1\\n')")
+    agent_world.wanted()
     harbour.cycle()
     harbour.cycle()
     harbour.person().review(harbour.pulls[0].number, "changes_requested", "call it TIDES")
     harbour.cycle()
-    yard.says(WRITTEN)
+    agent_world.says(WRITTEN)
 
 
 def content_approved(harbour: Hub) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from ralph_mission.adapters.fixers.coder import AgentCoder
-from tests.integration.coding import Yard, yard
+from tests.integration.coding import AgentWorld, agent_world
 from tests.integration.dying import PORTS, dying
 from tests.integration.test_after_a_death import NOW
 from tests.integration.test_missions_bounds import scripted, spent
@@ -18,12 +18,12 @@ WORKED = "after AgentCoder.work(Commission)"
 LARGE = "write('src/table.py', ''.join(f'ROW_{n} = {n}\\n' for n in range(80)))"
 
 
-def asked(shop: Yard) -> None:
+def asked(shop: AgentWorld) -> None:
     shop.wanted()
     shop.cycle()
 
 
-def reviewed(shop: Yard) -> None:
+def reviewed(shop: AgentWorld) -> None:
     asked(shop)
     shop.cycle()
     shop.person().review(shop.pull().number, "changes_requested", "call it TIDES")
@@ -31,23 +31,23 @@ def reviewed(shop: Yard) -> None:
     shop.says("write('src/table.py', 'TIDES = 1\\n')")
 
 
-def large(shop: Yard) -> None:
+def large(shop: AgentWorld) -> None:
     shop.says(LARGE)
     asked(shop)
 
 
-def released(shop: Yard) -> None:
+def released(shop: AgentWorld) -> None:
     large(shop)
     shop.cycle()
     shop.person().comment(1, "/ralph approve")
 
 
-def largely_answered(shop: Yard) -> None:
+def largely_answered(shop: AgentWorld) -> None:
     reviewed(shop)
     shop.says(LARGE)
 
 
-def answer_released(shop: Yard) -> None:
+def answer_released(shop: AgentWorld) -> None:
     largely_answered(shop)
     shop.cycle()
     shop.person().comment(1, "/ralph approve")
@@ -58,7 +58,7 @@ STAGES = {"a change is made": asked, "a review is answered": reviewed, "a change
           "a shown answer is released": answer_released}  # fmt: skip  # a table
 
 
-def end(shop: Yard) -> object:
+def end(shop: AgentWorld) -> object:
     """All that people see at last, and how often an agent was asked."""
     pulls = [(pull.state, pull.head, pull.title) for pull in shop.pulls()]
     content = [shop.at(pull.head_sha, "src/table.py") for pull in shop.pulls()]
@@ -72,9 +72,9 @@ def deaths(moments: list[str]) -> list[int]:
     return [at for at, name in enumerate(moments, 1) if name.startswith("before ") or at == len(moments)]
 
 
-def lived(folder, before: Callable[[Yard], None], at: int) -> tuple[object, list[str], int]:
+def lived(folder, before: Callable[[AgentWorld], None], at: int) -> tuple[object, list[str], int]:
     """The end of a stage that dies at moment `at`; the moments that there were, and how often an agent was asked."""
-    with yard(folder, "local") as shop:
+    with agent_world(folder, "local") as shop:
         before(shop)
         early = len(shop.prompts)
         with dying(at, MOMENTS) as death:
@@ -96,7 +96,7 @@ def test_a_death_at_any_moment_changes_nothing_of_the_end(tmp_path, stage):
 
 def paid(folder, at: int) -> tuple[float, float, list[str]]:
     """What is known to be spent after a death at moment `at`, and after the next cycle; the moments that passed."""
-    with yard(folder, "local", config=scripted) as shop:
+    with agent_world(folder, "local", config=scripted) as shop:
         shop.wanted()
         shop.cycle()
         with dying(at, MOMENTS) as death:

@@ -365,19 +365,11 @@ def test_person_has_the_rights_of_the_level(fake: FakeGitHub) -> None:
 # --- The fake GitHub: rulesets, as they are told, and as they stop pushes and merges. ---
 
 
-@pytest.fixture
-def clone_github_rulesets(fake: FakeGitHub, tmp_path: Path) -> Path:
-    git(tmp_path, "clone", "--quiet", str(fake.bare), "clone")
-    commit(tmp_path / "clone", {"direct.txt": "d\n"})
-    return tmp_path / "clone"
-
-
-def test_push_past_rules_is_gh013_with_each_violation(
-    fake: FakeGitHub, api: Client, clone_github_rulesets: Path
-) -> None:
+def test_push_past_rules_is_gh013_with_each_violation(fake: FakeGitHub, api: Client, clone: Path) -> None:
+    commit(clone, {"direct.txt": "d\n"})
     fake.ruleset("main", required_reviews=0, required_checks=("ci", "lint"), required_signatures=True)
     before = fake.branch("main")
-    told = api.git(clone_github_rulesets, "push", "URL", "HEAD:refs/heads/main")
+    told = api.git(clone, "push", "URL", "HEAD:refs/heads/main")
     assert told.returncode and fake.branch("main") == before
     for words in (
         "GH013: Repository rule violations found for refs/heads/main.",
@@ -388,4 +380,4 @@ def test_push_past_rules_is_gh013_with_each_violation(
         "Found 1 violation:",
     ):
         assert words in told.stderr
-    assert api.git(clone_github_rulesets, "push", "URL", "HEAD:refs/heads/topic").returncode == 0
+    assert api.git(clone, "push", "URL", "HEAD:refs/heads/topic").returncode == 0

@@ -194,9 +194,6 @@ def on_this_machine(folder: Path, config: str = CALM, files: dict[str, str | byt
 
 
 FORGES = {"github": on_hub, "local": on_this_machine}
-BOTH = pytest.mark.parametrize(
-    "place",
-    ["local", pytest.param("github", marks=pytest.mark.long)],  # takes two to five seconds there
-    indirect=True,
-)
+LOCAL_FIRST = ["local", pytest.param("github", marks=pytest.mark.long)]  # takes two to five seconds there
+BOTH = pytest.mark.parametrize("place", LOCAL_FIRST, indirect=True)
 """For a test that is on GitHub what it is here, but for a port whose contract says so of both."""

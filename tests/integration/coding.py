@@ -30,7 +30,7 @@ DONE = "\nprint('The table is there.')\nprint('LOOP_COMPLETE')\n"
 
 
 @dataclass
-class Yard:
+class AgentWorld:
     """A world with an agent. `says` replaces what the agent does; `prompts` are what it was told."""
 
     place: Hub | World
@@ -90,19 +90,19 @@ def settings(aside: Path, more: str = "") -> str:
 
 
 @contextmanager
-def yard(
+def agent_world(
     folder: Path, kind: str, more: str = "", files: Files | None = None, config: Callable[[Path], str] | None = None
-) -> Iterator[Yard]:
+) -> Iterator[AgentWorld]:
     """On `github` (the fake) or on the `local` forge. `config` makes other settings, given the folder aside."""
     aside = folder / "aside"
     aside.mkdir(parents=True)
     said = config(aside) if config else settings(aside, more)
     if kind == "local":
-        made = Yard(world(folder / "repo", files or FILES, said), aside)
+        made = AgentWorld(world(folder / "repo", files or FILES, said), aside)
         made.says("write('src/table.py', 'TABLE = 1\\n')")
         yield made
         return
     with hub(folder, files or FILES, said) as harbour:
-        made = Yard(harbour, aside)
+        made = AgentWorld(harbour, aside)
         made.says("write('src/table.py', 'TABLE = 1\\n')")
         yield made

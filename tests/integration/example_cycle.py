@@ -21,7 +21,7 @@ from tests.adapters.web_server import reply, serving, site
 from tests.fakes.networks.discord import DiscordServer
 from tests.fakes.networks.telegram import TelegramServer
 from tests.fakes.networks.x import XServer
-from tests.integration.coding import Yard, settings, yard
+from tests.integration.coding import AgentWorld, agent_world, settings
 from tests.integration.hub import Hub
 
 START = {"README.md": "# ValidatorInfo\n", "src/server.ts": "export const port = 3000;\n"}
@@ -54,7 +54,7 @@ publishers:
 class Project:
     """What a person, the world and Ralph do to it."""
 
-    shop: Yard
+    shop: AgentWorld
     x: XServer
     telegram: TelegramServer
     discord: DiscordServer
@@ -152,7 +152,7 @@ def project(folder: Path, environment: pytest.MonkeyPatch) -> Iterator[Project]:
         for name, value in (told | x.environment | telegram.environment | discord.environment).items():
             environment.setenv(name, value)
         config = _settings(feed.url)
-        shop = stack.enter_context(yard(folder / "hub", "github", files=dict(START), config=config))
+        shop = stack.enter_context(agent_world(folder / "hub", "github", files=dict(START), config=config))
         made = Project(shop, x, telegram, discord, pages, rows)
         with sqlite3.connect(rows) as database:
             database.execute("create table locked (id integer primary key, chain text, value real, at timestamp)")

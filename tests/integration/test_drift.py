@@ -103,7 +103,7 @@ def test_nothing_silences_the_loop_for_longer_than_the_longest_pause(days):
         assert max(silence(one) for one in days) / 3600 < 6 + 1
 
 
-@pytest.mark.long
+@pytest.mark.long  # five seconds
 def test_the_same_seed_is_the_same_day(tmp_path: Path):
     one, other = (day(SCENARIOS[0], 5, tmp_path / name) for name in ("a", "b"))
     assert one.arrivals == other.arrivals

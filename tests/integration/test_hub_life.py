@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
@@ -339,23 +337,17 @@ def test_a_wrong_clock_brings_an_escalated_mission_back(harbour, hours):
 WEAK = {"contents": "write", "issues": "read", "pull_requests": "write", "actions": "read"}
 
 
-@pytest.fixture
-def harbour_hub_refused(tmp_path: Path) -> Iterator[Hub]:
-    with hub(tmp_path) as made:
-        yield made
-
-
-def test_a_cycle_in_which_everything_was_refused_has_failed_and_says_what_to_change(harbour_hub_refused):
-    strong, harbour_hub_refused.token = harbour_hub_refused.token, harbour_hub_refused.fake.token(permissions=WEAK)
+def test_a_cycle_in_which_everything_was_refused_has_failed_and_says_what_to_change(harbour):
+    strong, harbour.token = harbour.token, harbour.fake.token(permissions=WEAK)
     for _ in range(2):
-        report, cycle_summary = harbour_hub_refused.cycle()
+        report, cycle_summary = harbour.cycle()
         assert report.outcome == "failed"
         assert "issues: write" in cycle_summary.refusal
         assert any(cycle_summary.refusal in line for line in cycle_summary.remarks)
-    harbour_hub_refused.token = strong
-    report, cycle_summary = harbour_hub_refused.cycle()
+    harbour.token = strong
+    report, cycle_summary = harbour.cycle()
     assert (report.outcome, cycle_summary.refusal) == ("done", "")
-    assert harbour_hub_refused.pulls
+    assert harbour.pulls
 
 
 def run(harbour: Hub, token: str) -> Result:
@@ -366,20 +358,14 @@ def run(harbour: Hub, token: str) -> Result:
         )
 
 
-def test_the_command_fails_when_everything_was_refused(harbour_hub_refused):
-    assert run(harbour_hub_refused, harbour_hub_refused.fake.token(permissions=WEAK)).code == 1
+def test_the_command_fails_when_everything_was_refused(harbour):
+    assert run(harbour, harbour.fake.token(permissions=WEAK)).code == 1
 
 
 # --- Whole cycles where GitHub says no for good: the person reads the very setting or permission that is to change. ---
 
 ALL = {"contents": "write", "issues": "write", "pull_requests": "write", "actions": "read"}
 SIGNED = "exempt ralph/** and the memory branch from `Require signed commits` in Settings, Rules"
-
-
-@pytest.fixture
-def harbour_hub_settings(tmp_path: Path) -> Iterator[Hub]:
-    with hub(tmp_path) as made:
-        yield made
 
 
 def may_only(harbour: Hub, **less: str) -> None:
@@ -402,44 +388,44 @@ def refused(cycle_summary: CycleSummary, kind: str) -> list[str]:
 
 
 def test_a_ruleset_that_wants_signed_commits_on_our_branches_escalates_and_names_its_setting(
-    harbour_hub_settings: Hub,
+    harbour: Hub,
 ) -> None:
-    harbour_hub_settings.fake.ruleset("ralph/**", "ralph/-/**", required_signatures=True)
-    said = escalated(harbour_hub_settings)
+    harbour.fake.ruleset("ralph/**", "ralph/-/**", required_signatures=True)
+    said = escalated(harbour)
     assert said.count(f"takes signed commits only: {SIGNED}") >= 2
-    assert harbour_hub_settings.pulls == []
+    assert harbour.pulls == []
 
 
 def test_a_ruleset_that_wants_signed_commits_everywhere_stops_before_anything_and_names_its_setting(
-    harbour_hub_settings: Hub,
+    harbour: Hub,
 ) -> None:
-    harbour_hub_settings.fake.ruleset("**", required_signatures=True)
+    harbour.fake.ruleset("**", required_signatures=True)
     for _ in range(2):
         with pytest.raises(UserError) as problem:
-            harbour_hub_settings.cycle()
+            harbour.cycle()
         assert "ralph-memory takes signed commits only" in problem.value.what
         assert problem.value.next_step == SIGNED
-    assert (harbour_hub_settings.issues, harbour_hub_settings.pulls) == ([], [])
+    assert (harbour.issues, harbour.pulls) == ([], [])
 
 
-def test_a_token_that_may_not_open_pulls_escalates_and_names_its_permission(harbour_hub_settings: Hub) -> None:
-    may_only(harbour_hub_settings, pull_requests="read")
-    said = escalated(harbour_hub_settings)
+def test_a_token_that_may_not_open_pulls_escalates_and_names_its_permission(harbour: Hub) -> None:
+    may_only(harbour, pull_requests="read")
+    said = escalated(harbour)
     assert said.count("give the job `permissions: pull-requests: write`") >= 2
 
 
-def test_a_token_that_may_not_open_issues_does_nothing_and_names_its_permission(harbour_hub_settings: Hub) -> None:
-    may_only(harbour_hub_settings, issues="read")
-    report, cycle_summary = harbour_hub_settings.cycle()
+def test_a_token_that_may_not_open_issues_does_nothing_and_names_its_permission(harbour: Hub) -> None:
+    may_only(harbour, issues="read")
+    report, cycle_summary = harbour.cycle()
     assert {line.status for line in report.effects} == {"failed"}
     assert "give the job `permissions: issues: write`" in refused(cycle_summary, "open_issue")[0]
     assert "not attempted" in refused(cycle_summary, "push_branch")[0]
-    assert (harbour_hub_settings.issues, harbour_hub_settings.pulls) == ([], [])
+    assert (harbour.issues, harbour.pulls) == ([], [])
 
 
-def test_a_token_that_may_not_push_stops_before_anything_and_names_its_permission(harbour_hub_settings: Hub) -> None:
-    may_only(harbour_hub_settings, contents="read")
+def test_a_token_that_may_not_push_stops_before_anything_and_names_its_permission(harbour: Hub) -> None:
+    may_only(harbour, contents="read")
     with pytest.raises(UserError) as problem:
-        harbour_hub_settings.cycle()
+        harbour.cycle()
     assert problem.value.next_step == "give the job `permissions: contents: write`"
-    assert (harbour_hub_settings.issues, harbour_hub_settings.pulls) == ([], [])
+    assert (harbour.issues, harbour.pulls) == ([], [])

@@ -20,7 +20,7 @@ from ralph_mission.mission.model.mission import Status
 from ralph_mission.mission.operations import control
 from ralph_mission.mission.operations.recover import recover_memory
 from tests.fakes.networks.bot_api import OWNER, STRANGER, TOKEN, BotApi, bot_api, known_bot_api
-from tests.integration.coding import Yard, yard
+from tests.integration.coding import AgentWorld, agent_world
 from tests.integration.forging import forge_memory, place, state_of
 from tests.integration.hub import hub
 from tests.integration.test_life import BUG as BUG_orders_heard
@@ -327,12 +327,12 @@ def test_a_yes_is_given_in_two_steps_and_shown_on_the_issue(api: BotApi, buggy: 
 
 
 @pytest.fixture(params=["local", "github"])
-def shop(request: Any, tmp_path: Path, api: BotApi) -> Iterator[Yard]:
-    with yard(tmp_path, request.param, CHAT) as made:
+def shop(request: Any, tmp_path: Path, api: BotApi) -> Iterator[AgentWorld]:
+    with agent_world(tmp_path, request.param, CHAT) as made:
         yield made
 
 
-def test_guidance_reaches_the_agents_next_session_once(api: BotApi, shop: Yard) -> None:
+def test_guidance_reaches_the_agents_next_session_once(api: BotApi, shop: AgentWorld) -> None:
     shop.wanted()
     shop.cycle()
     say_orders_heard(api, shop.place.now, "/guidance use the word TIDAL")

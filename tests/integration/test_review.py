@@ -20,13 +20,13 @@ from ralph_mission.mission.reviews.reviewer import CallReport, call_due_reviews
 from ralph_mission.safety import text
 from tests.helpers import NOON, Result, cli_here
 from tests.integration.at_review import NONE, ONE, RACE, SOURCE, Told, ours, proposed, pushed, read, reader, words
-from tests.integration.at_work import BOTH, FILES, FORGES, Place, on_hub, on_this_machine
+from tests.integration.at_work import FILES, FORGES, LOCAL_FIRST, Place, on_hub
 from tests.integration.world import CALM
 
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" * 2
 
 
-@pytest.fixture(params=FORGES)
+@pytest.fixture(params=LOCAL_FIRST)
 def place(request, tmp_path) -> Iterator[Place]:
     with FORGES[request.param](tmp_path) as found:
         yield found
@@ -75,7 +75,6 @@ def test_a_head_that_was_reviewed_is_not_read_again(here):
     assert len(hands.jobs) == 1 and len(ours(here, number)) == 1 and spent(here) == 0.25
 
 
-@BOTH
 def test_a_new_head_edits_the_review_there_is(place):
     number, hands = proposed(place), Told(place, (ONE, NONE))
     read(place, number, hands)
@@ -96,7 +95,6 @@ def test_a_result_that_comes_back_is_sent_each_time(here):
     assert "nothing was found" in last.body
 
 
-@BOTH
 def test_a_review_is_found_again_when_memory_is_lost(place):
     number, hands = proposed(place), Told(place, (ONE, NONE))
     read(place, number, hands)
@@ -110,7 +108,6 @@ def test_a_review_is_found_again_when_memory_is_lost(place):
     assert read(place, number, hands, force=True).outcome == "edited" and len(ours(place, number)) == 1
 
 
-@BOTH
 def test_a_real_agent_reviews_in_a_clone_that_is_gone_afterwards(place, tmp_path):
     number = proposed(place)
     for answer, outcome in ((ONE, "posted"), (NONE, "edited")):
@@ -170,7 +167,6 @@ def test_a_closed_pull_is_left_alone(here):
     assert (read(here, number, hands).outcome, hands.jobs) == ("closed", [])
 
 
-@BOTH
 def test_what_happens_to_a_pull_while_it_is_read_counts(place):
     def moves(job):
         pushed(place)
@@ -246,7 +242,6 @@ HOSTILE = (
 )
 
 
-@BOTH
 def test_nothing_that_a_reviewer_says_does_anything(place):
     number = proposed(place)
     report = read(place, number, Told(place, (told(*HOSTILE),)))
@@ -372,15 +367,8 @@ WITH_REVIEW = {**FILES, ".github/workflows/ralph-review.yml": LISTENS}
 
 
 @pytest.fixture
-def place_review_calls(tmp_path: Path) -> Iterator[Place]:
+def hosted(tmp_path: Path) -> Iterator[Place]:
     with on_hub(tmp_path, files=WITH_REVIEW) as found:
-        yield found
-
-
-@pytest.fixture
-def here_review_calls(tmp_path: Path) -> Iterator[Place]:
-    """Where it makes no difference which forge it is: the quick one."""
-    with on_this_machine(tmp_path) as found:
         yield found
 
 
@@ -406,43 +394,43 @@ def count(place: Place) -> int:
     return recalled.memory.header.dispatches
 
 
-def test_every_open_pull_of_ours_is_called_for_once_and_counted(place_review_calls: Place) -> None:
+def test_every_open_pull_of_ours_is_called_for_once_and_counted(hosted: Place) -> None:
     first, second = (
-        proposed(place_review_calls),
-        proposed(place_review_calls, "ralph/issue-2-ebb", {"src/ebb.py": "print('ebb')\n"}),
+        proposed(hosted),
+        proposed(hosted, "ralph/issue-2-ebb", {"src/ebb.py": "print('ebb')\n"}),
     )
     line = Line()
-    assert wake(place_review_calls, line).pulls == (first, second)
-    assert wake(place_review_calls, line) == CallReport(reason="no pull waits for its review to be woken")
-    assert (line.asked, count(place_review_calls)) == ([first, second], 2)
+    assert wake(hosted, line).pulls == (first, second)
+    assert wake(hosted, line) == CallReport(reason="no pull waits for its review to be woken")
+    assert (line.asked, count(hosted)) == ([first, second], 2)
 
 
-def test_pulls_of_people_and_closed_ones_wake_nobody(place_review_calls: Place) -> None:
-    closed, mara, line = proposed(place_review_calls), place_review_calls.person(), Line()
+def test_pulls_of_people_and_closed_ones_wake_nobody(hosted: Place) -> None:
+    closed, mara, line = proposed(hosted), hosted.person(), Line()
     mara.close_pull(closed)
     mara.push("ralph/mine", {"x.txt": b"x\n"})
     mara.open_pull("ralph/mine", "main", "Mine")
-    assert (wake(place_review_calls, line).pulls, line.asked) == ((), [])
+    assert (wake(hosted, line).pulls, line.asked) == ((), [])
 
 
-def test_a_call_stands_in_memory_before_it_is_made(here_review_calls: Place) -> None:
-    proposed(here_review_calls)
+def test_a_call_stands_in_memory_before_it_is_made(here: Place) -> None:
+    proposed(here)
 
     def dies(pull: int) -> Receipt:
-        assert count(here_review_calls) == 1
+        assert count(here) == 1
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        call_due_reviews(here_review_calls.worker(None).opened, here_review_calls.slept.append, dies)
-    assert wake(here_review_calls, Line()).pulls == ()
+        call_due_reviews(here.worker(None).opened, here.slept.append, dies)
+    assert wake(here, Line()).pulls == ()
 
 
-def test_a_refusal_is_told_and_tried_again_and_each_try_counts(here_review_calls: Place) -> None:
-    number, line = proposed(here_review_calls), Line("failed", "done")
-    told = wake(here_review_calls, line)
+def test_a_refusal_is_told_and_tried_again_and_each_try_counts(here: Place) -> None:
+    number, line = proposed(here), Line("failed", "done")
+    told = wake(here, line)
     assert (told.pulls, told.refusal) == ((), "HTTP 403: no")
-    assert wake(here_review_calls, line).pulls == (number,)
-    assert (wake(here_review_calls, line).pulls, count(here_review_calls)) == ((), 2)
+    assert wake(here, line).pulls == (number,)
+    assert (wake(here, line).pulls, count(here)) == ((), 2)
 
 
 def test_what_the_day_has_no_wake_for_waits_and_says_so(tmp_path: Path) -> None:
@@ -457,15 +445,15 @@ def test_what_the_day_has_no_wake_for_waits_and_says_so(tmp_path: Path) -> None:
         assert second > first
 
 
-def test_who_is_paused_wakes_nobody(here_review_calls: Place) -> None:
-    proposed(here_review_calls)
-    control.pause(here_review_calls.house().store)
-    assert wake(here_review_calls, Line()) == CallReport(reason="paused")
+def test_who_is_paused_wakes_nobody(here: Place) -> None:
+    proposed(here)
+    control.pause(here.house().store)
+    assert wake(here, Line()) == CallReport(reason="paused")
 
 
-def test_somebody_who_writes_memory_first_is_let_through_and_the_call_is_decided_anew(here_review_calls: Place) -> None:
-    number, line, lost = proposed(here_review_calls), Line(), [1]
-    opened = here_review_calls.worker(None).opened
+def test_somebody_who_writes_memory_first_is_let_through_and_the_call_is_decided_anew(here: Place) -> None:
+    number, line, lost = proposed(here), Line(), [1]
+    opened = here.worker(None).opened
 
     class Interrupted:
         def __init__(self, store: object) -> None:
@@ -485,7 +473,7 @@ def test_somebody_who_writes_memory_first_is_let_through_and_the_call_is_decided
         store = Interrupted(house.ports.store)
         return replace(house, ports=replace(house.ports, store=store))  # type: ignore[arg-type]  # enough of one
 
-    assert call_due_reviews(interrupted, here_review_calls.slept.append, line).pulls == (number,)  # type: ignore[arg-type]  # a house
+    assert call_due_reviews(interrupted, here.slept.append, line).pulls == (number,)  # type: ignore[arg-type]  # a house
     assert line.asked == [number]
 
 
@@ -497,30 +485,30 @@ def woken(place: Place, **environment: str) -> Result:
     return cli_here("wake", "--review", "--json", repo=place.hub.clone, env={**place.hub.environ, **environment})
 
 
-def test_the_command_dispatches_with_the_workflows_own_token(place_review_calls: Place) -> None:
-    number = proposed(place_review_calls)
-    told = woken(place_review_calls)
+def test_the_command_dispatches_with_the_workflows_own_token(hosted: Place) -> None:
+    number = proposed(hosted)
+    told = woken(hosted)
     assert (told.code, told.json["pulls"]) == (0, [number]), told.err
-    assert place_review_calls.hub is not None
-    (sent,) = place_review_calls.hub.fake.dispatches
+    assert hosted.hub is not None
+    (sent,) = hosted.hub.fake.dispatches
     assert (sent.event_type, sent.client_payload) == ("ralph-review-trigger", {"pull_request": number})
-    assert (woken(place_review_calls).json["pulls"], len(place_review_calls.hub.fake.dispatches)) == ([], 1)
+    assert (woken(hosted).json["pulls"], len(hosted.hub.fake.dispatches)) == ([], 1)
 
 
-def test_with_a_token_of_another_account_github_is_left_to_it(place_review_calls: Place) -> None:
-    proposed(place_review_calls)
-    assert place_review_calls.hub is not None
-    told = woken(place_review_calls, GITHUB_TOKEN=place_review_calls.hub.fake.token("ralph-app[bot]"))
+def test_with_a_token_of_another_account_github_is_left_to_it(hosted: Place) -> None:
+    proposed(hosted)
+    assert hosted.hub is not None
+    told = woken(hosted, GITHUB_TOKEN=hosted.hub.fake.token("ralph-app[bot]"))
     assert (told.code, told.json["pulls"]) == (0, [])
     assert "what ralph-app[bot] opens starts workflows" in told.json["reason"]
-    assert place_review_calls.hub.fake.dispatches == []
+    assert hosted.hub.fake.dispatches == []
 
 
-def test_a_token_that_may_not_dispatch_is_named_as_the_reason(place_review_calls: Place) -> None:
-    proposed(place_review_calls)
-    assert place_review_calls.hub is not None
-    place_review_calls.hub.fake.fail("403", ("POST", "/dispatches"))
-    told = woken(place_review_calls)
+def test_a_token_that_may_not_dispatch_is_named_as_the_reason(hosted: Place) -> None:
+    proposed(hosted)
+    assert hosted.hub is not None
+    hosted.hub.fake.fail("403", ("POST", "/dispatches"))
+    told = woken(hosted)
     assert told.code == 1
     assert "the review was not woken" in told.json["error"]["what"] and "contents: write" in told.json["error"]["what"]
 

@@ -26,7 +26,19 @@ from ralph_mission.mission.operations import control
 from ralph_mission.safety import text
 from ralph_mission.safety.patch import EXECUTABLE, FileChange, Patch
 from tests.helpers import NOON
-from tests.integration.at_work import BOTH, FAILED, FORGES, READY, SCRIPT, WORKING, Place, Scripted, ended, made, on_hub
+from tests.integration.at_work import (
+    FAILED,
+    FORGES,
+    LOCAL_FIRST,
+    READY,
+    SCRIPT,
+    WORKING,
+    Place,
+    Scripted,
+    ended,
+    made,
+    on_hub,
+)
 from tests.integration.world import CALM
 from tests.mission.build import loop_result
 
@@ -35,7 +47,7 @@ class Enough(Exception):
     """The test has seen enough."""
 
 
-@pytest.fixture(params=FORGES)
+@pytest.fixture(params=LOCAL_FIRST)
 def place(request, tmp_path) -> Iterator[Place]:
     with FORGES[request.param](tmp_path) as found:
         yield found
@@ -48,7 +60,6 @@ def here(tmp_path) -> Iterator[Place]:
         yield found
 
 
-@BOTH  # on GitHub in every run: test_work_shown
 def test_two_ready_issues_the_oldest_first_each_once_with_one_pull_each(place, tmp_path):
     script = tmp_path / "script.toml"
     script.write_text(SCRIPT)
@@ -79,7 +90,6 @@ def test_without_an_issue_no_agent_is_asked_and_memory_is_not_written(place):
     assert hands.jobs == [] and place.house().store.recall() is None
 
 
-@BOTH
 def test_the_prompt_has_the_shape_of_a_task_and_quotes_authorised_people_only(place):
     number = place.ready("Add a tide table", "Show high\n## When Done\nand low water.")
     place.person().comment(number, "Use metres.")
@@ -94,7 +104,6 @@ def test_the_prompt_has_the_shape_of_a_task_and_quotes_authorised_people_only(pl
     assert READY not in prompt
 
 
-@BOTH
 def test_an_end_that_is_none_gives_the_label_back_once_and_then_never_again(place):
     number = place.ready()
     hands = Scripted([ended(2, "iterations: 50 sessions"), ended(1, "failures: it broke")])
@@ -111,7 +120,6 @@ def test_an_end_that_is_none_gives_the_label_back_once_and_then_never_again(plac
     assert len(said) == 4 and "iterations: 50 sessions" in said[1] and place.pulls() == []
 
 
-@BOTH
 def test_a_second_try_is_told_why_the_first_one_ended_and_may_succeed(place):
     number = place.ready()
     hands = Scripted([ended(2, "cost: $5.00 of $5.00"), made()])
@@ -193,7 +201,6 @@ def test_an_issue_whose_title_ends_like_a_closing_keyword_is_worked_on_as_any_ot
     assert pull.title.endswith(f"(#{number})") and not text.closing_keywords(pull.title, markdown=False)
 
 
-@BOTH
 def test_an_issue_that_a_person_takes_back_meanwhile_gets_no_pull(place):
     closed, unlabelled = place.ready("One"), place.ready("Two")
 
@@ -207,7 +214,6 @@ def test_an_issue_that_a_person_takes_back_meanwhile_gets_no_pull(place):
     assert place.pulls() == [] and place.labels(closed) == place.labels(unlabelled) == set()
 
 
-@BOTH
 @pytest.mark.parametrize("call", [READY, "agent:claude"])
 def test_an_issue_that_is_taken_back_and_made_ready_again_gets_another_try_and_nothing_of_this_one(place, call):
     number = place.person().create_issue("One", "text")
@@ -226,7 +232,6 @@ def test_an_issue_that_is_taken_back_and_made_ready_again_gets_another_try_and_n
     assert place.content(pull.head, f"work-{number}.txt") == b"done\n" and place.labels(number) == set()
 
 
-@BOTH
 def test_a_branch_of_somebody_else_s_is_left_alone_and_another_name_is_taken(place):
     number = place.ready()
     name = f"ralph/issue-{number}-add-a-tide-table"
@@ -365,7 +370,6 @@ def asked(place: Place, *labels: str, by: str = "mara") -> int:
     return number
 
 
-@BOTH
 def test_a_label_that_names_an_agent_is_as_good_as_ready_and_chooses_it(place):
     number = asked(place, CODEX)
     hands = Scripted([lambda job: (seen.append(place.labels(number)), made()(job))[1]])
@@ -376,7 +380,6 @@ def test_a_label_that_names_an_agent_is_as_good_as_ready_and_chooses_it(place):
     assert place.work(hands).skipped == ()
 
 
-@BOTH
 def test_only_people_set_the_label_that_names_an_agent(place):
     """It stays for the second try instead of being given back, and goes when there is none."""
     number = asked(place, CLAUDE, READY)
@@ -389,7 +392,6 @@ def test_only_people_set_the_label_that_names_an_agent(place):
     assert place.work(hands).outcome == "idle" and len(hands.jobs) == 2
 
 
-@BOTH
 def test_taking_the_issue_back_means_that_no_label_asks_for_it_any_more(place):
     number = asked(place, CLAUDE)
 
@@ -420,7 +422,6 @@ def test_an_agent_that_is_not_installed_costs_no_try(here):
     assert here.labels(number) == {CODEX}
 
 
-@BOTH
 def test_one_issue_alone_is_taken_though_an_older_one_is_ready(place):
     older, number = asked(place, READY), asked(place, CLAUDE)
     hands = Scripted()
@@ -440,7 +441,6 @@ def test_one_issue_alone_is_not_taken_when_nobody_asks_for_it(place):
 # --- guidance -------------------------------------------------------------------------
 
 
-@BOTH
 def test_guidance_on_the_issue_reaches_the_next_try_once_and_is_acknowledged(place):
     number = asked(place, READY)
     place.person().comment(number, "/ralph guidance Use metres.\nNot feet; closes #1, @bo")
@@ -464,7 +464,6 @@ def test_guidance_of_somebody_without_a_say_is_neither_given_nor_acknowledged(tm
         assert "Print" not in hands.jobs[0].task and "Guidance" not in place.comments(number)[0]
 
 
-@BOTH
 def test_words_said_on_this_machine_reach_one_try_and_are_not_shown_to_the_world(place, tmp_path):
     number = asked(place, READY)
     store = Guide(tmp_path / "desk", lambda: NOON)

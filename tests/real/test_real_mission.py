@@ -11,7 +11,7 @@ import pytest
 
 from tests.fakes.model.script import call, say
 from tests.fakes.model.server import ScriptedModel
-from tests.integration.coding import yard
+from tests.integration.coding import agent_world
 from tests.integration.world import statuses
 from tests.real.clients import MODELS, PROGRAMS, environment
 
@@ -34,7 +34,7 @@ def claude(aside: Path) -> str:
 
 
 def test_claude_code_carries_a_mission_from_the_issue_to_the_merge(tmp_path: Path) -> None:
-    with ScriptedModel(TOLD) as model, yard(tmp_path, "github", config=claude) as shop:
+    with ScriptedModel(TOLD) as model, agent_world(tmp_path, "github", config=claude) as shop:
         with mock.patch.dict(os.environ, environment(model)):
             issue = shop.wanted()
             assert statuses(shop.cycle()[0]) == ["PLANNED"]
