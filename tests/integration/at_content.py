@@ -21,6 +21,7 @@ from ralph_mission.mission.publishing.publish_now import PublishReport, PublishS
 from ralph_mission.mission.transaction import TransactionContext
 from tests.helpers import with_parts
 from tests.integration.at_work import Place
+from tests.integration.world import begun_once
 from tests.mission.build import make_failure
 
 LIMITS = {"twitter": 280, "telegram": 4096, "outbox": 10_000}
@@ -137,7 +138,7 @@ def edit(place: Place, old: str, new: str, number: int = 1) -> None:
 
 def asked(place: Place) -> int:
     """The number of the issue that the first cycle opens."""
-    cycle(place)
+    begun_once(place.local, "asked", lambda: cycle(place))
     (issue,) = [one for one in place.house().forge.issues("open") if "content:review" in one.labels]
     return issue.number
 

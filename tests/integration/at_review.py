@@ -24,6 +24,7 @@ from ralph_mission.mission.reviews.reviewer import PullView, ReviewReport, Revie
 from ralph_mission.safety.patch import Edit, FileDelta
 from tests.helpers import NOON
 from tests.integration.at_work import Place
+from tests.integration.world import begun_once
 
 RACE = {"file": "src/tide.py", "line": 2, "kind": "race", "severity": "major", "message": "Two readers meet.",
         "suggestion": "Take the lock."}  # fmt: skip  # one issue
@@ -71,6 +72,11 @@ def read(place: Place, number: int, hands: Any, force: bool = False, **more: Any
 
 def proposed(place: Place, name: str = "ralph/issue-1-tide", files: dict[str, str] | None = None) -> int:
     """A pull that Ralph made, and memory that has begun."""
+    files = files or {"src/tide.py": SOURCE}
+    return begun_once(place.local, f"{name} {files}", lambda: _propose(place, name, files))
+
+
+def _propose(place: Place, name: str, files: dict[str, str]) -> int:
     house, key = place.house(), key_of(name)
     forge, now = house.forge, house.ports.clock.now()
     if house.store.recall() is None:
@@ -78,9 +84,7 @@ def proposed(place: Place, name: str = "ralph/issue-1-tide", files: dict[str, st
             MemoryBatch(gather.first_memory(house.ports, now), OpenState(), (), "ralph: begins"), None
         )
         forge.set_anchor(gather.anchor_of(begun))
-    deltas = tuple(
-        FileDelta(path, "100644", (Edit(0, 0, (text,)),)) for path, text in (files or {"src/tide.py": SOURCE}).items()
-    )
+    deltas = tuple(FileDelta(path, "100644", (Edit(0, 0, (text,)),)) for path, text in files.items())
     pushed = forge.perform(PushBranch(key, name, forge.default_branch().sha, "Add a tide table", NOON, deltas))
     assert pushed.status == "done", pushed
     body = f"Made by an agent for #1.\n\n{marker(key)}"

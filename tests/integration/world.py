@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any, TypeVar
 
 from ralph_mission.adapters.forges.local.forge import Person
 from ralph_mission.app.cycle import App, build_app
 from ralph_mission.mission.cycle import CycleRequest, run_cycle
 from ralph_mission.mission.model.cycle import CycleReport, CycleSummary
-from tests.helpers import NOON, git, make_repo
+from tests.conftest import SANDBOX
+from tests.helpers import NOON, git, make_repo, read_head
 
 TYPOS = {
     "README.md": "# Harbour\n\nTides are seperate from waves. We recieve the tables by mail.\n",
@@ -24,6 +30,10 @@ observers:
     - {name: check, run: cat bugs.txt, kind: bug, parse: {regex: '^(?P<path>[^:]+):(?P<line>[0-9]+): (?P<message>.+)$'}}
 hands: {fixers: [typos]}
 """
+
+
+T = TypeVar("T")
+_BEGUN: dict[tuple[str, str], tuple[Path, datetime, Any]] = {}
 
 
 @dataclass
@@ -65,6 +75,25 @@ class World:
     def pulls(self):
         """All pulls."""
         return self.house().forge.pulls("all")
+
+
+def begun_once(place: World | None, what: str, begin: Callable[[], T]) -> T:
+    """What `begin` comes to, and leaves behind, in a repository of this machine that is still as it was made.
+
+    It is done once for all that are alike: the next ones get a copy. Elsewhere it is done each time.
+    """
+    if place is None or place.now != NOON:
+        return begin()
+    key = (what, read_head(place.repo))
+    if key not in _BEGUN:
+        result, kept = begin(), Path(tempfile.mkdtemp(dir=os.environ[SANDBOX])) / "repo"
+        shutil.copytree(place.repo, kept, symlinks=True)
+        _BEGUN[key] = kept, place.now, result
+        return result
+    kept, place.now, result = _BEGUN[key]
+    shutil.rmtree(place.repo)
+    shutil.copytree(kept, place.repo, symlinks=True)
+    return result
 
 
 def world(path: Path, files: dict[str, str | bytes] | None = None, config: str = CALM) -> World:
