@@ -9,7 +9,7 @@ import pytest
 from ralph_mission.adapters.forges.local.forge import LocalForge
 from ralph_mission.mission.model.effects import OpenPull, Receipt
 from tests.helpers import commit, git
-from tests.integration.world import BUGS_CONFIG, CALM, TYPOS, statuses, verdicts, world
+from tests.integration.world import BUGS_CONFIG, CALM, TYPOS, begun_once, statuses, verdicts, world
 
 BUG = """\
 observers:
@@ -210,15 +210,6 @@ def test_a_person_makes_an_issue_a_mission_by_its_label(tmp_path):
 
 
 @pytest.mark.attack(17)
-def test_an_outsiders_mission_label_is_ignored(tmp_path):
-    harbour = world(tmp_path, {"a.txt": "fine\n"}, f"owners: [mara]\n{CALM}")
-    number = harbour.person("eve").create_issue("Add my advertisement")
-    harbour.person("eve").label(number, ("ralph:mission",))
-    report, _ = harbour.cycle()
-    assert report.missions == ()
-
-
-@pytest.mark.attack(17)
 def test_an_outsiders_title_that_closes_elsewhere_ends_no_cycle(tmp_path):
     harbour = world(tmp_path, {"a.txt": "fine\n"}, CALM)
     harbour.person("eve").create_issue("Why are the tables wrong? It fixes GH-team/repo#3", "Why is it?")
@@ -285,8 +276,13 @@ BOTH = CALM.replace("[typos]", "[typos, ruff]")
 
 def two_that_are_owed(path, refuse):
     """Two fixes whose pulls failed, the second while a pull of a person held the first up, and then both."""
-    refuse(lambda pull: "the server is busy")
     harbour = world(path, SPELT_AND_UNUSED, BOTH)
+    begun_once(harbour, "two that are owed", lambda: fail_to_open_two(harbour, refuse))
+    return harbour
+
+
+def fail_to_open_two(harbour, refuse):
+    refuse(lambda pull: "the server is busy")
     harbour.cycle()
     harbour.git("checkout", "-q", "-b", "hers")
     commit(harbour.repo, {"b.txt": "x\n"}, message="Hers")
@@ -296,7 +292,6 @@ def two_that_are_owed(path, refuse):
     assert [issue.number for issue in harbour.issues] == [1, 3]
     harbour.person().close_pull(hers)
     refuse(lambda pull: "")
-    return harbour
 
 
 def opened(report):
@@ -342,24 +337,25 @@ def test_a_fix_that_waits_for_one_that_fails_again_and_again_is_not_asked_about(
 
 def two_that_are_asked_about(path, refuse):
     """The same where no pull may be opened unasked any more, some cycles later."""
-    harbour = two_that_are_owed(path, refuse)
+    harbour = world(path, SPELT_AND_UNUSED, BOTH)
+    begun_once(harbour, "two that are asked about", lambda: ask_about_two(harbour, refuse))
+    return harbour
+
+
+def ask_about_two(harbour, refuse):
+    fail_to_open_two(harbour, refuse)
     config = f"owners: [mara]\n{BOTH}limits: {{auto_prs_per_cycle: 0}}\n"
     commit(harbour.repo, {"ralph.yml": config}, message="Ask me")
     told = [harbour.cycle()[0] for _ in range(4)]
     assert [opened(report) for report in told] == [0, 0, 0, 0]
     assert statuses(told[-1])[:2] == ["ESCALATED", "ESCALATED"]
-    return harbour
-
-
-def test_a_fix_that_is_owed_where_no_pull_is_allowed_unasked_any_more_is_asked_about(tmp_path, refuse):
-    harbour = two_that_are_asked_about(tmp_path, refuse)
-    assert "refused by auto-pr-cap" in harbour.house().forge.issue(1).remarks[-1].body
 
 
 def test_a_fix_that_is_owed_where_no_pull_is_allowed_unasked_any_more_is_opened_once_a_person_brings_it_back(
     tmp_path, refuse
 ):
     harbour = two_that_are_asked_about(tmp_path, refuse)
+    assert "refused by auto-pr-cap" in harbour.house().forge.issue(1).remarks[-1].body
     harbour.person("passer-by").unlabel(1, ("ralph:escalated",))
     assert statuses(harbour.cycle()[0])[:2] == ["ESCALATED", "ESCALATED"]
     harbour.person().label(1, ("ralph:escalated",))
@@ -406,19 +402,12 @@ def test_a_closed_monitoring_issue_teaches_only_when_its_closer_counts(tmp_path)
     assert "people accepted" not in harbour.memory()
 
 
-def test_a_mission_parked_for_90_days_leaves_the_state(tmp_path):
-    harbour = world(tmp_path)
-    harbour.cycle()
-    harbour.cycle(after=timedelta(days=14))
-    harbour.cycle(after=timedelta(days=91))
-    assert harbour.house().store.recall().state.missions == ()
-
-
 def test_a_mission_parked_for_90_days_is_brought_back_by_a_persons_label_and_by_nothing_else(tmp_path):
     harbour = world(tmp_path)
     harbour.cycle()
     harbour.cycle(after=timedelta(days=14))
     harbour.cycle(after=timedelta(days=91))
+    assert harbour.house().store.recall().state.missions == ()
     assert harbour.cycle()[0].missions == ()
     harbour.person().unlabel(1, ("ralph:mission",))
     harbour.person().label(1, ("ralph:mission",))
