@@ -5,7 +5,6 @@ signal, with its ready patch, for every file that a fixer would put right.
 from __future__ import annotations
 
 import itertools
-import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -13,7 +12,7 @@ from dataclasses import asdict
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from ralph_mission.adapters import files
+from ralph_mission.adapters.cache import FileCache
 from ralph_mission.adapters.fixers.fixer import CommitTree, Correction, Fix, Fixer
 from ralph_mission.adapters.fixers.places import DOCUMENTS
 from ralph_mission.adapters.git.git import Git
@@ -74,23 +73,15 @@ class FixerObserver:
         return survey
 
     def _load_survey(self, commit: str) -> Survey | None:
-        if self.cache is None:
-            return None
-        with suppress(OSError, ValueError, KeyError, TypeError):
-            found = files.read_json(self._file(self.cache), CAP)
+        with suppress(ValueError, KeyError, TypeError):
+            found = FileCache(self.cache, cap=CAP).get(self.fixer.name)
             if found["of"] == [self.fixer.version(), commit]:
                 return Survey(tuple(_decode(fix) for fix in found["fixes"]), True)
         return None
 
     def _remember(self, commit: str, survey: Survey) -> None:
-        if self.cache is None:
-            return
         content = {"of": [self.fixer.version(), commit], "fixes": [_encode(fix) for fix in survey.fixes]}
-        with suppress(OSError):  # a cache that cannot be kept costs time and nothing else
-            files.write(self._file(self.cache), json.dumps(content).encode())
-
-    def _file(self, cache: Path) -> Path:
-        return files.own(cache) / f"{self.fixer.name}.json"
+        FileCache(self.cache).put(self.fixer.name, content)
 
 
 def _signal(fixer: Fixer, commit: str, fix: Fix) -> Signal:

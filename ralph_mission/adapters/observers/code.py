@@ -18,7 +18,7 @@ from typing import TypeVar
 
 from ralph_mission.adapters.git.git import Git, GitError
 from ralph_mission.adapters.observers.markers import Hit, excluder, marker, scan
-from ralph_mission.adapters.observers.text import block, count_noun, one_line, split_lines, surroundings
+from ralph_mission.adapters.observers.text import age_days, block, count_noun, one_line, split_lines, surroundings
 from ralph_mission.config.observers import CodeSettings
 from ralph_mission.mission.model.mission import Observation, Severity, Signal
 from ralph_mission.mission.model.proposal import ObservationContext
@@ -327,7 +327,7 @@ def _by_file(hits: Iterable[Hit]) -> dict[str, list[int]]:
 
 
 def _age(origin: Origin | None, now: datetime) -> float:
-    return max(0.0, (now - origin.at).total_seconds() / 86_400) if origin else 0.0
+    return age_days(origin.at, now) if origin else 0.0
 
 
 def _valid(path: str) -> str:

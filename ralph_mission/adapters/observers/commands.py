@@ -12,17 +12,16 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import field, replace
+from contextlib import suppress
+from dataclasses import asdict, field, replace
 from pathlib import Path
 from typing import Any
 
+from ralph_mission.adapters.cache import FileCache, cache_key
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.observers import markers
-from ralph_mission.adapters.observers import results as cache_cache
-from ralph_mission.adapters.observers import results as items
-from ralph_mission.adapters.observers import results as sarif
 from ralph_mission.adapters.observers.markers import excluder
-from ralph_mission.adapters.observers.results import GarbledOutput, Result
+from ralph_mission.adapters.observers.results import GarbledOutput, Result, read_items, read_sarif
 from ralph_mission.adapters.observers.text import block, count_noun, one_line, plain, split_lines, surroundings
 from ralph_mission.adapters.sandbox.process import FinishedProcess, run_foreign
 from ralph_mission.adapters.workspace.clone import clone
@@ -209,14 +208,14 @@ class Command:
         return Observation(self.name, "ok", signals, detail=detail, cursor=commit, complete=len(kept) <= MOST)
 
     def _results(self, commit: str, scratch: Path) -> tuple[list[Result], str]:
-        question = cache_cache.key(str(ENCODING), commit, self.settings.model_dump_json())
-        remembered = cache_cache.load(self.cache, question)
-        if remembered is not None:
-            return remembered, ", as before on this commit"
+        cache, question = FileCache(self.cache), cache_key(str(ENCODING), commit, self.settings.model_dump_json())
+        with suppress(TypeError):
+            return [Result(**entry) for entry in cache.get(question)], ", as before on this commit"
         results, note = self._run(commit, scratch)
         nameable = (result for result in results if not find_secrets(result.path, self.secrets))
         results = [_discreet(result, self.secrets) for result in nameable]
-        cache_cache.save(self.cache, question, results)
+        cache.put(question, [asdict(result) for result in results])
+        cache.tidy()
         return results, note
 
     def _run(self, commit: str, scratch: Path) -> tuple[list[Result], str]:
@@ -252,9 +251,9 @@ class Command:
     def _read(self, done: FinishedProcess, root: Path, home: Path) -> list[Result]:
         parse = self.settings.parse
         if isinstance(parse, JsonResults):
-            return items.read_items(done.stdout, parse.at, root)
+            return read_items(done.stdout, parse.at, root)
         if not isinstance(parse, Regex):
-            return sarif.read_sarif(done.stdout, root)
+            return read_sarif(done.stdout, root)
         found = markers.read(done.stdout, parse.regex, root, home, MOST + 1)
         if not found and done.code != 0:
             raise GarbledOutput(f"no line of its output fits the regex (exit code {done.code})")

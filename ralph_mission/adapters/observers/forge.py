@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
 from ralph_mission.adapters.observers import turns
-from ralph_mission.adapters.observers.text import block, one_line
+from ralph_mission.adapters.observers.text import age_days, block, one_line, quote
 from ralph_mission.adapters.observers.turns import ForgeCursor, Item, Told, fair
 from ralph_mission.config.observers import ForgeSettings
 from ralph_mission.errors import Missing
@@ -140,8 +140,8 @@ class ForgeObserver:
             return None
         # A member's question may well be one to the reporter, who is then the one to answer.
         member = asked.author.id != item.author.id and self.forge.may_approve(asked.author)
-        quote = "\n".join(f"> {line}" for line in block(_HIDDEN.sub("", asked.body), QUOTE).split("\n"))
-        age = _days(asked.at, now)
+        said = quote(block(_HIDDEN.sub("", asked.body), QUOTE))
+        age = age_days(asked.at, now)
         return Signal(
             observer=NAME,
             kind="question",
@@ -149,7 +149,7 @@ class ForgeObserver:
             essence=("question", str(item.number)),
             occurrence=f"remark-{asked.remark}",
             confidence=0.5 if member else 0.8,
-            detail=block(f"#{item.number}, asked by {one_line(asked.author.login)} {age:.0f} days ago:\n{quote}"),
+            detail=block(f"#{item.number}, asked by {one_line(asked.author.login)} {age:.0f} days ago:\n{said}"),
             author=one_line(asked.author.login),
             age_days=age,
             reference=item.number,
@@ -192,7 +192,7 @@ def _read(
 
 
 def _stale(issue: Issue, now: datetime) -> Signal:
-    idle, age = _days(issue.updated_at, now), _days(issue.created_at, now)
+    idle, age = age_days(issue.updated_at, now), age_days(issue.created_at, now)
     return Signal(
         observer=NAME,
         kind="stale-issue",
@@ -217,7 +217,7 @@ def _waiting(pull: Pull, us: int, now: datetime, patience: timedelta) -> Signal 
     since = pull.updated_at if reviews else pull.created_at  # reviewed before, and pushed to since
     if now - since <= patience:
         return None
-    idle = _days(since, now)
+    idle = age_days(since, now)
     return Signal(
         observer=NAME,
         kind="pull-waiting",
@@ -231,10 +231,6 @@ def _waiting(pull: Pull, us: int, now: datetime, patience: timedelta) -> Signal 
             f"{'reviewed before, not at its present commit' if reviews else 'never reviewed'}."
         ),
         author=one_line(pull.author.login),
-        age_days=_days(pull.created_at, now),
+        age_days=age_days(pull.created_at, now),
         reference=pull.number,
     )
-
-
-def _days(since: datetime, now: datetime) -> float:
-    return max(0.0, (now - since).total_seconds() / 86_400)

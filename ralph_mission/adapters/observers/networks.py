@@ -18,7 +18,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ralph_mission.adapters.chat import ALLOWED, AT_ONCE, Bot, read_updates
-from ralph_mission.adapters.observers.text import block, count_noun, one_line
+from ralph_mission.adapters.observers.looking import is_jump, milestone
+from ralph_mission.adapters.observers.text import age_days, block, count_noun, one_line, quote
 from ralph_mission.config.observers import SocialSettings
 from ralph_mission.errors import UserError
 from ralph_mission.extras import require_extra
@@ -32,8 +33,6 @@ EXCERPT = 600  # characters of what somebody wrote
 LARGEST = 10**12  # more reactions than people there are is no number
 QUESTION = "?\uff1f\u061f"  # Latin and most others, Chinese and Japanese, Arabic
 UNTRUSTED = "untrusted words of strangers, quoted"
-MARKS = tuple(base * ten for ten in (10, 100, 1_000, 10_000, 100_000, 1_000_000) for base in (1, 2.5, 5))
-JUMP, JUMP_SHARE = 10, 0.1  # followers since the last look: both so many and such a share of those there were
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +68,6 @@ def questions(network: str, found: Iterable[NetworkQuestion], now: datetime) -> 
 
 def _question_signal(network: str, asked: NetworkQuestion, now: datetime) -> Signal:
     said = without_invisible(asked.text)
-    quoted = "\n".join(f"> {line}" for line in block(said, EXCERPT).split("\n"))
     where = f"{asked.url or network}, {asked.at:%Y-%m-%d %H:%M} UTC ({UNTRUSTED})"
     return Signal(
         observer="social",
@@ -77,8 +75,8 @@ def _question_signal(network: str, asked: NetworkQuestion, now: datetime) -> Sig
         title=one_line(f"{network}: {said}"),
         essence=("social", network, asked.id),
         confidence=0.6,
-        detail=block(f"{where}:\n{quoted}"),
-        age_days=max(0.0, (now - asked.at).total_seconds() / 86_400),
+        detail=block(f"{where}:\n{quote(block(said, EXCERPT))}"),
+        age_days=age_days(asked.at, now),
         facts=(("network", network),),
     )
 
@@ -87,11 +85,11 @@ def following(network: str, before: int | None, now: int | None, since: datetime
     """How many follow us, told on unusual days: a round number that was passed, or a jump."""
     if before is None or now is None or since is None or now <= before:
         return ()
-    gained, passed = now - before, [int(mark) for mark in MARKS if before < mark <= now]
+    gained, passed = now - before, milestone(before, now)
     facts = (("network", network), ("followers", now), ("gained", gained), ("since", f"{since:%Y-%m-%d}"))
     if passed:
-        essence, title = ("social", network, "followers", str(passed[-1])), f"{passed[-1]:,} people follow on {network}"
-    elif gained >= max(JUMP, JUMP_SHARE * before):
+        essence, title = ("social", network, "followers", str(passed)), f"{passed:,} people follow on {network}"
+    elif is_jump(before, now):
         essence, title = ("social", network, "followers", "jump"), f"{gained:,} more people follow on {network}"
     else:
         return ()

@@ -1,27 +1,22 @@
-"""What a tool complained about, read from JSON by JMESPath or from a SARIF 2.1.0 log, and cached per question.
+"""What a tool complained about, read from JSON by JMESPath or from a SARIF 2.1.0 log.
 
 `items` gives a list; with `nested`, each item's own list is read instead, and an inner object
 has its outer one's fields wherever it lacks its own (ESLint and Knip name the file outside).
 
 Of SARIF (OASIS, 2020) results of kind `fail` are reported that nobody suppressed and that the tool's own baseline
-does not already know. The cache is one JSON file per question; the last `KEPT` stay. What cannot be read is as
-good as absent.
+does not already know.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import posixpath
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urljoin, urlsplit
 
-from ralph_mission.adapters import files
 from ralph_mission.config.observers import ItemFields
 from ralph_mission.values import compile_regex, dataclass
 
@@ -222,32 +217,3 @@ def _path(uri: str, root: Path) -> str:
     if parts.scheme not in ("", "file") or parts.netloc not in ("", "localhost"):
         return ""
     return inside(unquote(parts.path), root)
-
-
-KEPT = 20
-CAP = 64_000_000  # bytes of what one command said
-
-
-def key(*parts: str) -> str:
-    """A file name for a question."""
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
-
-
-def load(folder: Path | None, name: str) -> list[Result] | None:
-    """The remembered results; None when there are none."""
-    if folder is None:
-        return None
-    with suppress(TypeError):
-        return [Result(**entry) for entry in files.read_json(folder / f"{name}.json", CAP)]
-    return None
-
-
-def save(folder: Path | None, name: str, results: Sequence[Result]) -> None:
-    """Remember results, and forget the oldest. A folder that cannot be written is no error."""
-    if folder is None:
-        return
-    with suppress(OSError):
-        content = json.dumps([asdict(result) for result in results]).encode()
-        files.write(files.own(folder) / f"{name}.json", content, lasting=False)
-        for old in sorted(folder.glob("*.json"), key=lambda file: file.stat().st_mtime_ns)[:-KEPT]:
-            old.unlink(missing_ok=True)

@@ -14,6 +14,7 @@ from typing import Protocol
 
 from ralph_mission.adapters.chat import ADDRESS, TOKEN, Bot
 from ralph_mission.adapters.chat import API as TELEGRAM_API
+from ralph_mission.adapters.observers.looking import too_soon
 from ralph_mission.adapters.observers.networks import API as DISCORD_API
 from ralph_mission.adapters.observers.networks import (
     DISCORD,
@@ -36,7 +37,6 @@ from ralph_mission.mission.model.proposal import ObservationContext
 from ralph_mission.values import dataclass
 
 OBSERVER = "social"
-PUNCTUAL = 0.9  # of `every`: a cycle that is a little early is not too early
 FRESH = timedelta(days=30)  # older posts are not reacted to any more, or not for what they were
 NOTHING = "not configured: no network has its token in the environment (docs/social.md)"
 
@@ -88,8 +88,8 @@ class Social:
             return Observation(self.name, "skipped", detail=NOTHING, cursor=context.cursor)
         before = Before.parse(context.cursor)
         posts = [post for post in self.posted() if context.now - post.at < FRESH]
-        if before.at and before.at <= context.now < before.at + self.every * PUNCTUAL:
-            return self._in_between(before, posts, context)
+        if soon := too_soon(self.name, before.at, self.every, context):
+            return self._in_between(soon, posts, context)
         return self._look(before, posts, context)
 
     def _look(self, before: Before, posts: list[Posted], context: ObservationContext) -> Observation:
@@ -108,15 +108,14 @@ class Social:
             return replace(found, status="unavailable", cursor=context.cursor)
         return replace(found, signals=(*found.signals, *told))
 
-    def _in_between(self, before: Before, posts: list[Posted], context: ObservationContext) -> Observation:
+    def _in_between(self, soon: Observation, posts: list[Posted], context: ObservationContext) -> Observation:
         """What Telegram told whoever looked for orders would not be told again."""
-        detail = f"looked at {before.at:%Y-%m-%d %H:%M} UTC; not again so soon"
         chat = self.networks.get("Telegram")
         updates = chat.overheard() if isinstance(chat, TelegramReader) and chat.overheard else ()
         if not updates or not isinstance(chat, TelegramReader):
-            return Observation(self.name, "skipped", detail=detail, cursor=context.cursor)
+            return soon
         seen = chat.heard(updates, posts, context.now)
-        return self._told([seen], f"{detail}; Telegram: {seen.words}", context.cursor)
+        return self._told([seen], f"{soon.detail}; Telegram: {seen.words}", context.cursor)
 
     def _told(self, seen: Iterable[NetworkNews], detail: str, cursor: str) -> Observation:
         every = list(seen)

@@ -8,6 +8,7 @@ indentation, and changes when the line itself does.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from ralph_mission.mission.findings.identity import normalise_line
 from ralph_mission.safety.markdown import without_controls
@@ -29,6 +30,16 @@ def one_line(text: str, limit: int = TITLE) -> str:
 def block(text: str, limit: int = DETAIL) -> str:
     """`plain`, lines kept, at most `limit` characters."""
     return _clip(plain(text).strip(), limit)
+
+
+def quote(text: str) -> str:
+    """Words of somebody else, marked line by line."""
+    return "\n".join(f"> {line}" for line in text.split("\n"))
+
+
+def age_days(since: datetime, now: datetime) -> float:
+    """How many days ago something was; 0 for what a wrong clock dates into the future."""
+    return max(0.0, (now - since).total_seconds() / 86_400)
 
 
 def count_noun(number: int, noun: str) -> str:

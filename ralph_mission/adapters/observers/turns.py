@@ -17,6 +17,7 @@ from datetime import datetime, timedelta
 from itertools import islice, zip_longest
 from typing import Any, TypeVar
 
+from ralph_mission.adapters.observers.looking import is_jump, milestone
 from ralph_mission.adapters.observers.text import block, count_noun, one_line
 from ralph_mission.mission.model.forge import Actor, Issue, Pull, Pulse
 from ralph_mission.mission.model.mission import Severity, Signal
@@ -131,8 +132,6 @@ def _numbers(ranges: str) -> set[int]:
 
 KIND = "community"
 WINDOW, LONGEST = timedelta(days=1), timedelta(days=7)  # what `Forge.pulls` certainly knows of what is closed
-MILESTONES = tuple(base * ten for ten in (10, 100, 1_000, 10_000, 100_000) for base in (1, 2.5, 5))
-JUMP, JUMP_SHARE = 10, 0.1  # new stars in one window: both so many and such a share of those there were
 MERGED = 3  # people's pulls in one window; fewer are an ordinary day
 SURGE, SURGE_SHARE = 10, 0.05  # issues opened beyond those closed: both so many and such a share of the open ones
 
@@ -171,12 +170,11 @@ def look(
 def _stars(before: int | None, now: int | None, since: datetime) -> Iterable[Signal]:
     if before is None or now is None or now <= before:
         return
-    passed = [int(mark) for mark in MILESTONES if before < mark <= now]
-    if passed:
-        title, essence = f"The project has {passed[-1]:,} stars", ("stars", str(passed[-1]))
-        yield _signal(title, essence, "", Severity.LOW, watch="stars", stars=passed[-1])
-    gain = now - before
-    if gain >= max(JUMP, JUMP_SHARE * before):
+    if passed := milestone(before, now):
+        title, essence = f"The project has {passed:,} stars", ("stars", str(passed))
+        yield _signal(title, essence, "", Severity.LOW, watch="stars", stars=passed)
+    if is_jump(before, now):
+        gain = now - before
         title = f"{gain:,} new stars since {since:%Y-%m-%d}, {now:,} in all"
         facts: dict[str, str | int] = {"watch": "new-stars", "stars": now, "new": gain, "since": _window(since)}
         yield _signal(title, ("stars", "jump"), _window(since), Severity.MEDIUM, **facts)

@@ -30,7 +30,7 @@ from urllib.parse import quote, unquote, urlsplit
 from packaging.utils import InvalidSdistFilename, InvalidWheelFilename, parse_sdist_filename, parse_wheel_filename
 from packaging.version import InvalidVersion
 
-from ralph_mission.adapters import files
+from ralph_mission.adapters.cache import FileCache
 from ralph_mission.adapters.http.guard import Web, WebAnswer
 from ralph_mission.adapters.packages.model import Ecosystem, Package, Release
 from ralph_mission.adapters.sandbox.process import run_foreign
@@ -53,37 +53,27 @@ class CachedAnswer:
     modified: str = ""
 
 
-@dataclass(frozen=True, slots=True)
 class AnswerCache:
-    """A folder of such answers; None keeps nothing."""
+    """Such answers by question, in a folder; None keeps nothing."""
 
-    folder: Path | None
+    def __init__(self, folder: Path | None) -> None:
+        self._cache = FileCache(folder, KEPT, CACHE_CAP)
+        self.tidy = self._cache.tidy
 
     def get(self, question: str) -> CachedAnswer | None:
         """What was kept; None when there is nothing that can be read."""
         with suppress(ValueError, TypeError, KeyError):
-            if self.folder is not None:
-                found = files.read_json(self._file(self.folder, question), CACHE_CAP)
-                return CachedAnswer(**{**found, "asked": datetime.fromisoformat(found["asked"])})
+            found = self._cache.get(_file_name(question))
+            return CachedAnswer(**{**found, "asked": datetime.fromisoformat(found["asked"])})
         return None
 
     def put(self, question: str, kept: CachedAnswer) -> None:
-        """Keep it. A folder that cannot be written is no error."""
-        with suppress(OSError):
-            if self.folder is not None:
-                content = json.dumps({**asdict(kept), "asked": kept.asked.isoformat()}).encode()
-                files.write(self._file(files.own(self.folder), question), content, lasting=False)
+        """Keep it."""
+        self._cache.put(_file_name(question), {**asdict(kept), "asked": kept.asked.isoformat()})
 
-    def tidy(self) -> None:
-        """Forget the oldest."""
-        with suppress(OSError):
-            if self.folder is not None:
-                found = files.own(self.folder).glob("*.json")
-                for old in sorted(found, key=lambda file: file.stat().st_mtime_ns)[:-KEPT]:
-                    old.unlink(missing_ok=True)
 
-    def _file(self, folder: Path, question: str) -> Path:
-        return folder / f"{hashlib.sha256(question.encode()).hexdigest()[:40]}.json"
+def _file_name(question: str) -> str:
+    return hashlib.sha256(question.encode()).hexdigest()[:40]
 
 
 NAMES: Mapping[Ecosystem, tuple[str, ...]] = {

@@ -21,6 +21,7 @@ from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.observers.database.results import WatchOutcome, WatchState, build_signal, dump, load
 from ralph_mission.adapters.observers.database.targets import find_target
 from ralph_mission.adapters.observers.database.watches import SORTS, judge, plan
+from ralph_mission.adapters.observers.looking import unavailable
 from ralph_mission.adapters.observers.text import count_noun, one_line
 from ralph_mission.config.database import DatabaseSettings, DatabaseWatch
 from ralph_mission.errors import Unset, UserError
@@ -108,10 +109,10 @@ class DatabaseObserver:
             with self.opened(context.head.sha) as database:
                 lookups = tuple(self._looks(database, load(context.cursor, watches), context.now))
         except UserError as problem:
-            return self._unavailable(problem, context.cursor)
+            return unavailable(NAME, problem, context.cursor)
         failed = [look.problem for look in lookups if look.problem]
         if failed and len(failed) == len(lookups):
-            return self._unavailable(failed[0], context.cursor)
+            return unavailable(NAME, failed[0], context.cursor)
         return self._seen(lookups)
 
     @contextmanager
@@ -160,11 +161,6 @@ class DatabaseObserver:
             cursor=dump({look.watch.name: look.state for look in lookups}, self.settings.watches),
             complete=all(look.outcome and SORTS[look.watch.sort].complete for look in lookups),
             gone=tuple(essence for look in lookups for essence in look.gone),
-        )
-
-    def _unavailable(self, problem: UserError, cursor: str) -> Observation:
-        return Observation(
-            NAME, "unavailable", detail=one_line(f"{problem.what}; {problem.next_step}", DETAIL), cursor=cursor
         )
 
 

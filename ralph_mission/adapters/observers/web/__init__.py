@@ -17,12 +17,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from ralph_mission.adapters.cache import FileCache
 from ralph_mission.adapters.http.guard import GuardedWeb, WebAnswer
-from ralph_mission.adapters.observers import results
-from ralph_mission.adapters.observers.results import Result
-from ralph_mission.adapters.observers.text import count_noun, one_line
+from ralph_mission.adapters.observers.looking import too_soon, unavailable
+from ralph_mission.adapters.observers.text import count_noun
 from ralph_mission.adapters.observers.web import reading, state
-from ralph_mission.adapters.observers.web import state as web_state
 from ralph_mission.adapters.observers.web.state import Conditions, Errands, WebCursor, digest
 from ralph_mission.adapters.sandbox.process import run_foreign
 from ralph_mission.config.observers import WebSettings
@@ -34,7 +33,6 @@ from ralph_mission.values import dataclass
 
 MOST = 20  # items told of one look
 EXHAUSTED = "cannot be read within its time and memory"
-PUNCTUAL = 0.9  # of `every`: a cycle that is a little early is not too early
 RESULTS = "results[].{id: url, title: title, url: url, date: publishedDate, text: content}"  # of SearXNG
 
 
@@ -59,9 +57,8 @@ class Source:
     def observe(self, context: ObservationContext) -> Observation:
         """What is new since the last look; `unavailable` with the fix when there is nothing to be had."""
         before = WebCursor.parse(context.cursor, self._about())
-        if before.at and before.at <= context.now < before.at + self.settings.every * PUNCTUAL:
-            detail = f"looked at {before.at:%Y-%m-%d %H:%M} UTC; not again so soon"
-            return Observation(self.name, "skipped", detail=detail, cursor=context.cursor)
+        if soon := too_soon(self.name, before.at, self.settings.every, context):
+            return soon
         try:
             return self._look(context, before)
         except UserError as problem:
@@ -77,8 +74,8 @@ class Source:
         after = replace(before, at=context.now, etag=answer.etag, modified=answer.modified)
         if answer.status == 304:
             return self._seen(replace(before, at=context.now), (), "unchanged")
-        kept = results.load(self.folder, before.text) if before.text else None
-        found = self._read(answer, kept[0].message if kept else None, Path(context.scratch))
+        kept = FileCache(self.folder).get(before.text) if before.text else None
+        found = self._read(answer, kept if isinstance(kept, str) else None, Path(context.scratch))
         news = self._items if "items" in found else self._text
         return news(found, before, after, context.now)
 
@@ -88,19 +85,21 @@ class Source:
         if before.at is None or before.text:  # a text stood there: every item would seem new
             return self._seen(after, (), f"first look: {count_noun(len(items), 'item')} remembered")
         new = {one["id"]: one for one in items if one["fits"] and not before.knows(one["id"])}
-        signals = tuple(web_state.item(self.settings, one, self._keys, now) for one in list(new.values())[:MOST])
+        signals = tuple(state.item(self.settings, one, self._keys, now) for one in list(new.values())[:MOST])
         rest = f", only the first {MOST} are told" if len(new) > MOST else ""
         return self._seen(after, signals, f"{count_noun(len(items), 'item')}, {len(new)} new{rest}")
 
     def _text(self, found: Mapping[str, Any], before: WebCursor, after: WebCursor, now: datetime) -> Observation:
         after = replace(after, text=digest(found["text"]))
-        results.save(self.folder, after.text, [Result(message=found["text"])])
+        cache = FileCache(self.folder)
+        cache.put(after.text, found["text"])
+        cache.tidy()
         size = f"{len(found['text']):,} characters"
         if not before.text or before.text == after.text:
             return self._seen(after, (), "unchanged" if before.text else f"first look: {size} remembered")
         told = found["fits"] if found["changes"] else not self.settings.match
-        where = web_state.without_query(self.settings.url or "")
-        signal = web_state.change(self.settings, where, found["changes"], self._keys, now, after.text)
+        where = state.without_query(self.settings.url or "")
+        signal = state.change(self.settings, where, found["changes"], self._keys, now, after.text)
         return self._seen(
             after, (signal,) if told else (), f"changed, {size}{'' if told else '; nothing that matches'}"
         )
@@ -111,8 +110,7 @@ class Source:
     def _unseen(self, problem: UserError, cursor: str) -> Observation:
         if isinstance(problem, Unset) and not self.speaks:
             return Observation(self.name, "skipped", detail="not configured, as another search says", cursor=cursor)
-        detail = one_line(f"{problem.what}; {problem.next_step}", 300)
-        return Observation(self.name, "unavailable", detail=detail, cursor=cursor)
+        return unavailable(self.name, problem, cursor)
 
     def _ask(self, before: WebCursor, now: datetime) -> WebAnswer:
         told = self.settings
@@ -130,7 +128,7 @@ class Source:
         search = self.settings.kind == "search"
         asked = {
             "kind": "json" if search else self.settings.kind,
-            "url": web_state.without_query(answer.url),
+            "url": state.without_query(answer.url),
             "type": answer.content_type,
             "path": self.settings.path or (RESULTS if search else ""),
             "match": self.settings.match,
@@ -151,7 +149,7 @@ class Source:
 
     @property
     def _keys(self) -> tuple[str, ...]:
-        return web_state.keys(self.settings.url or "", self.endpoint)
+        return state.keys(self.settings.url or "", self.endpoint)
 
     def _about(self) -> str:
         told = self.settings

@@ -19,12 +19,12 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, quote, urlsplit
+from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import quote as percent_encode
 
+from ralph_mission.adapters.cache import FileCache, cache_key
 from ralph_mission.adapters.http.guard import AGENT, GuardedWeb, WebAnswer
-from ralph_mission.adapters.observers import results
-from ralph_mission.adapters.observers.results import Result
-from ralph_mission.adapters.observers.text import block, count_noun, one_line
+from ralph_mission.adapters.observers.text import age_days, block, count_noun, one_line, quote
 from ralph_mission.config.observers import WebSettings
 from ralph_mission.errors import Unset, UserError
 from ralph_mission.extras import require_extra
@@ -113,7 +113,7 @@ def search(endpoint: str, query: str, allow: Collection[str], seconds: float) ->
     """Send a query. Raises Unset without an endpoint, UserError as the web does."""
     if not endpoint:
         raise Unset("not configured: nobody says where to search", "set SEARCH_URL in the environment")
-    words = quote(query, safe="")
+    words = percent_encode(query, safe="")
     usual = f"{endpoint.rstrip('/')}/search?format=json&q={words}"  # as SearXNG has it
     url = endpoint.replace("{query}", words) if "{query}" in endpoint else usual
     try:
@@ -131,13 +131,14 @@ def fetch(
     `errands` ask a host for it once for all sources that look at once.
     """
     require_extra("web", "sources of the web need")
-    today = results.key("robots", f"{now:%Y-%m-%d}")
-    known = {one.path: one.message for one in results.load(folder, today) or ()}
+    cache, today = FileCache(folder), cache_key("robots", f"{now:%Y-%m-%d}")
+    kept = cache.get(today)
+    known = {str(origin): str(text) for origin, text in kept.items()} if isinstance(kept, dict) else {}
     robots = Robots(web, dict(known), partial((errands or Errands()).once, now))
     answer = replace(web, permit=robots.permit).get(url, etag=since.etag, modified=since.modified)
     if robots.known != known:
-        texts = [(origin, text) for origin, text in robots.known.items() if len(text) <= KEPT]
-        results.save(folder, today, [Result(path=origin, message=text) for origin, text in texts])
+        cache.put(today, {origin: text for origin, text in robots.known.items() if len(text) <= KEPT})
+        cache.tidy()
     return answer
 
 
@@ -244,7 +245,6 @@ def _signal(
     which: str,
     now: datetime,
 ) -> Signal:
-    quoted = "\n".join(f"> {line}" for line in said.strip().split("\n"))
     where = f"{url or 'no address'}, {date or 'no date'}, from the {settings.kind} {settings.name}"
     return Signal(
         observer=f"web.{settings.name}",
@@ -255,7 +255,7 @@ def _signal(
         severity=settings.severity,
         confidence=0.6,
         effort=2.0,
-        detail=block(f"{where} ({UNTRUSTED}):\n{quoted}"),
+        detail=block(f"{where} ({UNTRUSTED}):\n{quote(said.strip())}"),
         age_days=_age(date, now),
         facts=(("source", settings.name), ("url", url), ("date", date)),
     )
@@ -264,5 +264,5 @@ def _signal(
 def _age(date: str, now: datetime) -> float:
     with suppress(ValueError):
         when = datetime.fromisoformat(date)
-        return max(0.0, (now - (when if when.tzinfo else when.replace(tzinfo=UTC))).total_seconds() / 86_400)
+        return age_days(when if when.tzinfo else when.replace(tzinfo=UTC), now)
     return 0.0

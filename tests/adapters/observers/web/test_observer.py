@@ -6,14 +6,15 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
+from ralph_mission.adapters.cache import FileCache
 from ralph_mission.adapters.observers import look_once, web
-from ralph_mission.adapters.observers import results as cache
 from ralph_mission.adapters.observers.together import together
 from ralph_mission.adapters.observers.web.state import WebCursor
 from ralph_mission.mission.findings.identity import identify
@@ -199,7 +200,7 @@ def test_memory_stays_small(world: World) -> None:
 
 
 def test_few_texts_are_kept(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cache, "KEPT", 3)
+    monkeypatch.setattr(web, "FileCache", partial(FileCache, most=3))
     for price in range(5):
         world.pages["/a"] = page(str(price))
         world.look(kind="page")

@@ -1,0 +1,37 @@
+"""What observers say of a look: that it is too early for one, why it came to nothing, that a number grew unusually."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from ralph_mission.adapters.observers.text import one_line
+from ralph_mission.errors import UserError
+from ralph_mission.mission.model.mission import Observation
+from ralph_mission.mission.model.proposal import ObservationContext
+
+PUNCTUAL = 0.9  # of `every`: a cycle that is a little early is not too early
+MILESTONES = tuple(int(base * ten) for ten in (10, 100, 1_000, 10_000, 100_000, 1_000_000) for base in (1, 2.5, 5))
+JUMP, JUMP_SHARE = 10, 0.1  # since the last look: both so many and such a share of those there were
+
+
+def unavailable(name: str, problem: UserError, cursor: str) -> Observation:
+    """A look that came to nothing, with why and what helps."""
+    return Observation(name, "unavailable", detail=one_line(f"{problem.what}; {problem.next_step}", 300), cursor=cursor)
+
+
+def too_soon(name: str, last: datetime | None, every: timedelta, context: ObservationContext) -> Observation | None:
+    """A look that is skipped, because the last one was less than `every` ago."""
+    if last is None or not last <= context.now < last + every * PUNCTUAL:
+        return None
+    detail = f"looked at {last:%Y-%m-%d %H:%M} UTC; not again so soon"
+    return Observation(name, "skipped", detail=detail, cursor=context.cursor)
+
+
+def milestone(before: int, now: int) -> int:
+    """The highest round number that was passed; 0 when none was."""
+    return max((mark for mark in MILESTONES if before < mark <= now), default=0)
+
+
+def is_jump(before: int, now: int) -> bool:
+    """Whether it grew by more than on an ordinary day."""
+    return now - before >= max(JUMP, JUMP_SHARE * before)
