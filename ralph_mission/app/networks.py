@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
 
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.publishers.channel import Channel, OutboxFolder
@@ -16,33 +17,8 @@ from ralph_mission.config.publishers import OutboxSettings as OutboxSettings
 from ralph_mission.config.settings import Config
 from ralph_mission.errors import UserError
 from ralph_mission.extras import install_command, missing_module
+from ralph_mission.mission.model.forge import OUTBOX
 from ralph_mission.mission.ports import CycleClock, PostPublisher
-
-
-def _twitter(environment: Mapping[str, str]) -> Channel:
-    from ralph_mission.adapters.publishers import twitter  # these take a while to load, and few name all of them
-
-    return twitter.build(png, environment)
-
-
-def _telegram(environment: Mapping[str, str]) -> Channel:
-    from ralph_mission.adapters.publishers import telegram
-
-    return telegram.build(png, environment)
-
-
-def _discord(environment: Mapping[str, str]) -> Channel:
-    from ralph_mission.adapters.publishers import discord
-
-    return discord.build(png, environment)
-
-
-BUILDS: Mapping[str, Callable[[Mapping[str, str]], Channel]] = {
-    "twitter": _twitter,
-    "telegram": _telegram,
-    "discord": _discord,
-}
-"""By their key in `publishers:` of ralph.yml. They raise Unset without their secrets, UserError for wrong ones."""
 
 
 def build_publishers(
@@ -67,17 +43,18 @@ def build_publishers(
         ready[channel.network] = channel
     drawer = outbox(publishers, git, clock)
     if publishers.outbox is not None or not ready:
-        ready["outbox"] = drawer
+        ready[OUTBOX] = drawer
     order = [network for network in dict.fromkeys((*NETWORKS, *ready)) if network in ready]
     return Pressroom(publishers, tuple(ready[network] for network in order), drawer)
 
 
 def build_channels(settings: Publishers, environment: Mapping[str, str]) -> Iterator[tuple[str, Channel | UserError]]:
-    """Each network that is named: itself, or why it cannot be used."""
-    for network, build in BUILDS.items():
-        if getattr(settings, network) is not None:
+    """Each network that is named: itself, or why it cannot be used, for want of its secrets (`Unset`) or otherwise."""
+    for network in NETWORKS:
+        if network != OUTBOX and getattr(settings, network) is not None:
+            module = import_module(f"ralph_mission.adapters.publishers.{network}")  # few settings name all of them
             try:
-                yield network, build(environment)
+                yield network, module.build(png, environment)
             except UserError as problem:
                 yield network, problem
 

@@ -23,7 +23,6 @@ from ralph_mission.safety.detect import (
     workflow_commands,
 )
 from ralph_mission.safety.markdown import prose, replace, without_controls, without_invisible
-from ralph_mission.values import dataclass
 
 __all__ = [
     "HOSTS",
@@ -54,60 +53,48 @@ MARKDOWN = frozenset({"issue", "pr", "summary"})
 FORGE = MARKDOWN | {"commit", "words"}
 """Sinks where a text can close issues and notify people."""
 HOSTS = frozenset({"github.com", "www.github.com", "docs.github.com"})
-"""Hosts that links may lead to unless the caller names its own."""
+"""Hosts that links may lead to."""
 WITHHELD = "(text withheld: it could not be made safe)"
 ROUNDS = 60
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
-    """What a step may need to know: the sink, and the hosts that links may lead to."""
-
-    sink: str
-    hosts: frozenset[str]
-
-    @property
-    def everywhere(self) -> bool:
-        """Whether there is no such thing as code here."""
-        return self.sink not in MARKDOWN
+Step = Callable[[str, bool], str]
+"""A text, and whether there is no such thing as code in it, to what is left of it."""
 
 
-Step = Callable[[str, Context], str]
-
-
-def sanitise(text: str, sink: str, *, hosts: frozenset[str] = HOSTS, limit: int = 0) -> str:
+def sanitise(text: str, sink: str, *, limit: int = 0) -> str:
     """`text`, harmless in `sink` (issue, pr, commit, post, summary, log, prompt), at most `limit` characters.
 
     Idempotent. Raises KeyError for a sink it does not know.
     """
-    return _sanitise(text, limit or LIMITS[sink], Context(sink, hosts))
+    return _sanitise(text, limit or LIMITS[sink], sink)
 
 
 @lru_cache(
     maxsize=256
 )  # the same titles and remarks are worded again and again, and what is at rest is asked once more
-def _sanitise(text: str, length: int, context: Context) -> str:
-    sink = context.sink
+def _sanitise(text: str, length: int, sink: str) -> str:
+    everywhere = sink not in MARKDOWN
     for _ in range(ROUNDS):
         calm = truncate(text, length)
         for step in STEPS[sink]:
-            calm = step(calm, context)
-        if calm == text and not _is_live(text, context):
+            calm = step(calm, everywhere)
+        if calm == text and not _is_live(text, sink):
             return text
-        text = calm if calm != text else _without_markup(text, context)
+        text = calm if calm != text else _without_markup(text, everywhere)
     return truncate(WITHHELD, length)
 
 
-def _is_live(text: str, context: Context) -> bool:
+def _is_live(text: str, sink: str) -> bool:
     # Words and titles are put within a markdown text, so they are read in both ways.
-    readings = (True, False) if context.everywhere else (True,)
+    readings = (True,) if sink in MARKDOWN else (True, False)
     live = (closing_keywords(text, markdown) or mentions(text, markdown) for markdown in readings)
-    return context.sink in FORGE and any(live)
+    return sink in FORGE and any(live)
 
 
-def _without_markup(text: str, context: Context) -> str:
+def _without_markup(text: str, everywhere: bool) -> str:
     """The text without the mark-up that hides a live word; where something else does, all as its reader sees it."""
-    seen = (prose(text), text) if context.everywhere else (prose(text),)
+    seen = (prose(text), text) if everywhere else (prose(text),)
     dropped = {at for one in seen for at in _disguise(one)}
     return "".join(letter for at, letter in enumerate(text) if at not in dropped) if dropped else as_shown(text)
 
@@ -156,16 +143,16 @@ def fence(text: str, limit: int, language: str = "text") -> str:
 # --- the steps ------------------------------------------------------------------------
 
 
-def _controls(text: str, _: Context) -> str:
+def _controls(text: str, _: bool) -> str:
     return without_controls(text)
 
 
-def _invisible(text: str, _: Context) -> str:
+def _invisible(text: str, _: bool) -> str:
     return without_invisible(text)
 
 
-def _entities(text: str, context: Context) -> str:
-    return replace(detect.ENTITY, _entity, text, context.everywhere)
+def _entities(text: str, everywhere: bool) -> str:
+    return replace(detect.ENTITY, _entity, text, everywhere)
 
 
 def _entity(match: re.Match[str]) -> str:
@@ -174,22 +161,22 @@ def _entity(match: re.Match[str]) -> str:
     return shown if disguised or (shown == "#" and (follows.isalnum() or follows == "{")) else match.group()
 
 
-def _comments(text: str, context: Context) -> str:
-    for match in reversed(list(detect.COMMENT.finditer(text if context.everywhere else prose(text)))):
+def _comments(text: str, everywhere: bool) -> str:
+    for match in reversed(list(detect.COMMENT.finditer(text if everywhere else prose(text)))):
         text = text[: match.start()] + text[match.end() :]
     return text
 
 
-def _mentions(text: str, context: Context) -> str:
-    return _bots(replace(detect.MENTION, lambda _: "@ ", text, context.everywhere), context)
+def _mentions(text: str, everywhere: bool) -> str:
+    return _bots(replace(detect.MENTION, lambda _: "@ ", text, everywhere), everywhere)
 
 
-def _bots(text: str, _: Context) -> str:
+def _bots(text: str, _: bool) -> str:
     return detect.BOTS.sub("@ ", text)
 
 
-def _closing(text: str, context: Context) -> str:
-    return replace(detect.CLOSING, _number, text, context.everywhere)
+def _closing(text: str, everywhere: bool) -> str:
+    return replace(detect.CLOSING, _number, text, everywhere)
 
 
 def _number(match: re.Match[str]) -> str:
@@ -198,63 +185,63 @@ def _number(match: re.Match[str]) -> str:
     return f"{match['word']}{gap}{place + ' ' if place else ''}no. {match['number']}"
 
 
-def _skip_marks(text: str, _: Context) -> str:
+def _skip_marks(text: str, _: bool) -> str:
     text = detect.SKIP_CI.sub(lambda match: f"({match['mark'] or 'NO_CI'})", text)
     return detect.SKIP_CHECKS.sub(lambda match: f"{match['word']} is", text)
 
 
-def _trailers(text: str, _: Context) -> str:
+def _trailers(text: str, _: bool) -> str:
     return detect.TRAILER.sub(lambda match: f"{match['lead']}{match['word']} -", text)
 
 
-def _commands(text: str, _: Context) -> str:
+def _commands(text: str, _: bool) -> str:
     text = detect.COMMAND.sub(lambda match: f"{match['lead']}/ ", text)
     return detect.BORS.sub(lambda match: f"{match['lead']},", text)
 
 
-def _ours(text: str, _: Context) -> str:
+def _ours(text: str, _: bool) -> str:
     """Only we sign and seal: what is quoted, code too, must not look as if we had."""
     return detect.SEAL.sub("[quoted] ", detect.SIGNATURE.sub("ralph: v", text))
 
 
-def _ticks(text: str, _: Context) -> str:
+def _ticks(text: str, _: bool) -> str:
     """A fence is longer than every run within, so a hostile run must not make the text three times as long."""
     return re.sub("`{12,}", "`" * 10 + "…", text)
 
 
-def _workflow(text: str, context: Context) -> str:
+def _workflow(text: str, everywhere: bool) -> str:
     def answer(match: re.Match[str]) -> str:
         return " [" if match.group() == "[" else f"{match['lead']}: :"
 
-    return replace(detect.WORKFLOW, answer, text, context.everywhere)
+    return replace(detect.WORKFLOW, answer, text, everywhere)
 
 
-def _expressions(text: str, _: Context) -> str:
+def _expressions(text: str, _: bool) -> str:
     return detect.EXPRESSION.sub("$ {{", text)
 
 
-def _tags(text: str, context: Context) -> str:
-    return replace(detect.TAG, lambda _: "&lt;", text, context.everywhere)
+def _tags(text: str, everywhere: bool) -> str:
+    return replace(detect.TAG, lambda _: "&lt;", text, everywhere)
 
 
-def _hosts(text: str, context: Context) -> str:
-    text = replace(detect.HOST, lambda match: _address(match, context.hosts), text, context.everywhere)
-    return replace(detect.BARE_HOST, lambda match: _www(match, context.hosts), text, context.everywhere)
+def _hosts(text: str, everywhere: bool) -> str:
+    text = replace(detect.HOST, _address, text, everywhere)
+    return replace(detect.BARE_HOST, _www, text, everywhere)
 
 
-def _links(text: str, _: Context) -> str:
+def _links(text: str, _: bool) -> str:
     return detect.LINK.sub("] ", text)
 
 
-def _address(match: re.Match[str], hosts: frozenset[str]) -> str:
+def _address(match: re.Match[str]) -> str:
     scheme = match["scheme"].lower()
-    if scheme == "https" and match["slashes"] == "//" and match["colon"] == ":" and _host(match["host"]) in hosts:
+    if scheme == "https" and match["slashes"] == "//" and match["colon"] == ":" and _host(match["host"]) in HOSTS:
         return match.group()
     return f"hxx{'ps' if scheme.endswith('s') else 'p'}://{match['host']}"
 
 
-def _www(match: re.Match[str], hosts: frozenset[str]) -> str:
-    return match.group() if _host(match.group()) in hosts else match.group().replace(".", "[.]")
+def _www(match: re.Match[str]) -> str:
+    return match.group() if _host(match.group()) in HOSTS else match.group().replace(".", "[.]")
 
 
 def _host(authority: str) -> str:

@@ -300,12 +300,6 @@ def test_c32_no_link_or_image_in_somebodys_words_leads_to_a_foreign_host(text: s
     assert not any(form in calm for form in live)
 
 
-@pytest.mark.benign("markdown")
-def test_a_host_that_the_caller_allows_stays() -> None:
-    text = "[x](https://ghe.example.org/o/r)"
-    assert sanitise(text, "issue", hosts=frozenset({"ghe.example.org"})) == text
-
-
 @pytest.mark.attack(36)
 @pytest.mark.parametrize(
     "text",

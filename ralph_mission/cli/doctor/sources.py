@@ -177,18 +177,20 @@ def _model(model: str, environ: Mapping[str, str]) -> Iterator[DoctorLine]:
 def publishers(settings: Config, git: Git, environment: Mapping[str, str]) -> Iterator[DoctorLine]:
     """A line for each network, and what stands in for none."""
     from ralph_mission.app.extras import needed_extras
-    from ralph_mission.app.networks import BUILDS, build_channels, outbox
+    from ralph_mission.app.networks import build_channels, outbox
     from ralph_mission.app.stand_ins import SystemClock
+    from ralph_mission.config.publishers import NETWORKS
+    from ralph_mission.mission.model.forge import OUTBOX
 
     told = settings.publishers
     made = dict(build_channels(told, environment))
-    for network in BUILDS:
+    for network in NETWORKS:
         if network in made:
             yield from attempt(network, _network(network, made[network]))
-        else:
+        elif network != OUTBOX:
             yield off(network, f"to post there: publishers.{network} in ralph.yml")
     if told.outbox is not None or all(isinstance(one, UserError) for one in made.values()):
-        yield from attempt("outbox", _network("outbox", outbox(told, git, SystemClock())))
+        yield from attempt(OUTBOX, _network(OUTBOX, outbox(told, git, SystemClock())))
     if told.templates or told.announce:
         names = [*told.templates, *(f"completed {kind}" for kind in told.announce)]
         yield DoctorLine("templates", "ok", f"said at once: {', '.join(names)}")

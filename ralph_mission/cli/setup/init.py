@@ -16,8 +16,7 @@ from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.wakers import WAKERS
 from ralph_mission.cli.doctor.checks import program
 from ralph_mission.cli.options import json_option, print_json, repo_option
-from ralph_mission.cli.setup import files as server_server
-from ralph_mission.cli.setup import files as workflow
+from ralph_mission.cli.setup import files
 from ralph_mission.cli.setup.files import (
     Planned,
     SetupFile,
@@ -34,7 +33,7 @@ from ralph_mission.config.settings import Config
 from ralph_mission.errors import UserError
 from ralph_mission.values import dataclass
 
-LOOP = workflow.PLACES["cycle"]
+LOOP = files.PLACES["cycle"]
 AGENTS = ("work", "review")
 """Modes in which an agent plays."""
 
@@ -101,8 +100,8 @@ def _install(git: Git, top: Path, wish: Wish, force: bool, as_json: bool, repo: 
     from ralph_mission.adapters.storage.memory.recordings import keep_out_of_git
 
     settings, names = _settings(top, wish)
-    files = [settings, *_workflows(git, top, wish), *_units(top, wish)]
-    planned = [(file, file.state(top, force)) for file in files]
+    wanted = [settings, *_workflows(git, top, wish), *_units(top, wish)]
+    planned = [(file, file.state(top, force)) for file in wanted]
     refuse_differing(planned)
     kept = planned[0][1] == "kept"
     config = load((read_text(settings.place) or "") if kept else settings.text)
@@ -135,41 +134,41 @@ def _workflows(git: Git, top: Path, wish: Wish) -> Iterator[SetupFile]:
     if not _for_github(git, wish):
         return
     loop, renewed = read_text(top / LOOP) or "", wish.runner is not None or wish.action is not None
-    for mode, name in workflow.PLACES.items():
+    for mode, name in files.PLACES.items():
         present = read_text(top / name) or ""
-        action = workflow.action_of(wish.action, present or loop)
-        labels = workflow.labels_of(wish.runner) if wish.runner is not None else workflow.labels_in(present or loop)
+        action = files.action_of(wish.action, present or loop)
+        labels = files.labels_of(wish.runner) if wish.runner is not None else files.labels_in(present or loop)
         asked = mode in wish.agents or (mode == "cycle") or (renewed and present)
         if action and asked:
             keep = mode == "cycle" and wish.told and not renewed
-            yield SetupFile(top / name, workflow.render_workflow(mode, action, labels), keep=keep)
+            yield SetupFile(top / name, files.render_workflow(mode, action, labels), keep=keep)
 
 
 def _for_github(git: Git, wish: Wish) -> bool:
     """Whether a workflow is wanted: asked for, or unasked on a clone of a repository on GitHub."""
     asked = bool(wish.agents) or any(option is not None for option in (wish.wake, wish.runner, wish.action))
-    return asked or (not (wish.service or wish.server) and bool(workflow.github_name(git)))
+    return asked or (not (wish.service or wish.server) and bool(files.github_name(git)))
 
 
 def _units(top: Path, wish: Wish) -> Iterator[SetupFile]:
     texts = _unit_texts(wish)
     if texts:
         yield from (SetupFile(_folder(top, wish) / name, text) for name, text in texts.items())
-        yield SetupFile(top / server_server.ENVIRONMENT, render_template("ralph.env"), keep=True, private=True)
+        yield SetupFile(top / files.ENVIRONMENT, render_template("ralph.env"), keep=True, private=True)
     if wish.server:
-        yield from (SetupFile(_folder(top, wish) / name, text) for name, text in server_server.host().items())
-        yield SetupFile(top / server_server.TUNNEL_SETTINGS, render_template("tunnel.env"), keep=True, private=True)
+        yield from (SetupFile(_folder(top, wish) / name, text) for name, text in files.host().items())
+        yield SetupFile(top / files.TUNNEL_SETTINGS, render_template("tunnel.env"), keep=True, private=True)
 
 
 def _unit_texts(wish: Wish) -> dict[str, str]:
     return {
-        **(server_server.timer() if wish.wake == "timer" else {}),
-        **(server_server.service() if wish.service else {}),
+        **(files.timer() if wish.wake == "timer" else {}),
+        **(files.service() if wish.service else {}),
     }
 
 
 def _folder(top: Path, wish: Wish) -> Path:
-    return wish.units or top / server_server.FOLDER
+    return wish.units or top / files.FOLDER
 
 
 # --- what a person is told ------------------------------------------------------------
@@ -178,24 +177,24 @@ def _folder(top: Path, wish: Wish) -> Path:
 def _steps(git: Git, top: Path, wish: Wish, planned: Sequence[Planned], config: Config) -> Iterator[str]:
     """What only a person can do, one line each."""
     states = {file.place: state for file, state in planned}
-    modes = {mode: states[top / name] for mode, name in workflow.PLACES.items() if top / name in states}
+    modes = {mode: states[top / name] for mode, name in files.PLACES.items() if top / name in states}
     if wish.wake and config.schedule.wake != wish.wake:
         yield f"in {NAME}: schedule: {{wake: {wish.wake}}}"
-    if wish.service and config.forge.kind == "auto" and workflow.github_name(git):
+    if wish.service and config.forge.kind == "auto" and files.github_name(git):
         yield f"in {NAME}: forge: {{kind: github}}, or `ralph watch` keeps issues in files here"
     if "cycle" in modes:
-        *most, last = [NAME, *(workflow.PLACES[mode] for mode in modes)]
+        *most, last = [NAME, *(files.PLACES[mode] for mode in modes)]
         yield f"commit {', '.join(most)} and {last} to the default branch and push them"
         yield "Settings, Actions, General: allow GitHub Actions to create pull requests"
         yield from _agent_steps(top, modes, config)
     elif _for_github(git, wish):
-        yield f"{LOOP} is not written, because {workflow.UNKNOWN}: {workflow.NAMED}"
+        yield f"{LOOP} is not written, because {files.UNKNOWN}: {files.NAMED}"
     yield from _unit_steps(top, wish)
 
 
 def _agent_steps(top: Path, modes: Mapping[str, State], config: Config) -> Iterator[str]:
     for mode, state in modes.items():
-        place, event = workflow.PLACES[mode], workflow.LISTENS[mode]
+        place, event = files.PLACES[mode], files.LISTENS[mode]
         if state == "kept" and event not in (read_text(top / place) or ""):
             yield f"in {place}, which is yours: listen to {event} and use the action (docs/action.md)"
     played = any(mode in modes for mode in AGENTS)
@@ -209,12 +208,12 @@ def _agent_steps(top: Path, modes: Mapping[str, State], config: Config) -> Itera
 
 def _unit_steps(top: Path, wish: Wish) -> Iterator[str]:
     if wish.server:
-        yield from server_server.host_steps(_folder(top, wish), top)
+        yield from files.host_steps(_folder(top, wish), top)
     if _unit_texts(wish):
-        yield f"write the credentials into {top / server_server.ENVIRONMENT}"
-    for wanted, texts in ((wish.wake == "timer", server_server.timer), (wish.service, server_server.service)):
+        yield f"write the credentials into {top / files.ENVIRONMENT}"
+    for wanted, texts in ((wish.wake == "timer", files.timer), (wish.service, files.service)):
         if wanted:
-            yield from server_server.commands(texts(), _folder(top, wish), top)
+            yield from files.commands(texts(), _folder(top, wish), top)
     if wish.server or _unit_texts(wish):
         yield "to run them while nobody is logged in: loginctl enable-linger"
 
