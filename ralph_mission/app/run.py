@@ -15,7 +15,7 @@ from ralph_mission.adapters.sandbox.isolation import Found, describe_level
 from ralph_mission.adapters.storage.loop import archive, lock, state
 from ralph_mission.adapters.storage.loop.events import EventLog
 from ralph_mission.adapters.storage.loop.notes import ProgressLog
-from ralph_mission.adapters.storage.loop.run_store import FileRunStore, Habits
+from ralph_mission.adapters.storage.loop.run_store import FileRunStore
 from ralph_mission.adapters.storage.loop.stories import Stories
 from ralph_mission.adapters.storage.memory.recordings import keep_out_of_git
 from ralph_mission.adapters.workspace.land import User
@@ -118,7 +118,6 @@ def _desk_and_place(
         lambda: _browser_check(settings.loop.browser_check, store.item()), sandboxes.checks_sandbox(found, git, clone),
         no_agent_settings=asked.errand, lists=lambda: store.paths.kept, shared=root / ".ralph",
     )  # fmt: skip  # one call
-    habits = Habits(asked.go_on, asked.archive_previous, restarts=not asked.errand)
 
     def ready(order: RunSpec) -> None:
         ground.settle_branch(git, prd.branch if prd else "", (*exempt, *store.paths.kept))
@@ -127,7 +126,8 @@ def _desk_and_place(
         workplace.prepare()
 
     store = FileRunStore(
-        root, git.git_dir, workplace.tree, PausingClock().now, habits, ready=ready,
+        root, git.git_dir, workplace.tree, PausingClock().now, go_on=asked.go_on,
+        archive_previous=asked.archive_previous, restarts=not asked.errand, ready=ready,
         prd=asked.prd_file.absolute() if asked.prd_file else None, owner=lock.place(os.getpid()), clone=clone,
     )  # fmt: skip  # one call
     return store, workplace

@@ -185,20 +185,16 @@ class CheckoutState:
 
 @dataclass(frozen=True, slots=True)
 class RunPaths:
-    """Where the files stand that sessions share, from the root of the work tree; absolute when they are outside of it.
-
-    `scratchpad` "" is the usual place, below `.ralph/`.
-    """
+    """Where the stories and their log stand, from the root of the work tree; absolute when they are outside of it."""
 
     prd: str = "prd.json"
     progress: str = "progress.txt"
-    scratchpad: str = ""
 
     @property
     def kept(self) -> tuple[str, ...]:
         """All that the engine keeps there: judged by what it says, not by a hat's globs."""
         beside = f"{self.progress.removesuffix('progress.txt')}.last-branch"
-        return tuple(filter(None, (self.prd, self.progress, beside, self.scratchpad)))
+        return self.prd, self.progress, beside
 
 
 @dataclass(frozen=True, slots=True)

@@ -203,7 +203,7 @@ def _text(order: RunSpec, state: RunState, board: RunSnapshot, hat: Hat | None, 
         ),
         situation.stuck_advice(order, state),
         render_hat(hat) if hat else callable_hats(order),
-        rules(order, hat, board.paths, situation.notes_at(board, home)),
+        rules(order, hat, board.paths, f"{home}/{situation.SCRATCHPAD_FILE}"),
         ending(order, hat),
         "" if hat else render_done(order),
     )

@@ -51,11 +51,7 @@ TAGS = compile_regex(r"^<!--[^\n]*-->[ \t]*\n?", re.MULTILINE)
 
 GUIDED = 40
 """Words of people that one session is given; the next one is given the rest."""
-
-
-def notes_at(board: RunSnapshot, home: str) -> str:
-    """Where sessions keep their notes."""
-    return board.paths.scratchpad or f"{home}/agent/scratchpad.md"
+SCRATCHPAD_FILE = "agent/scratchpad.md"
 
 
 def scratchpad(board: RunSnapshot, home: str) -> str:
@@ -64,7 +60,7 @@ def scratchpad(board: RunSnapshot, home: str) -> str:
         return ""
     kept, dropped = tail(board.scratchpad)
     older = f"Older notes were left out. Their headings: {list_names(dropped, 20)}." if dropped else ""
-    return section("SCRATCHPAD", f"Notes of earlier sessions, from {notes_at(board, home)}.", older,
+    return section("SCRATCHPAD", f"Notes of earlier sessions, from {home}/{SCRATCHPAD_FILE}.", older,
                    quote_text(kept, SCRATCHPAD))  # fmt: skip  # one sentence
 
 

@@ -349,12 +349,12 @@ def test_a_message_of_any_size_is_summarised() -> None:
 
 
 def test_sessions_are_told_where_the_files_really_are() -> None:
-    paths = RunPaths(".omc/prd.json", ".omc/progress.txt", "notes/pad.md")
-    board = RunSnapshot(stories(3), notes=ProgressNotes(("p",) * 100), scratchpad="x", paths=paths)
+    paths = RunPaths(".omc/prd.json", ".omc/progress.txt")
+    board = RunSnapshot(stories(3), notes=ProgressNotes(("p",) * 100), paths=paths)
     shown = text(FRESH, replace(STATE, item="US-0001"), board)
     rules = part(shown, "HOW TO WORK")
-    assert "true in .omc/prd.json" in rules and "append to .omc/progress.txt" in rules and "notes/pad.md" in rules
-    assert "from notes/pad.md" in part(shown, "SCRATCHPAD") and " in prd.json" not in shown
+    assert "true in .omc/prd.json" in rules and "append to .omc/progress.txt" in rules
+    assert " in prd.json" not in shown
 
 
 def test_in_free_form_a_run_that_has_little_to_tell_keeps_a_prompt_below_7000_characters() -> None:

@@ -23,7 +23,7 @@ from ralph_mission.adapters import files
 from ralph_mission.adapters.storage.loop import events, inbox, lock, run_files, state
 from ralph_mission.adapters.storage.loop.events import EventLog
 from ralph_mission.adapters.storage.loop.notes import ProgressLog
-from ralph_mission.adapters.storage.loop.state import RUNS, STATE
+from ralph_mission.adapters.storage.loop.state import RUNS, SCRATCHPAD, STATE
 from ralph_mission.adapters.storage.loop.stories import Stories
 from ralph_mission.adapters.storage.loop.tasks import Tasks
 from ralph_mission.errors import UserError
@@ -139,7 +139,7 @@ def _slug(branch: str) -> str:
 
 
 FILES = (
-    "loop/state.json", "loop/handoff.json", "loop/prompt.txt", "loop/calls.json", "loop/calls", "agent/scratchpad.md",
+    "loop/state.json", "loop/handoff.json", "loop/prompt.txt", "loop/calls.json", "loop/calls", SCRATCHPAD,
 )  # fmt: skip  # one list
 """Below `.ralph/`: what belongs to one run only."""
 
@@ -162,7 +162,7 @@ def archive_run(root: Path, previous: RunState | None, log: EventLog, now: datet
         Tasks(home).archive(place / "tasks.jsonl")
     log.archive(place / "events.jsonl")
     for name in FILES:
-        _move(home / name, place)
+        move_file(home / name, place)
     events.read_events(home)
     inbox.clear(home)
 
@@ -189,12 +189,7 @@ def clear_up(root: Path, git_dir: Path, *, forget: bool) -> list[str]:
 
 def retire(root: Path, run: RunState) -> None:
     """Put the state of a cancelled run into its folder: it is not continued. Raises OSError."""
-    _move(root / STATE, root / RUNS / run.run_id)
-
-
-def clear_scratchpad(path: Path, place: Path) -> None:
-    """Move the notes of an issue that is done to `place`. Raises OSError."""
-    _move(path, place)
+    move_file(root / STATE, root / RUNS / run.run_id)
 
 
 def _untouched_since(saved: Path, tasks: Path) -> bool:
@@ -204,7 +199,8 @@ def _untouched_since(saved: Path, tasks: Path) -> bool:
         return False
 
 
-def _move(path: Path, place: Path) -> None:
+def move_file(path: Path, place: Path) -> None:
+    """Move a file, if it is there, to the folder `place`, to a name that is free. Raises OSError."""
     place.mkdir(parents=True, exist_ok=True)
     others = (f"{path.stem}-{number}{path.suffix}" for number in count(2))
     target = next(place / name for name in chain((path.name,), others) if not (place / name).exists())
@@ -212,11 +208,3 @@ def _move(path: Path, place: Path) -> None:
         path.replace(target)
     if not any(place.iterdir()):
         place.rmdir()
-
-
-def scratchpad(root: Path, clone: Path, named: str, cap: int) -> tuple[Path, str]:
-    """Where agents keep their notes, and what they hold: the file that the settings name, else the usual one."""
-    if named and (clone / named).is_file():
-        return clone / named, (run_files.read(clone / named, cap, clone) or b"").decode(errors="replace")
-    usual = root / ".ralph/agent/scratchpad.md"
-    return usual, (run_files.read(usual, cap, root) or b"").decode(errors="replace")

@@ -15,15 +15,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ralph_mission.adapters import files
-from ralph_mission.adapters.storage.loop import archive as archive_archive
-from ralph_mission.adapters.storage.loop import archive as runs
-from ralph_mission.adapters.storage.loop import events, inbox, lock, run_files, state
-from ralph_mission.adapters.storage.loop import run_files as places
+from ralph_mission.adapters.storage.loop import archive, events, inbox, lock, run_files, state
 from ralph_mission.adapters.storage.loop.events import EventLog
 from ralph_mission.adapters.storage.loop.inbox import Guide
 from ralph_mission.adapters.storage.loop.notes import Memories, ProgressLog
 from ralph_mission.adapters.storage.loop.run_files import PUT_BACK
-from ralph_mission.adapters.storage.loop.state import TASKS, Records, Shared
+from ralph_mission.adapters.storage.loop.state import SCRATCHPAD, TASKS, Records, Shared
 from ralph_mission.adapters.storage.loop.stories import Carried, Stories
 from ralph_mission.adapters.storage.loop.tasks import Tasks
 from ralph_mission.errors import UserError
@@ -44,7 +41,6 @@ from ralph_mission.loop.model.state import (
 )
 from ralph_mission.loop.prompt import session
 from ralph_mission.loop.rules import completion
-from ralph_mission.values import dataclass
 
 Value = TypeVar("Value")
 
@@ -77,21 +73,11 @@ FRESH = timedelta(seconds=2)  # what a person commits between two sessions is se
 CAP = 8 * 1024 * 1024  # bytes of the scratchpad
 
 
-@dataclass(frozen=True, slots=True)
-class Habits:
-    """How this desk is used. `go_on`: continue the run that was left; `archive`: put the stories of another branch
-    away when a run begins. `scratchpad` is a path in the work tree, "" the usual one. `restarts`: a signal may ask the
-    run to start anew."""
-
-    go_on: bool = False
-    archive: bool = True
-    scratchpad: str = ""
-    restarts: bool = True
-
-
 class FileRunStore:
     """The files of one work tree `root`, whose git directory is `git_dir`; `tree` says where the checkout stands.
 
+    `go_on`: continue the run that was left. `archive_previous`: put the stories of another branch away when a run
+    begins. `restarts`: a signal may ask the run to start anew.
     `clone` is where sessions work and have the stories and their log, where that is not the work tree itself.
     `owner` is what sessions claim tasks as: what one leaves active is given back when it is over.
     `ready` makes the checkout ready for an order once nobody else works there, or raises UserError.
@@ -99,16 +85,18 @@ class FileRunStore:
 
     def __init__(
         self, root: Path, git_dir: Path, tree: Callable[[], CheckoutState], now: Callable[[], datetime],
-        habits: Habits = Habits(), *, prd: Path | None = None, owner: str = "",
+        *, go_on: bool = False, archive_previous: bool = True, restarts: bool = True,
+        prd: Path | None = None, owner: str = "",
         ready: Callable[[RunSpec], None] = lambda order: None,
         clone: Path | None = None,
     ) -> None:  # fmt: skip  # as one reads it
         self._root, self._home, self._git_dir = root, root / ".ralph", git_dir
-        self._tree, self._now, self._habits, self._ready = tree, now, habits, ready
+        self._tree, self._now, self._ready = tree, now, ready
+        self._go_on, self._archive_previous, self._restarts = go_on, archive_previous, restarts
         self._clone = clone or root
         self._carried = Carried(root, self._clone, prd)
         in_clone = self._carried.stories if clone and (self._carried.listed or prd) else prd
-        self._stories = Stories(self._clone, in_clone, root / ".ralph/loop", going_on=habits.go_on)
+        self._stories = Stories(self._clone, in_clone, root / ".ralph/loop", going_on=go_on)
         self._log = ProgressLog(self._stories.folder, self._clone)
         self._bringing = True
         self._events = EventLog(self._home, now)
@@ -130,7 +118,7 @@ class FileRunStore:
     @contextmanager
     def exclusive(self, order: RunSpec) -> Iterator[None]:
         """Held while a loop runs in this checkout. What was asked of this run is forgotten with it."""
-        places.prepare(self._home)
+        run_files.prepare(self._home)
         for name in ("agent", "loop/runs"):  # where sessions write, and where none of them may
             (self._home / name).mkdir(parents=True, exist_ok=True)
         if order.preset.stories:
@@ -151,7 +139,7 @@ class FileRunStore:
 
         Whoever continues has looked at what ended the run: it gets another chance.
         """
-        if not self._habits.go_on:
+        if not self._go_on:
             return None
         found, complaint = state.rescue(self._root)
         self._complain(complaint)
@@ -169,26 +157,28 @@ class FileRunStore:
         """A new run: what the former one left is put away, memories stay."""
         previous, complaint = state.rescue(self._root)
         self._complain(complaint)
-        runs.archive_run(self._root, previous, self._events, now)
+        archive.archive_run(self._root, previous, self._events, now)
         self._shared.forget()
-        if order.preset.stories and self._habits.archive:
+        if order.preset.stories and self._archive_previous:
             self._archive(now)
-        begun = RunState(runs.fresh_id(self._root, str(order.preset.name), now), order.objective, now, kind=order.kind)
+        begun = RunState(
+            archive.fresh_id(self._root, str(order.preset.name), now), order.objective, now, kind=order.kind
+        )
         self._stood = None
         state.save(self._root, begun)
         return begun
 
     def _archive(self, now: datetime) -> None:
-        ours = Stories(self._root, self._carried.named, going_on=self._habits.go_on)
+        ours = Stories(self._root, self._carried.named, going_on=self._go_on)
         if prd := ours.read():
-            archive_archive.turn(ours, ProgressLog(ours.folder, self._root), prd, now)
+            archive.turn(ours, ProgressLog(ours.folder, self._root), prd, now)
 
     def _left_by_others(self, order: RunSpec) -> RunState | None:
         left = lock.left_by_others(self._root)
         if left is None:
             return None
         now = self._now()
-        name = runs.fresh_id(self._root, str(order.preset.name), now)
+        name = archive.fresh_id(self._root, str(order.preset.name), now)
         return RunState(name, left.objective, left.started_at or now, left.iteration, item=left.item, stale=left.stale,
                      feedback=left.feedback, kind=order.kind)  # fmt: skip  # one value
 
@@ -219,7 +209,7 @@ class FileRunStore:
     def signal(self) -> StopSignal:
         """What a person asks of the running loop. Once heard it holds, even if a session deletes the file."""
         found = inbox.read(self._home)
-        if found != "restart" or self._habits.restarts:
+        if found != "restart" or self._restarts:
             self._asked = found or self._asked
         return self._asked  # type: ignore[return-value]  # only what `read` gave is ever kept
 
@@ -263,7 +253,7 @@ class FileRunStore:
     def restore(self) -> tuple[PathChange, ...]:
         """Put back what a session may not take away: our own files, the log's past. Folders, stories, the logs,
         records, and what sessions share."""
-        names = files.unlink(self._root, places.FOLDERS)
+        names = files.unlink(self._root, run_files.FOLDERS)
         linked = (*(PathChange(name, "made a link", PUT_BACK) for name in names), *self._shared.unstrange())
         stories = bool(self._order and self._order.preset.stories)
         lists = (*self._stories.restore(), *self._log.restore()) if stories else ()
@@ -298,10 +288,8 @@ class FileRunStore:
         that is done goes to the run's folder."""
         assert self._state is not None  # a session was played
         where = self._root / state.RUNS / self._state.run_id
-        named = self._habits.scratchpad
-        notes, top = (self._clone / named, self._clone) if named else (self._home / "agent/scratchpad.md", self._root)
-        if files.stays(notes.parent, top):  # nothing was read from anywhere else
-            runs.clear_scratchpad(notes, where)
+        if files.stays(self._home / "agent", self._root):  # nothing was read from anywhere else
+            archive.move_file(self._home / SCRATCHPAD, where)
         self._tasks.archive(where / f"tasks-{self._state.iteration:04d}.jsonl")
         self._shared.forget(TASKS)
 
@@ -318,7 +306,7 @@ class FileRunStore:
     def close(self, account: RunResult) -> None:
         """The run is over, nobody else works here yet; a cancelled one is not continued. Raises OSError."""
         if account.ending.reason == "cancel" and self._state:
-            runs.retire(self._root, self._state)
+            archive.retire(self._root, self._state)
 
     def counted(self) -> tuple[int, int] | None:
         """How many stories pass, of how many; None without stories."""
@@ -333,10 +321,7 @@ class FileRunStore:
     @property
     def paths(self) -> RunPaths:
         """Where the shared files stand."""
-        notes = self._habits.scratchpad
-        named = self._name_from_clone(self._clone / notes) if notes and (self._clone / notes).is_file() else ""
-        prd, progress = self._name_from_clone(self._stories.place), self._name_from_clone(self._log.path)
-        return RunPaths(prd, progress, named)
+        return RunPaths(self._name_from_clone(self._stories.place), self._name_from_clone(self._log.path))
 
     # --- inside ----------------------------------------------------------------------
 
@@ -354,7 +339,7 @@ class FileRunStore:
         return self._carried.folder == self._root / ".omc" and files.stays(self._root / lock.FOLDER, self._root)
 
     def _notes_of_run(self) -> str:
-        return runs.scratchpad(self._root, self._clone, self._habits.scratchpad, CAP)[1]
+        return (run_files.read(self._home / SCRATCHPAD, CAP, self._root) or b"").decode(errors="replace")
 
     def _readable_tree(self) -> CheckoutState:
         """Where the checkout stands; asked anew after each session (`keep`), and not again within moments."""

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.adapters.storage.loop.run_store import FileRunStore, Habits
+from ralph_mission.adapters.storage.loop.run_store import FileRunStore
 from ralph_mission.loop.model.state import CheckoutState
-from tests.adapters.storage.loop.run_stores import NOON, STANDING, USUAL, Make
+from tests.adapters.storage.loop.run_stores import NOON, STANDING, Make
 from tests.helpers import make_repo
 
 
@@ -19,8 +19,8 @@ def root(tmp_path: Path) -> Path:
 @pytest.fixture
 def store_at(root: Path) -> Make:
     def make(
-        habits: Habits = USUAL, tree: Callable[[], CheckoutState] = lambda: STANDING, owner: str = ""
+        tree: Callable[[], CheckoutState] = lambda: STANDING, owner: str = "", go_on: bool = False
     ) -> FileRunStore:
-        return FileRunStore(root, root / ".git", tree, lambda: NOON, habits, owner=owner)
+        return FileRunStore(root, root / ".git", tree, lambda: NOON, owner=owner, go_on=go_on)
 
     return make

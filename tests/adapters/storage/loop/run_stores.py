@@ -6,11 +6,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from ralph_mission.adapters.storage.loop.run_store import FileRunStore, Habits
+from ralph_mission.adapters.storage.loop.run_store import FileRunStore
 from ralph_mission.loop.model.order import LoopPreset, RunSpec
 from ralph_mission.loop.model.state import CheckoutState, HatOutput, RunState, SessionCommit
 
-USUAL = Habits()
 NOON = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
 FREE = RunSpec("build it", LoopPreset("loop"))
 STORIES = RunSpec("build it", LoopPreset("prd", stories=True))

@@ -19,7 +19,7 @@ from ralph_mission.adapters.storage.loop import run_files as place_place
 from ralph_mission.adapters.storage.loop.inbox import Guide
 from ralph_mission.adapters.storage.loop.notes import Memories, ProgressLog
 from ralph_mission.adapters.storage.loop.run_files import PUT_BACK
-from ralph_mission.adapters.storage.loop.run_store import FileRunStore, Habits
+from ralph_mission.adapters.storage.loop.run_store import FileRunStore
 from ralph_mission.adapters.storage.loop.state import FileArtifactStore
 from ralph_mission.adapters.storage.loop.stories import Carried, Stories
 from ralph_mission.adapters.storage.loop.tasks import Tasks
@@ -117,16 +117,6 @@ def test_what_another_tool_is_told_stays_in_the_work_tree(tmp_path: Path, folder
     theirs = led_out(root, folder)
     lock.brief(root, "the prompt")
     assert untouched(theirs) and (root / ".omc/state/iteration-prompt.txt").read_text() == "the prompt"
-
-
-@pytest.mark.attack(46)
-def test_notes_that_the_settings_name_are_taken_from_nobody_else(store_at: Make, root: Path) -> None:
-    (root / "notes").mkdir()
-    with (store := store_at(Habits(scratchpad="notes/pad.md"))).exclusive(FREE):
-        store.keep(store.open(FREE, NOON), None)
-        theirs = led_out(root, "notes", "pad.md")
-        store.tidy()
-    assert untouched(theirs, "pad.md") and (root / "notes").is_symlink()
 
 
 def test_what_a_check_made_a_link_is_told_a_person(store_at: Make, root: Path) -> None:
@@ -373,11 +363,9 @@ def test_no_copy_is_kept_of_what_a_link_leads_to(store_at: Make, root: Path, nam
     assert kept and all(SECRET not in path.read_text() for path in kept)
 
 
-@pytest.mark.parametrize("where", ["scratchpad.md", "notes/pad.md"])
-def test_a_scratchpad_is_read_by_no_link_wherever_it_is(store_at: Make, root: Path, where: str) -> None:
-    place = root / ".ralph/agent/scratchpad.md" if where == "scratchpad.md" else root / where
-    store = store_at(Habits(scratchpad="" if where == "scratchpad.md" else where))
-    with store.exclusive(FREE):
+def test_a_scratchpad_is_read_by_no_link(store_at: Make, root: Path) -> None:
+    place = root / ".ralph/agent/scratchpad.md"
+    with (store := store_at()).exclusive(FREE):
         store.open(FREE, NOON)
         place.parent.mkdir(parents=True, exist_ok=True)
         place.symlink_to("/proc/self/environ")

@@ -14,12 +14,12 @@ import pytest
 from ralph_mission.adapters.storage.loop import events, inbox, lock, state
 from ralph_mission.adapters.storage.loop.inbox import Guide
 from ralph_mission.adapters.storage.loop.notes import Memories
-from ralph_mission.adapters.storage.loop.run_store import FileRunStore, Habits
+from ralph_mission.adapters.storage.loop.run_store import FileRunStore
 from ralph_mission.adapters.storage.loop.tasks import Tasks
 from ralph_mission.errors import UserError
 from ralph_mission.loop.model.order import RunEnding, RunResult
 from ralph_mission.loop.model.state import CheckoutState, HatOutput, LoopEvent
-from tests.adapters.storage.loop.run_stores import FREE, NOON, PRD, STANDING, STORIES, USUAL, Make, begun
+from tests.adapters.storage.loop.run_stores import FREE, NOON, PRD, STANDING, STORIES, Make, begun
 
 # --- going on, and starting anew ------------------------------------------------------
 
@@ -28,20 +28,20 @@ def test_a_run_goes_on_only_when_asked(store_at: Make) -> None:
     left = begun(store_at())
     with (store := store_at()).exclusive(FREE):
         assert store.resumed(FREE) is None
-    with (store := store_at(Habits(go_on=True))).exclusive(FREE):
+    with (store := store_at(go_on=True)).exclusive(FREE):
         assert store.resumed(FREE) == left
 
 
 def test_a_new_prompt_starts_a_new_run(store_at: Make) -> None:
     begun(store_at())
-    with (store := store_at(Habits(go_on=True))).exclusive(FREE):
+    with (store := store_at(go_on=True)).exclusive(FREE):
         assert store.resumed(replace(FREE, objective="something else")) is None
 
 
 def test_who_continues_after_failures_gets_another_chance(store_at: Make, root: Path) -> None:
     left = begun(store_at())
     state.save(root, replace(left, failures=3, redispatches=3, idle=8))
-    with (store := store_at(Habits(go_on=True))).exclusive(FREE):
+    with (store := store_at(go_on=True)).exclusive(FREE):
         assert store.resumed(FREE) == left
 
 
@@ -50,7 +50,7 @@ def test_skipped_stories_are_tried_again_when_nothing_else_is_left(store_at: Mak
     left = begun(store_at(), STORIES)
     for skipped, expected in (({"US-1"}, {"US-1"}), ({"US-1", "US-2"}, set())):
         state.save(root, replace(left, skipped=frozenset(skipped)))
-        with (store := store_at(Habits(go_on=True))).exclusive(STORIES):
+        with (store := store_at(go_on=True)).exclusive(STORIES):
             again = store.resumed(STORIES)
         assert again is not None
         assert again.skipped == expected
@@ -69,7 +69,7 @@ def test_what_a_former_run_was_asked_and_said_does_not_reach_the_next(store_at: 
 def test_a_stale_signal_does_not_end_a_run_that_goes_on(store_at: Make, root: Path) -> None:
     begun(store_at())
     inbox.write(root / ".ralph", "cancel")
-    with (store := store_at(Habits(go_on=True))).exclusive(FREE):
+    with (store := store_at(go_on=True)).exclusive(FREE):
         assert store.resumed(FREE)
         assert store.signal() == ""
 
@@ -121,7 +121,7 @@ def test_guidance_that_waits_reaches_the_next_run(store_at: Make, root: Path) ->
 def test_a_broken_state_is_put_aside_and_said_and_a_new_run_starts(store_at: Make, root: Path) -> None:
     begun(store_at())
     (root / state.STATE).write_text("{")
-    store = store_at(Habits(go_on=True))
+    store = store_at(go_on=True)
     with store.exclusive(FREE):
         assert store.resumed(FREE) is None
         assert store.open(FREE, NOON).iteration == 0
@@ -132,18 +132,12 @@ def test_a_cancelled_run_is_not_continued(store_at: Make, root: Path) -> None:
     store = store_at()
     left = begun(store)
     store.close(RunResult(RunEnding("cancel"), left))
-    with (again := store_at(Habits(go_on=True))).exclusive(FREE):
+    with (again := store_at(go_on=True)).exclusive(FREE):
         assert again.resumed(FREE) is None
     assert (root / state.RUNS / left.run_id / "state.json").is_file()
 
 
 # --- settings -------------------------------------------------------------------------
-
-
-def test_the_scratchpad_may_be_elsewhere(store_at: Make, root: Path) -> None:
-    (root / "notes.md").write_text("half way")
-    assert store_at(Habits(scratchpad="notes.md")).board().scratchpad == "half way"
-    assert store_at().board().scratchpad == ""
 
 
 def test_between_two_issues_the_scratchpad_and_the_tasks_are_put_away(store_at: Make, root: Path) -> None:
@@ -245,8 +239,8 @@ def test_what_cannot_be_read_is_as_it_was_with_a_complaint(root: Path) -> None:
 
 @pytest.mark.parametrize("folder", ["", ".ralph", ".omc"])
 def test_what_a_session_that_died_claimed_is_as_before_it(root: Path, folder: str) -> None:
-    def make(habits: Habits = USUAL) -> FileRunStore:
-        return FileRunStore(root, root / ".git", lambda: STANDING, lambda: NOON, habits, clone=clone)
+    def make(go_on: bool = False) -> FileRunStore:
+        return FileRunStore(root, root / ".git", lambda: STANDING, lambda: NOON, go_on=go_on, clone=clone)
 
     (clone := root.parent / "clone").mkdir()
     (lists := root / folder).mkdir(exist_ok=True)
@@ -259,7 +253,7 @@ def test_what_a_session_that_died_claimed_is_as_before_it(root: Path, folder: st
         store.keep(replace(begun, mark="abc"), None)
     (clone / folder / "prd.json").write_text(json.dumps(PRD).replace("false", "true"))
     (clone / folder / "progress.txt").write_text(before + "I did all of it\n")
-    with (store := make(Habits(go_on=True))).exclusive(STORIES):
+    with (store := make(go_on=True)).exclusive(STORIES):
         assert store.resumed(STORIES) is not None
         assert {change.path for change in store.put_back(lambda _: False)} == {"prd.json", "progress.txt"}
         board = store.board()
@@ -287,12 +281,11 @@ def test_git_is_asked_once_for_each_session(store_at: Make) -> None:
 def test_sessions_are_told_where_stories_notes_and_the_log_are(root: Path) -> None:
     (root / "plans").mkdir()
     (root / "plans/shop.json").write_text(json.dumps(PRD))
-    (root / "pad.md").write_text("x")
-    store = FileRunStore(root, root / ".git", lambda: STANDING, lambda: NOON, Habits(scratchpad="pad.md"),
+    store = FileRunStore(root, root / ".git", lambda: STANDING, lambda: NOON,
                 prd=root / "plans/shop.json")  # fmt: skip  # one call
     with store.exclusive(STORIES):
         paths = store.board().paths
-    assert (paths.prd, paths.progress, paths.scratchpad) == ("plans/shop.json", "plans/progress.txt", "pad.md")
+    assert (paths.prd, paths.progress) == ("plans/shop.json", "plans/progress.txt")
 
 
 # --- The desk beside oh-my-claudecode: its files are read, mirrored where they are shared, and its modes respected. ---
@@ -341,7 +334,7 @@ def test_a_handoff_of_others_is_gone_on_from(store_at: Make, root: Path) -> None
             "lastError": {"iteration": 7, "message": "a time-out"},
         },
     )
-    with (store := store_at(Habits(go_on=True))).exclusive(FREE):
+    with (store := store_at(go_on=True)).exclusive(FREE):
         found = store.resumed(FREE)
     assert found is not None
     assert (found.iteration, found.feedback) == (7, "a time-out")
@@ -350,7 +343,7 @@ def test_a_handoff_of_others_is_gone_on_from(store_at: Make, root: Path) -> None
 def test_a_handoff_that_is_complete_or_our_own_is_not_gone_on_from(store_at: Make, root: Path) -> None:
     for more in ({"completed": True}, {"by": lock.BY}):
         omc(root, lock.HANDOFF, {"iteration": 7, "original_prompt": "build it", **more})
-        with (store := store_at(Habits(go_on=True))).exclusive(FREE):
+        with (store := store_at(go_on=True)).exclusive(FREE):
             assert store.resumed(FREE) is None
 
 
