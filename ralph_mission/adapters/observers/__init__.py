@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -57,9 +58,9 @@ def _build_code(settings: CodeSettings, sources: Sources) -> Observer:
 
 
 def _build_command(settings: CommandSettings, sources: Sources) -> Observer:
-    from ralph_mission.adapters.observers import commands as observer_observer
+    from ralph_mission.adapters.observers import commands
 
-    return observer_observer.build(settings, sources.git, sources.cache, sources.secrets)
+    return commands.build(settings, sources.git, sources.cache, sources.secrets)
 
 
 def _build_database(settings: DatabaseSettings, sources: Sources) -> Observer:
@@ -69,17 +70,16 @@ def _build_database(settings: DatabaseSettings, sources: Sources) -> Observer:
 
 
 def _build_dependencies(settings: DependencySettings, sources: Sources) -> Observer:
-    from ralph_mission.adapters.observers.dependencies import observer as observer_module
+    from ralph_mission.adapters.observers.dependencies import observer
 
-    return observer_module.build(
-        settings, sources.git, sources.cache, sources.bumper, pulls=lambda: sources.forge.pulls("open")
-    )
+    pulls = partial(sources.forge.pulls, "open")
+    return observer.build(settings, sources.git, sources.cache, sources.bumper, pulls=pulls)
 
 
 def _build_forge(settings: ForgeSettings, sources: Sources) -> Observer:
-    from ralph_mission.adapters.observers import forge as observer_observer_module
+    from ralph_mission.adapters.observers import forge
 
-    return observer_observer_module.build(settings, sources.forge)
+    return forge.build(settings, sources.forge)
 
 
 def _build_social(settings: SocialSettings, sources: Sources) -> Observer:

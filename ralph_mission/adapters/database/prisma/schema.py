@@ -28,19 +28,11 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
-class AttributeCall:
-    """A word, with arguments where it had brackets: `id`, `now()`, `title(sort: Desc)`."""
-
-    name: str
-    arguments: tuple[tuple[str, Expression], ...] = ()
-
-
-Expression = Text | AttributeCall | tuple["Expression", ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Attribute:
-    """`@map("id")` or `@@index([a, b])`, without its signs. An argument's name is "" where it has none."""
+    """`@map("id")` or `@@index([a, b])`, without its signs; in an argument a word, such as `id` or `now()`.
+
+    An argument's name is "" where it has none.
+    """
 
     name: str
     arguments: tuple[tuple[str, Expression], ...] = ()
@@ -48,6 +40,9 @@ class Attribute:
     def argument(self, *names: str) -> Expression | None:
         """The first argument that has one of these names; "" is one without a name."""
         return next((value for name, value in self.arguments if name in names), None)
+
+
+Expression = Text | Attribute | tuple["Expression", ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,8 +177,7 @@ class _Reader:
                 while not self._closed("]"):
                     found.append(self._expression())
                 return tuple(found)
-            name = self._path()
-            return AttributeCall(name, self._arguments() if self._now.said == "(" else ())
+            return self._attribute()
         finally:
             self._depth -= 1
 
@@ -401,4 +395,4 @@ def _text(attribute: Attribute | None) -> str:
 
 def _names(expression: Expression | None) -> tuple[str, ...]:
     members = expression if isinstance(expression, tuple) else ()
-    return tuple(one.name for one in members if isinstance(one, AttributeCall))
+    return tuple(one.name for one in members if isinstance(one, Attribute))
