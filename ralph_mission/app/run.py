@@ -20,7 +20,7 @@ from ralph_mission.adapters.storage.loop.stories import Stories
 from ralph_mission.adapters.storage.memory.recordings import keep_out_of_git
 from ralph_mission.adapters.workspace.land import User
 from ralph_mission.adapters.workspace.workplace import Workspace
-from ralph_mission.app import ground, sandboxes, stand_ins
+from ralph_mission.app import checkouts, sandboxes, stand_ins
 from ralph_mission.app.run_options import RunOptions, read_stories, resolve_run
 from ralph_mission.app.secrets import ControlFiles, environment_secrets, require_unaltered
 from ralph_mission.config.reading import read
@@ -74,26 +74,26 @@ def build_run(asked: RunOptions, progress: RunProgress, planned: Path | None = N
 
     `planned` is the work tree where the first part of this run has just written its stories.
     """
-    git, root = ground.open_checkout(asked.repo)
+    git, root = checkouts.open_checkout(asked.repo)
     keep_out_of_git(git)
     settings = read(git, asked.config)
     found = sandboxes.agent_level(settings)
     asked = replace(asked, go_on=True) if planned else asked
     apart = asked.worktree
     if apart and (left := _left_worktree(asked, git)):
-        asked, (git, root) = replace(asked, worktree=False), ground.open_checkout(left)
+        asked, (git, root) = replace(asked, worktree=False), checkouts.open_checkout(left)
     prd = read_stories(asked, root)
     ordered = resolve_run(asked, settings, root, prd)
     order, began_with = ordered.order, ordered.obeyed.read()
     if asked.worktree:
         here, named = root, asked.prd_file.resolve() if asked.prd_file else None
-        git, root = ground.open_worktree(git, here, prd.branch if prd else "", order.objective, named)
+        git, root = checkouts.open_worktree(git, here, prd.branch if prd else "", order.objective, named)
         if named and named.is_relative_to(here):
             asked = replace(asked, prd_file=root / named.relative_to(here))
     agent = agent_of(asked, settings, git, root, order.model, found, root / CLONE)
     store, workplace = _desk_and_place(asked, settings, git, root, prd, ordered.exempt, planned, found)
     ports = RunPorts(agent, workplace, store, PausingClock(), progress, environment_secrets())
-    after = (ground.whereabouts(git, root),) if apart else ()
+    after = (checkouts.describe_worktree(git, root),) if apart else ()
     notes = (*settings.warnings, *ordered.doubts)
     progress.note(f"isolation: {describe_level(found)}")
     return RunSetup(order, ports, store, root, ordered.obeyed, began_with, notes, after, describe_level(found))
@@ -102,7 +102,7 @@ def build_run(asked: RunOptions, progress: RunProgress, planned: Path | None = N
 def _left_worktree(asked: RunOptions, git: Git) -> Path | None:
     """The linked work tree whose run is to be continued, when nothing that is asked names one."""
     named = asked.task or asked.prompt_file or asked.prd or asked.prd_file
-    return ground.newest(git, state.STATE) if asked.go_on and not named else None
+    return checkouts.find_newest_worktree(git, state.STATE) if asked.go_on and not named else None
 
 
 def _desk_and_place(
@@ -120,7 +120,7 @@ def _desk_and_place(
     )  # fmt: skip  # one call
 
     def ready(order: RunSpec) -> None:
-        ground.settle_branch(git, prd.branch if prd else "", (*exempt, *store.paths.kept))
+        checkouts.settle_branch(git, prd.branch if prd else "", (*exempt, *store.paths.kept))
         if planned and prd:
             _take_over(asked, planned, root, prd)
         workplace.prepare()

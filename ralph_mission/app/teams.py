@@ -23,7 +23,7 @@ from ralph_mission.adapters.storage.loop.stories import Stories
 from ralph_mission.adapters.workspace.land import User
 from ralph_mission.adapters.workspace.parallel import MOST, ClonePool, Kit, Part, WorkspaceApart
 from ralph_mission.app import sandboxes
-from ralph_mission.app.ground import open_checkout
+from ralph_mission.app.checkouts import open_checkout
 from ralph_mission.app.run import RunSetup, build_run
 from ralph_mission.app.run_options import RunOptions, needs_planning, recall_planning
 from ralph_mission.errors import UserError

@@ -92,7 +92,7 @@ FAULTS: dict[tuple[str, str], str] = {
         "a_kill_in_the_third_session_and_nothing_is_done_twice the_state_is_on_disk_before_the_next_session_starts "
         "a_broken_file_is_put_aside_and_said",
     ("ralph-orchestrator", "a log of events that sessions may edit"):
-        "what_a_session_does_to_the_log_is_undone_and_told an_event_recorded_meanwhile_loses_neither_the_past_nor_the_complaint",
+        "what_a_session_does_to_the_log_is_undone_and_told",
     ("snarktank/ralph", "the archive holds the new list, and the old one is lost"):
         "the_archive_holds_the_old_list_and_not_the_new_one the_stories_of_another_branch_put_the_former_ones_away",
     ("snarktank/ralph", "an agent rewrites progress.txt"):

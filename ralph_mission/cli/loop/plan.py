@@ -70,7 +70,7 @@ def plan(as_json: bool, force: bool, consensus: bool, **options: Any) -> int:
 def _writing(asked: RunOptions, force: bool) -> bool:
     """Whether stories are being written already. Raises UserError when they are there."""
     from ralph_mission.adapters.storage.loop.stories import Stories
-    from ralph_mission.app.ground import open_checkout
+    from ralph_mission.app.checkouts import open_checkout
     from ralph_mission.app.run_options import left_planning
 
     root = open_checkout(asked.repo)[1]

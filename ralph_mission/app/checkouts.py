@@ -50,14 +50,14 @@ def open_worktree(git: Git, root: Path, branch: str, objective: str, named: Path
     return Git.open(place), place
 
 
-def newest(git: Git, name: str) -> Path | None:
+def find_newest_worktree(git: Git, name: str) -> Path | None:
     """The linked work tree whose file `name` was written last, None when none has it."""
     found = [path for path in (git.state_dir / "worktrees").glob(f"*/{name}") if path.is_file()]
     last = max(found, key=lambda path: path.stat().st_mtime, default=None)
     return last.parents[len(Path(name).parts) - 1] if last else None
 
 
-def whereabouts(git: Git, place: Path) -> str:
+def describe_worktree(git: Git, place: Path) -> str:
     """Where the work of a linked work tree is, and how what is committed there gets into the checkout."""
     branch = git.try_text("symbolic-ref", "--quiet", "--short", "HEAD")
     where = shlex.quote(str(place))
