@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ralph_mission.errors import UserError
@@ -148,6 +148,7 @@ def test_the_handoff_is_at_most_5_kb_from_1_to_1000_stories(number: int, text: s
     assert made["prd"]["storiesTotal"] == number
 
 
+@settings(max_examples=30)
 @given(st.text(), st.integers(1, 40), st.integers(1, 60))
 def test_the_handoff_is_at_most_5_kb_of_valid_utf_8_with_any_text(text: str, times: int, number: int) -> None:
     last = HatOutput(text, 3, failure="exit", reason=text * times, summary=text)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ralph_mission.loop.model.state import VERDICT, LoopEvent, ReviewIssue
@@ -209,6 +209,7 @@ def test_any_text_is_answered(text: str) -> None:
     assert all(issue.message for issue in said(text))
 
 
+@settings(max_examples=30)
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.text(max_size=8),

@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ralph_mission.loop.model.state import Prd, UserStory
@@ -155,6 +155,7 @@ def test_a_new_file_reads_as_what_it_was_made_from() -> None:
 TEXTS = st.text(max_size=8).map(str.strip)
 
 
+@settings(max_examples=30)
 @given(
     st.lists(
         st.fixed_dictionaries({"id": TEXTS.filter(bool), "title": TEXTS.filter(bool), "notes": TEXTS},
