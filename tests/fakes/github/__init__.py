@@ -61,9 +61,8 @@ The repository
         that it covers is `protected`. Where signatures are required, only the author
         of a pull may squash it, and a merge commit takes signed commits alone. `fake.world.rulesets` is their list.
     fake.rename_default(new)   by the owner: open pulls onto it and its protection follow, open pulls from it close
-    fake.pushed_at             settable; any branch that moves afterwards sets it to the clock's time
     fake.settings          actions_can_create_pulls=True, allow_squash_merge, allow_merge_commit =True,
-                           delete_branch_on_merge=False, has_issues=True, archived=False, disabled=False
+                           has_issues=True, archived=False, disabled=False
     fake.workflow(path, name=None, state="active")
     fake.workflow_run(id, status, conclusion=None, event="schedule", created_at=None, run_started_at=None,
                       path=".github/workflows/ralph-loop.yml", head_sha=None, head_branch=None,

@@ -163,10 +163,6 @@ class Thread:
     lag: int = 0
     edits: list[tuple[Account, datetime]] = field(default_factory=list)
 
-    @property
-    def label_names(self) -> frozenset[str]:
-        return frozenset(self.labels)
-
 
 @dataclass(slots=True)
 class CheckRun:
@@ -268,7 +264,6 @@ class Settings:
     actions_can_create_pulls: bool = True
     allow_squash_merge: bool = True
     allow_merge_commit: bool = True
-    delete_branch_on_merge: bool = False
     has_issues: bool = True
     archived: bool = False
     disabled: bool = False

@@ -41,15 +41,6 @@ class Stage:
         return self.world.default_branch
 
     @property
-    def pushed_at(self) -> datetime:
-        return self.world.pushed_at
-
-    @pushed_at.setter
-    def pushed_at(self, at: datetime) -> None:
-        with self.world.lock:
-            self.world.heads, self.world.pushed_at = self.world.bare.heads(), at
-
-    @property
     def settings(self) -> Settings:
         return self.world.settings
 

@@ -276,7 +276,4 @@ def _after_merge(world: World, actor: Account, thread: Thread, old: str, new: st
     if pull.base == world.default_branch:
         for sha in world.bare.between(old, new):
             refs.close_by_text(world, actor, [world.bare.commit(sha).message], at, sha)
-    if world.settings.delete_branch_on_merge:
-        world.bare.delete_ref(f"refs/heads/{pull.head}")
-        threads.record(world, thread, "head_ref_deleted", actor, at)
     refs.follow(world, actor)

@@ -117,7 +117,7 @@ def _merging(world: World) -> dict[str, Any]:
         "allow_squash_merge": settings.allow_squash_merge,
         "allow_merge_commit": settings.allow_merge_commit,
         "allow_rebase_merge": True,
-        "delete_branch_on_merge": settings.delete_branch_on_merge,
+        "delete_branch_on_merge": False,
         "allow_auto_merge": False,
         "allow_update_branch": False,
         "squash_merge_commit_message": "COMMIT_MESSAGES",
