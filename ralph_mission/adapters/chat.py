@@ -66,7 +66,7 @@ class Bot:
         except (ValueError, RecursionError):
             found = None
         if not isinstance(found, dict):
-            what = f"Telegram answers {answer.status_code} with something that nobody can read"
+            what = f"Telegram answers {answer.status_code} with something unreadable"
             raise UserError(what, "look at TELEGRAM_API_URL, then run again", who="network")
         if found.get("ok") is not True:
             code = found.get("error_code")

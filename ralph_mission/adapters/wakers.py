@@ -263,7 +263,7 @@ REASONS = {
     **dict.fromkeys((301, 302, 307, 308), MOVED),
     401: "the token is not valid: give GITHUB_TOKEN one that is",
     403: "the token may not dispatch: give it `permissions: contents: write`",
-    404: "there is no such repository, or the token may not see it: check GITHUB_REPOSITORY and the token",
+    404: "there is no such repository, or the token cannot see it: check GITHUB_REPOSITORY and the token",
     429: "GitHub's rate limit is reached: the next wake makes up for it",
 }
 

@@ -25,10 +25,10 @@ COMMANDS = {
     "watch": ("ralph_mission.cli.mission.wakes:watch", "Keep cycling here, whenever a cycle is due."),
     "status": ("ralph_mission.cli.mission.cycle:status", "Show missions, who waits for whom, and the next cycle."),
     "pause": ("ralph_mission.cli.mission.cycle:pause", "Stop before the next effect, until `ralph resume`."),
-    "resume": ("ralph_mission.cli.mission.cycle:resume", "Go on after `ralph pause`."),
+    "resume": ("ralph_mission.cli.mission.cycle:resume", "Resume after `ralph pause`."),
     "issue": ("ralph_mission.cli.mission.local:issue", "Read and answer issues of the local forge."),
     "pr": ("ralph_mission.cli.mission.local:pr", "Review and merge pull requests of the local forge."),
-    "memory": ("ralph_mission.cli.mission.memory:memory", "Show or recover ralph's memory."),
+    "memory": ("ralph_mission.cli.mission.memory:memory", "Show or recover Ralph's memory."),
     "journal": ("ralph_mission.cli.mission.memory:journal", "List what was done; settle what only a person can know."),
     "policy": ("ralph_mission.cli.mission.policy:policy", "Ask what the rules say of a patch."),
     "run": ("ralph_mission.cli.loop.run:run", "Work on a task in fresh sessions until files prove that it is done."),
@@ -113,7 +113,7 @@ class LazyGroup(SharedGroup):
 )
 @click.version_option(__version__, prog_name="ralph")
 def app() -> None:
-    """Looks after a repository on its own: the model proposes, code disposes."""
+    """Looks after a repository: observes, proposes, and acts within limits that code enforces."""
 
 
 def run(arguments: list[str]) -> int:

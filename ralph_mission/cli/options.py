@@ -65,7 +65,7 @@ def _shared(flag: str) -> Callable[[Function], Function]:
 
 
 repo_option, config_option, json_option = map(_shared, SHARED)
-now_option = click.option("--now", metavar="ISO8601", help="Act as if it were this moment.")
+now_option = click.option("--now", metavar="ISO8601", help="Use this time instead of the current one.")
 
 
 class SharedGroup(click.Group):
@@ -156,9 +156,11 @@ allow_dirty_option = click.option(
     "--allow-dirty", is_flag=True, hidden=True, expose_value=False, callback=_without_effect
 )
 LIMITS = (
-    click.option("--max-iterations", "iterations", type=click.IntRange(min=1), metavar="N", help="Sessions at most."),
-    click.option("--max-runtime", "runtime", type=SECONDS, metavar="S", help="Seconds at most, or 15m, 4h."),
-    click.option("--max-cost", "usd", type=Dollars(min=0), metavar="USD", help="Spent at most."),
+    click.option(
+        "--max-iterations", "iterations", type=click.IntRange(min=1), metavar="N", help="Maximum number of sessions."
+    ),
+    click.option("--max-runtime", "runtime", type=SECONDS, metavar="S", help="Maximum time in seconds, or 15m, 4h."),
+    click.option("--max-cost", "usd", type=Dollars(min=0), metavar="USD", help="Maximum spending."),
 )
 
 

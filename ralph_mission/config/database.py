@@ -83,7 +83,7 @@ class ChangeCondition(ObserverSection):
 class Top(ObserverSection):
     """The first rows in an order."""
 
-    order_by: Name = Field(description="The field, the largest first; with ` asc` behind it the smallest.")
+    order_by: Name = Field(description="The field, largest first; append ` asc` for smallest first.")
     take: int = Field(5, ge=1, le=50, strict=True, description="How many.")
 
     @property
@@ -115,7 +115,7 @@ class Threshold(ObserverSection):
 class Outlier(ObserverSection):
     """A value far from what is usual in its window."""
 
-    within: Duration = Field(timedelta(days=7), description="The window of values that say what is usual.")
+    within: Duration = Field(timedelta(days=7), description="The window of values to compare with.")
     score: Annotated[Number, at_least(Decimal("3.5")), OLD_LIMIT] = Decimal("3.5")
     """The robust z-score (by median absolute deviation) to exceed."""
     least: Annotated[int, Field(strict=True, le=1_000), at_least(8), OLD_LIMIT] = 8
@@ -133,16 +133,16 @@ QUERY = "query"
 class DatabaseWatch(ObserverSection):
     """One thing to watch. With none of the kinds' keys, each row that `where` describes is told."""
 
-    name: Slug = Field(description="How reports call it.")
+    name: Slug = Field(description="Its name in reports.")
     model: Dotted | None = Field(None, description="A model of the Prisma schema, a table or schema.table.")
     sql: Annotated[str, StringConstraints(min_length=1, max_length=10_000)] | None = Field(
-        None, description="Or one SELECT of your own, whose rows are then the table."
+        None, description="Or one SELECT of your own instead of a table."
     )
     where: dict[Name, Wanted] = Field({}, description="What fields have to be; a list: any of these.")
     change: ChangeCondition | None = Field(
         None, description="A value that moved by more than a percentage within a window."
     )
-    new_since: Name | None = Field(None, description="New rows, by a field that only ever grows.")
+    new_since: Name | None = Field(None, description="New rows, by a field that only grows.")
     top: Top | None = Field(None, description="The first rows in an order; reported when they change.")
     threshold: Threshold | None = Field(None, description="A value out of bounds; reported when it gets there.")
     outlier: Outlier | None = Field(None, description="A value far from what is usual in its window.")
@@ -151,7 +151,7 @@ class DatabaseWatch(ObserverSection):
         None, alias="value", description="The field that is looked at, or count(RELATION), or sum(RELATION.FIELD)."
     )
     by: Name | None = Field(None, description="One series per value of this field; without it, a single one.")
-    at: Dotted | None = Field(None, description="When a row was true; under count and sum, of the related rows.")
+    at: Dotted | None = Field(None, description="The time of a row; with count and sum, of the related rows.")
     include: tuple[Dotted, ...] = Field((), max_length=12, description="Fields to report, also related: chain.name.")
     unit: Annotated[str, StringConstraints(max_length=20)] = Field("", description="Of the value, such as % or ATOM.")
     kind: Slug = Field("anomaly", description="The kind of finding it is.")

@@ -53,10 +53,10 @@ class HatKeys(Lenient):
     """One hat, as `loop.hats` reads it. The keys from `model` on are ours, as in a hat file."""
 
     description: str = Field("", description="What it is for.")
-    triggers: Names = Field((), description="Topics that call it; build.* is every topic of build.")
-    publishes: Names = Field((), description="Topics it may end with.")
-    default_publishes: str = Field("", description="Said for a session that said nothing.")
-    instructions: str = Field("", description="What it is told.")
+    triggers: Names = Field((), description="Topics that trigger it; build.* is every topic of build.")
+    publishes: Names = Field((), description="Topics it may emit.")
+    default_publishes: str = Field("", description="Emitted if a session emits nothing.")
+    instructions: str = Field("", description="Its instructions.")
     disallowed_tools: Names = Field((), description="Tools that its sessions may not use.")
     model: str = Field("", description="The model of its sessions; empty: that of the run.")
     write_allowed: Names | None = Field(None, description="Paths it may write; absent: all, empty: none.")
@@ -77,7 +77,7 @@ class EventLoop(Lenient):
     max_consecutive_failures: Annotated[Whole | None, Field(ge=1), OLD_LIMIT] = None
     """Failed sessions in a row, where that is fewer than the preset of the run allows."""
     cooldown_delay_seconds: Number = Field(0, ge=0, le=86400, description="Seconds between two sessions.")
-    starting_event: str = Field("", description="Whoever listens to this topic begins.")
+    starting_event: str = Field("", description="Hats that listen to this topic begin.")
     persistent: bool = Field(False, description="Completion becomes task.resume; only limits and people end the loop.")
 
 
@@ -245,7 +245,7 @@ class FixerSettings(ObserverSection):
     """The `hands` section of ralph.yml."""
 
     fixers: Annotated[tuple[FixerName, ...], BeforeValidator(_rename_old)] = Field(
-        FIXERS, description="What may change files on its own."
+        FIXERS, description="What may change files without an agent."
     )
     verify: tuple[str, ...] = Field((), description="Commands that must pass before a change is proposed.")
     verify_timeout: Annotated[float, Field(gt=0), at_most(1_800), OLD_LIMIT] = 1_800
@@ -305,11 +305,11 @@ class WorkSettings(ObserverSection):
     """How `ralph work` goes about issues that are labelled `ralph-ready`."""
 
     usd_per_issue: Dollars = Field(
-        5.0, description="Spent on one issue in one try, in USD; written down, it also ends sessions of unknown cost."
+        5.0, description="Spending limit of one attempt at an issue, in USD; if set, sessions of unknown cost end too."
     )
-    max_iterations: int = Field(50, strict=True, ge=1, le=10_000, description="Sessions of one try.")
+    max_iterations: int = Field(50, strict=True, ge=1, le=10_000, description="Sessions of one attempt.")
     max_runtime: Annotated[Duration, at_most(timedelta(hours=4)), OLD_LIMIT] = timedelta(hours=4)
-    """How long one try may take."""
+    """Time limit of one attempt."""
 
 
 def _known_level(value: object) -> object:
@@ -345,7 +345,7 @@ class AgentChoice(ObserverSection):
 
 
 class CoderSettings(FixerSettings):
-    """Who changes files, and how a change is checked."""
+    """What changes files, and how changes are checked."""
 
     agent: AgentChoice | None = Field(None, description="The coding agent.")
 
@@ -372,7 +372,7 @@ class ThinkerSettings(BaseModel):
         "", description="anthropic:NAME, openai:NAME, or openai-chat:NAME for servers that speak as OpenAI does."
     )
     max_findings: Annotated[int, Field(strict=True, ge=1), at_most(20), OLD_LIMIT] = 20
-    """Findings that the model is asked about."""
+    """Number of findings that the model ranks."""
     max_memory_chars: Annotated[int, Field(strict=True, ge=0), at_most(4_000), OLD_LIMIT] = 4_000
     """Characters of memory it reads."""
     max_tokens: Annotated[int, Field(strict=True, ge=500), at_most(4_000), OLD_LIMIT] = 4_000
@@ -382,7 +382,7 @@ class ThinkerSettings(BaseModel):
     tries: Annotated[int, Field(strict=True, ge=1), at_most(2), OLD_LIMIT] = 2
     """Requests in a cycle: the second asks again after a bad answer."""
     usd: float = Field(
-        1.0, strict=True, ge=0, le=2, allow_inf_nan=False, description="Spent on it in one cycle at most, in USD."
+        1.0, strict=True, ge=0, le=2, allow_inf_nan=False, description="Spending limit per cycle, in USD."
     )
 
     @model_validator(mode="after")

@@ -105,7 +105,7 @@ class JsonResults(ObserverSection):
 class CommandSettings(ObserverSection):
     """One command."""
 
-    name: Slug = Field(description="How reports call it.")
+    name: Slug = Field(description="Its name in reports.")
     run: Annotated[str, StringConstraints(min_length=1, max_length=4_000)] = Field(
         description="Run by /bin/sh in a fresh clone, with an empty home and no credentials."
     )
@@ -113,10 +113,10 @@ class CommandSettings(ObserverSection):
     kind: Slug = Field("code-quality", description="The kind of finding a result is.")
     timeout: float = Field(120, gt=0, le=3_600, description="Seconds.")
     output_cap: Annotated[int, Field(ge=1_000), at_most(4_000_000), OLD_LIMIT] = 4_000_000
-    """Bytes; what a SARIF log of thousands of results needs."""
-    ok_codes: tuple[ExitCode, ...] = Field((0, 1), description="Exit codes that are no failure.")
+    """Bytes; enough for a SARIF log of thousands of results."""
+    ok_codes: tuple[ExitCode, ...] = Field((0, 1), description="Exit codes that are not failures.")
     severity: Annotated[Severity | None, OLD_LIMIT] = None
-    """Of every result at most, whatever the tool says."""
+    """Upper bound for every result, whatever the tool reports."""
     exclude: tuple[PathPattern, ...] = Field((), description="Paths to leave out, as in .gitignore.")
     cache: bool = Field(True, description="Reuse results for the same commit; false for what asks a network.")
 
@@ -130,7 +130,7 @@ class DependencySettings(ObserverSection):
     exclude: tuple[PathPattern, ...] = Field((), description="Lock files and manifests to leave out, as in .gitignore.")
     ignore: tuple[PackageName, ...] = Field((), description="Packages whose updates are not reported; advisories are.")
     advisories: Annotated[bool, OLD_LIMIT] = True
-    """Whether OSV is asked about known vulnerabilities; a network that keeps it out is named in the report."""
+    """Whether OSV is asked about known vulnerabilities."""
     every: Annotated[Duration, at_least(timedelta(hours=6)), OLD_LIMIT] = timedelta(hours=6)
     """How long an answer of a registry or of OSV is believed."""
     most: Annotated[int, Field(ge=1), at_most(300), OLD_LIMIT] = 300
@@ -172,15 +172,15 @@ TitlePattern = Annotated[str, StringConstraints(max_length=1_000), AfterValidato
 class WebSettings(ObserverSection):
     """One source of the web."""
 
-    name: Slug = Field(description="How reports call it.")
+    name: Slug = Field(description="Its name in reports.")
     kind: Literal["feed", "json", "page", "search"] = Field(description="What is there, or a search.")
-    url: Address | None = Field(None, description="Where it is; a search goes to SEARCH_URL of the environment.")
+    url: Address | None = Field(None, description="Its address; searches use SEARCH_URL from the environment.")
     query: Annotated[str, StringConstraints(max_length=500)] = Field("", description="What is searched for.")
     match: TitlePattern = Field("", description="A regular expression that news have to match, in whatever case.")
     path: Annotated[str, StringConstraints(max_length=1_000)] = Field(
         "", description="In JSON: JMESPath to a list or a value. In a page: a CSS selector of what counts."
     )
-    every: Duration = Field(timedelta(hours=1), description="How often to look at most.")
+    every: Duration = Field(timedelta(hours=1), description="Shortest interval between looks.")
     finding: Slug = Field("news", description="The kind of finding its news are.")
     severity: ClassVar[Severity] = Severity.LOW
     """Of its news."""
@@ -223,9 +223,9 @@ Place = Annotated[int, Field(strict=True, ge=1)]
 class SocialSettings(ObserverSection):
     """Social networks, asked about our own posts, questions and topics."""
 
-    every: Duration = Field(timedelta(hours=24), description="How often to look at most.")
+    every: Duration = Field(timedelta(hours=24), description="Shortest interval between looks.")
     account: Annotated[str, StringConstraints(pattern=r"^@?[A-Za-z0-9_]{1,15}$")] | None = Field(
-        None, description="Our account on X, for questions to it and its followers."
+        None, description="Your account on X, for questions to it and its followers."
     )
     trends: Place | None = Field(
         None,

@@ -76,16 +76,16 @@ class OutboxSettings(PublisherSection):
 
 
 class Publishers(PublisherSection):
-    """Where posts go, what they say, and when they may."""
+    """Where, what and when to post."""
 
-    twitter: TwitterSettings | None = Field(None, description="X; `{}` switches it on.")
-    telegram: TelegramSettings | None = Field(None, description="Telegram; `{}` switches it on.")
-    discord: DiscordSettings | None = Field(None, description="Discord; `{}` switches it on.")
-    outbox: OutboxSettings | None = Field(None, description="Files for a person to send; in use where no network is.")
+    twitter: TwitterSettings | None = Field(None, description="X; `{}` enables it.")
+    telegram: TelegramSettings | None = Field(None, description="Telegram; `{}` enables it.")
+    discord: DiscordSettings | None = Field(None, description="Discord; `{}` enables it.")
+    outbox: OutboxSettings | None = Field(None, description="Files for a person to send; used if no network is.")
     templates: Annotated[dict[Slug, Template], AfterValidator(_sound)] = Field(
         {}, description="By kind of finding or name of a watch: what is posted at once, as a Jinja2 template."
     )
-    announce: tuple[Slug, ...] = Field((), description="Kinds of missions that are announced once they are merged.")
+    announce: tuple[Slug, ...] = Field((), description="Kinds of missions that are announced when merged.")
     quiet_hours: Annotated[str, AfterValidator(_hours)] | None = Field(
         None, description="Times of the day in UTC between which nothing is posted, such as 22:00-07:00."
     )

@@ -154,11 +154,11 @@ class ForgeChoice(ObserverSection):
         "auto", description="auto: GitHub under GitHub Actions, files in the repository elsewhere."
     )
     merge_method: Literal["squash", "merge"] = Field("squash", description="How an approved pull request is merged.")
-    stale_after: Pause = Field(timedelta(days=14), description="When an issue that nobody touches is stale.")
+    stale_after: Pause = Field(timedelta(days=14), description="After how long an inactive issue is stale.")
 
 
 class Observers(ObserverSection):
-    """What is looked at."""
+    """What Ralph observes."""
 
     patience: Annotated[Pause, at_most(PATIENCE), OLD_LIMIT] = PATIENCE
     """How long each observer may take, unless its commands may take longer; all look at the same time."""
@@ -174,7 +174,7 @@ class Observers(ObserverSection):
     )
     forge: Annotated[ForgeWatch, OLD_LIMIT] = ForgeWatch()
     social: Social | None = Field(
-        None, description="What became of our posts, questions and topics on social networks; `{}` looks once a day."
+        None, description="Reactions, questions and topics on social networks; `{}` looks once a day."
     )
     web: Annotated[tuple[Web, ...], AfterValidator(_distinct)] = Field(
         (), description="Feeds, JSON documents, pages and searches."
@@ -188,7 +188,7 @@ class Extension(ObserverSection):
     use: Annotated[
         str, StringConstraints(pattern=r"^([a-z][a-z0-9_-]{0,79}|[A-Za-z_]\w*(\.\w+)*:[A-Za-z_]\w*)$", max_length=200)
     ] = Field(description="Its name among the entry points of ralph_mission.KINDs, or package.module:object.")
-    settings: dict[str, Any] = Field({}, description="What it is told; it says itself what it takes.")
+    settings: dict[str, Any] = Field({}, description="Its settings, as the extension defines them.")
 
 
 def _one_decider(chosen: tuple[Extension, ...]) -> tuple[Extension, ...]:
@@ -201,22 +201,22 @@ def _one_decider(chosen: tuple[Extension, ...]) -> tuple[Extension, ...]:
 class Config(ObserverSection):
     """Settings of one repository. Every key is optional."""
 
-    schedule: Schedule = Field(Schedule.model_construct(), description="When to look again.")
+    schedule: Schedule = Field(Schedule.model_construct(), description="When the next cycle is due.")
     limits: Ceilings = Field(
         Ceilings.model_construct(), description="What a cycle may do at most; may only be lowered."
     )
     memory: MemoryPlace = Field(MemoryPlace.model_construct(), description="Where memory is kept.")
     owners: tuple[Login, ...] = Field((), description="Logins of who decides; empty: everyone with write access.")
     forge: ForgeChoice = Field(ForgeChoice.model_construct(), description="Where issues and pull requests live.")
-    observers: Observers = Field(Observers.model_construct(), description="What is looked at.")
-    thinker: Thinker = Field(Thinker.model_construct(), description="Who ranks what was found.")
+    observers: Observers = Field(Observers.model_construct(), description="What Ralph observes.")
+    thinker: Thinker = Field(Thinker.model_construct(), description="How findings are ranked.")
     hands: CoderSettings = Field(
-        CoderSettings.model_construct(), description="Who changes files, and how a change is checked."
+        CoderSettings.model_construct(), description="What changes files, and how changes are checked."
     )
     completion: Completion = Field(Completion.model_construct(), description="When a loop counts as complete.")
     cost: Cost = Field(Cost.model_construct(), description="What models cost.")
     loop: LoopSettings = Field(LoopSettings.model_construct(), description="How `ralph run` works here.")
-    work: WorkSettings = Field(WorkSettings.model_construct(), description="How `ralph work` goes about issues.")
+    work: WorkSettings = Field(WorkSettings.model_construct(), description="Limits of `ralph work`.")
     hats: dict[str, HatKeys] = Field({}, description="As in ralph-orchestrator: who is called by what.")
     event_loop: EventLoop = Field(
         EventLoop.model_construct(), description="As in ralph-orchestrator: when a loop starts and ends."
@@ -226,14 +226,12 @@ class Config(ObserverSection):
     memories: MemoryKeys = Field(
         MemoryKeys.model_construct(), description="As in ralph-orchestrator: what is remembered between runs."
     )
-    publishers: Publishers = Field(
-        Publishers.model_construct(), description="Where posts go, what they say, and when they may."
-    )
+    publishers: Publishers = Field(Publishers.model_construct(), description="Where, what and when to post.")
     telegram: TelegramControl = Field(
-        TelegramControl.model_construct(), description="Who gives orders in a Telegram chat."
+        TelegramControl.model_construct(), description="Who may give commands by Telegram."
     )
     extensions: Annotated[tuple[Extension, ...], AfterValidator(_one_decider)] = Field(
-        (), description="Observers, thinkers, forges, fixers and publishers of packages that others wrote."
+        (), description="Observers, thinkers, forges, fixers and publishers from other packages."
     )
     _warnings: tuple[str, ...] = PrivateAttr(())
 

@@ -351,10 +351,10 @@ PATTERNS: Mapping[str, HatPattern] = {
         HatPattern("plan-build-review", (PLANNER, replace(BUILDER, write_denied=DOCS), REVIEWER, FIXER),
                 "a feature of several steps"),
         HatPattern("test-first", (TESTER, replace(BUILDER, triggers=(TESTED, *WORK)), REVIEWER, FIXER),
-                "behaviour that can be said as tests"),
+                "behaviour that tests can describe"),
         HatPattern("refactor", (GUARD, REFACTORER, REVIEWER, FIXER), "another shape, the same behaviour"),
         HatPattern("debug", (DEBUGGER, replace(FIXER, triggers=(DIAGNOSED, VERDICT, *WORK)), REVIEWER),
-                "a fault whose cause nobody knows"),
+                "a bug with an unknown cause"),
     )
 }  # fmt: skip  # one table
 """Every pattern by its name."""

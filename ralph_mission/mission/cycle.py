@@ -171,6 +171,6 @@ def _refuse_if_forgotten(claim: Claim | None, now: datetime) -> None:
     """Raises UserError for a claim that no cycle holds that long: waiting proves nothing, but somebody has to look."""
     if claim and now - claim.at >= FORGOTTEN:
         what = (
-            f"{claim.holder} holds the cycle since {claim.at:%Y-%m-%d %H:%M} UTC and nobody can tell whether it lives"
+            f"{claim.holder} holds the cycle since {claim.at:%Y-%m-%d %H:%M} UTC and it is unknown whether it is alive"
         )
         raise UserError(what, "if it is certainly dead: ralph memory recover --take-over")

@@ -281,7 +281,7 @@ def look_up_effect(
     if _was_to_follow_a_merge(record, known):
         return skip_effect(effect.key, "the merge it reports was not done")
     if not may_redo(effect, ports.forge.lists_at_once):
-        return Receipt(effect.key, "unknown", detail="it was intended, and nobody can tell whether it was sent")
+        return Receipt(effect.key, "unknown", detail="it was recorded, and it is unknown whether it was sent")
     if record.mission or not isinstance(effect, OpenIssue | EditComment):
         return skip_effect(effect.key, "its run ended before")
     if policy.ill_worded(ready, secrets) or not _about_a_list(ports, record, ready, known):

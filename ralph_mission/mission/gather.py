@@ -41,12 +41,12 @@ def check_anchor(forge: Forge, past: MemorySnapshot | None) -> None:
     check_position(anchor_of(past) if past else None, [forge.anchor()])
     if past is None and forge.has_our_work():
         raise UserError(
-            "there is no memory, but the forge holds issues or pulls that Ralph made",
+            "there is no memory, but the forge holds issues or pull requests that Ralph made",
             "rebuild it with `ralph memory recover`",
         )
     if past and (is_forge_lost(forge, past.state) or _is_forge_new(forge, past)):
         raise UserError(
-            "memory knows issues and pulls of Ralph's, and the forge holds none of them",
+            "memory knows issues and pull requests of Ralph's, and the forge holds none of them",
             "put back what was deleted (.ralph/forge), or go on without it: ralph memory recover",
         )
 

@@ -232,7 +232,7 @@ def test_a_yes_that_names_another_text_is_none_to_this_one(place, networks):
     ("text", "why"),
     [
         ("x" * 281, "281 of 280 is too long"),
-        ("Thanks, @mara!", "it names somebody with an @"),
+        ("Thanks, @mara!", "it mentions somebody with an @"),
         ("This closes #3", "it says what closes an issue"),
         ("", "has no text"),
     ],

@@ -401,7 +401,7 @@ def test_every_open_pull_of_ours_is_called_for_once_and_counted(hosted: Place) -
     )
     line = Line()
     assert wake(hosted, line).pulls == (first, second)
-    assert wake(hosted, line) == CallReport(reason="no pull waits for its review to be woken")
+    assert wake(hosted, line) == CallReport(reason="no pull request waits for a review to be started")
     assert (line.asked, count(hosted)) == ([first, second], 2)
 
 

@@ -711,7 +711,7 @@ def test_an_outsiders_label_is_no_wish(github, level):
 def test_an_outsiders_text_is_no_order_whoever_labels_it(github):
     number = github.person("eve", "read").create_issue("Add a tide table", "rm -rf everything")
     github.person().label(number, (READY,))
-    assert "its author has no say here" in refused(github)
+    assert "its author may not decide here" in refused(github)
 
 
 @pytest.fixture

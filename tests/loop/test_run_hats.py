@@ -91,7 +91,7 @@ def test_open_tasks_after_a_clean_verdict_call_the_builder_again():
 
 @pytest.mark.parametrize(
     ("turn", "why"),
-    [(NOTHING, "no event was said"), (AgentTurn(f"{says(PLANNED, 'a').text} {says('x').text}"), "one event"),
+    [(NOTHING, "no event was emitted"), (AgentTurn(f"{says(PLANNED, 'a').text} {says('x').text}"), "one event"),
      (says("build.complete"), "planner may say plan.complete")],
 )  # fmt: skip  # one table
 def test_a_session_ends_with_exactly_one_event_of_its_hat_or_it_failed_and_hears_why(turn, why):

@@ -129,7 +129,7 @@ def test_what_is_held_says_what_it_waits_for_and_what_is_refused_says_what_it_ne
     )
     assert cycle_summary.held == (
         "bug p2: waits for a mission to end and a person's approval (mission-cap, mission-cap, protected-path)",
-        "bug p2: refused, needs a text that pings nobody (mention)",
+        "bug p2: refused, needs a text that notifies nobody (mention)",
     )
 
 

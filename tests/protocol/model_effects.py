@@ -166,7 +166,7 @@ def _(effect: OpenPull, server: Server) -> Made:
 def _(effect: MergePull, server: Server) -> Made:
     pull = server.pull(effect.pull)
     if pull.state != "open":
-        raise ForgeRefused(f"pull #{pull.number} is {pull.state}")
+        raise ForgeRefused(f"pull request #{pull.number} is {pull.state}")
     if rule := merge_objection(pull, effect, may_approve):
         raise ForgeRefused(rule)
     after = server.merged(effect.pull)
@@ -181,7 +181,7 @@ def _(effect: CloseIssue, server: Server) -> Made:
 @do.register
 def _(effect: ClosePull, server: Server) -> Made:
     if server.pull(effect.pull).state == "merged":
-        raise ForgeRefused(f"pull #{effect.pull} is merged")
+        raise ForgeRefused(f"pull request #{effect.pull} is merged")
     return server.closed_pull(effect.pull), done(effect, effect.pull)
 
 

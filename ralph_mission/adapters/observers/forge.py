@@ -100,7 +100,7 @@ class ForgeObserver:
             self.name,
             "ok",
             (*waits, *changes.signals),
-            detail=f"{len(lists.issues)} open issues and {len(lists.pulls)} open pulls of people, "
+            detail=f"{len(lists.issues)} open issues and {len(lists.pulls)} open pull requests of people, "
             f"{len(told)} wait for someone{changes.detail}",
             cursor=ForgeCursor(context.now, changes.since, changes.stars, had, told).dump(),
             complete=before.at is None and len(lists.stale) <= MOST and len(items) == lists.to_read,

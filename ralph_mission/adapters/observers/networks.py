@@ -350,7 +350,7 @@ def _data(call: Callable[[], Any]) -> Any:
     except tweepy.HTTPException as error:
         raise refusal(X_NAME, error.response.status_code) from None
     except (tweepy.TweepyException, ValueError, RecursionError):
-        what = "X answers with something that nobody can read"
+        what = "X answers with something unreadable"
         raise UserError(what, "look at TWITTER_API_URL", who="network") from None
     return body.get("data") if isinstance(body, dict) else None
 

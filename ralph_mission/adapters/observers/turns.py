@@ -190,7 +190,7 @@ def _piling_up(now: Pulse, open_issues: int, since: datetime) -> Iterable[Signal
 def _merged_signals(pulls: Sequence[Pull], since: datetime) -> Iterable[Signal]:
     if len(pulls) >= MERGED:
         names = [f"#{pull.number} {one_line(pull.title)}" for pull in pulls]
-        title = f"{len(pulls)} pulls merged since {since:%Y-%m-%d}: {'; '.join(names)}"
+        title = f"{len(pulls)} pull requests merged since {since:%Y-%m-%d}: {'; '.join(names)}"
         facts: dict[str, str | int] = {"watch": "merged", "pulls": len(pulls), "since": _window(since)}
         signal = _signal(title, ("merged",), _window(since), Severity.LOW, **facts)
         yield replace(signal, detail=block("\n".join(names)))

@@ -109,7 +109,7 @@ STANDS = {
     "working": "an agent is at it",
     "waiting": "in vain: it is ready for a second one",
     "failed": "in vain: it needs a person",
-    "done": "done: see its pull",
+    "done": "done: see its pull request",
 }
 """Where an issue stands that was given to an agent."""
 

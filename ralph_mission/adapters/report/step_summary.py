@@ -33,7 +33,7 @@ PART = 5_000  # characters of a post
 WORDS = 300  # characters of one line
 WHO = {
     "you": "**You** must act",
-    "forge": "**Whoever may change the repository's settings on GitHub** must act",
+    "forge": "**Somebody who may change the repository's settings on GitHub** must act",
     "network": "**Nobody** must act unless it stays like this",
     "bug": "**The authors of ralph** must act; the log of this step has the report",
 }

@@ -162,7 +162,7 @@ def _finding(finding: Finding, acceptance: Mapping[str, Acceptance], nonce: str,
 
 def _fate(finding: Finding) -> str:
     """What rules do about its kind."""
-    words = {Route.FIX: "its correction is proposed at once", Route.MONITOR: "it is listed at once"}
+    words = {Route.FIX: "its fix is proposed at once", Route.MONITOR: "it is listed at once"}
     return words.get(lookup(finding.kind).route, "a person is asked")
 
 
@@ -262,7 +262,7 @@ class LlmThinker:
     def _careful(self, reply: Reply, usage: Usage) -> str:
         """What is said of money that is only assumed."""
         if reply.doubtful and usage.cost_usd:
-            return f"nobody knows what it cost, so ${usage.cost_usd:.2f} count as spent"
+            return f"its cost is unknown, so ${usage.cost_usd:.2f} count as spent"
         if reply.requests and not self.bill.known:
             unknown = f"no price is known for {self.settings.model}: set cost.prices in ralph.yml"
             return f"{unknown}; ${usage.cost_usd:.2f} count as spent"

@@ -233,7 +233,7 @@ def _failed_reply(error: Exception) -> Reply:
     if any("Timeout" in name for name in names):
         return Reply(None, "it took too long to answer: the next cycle asks again", doubtful=1)
     if isinstance(error, ValueError | TypeError | AttributeError | RecursionError):  # of a library that read it
-        return Reply(None, "nobody can read its answer", final=True, doubtful=1)
+        return Reply(None, "its answer cannot be read", final=True, doubtful=1)
     return Reply(None, f"its answer did not arrive ({type(error).__name__}): the next cycle asks again", doubtful=1)
 
 

@@ -277,7 +277,7 @@ COLOURS = {"ok": "green", "note": "yellow", "wrong": "red"}
 @at_repository
 @json_option
 def doctor(repo: Path, config: Path | None, as_json: bool) -> int:
-    """Check what ralph needs here. Exit code 0 when nothing is wrong, 1 otherwise."""
+    """Check what Ralph needs here. Exit code 0 if nothing is wrong, otherwise 1."""
     checks = checkup(repo, config)
     healthy = all(check.status != "wrong" for check in checks)
     if as_json:

@@ -36,7 +36,7 @@ SAID = {
 @repo_option
 @json_option
 def cancel(word: StopSignal | None, repo: Path, as_json: bool) -> None:
-    """End the loop that runs in this checkout. Nothing runs: clear up what a dead one left."""
+    """End the loop in this checkout, or clean up after one that died."""
     text, running = _cancel(repo, word or "cancel")
     if as_json:
         print_json({"running": running, "signal": word or "cancel", "said": text})
@@ -105,10 +105,10 @@ UNHEARD = "Nobody listens (no `ralph telegram` runs here). Go on, and choose wha
 
 @click.command()
 @at_repository
-@click.option("--once", is_flag=True, help="Read what is waiting now, then end.")
-@click.option("--ask", "question", metavar="TEXT", help="For agents: ask the person, and wait for the answer.")
+@click.option("--once", is_flag=True, help="Read waiting messages, then end.")
+@click.option("--ask", "question", metavar="TEXT", help="For agents: ask a person and wait for the answer.")
 def telegram(repo: Path, config: Path | None, once: bool, question: str | None) -> None:
-    """Hear orders of listed people while a loop runs, and tell them how it fares. Ctrl-C ends it (exit code 130)."""
+    """Take commands from listed people while a loop runs, and report its progress, until Ctrl-C (exit code 130)."""
     if question is None:
         _attend(repo, config, once)
     else:

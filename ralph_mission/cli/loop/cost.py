@@ -23,12 +23,16 @@ WIDTHS = "{:<24} {:>9} {:>13} {:>13} {:>14}"
 
 @click.command()
 @at_repository
-@click.option("--estimate", metavar="HAT=N,…", help="Calculate so many sessions of each hat instead.")
-@click.option("--tokens-in", type=click.IntRange(0), default=40_000, show_default=True, help="Read in a session.")
-@click.option("--tokens-out", type=click.IntRange(0), default=4_000, show_default=True, help="Written in a session.")
+@click.option("--estimate", metavar="HAT=N,…", help="Estimate this many sessions of each hat.")
+@click.option("--tokens-in", type=click.IntRange(0), default=40_000, show_default=True, help="Tokens read per session.")
+@click.option(
+    "--tokens-out", type=click.IntRange(0), default=4_000, show_default=True, help="Tokens written per session."
+)
 @click.option("--models", default="", metavar="HAT=MODEL,…", help="The model of each hat in the estimate.")
 @click.option("--model", default="", help="The model of every other hat; prices sessions that report only tokens.")
-@click.option("--price", multiple=True, metavar="MODEL=IN/OUT", help="USD per million tokens, beside ralph.yml's.")
+@click.option(
+    "--price", multiple=True, metavar="MODEL=IN/OUT", help="USD per million tokens, in addition to ralph.yml."
+)
 @json_option
 def cost(
     repo: Path, config: Path | None, estimate: str | None, tokens_in: int, tokens_out: int, models: str, model: str,
@@ -36,7 +40,7 @@ def cost(
 ) -> None:  # fmt: skip  # one option after another
     """Show sessions, tokens and dollars by hat and by story or task, over all runs kept in this checkout.
 
-    With --estimate a calculator: prices come from ralph.yml (cost: prices:) and --price, none is built in.
+    With --estimate, calculate instead: prices come from ralph.yml (cost: prices:) and --price; none is built in.
     """
     settings = _settings(repo, config)
     configured = {name: price.model_dump() for name, price in settings.cost.prices.items()}

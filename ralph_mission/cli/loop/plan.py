@@ -35,20 +35,20 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("task")
-@click.option("--agent", default="", metavar="NAME", help="Who plans.")
-@click.option("--command", default="", metavar="CMD", help="A program that plans: prompt in, last message out.")
+@click.option("--agent", default="", metavar="NAME", help="The agent that plans.")
+@click.option("--command", default="", metavar="CMD", help="A program as the agent: prompt in, last message out.")
 @model_option
 @limit_options
-@click.option("--continue", "go_on", is_flag=True, help="Go on where a planning of the same task was left.")
+@click.option("--continue", "go_on", is_flag=True, help="Resume planning the same task.")
 @allow_dirty_option
-@click.option("--force", is_flag=True, help="Let the planner replace the stories that are there.")
+@click.option("--force", is_flag=True, help="Let the planner replace existing stories.")
 @click.option("--consensus", is_flag=True, help="Have planner, critic and architect agree on a plan first.")
 @at_repository
 @json_option
 def plan(as_json: bool, force: bool, consensus: bool, **options: Any) -> int:
     """Have prd.json written for TASK: user stories that each fit into one session.
 
-    What else it ends with, and the exit codes of that, are those of `ralph run`.
+    Endings and exit codes are those of `ralph run`.
     """
     from ralph_mission.adapters.report.loop_progress import show_progress
     from ralph_mission.app.run import PausingClock
@@ -119,12 +119,12 @@ def _print_plan(account: RunResult, root: Path, repo: Path, as_json: bool) -> No
 
 
 FILE = click.Path(path_type=Path)
-force_option = click.option("--force", is_flag=True, help="Replace what is there.")
+force_option = click.option("--force", is_flag=True, help="Replace existing files.")
 
 
 @click.group(cls=SharedGroup)
 def prd() -> None:
-    """Convert and check the user stories that `ralph run --prd` works through; `ralph plan` writes them."""
+    """Convert and check user stories for `ralph run --prd`; `ralph plan` writes them."""
 
 
 @prd.command()
@@ -140,7 +140,7 @@ def convert(
 ) -> None:
     """Turn the markdown PRD in FILE into prd.json: ordered, with the criteria that every story has.
 
-    What is there of another branch is put into archive/ with its progress.txt first.
+    Stories of another branch and their progress.txt are archived first.
     """
     from ralph_mission.loop.stories import prd as form
     from ralph_mission.loop.stories.prd import convert_prd as converted
@@ -160,7 +160,7 @@ def convert(
 @repo_option
 @json_option
 def lint(file: Path | None, repo: Path, as_json: bool) -> int:
-    """Say what keeps stories from being worked through: size, order, vague or missing criteria. Exit code 1 if any.
+    """Report problems of stories: size, order, vague or missing criteria. Exit code 1 if any.
 
     FILE is a prd.json or a markdown PRD; without it, the prd.json that a run would use.
     """

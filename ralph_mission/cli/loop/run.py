@@ -72,24 +72,24 @@ FILE = click.Path(path_type=Path, dir_okay=False)
 @click.option("--prd-file", type=FILE, metavar="FILE", help="The same with the stories of this file.")
 @click.option("--preset", default="", metavar="NAME", help="Limits and habits: loop, fresh, prd, issue.")
 @click.option("--pattern", default="", metavar="NAME", help="plan-build-review, … or ralplan, ultrawork, team.")
-@click.option("--agent", default="", metavar="NAME", help="Who plays the sessions.")
-@click.option("--command", default="", metavar="CMD", help="A program that plays them: prompt in, last message out.")
+@click.option("--agent", default="", metavar="NAME", help="The agent that runs the sessions.")
+@click.option("--command", default="", metavar="CMD", help="A program as the agent: prompt in, last message out.")
 @model_option
 @limit_options
-@click.option("--continue", "go_on", is_flag=True, help="Go on where a run of the same objective was left.")
-@click.option("--build", is_flag=True, help="Build what ralplan approves, while the rest is still revised.")
-@click.option("--worktree", is_flag=True, help="Work in a linked work tree of its own, in .ralph/worktrees.")
+@click.option("--continue", "go_on", is_flag=True, help="Resume the last run of the same objective.")
+@click.option("--build", is_flag=True, help="Build what ralplan approves while the rest is still being revised.")
+@click.option("--worktree", is_flag=True, help="Work in a linked work tree in .ralph/worktrees.")
 @allow_dirty_option
 @click.option("--verify", multiple=True, metavar="CMD", help="A check that must pass, instead of those in ralph.yml.")
-@click.option("--require-tests", is_flag=True, help="No story passes that no check has looked at.")
+@click.option("--require-tests", is_flag=True, help="A story passes only if a check ran.")
 @click.option("--single-story-per-run", "single_story", is_flag=True, help="End at the first story that passes.")
-@click.option("--archive-previous/--no-archive-previous", default=True, help="Put the stories of another branch away.")
+@click.option("--archive-previous/--no-archive-previous", default=True, help="Archive the stories of another branch.")
 @at_repository
 @json_option
 def run(as_json: bool, **options: Any) -> int:
     """Work on TASK in fresh sessions until files prove that it is done.
 
-    Exit code 0 when complete, 2 at a limit, 1 when it failed or was stopped, 130 when interrupted.
+    Exit code 0 if complete, 2 at a limit, 1 if it failed or was stopped, 130 if interrupted.
     """
     from ralph_mission.adapters.report.loop_progress import show_progress
     from ralph_mission.app.run import PausingClock
@@ -160,12 +160,12 @@ SESSIONS = 30
 @click.option("--script", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help="What the agent does, instead of the built-in script (docs/agents.md).")  # fmt: skip  # one option
 @click.option("--keep", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
-              help="Leave the repository there to look at; DIR must be new or empty.")  # fmt: skip  # one option
+              help="Keep the repository in DIR, which must be new or empty.")  # fmt: skip  # one option
 @json_option
 def simulate(pattern: str, script: Path | None, keep: Path | None, as_json: bool) -> int:
-    """Play a pattern to its end with a scripted agent, and show each session and the issues of each review.
+    """Play a pattern with a scripted agent, and show each session and the issues of each review.
 
-    No model is called and nothing of yours is touched. Exit code 0 when it converged, else as of `ralph run`.
+    Calls no model and touches nothing of yours. Exit code 0 if it converged, otherwise as for `ralph run`.
     """
     from ralph_mission.adapters.report.loop_progress import show_progress
     from ralph_mission.app.run import PausingClock

@@ -51,7 +51,7 @@ def do(deed: Callable[..., Said], as_json: bool, **asked: Any) -> int:
 
 
 def task_add(where: Path, title: str, needs: Sequence[str], priority: int, description: str, id: str) -> Said:
-    """Put a task on the list."""
+    """Add a task."""
     run_files.prepare(where)
     ids = [name for given in needs for name in given.replace(",", " ").split()]
     return _task_reply(where, Tasks(where).add(title, ids, priority, description, id))
@@ -203,22 +203,22 @@ def task() -> None:
 
 @task.command()
 @click.argument("title")
-@click.option("--needs", multiple=True, metavar="ID", help="A task that must be done before; may be repeated.")
+@click.option("--needs", multiple=True, metavar="ID", help="A task that must be done first; may be repeated.")
 @click.option("--priority", type=click.IntRange(1, 5), default=3, show_default=True, help="1 goes first.")
 @click.option("--description", default="", metavar="TEXT")
-@click.option("--id", default="", metavar="ID", help="Its name, if not one of ours.")
+@click.option("--id", default="", metavar="ID", help="Its id; default: generated.")
 @common
 def add(repo: Path, as_json: bool, **asked: Any) -> int:
-    """Put a task on the list."""
+    """Add a task."""
     return do(task_add, as_json, **asked)
 
 
 @task.command("list")
 @click.option("--status", type=click.Choice(STATUSES), default=None, help="Only these.")
-@click.option("--ready", is_flag=True, help="Only what can be claimed, in the order of claiming.")
+@click.option("--ready", is_flag=True, help="Only tasks that can be claimed, in that order.")
 @common
 def list_(repo: Path, as_json: bool, status: str | None, ready: bool) -> int:
-    """Show the tasks, and what is wrong with the list."""
+    """Show the tasks, and problems of the list."""
     if ready and status:
         raise click.UsageError("give either --ready or --status")
     if ready:
@@ -231,17 +231,17 @@ def list_(repo: Path, as_json: bool, status: str | None, ready: bool) -> int:
 @click.option("--owner", default="", metavar="TEXT", help="Who works on it: host:boot-id:pid, or $RALPH_OWNER.")
 @common
 def claim(repo: Path, as_json: bool, id: str, owner: str) -> int:
-    """Take a task, the first that is ready unless you name one. Nobody else gets it."""
+    """Take a task, by default the first that is ready. Nobody else gets it."""
     return do(task_claim, as_json, id=id, owner=owner)
 
 
 @task.command()
 @click.argument("id")
-@click.option("--failed", is_flag=True, help="It failed: what needs it stays pending.")
+@click.option("--failed", is_flag=True, help="It failed; tasks that need it stay pending.")
 @click.option("--why", default="", metavar="TEXT", help="With --failed: what went wrong.")
 @common
 def done(repo: Path, as_json: bool, id: str, failed: bool, why: str) -> int:
-    """Mark a task done, so that what only waited for it becomes ready; or failed."""
+    """Mark a task as done, or as failed."""
     if why and not failed:
         raise click.UsageError("--why goes with --failed")
     if failed:
@@ -269,10 +269,10 @@ def emit(repo: Path, as_json: bool, topic: str, payload: str, json_payload: bool
 
 @click.command()
 @click.argument("text", nargs=-1)
-@click.option("--list", "listed", is_flag=True, help="Show what was said, and whether a session was given it.")
+@click.option("--list", "listed", is_flag=True, help="Show the messages, and whether they were delivered.")
 @common
 def guidance(repo: Path, as_json: bool, text: tuple[str, ...], listed: bool) -> int:
-    """Tell the next session something, once."""
+    """Send a message to the next session, once."""
     if listed == bool(text):
         raise click.UsageError("give either words for the next session or --list")
     if listed:

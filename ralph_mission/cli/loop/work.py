@@ -49,22 +49,24 @@ FILE = click.Path(path_type=Path, dir_okay=False)
 
 @click.command()
 @click.option("--once", is_flag=True, help="End after one issue, or when there is none.")
-@click.option("--persistent", is_flag=True, help="One long run by a role prompt: 10,000 sessions, a day, $50 in all.")
-@click.option("--issue", type=click.IntRange(min=1), metavar="N", help="This issue alone, if it is ready.")
+@click.option(
+    "--persistent", is_flag=True, help="One long run with a role prompt: at most 10,000 sessions, a day, $50."
+)
+@click.option("--issue", type=click.IntRange(min=1), metavar="N", help="Only this issue, if it is ready.")
 @click.option(
     "-P", "--prompt-file", type=FILE, metavar="FILE", help="The role, for every issue.  [persistent: PROMPT.md]"
 )
 @click.option("--forge", type=click.Choice(["auto", "local", "github"]), default="auto", help="Where issues live.")
-@click.option("--agent", default="", metavar="NAME", help="Who plays the sessions.")
-@click.option("--command", default="", metavar="CMD", help="A program that plays them: prompt in, last message out.")
+@click.option("--agent", default="", metavar="NAME", help="The agent that runs the sessions.")
+@click.option("--command", default="", metavar="CMD", help="A program as the agent: prompt in, last message out.")
 @model_option
 @limit_options
 @at_repository
 @json_option
 def work(once: bool, persistent: bool, as_json: bool, repo: Path, prompt_file: Path | None, **options: Any) -> int:
-    """Take the oldest open issue labelled ralph-ready, let an agent work on it, open a pull request; then the next.
+    """Let an agent work on issues labelled ralph-ready, oldest first, and open pull requests.
 
-    A label agent:NAME asks for it as well, by that agent.
+    A label agent:NAME does the same with that agent.
 
     The exit code is that of the last issue's loop: 0 done or nothing to do, 2 at a limit, 1 failed, 130 interrupted.
     """
@@ -116,15 +118,15 @@ def _work_document(report: WorkReport) -> dict[str, object]:
 
 
 @click.command()
-@click.option("--issue", "number", type=click.IntRange(min=1), metavar="N", required=True, help="Which issue.")
+@click.option("--issue", "number", type=click.IntRange(min=1), metavar="N", required=True, help="The issue.")
 @click.option("--forge", type=click.Choice(["auto", "local", "github"]), default="auto", help="Where it lives.")
 @at_repository
 @json_option
 def publish(number: int, forge: str, config: Path | None, as_json: bool, repo: Path) -> int:
-    """Publish exactly what issue N shows, if it was approved: what the next cycle would do of it, at once.
+    """Publish the text of issue N, if it was approved, without waiting for the next cycle.
 
-    Exit code 0 also when there is nothing to do or a rule lets it wait; 1 when a network or a rule refused it, or
-    nobody can tell.
+    Exit code 0 also if there is nothing to do or a rule holds it; 1 if a network or a rule refused it, or the result
+    is unknown.
     """
     from ralph_mission.adapters.report.loop_progress import show_progress
     from ralph_mission.adapters.report.step_summary import publish_page
@@ -156,20 +158,20 @@ def _publish_document(report: PublishReport) -> dict[str, object]:
 
 @click.command()
 @click.option("--pr", "number", type=click.IntRange(min=1), required=True, metavar="N", help="The pull request.")
-@click.option("--force", is_flag=True, help="Read it again, though its head was reviewed before.")
+@click.option("--force", is_flag=True, help="Review it again even if its head was reviewed before.")
 @click.option("--forge", type=click.Choice(["auto", "local", "github"]), default="auto", help="Where it lives.")
-@click.option("--agent", default="", metavar="NAME", help="Who reviews.")
-@click.option("--command", default="", metavar="CMD", help="A program that does: prompt in, last message out.")
+@click.option("--agent", default="", metavar="NAME", help="The agent that reviews.")
+@click.option("--command", default="", metavar="CMD", help="A program as the agent: prompt in, last message out.")
 @model_option
-@click.option("--max-runtime", "runtime", type=SECONDS, metavar="S", help="Seconds at most, or 15m.  [45m]")
-@click.option("--max-cost", "usd", type=Dollars(min=0, min_open=True), metavar="USD", help="Spent at most.  [2]")
+@click.option("--max-runtime", "runtime", type=SECONDS, metavar="S", help="Maximum time in seconds, or 15m.  [45m]")
+@click.option("--max-cost", "usd", type=Dollars(min=0, min_open=True), metavar="USD", help="Maximum spending.  [2]")
 @at_repository
 @json_option
 def review(number: int, force: bool, as_json: bool, repo: Path, **options: Any) -> int:
-    """Review pull request N, which Ralph made, and post one review that comments; a later one edits it.
+    """Let an agent review Ralph's pull request N and post one review that comments; later runs edit it.
 
-    It approves nothing and refuses nothing: that is for a person. Exit code 0 also when nothing had to be done, 1 when
-    there is no review to post.
+    It neither approves nor requests changes. Exit code 0 also if there was nothing to do, 1 if there is no review to
+    post.
     """
     from ralph_mission.adapters.report.loop_progress import show_progress
     from ralph_mission.adapters.report.step_summary import review_page

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 @click.command()
 @at_repository
 @click.option("--forge", type=click.Choice(["auto", "local", "github"]), default="auto", help="Where issues live.")
-@click.option("--staged", is_flag=True, help="Change nothing; say what would happen.")
-@click.option("--force", is_flag=True, help="Run even when no cycle is due.")
+@click.option("--staged", is_flag=True, help="Change nothing; show what would happen.")
+@click.option("--force", is_flag=True, help="Run even if no cycle is due.")
 @now_option
 @json_option
 def cycle(
@@ -101,7 +101,7 @@ FILE = click.Path(path_type=Path, dir_okay=False)
 @at_repository
 @json_option
 def pause(repo: Path, config: Path | None, as_json: bool) -> None:
-    """Stop before the next effect, also of a cycle that runs right now; `ralph resume` goes on."""
+    """Stop before the next effect, even in a running cycle. Undo with `ralph resume`."""
     from ralph_mission.mission.operations import control
 
     control.pause(household(repo, config).store)
@@ -112,7 +112,7 @@ def pause(repo: Path, config: Path | None, as_json: bool) -> None:
 @at_repository
 @json_option
 def resume(repo: Path, config: Path | None, as_json: bool) -> None:
-    """Go on after `ralph pause`."""
+    """Resume after `ralph pause`."""
     from ralph_mission.mission.operations import control
 
     control.resume(household(repo, config).store)
@@ -128,12 +128,12 @@ def _tell_paused(paused: bool, line: str, as_json: bool) -> None:
 
 
 @click.command()
-@click.option("--page", is_flag=True, help="The dashboard instead: everything known, as one markdown page.")
-@click.option("--output", type=FILE, metavar="FILE", help="Write the page there.")
+@click.option("--page", is_flag=True, help="Print the dashboard as a markdown page instead.")
+@click.option("--output", type=FILE, metavar="FILE", help="Write the page to this file.")
 @at_repository
 @json_option
 def status(page: bool, output: Path | None, repo: Path, config: Path | None, as_json: bool) -> None:
-    """Show missions, free slots, spending and who waits for whom; from memory alone."""
+    """Show missions, free slots, spending and what waits for whom, from memory alone."""
     if page or output:
         if as_json:
             raise click.UsageError("the page is markdown: leave --page or --json out")

@@ -199,7 +199,7 @@ def list_issues(store: LocalForgeSession, state: str, labels: tuple[str, ...]) -
 @click.argument("number", type=int)
 @common
 def show_issue(store: LocalForgeSession, number: int) -> None:
-    """Show one issue with all that was said."""
+    """Show one issue with its comments."""
     store.show(store.forge.issue(number))
 
 
@@ -220,7 +220,7 @@ def create(store: LocalForgeSession, title: str, body: str, labels: tuple[str, .
 @click.argument("text")
 @common
 def comment(store: LocalForgeSession, number: int, text: str) -> None:
-    """Say something; TEXT is - to read it from standard input."""
+    """Add a comment; with - as TEXT it is read from standard input."""
     store.forge.issue(number)
     store.person.comment(number, text_of(text))
     store.say(f"Commented on #{number}.", store.forge.issue(number))
@@ -229,10 +229,10 @@ def comment(store: LocalForgeSession, number: int, text: str) -> None:
 @issue.command()
 @click.argument("number", type=int)
 @click.argument("labels", nargs=-1, required=True, metavar="NAME...")
-@click.option("--remove", is_flag=True, help="Take them off.")
+@click.option("--remove", is_flag=True, help="Remove them.")
 @common
 def label(store: LocalForgeSession, number: int, labels: tuple[str, ...], remove: bool) -> None:
-    """Set labels, or take them off. `ralph:approved` and `ralph:rejected` answer a proposal."""
+    """Add or remove labels. `ralph:approved` and `ralph:rejected` answer a proposal."""
     store.forge.issue(number)
     if remove:
         store.person.unlabel(number, labels)
@@ -245,10 +245,10 @@ def label(store: LocalForgeSession, number: int, labels: tuple[str, ...], remove
 
 @issue.command("close")
 @click.argument("number", type=int)
-@click.option("--reason", type=click.Choice(["completed", "not-planned"]), help="Why; no reason when left out.")
+@click.option("--reason", type=click.Choice(["completed", "not-planned"]), help="Why; default: no reason.")
 @common
 def close_issue(store: LocalForgeSession, number: int, reason: str | None) -> None:
-    """Close an issue. A proposal that is closed is refused, unless the reason is `completed`."""
+    """Close an issue. Closing a proposal rejects it, unless the reason is `completed`."""
     store.person.close_issue(number, (reason or "").replace("-", "_"))
     closed = store.forge.issue(number)
     verdict = "as done" if reason == "completed" else "as a rejection and remembers it"
@@ -265,16 +265,16 @@ def pr() -> None:
 @click.option("--state", type=click.Choice(["open", "closed", "all"]), default="open", show_default=True)
 @common
 def list_prs(store: LocalForgeSession, state: str) -> None:
-    """List pull requests, lowest number first; closed ones include those that were merged."""
+    """List pull requests, lowest number first; closed ones include merged ones."""
     store.tell(store.forge.pulls(state), "pulls", "No pull requests.")
 
 
 @pr.command("show")
 @click.argument("number", type=int)
-@click.option("--diff", is_flag=True, help="What it changes; what a terminal would hide or obey is written out.")
+@click.option("--diff", is_flag=True, help="Show its changes; control and invisible characters are escaped.")
 @common
 def show_pr(store: LocalForgeSession, number: int, diff: bool) -> None:
-    """Show one pull request with its reviews and comments, or with --diff what it changes."""
+    """Show one pull request with its reviews and comments, or with --diff its changes."""
     if not diff:
         store.show(store.forge.pull(number))
         return
@@ -290,7 +290,7 @@ def show_pr(store: LocalForgeSession, number: int, diff: bool) -> None:
 @click.argument("text", required=False)
 @common
 def approve(store: LocalForgeSession, number: int, text: str | None) -> None:
-    """Approve it at the commit it is at now."""
+    """Approve it at its current commit."""
     store.person.review(number, "approved", text_of(text) if text else "")
     pull = store.forge.pull(number)
     hint, then = ("; the next cycle merges it", CYCLE) if pull.author.is_bot else ("", f"ralph pr merge {number}")
@@ -302,7 +302,7 @@ def approve(store: LocalForgeSession, number: int, text: str | None) -> None:
 @click.argument("text")
 @common
 def request_changes(store: LocalForgeSession, number: int, text: str) -> None:
-    """Say what must change; TEXT is - to read it from standard input."""
+    """Request changes; with - as TEXT it is read from standard input."""
     store.person.review(number, "changes_requested", text_of(text))
     pull = store.forge.pull(number)
     hint, then = ("; the next cycle answers", CYCLE) if pull.author.is_bot else ("", "")
@@ -314,7 +314,7 @@ def request_changes(store: LocalForgeSession, number: int, text: str) -> None:
 @click.option("--method", type=click.Choice(["squash", "merge"]), default="squash", show_default=True)
 @common
 def merge(store: LocalForgeSession, number: int, method: str) -> None:
-    """Merge it now, yourself. A work tree that has the base checked out moves along when it is clean."""
+    """Merge it now, yourself. A clean work tree that has the base checked out follows."""
     store.person.merge(number, method)
     pull = store.forge.pull(number)
     store.say(f"Merged #{number} into {pull.base} as {pull.merged_sha[:12]}.", pull)

@@ -35,14 +35,14 @@ if TYPE_CHECKING:
 
 @click.group(cls=SharedGroup)
 def memory() -> None:
-    """Show or recover ralph's memory."""
+    """Show or recover Ralph's memory."""
 
 
 @memory.command("show")
 @at_repository
 @json_option
 def show_memory(repo: Path, config: Path | None, as_json: bool) -> None:
-    """Print the memory file; with --json its front matter, the missions and the issues at work."""
+    """Print the memory file; with --json its front matter, missions and issues in progress."""
     house = household(repo, config)
     if as_json:
         print_json(_document(house))
@@ -57,7 +57,7 @@ def show_memory(repo: Path, config: Path | None, as_json: bool) -> None:
 @at_repository
 @json_option
 def verify(repo: Path, config: Path | None, as_json: bool) -> int:
-    """Check everything about memory that can be checked; exit code 1 when anything is wrong."""
+    """Check the memory; exit code 1 if anything is wrong."""
     house = household(repo, config)
     checks = _verify(house)
     if as_json:
@@ -73,9 +73,9 @@ def verify(repo: Path, config: Path | None, as_json: bool) -> int:
 @at_repository
 @json_option
 def recover(take_over: bool, repo: Path, config: Path | None, as_json: bool) -> None:
-    """Rebuild memory from the forge and from what can still be read of it. Nothing is sent.
+    """Rebuild memory from the forge and what can still be read. Nothing is sent.
 
-    Memory that is healthy stays as it is, unless a claim is to be lifted.
+    Healthy memory stays as it is, unless a claim is lifted.
     """
     from ralph_mission.mission.operations.recover import recover_memory as rebuild
 
@@ -189,7 +189,7 @@ def _against_forge(house: App) -> list[Check]:
 @json_option
 @click.pass_context
 def journal(context: click.Context, repo: Path, config: Path | None, as_json: bool) -> None:
-    """List every effect with its cycle, its state and what came of it."""
+    """List every effect with its cycle, state and result."""
     if context.invoked_subcommand is not None:
         return
     from ralph_mission.mission.operations import control
@@ -204,11 +204,11 @@ def journal(context: click.Context, repo: Path, config: Path | None, as_json: bo
 @journal.command()
 @click.argument("key")
 @click.option("--sent/--not-sent", default=None, required=True, help="Whether it arrived.")
-@click.option("--number", type=click.IntRange(0), default=0, help="The issue or remark it made, when it was sent.")
+@click.option("--number", type=click.IntRange(0), default=0, help="The issue or comment it made, if it was sent.")
 @at_repository
 @json_option
 def resolve(key: str, sent: bool, number: int, repo: Path, config: Path | None, as_json: bool) -> None:
-    """Say whether the effect KEY, whose fate is unknown, did happen. It is never sent again by itself."""
+    """Settle the unknown effect KEY: say whether it happened. Ralph never sends it again by itself."""
     from ralph_mission.mission.operations import control
 
     house = household(repo, config)
@@ -221,7 +221,7 @@ def resolve(key: str, sent: bool, number: int, repo: Path, config: Path | None, 
 
 @journal.command("show")
 @click.argument("cycle_id")
-@click.option("--replay", is_flag=True, help="Decide it again by today's rules; exit code 1 when anything differs.")
+@click.option("--replay", is_flag=True, help="Decide it again by today's rules; exit code 1 if anything differs.")
 @at_repository
 @json_option
 def show_journal(cycle_id: str, replay: bool, repo: Path, config: Path | None, as_json: bool) -> int:
@@ -254,7 +254,7 @@ def _replay(cycle_id: str, repo: Path, config: Path | None, as_json: bool) -> in
 @json_option
 @click.pass_context
 def count(context: click.Context, repo: Path, config: Path | None, as_json: bool) -> None:
-    """Count what was learned again, from the journal alone, and compare it with Learnings; exit 1 where they differ."""
+    """Recompute what was learned from the journal alone and compare it with Learnings; exit code 1 if they differ."""
     from ralph_mission.mission.memory.learning import recount_learnings
 
     store = household(repo, config).store

@@ -32,7 +32,7 @@ NEXT = {
 
 @click.group(cls=SharedGroup)
 def policy() -> None:
-    """Ask what policy says of a patch."""
+    """Check a patch against the rules."""
 
 
 @policy.command()
@@ -41,9 +41,9 @@ def policy() -> None:
 @json_option
 @click.pass_context
 def check(context: click.Context, repo: Path, patch: str | None, as_json: bool) -> None:
-    """Judge a patch as if a fixer or an agent had made it; without --patch the work tree against HEAD.
+    """Judge a patch as if a fixer or an agent had made it; without --patch, the work tree against HEAD.
 
-    Exits with 0 only when it would be done without asking.
+    Exits with 0 only if it would be done without asking.
     """
     from ralph_mission.adapters.git.git import Git
     from ralph_mission.app.secrets import environment_secrets

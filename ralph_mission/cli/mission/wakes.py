@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 @at_repository
 @json_option
 def due(now: str | None, wait: int, repo: Path, config: Path | None, as_json: bool) -> int:
-    """Say whether a cycle is due: exit code 0 when it is, 10 when not."""
+    """Check whether a cycle is due: exit code 0 if so, 10 if not."""
     return answer(Plain(str(repo), str(config) if config else None, now, as_json, wait))
 
 
@@ -119,17 +119,17 @@ def _send(repo: Path, config: Path | None, server: RepositoryPlace, header: Head
         waker = DispatchWaker(server.repository, poster(server))
         receipt = waker.wake(header.next_due_at or now, header.generation)
     if receipt.status != "done":
-        raise UserError(f"nobody was woken: {receipt.detail}", "the timer tries again in 10 minutes", who="forge")
+        raise UserError(f"nothing was started: {receipt.detail}", "the timer tries again in 10 minutes", who="forge")
     return True, f"woke {server.repository} for generation {header.generation}"
 
 
 @click.command()
 @at_repository
-@click.option("--once", is_flag=True, help="End after one cycle, which starts when it is due; fail when it fails.")
+@click.option("--once", is_flag=True, help="End after one cycle, which starts when due; fail if it fails.")
 def watch(repo: Path, config: Path | None, once: bool) -> None:
-    """Keep cycling: wait until a cycle is due, run it, wait again. Ctrl-C or SIGTERM ends it (exit code 130).
+    """Run cycles whenever one is due, until Ctrl-C or SIGTERM (exit code 130).
 
-    Memory says when; it is read again every minute. After a failure the pause grows from 1 to 60 minutes.
+    Memory is read every minute. After a failure the pause grows from 1 to 60 minutes.
     """
     from ralph_mission.app.stand_ins import SystemClock
     from ralph_mission.config.reading import read

@@ -60,15 +60,17 @@ class Wish:
 @click.command()
 @repo_option
 @click.option("--runner", metavar="LABELS", help="Labels of your runner, for the workflow; default: self-hosted.")
-@click.option("--wake", type=click.Choice(["auto", *WAKERS]), help="What wakes the next cycle.")
+@click.option("--wake", type=click.Choice(["auto", *WAKERS]), help="What starts the next cycle.")
 @click.option("--service", is_flag=True, help="A systemd service that runs `ralph watch`, without GitHub Actions.")
-@click.option("--work", is_flag=True, help="A workflow that gives labelled issues to an agent.")
-@click.option("--review", is_flag=True, help="A workflow in which an agent reviews what ralph proposes.")
-@click.option("--publish", is_flag=True, help="A workflow that publishes texts which somebody approved.")
+@click.option("--work", is_flag=True, help="A workflow in which an agent works on labelled issues.")
+@click.option("--review", is_flag=True, help="A workflow in which an agent reviews Ralph's pull requests.")
+@click.option("--publish", is_flag=True, help="A workflow that publishes approved texts.")
 @click.option("--action", metavar="OWNER/NAME@COMMIT", help="The action that the workflow uses.")
-@click.option("--units", "folder", type=click.Path(path_type=Path), metavar="DIR", help="Where units are written.")
-@click.option("--server", is_flag=True, help="A tunnel to a database, a role that only reads, a runner.")
-@click.option("--force", is_flag=True, help="Overwrite files that are there and differ.")
+@click.option("--units", "folder", type=click.Path(path_type=Path), metavar="DIR", help="The folder for systemd units.")
+@click.option(
+    "--server", is_flag=True, help="Units for a tunnel to a database and a runner, and SQL for a read-only role."
+)
+@click.option("--force", is_flag=True, help="Overwrite existing files that differ.")
 @json_option
 def init(
     repo: Path,
@@ -84,7 +86,7 @@ def init(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Write a commented ralph.yml that fits this repository, and on GitHub the workflow that runs it."""
+    """Write a commented ralph.yml for this repository, and on GitHub the workflow that runs it."""
     git = Git.open(repo)
     top = git.work_tree
     if top is None:
@@ -215,7 +217,7 @@ def _unit_steps(top: Path, wish: Wish) -> Iterator[str]:
         if wanted:
             yield from files.commands(texts(), _folder(top, wish), top)
     if wish.server or _unit_texts(wish):
-        yield "to run them while nobody is logged in: loginctl enable-linger"
+        yield "to keep them running after logout: loginctl enable-linger"
 
 
 def _tell(planned: Sequence[Planned], names: Sequence[str], steps: Sequence[str], as_json: bool, repo: Path) -> None:

@@ -118,7 +118,9 @@ def ending(order: RunSpec, hat: Hat | None) -> str:
         "In your last message it is an element whose end is `</event>`, whose start is "
         f'`<event topic="{line(topics[0], 100)}">` and whose text says what the next one must know. '
         "Or use `ralph emit TOPIC PAYLOAD` or the MCP server instead; say it in one way and once.",
-        f"If you say none, {line(hat.default_publishes, 100)} counts as said." if hat and hat.default_publishes else "",
+        f"If you say none, {line(hat.default_publishes, 100)} counts as emitted."
+        if hat and hat.default_publishes
+        else "",
         f"Its text names {_join_names(hat.payload)}." if hat and hat.payload else "",
         VERDICTS if VERDICT in topics else "",
     )

@@ -111,7 +111,7 @@ def _default_event(hat: Hat | None) -> tuple[LoopEvent | None, str]:
         return None, ""
     if hat.default_publishes:
         return LoopEvent(hat.default_publishes, "(nothing was said)"), ""
-    return None, f"no event was said; {hat.name} ends with {' or '.join(hat.publishes)}"
+    return None, f"no event was emitted; {hat.name} ends with {' or '.join(hat.publishes)}"
 
 
 ID = compile_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")

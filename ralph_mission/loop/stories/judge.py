@@ -101,7 +101,7 @@ def _restore_list(before: Prd | None, after: Prd | None) -> tuple[Prd | None, li
     if before is None:
         return after, []
     if after is None:
-        return before, ["prd.json was gone or unreadable; the stories stand as they were"]
+        return before, ["prd.json was gone or unreadable; the stories were restored"]
     pairs = _pair_stories(before, after)
     stories = tuple(replace(old, passes=new.passes, notes=new.notes) if new else old for old, new in pairs)
     return replace(before, stories=stories), _list_amendments(before, after, pairs)

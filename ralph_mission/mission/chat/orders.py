@@ -224,7 +224,7 @@ def _why_not(issue: Issue, mission: Mission | None, us: int) -> str:
     if mission is None or not mission.question.proposal_hash:
         return "it asks for no approval"
     if issue.author.id != us or issue.state != "open":
-        return "it is no open proposal of Ralph's"
+        return "it is not an open proposal of Ralph's"
     if mission.pull or mission.status not in WAITING:
         return "its text is not waiting for approval; a pull request is approved on the forge"
     shown = ownership.own_change(mission, issue, us)

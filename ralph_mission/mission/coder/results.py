@@ -113,7 +113,7 @@ def mark_revised(step: StepBuilder, line: str) -> StepBuilder:
     """The review is answered."""
     step = step.advance(MissionEvent.REVISED).clear_failures()
     step = step.change(pending=(), waiting_since=step.context.now, turns=0)
-    return step.tell(f"{line} (round {step.after.review.rounds} of {tasks.ROUNDS})", "Review the pull once more.")
+    return step.tell(f"{line} (round {step.after.review.rounds} of {tasks.ROUNDS})", "Review the pull request again.")
 
 
 def _matches_offer(mission: Mission, facts: MissionFacts, around: StepContext) -> bool:
@@ -185,7 +185,7 @@ def _send_change(
     said = Comment(remark, mission.issue, tasks.announcement_text(patch, named, remark))
     step = replace(build_step(mission, around), after=begun).clear_failures()
     step = step.change(pending=(push.key, pull.key), stalled_cycles=0, turns=0)
-    step = step.tell(f"{_effort(made)}; its change is in a pull", "Review the pull.")
+    step = step.tell(f"{_effort(made)}; its change is in a pull request", "Review it.")
     interim = step.after
     step = step.advance(MissionEvent.PULL_OPENED).change(pending=(), waiting_since=around.now).send(said, push, pull)
     key = key_of(mission.key, "carry-out", *(effect.key for effect in step.effects))

@@ -92,7 +92,7 @@ def answer_commit(mission: Mission, patch: Patch) -> str:
 def _commit(subject: str, why: str, note: str, issue: int) -> str:
     return (
         f"{subject}\n\nWhy: {why}; an agent made it.\n\n{note}"
-        f"Part of #{issue}.\nTo reject: close its pull; once merged, revert this commit.\n"
+        f"Part of #{issue}.\nTo reject: close its pull request; once merged, revert this commit.\n"
     )
 
 
@@ -133,7 +133,11 @@ def announcement_text(patch: Patch, named: str, key: str) -> str:
     files = ", ".join(f"`{plain(change.path, 80)}`" for change in patch.changes[:5])
     more = f" and {len(patch.changes) - 5} more" if len(patch.changes) > 5 else ""
     return "\n\n".join(
-        [f"An agent made a change to {files}{more}; it is in a pull that waits for your yes or no.", named, marker(key)]
+        [
+            f"An agent made a change to {files}{more}; it is in a pull request that waits for your review.",
+            named,
+            marker(key),
+        ]
     )
 
 
@@ -165,8 +169,8 @@ ROUNDS = 3
 """Reviews of one pull that are answered; then a person has to (design: at most 3 rounds, then escalate)."""
 GUIDANCE = compile_regex(r"\A(?:[ \t]*\r?\n)* {0,3}/ralph[ \t]+guidance(?![\w-])[ \t]*", re.IGNORECASE)
 ALTERED = "{} changed its text and has no say here: look at it, and set `ralph:mission` again"
-REWORDED = "somebody else changed what {} wrote in a review: say it in a new one"
-NO_ORDER = "its author has no say here, so its text is no order: say in a comment of your own what is to be done"
+REWORDED = "somebody else edited what {} wrote in a review: repeat it in a new one"
+NO_ORDER = "its author may not decide here, so its text does not count: say in a comment of your own what to do"
 
 
 @dataclass(frozen=True, slots=True)

@@ -131,9 +131,11 @@ def explain(group: Sequence[Finding], acceptance: Mapping[str, Acceptance], reso
     signal, kind = group[0].signal, group[0].kind
     said = acceptance.get(kind, Acceptance())
     verdicts = said.accepted + said.rejected
-    history = f"people accepted {said.accepted} of {verdicts} like it" if verdicts else "nobody has judged its kind yet"
+    history = (
+        f"people accepted {said.accepted} of {verdicts} like it" if verdicts else "its kind has not been judged yet"
+    )
     age = f", {days(signal.age_days)} old" if signal.age_days >= 1 else ""
-    ready = "a correction is ready" if signal.patch else effort(signal.effort)
+    ready = "a fix is ready" if signal.patch else effort(signal.effort)
     return (
         f"impact {lookup(kind).impact:g} of 10, severity {signal.severity}{age}, "
         f"{signal.confidence:.0%} sure, {ready}, {history}{_engagement_words(resonance.get(kind, 1.0))}"

@@ -180,7 +180,7 @@ def work_lines(report: WorkReport) -> Iterator[str]:
     if report.record is None:
         yield {"idle": "no issue to work on", "paused": "paused"}.get(report.outcome, report.reason)
     elif report.outcome == "done":
-        yield f"#{report.record.issue} {report.title}: done, pull #{report.record.pull}"
+        yield f"#{report.record.issue} {report.title}: done, pull request #{report.record.pull}"
     else:
         why = f" ({report.reason})" if report.reason else ""
         yield f"#{report.record.issue} {report.title}: exit code {report.code}, {report.outcome}{why}"

@@ -303,7 +303,7 @@ def advance_record(record: WorkRecord, receipts: Mapping[str, Receipt]) -> WorkR
     if record.refusals + 1 < REFUSALS:
         return replace(after, refusals=record.refusals + 1)
     if record.state == "ending":
-        return release_issue(record, "the pull could not be opened", 1, final=True)
+        return release_issue(record, "the pull request could not be opened", 1, final=True)
     return give_up(record)
 
 
@@ -337,7 +337,7 @@ def _after_change(record: WorkRecord, receipts: Mapping[str, Receipt]) -> WorkRe
         return record
     pushed = receipts.get(slot_key(record, "push_branch"))
     where = f" (the change is on the branch {record.branch})" if pushed and pushed.status in SETTLED else ""
-    return release_issue(record, f"the pull could not be opened: {_why(refused)}{where}", 1, final=True)
+    return release_issue(record, f"the pull request could not be opened: {_why(refused)}{where}", 1, final=True)
 
 
 def _may_pass(receipt: Receipt) -> bool:

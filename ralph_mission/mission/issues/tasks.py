@@ -73,13 +73,13 @@ def why_not_yet(issue: Issue, record: WorkRecord | None, missions: Sequence[Miss
     if any(mission.issue == issue.number and mission.status.active for mission in missions):
         return "it is a mission's, and one of the two works on it"
     if record and record.state == "done":
-        return f"its pull is #{record.pull}: say there what is missing"
+        return f"its pull request is #{record.pull}: say there what is missing"
     if record and (record.tries - record.spared >= TRIES or record.state == "failed"):
         return f"it had its {TRIES} tries: put what is left into a new issue"
     if WORKING in issue.labels:
-        return f"it is labelled {WORKING} as well; if nobody is at it, take that off"
+        return f"it is labelled {WORKING} as well; if nobody works on it, remove that label"
     covering = next((pull.number for pull in pulls if issue.number in closed_issues(pull)), 0)
-    return f"pull #{covering} is about to close it" if covering else ""
+    return f"pull request #{covering} is about to close it" if covering else ""
 
 
 def requesting_labels(issue: Issue, agents: Collection[str]) -> tuple[str, ...]:
@@ -116,7 +116,7 @@ def why_not(
     if not valid_label(issue, us, authorised, agents):
         return f"nobody who may decide here set {' or '.join(asking)} on it"
     if issue.author.id not in authorised:
-        return "its author has no say here, so its text is no order: write an issue of your own about it"
+        return "its author may not decide here, so its text does not count: write an issue of your own about it"
     if who := approval.find_altering_editor(edits, {*authorised, us}, approval.asked_at(issue, authorised, *asking)):
         return f"{person_name(who)} changed its text and has no say here: look at it, and set the label again"
     return ""
@@ -243,7 +243,7 @@ def guidance_summary(who: str, text: str, id: str = "") -> str:
 
 def describe_altered(author: Actor) -> str:
     """A comment that the agent is not told, for our comment."""
-    return f"not a comment of {person_name(author)} that was edited since, by nobody knows whom: it has to be repeated"
+    return f"not a comment of {person_name(author)} that was edited since, by an unknown person: repeat it"
 
 
 def done_comment(record: WorkRecord, key: str) -> str:
@@ -256,13 +256,13 @@ def release_comment(record: WorkRecord, tries: int, key: str) -> str:
     reason = inline_words(record.reason, 600)
     how = f"**Try {record.number} of {tries} came to nothing** (exit code {record.code}): {reason}."
     if record.final:
-        then = "There is no other try: it is labelled `ralph-failed` and needs a person."
+        then = "There is no further attempt: it is labelled `ralph-failed` and needs a person."
     elif record.away:
-        then = "Nothing was tried, so this does not count; take the label off to prevent another one."
+        then = "Nothing was tried, so this does not count; remove the label to prevent another attempt."
     elif record.call == "ralph-ready":
-        then = "It is labelled `ralph-ready` again for a second try; take that off to prevent it."
+        then = "It is labelled `ralph-ready` again for a second try; remove that label to prevent it."
     else:
-        then = f"The label {inline(record.call, 60)} asks for a second try; take that off to prevent it."
+        then = f"The label {inline(record.call, 60)} asks for a second try; remove that label to prevent it."
     return f"{how}{_cost(record)}\n\n{then}\n\n{marker(key)}"
 
 

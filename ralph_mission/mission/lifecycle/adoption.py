@@ -63,7 +63,7 @@ def found_again(made: Mission, number: int, issue: Issue, pull: Pull, authorised
         keys = (_key(issue, times) for times in range(1, _times(issue) + 1))
         key, told = (
             next((key for key in keys if key_of(key, "open_pull") == signed), made.key),
-            "found again by its pull",
+            "found again by its pull request",
         )
     else:
         key, told = key_of("mission", "work", str(issue.number)), f"`ralph work` opened #{pull.number}"

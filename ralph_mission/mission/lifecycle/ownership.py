@@ -119,7 +119,7 @@ def why_foreign(mission: Mission, issue: Issue | None, pull: Pull | None, us: in
         return f"issue #{issue.number} does not belong to this mission"
     borne_by_us = written or issue is None or _is_claimed(issue, us)
     if pull is not None and not _carries(pull, mission, us, named=not borne_by_us):
-        return f"pull #{pull.number} does not belong to this mission"
+        return f"pull request #{pull.number} does not belong to this mission"
     return ""
 
 

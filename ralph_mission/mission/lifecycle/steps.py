@@ -215,7 +215,7 @@ def _catch_up(mission: Mission, facts: MissionFacts, reading: Interpretation, co
     )
     step = replace(build_step(mission, context), after=results.void_offer(mission))
     step = step.clear_failures().change(waiting_since=context.now)
-    step = step.tell(f"merged {base.name} in, which it was behind of", "Review the pull once more.")
+    step = step.tell(f"merged {base.name} in, which it was behind of", "Review the pull request again.")
     return step.send(push).send_story().propose(Action.REVISE)
 
 

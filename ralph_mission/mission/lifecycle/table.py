@@ -258,7 +258,7 @@ def _calls_back(issue: Issue, authorised: frozenset[int]) -> Iterator[LabelEvent
 
 def _read_patience(mission: Mission, facts: MissionFacts, now: datetime) -> Interpretation:
     if mission.status is S.ESCALATED and now - mission.changed_at >= ESCALATED_FOR:
-        return Interpretation(MissionEvent.UNANSWERED, words="nobody took up the escalation for 7 days")
+        return Interpretation(MissionEvent.UNANSWERED, words="nobody answered the escalation for 7 days")
     waiting = mission.question.waiting_since or mission.changed_at
     if mission.status in (S.DISCOVERED, S.IN_REVIEW) and now - waiting >= UNANSWERED_FOR:
         return Interpretation(MissionEvent.UNANSWERED, words="nobody answered for 14 days")

@@ -105,7 +105,7 @@ def _whole(salvaged: Salvage, anchors: Iterable[Anchor]) -> bool:
 
 
 def _quieten(state: OpenState, now: datetime, told: RecoveryReport) -> OpenState:
-    """Posts leave no mark that could be found again: what is seen within a day counts as said."""
+    """Posts leave no mark that could be found again: what is seen within a day counts as emitted."""
     told.lost.append("what was posted: what is seen within a day from now is not posted, since it may have been before")
     missions = tuple(_silent(mission) for mission in state.missions)
     return replace(state, finished=(), missions=missions, hushed_until=now + HUSHED)
@@ -181,7 +181,7 @@ def rebuild_missions(
             told.kept.append(f"mission #{trace.mission} from issue #{issue.number}: {issue.title}")
     for mission in _peoples_own(traces, forge, known, now):
         known[mission.issue] = mission
-        told.kept.append(f"mission #{mission.id} from pull #{mission.pull}: {mission.title}")
+        told.kept.append(f"mission #{mission.id} from pull request #{mission.pull}: {mission.title}")
     return tuple(_one_of_each_number(known.values(), traces, told))
 
 

@@ -82,11 +82,11 @@ def fix_issue(
     number = sum(_size(member) for member in members)
     return "\n\n".join(
         [
-            f"**{count_noun(number, kind)}** in {_files(_places(members))}: the correction is ready, in a pull that "
-            "changes nothing else and waits for your yes or no.",
+            f"**{count_noun(number, kind)}** in {_files(_places(members))}: the fix is ready, in a pull request that "
+            "changes nothing else and waits for your review.",
             _why(kind),
             _evidence(members, why),
-            "**What happens next:** approved, the pull is merged at the commit that was reviewed; with changes "
+            "**What happens next:** approved, it is merged at the commit that was reviewed; with changes "
             "requested, a person is asked; closed, it stays closed.",
             HOW_TO_SAY_NO,
             f"<details><summary>The change</summary>\n\n{named}\n\n{fence(redact(diff(patch)), DIFF, 'diff')}"
@@ -116,7 +116,7 @@ def commit_message(title: str, kind: str, members: Sequence[Finding], issue: Ref
     """Subject and body of the one commit on a branch of ours."""
     lines = [plain(f"{m.signal.path}: {_first_line(m.signal.detail)}", 100) for m in members[:SHOWN]]
     evidence = "\n".join(f"- {line}" for line in lines)
-    end = f"Part of {issue.token}.\nTo reject: close its pull; once merged, revert this commit.\n"
+    end = f"Part of {issue.token}.\nTo reject: close its pull request; once merged, revert this commit.\n"
     return "\n\n".join([title, f"Why: {reason(kind)}.", evidence, end])
 
 
@@ -134,7 +134,7 @@ def catch_up_message(mission: Mission, base: Branch) -> str:
     return (
         f"Merge {plain(base.name)} into {mission.branch}\n\n"
         f"Why: the base moved on to {base.sha[:12]}, and asks for branches that hold it.\n\n"
-        f"Part of #{mission.issue}.\nTo reject: close the pull.\n"
+        f"Part of #{mission.issue}.\nTo reject: close the pull request.\n"
     )
 
 
@@ -188,7 +188,7 @@ def ask_again(digest: str, key: str, extra: str = "") -> str:
     """After an edit: what is being asked now. `extra` stands before our line."""
     return "\n\n".join(
         [
-            "The text above was edited, so an earlier yes no longer counts. To approve what stands there now, "
+            "The text above was edited, so an earlier approval no longer counts. To approve the current text, "
             "label it `ralph:approved` again or comment `/ralph approve`.",
             *([extra] if extra else []),
             seal_line(digest),
@@ -244,7 +244,7 @@ def story(mission: Mission, key: str, extra: str = "") -> str:
 
 def nobody_merges(why: str, key: str) -> str:
     """The last word on the pull of a mission that ended by its issue."""
-    rest = "Nobody continues this pull, and it is not merged. Its branch stays: reopen it to merge it yourself."
+    rest = "Nobody continues this pull request, and it is not merged. Its branch stays: reopen it to merge it yourself."
     return f"**Closed, since {why}.** {rest}\n\n{marker(key)}"
 
 

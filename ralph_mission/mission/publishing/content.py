@@ -173,7 +173,7 @@ def _post(publisher: PostPublisher, draft: PostDraft) -> Post:
 def find_traps(post: Post) -> Iterator[str]:
     """What the rules would refuse, told early: whoever edits the text should not have to look for it in a report."""
     if any(text.mentions(part, markdown=False) for part in post.parts):
-        yield "it names somebody with an @"
+        yield "it mentions somebody with an @"
     if any(text.closing_keywords(part, markdown=False) for part in post.parts):
         yield "it says what closes an issue"
     if any(text.workflow_commands(part) for part in post.parts):
@@ -181,7 +181,7 @@ def find_traps(post: Post) -> Iterator[str]:
     if any(_BLANKS.search(part.expandtabs()) for part in post.parts):
         yield f"it has more than {BLANKS} blanks in a row, which may put words out of sight"
     if unseen := [name for part in post.parts for name in invisible(part)]:
-        yield f"it holds what nobody sees ({', '.join(dict.fromkeys(unseen[:5]))})"
+        yield f"it contains invisible characters ({', '.join(dict.fromkeys(unseen[:5]))})"
 
 
 _LINK = compile_regex(r"https://[\w.-]+(?:/[\w./-]*)?")
@@ -209,7 +209,7 @@ def content_issue_body(finding: Finding, why: str, posts: Sequence[Post]) -> str
 def as_it_stands(shown: ShownPosts) -> str:
     """What an edited text measures, or why it cannot be published."""
     if shown.wrong:
-        return "\n".join(["As it stands nothing can be published:", "", *(f"- {wrong}" for wrong in shown.wrong)])
+        return "\n".join(["Nothing can be published as it is:", "", *(f"- {wrong}" for wrong in shown.wrong)])
     lengths = (f"- {post.network}: {', '.join(map(str, post.lengths))} of {post.limit}" for post in shown.posts)
     counted = "\n".join(["As the networks count it:", "", *lengths])
     return "\n\n".join([counted, *_long(shown.posts)])

@@ -46,7 +46,7 @@ from ralph_mission.values import dataclass
 
 WHY = {
     "moved": "its head moved while it was read: run again",
-    "unknown": "one was sent, and nobody can tell whether it arrived: look at the pull, then settle it with "
+    "unknown": "one was sent, and nobody can tell whether it arrived: look at the pull request, then settle it with "
     "`ralph journal resolve`; `ralph journal` names its key",
 }
 FAILED = ("failed", "refused", "unknown", "moved")
@@ -234,7 +234,7 @@ def _begin(
     forge, us = tx.ports.forge, tx.ports.forge.identity().id
     pull = forge.pull(number)
     if why := review.why_not_ours(pull, us):
-        raise UserError(f"pull #{number} is not one that Ralph made: {why}", "a person reviews it", usage=True)
+        raise UserError(f"pull request #{number} is not one that Ralph made: {why}", "a person reviews it", usage=True)
     before = read_posted_review(tx, pull)
     if waits := _waits(tx, pull, before, force):
         return waits
@@ -336,7 +336,7 @@ def _call(send: Call, tx: Transaction) -> CallReport:
     header, granted = _grant_calls(tx, waiting)
     left = f"today's wakes are used up, {len(waiting) - len(granted)} wait" if len(granted) < len(waiting) else ""
     if not granted:
-        return CallReport(reason=left or "no pull waits for its review to be woken")
+        return CallReport(reason=left or "no pull request waits for a review to be started")
     records = [review.record_call(pull, known, tx.now) for pull in granted]
     tx = _write_calls(tx, header, records, f"ralph: wakes the review of {len(records)}")
     return _send_calls(tx, records, send, left)

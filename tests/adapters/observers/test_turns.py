@@ -52,7 +52,7 @@ def changes(world: World, **now: Any) -> tuple[Signal, ...]:
         ({"merged": (merged(1, JOE), merged(2, JOE), merged(3, BOT))}, []),
         (
             {"merged": tuple(merged(n, JOE) for n in (1, 2, 3))},
-            ["3 pulls merged since 2026-05-04: #1 Add thing 1; #2 Add thing 2; #3 Add thing 3"],
+            ["3 pull requests merged since 2026-05-04: #1 Add thing 1; #2 Add thing 2; #3 Add thing 3"],
         ),
     ],
 )
@@ -126,7 +126,7 @@ def test_after_a_long_sleep_a_week_is_looked_at(world: World) -> None:
 def test_the_detail_says_how_it_fares(world: World) -> None:
     world.mara.create_issue("Crash on start")
     assert world.look().detail == (
-        "1 open issues and 0 open pulls of people, 0 wait for someone; "
+        "1 open issues and 0 open pull requests of people, 0 wait for someone; "
         "since 2026-05-03 12:00: 0 pulls merged, issues 1 opened, 0 closed"
     )
 

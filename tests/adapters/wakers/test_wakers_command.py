@@ -151,7 +151,7 @@ def test_a_wake_that_failed_is_one_line_and_waits_its_ten_minutes(post, fault, t
     first = post.wake(LATER)
     assert first.code == 1
     assert told in first.err
-    assert first.err.startswith("error (forge): nobody was woken: ")
+    assert first.err.startswith("error (forge): nothing was started: ")
     assert post.wake(LATER + timedelta(minutes=1)).code == 0
     assert post.fake.count(method="POST", below="/dispatches") == 1
 

@@ -39,7 +39,7 @@ def lines(told: Result) -> dict[str, tuple[str, str]]:
 def test_without_an_address_it_is_not_configured(tmp_path: Path) -> None:
     repo = make_repo(tmp_path / "repo", {"ralph.yml": SETTINGS, **world.FILES})
     told = ask_sources(repo)
-    assert lines(told) == {"database": ("note", "not configured: nobody says where the database is")}
+    assert lines(told) == {"database": ("note", "not configured: no DATABASE_URL")}
     assert "set DATABASE_URL in the environment" in told.out
 
 
@@ -291,7 +291,7 @@ def test_each_source_is_told_with_its_mend(tmp_path: Path) -> None:
         "web ready": ("ok", "ready: feed, 1 item"),
         "web gone": ("wrong", f"broken: {server.place} answers with status 404"),
         "web inside": ("wrong", "broken: 127.0.0.2 is not a public place, and was not asked"),
-        "web search": ("note", "not configured: nobody says where to search"),
+        "web search": ("note", "not configured: no SEARCH_URL"),
     }
     assert all(line["mend"] for name, line in lines.items() if name != "web ready")
     assert "hush" not in told.out + told.err

@@ -210,7 +210,7 @@ def test_a_persistent_run_puts_its_role_before_each_issue_and_goes_on_until_it_i
     told = shop.aside / "told"
     with told.open("w") as file:
         process = subprocess.Popen(line, text=True, cwd=shop.repo, stdout=subprocess.PIPE, stderr=file)
-    until(lambda: "#1 Add a cart: done, pull #2" in told.read_text())
+    until(lambda: "#1 Add a cart: done, pull request #2" in told.read_text())
     process.send_signal(signal.SIGINT)
     process.communicate()
     assert process.returncode == 130 and labels(shop, 1) == set(), told.read_text()

@@ -17,7 +17,7 @@ KEY = "a1" * 8
 
 @pytest.fixture
 def repo(tmp_path: Path) -> Path:
-    """A repository with pull #1 of the bot's: README.md from `# Sample` to `# Better`."""
+    """A repository with pull request #1 of the bot's: README.md from `# Sample` to `# Better`."""
     path = make_repo(tmp_path / "repo")
     bot = forge(path)
     change = FileDelta("README.md", "100644", (Edit(0, 1, ("# Better\n",)),))
@@ -127,4 +127,4 @@ def test_json_is_one_document(repo: Path) -> None:
 @pytest.mark.parametrize("command", [("show",), ("diff",), ("approve",), ("merge",), ("close",)])
 def test_missing_pull_is_one_line(repo: Path, command: tuple[str, ...]) -> None:
     result = ralph(repo, *command, "9")
-    assert (result.code, result.err) == (1, f"error: there is no pull #9. see: ralph pr list --repo {repo}\n")
+    assert (result.code, result.err) == (1, f"error: there is no pull request #9. see: ralph pr list --repo {repo}\n")

@@ -39,7 +39,7 @@ def test_once_runs_the_cycle_that_is_due_and_says_when_the_next_is(tmp_path):
 
 
 def test_help_says_that_once_waits_until_it_is_due():
-    assert "starts when it is due" in " ".join(cli_here("watch", "--help").out.split())
+    assert "starts when due" in " ".join(cli_here("watch", "--help").out.split())
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -131,4 +131,4 @@ def test_no_number_in_a_pull_of_anybody_keeps_new_missions_from_beginning(propos
 def test_no_number_in_a_pull_of_anybody_keeps_an_issue_from_being_worked_on():
     endless, covering = pull(number=8, body=f"Fixes #{ENDLESS}"), pull(number=9, body="Fixes #3")
     assert why_not_yet(issue(), None, (), (endless,)) == ""
-    assert why_not_yet(issue(), None, (), (endless, covering)) == "pull #9 is about to close it"
+    assert why_not_yet(issue(), None, (), (endless, covering)) == "pull request #9 is about to close it"

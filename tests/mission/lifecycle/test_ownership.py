@@ -166,7 +166,7 @@ def test_what_bears_our_marker_and_our_account_belongs_to_the_mission():
     ids=["another account", "another branch", "no marker", "another mission"],
 )
 def test_a_pull_that_only_memory_says_is_ours_is_foreign(carried):
-    assert foreign(issue(body=signed()), carried) == "pull #4 does not belong to this mission"
+    assert foreign(issue(body=signed()), carried) == "pull request #4 does not belong to this mission"
 
 
 def by_ralph_work(number, **more):

@@ -171,7 +171,7 @@ def test_a_thinkers_reason_is_somebody_elses_text():
 
 
 def test_ordinary_words_pass_as_they_are():
-    why = "impact 2 of 10, severity low, 80% sure, a correction is ready; number 1 of 4 by score (0.80)"
+    why = "impact 2 of 10, severity low, 80% sure, a fix is ready; number 1 of 4 by score (0.80)"
     assert inline_words(why) == why
     assert wording.plain("Correct 7 misspellings in docs/guide.md") == "Correct 7 misspellings in docs/guide.md"
     assert inline_words("approved by mara at `abcdef12` and merged") == "approved by mara at `abcdef12` and merged"

@@ -169,9 +169,9 @@ class Board:
     [
         ("fine", ()),
         ("x" * 11, ("`x`: 11 of 10 is too long",)),
-        ("hi @mara", ("x: it names somebody with an @",)),
+        ("hi @mara", ("x: it mentions somebody with an @",)),
         ("fixes #3", ("x: it says what closes an issue",)),
-        ("a\u202eb\u200b", ("x: it holds what nobody sees (U+202E, U+200B)",)),
+        ("a\u202eb\u200b", ("x: it contains invisible characters (U+202E, U+200B)",)),
         ("\U0001f469\u200d\U0001f467", ()),
         ("a" + " " * 9, ()),
         ("a" + " " * 8, ()),

@@ -80,7 +80,7 @@ class GitHubEffects(EffectVerbs):
     def find_close_issue(self, effect: CloseIssue) -> Receipt | None:
         wire = self.threads.thread(effect.issue, fresh=True)
         if wire.pull_request is not None:
-            raise Missing(f"there is no issue #{effect.issue}: it is a pull", "close it as a pull")
+            raise Missing(f"there is no issue #{effect.issue}: it is a pull request", "close it as a pull request")
         return _adopted_receipt(effect, wire) if wire.state == "closed" else None
 
     def do_close_issue(self, effect: CloseIssue) -> Receipt:
@@ -149,7 +149,9 @@ class GitHubEffects(EffectVerbs):
 
     def do_open_pull(self, effect: OpenPull) -> Receipt:
         for other in self.threads.pulls_on(effect.head):
-            raise ForgeRefused(f"pull #{other.number} by {reading.actor(other.user).login} already has {effect.head}")
+            raise ForgeRefused(
+                f"pull request #{other.number} by {reading.actor(other.user).login} already has {effect.head}"
+            )
         order = {"title": effect.title, "body": effect.body, "head": effect.head, "base": effect.base}
         try:
             wire = _read_reply(PullWire, self.api.send("POST", "/pulls", order))
@@ -176,7 +178,7 @@ class GitHubEffects(EffectVerbs):
 
     def do_close_pull(self, effect: ClosePull) -> Receipt:
         if self.threads.pull(effect.pull).status == "merged":
-            raise ForgeRefused(f"pull #{effect.pull} is merged")
+            raise ForgeRefused(f"pull request #{effect.pull} is merged")
         return self._send(effect, PullWire, "PATCH", f"/pulls/{effect.pull}", {"state": "closed"})
 
     def find_review(self, effect: PostReview) -> Receipt | None:

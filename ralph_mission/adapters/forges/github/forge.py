@@ -112,7 +112,7 @@ class GitHubForge:
         """One issue with its remarks and label events. Raises Missing, UserError."""
         wire = self.threads.thread(number)
         if wire.pull_request is not None:
-            raise Missing(f"there is no issue #{number}: it is a pull", "look at it as a pull")
+            raise Missing(f"there is no issue #{number}: it is a pull request", "look at it as a pull request")
         told = self.threads.details(number, wire.updated_at, wire.comments)
         return reading.issue(wire, told.remarks, told.events)
 
@@ -162,7 +162,7 @@ class GitHubForge:
             return None
         if wire.merged_at:
             return reading.actor(wire.merged_by) if wire.merged_by else None
-        told = self.threads.one(f"/issues/{wire.number}", f"pull #{wire.number}")
+        told = self.threads.one(f"/issues/{wire.number}", f"pull request #{wire.number}")
         closer = reading.read(IssueWire, told).closed_by
         return reading.actor(closer) if closer else None
 

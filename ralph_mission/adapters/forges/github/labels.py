@@ -70,7 +70,7 @@ class Labelling:
             self.give(wire.number, missing if wire.state == "open" else ())
             self._owe(wire.number, ())
         except (ForgeRefused, Doubt, UserError) as no:  # the pull itself is there, whatever becomes of its labels
-            self.threads.api.note(f"pull #{wire.number} could not be labelled: {no}")
+            self.threads.api.note(f"pull request #{wire.number} could not be labelled: {no}")
             self._owe(wire.number, missing)
 
     def pay(self) -> None:
@@ -82,7 +82,7 @@ class Labelling:
             except Missing:
                 self._owe(number, ())
             except UserError as problem:
-                self.threads.api.note(f"pull #{number} could not be labelled: {problem.what}")
+                self.threads.api.note(f"pull request #{number} could not be labelled: {problem.what}")
 
     def _debts(self) -> Iterator[tuple[int, list[str]]]:
         """What is owed, as far as it could be of our writing: what is kept in a clone is no authority."""

@@ -64,9 +64,9 @@ def require_unobjectionable(
 ) -> None:
     """Raise where the pull as it now stands may not be merged."""
     if wire.state == "closed":
-        raise ForgeRefused(f"pull #{wire.number} is {wire.status}")
+        raise ForgeRefused(f"pull request #{wire.number} is {wire.status}")
     if not wire.ours:
-        raise ForgeRefused(f"pull #{wire.number} is from a fork")
+        raise ForgeRefused(f"pull request #{wire.number} is from a fork")
     reviews = reading.reviews(threads.reviews(wire.number, fresh=True)) if effect.approver else ()
     if rule := merge_objection(reading.pull(wire, reviews), effect, may_approve):
         raise ForgeRefused(rule)
@@ -83,7 +83,7 @@ def _require_mergeable(threads: Threads, wire: PullWire) -> None:
                 f"{wire.base.ref} has commits that the branch must have first", reason=FailureReason.BEHIND
             )
         case "draft":
-            raise ForgeRefused(f"blocked: pull #{wire.number} is a draft")
+            raise ForgeRefused(f"blocked: pull request #{wire.number} is a draft")
         case "blocked":
             raise obstacle(threads, wire)
         case "" | "unknown":

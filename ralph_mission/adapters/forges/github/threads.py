@@ -90,7 +90,7 @@ class Threads:
         if known is not None and not fresh:
             found: IssueWire = known
             return found
-        return reading.read(IssueWire, self.one(f"/issues/{number}", f"issue or pull #{number}", fresh))
+        return reading.read(IssueWire, self.one(f"/issues/{number}", f"issue or pull request #{number}", fresh))
 
     # --- pulls
 
@@ -135,7 +135,7 @@ class Threads:
 
     def pull(self, number: int, fresh: bool = False) -> PullWire:
         """One pull as it is told alone. Raises Missing, UserError."""
-        return reading.read(PullWire, self.one(f"/pulls/{number}", f"pull #{number}", fresh))
+        return reading.read(PullWire, self.one(f"/pulls/{number}", f"pull request #{number}", fresh))
 
     # --- details
 
@@ -220,7 +220,7 @@ class Threads:
         try:
             return self.api.all(_path(number, part), fresh)
         except Absent as absent:
-            raise self.missing(f"issue or pull #{number}", absent) from None
+            raise self.missing(f"issue or pull request #{number}", absent) from None
 
     def one(self, path: str, what: str, fresh: bool = False) -> Any:
         """The JSON of one thing. Raises Missing when there certainly is none, UserError."""

@@ -245,7 +245,7 @@ def sides(git: Git, store: ThreadStore, head: str, base: str) -> Sides:
             raise ForgeRefused(f"there is no branch {name}")
     for thread in store.threads("pulls"):
         if thread.head == head:
-            raise ForgeRefused(f"pull #{thread.number} by {thread.author.login} already has {head}")
+            raise ForgeRefused(f"pull request #{thread.number} by {thread.author.login} already has {head}")
     if is_ancestor(git, known[head], known[base]):
         raise ForgeRefused(f"{head} has no commits that {base} lacks")
     return head, base, known[head]
@@ -256,5 +256,5 @@ def close_pull(git: Git, thread: LocalThread, actor: Actor, now: datetime) -> Lo
     known = tips(git)
     thread = settle_thread(git, thread, known)
     if thread.state == "merged":
-        raise ForgeRefused(f"pull #{thread.number} is merged")
+        raise ForgeRefused(f"pull request #{thread.number} is merged")
     return replace(close_thread(thread, actor, "", now), head_sha=head_of(thread, known) or thread.head_sha)

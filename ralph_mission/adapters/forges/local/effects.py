@@ -228,7 +228,7 @@ def land(store: ThreadStore, git: Git, thread: LocalThread, order: MergeRequest,
 
 def _require_mergeable(thread: LocalThread, order: MergeRequest, known: Mapping[str, str]) -> None:
     if thread.state == "closed":
-        raise ForgeRefused(f"pull #{thread.number} is closed")
+        raise ForgeRefused(f"pull request #{thread.number} is closed")
     if branches.head_of(thread, known) != order.head_sha:
         raise ForgeRefused("approval-head")
     if thread.base not in known:
@@ -270,7 +270,7 @@ def _spare_our_files(git: Git, base: str, tree: str) -> None:
     # Checked out, such a file would be an issue or approval that nobody gave.
     if _is_ours(git, tree) != _is_ours(git, base):
         raise ForgeRefused(
-            f"the pull changes files below {OURS}/, where this forge lives", "take them out of the branch"
+            f"the pull request changes files below {OURS}/, where this forge lives", "take them out of the branch"
         )
 
 

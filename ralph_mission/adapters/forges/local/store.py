@@ -95,7 +95,7 @@ class ThreadStore:
         if thread is None or kind not in ("", thread.kind):
             listing = "ralph pr list" if kind == "pull" else "ralph issue list"
             hint = f"#{number} is a {thread.kind}" if thread else f"see: {listing}"
-            raise ForgeRefused(f"there is no {kind or 'issue or pull'} #{number}", hint)
+            raise ForgeRefused(f"there is no {kind or 'issue or pull request'} #{number}", hint)
         return thread
 
     def threads(self, folder: str, needless: Callable[[str], bool] = nothing) -> tuple[LocalThread, ...]:
@@ -130,7 +130,7 @@ class ThreadStore:
         except OSError:
             noted = b""
         if not noted.isdigit() or len(noted) > DIGITS:
-            mend = "write into it the highest number that an issue or a pull ever had"
+            mend = "write into it the highest number that an issue or pull request ever had"
             raise UserError(f"{self._name_in_forge(self.root / NOTE)} is damaged", mend)
         return int(noted)
 

@@ -129,7 +129,7 @@ class DatabaseObserver:
         variable = self.settings.address
         said = self.environment.get(variable, "").strip()
         if not said:
-            raise Unset("not configured: nobody says where the database is", f"set {variable} in the environment")
+            raise Unset("not configured: no DATABASE_URL", f"set {variable} in the environment")
         return read(said, variable)
 
     def look(self, database: Database, watch: DatabaseWatch, before: WatchState, now: datetime) -> WatchLook:

@@ -116,7 +116,7 @@ class DependencyLookup:
         """One package at each registry, and one at OSV. Raises UserError when one of them cannot be asked."""
         bases = {base: package for package, base in self._bases(reading).items() if package.direct}
         if "" in bases:
-            what = f"nobody says which registry has {bases[''].name}"
+            what = f"it is unknown which registry has {bases[''].name}"
             raise UserError(what, f"set {' or '.join(names[0] for names in indexes.NAMES.values())}")
         told = self._registries(len(bases)).tell(question(package, base) for base, package in bases.items())
         for why in told.failed.values():

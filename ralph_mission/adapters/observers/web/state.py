@@ -112,7 +112,7 @@ class Conditions:
 def search(endpoint: str, query: str, allow: Collection[str], seconds: float) -> WebAnswer:
     """Send a query. Raises Unset without an endpoint, UserError as the web does."""
     if not endpoint:
-        raise Unset("not configured: nobody says where to search", "set SEARCH_URL in the environment")
+        raise Unset("not configured: no SEARCH_URL", "set SEARCH_URL in the environment")
     words = percent_encode(query, safe="")
     usual = f"{endpoint.rstrip('/')}/search?format=json&q={words}"  # as SearXNG has it
     url = endpoint.replace("{query}", words) if "{query}" in endpoint else usual

@@ -139,7 +139,7 @@ def test_deleted_issue_is_missing(world: GitHubWorld) -> None:
     mara = world.human("mara")
     number = mara.create_issue("Question")
     mara.delete_issue(number)
-    with pytest.raises(Missing, match=f"deleted issue or pull #{number}"):
+    with pytest.raises(Missing, match=f"deleted issue or pull request #{number}"):
         world.forge.issue(number)
 
 
@@ -166,7 +166,7 @@ def test_transferred_issue_is_missing(world: GitHubWorld) -> None:
             response.headers["Location"] = f"{world.fake.api_url}/repositories/4711/issues/{number}"
 
     world.fake.after(elsewhere)
-    with pytest.raises(Missing, match=f"moved away issue or pull #{number}"):
+    with pytest.raises(Missing, match=f"moved away issue or pull request #{number}"):
         world.forge.issue(number)
 
 

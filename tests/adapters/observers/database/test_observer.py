@@ -49,7 +49,7 @@ def test_without_an_address_the_cycle_goes_on_and_says_so_once(tmp_path: Path) -
     told = cli_here("cycle", "--json", repo=repo)
     (line,) = (one for one in told.json["observers"] if one["name"] == "database")
     assert (told.code, line["status"]) == (0, "unavailable")
-    assert line["detail"] == "not configured: nobody says where the database is; set DATABASE_URL in the environment"
+    assert line["detail"] == "not configured: no DATABASE_URL; set DATABASE_URL in the environment"
     assert [one["kind"] for one in told.json["findings"]] == ["todo"]
 
 
@@ -238,7 +238,7 @@ def test_an_address_that_nobody_gave_is_said_once(tmp_path):
         ObservationContext(Branch("", ""), NOW, None, "kept", str(tmp_path))
     )
     assert (seen.status, seen.cursor) == ("unavailable", "kept")
-    assert seen.detail == "not configured: nobody says where the database is; set DATABASE_URL in the environment"
+    assert seen.detail == "not configured: no DATABASE_URL; set DATABASE_URL in the environment"
 
 
 def test_an_owners_own_query_is_watched(look, backend):

@@ -537,7 +537,7 @@ def test_an_endpoint_may_say_where_the_query_goes(world: World) -> None:
 def test_a_search_without_an_endpoint_disables_itself_alone(world: World) -> None:
     seen = world.look(kind="search", url=None, query="x")
     assert (seen.status, seen.signals) == ("unavailable", ())
-    assert seen.detail == "not configured: nobody says where to search; set SEARCH_URL in the environment"
+    assert seen.detail == "not configured: no SEARCH_URL; set SEARCH_URL in the environment"
 
 
 @pytest.mark.parametrize("endpoint", ["localhost:8080", "http://me:hush-hush@example.org", "file:///hush-hush"])
