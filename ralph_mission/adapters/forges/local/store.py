@@ -29,6 +29,7 @@ from ralph_mission.mission.model.ledger import Anchor
 from ralph_mission.values import compile_regex, dataclass
 
 NAME = compile_regex(r"\d{4,}\.md")
+NAMES = {"issue": "issue", "pull": "pull request", "": "issue or pull request"}
 FOLDERS = ("issues", "pulls")
 IGNORED = "/.ralph/"
 NOTE = "last-number"
@@ -94,8 +95,8 @@ class ThreadStore:
         thread = self.find(number) if isinstance(number, int) else None
         if thread is None or kind not in ("", thread.kind):
             listing = "ralph pr list" if kind == "pull" else "ralph issue list"
-            hint = f"#{number} is a {thread.kind}" if thread else f"see: {listing}"
-            raise ForgeRefused(f"there is no {kind or 'issue or pull request'} #{number}", hint)
+            hint = f"#{number} is a {NAMES[thread.kind]}" if thread else f"see: {listing}"
+            raise ForgeRefused(f"there is no {NAMES[kind]} #{number}", hint)
         return thread
 
     def threads(self, folder: str, needless: Callable[[str], bool] = nothing) -> tuple[LocalThread, ...]:
