@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from ralph_mission.adapters.storage.loop.events import read_events
 from ralph_mission.config import reading
 from tests.helpers import Result, cli_here, git
 
@@ -159,7 +160,9 @@ def test_tasks_guidance_and_memories_of_an_old_loop_are_read(tmp_path: Path) -> 
 
 def test_verdicts_and_events_of_an_old_run_are_read(tmp_path: Path) -> None:
     repo = restore("hats", tmp_path)
-    assert "event log: 3 events, none edited" in cli_here("doctor", repo=repo).out
+    assert [event.topic for event in read_events(repo / ".ralph")] == [
+        json.loads(line)["topic"] for line in (repo / ".ralph/events.jsonl").read_text().splitlines()
+    ]
     assert "is judged already" in cli_here("verdict", "reject", repo=repo).err
 
 
