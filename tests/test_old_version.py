@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.adapters.storage.loop.events import read_events
+from ralph_mission.adapters.storage.loop.events import EventLog
 from ralph_mission.config import reading
+from ralph_mission.loop.model.state import LoopEvent
 from tests.helpers import Result, cli_here, git
 
 SAMPLES = Path(__file__).parent / "samples" / "old"
@@ -158,11 +159,12 @@ def test_tasks_guidance_and_memories_of_an_old_loop_are_read(tmp_path: Path) -> 
     assert "The till is to be of brass" in succeed("guidance", "--list", repo=repo).out
 
 
-def test_verdicts_and_events_of_an_old_run_are_read(tmp_path: Path) -> None:
+def test_verdicts_of_an_old_run_are_read_and_its_event_log_goes_on(tmp_path: Path) -> None:
     repo = restore("hats", tmp_path)
-    assert [event.topic for event in read_events(repo / ".ralph")] == [
-        json.loads(line)["topic"] for line in (repo / ".ralph/events.jsonl").read_text().splitlines()
-    ]
+    log = EventLog(repo / ".ralph")
+    old = log.path.read_bytes()
+    log.record(LoopEvent("loop.complete"))
+    assert log.path.read_bytes().startswith(old) and log.restore() == ()
     assert "is judged already" in cli_here("verdict", "reject", repo=repo).err
 
 
