@@ -136,8 +136,9 @@ def _look(
     forge = ports.forge
     issues, pulls = forge.issues("open"), forge.pulls("all")
     facts = tuple((mission.id, read_facts(ports, settings, mission)) for mission in state.missions if mission.issue)
-    lost = adoption.pulls_for(pulls, forge.identity().id, {note.pull for note in memory.issues if note.state == "done"})
-    adopted = tuple(adopt(ports, settings, state, issues, lost, cycle, now))
+    handed = {note.pull for note in memory.issues if note.state == "done"}
+    lost = adoption.pulls_for(pulls, forge.identity().id, handed)
+    adopted = tuple(adopt(ports, settings, state, issues, lost, handed, cycle, now))
     facts += tuple((mission.id, read_facts(ports, settings, mission)) for mission in adopted)
     branches = tuple(pull.head for pull in pulls)
     facts = orders.known_to(facts, state, ports.seal)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +15,7 @@ from ralph_mission.mission.model.effects import marker
 from ralph_mission.mission.operations.recover import recover_memory
 from tests.crash.dying import dying_after
 from tests.crash.witness import duplicates
-from tests.integration.at_work import FORGES, Place, Scripted
+from tests.integration.at_work import FORGES, Place, Scripted, made
 from tests.integration.coding import FILES, settings
 from tests.integration.coding import HEAD as PROGRAM
 from tests.integration.world import TYPOS
@@ -43,6 +46,19 @@ def worked(place: Place) -> tuple[int, int]:
     report = place.work(Scripted())
     assert report.outcome == "done" and report.record is not None
     return number, report.record.pull
+
+
+def forge_file(place: Place, folder: str, number: int) -> Path:
+    """Where the local forge keeps an issue or pull request."""
+    return place.house().git.state_dir / "forge" / folder / f"{number:04d}.md"
+
+
+def open_again(place: Place, number: int, pull: int) -> None:
+    """A person opens an issue and its pull request again, and takes our label off."""
+    for path in (forge_file(place, "issues", number), forge_file(place, "pulls", pull)):
+        told = path.read_text().replace("state: closed", "state: open", 1)
+        path.write_text(re.sub(r"^(state_reason|closed_by|closed_at): .*\n", "", told, flags=re.MULTILINE))
+    place.person().unlabel(number, ("ralph:rejected",))
 
 
 def stands(place: Place, number: int) -> tuple[str, str]:
@@ -90,6 +106,69 @@ def test_a_no_to_the_issue_closes_the_pull(here):
     here.person().comment(number, "/ralph reject not like this")
     assert cycle(here) == [("REJECTED", number, pull)]
     assert here.house().forge.pull(pull).state == "closed"
+
+
+@pytest.mark.parametrize(
+    "no", [lambda mara, number: mara.comment(number, "/ralph reject no"), lambda mara, number: mara.close_issue(number)]
+)
+def test_a_no_to_the_issue_before_any_cycle_looked_closes_the_pull_once(here, no):
+    number, pull = worked(here)
+    no(here.person(), number)
+    assert cycle(here) == [("REJECTED", number, pull)]
+    assert here.house().forge.pull(pull).state == "closed" and stands(here, number)[0] == "closed"
+    assert cycle(here) == [] and here.house().store.recall().memory.issues == ()
+
+
+def test_what_is_opened_again_after_a_no_is_brought_to_its_end_like_the_first_time(here):
+    number, pull = worked(here)
+    for _ in range(2):
+        here.person().close_pull(pull)
+        assert cycle(here) == [("REJECTED", number, pull)] and cycle(here) == []
+        assert stands(here, number) == ("closed", "not_planned") and "ralph:rejected" in here.labels(number)
+        open_again(here, number, pull)
+        assert cycle(here) == [("IN_REVIEW", number, pull)]
+    here.person().review(pull, "approved")
+    assert cycle(here) == [("COMPLETED", number, pull)]
+    assert stands(here, number) == ("closed", "completed")
+
+
+def test_an_issue_that_is_opened_again_without_its_pull_is_nobodys(here):
+    number, pull = worked(here)
+    here.person().close_pull(pull)
+    cycle(here)
+    open_again(here, number, pull)
+    here.person().close_pull(pull)
+    assert cycle(here) == [] and stands(here, number)[0] == "open"
+
+
+def test_a_parked_mission_whose_issue_ralph_work_takes_goes_on_with_its_pull(here):
+    assert here.local is not None
+    number = here.person().create_issue("Add a tide table", "It should show tides.")
+    here.person().label(number, ("ralph:mission",))
+    for _ in range(4):
+        cycle(here)
+    here.local.now += timedelta(days=8)
+    assert cycle(here) == [("PARKED", number, None)]
+    here.person().label(number, ("ralph-ready",))
+    report = here.work(Scripted())
+    assert report.record is not None
+    assert cycle(here) == [("IN_REVIEW", number, report.record.pull)]
+    here.person().review(report.record.pull, "approved")
+    assert cycle(here) == [("COMPLETED", number, report.record.pull)]
+
+
+def test_an_issue_that_ralph_work_is_at_is_no_mission_by_its_label_until_then(here):
+    seen = []
+
+    def labelled(job):
+        here.person().label(job.number, ("ralph:mission",))
+        seen.append(cycle(here))
+        return made()(job)
+
+    number = here.ready()
+    report = here.work(Scripted([labelled]))
+    assert report.record is not None
+    assert (seen, cycle(here)) == ([[]], [("IN_REVIEW", number, report.record.pull)])
 
 
 def test_a_review_is_answered_by_the_agent_of_the_missions(tmp_path):
@@ -169,7 +248,7 @@ def test_a_try_that_is_not_at_its_end_is_left_to_ralph_work(place):
 
 def test_a_pull_of_an_earlier_version_which_says_nothing_of_it_is_left_to_people(here):
     number, pull = worked(here)
-    path = here.house().git.state_dir / "forge" / "pulls" / f"{pull:04d}.md"
+    path = forge_file(here, "pulls", pull)
     told = path.read_text()
     facts = work_facts(number)
     key = told.partition("<!-- ralph:v1 key=")[2][:16]

@@ -70,10 +70,11 @@ def agent_of(label: str) -> str:
 
 def why_not_yet(issue: Issue, record: WorkRecord | None, missions: Sequence[Mission], pulls: Sequence[Pull]) -> str:
     """Why an issue that is ready in a list is not looked at any closer, "" when it is. `pulls`: of other people."""
-    if any(mission.issue == issue.number and mission.status.active for mission in missions):
+    mission = next((mission for mission in missions if mission.issue == issue.number), None)
+    if mission and mission.status.active:
         return "it is a mission's, and one of the two works on it"
-    if record and record.state == "done":
-        return f"its pull request is #{record.pull}: say there what is missing"
+    if pull := (record.pull if record and record.state == "done" else mission.pull if mission else 0):
+        return f"its pull request is #{pull}: say there what is missing"
     if record and (record.tries - record.spared >= TRIES or record.state == "failed"):
         return f"it had its {TRIES} tries: put what is left into a new issue"
     if WORKING in issue.labels:

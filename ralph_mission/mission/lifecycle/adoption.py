@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from ralph_mission.mission.lifecycle import approval, ownership
-from ralph_mission.mission.lifecycle.facts import authorised_among
+from ralph_mission.mission.lifecycle.facts import authorised_among, read_if_there
 from ralph_mission.mission.lifecycle.steps import BY_HAND
 from ralph_mission.mission.lifecycle.table import advance
 from ralph_mission.mission.lifecycle.waiting import WAITS_FOR_AGENT
@@ -65,8 +65,8 @@ def found_again(made: Mission, number: int, issue: Issue, pull: Pull, authorised
             next((key for key in keys if key_of(key, "open_pull") == signed), made.key),
             "found again by its pull request",
         )
-    else:
-        key, told = key_of("mission", "work", str(issue.number)), f"`ralph work` opened #{pull.number}"
+    else:  # one that came to its end and was opened again is another mission, whose deeds are its own
+        key, told = key_of("mission", "work", str(issue.number), str(number)), f"`ralph work` opened #{pull.number}"
     status = next((status for label, status in STANDING if label in issue.labels), Status.IN_REVIEW)
     found = replace(made, id=number, key=key, status=status, last_action=told, next_step="")
     return caught_up(found, pull, authorised)
@@ -114,36 +114,41 @@ def adopt(
     state: OpenState,
     issues: Iterable[Issue],
     lost: Mapping[int, tuple[int, Pull]],
+    handed: Collection[int],
     cycle: int,
     now: datetime,
 ) -> Iterable[Mission]:
     """Missions that an authorised person made by labelling an issue; anyone else's label is ignored.
 
     One whose pull is open (`lost`, by issue) is no new one: it goes on where it was. A pull of `ralph work`, which only
-    works on what such a person asked for, needs no label; that of a try which is not at its end is left alone.
+    works on what such a person asked for, needs no label. One that no cycle has seen (`handed`) is a mission whatever
+    people did meanwhile, so that a yes or no is answered; it takes the place of a parked mission without a pull.
+    What `ralph work` is at is left alone.
     """
-    ours, taken = ({m.issue for m in state.missions}, {m.id for m in state.missions})
+    ours, taken = {m.issue for m in state.missions}, {m.id for m in state.missions}
+    parked = {m.issue for m in state.missions if m.status is Status.PARKED and not m.pull}
+    wished = {issue.number for issue in issues if "ralph:mission" in issue.labels}
+    open_ = {issue.number for issue in issues}
+    new = {issue for issue, (_, pull) in lost.items() if pull.number in handed}
     number = max([state.next_mission, *(id + 1 for id in taken), *(id + 1 for id, _ in lost.values())])
-    for issue in issues:
-        before, pull = lost.get(issue.number, (0, None))
-        by_work = pull is not None and not before
-        if issue.number in ours or not (by_work or "ralph:mission" in issue.labels):
+    for one in sorted(wished | (open_ & lost.keys()) | new):
+        before, pull = lost.get(one, (0, None))
+        by_work, first = pull is not None and not before, one in new
+        if one in (ours - parked if first else ours) or one in state.working or not (by_work or one in wished):
             continue
-        if by_work and issue.number in state.working:
+        full = read_if_there(one, ports.forge.issue)
+        if full is None:
             continue
-        full = ports.forge.issue(issue.number)
         authorised = authorised_among(ports, settings, full, None)
         made = mission_of_issue(full, number, cycle, now, ports.coder is not None)
-        if (
-            not _still_wanted(full, authorised, by_work)
-            or approval.on_issue(full, made, authorised).state == "rejected"
-        ):
+        if not first and not _still_wanted(full, made, authorised, by_work):
             continue
         if pull is None or before in taken:
             yield made
             number += 1
             continue
-        yield _found_again(ports, settings, made, before or number, full, ports.forge.pull(pull.number))
+        found = _found_again(ports, settings, made, before or number, full, ports.forge.pull(pull.number))
+        yield replace(found, status=Status.IN_REVIEW) if first else found
         taken.add(before or number)
         number += by_work
 
@@ -155,8 +160,10 @@ def _found_again(
     return replace(found, comment=ownership.own_remark(found, {}, issue, ports.forge.identity().id))
 
 
-def _still_wanted(issue: Issue, authorised: frozenset[int], by_work: bool) -> bool:
+def _still_wanted(issue: Issue, made: Mission, authorised: frozenset[int], by_work: bool) -> bool:
     """Whether an authorised person set the label that stands there, and not before it was parked and forgotten."""
+    if approval.on_issue(issue, made, authorised).state == "rejected":
+        return False
     wish = approval.standing_label(issue, "ralph:mission")
     parked = approval.standing_label(issue, "ralph:parked")
     if wish is None or wish.actor.id not in authorised:

@@ -312,8 +312,9 @@ class Situation:
 
     @property
     def missions(self) -> tuple[Mission, ...]:
-        """All missions that are not ended, those that people just made included."""
-        return (*self.state.missions, *self.world.adopted)
+        """All missions that are not ended, those that people just made included; one issue has one."""
+        taken = {mission.issue for mission in self.world.adopted}
+        return (*(mission for mission in self.state.missions if mission.issue not in taken), *self.world.adopted)
 
     @property
     def usage(self) -> Usage:

@@ -8,6 +8,7 @@ import pytest
 from ralph_mission.mission.issues import tasks
 from ralph_mission.mission.issues.tasks import READY
 from ralph_mission.mission.model.forge import Actor, BodyEdit
+from ralph_mission.mission.model.mission import Status
 from tests.mission import build
 from tests.mission.build import remark
 from tests.mission.issues.test_record import BO, MARA, US, event, issue
@@ -26,6 +27,15 @@ def why_not(made, authorised=MAY, edits=()):
 
 
 LATER = build.NOW + timedelta(days=9)
+
+
+def test_a_parked_mission_gives_its_issue_away_unless_it_has_a_pull_request():
+    def not_yet(**of_mission):
+        parked = build.mission(issue=ASKED.number, status=Status.PARKED, **of_mission)
+        return tasks.why_not_yet(ASKED, None, (parked,), ())
+
+    assert not_yet(pull=0) == ""
+    assert not_yet(pull=9) == "its pull request is #9: say there what is missing"
 
 
 @pytest.mark.attack(1, 17)
