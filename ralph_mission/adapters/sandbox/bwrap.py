@@ -237,7 +237,7 @@ def program() -> str:
 
 def wrap_command(view: View, command: Sequence[str], closed: bool) -> list[str]:
     """The command inside bubblewrap; `closed`: without the network."""
-    places = [word for words in (*_system(), FRESH, *_places(view), *_of_root(os.geteuid() == 0)) for word in words]
+    places = [word for words in (*_system(), FRESH, *_places(view), *_of_root()) for word in words]
     net = ["--unshare-net"] if closed else []
     way = ["--perms", "0755", "--dir", "/run", "--ro-bind", str(view.socket), RELAY] if view.socket else []
     where = ["--chdir", "/", "--remount-ro", "/"]
@@ -296,12 +296,10 @@ def _system() -> Iterator[tuple[str, ...]]:
             yield "--ro-bind", str(place), str(place)
 
 
-@cache
-def _of_root(are_root: bool) -> tuple[tuple[str, ...], ...]:
+def _of_root() -> tuple[tuple[str, ...], ...]:
     """What is root's alone, and would be open to a session of root's: kernel settings are read-only; what nobody else
-    may read in `/etc`, or what only root may read or write of the kernel, is not there. Nothing unless we are root.
-    Looked up once: no session can change it."""
-    if not are_root:
+    may read in `/etc`, or what only root may read or write of the kernel, is not there. Nothing unless we are root."""
+    if os.geteuid() != 0:
         return ()
     kernel = [entry for entry in os.scandir(PROC) if not entry.name.isdigit() and not entry.is_symlink()]
     folders = [("--ro-bind", entry.path, entry.path) for entry in kernel if entry.is_dir()]
@@ -342,28 +340,26 @@ def _cover(place: Path) -> tuple[str, ...]:
 
 
 def _needed_paths(view: View) -> Iterator[Path]:
-    """What the programs on PATH and our own Python need. Links in a folder that sessions write in lead nowhere."""
+    """What the programs on PATH and our own Python need, as it is named and as it really stands. Looked up for each
+    view: a program that updates itself stands elsewhere from one session to the next. Links in a folder that sessions
+    write in lead nowhere."""
     named = [Path(folder) for folder in (*view.path.split(os.pathsep), os.path.dirname(view.program))]
-    named += [Path(prefix, "bin") for prefix in (sys.prefix, sys.base_prefix)]
-    yield view.cwd
-    yield from _find_programs(tuple(one for one in named if one.is_absolute() and not _inside(one, view.writable)))
-
-
-@cache
-def _find_programs(named: tuple[Path, ...]) -> tuple[Path, ...]:
-    """What is in these folders, as it is named and as it really stands; looked up once: no session writes there."""
+    folders = [folder for folder in named if folder.is_absolute()]
+    folders += [Path(prefix, "bin") for prefix in (sys.prefix, sys.base_prefix)]
     found = {Path("/etc/resolv.conf").resolve(), Path(inside.__file__).resolve().parents[2]}  # the first is below /run
-    folders, known = list(named), set[Path]()
+    found.add(view.cwd)
+    known, closed = set[Path](), (*view.writable, *SYSTEM)
     while folders:
         folder = folders.pop()
-        if folder in known or not os.access(folder / ".", os.R_OK) or _inside(folder.resolve(), SYSTEM):
+        if folder in known or not os.access(folder / ".", os.R_OK) or _inside(folder.resolve(), closed):
             continue
         known.add(folder)
         found |= {folder, *(folder.parent / name for name in INSTALLED if folder.name == "bin")}
-        targets = [folder.resolve() / "-", *(entry.resolve() for entry in folder.iterdir() if entry.is_symlink())]
+        links = (entry for entry in folder.iterdir() if entry.is_symlink())
+        targets = [folder.resolve() / "-", *(Path(os.path.realpath(link)) for link in links)]  # one may lead to itself
         folders += [target.parent for target in targets if target.parent.name == "bin" or target.name == "-"]
         found |= {target for target in targets if target.parent.name != "bin" and target.name != "-"}
-    return tuple(place for place in found if os.path.exists(place) and not _inside(place, SYSTEM))
+    return (place for place in found if os.path.exists(place))
 
 
 def _inside(place: Path, folders: Iterable[Path]) -> bool:

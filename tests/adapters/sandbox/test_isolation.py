@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -280,3 +281,61 @@ def test_a_link_that_a_session_left_on_its_path_shows_nothing_more(tmp_path: Pat
     seen = bwrap.wrap_command(bwrap.View((home,), path=str(home / "bin")), ["true"], closed=True)
     assert str(home) in seen
     assert str(letter) not in seen
+
+
+def test_a_program_that_was_updated_or_taken_away_during_a_run_hinders_no_later_session(
+    here: Place, level: Level
+) -> None:
+    versions, folder = here.root / "share/tool", here.root / "bin"
+    folder.mkdir()
+
+    def install(version: str) -> None:
+        (versions / version).mkdir(parents=True)
+        (versions / version / "tool").write_text(f"#!/bin/sh\necho {version}\n")
+        (versions / version / "tool").chmod(0o755)
+        (folder / "tool").unlink(missing_ok=True)
+        (folder / "tool").symlink_to(versions / version / "tool")
+
+    def run() -> bytes:
+        path = {"PATH": f"{folder}{os.pathsep}{os.defpath}"}
+        sandbox = of_checkout(level, Git.open(here.work), {})
+        return run_foreign("tool", cwd=here.work, home=here.home, timeout=60, extra_env=path, sandbox=sandbox).stdout
+
+    install("1")
+    assert run() == b"1\n"
+    install("2")
+    shutil.rmtree(versions / "1")
+    assert run() == b"2\n"
+
+
+def test_a_file_that_root_closes_during_a_run_is_closed_to_the_next_session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def closed() -> set[str]:
+        return set(bwrap.wrap_command(bwrap.View(), ["true"], closed=True)) & {str(tmp_path / name) for name in "ab"}
+
+    find = bwrap._closed_to_others
+    monkeypatch.setattr(bwrap.os, "geteuid", lambda: 0)
+    monkeypatch.setattr(bwrap, "_closed_to_others", lambda _: find(tmp_path))
+    (tmp_path / "a").touch(0o600)
+    assert closed() == {str(tmp_path / "a")}
+    (tmp_path / "a").rename(tmp_path / "b")
+    assert closed() == {str(tmp_path / "b")}
+
+
+def test_a_link_from_path_into_a_folder_that_sessions_write_in_shows_nothing_more(tmp_path: Path) -> None:
+    work, letter, folder = tmp_path / "work", tmp_path / "letter", tmp_path / "bin"
+    (work / "bin").mkdir(parents=True)
+    letter.write_text("private")
+    folder.mkdir()
+    (folder / "tool").symlink_to(work / "bin/tool")
+    (work / "bin/tool").touch()
+    (work / "bin/x").symlink_to(letter)
+    seen = bwrap.wrap_command(bwrap.View((work,), path=str(folder)), ["true"], closed=True)
+    assert str(folder) in seen
+    assert str(letter) not in seen
+
+
+def test_a_link_to_itself_on_path_hinders_no_session(tmp_path: Path) -> None:
+    (tmp_path / "x").symlink_to(tmp_path / "x")
+    assert str(tmp_path) in bwrap.wrap_command(bwrap.View(path=str(tmp_path)), ["true"], closed=True)
