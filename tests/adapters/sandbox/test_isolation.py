@@ -314,9 +314,9 @@ def test_a_file_that_root_closes_during_a_run_is_closed_to_the_next_session(
     def closed() -> set[str]:
         return set(bwrap.wrap_command(bwrap.View(), ["true"], closed=True)) & {str(tmp_path / name) for name in "ab"}
 
-    find = bwrap._closed_to_others
-    monkeypatch.setattr(bwrap.os, "geteuid", lambda: 0)
-    monkeypatch.setattr(bwrap, "_closed_to_others", lambda _: find(tmp_path))
+    scan = os.scandir
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(os, "scandir", lambda place: scan(tmp_path if place == Path("/etc") else place))
     (tmp_path / "a").touch(0o600)
     assert closed() == {str(tmp_path / "a")}
     (tmp_path / "a").rename(tmp_path / "b")
