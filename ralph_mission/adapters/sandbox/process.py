@@ -109,7 +109,9 @@ def run_foreign(
                 if not ended and not capture.full:
                     left, over = _find_remaining(process, scratch, inside)
             finally:
-                if not over:
+                if over:
+                    _kill_group(process)
+                else:
                     _end(process, scratch, grace)
             capture.rest()
         code = ENDED_BY_US if ended or capture.full else process.returncode
@@ -286,6 +288,12 @@ def _end(process: subprocess.Popen[bytes], scratch: Path, grace: float) -> None:
         process.wait()
         if killed:
             _await(process, scratch, GRACE)  # a kill is a wish until the kernel has seen to it
+
+
+def _kill_group(process: subprocess.Popen[bytes]) -> None:
+    """Who is a new process at every moment is in no list of them, and cannot escape from a signal to the group."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 def _await(process: subprocess.Popen[bytes], scratch: Path, seconds: float) -> None:

@@ -195,6 +195,30 @@ def test_children_left_behind_are_ended(run, how):
     assert finished.code == 0 and not alive(int(finished.stdout))
 
 
+HOPPER = """
+import os, sys, time
+os.open(sys.argv[1], os.O_WRONLY)
+for number in range(3):
+    os.close(number)
+end = time.monotonic() + 2
+while time.monotonic() < end:
+    if os.fork():
+        os._exit(0)
+os.write(3, b"alive")
+"""
+
+
+@needs_proc
+def test_a_child_that_is_another_process_at_every_moment_is_ended(run, tmp_path):
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "hopper.py").write_text(HOPPER)
+    reading = os.open(tmp_path / "fifo", os.O_RDONLY | os.O_NONBLOCK)
+    assert run(f"{sys.executable} -S hopper.py fifo & while [ -e /proc/$!/fd/0 ]; do :; done").code == 0
+    os.set_blocking(reading, True)
+    assert os.read(reading, 10) == b""
+    os.close(reading)
+
+
 @needs_proc
 def test_an_interruption_ends_the_group(tmp_path):
     script = (
