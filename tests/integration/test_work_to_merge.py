@@ -256,3 +256,12 @@ def test_a_pull_of_an_earlier_version_which_says_nothing_of_it_is_left_to_people
     path.write_text(told.replace(marker(key, **facts), marker(key)))
     here.person().review(pull, "approved")
     assert cycle(here) == [] and here.house().forge.pull(pull).state == "open"
+
+
+@pytest.mark.attack(17)
+def test_a_pull_of_somebody_else_in_the_same_words_is_nobodys_mission(here):
+    _, pull = worked(here)
+    path = forge_file(here, "pulls", pull)
+    path.write_text(re.sub("author: .*", "author: {id: 77, login: mallory}", path.read_text(), count=1))
+    here.person().review(pull, "approved")
+    assert cycle(here) == [] and here.house().forge.pull(pull).state == "open"

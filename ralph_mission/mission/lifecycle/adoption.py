@@ -162,7 +162,7 @@ def _found_again(
 
 def _still_wanted(issue: Issue, made: Mission, authorised: frozenset[int], by_work: bool) -> bool:
     """Whether an authorised person set the label that stands there, and not before it was parked and forgotten."""
-    if approval.on_issue(issue, made, authorised).state == "rejected":
+    if issue.state != "open" or approval.on_issue(issue, made, authorised).state == "rejected":  # a list may be late
         return False
     wish = approval.standing_label(issue, "ralph:mission")
     parked = approval.standing_label(issue, "ralph:parked")
