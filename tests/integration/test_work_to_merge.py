@@ -265,3 +265,13 @@ def test_a_pull_of_somebody_else_in_the_same_words_is_nobodys_mission(here):
     path.write_text(re.sub("author: .*", "author: {id: 77, login: mallory}", path.read_text(), count=1))
     here.person().review(pull, "approved")
     assert cycle(here) == [] and here.house().forge.pull(pull).state == "open"
+
+
+@pytest.mark.attack(17)
+def test_a_pull_whose_last_line_was_made_to_say_more_is_nobodys_mission_and_nothing_is_told_of_it_again_and_again(here):
+    number, pull = worked(here)
+    path, said = forge_file(here, "pulls", pull), f"kind=human issue={number} "
+    assert said in path.read_text()
+    path.write_text(path.read_text().replace(said, f"{said}finding={'0' * 16} "))
+    here.person().review(pull, "approved")
+    assert [cycle(here) for _ in range(2)] == [[], []] and here.house().forge.pull(pull).state == "open"

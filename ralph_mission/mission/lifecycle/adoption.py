@@ -105,7 +105,9 @@ def _signature(pull: Pull) -> tuple[str, Mapping[str, str]]:
 
 def _names_a_wish(facts: Mapping[str, str]) -> bool:
     numbers = (facts.get("mission", "1"), facts.get("issue", ""))
-    return facts.get("kind") == KIND and all(_NUMBER.fullmatch(number) for number in numbers)
+    if facts.get("kind") != KIND or not all(_NUMBER.fullmatch(number) for number in numbers):
+        return False
+    return "mission" in facts or facts == ownership.work_facts(int(facts["issue"]))
 
 
 def adopt(

@@ -195,9 +195,9 @@ def own_pull(mission: Mission, pull: Pull | None, us: int) -> Pull | None:
 
 def _is_by_work(pull: Pull | None, mission: Mission, us: int) -> bool:
     asked = work_facts(mission.issue)
-    return (
-        pull is not None and _is_from(pull, mission, us) and any(facts_in(m[0]) == asked for m in _markers(pull.body))
-    )
+    if pull is None or facts_of(mission) != {"mission": str(mission.id), "kind": asked["kind"]}:
+        return False  # memory has no say in what it is: such a mission is a person's wish, and of no finding
+    return _is_from(pull, mission, us) and any(facts_in(m[0]) == asked for m in _markers(pull.body))
 
 
 def _carries(pull: Pull, mission: Mission, us: int, named: bool) -> bool:

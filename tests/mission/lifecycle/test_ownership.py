@@ -143,8 +143,8 @@ def test_no_evidence_and_no_memory_together_open_a_pull_that_nobody_said_yes_to(
             assert policy.judge(found.proposal, bench()).verdict is Verdict.DENY
 
 
-def foreign(there=None, carried=None, authorised=frozenset()):
-    return ownership.why_foreign(mission(), there, carried, BOT.id, authorised)
+def foreign(there=None, carried=None, authorised=frozenset(), ours=None):
+    return ownership.why_foreign(ours or mission(), there, carried, BOT.id, authorised)
 
 
 def signed(**more):
@@ -179,8 +179,16 @@ def by_ralph_work(number, **more):
     ids=["another issue", "another account", "another branch", "a mission's own"],
 )
 def test_only_the_pull_that_ralph_work_opened_for_an_issue_bears_it_out_without_a_label(carried):
-    assert foreign(issue(author=MARA), by_ralph_work(3)) == ""
-    assert foreign(issue(author=MARA), carried) == "issue #3 does not belong to this mission"
+    wish = mission(kind="human", members=())
+    assert foreign(issue(author=MARA), by_ralph_work(3), ours=wish) == ""
+    assert foreign(issue(author=MARA), carried, ours=wish) == "issue #3 does not belong to this mission"
+
+
+@pytest.mark.attack(17)
+@pytest.mark.parametrize("forged", [{"kind": "spelling"}, {"members": ("f" * 16,)}], ids=["kind", "findings"])
+def test_a_pull_of_ralph_work_bears_out_no_mission_that_memory_says_is_something_else(forged):
+    wish = mission(**{"kind": "human", "members": (), **forged})
+    assert foreign(issue(author=MARA), by_ralph_work(3), ours=wish) == "issue #3 does not belong to this mission"
 
 
 @pytest.mark.attack(17)
