@@ -128,3 +128,9 @@ def test_json_is_one_document(repo: Path) -> None:
 def test_missing_pull_is_one_line(repo: Path, command: tuple[str, ...]) -> None:
     result = ralph(repo, *command, "9")
     assert (result.code, result.err) == (1, f"error: there is no pull request #9. see: ralph pr list --repo {repo}\n")
+
+
+def test_a_number_of_the_other_kind_is_told(repo: Path) -> None:
+    assert cli_here("issue", "create", "--title", "Tides are late", repo=repo).code == 0
+    assert ralph(repo, "show", "2").err == "error: there is no pull request #2. #2 is an issue\n"
+    assert cli_here("issue", "show", "1", repo=repo).err == "error: there is no issue #1. #1 is a pull request\n"

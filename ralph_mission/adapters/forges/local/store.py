@@ -95,7 +95,8 @@ class ThreadStore:
         thread = self.find(number) if isinstance(number, int) else None
         if thread is None or kind not in ("", thread.kind):
             listing = "ralph pr list" if kind == "pull" else "ralph issue list"
-            hint = f"#{number} is a {NAMES[thread.kind]}" if thread else f"see: {listing}"
+            told = "#{} is an issue" if kind == "pull" else "#{} is a pull request"
+            hint = told.format(number) if thread else f"see: {listing}"
             raise ForgeRefused(f"there is no {NAMES[kind]} #{number}", hint)
         return thread
 
