@@ -131,12 +131,15 @@ def adopt(
     parked = {m.issue for m in state.missions if m.status is Status.PARKED and not m.pull}
     wished = {issue.number for issue in issues if "ralph:mission" in issue.labels}
     open_ = {issue.number for issue in issues}
-    new = {issue for issue, (_, pull) in lost.items() if pull.number in handed}
+    new = {issue for issue, (before, pull) in lost.items() if pull.number in handed and not before}
     number = max([state.next_mission, *(id + 1 for id in taken), *(id + 1 for id, _ in lost.values())])
     for one in sorted(wished | (open_ & lost.keys()) | new):
         before, pull = lost.get(one, (0, None))
         by_work, first = pull is not None and not before, one in new
-        if one in (ours - parked if first else ours) or one in state.working or not (by_work or one in wished):
+        if one in (ours - parked if first else ours) or not (by_work or one in wished):
+            continue
+        if one in state.working:
+            ports.progress.note(f"#{one} is left to `ralph work`, which is at it or has to end it")
             continue
         full = read_if_there(one, ports.forge.issue)
         if full is None:
