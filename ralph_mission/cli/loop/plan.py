@@ -197,8 +197,11 @@ def _reader(path: Path) -> Callable[[str], Prd]:
     from ralph_mission.loop.stories import prd as form
     from ralph_mission.loop.stories.prd import convert_prd as converted
 
-    is_markdown = path.suffix.lower() in (".md", ".markdown")
-    return (lambda text: converted(text, complete=False)) if is_markdown else form.parse_prd
+    return (lambda text: converted(text, complete=False)) if _is_markdown(path) else form.parse_prd
+
+
+def _is_markdown(path: Path) -> bool:
+    return path.suffix.lower() in (".md", ".markdown")
 
 
 def _readable(path: Path, read: Callable[[str], Prd]) -> Prd:
@@ -211,7 +214,8 @@ def _readable(path: Path, read: Callable[[str], Prd]) -> Prd:
     except UnicodeDecodeError:
         raise UserError(f"{path} is not UTF-8", "save it as UTF-8", usage=True) from None
     except ValueError as error:
-        raise UserError(f"{path}: {error}", "fix it; ralph prd convert makes one from markdown", usage=True) from None
+        another = "" if _is_markdown(path) else ", or make one from markdown: ralph prd convert FILE"
+        raise UserError(f"{path}: {error}", f"fix it{another}", usage=True) from None
 
 
 def _find_prd(repo: Path) -> Path:
@@ -219,7 +223,9 @@ def _find_prd(repo: Path) -> Path:
 
     found = Stories(repo).find()
     if found is None:
-        raise UserError(f"there is no prd.json in {repo}", "name the file, or make one: ralph prd convert", usage=True)
+        raise UserError(
+            f"there is no prd.json in {repo}", "name the file, or make one: ralph prd convert FILE", usage=True
+        )
     return found
 
 

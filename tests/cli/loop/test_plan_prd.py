@@ -111,3 +111,15 @@ def test_the_skill_asks_a_few_questions_with_lettered_options(tmp_path: Path) ->
     asks = (tmp_path / "skills/prd/SKILL.md").read_text().split("## 1. Ask")[1].split("\n## ")[0]
     assert "three to five questions" in asks and "lettered options" in asks and "“1A, 2C, 3B”" in asks
     assert [line[0] for line in asks.splitlines() if line[1:3] == ". "] == list("12345")
+
+
+def test_a_hint_to_convert_names_what_it_takes(tmp_path: Path) -> None:
+    repo = tmp_path / "repo"
+    repo.mkdir()
+    take = f"ralph prd convert --repo {repo} FILE"
+    assert cli_here("prd", "lint", repo=repo).err.endswith(f"name the file, or make one: {take}\n")
+    (tmp_path / "prd.json").write_text("[")
+    found = cli_here("prd", "lint", str(tmp_path / "prd.json"), repo=repo).err
+    assert found.endswith(f"fix it, or make one from markdown: {take}\n")
+    (tmp_path / "prd.md").write_text("# Nothing\n")
+    assert cli_here("prd", "convert", str(tmp_path / "prd.md"), repo=repo).err.endswith("fix it\n")
