@@ -187,7 +187,8 @@ def build_coder(git: Git, settings: Config, config: Path | None, head: str) -> A
 
 def _check_patch(git: Git, settings: Config, patch: Patch) -> PatchVerification:
     hands = settings.hands
-    verifier = Workbench(git, hands.verify, hands.verify_timeout, partial(sandboxes.patch_sandbox, settings))
+    setup = sandboxes.project_setup(settings, git, git.state_dir / "setup")
+    verifier = Workbench(git, hands.verify, hands.verify_timeout, partial(sandboxes.patch_sandbox, settings), setup)
     with tempfile.TemporaryDirectory(prefix="ralph-", ignore_cleanup_errors=True) as scratch:
         return verifier.verify(patch, scratch)
 
@@ -223,6 +224,7 @@ class LoopCoder:
         asked = RunOptions(
             folder, self._config(), "\n\n".join(filter(None, (job.task, guides))),
             preset="" if planned else PRESET, pattern=PATTERN if planned else "", build=planned,
+            setup=self.git.state_dir / "setup",
         )  # fmt: skip  # one command line
         return CloneRun(job, asked, self.settings.work.max_iterations)
 

@@ -146,6 +146,7 @@ class LoopHands:
             agent=wanted.agent,
             command=wanted.command,
             model=wanted.model,
+            setup=self.first.git.state_dir / "setup",
         )  # fmt: skip  # one command line
 
     def _config(self, root: Path) -> Path | None:

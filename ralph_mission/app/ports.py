@@ -37,6 +37,7 @@ from ralph_mission.values import dataclass
 if TYPE_CHECKING:
     from ralph_mission.adapters.chat import TelegramInbox
     from ralph_mission.adapters.packages.model import Bumper
+    from ralph_mission.adapters.projects.setup import ProjectSetup
     from ralph_mission.adapters.sandbox.isolation import Sandbox
     from ralph_mission.config.observers import ForgeSettings
 
@@ -53,14 +54,17 @@ def build_ports(
 ) -> CyclePorts:
     """Those of one repository, where `host` says that its issues and memory are; `config` is another settings file."""
     settings, cache = host.settings, None if staged else git.state_dir / "cache"
+    setup = _setup(settings, git, None if staged else git.state_dir / "setup", progress)
     chat = None if staged else orders.inbox(settings, os.environ, clock.now)
     return CyclePorts(
         clock=clock,
         store=host.store,
         forge=host.forge,
-        observers=tuple(_observers(settings, git, host, cache, chat)),
+        observers=tuple(_observers(settings, git, host, cache, chat, setup)),
         thinker=thinker(settings, cache, git.work_tree),
-        hands=Workbench(git, settings.hands.verify, settings.hands.verify_timeout, partial(_patch_sandbox, settings)),
+        hands=Workbench(
+            git, settings.hands.verify, settings.hands.verify_timeout, partial(_patch_sandbox, settings), setup
+        ),
         recorder=Nowhere() if staged else recordings,
         progress=progress,
         switch=switched_off,
@@ -81,6 +85,15 @@ def _patch_sandbox(settings: Config, git: Git) -> Sandbox:
     from ralph_mission.app import sandboxes  # only a change that is verified needs one
 
     return sandboxes.patch_sandbox(settings, git)
+
+
+def _setup(settings: Config, git: Git, place: Path | None, progress: CycleProgress) -> ProjectSetup | None:
+    """What checks need, where there are any."""
+    if not settings.hands.verify and not any(command.setup for command in settings.observers.commands):
+        return None
+    from ralph_mission.app import sandboxes
+
+    return sandboxes.project_setup(settings, git, place, progress.note)
 
 
 def thinker(settings: Config, cache: Path | None, checkout: Path | None = None) -> Thinker:
@@ -133,7 +146,12 @@ def _forge_watch(settings: Config) -> ForgeSettings:
 
 
 def _observers(
-    settings: Config, git: Git, host: hosting.Hosting, cache: Path | None, chat: TelegramInbox | None
+    settings: Config,
+    git: Git,
+    host: hosting.Hosting,
+    cache: Path | None,
+    chat: TelegramInbox | None,
+    setup: ProjectSetup | None,
 ) -> Iterator[Observer]:
     sources = Sources(
         git,
@@ -143,6 +161,7 @@ def _observers(
         posted=partial(_read_posted, host.store),
         overheard=(lambda: tuple(chat.overheard)) if chat else None,
         secrets=environment_secrets(),
+        setup=setup,
     )
     for name, build in OBSERVERS.items():
         section = getattr(settings.observers, name, None)

@@ -8,9 +8,11 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from ralph_mission.adapters.git.git import Git
+from ralph_mission.adapters.projects.setup import ProjectSetup, lent_environment
 from ralph_mission.adapters.sandbox.isolation import Found, describe_level
 from ralph_mission.adapters.storage.loop import archive, lock, state
 from ralph_mission.adapters.storage.loop.events import EventLog
@@ -40,7 +42,8 @@ MODEL_KEYS = (
     "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "OPENAI_API_KEY", "OPENAI_BASE_URL", "GEMINI_API_KEY", "GOOGLE_API_KEY",
 )  # fmt: skip  # one list
 """All that an agent may see of our environment besides a path."""
-CLONE = ".ralph/workspace/tree"
+CLONE, TOOLS = ".ralph/workspace/tree", ".ralph/tools"
+"""Where sessions play, and in there what the set-up of the project brought besides packages."""
 """Where sessions work, below the checkout: it stays for later runs, with what builds left in it that git ignores."""
 HOW = "name a program with --command CMD, or an agent with --agent NAME or hands: {agent: {kind: …}} in ralph.yml"
 ASKED_EVERY = 0.1  # seconds between two looks at whether somebody wants a pause to end
@@ -90,8 +93,9 @@ def build_run(asked: RunOptions, progress: RunProgress, planned: Path | None = N
         git, root = checkouts.open_worktree(git, here, prd.branch if prd else "", order.objective, named)
         if named and named.is_relative_to(here):
             asked = replace(asked, prd_file=root / named.relative_to(here))
-    agent = agent_of(asked, settings, git, root, order.model, found, root / CLONE)
-    store, workplace = _desk_and_place(asked, settings, git, root, prd, ordered.exempt, planned, found)
+    project = ProjectTools.of(asked, settings, git, root, progress.note)
+    agent = agent_of(asked, settings, git, root, order.model, found, root / CLONE, project.environment)
+    store, workplace = _store_and_place(asked, settings, git, root, prd, ordered.exempt, planned, found, project)
     ports = RunPorts(agent, workplace, store, PausingClock(), progress, environment_secrets())
     after = (checkouts.describe_worktree(git, root),) if apart else ()
     notes = (*settings.warnings, *ordered.doubts)
@@ -105,9 +109,37 @@ def _left_worktree(asked: RunOptions, git: Git) -> Path | None:
     return checkouts.find_newest_worktree(git, state.STATE) if asked.go_on and not named else None
 
 
-def _desk_and_place(
+@dataclass(frozen=True, slots=True)
+class ProjectTools:
+    """What the project's set-up lends to the clone of a run; `environment` is empty where there is nothing to lend."""
+
+    setup: ProjectSetup
+    clone: Path
+    environment: Mapping[str, str]
+    note: Callable[[str], None]
+
+    @classmethod
+    def of(cls, asked: RunOptions, settings: Config, git: Git, root: Path, note: Callable[[str], None]) -> ProjectTools:
+        """Those of a run in the checkout at `root`."""
+        setup = sandboxes.project_setup(settings, git, asked.setup or root / ".ralph/setup", note)
+        needed = setup.needed(git.resolve("HEAD"))
+        return cls(setup, root / CLONE, lent_environment(root / CLONE, root / CLONE / TOOLS) if needed else {}, note)
+
+    def lend(self, git: Git, required: bool) -> None:
+        """Raises UserError when the set-up fails and checks are `required`: no session could turn them green."""
+        if not self.environment:
+            return
+        try:
+            self.setup.lend(git.resolve("HEAD"), self.clone, self.clone / TOOLS)
+        except UserError as problem:
+            if required:
+                raise
+            self.note(f"{problem.what}; sessions begin without it")
+
+
+def _store_and_place(
     asked: RunOptions, settings: Config, git: Git, root: Path, prd: Prd | None, exempt: tuple[str, ...],
-    planned: Path | None, found: Found,
+    planned: Path | None, found: Found, project: ProjectTools,
 ) -> tuple[FileRunStore, Workplace]:  # fmt: skip  # as one reads it
     checks = asked.verify or settings.hands.verify
     if asked.require_tests and not checks:
@@ -117,6 +149,7 @@ def _desk_and_place(
         git, clone, checks, settings.hands.verify_timeout,
         lambda: _browser_check(settings.loop.browser_check, store.item()), sandboxes.checks_sandbox(found, git, clone),
         no_agent_settings=asked.errand, lists=lambda: store.paths.kept, shared=root / ".ralph",
+        environment=project.environment,
     )  # fmt: skip  # one call
 
     def ready(order: RunSpec) -> None:
@@ -124,6 +157,7 @@ def _desk_and_place(
         if planned and prd:
             _take_over(asked, planned, root, prd)
         workplace.prepare()
+        project.lend(git, required=bool(checks))
 
     store = FileRunStore(
         root, git.git_dir, workplace.tree, PausingClock().now, go_on=asked.go_on,
@@ -153,17 +187,18 @@ def _browser_check(check: str | None, story: UserStory | None) -> tuple[str, ...
 
 
 def agent_of(
-    asked: RunOptions, settings: Config, git: Git, root: Path, model: str, found: Found, clone: Path | None = None
-) -> Agent:
-    """Who plays in the work tree `root` of `git`, or in the `clone` of it, kept apart as `found` says. Raises
-    UserError when nobody is named."""
+    asked: RunOptions, settings: Config, git: Git, root: Path, model: str, found: Found, clone: Path | None = None,
+    environment: Mapping[str, str] = MappingProxyType({}),
+) -> Agent:  # fmt: skip  # as one reads it
+    """Who plays in the work tree `root` of `git`, or in the `clone` of it, kept apart as `found` says, with more in its
+    `environment`. Raises UserError when nobody is named."""
     from ralph_mission.adapters.agents.client import CommandAgent
     from ralph_mission.adapters.agents.clients import FallbackAgent
     from ralph_mission.adapters.agents.scripted import ScriptedAgent, load
 
     name, command = _choose_agent(asked, settings)
     choice = settings.hands.agent
-    env = {"RALPH_OWNER": lock.place(os.getpid())}
+    env = {**environment, "RALPH_OWNER": lock.place(os.getpid())}
     if clone:
         env["GIT_CEILING_DIRECTORIES"] = str(clone.parent)  # without its `.git` it is no part of what is above
     player = CommandAgent(

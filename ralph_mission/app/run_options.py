@@ -33,7 +33,7 @@ class RunOptions:
 
     `planning`: the stories of the task are written first, and are not there yet. `restarted`: a process that was asked
     to restart has become this one. `errand`: for an issue or a mission, in a clone: nothing that a session writes there
-    restarts it, and none writes what configures agents.
+    restarts it, and none writes what configures agents. `setup`: where set-ups of the project are kept.
     """
 
     repo: Path = Path()
@@ -60,6 +60,7 @@ class RunOptions:
     planning: bool = False
     restarted: bool = False
     errand: bool = False
+    setup: Path | None = None
 
     @property
     def stories(self) -> bool:

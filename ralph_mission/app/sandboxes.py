@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from ralph_mission.adapters.git.git import Git
+from ralph_mission.adapters.projects.setup import ProjectSetup
 from ralph_mission.adapters.sandbox.bwrap import Endpoint, of_models
-from ralph_mission.adapters.sandbox.isolation import Found, Sandbox, find_level, of_checkout, of_clone
+from ralph_mission.adapters.sandbox.isolation import (
+    Found,
+    Level,
+    Sandbox,
+    find_level,
+    missing_bwrap,
+    of_checkout,
+    of_clone,
+)
 from ralph_mission.config.settings import Config
 from ralph_mission.errors import UserError
 
@@ -47,6 +56,21 @@ def checks_sandbox(found: Found, git: Git, clone: Path | None = None) -> Sandbox
 def patch_sandbox(settings: Config, git: Git) -> Sandbox:
     """For the checks of a change, in a clone of their own: an agent may have written it where one is named."""
     return checks_sandbox(agent_level(settings), git) if settings.hands.agent else Sandbox()
+
+
+def project_setup(
+    settings: Config, git: Git, place: Path | None, note: Callable[[str], None] = lambda _: None
+) -> ProjectSetup:
+    """What installs what checks and agents need: with the network, without a credential, and kept apart where it can
+    be had. `place` keeps results."""
+    level: Level = "env" if missing_bwrap()[0] else "bwrap"
+
+    def kept_apart(clone: Git) -> Sandbox:
+        sandbox = of_clone(level, git, clone.work_tree or clone.git_dir, os.environ)
+        return replace(sandbox, endpoints=None)
+
+    chosen = settings.hands.setup
+    return ProjectSetup(git, place, None if chosen == "auto" else chosen, sandbox_for=kept_apart, note=note)
 
 
 def writable_elsewhere(sandbox: Sandbox, git: Git) -> Sandbox:

@@ -247,6 +247,11 @@ class FixerSettings(ObserverSection):
     fixers: Annotated[tuple[FixerName, ...], BeforeValidator(_rename_old)] = Field(
         FIXERS, description="What may change files without an agent."
     )
+    setup: Literal["auto"] | tuple[str, ...] = Field(
+        "auto",
+        description="Commands that install what checks and agents need, run once with the network and no credential; "
+        "auto: as the lock files say; []: none.",
+    )
     verify: tuple[str, ...] = Field((), description="Commands that must pass before a change is proposed.")
     verify_timeout: Annotated[float, Field(gt=0), at_most(1_800), OLD_LIMIT] = 1_800
     """Seconds that each of them may take: suites that take longer are for a check of the forge."""

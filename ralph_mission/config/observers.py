@@ -119,6 +119,13 @@ class CommandSettings(ObserverSection):
     """Upper bound for every result, whatever the tool reports."""
     exclude: tuple[PathPattern, ...] = Field((), description="Paths to leave out, as in .gitignore.")
     cache: bool = Field(True, description="Reuse results for the same commit; false for what asks a network.")
+    setup: bool = Field(False, description="Whether it needs the packages of the project: see hands.setup.")
+
+
+class DocsSettings(ObserverSection):
+    """Pages that are no longer true."""
+
+    exclude: tuple[PathPattern, ...] = Field((), description="Pages to leave out, as in .gitignore.")
 
 
 PackageName = Annotated[str, StringConstraints(pattern=r"^[@A-Za-z0-9][A-Za-z0-9._/@-]{0,213}$")]

@@ -29,6 +29,7 @@ from ralph_mission.config.loop import ThinkerSettings as Thinker
 from ralph_mission.config.observers import CodeSettings as Code
 from ralph_mission.config.observers import CommandSettings as Command
 from ralph_mission.config.observers import DependencySettings as Dependencies
+from ralph_mission.config.observers import DocsSettings as Docs
 from ralph_mission.config.observers import ForgeSettings as ForgeWatch
 from ralph_mission.config.observers import SocialSettings as Social
 from ralph_mission.config.observers import WebSettings as Web
@@ -171,6 +172,9 @@ class Observers(ObserverSection):
     )
     dependencies: Dependencies | None = Field(
         None, description="Outdated and vulnerable packages; `{}` asks the registries of your lock files and OSV."
+    )
+    docs: Docs | None = Field(
+        None, description="Links, anchors and commands in Markdown that lead nowhere; `{}` switches it on."
     )
     forge: Annotated[ForgeWatch, OLD_LIMIT] = ForgeWatch()
     social: Social | None = Field(

@@ -212,7 +212,7 @@ class CommandAgent:
                 **self.extra_env,
                 **invocation.env,
                 **_session_environment(session),
-                "PATH": _path(guards, self.home),
+                "PATH": _path(guards, self.home, self.extra_env.get("PATH", "")),
             },
             stopped=stopped,
             grace=GRACE,
@@ -254,8 +254,8 @@ def _session_environment(session: Session) -> dict[str, str]:
     return {name: value.replace("\0", "") for name, value in told.items()}  # no environment can hold one
 
 
-def _path(guards: Path | None, home: Path) -> str:
-    return os.pathsep.join((shims.path_with(guards), str(home.resolve() / "bin")))
+def _path(guards: Path | None, home: Path, path: str) -> str:
+    return os.pathsep.join((shims.path_with(guards, path), str(home.resolve() / "bin")))
 
 
 def _solid(home: Path) -> None:

@@ -8,9 +8,9 @@ import itertools
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ralph_mission.adapters.cache import FileCache
 from ralph_mission.adapters.fixers.fixer import CommitTree, Correction, Fix, Fixer
@@ -21,10 +21,11 @@ from ralph_mission.adapters.sandbox.process import FinishedProcess, run_foreign
 from ralph_mission.adapters.workspace.clone import clone
 from ralph_mission.mission.model.mission import Observation, Severity, Signal
 from ralph_mission.mission.model.proposal import ObservationContext, PatchVerification, count_noun
-from ralph_mission.safety.markdown import without_controls, without_invisible
 from ralph_mission.safety.patch import FileChange, Patch
-from ralph_mission.safety.text import truncate
 from ralph_mission.values import dataclass
+
+if TYPE_CHECKING:
+    from ralph_mission.adapters.projects.setup import ProjectSetup
 
 MOST_FILES = 400
 SURVEY_SECONDS = 60.0
@@ -118,7 +119,6 @@ def _decode(found: Mapping[str, Any]) -> Fix:
     return Fix(str(found["path"]), str(found["mode"]), old, new, corrections)
 
 
-LAST_LINES = 5
 SECONDS = 600.0
 
 
@@ -138,19 +138,20 @@ class CheckFailure:
 class Workbench:
     """Runs `commands` in order, each for at most `seconds`, in a clone without remotes or credentials.
 
-    `sandbox_for` says how far what runs in that clone is kept apart.
+    `sandbox_for` says how far what runs in that clone is kept apart; `setup` installs what the commands need.
     """
 
     git: Git
     commands: tuple[str, ...] = ()
     seconds: float = SECONDS
     sandbox_for: Callable[[Git], Sandbox] = _open
+    setup: ProjectSetup | None = None
 
     def verify(self, patch: Patch, scratch: str) -> PatchVerification:
         """Whether all commands pass with the patch; without commands nothing is run.
 
-        Raises UserError when the base cannot be checked out, the patch names a path that git refuses, or the commands
-        cannot be kept as far apart as is wanted.
+        Raises UserError when the base cannot be checked out or set up, the patch names a path that git refuses, or the
+        commands cannot be kept as far apart as is wanted.
         """
         if not self.commands:
             return PatchVerification(True)
@@ -165,10 +166,19 @@ class Workbench:
         self, patch: Patch, changes: Sequence[FileChange], commands: Sequence[str], scratch: Path
     ) -> CheckFailure | None:
         with clone(self.git, patch.base, scratch, changes=changes) as folder:
-            sandbox = self.sandbox_for(Git(folder / ".git", folder / ".git", folder))
+            sandbox, tools = self.sandbox_for(Git(folder / ".git", folder / ".git", folder)), scratch / "tools"
+            environment: Mapping[str, str] = {}
+            if self.setup:
+                environment = self.setup.lend(patch.base, folder, tools, [c.path for c in changes]).environment
+                sandbox = replace(sandbox, writable=(*sandbox.writable, tools))
             for command in commands:
                 finished = run_foreign(
-                    command, cwd=folder, home=scratch / "home", timeout=self.seconds, sandbox=sandbox
+                    command,
+                    cwd=folder,
+                    home=scratch / "home",
+                    timeout=self.seconds,
+                    extra_env=environment,
+                    sandbox=sandbox,
                 )
                 if finished.code != 0:
                     return CheckFailure(command, finished)
@@ -176,6 +186,8 @@ class Workbench:
 
 
 def _failure_text(failure: CheckFailure, fails_anyway: bool) -> str:
+    from ralph_mission.adapters.projects.excerpt import excerpt
+
     finished = failure.finished
     how = f"exit code {finished.code}"
     if finished.timed_out:
@@ -183,10 +195,4 @@ def _failure_text(failure: CheckFailure, fails_anyway: bool) -> str:
     elif finished.truncated:
         how = "ended: too much output"
     also = "; it fails without the change too" if fails_anyway else ""
-    said = "\n".join(_last_lines(finished.stderr) or _last_lines(finished.stdout))
-    return f"`{failure.command}`: {how}{also}\n{said}".rstrip()
-
-
-def _last_lines(output: bytes) -> list[str]:
-    plain = without_invisible(without_controls(output[-20_000:].decode(errors="replace")))
-    return [truncate(line, 300) for line in plain.splitlines() if line.strip()][-LAST_LINES:]
+    return f"`{failure.command}`: {how}{also}\n{excerpt(finished.stdout, finished.stderr)}".rstrip()

@@ -21,11 +21,13 @@ from ralph_mission.values import dataclass
 if TYPE_CHECKING:
     from ralph_mission.adapters.observers.web.state import Errands
     from ralph_mission.adapters.packages.model import Bumper
+    from ralph_mission.adapters.projects.setup import ProjectSetup
     from ralph_mission.config.database import DatabaseSettings
     from ralph_mission.config.observers import (
         CodeSettings,
         CommandSettings,
         DependencySettings,
+        DocsSettings,
         ForgeSettings,
         SocialSettings,
         WebSettings,
@@ -49,6 +51,7 @@ class Sources:
     posted: Callable[[], Iterable[Posted]] = tuple  # what of ours went out, newest first
     overheard: Callable[[], Sequence[Mapping[str, Any]]] | None = None  # what Telegram told who looked for orders
     secrets: tuple[str, ...] = field(default=(), repr=False)  # values that nothing may be told of
+    setup: ProjectSetup | None = None  # what installs the packages that checks of the project need
 
 
 def _build_code(settings: CodeSettings, sources: Sources) -> Observer:
@@ -60,7 +63,7 @@ def _build_code(settings: CodeSettings, sources: Sources) -> Observer:
 def _build_command(settings: CommandSettings, sources: Sources) -> Observer:
     from ralph_mission.adapters.observers import commands
 
-    return commands.build(settings, sources.git, sources.cache, sources.secrets)
+    return commands.build(settings, sources.git, sources.cache, sources.secrets, sources.setup)
 
 
 def _build_database(settings: DatabaseSettings, sources: Sources) -> Observer:
@@ -74,6 +77,12 @@ def _build_dependencies(settings: DependencySettings, sources: Sources) -> Obser
 
     pulls = partial(sources.forge.pulls, "open")
     return observer.build(settings, sources.git, sources.cache, sources.bumper, pulls=pulls)
+
+
+def _build_docs(settings: DocsSettings, sources: Sources) -> Observer:
+    from ralph_mission.adapters.observers import docs
+
+    return docs.build(settings, sources.git)
 
 
 def _build_forge(settings: ForgeSettings, sources: Sources) -> Observer:
@@ -100,6 +109,7 @@ OBSERVERS: Mapping[str, Callable[[Any, Sources], Observer]] = {
     "commands": _build_command,
     "database": _build_database,
     "dependencies": _build_dependencies,
+    "docs": _build_docs,
     "forge": _build_forge,
     "social": _build_social,
     "web": _build_web,

@@ -23,6 +23,8 @@ from ralph_mission.adapters.observers import markers
 from ralph_mission.adapters.observers.markers import excluder
 from ralph_mission.adapters.observers.results import GarbledOutput, Result, read_items, read_sarif
 from ralph_mission.adapters.observers.text import block, count_noun, one_line, plain, split_lines, surroundings
+from ralph_mission.adapters.projects.setup import SECONDS as SETUP_SECONDS
+from ralph_mission.adapters.projects.setup import LentSetup, ProjectSetup
 from ralph_mission.adapters.sandbox.process import FinishedProcess, run_foreign
 from ralph_mission.adapters.workspace.clone import clone
 from ralph_mission.config.observers import CommandSettings, JsonResults, Regex
@@ -34,8 +36,6 @@ from ralph_mission.mission.ports import Observer
 from ralph_mission.safety.secrets import find_secrets, redact
 from ralph_mission.values import compile_regex, dataclass
 
-# Packages are installed without their scripts: what a dependency wants to run at install is its business.
-_NODE = "npm ci --ignore-scripts --no-audit --no-fund >&2 && npx --no-install "
 _UNUSED = "[].{name: name, line: line, what: "
 
 
@@ -56,7 +56,8 @@ RECIPES: tuple[Recipe, ...] = (
         ("tsconfig.json",),
         {
             "name": "types",
-            "run": _NODE + "tsc --noEmit --pretty false",
+            "setup": True,
+            "run": "tsc --noEmit --pretty false",
             "parse": {
                 "regex": r"^(?P<path>.+)\((?P<line>\d+),\d+\): (?P<level>error) (?P<code>TS\d+): (?P<message>.+)$"
             },
@@ -82,7 +83,8 @@ RECIPES: tuple[Recipe, ...] = (
         ("eslint.config.js", "eslint.config.mjs"),
         {
             "name": "eslint",
-            "run": _NODE + "eslint --format json .",
+            "setup": True,
+            "run": "eslint --format json .",
             "parse": {
                 "json": {
                     "items": "[]",
@@ -104,6 +106,7 @@ RECIPES: tuple[Recipe, ...] = (
         ("mypy.ini", ".mypy.ini"),
         {
             "name": "mypy",
+            "setup": True,
             "run": "mypy --no-error-summary --no-pretty --no-color-output .",
             "parse": {
                 "regex": r"^(?P<path>[^:]+):(?P<line>\d+)(?::\d+)?: (?P<level>error): "
@@ -134,7 +137,8 @@ RECIPES: tuple[Recipe, ...] = (
         ("knip.json", "knip.ts"),
         {
             "name": "knip",
-            "run": _NODE + "knip --reporter json",
+            "setup": True,
+            "run": "knip --reporter json",
             "parse": {
                 "json": {
                     "items": "issues",
@@ -165,10 +169,17 @@ GRAVE = ("bug", "vulnerability")  # kinds whose errors are of high severity
 _PLACES = compile_regex(r"\bline \d+|:\d+(?::\d+)?\b")
 
 
-def build(settings: CommandSettings, git: Git, cache: Path | None = None, secrets: tuple[str, ...] = ()) -> Observer:
+def build(
+    settings: CommandSettings,
+    git: Git,
+    cache: Path | None = None,
+    secrets: tuple[str, ...] = (),
+    setup: ProjectSetup | None = None,
+) -> Observer:
     """The observer for one command; `cache` is a folder for results, None for no caching; no value of `secrets` is
-    in what it remembers or tells."""
-    return Command(settings, git, cache / settings.name if cache and settings.cache else None, secrets)
+    in what it remembers or tells; `setup` installs what the command needs."""
+    kept = cache / settings.name if cache and settings.cache else None
+    return Command(settings, git, kept, secrets, setup if settings.setup else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +190,7 @@ class Command:
     git: Git
     cache: Path | None = None
     secrets: tuple[str, ...] = field(default=(), repr=False)
+    setup: ProjectSetup | None = None
 
     @property
     def name(self) -> str:
@@ -188,7 +200,7 @@ class Command:
     @property
     def seconds(self) -> float:
         """How long it may take: the command's own time, and ours for a clone and for reading the answer."""
-        return self.settings.timeout + AROUND
+        return self.settings.timeout + AROUND + (SETUP_SECONDS if self.setup else 0.0)
 
     def observe(self, context: ObservationContext) -> Observation:
         """All results now; `unavailable` when the command failed or cannot be understood."""
@@ -221,13 +233,14 @@ class Command:
     def _run(self, commit: str, scratch: Path) -> tuple[list[Result], str]:
         home = scratch / f"home-{self.settings.name}"
         with clone(self.git, commit, scratch) as root:
+            lent = self.setup.lend(commit, root, scratch / f"tools-{self.settings.name}") if self.setup else LentSetup()
             done = run_foreign(
                 self.settings.run,
                 cwd=root,
                 home=home,
                 timeout=self.settings.timeout,
                 output_cap=self.settings.output_cap,
-                extra_env={"PATH": _path()},
+                extra_env={**lent.environment, "PATH": _path(lent.environment)},
             )
             _refuse_unfinished(done, self.settings)
             results = _tidy(self._parse(done, root, home), root)
@@ -342,6 +355,7 @@ def _severity(settings: CommandSettings, level: str) -> Severity:
     return min(found, settings.severity or found, key=list(Severity).index)
 
 
-def _path() -> str:
+def _path(lent: Mapping[str, str]) -> str:
     # Our own environment comes last: its tools (ruff, typos) are there even when it is not activated.
-    return os.pathsep.join((os.environ.get("PATH", os.defpath), os.path.dirname(sys.executable)))
+    path = lent.get("PATH") or os.environ.get("PATH", os.defpath)
+    return os.pathsep.join((path, os.path.dirname(sys.executable)))

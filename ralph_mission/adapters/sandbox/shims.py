@@ -208,9 +208,9 @@ def _shim(folder: Path, name: str, patterns: Sequence[Sequence[str]]) -> str:
     )  # fmt: skip  # one text
 
 
-def path_with(folder: Path | None) -> str:
-    """PATH with the shims in front."""
-    path = os.environ.get("PATH", os.defpath)
+def path_with(folder: Path | None, path: str = "") -> str:
+    """`path`, else our own PATH, with the shims in front."""
+    path = path or os.environ.get("PATH", os.defpath)
     return f"{folder.resolve()}{os.pathsep}{path}" if folder else path
 
 

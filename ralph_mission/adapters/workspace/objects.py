@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 
 from ralph_mission.adapters.git import git as wire
 from ralph_mission.adapters.git.git import EMPTY_TREE, Git, GitError, Identity
@@ -128,15 +129,24 @@ LINES = 40
 GRACE = 1.0  # seconds between TERM and KILL: Ctrl-C is answered within two
 
 
-def verdict(checks: Iterable[str], top: Path, seconds: float, sandbox: Sandbox = OPEN) -> CheckResult:
-    """Run shell commands in `top` one after another until one fails, each at most `seconds`, kept apart by `sandbox`.
+def verdict(
+    checks: Iterable[str],
+    top: Path,
+    seconds: float,
+    sandbox: Sandbox = OPEN,
+    environment: Mapping[str, str] = MappingProxyType({}),
+) -> CheckResult:
+    """Run shell commands in `top` one after another until one fails, each at most `seconds`, kept apart by `sandbox`,
+    with more in their `environment`.
 
     Each has a HOME that nobody has been in: start-up files that a session, or its code in a check, left in one would
     judge the next. Raises UserError when it cannot be kept as far apart as `sandbox` wants.
     """
     for check in checks:
         with tempfile.TemporaryDirectory(prefix="ralph-check-", ignore_cleanup_errors=True) as home:
-            done = run_foreign(check, cwd=top, home=Path(home), timeout=seconds, grace=GRACE, sandbox=sandbox)
+            done = run_foreign(
+                check, cwd=top, home=Path(home), timeout=seconds, grace=GRACE, sandbox=sandbox, extra_env=environment
+            )
         if done.code:
             said = (done.stdout + done.stderr).decode("utf-8", "replace").strip().splitlines()[-LINES:]
             why = f"took over {seconds:g} s" if done.timed_out else f"exit {done.code}"

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 
 from ralph_mission.adapters.git.git import Git, GitError
 from ralph_mission.adapters.sandbox.isolation import OPEN, Sandbox
@@ -71,6 +72,7 @@ class Workspace:
         self, git: Git, folder: Path, checks: tuple[str, ...] = (), seconds: float = 0.0,
         more: Callable[[], tuple[str, ...]] = tuple, sandbox: Sandbox = OPEN, *, no_agent_settings: bool = False,
         lists: Callable[[], tuple[str, ...]] = tuple, shared: Path | None = None, user: User | None = None,
+        environment: Mapping[str, str] = MappingProxyType({}),
     ) -> None:  # fmt: skip  # as one reads it
         self._user = user or User.of(git)
         self._git = Git(git.git_dir, git.common_dir, git.work_tree, (*git.extra, *self._user.settings))
@@ -80,6 +82,7 @@ class Workspace:
         self._landing = Landing(git, self._user, (shared or folder.parent) / "aside")
         self._checks, self._more, self._seconds, self._sandbox = checks, more, seconds, sandbox
         self._lists, self._no_agent_settings, self._shared = lists, no_agent_settings, shared
+        self._environment = environment  # of checks
         self._branch: str | None = None  # what was checked out when the loop began
         self._at = Position("", "", {})
         self._marked = ""
@@ -309,7 +312,7 @@ class Workspace:
         self._take_lists()
         self._put_right(self._read(self._now))
         try:
-            found = verdict(checks, self.clone.folder, self._seconds, self._sandbox)
+            found = verdict(checks, self.clone.folder, self._seconds, self._sandbox, self._environment)
         finally:
             before, seen = self._now, self._read(self._now)
             wrong = self._put_right(seen)

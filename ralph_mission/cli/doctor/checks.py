@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ralph_mission.adapters.git.git import Git
+from ralph_mission.adapters.projects.detection import DetectedProject, SetupStep
 from ralph_mission.cli.doctor.github import asking, far_off, github, parked_ahead, present, reviewing, wakes, waking
 from ralph_mission.cli.doctor.line import DoctorLine, Hub, attempt, off, wrong
 from ralph_mission.cli.doctor.sources import agents, sources, work
@@ -136,14 +137,17 @@ def _code(settings: Config) -> DoctorLine:
 def _tools(git: Git, settings: Config) -> Iterator[DoctorLine]:
     for fixer in settings.hands.fixers:
         yield _check_installed(fixer)
+    project = _setup(git, settings)
+    if project is not None:
+        yield from _set_up(project)
     if not settings.hands.verify:
         yield DoctorLine("verify", "note", "no command proves a change", "set hands.verify in ralph.yml")
     for command in settings.hands.verify:
-        yield _present("verify", command, git)
+        yield _present("verify", command, git, project)
     if not settings.observers.commands:
         yield off("commands", "to look at your own checks: observers.commands in ralph.yml")
     for check in settings.observers.commands:
-        yield _present(f"command {check.name}", check.run, git)
+        yield _present(f"command {check.name}", check.run, git, project if check.setup else None)
 
 
 def _other_observers(settings: Config, checked: set[str]) -> Iterator[DoctorLine]:
@@ -175,10 +179,33 @@ def _check_installed(package: str) -> DoctorLine:
         return DoctorLine(f"fixer {package}", "wrong", "not installed", f"pip install {package}")
 
 
-def _present(name: str, command: str, git: Git) -> DoctorLine:
+def _setup(git: Git, settings: Config) -> DetectedProject | None:
+    """What installs packages here; None where nothing needs them."""
+    if not settings.hands.verify and not any(check.setup for check in settings.observers.commands):
+        return None
+    from ralph_mission.app.sandboxes import project_setup
+
+    head = git.resolve("HEAD")
+    setup = project_setup(settings, git, None)
+    if settings.hands.setup != "auto":
+        return DetectedProject(tuple(SetupStep(command, "", command) for command in settings.hands.setup), ())
+    return setup.detect(head) if head else None
+
+
+def _set_up(project: DetectedProject) -> Iterator[DoctorLine]:
+    missing = sorted({name for step in project.steps for name in step.needs if not shutil.which(name)})
+    told = ", ".join(project.tools) or "; ".join(project.notes) or "none"
+    if missing:
+        advice = f"install {' and '.join(missing)}, or give the commands in hands.setup"
+        yield DoctorLine("setup", "wrong", f"{told}; {' and '.join(missing)} not installed", advice)
+    else:
+        yield DoctorLine("setup", "ok", told)
+
+
+def _present(name: str, command: str, git: Git, project: DetectedProject | None) -> DoctorLine:
     tool = program(command)
     local = git.work_tree is not None and "/" in tool and (git.work_tree / tool).is_file()
-    if not tool or local or shutil.which(tool):
+    if not tool or local or shutil.which(tool) or (project and project.steps):
         return DoctorLine(name, "ok", command)
     return DoctorLine(name, "wrong", f"{tool} is not installed", "install it, or change ralph.yml")
 

@@ -25,6 +25,7 @@ from urllib.request import url2pathname
 
 from ralph_mission.adapters import files as durable_files
 from ralph_mission.adapters.git.git import Git
+from ralph_mission.adapters.projects.detection import DetectedProject
 from ralph_mission.adapters.wakers import EVENT, PUBLISH, REVIEW, WORK, instance
 from ralph_mission.errors import UserError
 from ralph_mission.values import compile_regex, dataclass
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
 
 State = Literal["new", "replaced", "unchanged", "kept", "in the way"]
 OWN_CHECKS = "Your own checks: what they find becomes missions."
+NO_PROJECT = DetectedProject((), ())
+VERIFYING = ("lint", "types", "test")
+"""Checks of a project that a change has to pass; a build takes long and tells little more."""
 EXAMPLE = "# commands: [{name: lint, run: ruff check --output-format sarif, parse: sarif, kind: code-quality}]"
 
 
@@ -101,12 +105,38 @@ def refuse_link(place: Path, top: Path) -> None:
 # --- ralph.yml ------------------------------------------------------------------------
 
 
-def render_settings(here: Sequence[Recipe], missing: Sequence[Recipe] = (), wake: str = "auto") -> str:
-    """A commented ralph.yml: a command for each recipe whose tool is `here`, commented out when it is `missing`."""
+def render_settings(
+    here: Sequence[Recipe],
+    missing: Sequence[Recipe] = (),
+    wake: str = "auto",
+    project: DetectedProject = NO_PROJECT,
+) -> str:
+    """A commented ralph.yml: a command for each recipe whose tool is `here`, commented out when it is `missing`, and
+    the checks that `project` itself names."""
     schedule = "schedule: {low: 6h, medium: 1h, high: 15m}"
     if wake != "auto":
         schedule = f"and what wakes the next cycle.\nschedule: {{low: 6h, medium: 1h, high: 15m, wake: {wake}}}"
-    return render_template("ralph.yml", SCHEDULE=schedule, COMMANDS="\n  ".join(_commands(here, missing)))
+    return render_template(
+        "ralph.yml",
+        SCHEDULE=schedule,
+        COMMANDS="\n  ".join(_commands(here, missing)),
+        SETUP=_setup(project),
+        VERIFY=_verify(project),
+    )
+
+
+def _setup(project: DetectedProject) -> str:
+    found = f"found here: {', '.join(project.tools)}." if project.tools else "none are known here."
+    return f"What installs the packages that checks and agents need, by your lock files; {found}\n  # setup: auto"
+
+
+def _verify(project: DetectedProject) -> str:
+    import yaml
+
+    lines = list(dict.fromkeys(check.line for check in project.checks if check.name in VERIFYING))
+    told = yaml.safe_dump(lines, default_flow_style=True, width=10_000).strip()
+    told = f"verify: {told}" if lines else "# verify: ['make test']"
+    return f"Commands that must pass before a change is proposed.\n  {told}"
 
 
 def _commands(here: Sequence[Recipe], missing: Sequence[Recipe]) -> Iterator[str]:

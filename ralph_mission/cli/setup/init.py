@@ -6,13 +6,15 @@ For editors and shells: `ralph schema` prints the published contracts, `ralph co
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 from click.shell_completion import ShellComplete, get_completion_class
 
 from ralph_mission.adapters.git.git import Git
+from ralph_mission.adapters.projects.detection import DetectedProject, detect_project
 from ralph_mission.adapters.wakers import WAKERS
 from ralph_mission.cli.doctor.checks import program
 from ralph_mission.cli.options import json_option, print_json, repo_option
@@ -32,6 +34,9 @@ from ralph_mission.config.reading import NAME, load
 from ralph_mission.config.settings import Config
 from ralph_mission.errors import UserError
 from ralph_mission.values import dataclass
+
+if TYPE_CHECKING:
+    from ralph_mission.adapters.observers.commands import Recipe
 
 LOOP = files.PLACES["cycle"]
 AGENTS = ("work", "review")
@@ -101,7 +106,8 @@ def init(
 def _install(git: Git, top: Path, wish: Wish, force: bool, as_json: bool, repo: Path) -> None:
     from ralph_mission.adapters.storage.memory.recordings import keep_out_of_git
 
-    settings, names = _settings(top, wish)
+    project = detect_project([name for name in git.text("ls-files", "-z").split("\0") if name], _reader(top))
+    settings, names = _settings(top, wish, project)
     wanted = [settings, *_workflows(git, top, wish), *_units(top, wish)]
     planned = [(file, file.state(top, force)) for file in wanted]
     refuse_differing(planned)
@@ -118,17 +124,31 @@ def _install(git: Git, top: Path, wish: Wish, force: bool, as_json: bool, repo: 
 # --- what would be written ------------------------------------------------------------
 
 
-def _settings(top: Path, wish: Wish) -> tuple[SetupFile, list[str]]:
+def _reader(top: Path) -> Callable[[str], str]:
+    def read(name: str) -> str:
+        place = top / name
+        return (read_text(place) or "") if place.is_file() and not place.is_symlink() else ""
+
+    return read
+
+
+def _settings(top: Path, wish: Wish, project: DetectedProject) -> tuple[SetupFile, list[str]]:
     from ralph_mission.adapters.observers.commands import fitting
 
     refuse_link(top / NAME, top)
     present = read_text(top / NAME)
     wake = wish.wake or (load(present).schedule.wake if present else "auto")
     recipes = fitting([path.name for path in top.iterdir()])
-    here = [recipe for recipe in recipes if shutil.which(program(recipe.settings["run"]))]
-    text = render_settings(here, [recipe for recipe in recipes if recipe not in here], wake)
+    here = [recipe for recipe in recipes if _can_run(recipe, project)]
+    text = render_settings(here, [recipe for recipe in recipes if recipe not in here], wake, project)
     load(text)  # what we write, we must be able to read
     return SetupFile(top / NAME, text, keep=wish.told), [recipe.settings["name"] for recipe in here]
+
+
+def _can_run(recipe: Recipe, project: DetectedProject) -> bool:
+    """Whether its tool is installed, or comes with the packages of the project."""
+    by_setup = recipe.settings.get("setup") and project.steps
+    return bool(by_setup or shutil.which(program(recipe.settings["run"])))
 
 
 def _workflows(git: Git, top: Path, wish: Wish) -> Iterator[SetupFile]:

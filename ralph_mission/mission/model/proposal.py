@@ -55,6 +55,10 @@ KINDS: dict[str, FindingKind] = {
     "dependency-patch": FindingKind(
         _FIX, _LOW, 4, "patch-level update", "patch-level updates", words=("bump", "update")
     ),
+    "dead-link": FindingKind(_FIX, _LOW, 4, "dead link", "dead links", words=("link", "docs")),
+    "broken-docs": FindingKind(
+        _MONITOR, _LOW, 4, "reference in the docs that leads nowhere", "references in the docs that lead nowhere"
+    ),
     "todo": FindingKind(_MONITOR, _LOW, 1.5, "new TODO, FIXME or HACK marker", "TODO, FIXME and HACK markers"),
     "ts-ignore": FindingKind(_MONITOR, _LOW, 2, "new ts-ignore comment", "ts-ignore comments"),
     "any": FindingKind(_MONITOR, _LOW, 1, "new `any` type", "`any` types"),
@@ -87,6 +91,8 @@ MATTERS: dict[str, str] = {
     "spelling": "a misspelling makes readers stumble, and a search for the right word misses it",
     "lint-fix": "as long as a linter has known faults to report, a new one goes unseen",
     "dependency-patch": "patch-level releases fix faults and holes without changing behaviour",
+    "dead-link": "whoever follows the documentation ends nowhere, and git knows the right place",
+    "broken-docs": "whoever follows the documentation ends nowhere",
     "todo": "a marker that nobody lists is forgotten",
     "ts-ignore": "a silenced type error may be a real one",
     "any": "what has no type is not checked",

@@ -10,12 +10,14 @@ from pydantic import ValidationError
 
 from ralph_mission.adapters.fixers.verify import Workbench
 from ralph_mission.adapters.git.git import Git
+from ralph_mission.adapters.projects.detection import DetectedProject, SetupStep
+from ralph_mission.adapters.projects.setup import ProjectSetup
 from ralph_mission.adapters.sandbox.isolation import of_checkout
 from ralph_mission.config.loop import FixerSettings
 from ralph_mission.errors import UserError
 from ralph_mission.mission.ports import PatchVerifier
 from ralph_mission.safety.patch import FileChange, Patch
-from tests.helpers import git, make_repo
+from tests.helpers import commit, git, make_repo
 from tests.integration.isolation_attacks import level_or_skip, place
 
 
@@ -126,3 +128,37 @@ def test_commands_are_kept_apart_where_that_is_asked_for() -> None:
         outcome = hands.verify(Patch(repo.resolve("HEAD"), (change,)), str(scratch))
         assert outcome.ok, outcome.detail
         assert not (made.root / "out").exists()
+
+
+def test_checks_run_with_what_the_set_up_installed_and_a_change_of_what_decides_it_is_set_up_itself(
+    repo, scratch, tmp_path
+):
+    base = commit(repo, {"package.json": "{}"})
+    tool = (
+        'mkdir -p node_modules/.bin; cp package.json node_modules/asked; printf "#!/bin/sh\\ncat node_modules/asked" '
+    )
+    step = SetupStep(
+        "npm", "", tool + "> node_modules/.bin/lint; chmod +x node_modules/.bin/lint", (), ("package.json",)
+    )
+    setup = ProjectSetup(Git.open(repo), tmp_path / "kept")
+
+    class Detected(ProjectSetup):
+        def detect(self, commit: str) -> DetectedProject:
+            return DetectedProject((step,), ())
+
+    setup = Detected(Git.open(repo), tmp_path / "kept")
+    hands = Workbench(Git.open(repo), ("lint | grep -q wanted",), 60, setup=setup)
+
+    def verdict(path: str, old: bytes, new: bytes) -> bool:
+        return hands.verify(Patch(base, (FileChange(path, "100644", "100644", old, new),)), str(scratch)).ok
+
+    assert not verdict("a.txt", b"good\n", b"wanted")
+    assert verdict("package.json", b"{}", b'{"wanted": 1}')
+
+
+def test_a_set_up_that_fails_says_so_in_the_words_of_its_tool(repo, scratch, tmp_path):
+    setup = ProjectSetup(Git.open(repo), tmp_path / "kept", ("echo 'error: no such package left-padd' >&2; exit 1",))
+    hands = Workbench(Git.open(repo), ("true",), 60, setup=setup)
+    change = FileChange("a.txt", "100644", "100644", b"good\n", b"better\n")
+    with pytest.raises(UserError, match="no such package left-padd"):
+        hands.verify(Patch(git(repo, "rev-parse", "HEAD"), (change,)), str(scratch))

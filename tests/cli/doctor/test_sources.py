@@ -192,6 +192,7 @@ observers:
   code: {{markers: {{todo: TODO}}}}
   commands: [{{name: check, run: '{program} .', kind: bug, parse: {{regex: '(?P<message>.+)'}}}}]
   dependencies: {{}}
+  docs: {{}}
   database:
     prisma_schema: prisma
     watches: [{{name: top, model: {model}, top: {{order_by: supply}}}}]

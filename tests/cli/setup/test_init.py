@@ -117,6 +117,18 @@ def test_what_is_commented_out_shows_the_default() -> None:
     assert config.observers.code.markers == Config().observers.code.markers
 
 
+def test_checks_are_those_of_the_project_by_the_tool_of_its_lock_file(tmp_path: Path) -> None:
+    scripts = {"scripts": {"lint": "eslint .", "test": "jest"}, "devDependencies": {"typescript": "5", "prisma": "6"}}
+    files = {"package.json": json.dumps(scripts), "yarn.lock": "# yarn lockfile v1\n", "tsconfig.json": "{}"}
+    repo = make_repo(tmp_path / "repo", files)
+    told = cli_here("init", "--json", repo=repo)
+    config = read(Git.open(repo))
+    assert config.hands.verify == ("yarn run lint", "yarn run test", "tsc --noEmit --pretty false")
+    assert told.json["commands"] == ["types"] and config.observers.commands[0].setup
+    text = (repo / "ralph.yml").read_text()
+    assert "found here: yarn." in text and "npm ci" not in text
+
+
 # --- `ralph init`: the action is named by a commit that somebody knows, and never by a name that nobody promised. ---
 
 

@@ -1,0 +1,410 @@
+"""Observes documentation that is no longer true: links, anchors, commands and badges that lead nowhere.
+
+Only what the repository itself can prove is told. A relative link is broken when its target is not in the commit and
+once was (then git knows where it went, and the fix is ready), or when it lies in a folder whose other files are there:
+links into what a build makes are left alone. Anchors are checked where GitHub renders the page, by its own rule.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import posixpath
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+from ralph_mission.adapters.git.git import Git, GitError
+from ralph_mission.adapters.observers.markers import excluder
+from ralph_mission.adapters.observers.text import count_noun, one_line
+from ralph_mission.config.observers import DocsSettings
+from ralph_mission.mission.model.mission import Observation, Severity, Signal
+from ralph_mission.mission.model.proposal import ObservationContext
+from ralph_mission.safety.patch import FileChange, Patch
+from ralph_mission.values import compile_regex, dataclass
+
+if TYPE_CHECKING:
+    from markdown_it.token import Token
+
+NAME = "docs"
+PAGES = (".md", ".markdown")
+MOST_PAGES, LARGEST, MOST = 1_000, 500_000, 200
+"""Pages read, bytes of one, and findings told in one look."""
+HOPS = 5  # renames that are followed
+SITES = ("mkdocs.yml", "mkdocs.yaml", "docusaurus.config.js", "docusaurus.config.ts", "astro.config.mjs", "conf.py",
+         "_config.yml", "book.toml", "hugo.toml", "antora.yml")  # fmt: skip  # one list
+"""Generators of sites: they lay pages out anew, so a link or an anchor of theirs cannot be judged from the tree."""
+SHELLS = ("", "sh", "bash", "shell", "console", "zsh", "shell-session")
+NOT_SLUG = compile_regex(r"[^\w\- ]")
+BADGE = compile_regex(r"github\.com/([\w.-]+/[\w.-]+)/(?:actions/workflows|workflows)/([\w .%-]+?\.ya?ml)/badge\.svg")
+HTML_LINK = compile_regex(r"<(?:a|img)\b[^>]*?\b(?:href|src)\s*=\s*([\"'])(.*?)\1", re.IGNORECASE | re.DOTALL)
+HTML_ANCHOR = compile_regex(r"<\w+\b[^>]*?\b(?:id|name)\s*=\s*([\"'])(.*?)\1", re.IGNORECASE)
+MAKE_RULE = compile_regex(r"^([^\s:#=][^:#=]*):(?!=)", re.MULTILINE)
+RUN_SCRIPT = compile_regex(r"^(?:npm|yarn|pnpm|bun) run(?:-script)? ([\w:.-]+)")
+RUN_MAKE = compile_regex(r"^make ([\w.-]+)\s*(?:$|#|&&|;)")
+RUN_FILE = compile_regex(r"^(?:(?:ba|z)?sh |python3? |node |source |\. )?(\.{0,2}/?[\w./-]+\.(?:sh|py|js|mjs|ts|rb))\b")
+
+
+@dataclass(frozen=True, slots=True)
+class DocReference:
+    """One thing that a page refers to: `text` as it stands there."""
+
+    page: str
+    line: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenReference:
+    """Why a reference leads nowhere; `better` is what should stand there instead, where git knows."""
+
+    reference: DocReference
+    why: str
+    better: str = ""
+    sure: float = 0.9
+
+
+def build(settings: DocsSettings, git: Git) -> DocsObserver:
+    """The observer of the pages of a repository."""
+    return DocsObserver(settings, git)
+
+
+@dataclass(frozen=True, slots=True)
+class DocsObserver:
+    """Reads the pages of one commit."""
+
+    settings: DocsSettings
+    git: Git
+    name: str = NAME
+
+    def observe(self, context: ObservationContext) -> Observation:
+        """Everything that is broken now."""
+        commit = self.git.resolve(context.head.sha) if context.head.sha else ""
+        if not commit:
+            return Observation(NAME, "ok", detail="no commits yet", cursor=context.cursor)
+        tree = DocTree.of(self.git, commit, self.settings.exclude)
+        broken = [one for page in tree.pages for one in broken_references(tree, page)]
+        detail = f"{count_noun(len(tree.pages), 'page')}, {count_noun(len(broken), 'broken reference')}"
+        return Observation(
+            NAME, "ok", tuple(_signals(broken[:MOST], tree)), detail=detail, cursor=commit, complete=len(broken) <= MOST
+        )
+
+
+# --- what a commit holds --------------------------------------------------------------
+
+
+class DocTree:
+    """The files of one commit, its pages read."""
+
+    def __init__(self, git: Git, commit: str, files: Collection[str], texts: Mapping[str, str]) -> None:
+        self.git, self.commit, self.files, self.texts = git, commit, frozenset(files), texts
+        self.folders = frozenset(str(parent) for path in files for parent in Path(path).parents)
+
+    @classmethod
+    def of(cls, git: Git, commit: str, exclude: Sequence[str]) -> DocTree:
+        """Raises GitError."""
+        excluded = excluder(exclude)
+        entries = {entry.path: entry for entry in git.listing(commit)}
+        wanted = [path for path in entries if path.lower().endswith(PAGES) and not excluded(path)][:MOST_PAGES]
+        wanted += [path for path in ("Makefile", "package.json") if path in entries]
+        blobs = git.blobs(entries[path].oid for path in wanted)
+        contents = {path: blobs.get(entries[path].oid, b"") for path in wanted}
+        return cls(
+            git, commit, entries, {p: c.decode("utf-8", "replace") for p, c in contents.items() if len(c) <= LARGEST}
+        )
+
+    @property
+    def pages(self) -> tuple[str, ...]:
+        """Their paths."""
+        return tuple(path for path in sorted(self.texts) if path.lower().endswith(PAGES) and _is_own(path))
+
+    def has(self, path: str) -> bool:
+        """Whether a file or a folder stands there."""
+        return path in self.files or path in self.folders or path in ("", ".")
+
+    def is_in_site(self, page: str) -> bool:
+        """Whether a generator of sites may render the page: one whose settings stand at the top or in its folder."""
+        top = page.partition("/")[0] if "/" in page else None
+        return top is not None and (None in self.sites or top in self.sites)
+
+    @cached_property
+    def sites(self) -> frozenset[str | None]:
+        """Folders at the top with settings of a generator in them; None for the top itself."""
+        found = (path for path in self.files if posixpath.basename(path) in SITES)
+        return frozenset(path.partition("/")[0] if "/" in path else None for path in found)
+
+    @cached_property
+    def make_targets(self) -> frozenset[str] | None:
+        """Of the Makefile at the top; None when it cannot be known."""
+        text = self.texts.get("Makefile")
+        if text is None or re.search(r"^\s*-?include\b|^[^\t#\n]*%[^\n]*:", text, re.MULTILINE):
+            return None
+        return frozenset(name for rule in MAKE_RULE.findall(text) for name in rule.split())
+
+    @cached_property
+    def scripts(self) -> frozenset[str] | None:
+        """Of package.json at the top; None when there is none that can be read."""
+        try:
+            found = json.loads(self.texts.get("package.json", ""))["scripts"]
+        except (ValueError, KeyError, TypeError, RecursionError):
+            return None
+        return frozenset(found) if isinstance(found, dict) else None
+
+    @cached_property
+    def slug(self) -> str:
+        """OWNER/NAME of the repository where its remote says so."""
+        found = re.search(
+            r"github\.com[:/]([\w.-]+/[\w.-]+?)(?:\.git)?$", self.git.try_text("config", "remote.origin.url")
+        )
+        return found[1] if found else ""
+
+    def went_to(self, path: str) -> tuple[str, str]:
+        """(commit, path now) of a file that once stood at `path`: ("", "") when none ever did, and "" for its path
+        when it was removed for good."""
+        gone = ""
+        for _ in range(HOPS):
+            commit = self.git.try_text(
+                "log", "-1", "--diff-filter=D", "--no-renames", "--format=%H", self.commit, "--", path
+            )
+            if not commit:
+                return gone, ""
+            gone = gone or commit
+            path = self._renamed_to(commit, path)
+            if not path or path in self.files:
+                return gone, path
+        return gone, ""
+
+    def last_said(self, expression: str, path: str) -> str:
+        """The newest commit that changed a line of `path` which the expression fits; "" when none did."""
+        return self.git.try_text("log", "-1", "--format=%H", "-G", expression, self.commit, "--", path)
+
+    def _renamed_to(self, commit: str, path: str) -> str:
+        flags = ("--no-commit-id", "-r", "-z", "-M", "--diff-filter=R", "--name-status", "--root")
+        try:
+            raw = self.git.run("diff-tree", *flags, commit).decode("utf-8", "surrogateescape").split("\0")
+        except GitError:
+            return ""
+        moved = dict(zip(raw[1::3], raw[2::3], strict=False))
+        return moved.get(path, "")
+
+
+def _is_own(path: str) -> bool:
+    return not re.search(
+        r"(^|/)(node_modules|vendor|third_party|testdata|fixtures?|__fixtures__|tests?|__tests__)/", path
+    )
+
+
+# --- what a page says -----------------------------------------------------------------
+
+
+def broken_references(tree: DocTree, page: str) -> Iterator[BrokenReference]:
+    """Everything in a page that leads nowhere."""
+    from markdown_it import MarkdownIt  # takes a while to load
+
+    tokens = MarkdownIt("commonmark").enable("table").parse(tree.texts[page])
+    at = [0]
+    for token in tokens:
+        at[0] = token.map[0] + 1 if token.map else at[0]
+        for target in _targets(token):
+            reference = DocReference(page, _line_of(tree.texts[page], target, at[0]), target)
+            if broken := _judge_link(tree, reference):
+                yield broken
+        if token.type == "fence" and token.info.strip().split(" ")[0].lower() in SHELLS:
+            for offset, command in _commands(token.content):
+                if why := _missing(tree, command):
+                    yield BrokenReference(DocReference(page, at[0] + 1 + offset, command), why)
+
+
+def _targets(token: Token) -> Iterator[str]:
+    for child in token.children or ():
+        if child.type == "link_open":
+            yield str(child.attrGet("href") or "")
+        elif child.type == "image":
+            yield str(child.attrGet("src") or "")
+        elif child.type == "html_inline":
+            yield from (found[1] for found in HTML_LINK.findall(child.content))
+    if token.type == "html_block":
+        yield from (found[1] for found in HTML_LINK.findall(token.content))
+
+
+def _line_of(text: str, target: str, start: int) -> int:
+    for number, line in enumerate(text.split("\n")[start - 1 :], start):
+        if target in line or unquote(target) in line:
+            return number
+    return start
+
+
+def _judge_link(tree: DocTree, reference: DocReference) -> BrokenReference | None:
+    target = reference.text
+    if found := BADGE.search(target):
+        name = unquote(found[2])
+        workflow = f".github/workflows/{name}"
+        missing = tree.slug.lower() == found[1].lower() and workflow not in tree.files
+        return (
+            BrokenReference(reference, f"the badge is of a workflow that is not there: {workflow}") if missing else None
+        )
+    try:
+        parts = urlsplit(target)
+    except ValueError:
+        return None
+    if re.match(r"[^\w]+https?://", target):
+        return BrokenReference(reference, "this is no address: something stands before it")
+    if parts.scheme or parts.netloc or not target or target.startswith("/") or any(mark in target for mark in "{}<>$"):
+        return None
+    path = (
+        posixpath.normpath(posixpath.join(posixpath.dirname(reference.page), unquote(parts.path))) if parts.path else ""
+    )
+    if parts.path and (path.startswith("..") or not _is_file_like(path)):
+        return None
+    if parts.path and not tree.has(path):
+        return _judge_missing(tree, reference, path, parts.fragment)
+    if parts.fragment and (path or reference.page).lower().endswith(PAGES) and not tree.is_in_site(reference.page):
+        return _judge_anchor(tree, reference, path or reference.page, unquote(parts.fragment))
+    return None
+
+
+def _is_file_like(path: str) -> bool:
+    """Sites drop the ending of a page: without one, nothing can be said."""
+    return "." in posixpath.basename(path)
+
+
+def _judge_missing(tree: DocTree, reference: DocReference, path: str, fragment: str) -> BrokenReference | None:
+    commit, now = tree.went_to(path)
+    if now:
+        better = posixpath.relpath(now, posixpath.dirname(reference.page) or ".") + (f"#{fragment}" if fragment else "")
+        return BrokenReference(reference, f"{path} was moved to {now} in {commit[:12]}", better, 0.95)
+    if tree.is_in_site(reference.page):
+        return None  # a site may fill it in
+    if commit:
+        return BrokenReference(reference, f"{path} was removed in {commit[:12]}")
+    folder = posixpath.dirname(path)
+    alike = [one for one in tree.files if posixpath.dirname(one) == folder and Path(one).suffix == Path(path).suffix]
+    if not alike:
+        return None  # made by a build
+    twin = next((one for one in alike if one.lower() == path.lower()), "")
+    better = posixpath.relpath(twin, posixpath.dirname(reference.page) or ".") if twin else ""
+    return BrokenReference(reference, f"there is no {path}, and never was", better, 0.8)
+
+
+def _judge_anchor(tree: DocTree, reference: DocReference, page: str, fragment: str) -> BrokenReference | None:
+    text = tree.texts.get(page)
+    if text is None or not fragment or re.fullmatch(r"L\d+(-L\d+)?|user-content-.*|:~:text=.*", fragment):
+        return None
+    if fragment.lower() in {anchor.lower() for anchor in anchors(text)}:
+        return None
+    return BrokenReference(reference, f"{page} has no heading #{fragment}", sure=0.85)
+
+
+def anchors(text: str) -> set[str]:
+    """Names that a link can lead to in a page, as GitHub makes them from headings."""
+    from markdown_it import MarkdownIt
+
+    found: set[str] = {name for _, name in HTML_ANCHOR.findall(text)}
+    found |= set(re.findall(r"\{:?\s*#([\w-]+)[^}\n]*\}", text))
+    tokens = MarkdownIt("commonmark").parse(text)
+    for before, token in itertools.pairwise(tokens):
+        if before.type == "heading_open":
+            words = "".join(
+                child.content for child in token.children or () if child.type in ("text", "code_inline", "html_inline")
+            )
+            slug = NOT_SLUG.sub("", re.sub(r"<[^>]+>", "", words).strip().lower()).replace(" ", "-")
+            name, number = slug, 0
+            while name in found:
+                number += 1
+                name = f"{slug}-{number}"
+            found.add(name)
+    return found
+
+
+def _commands(block: str) -> Iterator[tuple[int, str]]:
+    """(line within the block, command), as long as it plays at the top of the repository."""
+    for number, line in enumerate(block.split("\n")):
+        command = re.sub(r"^\s*[$>%] ", "", line).strip()
+        if re.match(r"(cd|pushd|git clone|docker|ssh)\b", command):
+            return
+        yield number, command
+
+
+def _missing(tree: DocTree, command: str) -> str:
+    """What is not there any more: what never was may belong to another project that the page speaks of."""
+    if (found := RUN_MAKE.match(command)) and tree.make_targets is not None and found[1] not in tree.make_targets:
+        commit = tree.last_said(rf"^{re.escape(found[1])}[^:=]*:", "Makefile")
+        return f"the Makefile has no target {found[1]} since {commit[:12]}" if commit else ""
+    if (found := RUN_SCRIPT.match(command)) and tree.scripts is not None and found[1] not in tree.scripts:
+        commit = tree.last_said(rf'"{re.escape(found[1])}"[[:space:]]*:', "package.json")
+        return f"package.json has no script {found[1]} since {commit[:12]}" if commit else ""
+    if (found := RUN_FILE.match(command)) and not tree.has(posixpath.normpath(found[1])):
+        commit, now = tree.went_to(posixpath.normpath(found[1]))
+        if commit:
+            return f"{found[1]} was {f'moved to {now}' if now else 'removed'} in {commit[:12]}"
+    return ""
+
+
+# --- what is told ---------------------------------------------------------------------
+
+
+def _signals(broken: Iterable[BrokenReference], tree: DocTree) -> Iterator[Signal]:
+    """One for the fixes of each page, and one for each reference that a person has to look at."""
+    fixes: dict[str, list[BrokenReference]] = {}
+    for one in broken:
+        if one.better:
+            fixes.setdefault(one.reference.page, []).append(one)
+        else:
+            yield _signal(one)
+    for page, found in fixes.items():
+        patch = _patch(tree, page, found)
+        yield from (_signal(one) for one in found) if patch is None else (_fix(page, found, patch),)
+
+
+def _signal(one: BrokenReference) -> Signal:
+    where = one.reference
+    top = where.page.lower() in ("readme.md", "contributing.md", "security.md")
+    return Signal(
+        observer=NAME,
+        kind="broken-docs",
+        title=one_line(f"{where.page}: {where.text} leads nowhere: {one.why}"),
+        essence=("broken-docs", where.page, where.text),
+        severity=Severity.MEDIUM if top else Severity.LOW,
+        confidence=one.sure,
+        effort=0.5,
+        detail=f"{where.page}, line {where.line}: {where.text}\n{one.why}",
+        path=where.page,
+        line=where.line,
+    )
+
+
+def _fix(page: str, found: Sequence[BrokenReference], patch: Patch) -> Signal:
+    lines = [f"line {one.reference.line}: {one.reference.text} -> {one.better} ({one.why})" for one in found]
+    return Signal(
+        observer=NAME,
+        kind="dead-link",
+        title=f"{count_noun(len(found), 'dead link')} in {page}",
+        essence=tuple(sorted(f"{one.reference.text} -> {one.better}" for one in found)),
+        severity=Severity.LOW,
+        confidence=min(one.sure for one in found),
+        effort=0.2,
+        detail="\n".join(lines),
+        path=page,
+        line=found[0].reference.line,
+        facts=(("count", len(found)),),
+        patch=patch,
+    )
+
+
+def _patch(tree: DocTree, page: str, found: Sequence[BrokenReference]) -> Patch | None:
+    """Each link replaced on its own line, as a link alone; None when one of them cannot be found there."""
+    (entry,) = tree.git.listing(tree.commit, page)
+    old = tree.git.blobs([entry.oid])[entry.oid]
+    lines = old.decode("utf-8", "surrogateescape").split("\n")
+    for one in found:
+        line = lines[one.reference.line - 1]
+        link = compile_regex(rf"(?<=[(\"'<: ]){re.escape(one.reference.text)}(?=[)\"'> \r]|$)")
+        changed = link.sub(one.better.replace("\\", "\\\\"), line)
+        if changed == line:
+            return None
+        lines[one.reference.line - 1] = changed
+    new = "\n".join(lines).encode("utf-8", "surrogateescape")
+    return Patch(tree.commit, (FileChange(page, entry.mode, entry.mode, old, new),))

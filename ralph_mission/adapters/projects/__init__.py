@@ -1,0 +1,1 @@
+"""How the looked-after repository is set up, and by which commands it is checked."""

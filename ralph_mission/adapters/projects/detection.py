@@ -1,0 +1,401 @@
+"""How a repository installs what it needs and which checks it has, told by its files. Nothing runs here.
+
+A tool is chosen by its lock file, and by `packageManager` of package.json where two lock files stand side by side
+(https://nodejs.org/api/packages.html#packagemanager). A Node.js tool that is not on PATH is installed into the home of
+the set-up in the version that the repository names.
+"""
+
+from __future__ import annotations
+
+import json
+import posixpath
+import re
+import shlex
+import tomllib
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any
+
+from ralph_mission.values import compile_regex, dataclass
+
+Read = Callable[[str], str]
+"""The text of a file of the repository; "" for one that is missing or no text."""
+
+DEEPEST, MOST_FOLDERS = 2, 6
+"""How far below the top a project of its own may lie, and how many of them are set up."""
+ASIDE = frozenset(
+    """
+    node_modules vendor third_party fixtures fixture testdata test tests __tests__ examples example samples sample demo
+    demos e2e benchmarks benchmark playground templates template docs website
+    """.split()
+)
+"""Folders whose projects are data of another project: not set up by themselves."""
+NODE_LOCKS = {
+    "pnpm-lock.yaml": "pnpm",
+    "yarn.lock": "yarn",
+    "bun.lock": "bun",
+    "bun.lockb": "bun",
+    "package-lock.json": "npm",
+    "npm-shrinkwrap.json": "npm",
+}
+MANIFESTS = ("package.json", "pyproject.toml", "requirements.txt", "setup.py", "Cargo.toml", "go.mod", "pom.xml",
+             "build.gradle", "build.gradle.kts", "Gemfile", "composer.json")  # fmt: skip  # one list
+NO_TEST = "no test specified"
+"""What `npm init` writes for a project without tests."""
+SCRIPTS = {
+    "lint": ("lint", "eslint", "lint:check"),
+    "types": ("typecheck", "type-check", "check-types", "check:types", "types", "tsc", "lint:typecheck"),
+    "test": ("test", "test:unit", "test-unit", "unit"),
+    "build": ("build",),
+}
+"""Scripts of package.json by what they check; the first that is there is taken."""
+TEST_EXTRAS = ("test", "tests", "testing", "dev", "develop", "development")
+_MAKE_TARGET = compile_regex(r"^(test|check|lint)\s*:(?!=)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class SetupStep:
+    """One command of a set-up, run by `/bin/sh -c` in `folder` ("" is the top).
+
+    `needs`: programs without which it cannot run. `inputs`: files whose contents decide what it installs.
+    """
+
+    tool: str
+    folder: str
+    command: str
+    needs: tuple[str, ...] = ()
+    inputs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectCheck:
+    """A check that the repository itself names: "lint", "types", "test" or "build"."""
+
+    name: str
+    folder: str
+    command: str
+
+    @property
+    def line(self) -> str:
+        """As it is typed at the top of the repository."""
+        return f"cd {shlex.quote(self.folder)} && {self.command}" if self.folder else self.command
+
+
+@dataclass(frozen=True, slots=True)
+class DetectedProject:
+    """Everything that was found; `notes`: one line for each project for which nothing is known."""
+
+    steps: tuple[SetupStep, ...]
+    checks: tuple[ProjectCheck, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """What installs packages here, each once."""
+        return tuple(dict.fromkeys(step.tool for step in self.steps))
+
+
+def detect_project(paths: Collection[str], read: Read) -> DetectedProject:
+    """What stands in a repository with the files `paths`."""
+    steps: list[SetupStep] = []
+    checks: list[ProjectCheck] = []
+    folders = _project_folders(paths)
+    for folder in folders[:MOST_FOLDERS]:
+        files = {posixpath.relpath(path, folder) if folder else path: path for path in paths if _in(path, folder)}
+        for detect in (_node, _python, _rust, _go, _java, _ruby, _php):
+            found_steps, found_checks = detect(Folder(folder, files, read))
+            steps += found_steps
+            checks += found_checks
+    checks += [] if any(check.name == "test" for check in checks) else _make(paths, read)
+    notes = [f"{len(folders) - MOST_FOLDERS} more folders with packages are not set up"] * (len(folders) > MOST_FOLDERS)
+    if not steps:
+        notes.append("no packages to install: no manifest or lock file of a tool that is known")
+    return DetectedProject(tuple(steps), tuple(checks), tuple(notes))
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A folder of the repository: its files by their name in it, and how to read one."""
+
+    path: str
+    files: Mapping[str, str]
+    reader: Read
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.files
+
+    def text(self, name: str) -> str:
+        """Of a file in it; "" when there is none."""
+        return self.reader(self.files[name]) if name in self.files else ""
+
+    def any_of(self, *names: str) -> tuple[str, ...]:
+        """Full paths of those that are there."""
+        return tuple(self.files[name] for name in names if name in self.files)
+
+    def step(self, tool: str, command: str, *inputs: str, needs: tuple[str, ...] = ()) -> SetupStep:
+        """One that is decided by the files `inputs`."""
+        return SetupStep(tool, self.path, command, needs, self.any_of(*inputs))
+
+    def check(self, name: str, command: str) -> ProjectCheck:
+        """One that runs here."""
+        return ProjectCheck(name, self.path, command)
+
+
+Detected = tuple[list[SetupStep], list[ProjectCheck]]
+NOTHING: Detected = ([], [])
+
+
+def _in(path: str, folder: str) -> bool:
+    return not folder or path.startswith(f"{folder}/")
+
+
+def _project_folders(paths: Collection[str]) -> list[str]:
+    """The top, and folders with a lock file of their own: what stands below a workspace belongs to it."""
+    locks = (*NODE_LOCKS, "uv.lock", "poetry.lock", "Cargo.lock", "go.mod", "Gemfile.lock", "composer.lock", "pom.xml")
+    found = {posixpath.dirname(path) for path in paths if posixpath.basename(path) in locks}
+    top = {posixpath.basename(path) for path in paths if "/" not in path}
+    near = (folder for folder in found if folder and _is_own_project(folder, found, top))
+    return ["", *sorted(near, key=lambda folder: (folder.count("/"), folder))]
+
+
+def _is_own_project(folder: str, found: set[str], top: set[str]) -> bool:
+    parts = folder.split("/")
+    if len(parts) > DEEPEST or any(part.lower() in ASIDE or part.startswith(".") for part in parts):
+        return False
+    # A Maven module is built by the pom above it, a Go or Cargo workspace by its own file.
+    above = ("", *("/".join(parts[:depth]) for depth in range(1, len(parts))))
+    return not ({"pom.xml", "go.work"} & top and any(place in found or not place for place in above))
+
+
+# --- Node.js --------------------------------------------------------------------------
+
+
+def _node(folder: Folder) -> Detected:
+    manifest = _json(folder.text("package.json"))
+    if manifest is None:
+        return NOTHING
+    tool, version = _node_tool(folder, manifest)
+    rc = (".npmrc", ".yarnrc", ".yarnrc.yml", "pnpm-workspace.yaml", "bunfig.toml", ".pnpmfile.cjs")
+    workspaces = [name for name in folder.files if posixpath.basename(name) == "package.json"]
+    inputs = (*workspaces, *NODE_LOCKS, *rc)
+    steps = [*_bring(tool, version), folder.step(tool, _node_install(folder, tool, version), *inputs, needs=("node",))]
+    steps += _generated(folder, manifest)
+    run = {"npm": "npm run --silent", "yarn": "yarn run", "pnpm": "pnpm run", "bun": "bun run"}[tool]
+    scripts = {name: str(line) for name, line in (manifest.get("scripts") or {}).items()}
+    checks = []
+    for name, wanted in SCRIPTS.items():
+        script = next((one for one in wanted if one in scripts and NO_TEST not in scripts[one]), "")
+        if script:
+            checks.append(folder.check(name, f"{run} {script}"))
+    if "tsconfig.json" in folder and "typescript" in _asked(manifest) and not any(c.name == "types" for c in checks):
+        checks.append(folder.check("types", "tsc --noEmit --pretty false"))
+    return steps, checks
+
+
+def _node_tool(folder: Folder, manifest: Mapping[str, Any]) -> tuple[str, str]:
+    """(tool, version that the repository wants, "" for any)."""
+    named, _, wanted = str(manifest.get("packageManager") or "").partition("@")
+    version = wanted.partition("+")[0]
+    if named in ("npm", "yarn", "pnpm", "bun"):
+        return named, version
+    tool = next((tool for lock, tool in NODE_LOCKS.items() if lock in folder), "npm")
+    if tool == "yarn" and _is_berry(folder):
+        return tool, "4"
+    if tool == "pnpm":
+        found = re.search(r"^lockfileVersion: '?(\d+)", folder.text("pnpm-lock.yaml"), re.MULTILINE)
+        return tool, {"5": "7", "6": "8", "9": "9"}.get(found[1], "") if found else ""
+    return tool, "1" if tool == "yarn" else ""
+
+
+def _is_berry(folder: Folder) -> bool:
+    return bool(re.search(r"^__metadata:", folder.text("yarn.lock"), re.MULTILINE)) or ".yarnrc.yml" in folder
+
+
+def _bring(tool: str, version: str) -> Iterator[SetupStep]:
+    """The tool itself, into the home of the set-up, unless one of the same line is on PATH."""
+    if tool == "npm":
+        return
+    package = "@yarnpkg/cli-dist" if tool == "yarn" and not version.startswith(("0", "1")) else tool
+    major = version.partition(".")[0]
+    here = f'case "$({tool} --version 2>/dev/null)" in {major}.*|v{major}.*) exit 0;; esac; ' if major else ""
+    here = here or f"command -v {tool} >/dev/null && exit 0; "
+    wanted = shlex.quote(f"{package}@{version}" if version else package)
+    install = f'npm install --global --prefix "$HOME/.local" --no-audit --no-fund {wanted}'
+    yield SetupStep(tool, "", here + install, ("npm",))
+
+
+def _node_install(folder: Folder, tool: str, version: str) -> str:
+    if tool == "npm":
+        locked = "package-lock.json" in folder or "npm-shrinkwrap.json" in folder
+        return f"npm {'ci' if locked else 'install --no-package-lock'} --no-audit --no-fund"
+    if tool == "yarn" and not version.startswith(("0", "1")):
+        return "yarn install --immutable"
+    if tool == "yarn":
+        return "yarn install --frozen-lockfile --non-interactive"
+    return f"{tool} install --frozen-lockfile"
+
+
+def _generated(folder: Folder, manifest: Mapping[str, Any]) -> Iterator[SetupStep]:
+    """What the project's own tools write before anything else can be checked."""
+    asked = _asked(manifest)
+    schemas = [name for name in sorted(folder.files) if name.endswith(".prisma") and "node_modules/" not in name]
+    schemas = [name for name in schemas if re.search(r"^generator\s", folder.text(name), re.MULTILINE)]
+    if "prisma" in asked:
+        for name in schemas:
+            command = f"npx --no-install prisma generate --schema {shlex.quote(name)}"
+            # The engine is downloaded from elsewhere; the types, which are all that checks need, come without it.
+            yield folder.step("prisma", f"{command} || {command} --no-engine", name)
+    if "next" in asked and "tsconfig.json" in folder and "next-env.d.ts" not in folder:
+        types = r'/// <reference types="next" />\n/// <reference types="next/image-types/global" />\n'
+        yield folder.step("next", f"printf '{types}' > next-env.d.ts")
+
+
+def _asked(manifest: Mapping[str, Any]) -> set[str]:
+    sections = ("dependencies", "devDependencies")
+    return {name for section in sections for name in manifest.get(section) or {}}
+
+
+# --- Python ---------------------------------------------------------------------------
+
+
+def _python(folder: Folder) -> Detected:
+    project = _toml(folder.text("pyproject.toml"))
+    inputs = ("pyproject.toml", "uv.lock", "poetry.lock", "setup.py", "setup.cfg", *_requirements(folder))
+    if "uv.lock" in folder:
+        command = "uv sync --frozen --all-groups --all-extras || uv sync --frozen --all-groups || uv sync --frozen"
+        steps = [_own_python("uv"), folder.step("uv", command, *inputs)]
+    elif "poetry.lock" in folder:
+        command = "POETRY_VIRTUALENVS_IN_PROJECT=1 poetry install --no-interaction --all-extras"
+        steps = [_own_python("poetry"), folder.step("poetry", command, *inputs)]
+    elif wanted := _pip_wanted(folder, project):
+        pip = ".venv/bin/python -m pip install --quiet --disable-pip-version-check"
+        command = f"python3 -m venv .venv && {pip} --upgrade pip && {pip} {wanted}"
+        steps = [folder.step("pip", command, *inputs, needs=("python3",))]
+    else:
+        return NOTHING
+    return steps, list(_python_checks(folder, project))
+
+
+def _own_python(tool: str) -> SetupStep:
+    """uv or poetry, in an environment of its own in the home of the set-up, where none is on PATH."""
+    place = f'"$HOME/.local/{tool}"'
+    command = (
+        f"command -v {tool} >/dev/null && exit 0; python3 -m venv {place} && {place}/bin/pip install --quiet {tool} && "
+        f'mkdir -p "$HOME/.local/bin" && ln -sf ../{tool}/bin/{tool} "$HOME/.local/bin/{tool}"'
+    )
+    return SetupStep(tool, "", command, ("python3",))
+
+
+def _requirements(folder: Folder) -> tuple[str, ...]:
+    names = ("requirements.txt", "requirements-dev.txt", "dev-requirements.txt", "requirements_dev.txt",
+             "requirements-test.txt", "test-requirements.txt", "requirements/dev.txt", "requirements/test.txt",
+             "requirements/tests.txt")  # fmt: skip  # one list
+    return tuple(name for name in names if name in folder)
+
+
+def _pip_wanted(folder: Folder, project: Mapping[str, Any]) -> str:
+    words = [f"-r {name}" for name in _requirements(folder)]
+    declared = (project.get("project") or {}).get("optional-dependencies") or {}
+    groups = [name for name in TEST_EXTRAS if name in (project.get("dependency-groups") or {})]
+    if ("project" in project and "build-system" in project) or "setup.py" in folder:
+        extras = ",".join(name for name in TEST_EXTRAS if name in declared)
+        words.append(f"-e '.[{extras}]'" if extras else "-e .")
+    return " ".join([*words, *(f"--group {name}" for name in groups)])
+
+
+def _python_checks(folder: Folder, project: Mapping[str, Any]) -> Iterator[ProjectCheck]:
+    tools, setup = project.get("tool") or {}, folder.text("setup.cfg")
+    if "ruff" in tools or folder.any_of("ruff.toml", ".ruff.toml"):
+        yield folder.check("lint", "ruff check .")
+    if "mypy" in tools or "[mypy]" in setup or folder.any_of("mypy.ini", ".mypy.ini"):
+        named = tools.get("mypy") or {}
+        yield folder.check("types", "mypy" if "files" in named or "packages" in named else "mypy .")
+    configured = "pytest" in tools or "[tool:pytest]" in setup or folder.any_of("pytest.ini", "tox.ini", "conftest.py")
+    tests = any(re.search(r"(^|/)test_[^/]+\.py$|_test\.py$", name) for name in folder.files)
+    if configured and tests:
+        yield folder.check("test", "python -m pytest -q")
+    elif "noxfile.py" in folder:
+        yield folder.check("test", "nox")
+
+
+# --- other languages ------------------------------------------------------------------
+
+
+def _rust(folder: Folder) -> Detected:
+    if "Cargo.toml" not in folder:
+        return NOTHING
+    locked = " --locked" if "Cargo.lock" in folder else ""
+    manifests = [name for name in folder.files if posixpath.basename(name) == "Cargo.toml"]
+    step = folder.step(
+        "cargo", f"cargo fetch{locked}", *manifests, "Cargo.lock", "rust-toolchain.toml", needs=("cargo",)
+    )
+    return [step], [
+        folder.check("lint", "cargo clippy --workspace --quiet"),
+        folder.check("test", "cargo test --workspace --quiet"),
+    ]
+
+
+def _go(folder: Folder) -> Detected:
+    if "go.mod" not in folder:
+        return NOTHING
+    step = folder.step("go", "go mod download", "go.mod", "go.sum", "go.work", needs=("go",))
+    lint = [folder.check("lint", "golangci-lint run")] if folder.any_of(".golangci.yml", ".golangci.yaml") else []
+    return [step], [folder.check("types", "go vet ./..."), *lint, folder.check("test", "go test ./...")]
+
+
+def _java(folder: Folder) -> Detected:
+    if "pom.xml" in folder:
+        maven = "./mvnw" if "mvnw" in folder else "mvn"
+        needs = ("java",) if "mvnw" in folder else ("java", "mvn")
+        command = f"{maven} -B -q -DskipTests package dependency:resolve-plugins"
+        return [folder.step("maven", command, "pom.xml", needs=needs)], [folder.check("test", f"{maven} -o -B -q test")]
+    if build := folder.any_of("build.gradle", "build.gradle.kts"):
+        gradle = "./gradlew" if "gradlew" in folder else "gradle"
+        names = (*(posixpath.basename(path) for path in build), "settings.gradle", "gradle.lockfile")
+        step = folder.step("gradle", f"{gradle} --no-daemon -q testClasses", *names, needs=("java",))
+        return [step], [folder.check("test", f"{gradle} --no-daemon --offline -q test")]
+    return NOTHING
+
+
+def _ruby(folder: Folder) -> Detected:
+    if "Gemfile" not in folder:
+        return NOTHING
+    command = "bundle config set --local path vendor/bundle && bundle install --quiet"
+    step = folder.step("bundler", command, "Gemfile", "Gemfile.lock", needs=("bundle",))
+    checks = [folder.check("lint", "bundle exec rubocop")] if ".rubocop.yml" in folder else []
+    if any(name.startswith("spec/") for name in folder.files):
+        return [step], [*checks, folder.check("test", "bundle exec rspec")]
+    return [step], [*checks, *([folder.check("test", "bundle exec rake test")] if "Rakefile" in folder else [])]
+
+
+def _php(folder: Folder) -> Detected:
+    manifest = _json(folder.text("composer.json"))
+    if manifest is None:
+        return NOTHING
+    command = "composer install --no-interaction --no-progress --quiet"
+    step = folder.step("composer", command, "composer.json", "composer.lock", needs=("composer", "php"))
+    scripts = manifest.get("scripts") or {}
+    return [step], [folder.check(name, f"composer run-script {name}") for name in ("lint", "test") if name in scripts]
+
+
+def _make(paths: Collection[str], read: Read) -> list[ProjectCheck]:
+    """`make test` or `make check`, where no tool of a language says how tests are run."""
+    if "Makefile" not in paths:
+        return []
+    targets = set(_MAKE_TARGET.findall(read("Makefile")))
+    return [ProjectCheck("test", "", f"make {name}") for name in ("test", "check") if name in targets][:1]
+
+
+def _json(text: str) -> dict[str, Any] | None:
+    """An object; None for a file that is missing or holds none."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _toml(text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError):
+        return {}

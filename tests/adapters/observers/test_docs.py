@@ -1,0 +1,185 @@
+"""What documentation refers to, and what of it is not there any more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ralph_mission.adapters.git.git import Git
+from ralph_mission.adapters.observers.docs import BrokenReference, DocTree, anchors, broken_references, build
+from ralph_mission.config.observers import DocsSettings
+from ralph_mission.mission.model.mission import Observation
+from tests.adapters.observers.place import Place
+from tests.helpers import commit, git, make_repo
+
+
+def make_place(tmp_path: Path) -> Place:
+    return Place(make_repo(tmp_path / "repo", {"a.txt": "a\n"}), tmp_path)
+
+
+def broken(repo: Path) -> list[BrokenReference]:
+    opened = Git.open(repo)
+    tree = DocTree.of(opened, opened.resolve("HEAD"), ())
+    return [one for page in tree.pages for one in broken_references(tree, page)]
+
+
+def told(repo: Path) -> list[tuple[str, int, str, str]]:
+    return [(one.reference.page, one.reference.line, one.reference.text, one.better) for one in broken(repo)]
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "[a](docs/a.md)",
+        "[a](./docs/a.md?plain=1#top-of-it)",
+        "[a](docs)",
+        "[a](docs/a%20b.md)",
+        '<a href="docs/a.md">a</a>',
+        "![p](docs/p.png)",
+        "[elsewhere](https://example.org/x.md) <mailto:a@b.c> [top](#title)",
+        "`[code](gone.md)`\n\n```\n[code](gone.md)\n```",
+        "[site](guide/intro)",
+        "[built](dist/api.html)",
+        "[outside](../other/x.md)",
+        "[variable]({{ url }}.md)",
+    ],
+)
+def test_what_leads_somewhere_or_cannot_be_judged_is_left_alone(tmp_path, page):
+    files = {
+        "docs/a.md": "# Top of it\n",
+        "docs/a b.md": "x\n",
+        "docs/p.png": b"\x89",
+        "README.md": f"# Title\n\n{page}\n",
+    }
+    assert told(make_repo(tmp_path / "repo", files)) == []
+
+
+def test_a_link_to_a_file_that_moved_is_told_with_its_new_place(tmp_path):
+    repo = make_repo(
+        tmp_path / "repo", {"docs/old.md": "# Long text\n\nthat stays\n", "README.md": "see\n[o](docs/old.md#x)\n"}
+    )
+    git(repo, "mv", "docs/old.md", "docs/new.md")
+    moved = commit(repo, {})
+    (one,) = broken(repo)
+    assert (one.reference.line, one.better) == (2, "docs/new.md#x")
+    assert one.why == f"docs/old.md was moved to docs/new.md in {moved[:12]}"
+
+
+def test_moves_are_followed_to_where_the_file_is_now(tmp_path):
+    repo = make_repo(tmp_path / "repo", {"a/one.md": "text\n", "README.md": "[o](a/one.md)\n"})
+    for before, after in (("a/one.md", "a/two.md"), ("a/two.md", "three.md")):
+        git(repo, "mv", before, after)
+        commit(repo, {})
+    assert told(repo) == [("README.md", 1, "a/one.md", "three.md")]
+
+
+def test_a_link_to_a_file_that_was_removed_names_the_commit(tmp_path):
+    repo = make_repo(tmp_path / "repo", {"a.md": "text\n", "README.md": "[o](a.md)\n"})
+    gone = commit(repo, {"a.md": None})
+    (one,) = broken(repo)
+    assert (one.why, one.better) == (f"a.md was removed in {gone[:12]}", "")
+
+
+def test_a_file_that_never_was_counts_only_beside_others_of_its_kind(tmp_path):
+    files = {"docs/a.md": "[b](b.md) [c](c.html)\n", "README.md": "[x](build/x.md)\n"}
+    repo = make_repo(tmp_path / "repo", files)
+    assert told(repo) == [("docs/a.md", 1, "b.md", "")]
+
+
+def test_a_name_that_differs_in_case_alone_is_put_right(tmp_path):
+    repo = make_repo(tmp_path / "repo", {"docs/Guide.md": "x\n", "docs/a.md": "[g](guide.md)\n"})
+    assert told(repo) == [("docs/a.md", 1, "guide.md", "Guide.md")]
+
+
+@pytest.mark.parametrize("settings", ["mkdocs.yml", "docs/conf.py", "docs/en/mkdocs.yml"])
+def test_pages_of_a_site_are_judged_by_what_git_knows_alone(tmp_path, settings):
+    files = {settings: "x\n", "docs/a.md": "[b](b.md) [c](#none) [o](old.md)\n", "docs/old.md": "text of it\n"}
+    repo = make_repo(tmp_path / "repo", files)
+    git(repo, "mv", "docs/old.md", "docs/new.md")
+    commit(repo, {})
+    assert told(repo) == [("docs/a.md", 1, "old.md", "new.md")]
+
+
+def test_an_anchor_without_a_heading_is_told(tmp_path):
+    files = {
+        "README.md": "# One\n\n[a](#one) [b](#two) [c](docs/a.md#Three) [d](docs/a.md#four)\n",
+        "docs/a.md": "## three\n",
+    }
+    repo = make_repo(tmp_path / "repo", files)
+    assert [text for _, _, text, _ in told(repo)] == ["#two", "docs/a.md#four"]
+
+
+def test_anchors_are_made_as_github_makes_them():
+    page = '# A `b` & C!\n\n## Same\n\n## Same\n\n## Ünï_x-1 {#own}\n\n<a name="html"></a>\n\nSetext\n======\n'
+    assert {"a-b--c", "same", "same-1", "own", "html", "setext"} <= anchors(page)
+
+
+def test_an_address_with_something_before_it_is_told(tmp_path):
+    repo = make_repo(tmp_path / "repo", {"README.md": "([#1](<(https://example.org/1)>))\n"})
+    assert [one.why for one in broken(repo)] == ["this is no address: something stands before it"]
+
+
+def test_commands_that_are_not_there_any_more_are_told(tmp_path):
+    page = "# Build\n\n```sh\n$ make build\nmake test\nnpm run lint\nbash scripts/go.sh\nmake elsewhere\n```\n"
+    files = {
+        "Makefile": "build:\n\ttrue\ntest:\n\ttrue\n",
+        "package.json": '{"scripts": {"lint": "x"}}\n',
+        "scripts/go.sh": "true\n",
+        "CONTRIBUTING.md": page,
+    }
+    repo = make_repo(tmp_path / "repo", files)
+    assert told(repo) == []
+    commit(repo, {"Makefile": "build:\n\ttrue\n", "package.json": '{"scripts": {}}\n', "scripts/go.sh": None})
+    assert [(line, text) for _, line, text, _ in told(repo)] == [
+        (5, "make test"),
+        (6, "npm run lint"),
+        (7, "bash scripts/go.sh"),
+    ]
+
+
+@pytest.mark.parametrize("before", ["cd web", "git clone https://example.org/x", "docker run -it x"])
+def test_commands_that_play_elsewhere_are_left_alone(tmp_path, before):
+    files = {"Makefile": "test:\n\ttrue\n", "README.md": f"```sh\n{before}\nmake test\n```\n"}
+    repo = make_repo(tmp_path / "repo", files)
+    commit(repo, {"Makefile": "other:\n\ttrue\n"})
+    assert told(repo) == []
+
+
+def test_a_badge_of_a_workflow_that_is_gone_is_told(tmp_path):
+    badge = "![ci](https://github.com/o/r/actions/workflows/ci.yml/badge.svg)"
+    other = "![ci](https://github.com/o/other/actions/workflows/ci.yml/badge.svg)"
+    repo = make_repo(tmp_path / "repo", {"README.md": f"{badge}\n{other}\n", ".github/workflows/x.yml": "on: push\n"})
+    git(repo, "remote", "add", "origin", "https://github.com/o/r.git")
+    assert [line for _, line, _, _ in told(repo)] == [1]
+
+
+@pytest.fixture
+def seen(tmp_path) -> Observation:
+    place = make_place(tmp_path)
+    commit(
+        place.path,
+        {"docs/old.md": "# Long\n\ntext\n", "README.md": "a [o](docs/old.md)\n\n[p](docs/old.md) [q](#none)\n"},
+    )
+    git(place.path, "mv", "docs/old.md", "docs/new.md")
+    head = commit(place.path, {})
+    return build(DocsSettings(), place.git).observe(place.context(head=head))
+
+
+def test_fixes_of_a_page_are_one_change_of_its_links_alone(seen):
+    fix = next(signal for signal in seen.signals if signal.patch)
+    (change,) = fix.patch.changes
+    assert change.new == b"a [o](docs/new.md)\n\n[p](docs/new.md) [q](#none)\n"
+    assert (fix.kind, fix.title) == ("dead-link", "2 dead links in README.md")
+
+
+def test_what_no_rule_can_fix_is_told_by_itself(seen):
+    (other,) = [signal for signal in seen.signals if not signal.patch]
+    assert (other.kind, other.line) == ("broken-docs", 3)
+    assert seen.complete and seen.detail.startswith("2 pages, 3 broken")
+
+
+def test_excluded_pages_are_not_read(tmp_path):
+    place = make_place(tmp_path)
+    head = commit(place.path, {"notes/a.md": "[x](#none)\n"})
+    assert build(DocsSettings(exclude=("notes/**",)), place.git).observe(place.context(head=head)).signals == ()

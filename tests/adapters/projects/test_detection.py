@@ -1,0 +1,168 @@
+"""What a repository is told to be by its files: package managers by lock file, checks by its own scripts."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ralph_mission.adapters.projects.detection import DetectedProject, detect_project
+
+
+def detected(**files: str) -> DetectedProject:
+    """Of files whose names have `__` for `/` and `_` as it is."""
+    return of({name.replace("__", "/"): text for name, text in files.items()})
+
+
+def of(files: dict[str, str]) -> DetectedProject:
+    return detect_project(files, lambda path: files.get(path, ""))
+
+
+def manifest(**sections: object) -> str:
+    return json.dumps(sections)
+
+
+def commands(project: DetectedProject) -> list[str]:
+    return [step.command for step in project.steps]
+
+
+@pytest.mark.parametrize(
+    "lock, text, tool, install",
+    [
+        ("package-lock.json", "{}", "npm", "npm ci --no-audit --no-fund"),
+        ("npm-shrinkwrap.json", "{}", "npm", "npm ci --no-audit --no-fund"),
+        ("yarn.lock", "# yarn lockfile v1\n", "yarn", "yarn install --frozen-lockfile --non-interactive"),
+        ("yarn.lock", "__metadata:\n  version: 8\n", "yarn", "yarn install --immutable"),
+        ("pnpm-lock.yaml", "lockfileVersion: '9.0'\n", "pnpm", "pnpm install --frozen-lockfile"),
+        ("bun.lock", "{}", "bun", "bun install --frozen-lockfile"),
+    ],
+)
+def test_a_node_project_is_installed_by_the_tool_of_its_lock_file(lock, text, tool, install):
+    project = of({"package.json": manifest(), lock: text})
+    assert project.tools == (tool,)
+    assert commands(project)[-1] == install
+    assert not any("npm ci" in command for command in commands(project)) or tool == "npm"
+
+
+def test_without_a_lock_file_npm_writes_none():
+    assert commands(of({"package.json": manifest()})) == ["npm install --no-package-lock --no-audit --no-fund"]
+
+
+def test_package_manager_field_decides_between_two_lock_files_and_names_the_version():
+    files = {"package.json": manifest(packageManager="pnpm@9.1.0+sha256.abc"), "yarn.lock": "", "pnpm-lock.yaml": ""}
+    bring, install = commands(of(files))
+    assert "pnpm@9.1.0" in bring and "sha256" not in bring
+    assert install == "pnpm install --frozen-lockfile"
+
+
+@pytest.mark.parametrize(
+    "files, package",
+    [
+        ({"yarn.lock": "# yarn lockfile v1\n"}, "yarn@1"),
+        ({"yarn.lock": "__metadata:\n"}, "@yarnpkg/cli-dist@4"),
+        ({"pnpm-lock.yaml": "lockfileVersion: 5.4\n"}, "pnpm@7"),
+        ({"pnpm-lock.yaml": "lockfileVersion: '6.0'\n"}, "pnpm@8"),
+    ],
+)
+def test_a_node_tool_that_is_missing_is_brought_in_the_line_of_its_lock_file(files, package):
+    bring, _ = commands(of({"package.json": manifest(), **files}))
+    assert package in bring and '--prefix "$HOME/.local"' in bring
+
+
+def test_checks_are_the_scripts_that_the_repository_names_run_by_its_own_tool():
+    scripts = {"lint": "eslint .", "type-check": "tsc", "test": "jest", "build": "vite build", "start": "x"}
+    project = of({"package.json": manifest(scripts=scripts), "yarn.lock": "# yarn lockfile v1\n"})
+    assert [(check.name, check.line) for check in project.checks] == [
+        ("lint", "yarn run lint"),
+        ("types", "yarn run type-check"),
+        ("test", "yarn run test"),
+        ("build", "yarn run build"),
+    ]
+
+
+def test_the_placeholder_of_npm_init_is_no_test():
+    project = of({"package.json": manifest(scripts={"test": 'echo "Error: no test specified" && exit 1'})})
+    assert project.checks == ()
+
+
+def test_typescript_without_a_script_is_checked_by_its_compiler():
+    files = {"package.json": manifest(devDependencies={"typescript": "5"}), "tsconfig.json": "{}"}
+    assert [check.line for check in of(files).checks] == ["tsc --noEmit --pretty false"]
+
+
+def test_prisma_clients_and_types_of_next_are_made_before_anything_is_checked():
+    files = {
+        "package.json": manifest(dependencies={"next": "14"}, devDependencies={"prisma": "6"}),
+        "yarn.lock": "# yarn lockfile v1\n",
+        "tsconfig.json": "{}",
+        "prisma/schema.prisma": "generator client {\n}\n",
+        "prisma/part.prisma": "model A {\n}\n",
+    }
+    made = commands(of(files))[2:]
+    assert len(made) == 2
+    assert "prisma generate --schema prisma/schema.prisma" in made[0] and "next-env.d.ts" in made[1]
+
+
+@pytest.mark.parametrize(
+    "files, tool, command",
+    [
+        ({"uv.lock": "", "pyproject.toml": ""}, "uv", "uv sync --frozen"),
+        ({"poetry.lock": "", "pyproject.toml": ""}, "poetry", "poetry install --no-interaction"),
+        ({"requirements.txt": "x\n"}, "pip", "-r requirements.txt"),
+        ({"Cargo.toml": "", "Cargo.lock": ""}, "cargo", "cargo fetch --locked"),
+        ({"go.mod": ""}, "go", "go mod download"),
+        ({"pom.xml": "", "mvnw": ""}, "maven", "./mvnw -B"),
+        ({"build.gradle": "", "gradlew": ""}, "gradle", "./gradlew --no-daemon"),
+        ({"Gemfile": ""}, "bundler", "bundle install"),
+        ({"composer.json": "{\"name\": \"a/b\"}"}, "composer", "composer install"),
+    ],
+)  # fmt: skip  # one row a tool
+def test_every_language_has_its_tool(files, tool, command):
+    project = of(files)
+    assert project.tools[-1] == tool
+    assert command in commands(project)[-1]
+
+
+def test_pip_installs_requirements_the_package_with_its_test_extras_and_groups():
+    pyproject = """
+    [build-system]
+    requires = []
+    [project]
+    name = "a"
+    [project.optional-dependencies]
+    test = []
+    docs = []
+    [dependency-groups]
+    dev = []
+    """
+    (command,) = commands(of({"pyproject.toml": pyproject, "requirements-dev.txt": ""}))
+    assert command.endswith("-r requirements-dev.txt -e '.[test]' --group dev")
+
+
+def test_python_checks_are_those_that_are_configured():
+    pyproject = '[tool.ruff]\n[tool.mypy]\nfiles = ["src"]\n[tool.pytest.ini_options]\n'
+    project = of({"pyproject.toml": pyproject, "uv.lock": "", "tests/test_a.py": ""})
+    assert [check.line for check in project.checks] == ["ruff check .", "mypy", "python -m pytest -q"]
+
+
+def test_make_test_is_the_check_where_no_language_names_one():
+    assert [check.line for check in of({"Makefile": "all:\n\ntest: all\n\t./t\n"}).checks] == ["make test"]
+    assert of({"Makefile": "test := 1\n"}).checks == ()
+
+
+def test_a_project_below_the_top_with_a_lock_file_of_its_own_is_set_up_in_its_folder():
+    files = {"web/package.json": manifest(scripts={"test": "jest"}), "web/package-lock.json": "{}", "go.mod": ""}
+    project = of(files)
+    assert [(step.tool, step.folder) for step in project.steps] == [("go", ""), ("npm", "web")]
+    assert [check.line for check in project.checks if check.folder] == ["cd web && npm run --silent test"]
+
+
+@pytest.mark.parametrize("folder", ["examples/a", "tests", "node_modules/x", ".hidden", "one/two/three"])
+def test_projects_that_are_data_of_another_are_left_alone(folder):
+    assert of({f"{folder}/package-lock.json": "{}", f"{folder}/package.json": "{}"}).steps == ()
+
+
+def test_where_nothing_is_known_one_line_says_so():
+    project = of({"README.md": "", "package.json": "[not json", "pyproject.toml": "= broken"})
+    assert project.steps == () and project.checks == ()
+    assert project.notes == ("no packages to install: no manifest or lock file of a tool that is known",)
