@@ -173,9 +173,7 @@ class Observers(ObserverSection):
     dependencies: Dependencies | None = Field(
         None, description="Outdated and vulnerable packages; `{}` asks the registries of your lock files and OSV."
     )
-    docs: Docs | None = Field(
-        None, description="Links, anchors and commands in Markdown that lead nowhere; `{}` switches it on."
-    )
+    docs: Docs = Field(Docs.model_construct(), description="Links and commands in Markdown that lead nowhere.")
     forge: Annotated[ForgeWatch, OLD_LIMIT] = ForgeWatch()
     social: Social | None = Field(
         None, description="Reactions, questions and topics on social networks; `{}` looks once a day."

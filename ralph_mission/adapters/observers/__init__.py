@@ -82,7 +82,7 @@ def _build_dependencies(settings: DependencySettings, sources: Sources) -> Obser
 def _build_docs(settings: DocsSettings, sources: Sources) -> Observer:
     from ralph_mission.adapters.observers import docs
 
-    return docs.build(settings, sources.git)
+    return docs.build(settings, sources.git, sources.cache)
 
 
 def _build_forge(settings: ForgeSettings, sources: Sources) -> Observer:

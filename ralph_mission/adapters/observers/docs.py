@@ -12,11 +12,14 @@ import json
 import posixpath
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
+from ralph_mission.adapters.cache import FileCache, cache_key
 from ralph_mission.adapters.git.git import Git, GitError
 from ralph_mission.adapters.observers.markers import excluder
 from ralph_mission.adapters.observers.text import count_noun, one_line
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
 
 NAME = "docs"
 PAGES = (".md", ".markdown")
+ENCODING = 1  # of what is cached
 MOST_PAGES, LARGEST, MOST = 1_000, 500_000, 200
 """Pages read, bytes of one, and findings told in one look."""
 HOPS = 5  # renames that are followed
@@ -59,17 +63,19 @@ class DocReference:
 
 @dataclass(frozen=True, slots=True)
 class BrokenReference:
-    """Why a reference leads nowhere; `better` is what should stand there instead, where git knows."""
+    """A reference that leads nowhere, and why; `better` is what should stand there, where git knows."""
 
-    reference: DocReference
+    page: str
+    line: int
+    text: str
     why: str
     better: str = ""
     sure: float = 0.9
 
 
-def build(settings: DocsSettings, git: Git) -> DocsObserver:
-    """The observer of the pages of a repository."""
-    return DocsObserver(settings, git)
+def build(settings: DocsSettings, git: Git, cache: Path | None = None) -> DocsObserver:
+    """The observer of the pages of a repository; `cache` is a folder for what was found in a commit."""
+    return DocsObserver(settings, git, FileCache(cache / NAME if cache else None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +84,7 @@ class DocsObserver:
 
     settings: DocsSettings
     git: Git
+    cache: FileCache = FileCache(None)
     name: str = NAME
 
     def observe(self, context: ObservationContext) -> Observation:
@@ -85,12 +92,22 @@ class DocsObserver:
         commit = self.git.resolve(context.head.sha) if context.head.sha else ""
         if not commit:
             return Observation(NAME, "ok", detail="no commits yet", cursor=context.cursor)
+        pages, broken = self._broken(commit)
+        detail = f"{count_noun(pages, 'page')}, {count_noun(len(broken), 'broken reference')}"
+        signals = tuple(_signals(broken[:MOST], self.git, commit))
+        return Observation(NAME, "ok", signals, detail=detail, cursor=commit, complete=len(broken) <= MOST)
+
+    def _broken(self, commit: str) -> tuple[int, list[BrokenReference]]:
+        """How many pages there are, and what is broken in them."""
+        question = cache_key(str(ENCODING), commit, self.settings.model_dump_json())
+        with suppress(TypeError, KeyError, ValueError):
+            known = self.cache.get(question)
+            return int(known["pages"]), [BrokenReference(**one) for one in known["broken"]]
         tree = DocTree.of(self.git, commit, self.settings.exclude)
         broken = [one for page in tree.pages for one in broken_references(tree, page)]
-        detail = f"{count_noun(len(tree.pages), 'page')}, {count_noun(len(broken), 'broken reference')}"
-        return Observation(
-            NAME, "ok", tuple(_signals(broken[:MOST], tree)), detail=detail, cursor=commit, complete=len(broken) <= MOST
-        )
+        self.cache.put(question, {"pages": len(tree.pages), "broken": [asdict(one) for one in broken]})
+        self.cache.tidy()
+        return len(tree.pages), broken
 
 
 # --- what a commit holds --------------------------------------------------------------
@@ -215,7 +232,7 @@ def broken_references(tree: DocTree, page: str) -> Iterator[BrokenReference]:
         if token.type == "fence" and token.info.strip().split(" ")[0].lower() in SHELLS:
             for offset, command in _commands(token.content):
                 if why := _missing(tree, command):
-                    yield BrokenReference(DocReference(page, at[0] + 1 + offset, command), why)
+                    yield _broken(DocReference(page, at[0] + 1 + offset, command), why)
 
 
 def _targets(token: Token) -> Iterator[str]:
@@ -237,21 +254,23 @@ def _line_of(text: str, target: str, start: int) -> int:
     return start
 
 
+def _broken(reference: DocReference, why: str, better: str = "", sure: float = 0.9) -> BrokenReference:
+    return BrokenReference(reference.page, reference.line, reference.text, why, better, sure)
+
+
 def _judge_link(tree: DocTree, reference: DocReference) -> BrokenReference | None:
     target = reference.text
     if found := BADGE.search(target):
         name = unquote(found[2])
         workflow = f".github/workflows/{name}"
         missing = tree.slug.lower() == found[1].lower() and workflow not in tree.files
-        return (
-            BrokenReference(reference, f"the badge is of a workflow that is not there: {workflow}") if missing else None
-        )
+        return _broken(reference, f"the badge is of a workflow that is not there: {workflow}") if missing else None
     try:
         parts = urlsplit(target)
     except ValueError:
         return None
     if re.match(r"[^\w]+https?://", target):
-        return BrokenReference(reference, "this is no address: something stands before it")
+        return _broken(reference, "this is no address: something stands before it")
     if parts.scheme or parts.netloc or not target or target.startswith("/") or any(mark in target for mark in "{}<>$"):
         return None
     path = (
@@ -275,18 +294,18 @@ def _judge_missing(tree: DocTree, reference: DocReference, path: str, fragment: 
     commit, now = tree.went_to(path)
     if now:
         better = posixpath.relpath(now, posixpath.dirname(reference.page) or ".") + (f"#{fragment}" if fragment else "")
-        return BrokenReference(reference, f"{path} was moved to {now} in {commit[:12]}", better, 0.95)
+        return _broken(reference, f"{path} was moved to {now} in {commit[:12]}", better, 0.95)
     if tree.is_in_site(reference.page):
         return None  # a site may fill it in
     if commit:
-        return BrokenReference(reference, f"{path} was removed in {commit[:12]}")
+        return _broken(reference, f"{path} was removed in {commit[:12]}")
     folder = posixpath.dirname(path)
     alike = [one for one in tree.files if posixpath.dirname(one) == folder and Path(one).suffix == Path(path).suffix]
     if not alike:
         return None  # made by a build
     twin = next((one for one in alike if one.lower() == path.lower()), "")
     better = posixpath.relpath(twin, posixpath.dirname(reference.page) or ".") if twin else ""
-    return BrokenReference(reference, f"there is no {path}, and never was", better, 0.8)
+    return _broken(reference, f"there is no {path}, and never was", better, 0.8)
 
 
 def _judge_anchor(tree: DocTree, reference: DocReference, page: str, fragment: str) -> BrokenReference | None:
@@ -295,7 +314,7 @@ def _judge_anchor(tree: DocTree, reference: DocReference, page: str, fragment: s
         return None
     if fragment.lower() in {anchor.lower() for anchor in anchors(text)}:
         return None
-    return BrokenReference(reference, f"{page} has no heading #{fragment}", sure=0.85)
+    return _broken(reference, f"{page} has no heading #{fragment}", sure=0.85)
 
 
 def anchors(text: str) -> set[str]:
@@ -346,65 +365,64 @@ def _missing(tree: DocTree, command: str) -> str:
 # --- what is told ---------------------------------------------------------------------
 
 
-def _signals(broken: Iterable[BrokenReference], tree: DocTree) -> Iterator[Signal]:
+def _signals(broken: Iterable[BrokenReference], git: Git, commit: str) -> Iterator[Signal]:
     """One for the fixes of each page, and one for each reference that a person has to look at."""
     fixes: dict[str, list[BrokenReference]] = {}
     for one in broken:
         if one.better:
-            fixes.setdefault(one.reference.page, []).append(one)
+            fixes.setdefault(one.page, []).append(one)
         else:
             yield _signal(one)
     for page, found in fixes.items():
-        patch = _patch(tree, page, found)
+        patch = _patch(git, commit, page, found)
         yield from (_signal(one) for one in found) if patch is None else (_fix(page, found, patch),)
 
 
 def _signal(one: BrokenReference) -> Signal:
-    where = one.reference
-    top = where.page.lower() in ("readme.md", "contributing.md", "security.md")
+    top = one.page.lower() in ("readme.md", "contributing.md", "security.md")
     return Signal(
         observer=NAME,
         kind="broken-docs",
-        title=one_line(f"{where.page}: {where.text} leads nowhere: {one.why}"),
-        essence=("broken-docs", where.page, where.text),
+        title=one_line(f"{one.page}: {one.text} leads nowhere: {one.why}"),
+        essence=("broken-docs", one.page, one.text),
         severity=Severity.MEDIUM if top else Severity.LOW,
         confidence=one.sure,
         effort=0.5,
-        detail=f"{where.page}, line {where.line}: {where.text}\n{one.why}",
-        path=where.page,
-        line=where.line,
+        detail=f"{one.page}, line {one.line}: {one.text}\n{one.why}",
+        path=one.page,
+        line=one.line,
     )
 
 
 def _fix(page: str, found: Sequence[BrokenReference], patch: Patch) -> Signal:
-    lines = [f"line {one.reference.line}: {one.reference.text} -> {one.better} ({one.why})" for one in found]
+    lines = [f"line {one.line}: {one.text} -> {one.better} ({one.why})" for one in found]
     return Signal(
         observer=NAME,
         kind="dead-link",
         title=f"{count_noun(len(found), 'dead link')} in {page}",
-        essence=tuple(sorted(f"{one.reference.text} -> {one.better}" for one in found)),
+        essence=tuple(sorted(f"{one.text} -> {one.better}" for one in found)),
         severity=Severity.LOW,
         confidence=min(one.sure for one in found),
         effort=0.2,
         detail="\n".join(lines),
         path=page,
-        line=found[0].reference.line,
+        line=found[0].line,
         facts=(("count", len(found)),),
         patch=patch,
     )
 
 
-def _patch(tree: DocTree, page: str, found: Sequence[BrokenReference]) -> Patch | None:
+def _patch(git: Git, commit: str, page: str, found: Sequence[BrokenReference]) -> Patch | None:
     """Each link replaced on its own line, as a link alone; None when one of them cannot be found there."""
-    (entry,) = tree.git.listing(tree.commit, page)
-    old = tree.git.blobs([entry.oid])[entry.oid]
+    (entry,) = git.listing(commit, page)
+    old = git.blobs([entry.oid])[entry.oid]
     lines = old.decode("utf-8", "surrogateescape").split("\n")
     for one in found:
-        line = lines[one.reference.line - 1]
-        link = compile_regex(rf"(?<=[(\"'<: ]){re.escape(one.reference.text)}(?=[)\"'> \r]|$)")
+        line = lines[one.line - 1]
+        link = compile_regex(rf"(?<=[(\"'<: ]){re.escape(one.text)}(?=[)\"'> \r]|$)")
         changed = link.sub(one.better.replace("\\", "\\\\"), line)
         if changed == line:
             return None
-        lines[one.reference.line - 1] = changed
+        lines[one.line - 1] = changed
     new = "\n".join(lines).encode("utf-8", "surrogateescape")
-    return Patch(tree.commit, (FileChange(page, entry.mode, entry.mode, old, new),))
+    return Patch(commit, (FileChange(page, entry.mode, entry.mode, old, new),))

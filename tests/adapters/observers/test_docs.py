@@ -25,7 +25,7 @@ def broken(repo: Path) -> list[BrokenReference]:
 
 
 def told(repo: Path) -> list[tuple[str, int, str, str]]:
-    return [(one.reference.page, one.reference.line, one.reference.text, one.better) for one in broken(repo)]
+    return [(one.page, one.line, one.text, one.better) for one in broken(repo)]
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_a_link_to_a_file_that_moved_is_told_with_its_new_place(tmp_path):
     git(repo, "mv", "docs/old.md", "docs/new.md")
     moved = commit(repo, {})
     (one,) = broken(repo)
-    assert (one.reference.line, one.better) == (2, "docs/new.md#x")
+    assert (one.line, one.better) == (2, "docs/new.md#x")
     assert one.why == f"docs/old.md was moved to docs/new.md in {moved[:12]}"
 
 
@@ -177,6 +177,15 @@ def test_what_no_rule_can_fix_is_told_by_itself(seen):
     (other,) = [signal for signal in seen.signals if not signal.patch]
     assert (other.kind, other.line) == ("broken-docs", 3)
     assert seen.complete and seen.detail.startswith("2 pages, 3 broken")
+
+
+def test_what_was_found_in_a_commit_is_known_at_the_next_look(tmp_path, monkeypatch):
+    place = make_place(tmp_path)
+    head = commit(place.path, {"docs/a.md": "[x](#none)\n"})
+    observer = build(DocsSettings(), place.git, tmp_path / "cache")
+    first = observer.observe(place.context(head=head))
+    monkeypatch.setattr(DocTree, "of", None)
+    assert observer.observe(place.context(head=head)) == first and first.signals
 
 
 def test_excluded_pages_are_not_read(tmp_path):
