@@ -115,8 +115,8 @@ class ProjectSetup:
         if not steps:
             return LentSetup()
         ready = self._ready(commit, steps, self.place or tools.parent / "setup")
-        mark = tools / MARK
-        if files.content(mark, 100) == ready.name.encode():
+        mark, lent = tools / MARK, f"{ready.name} {folder}".encode("utf-8", "surrogateescape")
+        if files.content(mark, 10_000) == lent:
             return LentSetup((), lent_environment(folder, tools))  # lent before
         _remove_lent(ready / "tree", folder)
         names = tuple(sorted(_copy_entries(ready / "tree", folder)))
@@ -126,7 +126,7 @@ class ProjectSetup:
         for name in names:
             _correct_paths(folder / name, moved)
         _correct_links(tools / ".local/bin", moved)
-        mark.write_bytes(ready.name.encode())
+        mark.write_bytes(lent)
         if any(path in step.inputs for step in steps for path in changed):
             clone = Git(folder / ".git", folder / ".git", folder)
             failed = next(filter(None, (self._run(step, clone, folder, tools) for step in steps)), "")
