@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -168,7 +169,7 @@ def test_tools_of_the_project_come_first_on_the_path(lend):
 
 
 def test_a_virtual_environment_names_the_clone_it_is_lent_to(lend):
-    python = f"{sys.executable} -m venv --without-pip .venv"
+    python = f"{shlex.quote(sys.executable)} -m venv --without-pip .venv"
     site = "$(echo .venv/lib/python*/site-packages)"
     _, files, _ = lend(
         f'{python}; echo "$PWD/src" > "{site}/here.pth"; printf "#!$PWD/.venv/bin/python\\n" > .venv/bin/x'
