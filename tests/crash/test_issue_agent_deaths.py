@@ -54,23 +54,24 @@ class Lives:
         assert place.hub is not None
         self.place, self.plays, self.hub, self.number = place, plays, place.hub, place.ready()
         self.hands = Scripted(plays)
+        self.doubts: tuple[str, ...] = ()
         self.rounds = Rounds(place.hub, self.begun, self.to_rest)
 
     def begun(self) -> None:
         self.hands = Scripted(self.plays)
         self.place.work(self.hands)
 
-    def to_rest(self) -> list[str]:
+    def to_rest(self) -> tuple[str, ...]:
         """Rounds until there is nothing left to do; a person settles what nobody else can tell. Gives those keys."""
-        doubts: list[str] = []
+        self.doubts = ()
         for _ in range(ROUNDS):
             report = attempt(partial(self.place.work, self.hands))
             unknown = open_state(self.hub).unknown
             for key in unknown:
-                doubts.append(key)
+                self.doubts += (key,)
                 settle(self.hub, key)
             if isinstance(report, WorkReport) and report.outcome == "idle" and not unknown:
-                return doubts
+                return self.doubts
         raise AssertionError(f"it never came to rest: {report}")
 
     def undisturbed(self) -> dict[str, Any]:
@@ -89,7 +90,8 @@ def test_a_death_at_any_call_leaves_one_pull_and_no_label(place, kind, table):
     lives = Lives(place)
     expected = lives.undisturbed()
     for died in lives.rounds.struck([kind], table, "a pull comes of it"):
-        changed, tries = differences(expected, portrait(lives.hub)), place.tries(lives.number)
+        # A comment in doubt is never sent again: it may be missing after a person has said that it is.
+        changed, tries = differences(expected, portrait(lives.hub), lives.doubts), place.tries(lives.number)
         assert len(place.pulls()) == 1 and len(lives.hands.jobs) <= 2, died
         assert place.labels(lives.number) == set(), died
         assert len(place.comments(lives.number)) <= 2 * tries, died
