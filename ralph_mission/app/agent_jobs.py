@@ -38,7 +38,7 @@ from ralph_mission.config.reading import NAME
 from ralph_mission.config.settings import Config
 from ralph_mission.errors import UserError
 from ralph_mission.loop.cost import CostMeter, meter_ports
-from ralph_mission.loop.model.order import RunResult
+from ralph_mission.loop.model.spec import RunResult
 from ralph_mission.loop.model.state import Failure, RunState
 from ralph_mission.loop.ports import RunProgress
 from ralph_mission.loop.run import run_loop
@@ -78,7 +78,7 @@ def play_in_clone(git: Git, run: CloneRun, meter: CostMeter, progress: RunProgre
             made = build_run(run, before, progress)
             made = replace(made, ports=meter_ports(made.ports, meter))
             name = run.asked.pattern
-            account = teams.play(made, name, build=True) if name else run_loop(made.order, made.ports)
+            account = teams.play(made, name, build=True) if name else run_loop(made.spec, made.ports)
     finally:
         forget_clone(folder)
     return _result(run.job, account, before, meter.usd, tuple(learned))
@@ -122,12 +122,12 @@ def build_run(run: CloneRun, before: RunState | None, progress: RunProgress) -> 
         go_on=before is not None, errand=True,
     )  # fmt: skip  # one command line
     made = build_setup(asked, progress)
-    limits = replace(made.order.limits, usd=spent + run.job.usd, unpriced=run.unpriced)
-    order = replace(
-        made.order, preset=replace(made.order.preset, limits=limits), persistent=False,
-        model="" if run.own_model else made.order.model, protected=(*made.order.protected, *run.protected),
+    limits = replace(made.spec.limits, usd=spent + run.job.usd, unpriced=run.unpriced)
+    spec = replace(
+        made.spec, preset=replace(made.spec.preset, limits=limits), persistent=False,
+        model="" if run.own_model else made.spec.model, protected=(*made.spec.protected, *run.protected),
     )  # fmt: skip  # one value
-    return replace(made, order=order)
+    return replace(made, spec=spec)
 
 
 def _left_run(folder: Path, task: str) -> RunState | None:

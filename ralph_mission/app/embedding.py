@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from ralph_mission.errors import UserError
 from ralph_mission.loop import hats as hats_hats
 from ralph_mission.loop import hats as patterns
-from ralph_mission.loop.model.order import LoopPreset, RunEnding, RunSpec
+from ralph_mission.loop.model.spec import LoopPreset, RunEnding, RunSpec
 from ralph_mission.loop.model.state import START, Hat, HatOutput, LoopEvent, RunSnapshot, RunState
 from ralph_mission.loop.prompt import session
 from ralph_mission.loop.rules import completion, routing, verdicts
@@ -114,10 +114,10 @@ class RalphLoop:
 
 def get_hat_prompt(hat: Hat, task: str, previous: HatOutput | None = None) -> str:
     """What to tell a session that wears `hat`, after `previous`, without a loop around it."""
-    order = RunSpec(task, LoopPreset("hats", hats=(hat,)))
+    spec = RunSpec(task, LoopPreset("hats", hats=(hat,)))
     said = _full(previous.event, previous) if previous and previous.event else LoopEvent(START)
     state = RunState("embedded", task, EPOCH, previous.iteration if previous else 0, pending=said, last=previous)
-    return session.session_prompt(order, state, RunSnapshot(), hat, HOME).prompt
+    return session.session_prompt(spec, state, RunSnapshot(), hat, HOME).prompt
 
 
 def _full(event: LoopEvent, output: HatOutput) -> LoopEvent:

@@ -31,7 +31,7 @@ from ralph_mission.app.services import AgentServiceOptions, AppFactory
 from ralph_mission.errors import UserError
 from ralph_mission.loop import planning
 from ralph_mission.loop.cost import CostMeter, MeteredAgent
-from ralph_mission.loop.model.order import RunLimits
+from ralph_mission.loop.model.spec import RunLimits
 from ralph_mission.loop.model.state import Session, SessionUsage
 from ralph_mission.loop.planning import ReviewerAnswer
 from ralph_mission.loop.ports import Agent

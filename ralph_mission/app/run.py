@@ -1,4 +1,4 @@
-"""The composition root of a loop: what was asked and what the settings say -> an order and its ports."""
+"""The composition root of a loop: what was asked and what the settings say -> a spec and its ports."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from ralph_mission.config.reading import read
 from ralph_mission.config.settings import Config
 from ralph_mission.errors import UserError
 from ralph_mission.loop import cost
-from ralph_mission.loop.model.order import RunSpec
+from ralph_mission.loop.model.spec import RunSpec
 from ralph_mission.loop.model.state import AgentTurn, Prd, Session, UserStory
 from ralph_mission.loop.ports import Agent, RunPorts, RunProgress, Workplace
 from ralph_mission.loop.stories.lint import is_ui
@@ -54,10 +54,10 @@ class RunSetup:
     """Everything for one run. `notes` are for the person: settings that have no effect, and the like.
 
     `after` is told at the end: where the work is, and how it gets here. `obeyed` are the files that
-    the order comes from, `began_with` what they held. `isolation` says how far sessions are kept apart.
+    the spec comes from, `began_with` what they held. `isolation` says how far sessions are kept apart.
     """
 
-    order: RunSpec
+    spec: RunSpec
     ports: RunPorts
     store: FileRunStore
     root: Path
@@ -68,12 +68,12 @@ class RunSetup:
     isolation: str = ""
 
     def unaltered(self) -> None:
-        """Raises UserError when what the order comes from is not as it was: nothing starts anew by it unseen."""
+        """Raises UserError when what the spec comes from is not as it was: nothing starts anew by it unseen."""
         require_unaltered(self.obeyed, self.began_with)
 
 
 def build_run(asked: RunOptions, progress: RunProgress, planned: Path | None = None) -> RunSetup:
-    """The order and the ports of one run; nothing is changed but a new work tree. Raises UserError for what cannot be.
+    """The spec and the ports of one run; nothing is changed but a new work tree. Raises UserError for what cannot be.
 
     `planned` is the work tree where the first part of this run has just written its stories.
     """
@@ -87,20 +87,20 @@ def build_run(asked: RunOptions, progress: RunProgress, planned: Path | None = N
         asked, (git, root) = replace(asked, worktree=False), checkouts.open_checkout(left)
     prd = read_stories(asked, root)
     ordered = resolve_run(asked, settings, root, prd)
-    order, began_with = ordered.order, ordered.obeyed.read()
+    spec, began_with = ordered.spec, ordered.obeyed.read()
     if asked.worktree:
         here, named = root, asked.prd_file.resolve() if asked.prd_file else None
-        git, root = checkouts.open_worktree(git, here, prd.branch if prd else "", order.objective, named)
+        git, root = checkouts.open_worktree(git, here, prd.branch if prd else "", spec.objective, named)
         if named and named.is_relative_to(here):
             asked = replace(asked, prd_file=root / named.relative_to(here))
     project = ProjectTools.of(asked, settings, git, root, progress.note)
-    agent = agent_of(asked, settings, git, root, order.model, found, root / CLONE, project.environment)
+    agent = agent_of(asked, settings, git, root, spec.model, found, root / CLONE, project.environment)
     store, workplace = _store_and_place(asked, settings, git, root, prd, ordered.exempt, planned, found, project)
     ports = RunPorts(agent, workplace, store, PausingClock(), progress, environment_secrets())
     after = (checkouts.describe_worktree(git, root),) if apart else ()
     notes = (*settings.warnings, *ordered.doubts)
     progress.note(f"isolation: {describe_level(found)}")
-    return RunSetup(order, ports, store, root, ordered.obeyed, began_with, notes, after, describe_level(found))
+    return RunSetup(spec, ports, store, root, ordered.obeyed, began_with, notes, after, describe_level(found))
 
 
 def _left_worktree(asked: RunOptions, git: Git) -> Path | None:
@@ -152,7 +152,7 @@ def _store_and_place(
         environment=project.environment,
     )  # fmt: skip  # one call
 
-    def ready(order: RunSpec) -> None:
+    def ready(spec: RunSpec) -> None:
         checkouts.settle_branch(git, prd.branch if prd else "", (*exempt, *store.paths.kept))
         if planned and prd:
             _take_over(asked, planned, root, prd)

@@ -21,7 +21,7 @@ from ralph_mission.config.reading import NAME
 from ralph_mission.config.settings import Config
 from ralph_mission.errors import UserError
 from ralph_mission.loop import hats, planning
-from ralph_mission.loop.model.order import LoopPreset, RunLimits, RunSpec
+from ralph_mission.loop.model.spec import LoopPreset, RunLimits, RunSpec
 from ralph_mission.loop.model.state import RESUME, START, Hat, LoopEvent, Prd, RunState
 from ralph_mission.loop.rules import routing, verdicts
 from ralph_mission.values import dataclass
@@ -117,10 +117,10 @@ LONGEST = 200_000  # bytes of an objective: it stands in every prompt
 
 @dataclass(frozen=True, slots=True)
 class ResolvedRun:
-    """The order, the paths besides the engine's own that may be uncommitted as it starts, doubts about its hats, and
+    """The spec, the paths besides the engine's own that may be uncommitted as it starts, doubts about its hats, and
     the files that it comes from."""
 
-    order: RunSpec
+    spec: RunSpec
     exempt: tuple[str, ...]
     doubts: tuple[str, ...]
     obeyed: ControlFiles
@@ -132,7 +132,7 @@ def resolve_run(asked: RunOptions, settings: Config, root: Path, prd: Prd | None
     worn = _hats(asked, settings, root)
     preset = _preset(asked, settings, tuple(hat for hat, _ in worn), prd)
     obeyed = _control_files(asked, settings, root, "" if asked.task or prd else prompt)
-    order = RunSpec(
+    spec = RunSpec(
         objective,
         preset,
         asked.model or (settings.hands.agent.model if settings.hands.agent else ""),
@@ -147,15 +147,15 @@ def resolve_run(asked: RunOptions, settings: Config, root: Path, prd: Prd | None
         protected=obeyed.globs,
         no_agent_settings=asked.errand,
     )
-    doubts = (*(warning for _, warnings in worn for warning in warnings), *_find_doubts(asked, order))
+    doubts = (*(warning for _, warnings in worn for warning in warnings), *_find_doubts(asked, spec))
     named = asked.prd_file.absolute() if asked.prd_file else None
     folder = _inside(Stories(root, named).folder / "archive", root)
     exempt = (prompt, NAME, f"{folder}/" if folder else "", _inside(named, root))
-    return ResolvedRun(order, tuple(filter(None, exempt)), doubts, obeyed)
+    return ResolvedRun(spec, tuple(filter(None, exempt)), doubts, obeyed)
 
 
 def _control_files(asked: RunOptions, settings: Config, root: Path, prompt: str) -> ControlFiles:
-    """Where the order comes from, `prompt` only when it holds the objective."""
+    """Where the spec comes from, `prompt` only when it holds the objective."""
     named = (root / NAME, *([asked.config.absolute()] if asked.config else []), *([root / prompt] if prompt else []))
     return ControlFiles(root, named, (settings.loop.hats or "").lstrip("/"))
 
@@ -302,12 +302,12 @@ def _json(line: bytes) -> object:
         return None
 
 
-def _find_doubts(asked: RunOptions, order: RunSpec) -> tuple[str, ...]:
+def _find_doubts(asked: RunOptions, spec: RunSpec) -> tuple[str, ...]:
     """What is doubtful about the hats. Raises UserError for a persistent loop that could not go on."""
-    if order.persistent and (order.preset.stories or asked.stories):
+    if spec.persistent and (spec.preset.stories or asked.stories):
         what = "event_loop.persistent goes from task to task, and stories end when all of them pass"
         raise UserError(what, "take event_loop.persistent out of ralph.yml, or run without stories", usage=True)
-    if order.persistent and routing.find_hat(order.hats, LoopEvent(RESUME)) is None:
+    if spec.persistent and routing.find_hat(spec.hats, LoopEvent(RESUME)) is None:
         what = f"event_loop.persistent needs a hat that listens to {RESUME}"
         raise UserError(what, f"add {RESUME} to a hat's triggers in ralph.yml", usage=True)
-    return hats.complaints(order.hats, order.persistent, order.preset.promise)
+    return hats.complaints(spec.hats, spec.persistent, spec.preset.promise)

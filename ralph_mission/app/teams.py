@@ -28,7 +28,7 @@ from ralph_mission.app.run import RunSetup, build_run
 from ralph_mission.app.run_options import RunOptions, needs_planning, recall_planning
 from ralph_mission.errors import UserError
 from ralph_mission.loop import hats, planning
-from ralph_mission.loop.model.order import RunResult, RunSpec
+from ralph_mission.loop.model.spec import RunResult, RunSpec
 from ralph_mission.loop.model.state import Guidance, Prd, StopSignal
 from ralph_mission.loop.ports import Agent, ParallelSession, RunPorts, RunProgress
 from ralph_mission.loop.ports import ArtifactStore as ArtifactsPort
@@ -39,7 +39,7 @@ from ralph_mission.loop.teams import ralplan, team, ultrawork
 class TeamRun(Protocol):
     """One of the three."""
 
-    def __call__(self, order: RunSpec, ports: RunPorts, pool: PoolPort, artifacts: ArtifactsPort) -> RunResult:
+    def __call__(self, spec: RunSpec, ports: RunPorts, pool: PoolPort, artifacts: ArtifactsPort) -> RunResult:
         """The whole run."""
         ...
 
@@ -72,18 +72,18 @@ def choose_team(asked: RunOptions) -> str:
 
 
 def play(made: RunSetup, name: str, most: int = MOST, build: bool = False) -> RunResult:
-    """Run the order of `made` as the story `name` tells it, with `most` sessions at the same time. Raises UserError.
+    """Run what `made` asks as the story `name` tells it, with `most` sessions at the same time. Raises UserError.
 
     `build`: what ralplan approves is built.
     """
-    if made.order.persistent:
+    if made.spec.persistent:
         what = f"event_loop.persistent goes from task to task, and {name} ends with one"
         raise UserError(what, "take event_loop.persistent out of ralph.yml, or run without --pattern", usage=True)
-    if made.order.preset.stories:
+    if made.spec.preset.stories:
         raise _no_gate(name)
     git = Git.open(made.root)
     story: TeamRun = partial(ralplan.run_ralplan, build=True) if build else TEAMS[name]
-    return story(made.order, made.ports, pool(made, git, most), FileArtifactStore(made.root / ".ralph"))
+    return story(made.spec, made.ports, pool(made, git, most), FileArtifactStore(made.root / ".ralph"))
 
 
 def _no_gate(name: str) -> UserError:
@@ -164,15 +164,15 @@ def write_stories(
         stories = Stories(made.root)
         return stories.read(), stories.complaint
 
-    kind = made.order.kind if follows else ""
-    return made, planning.plan_stories(planning.planning_spec(made.order), made.ports, read, kind, replacing)
+    kind = made.spec.kind if follows else ""
+    return made, planning.plan_stories(planning.planning_spec(made.spec), made.ports, read, kind, replacing)
 
 
 def agree_on_plan(asked: RunOptions, progress: RunProgress) -> tuple[RunSetup, RunResult]:
     """Ralplan on a task. When the Critic approved, whoever continues the run writes stories from the plan. Raises
     UserError."""
     made = build_run(replace(asked, planning=True, worktree=False), progress)
-    account = play(replace(made, order=replace(made.order, persistent=False)), "ralplan")
+    account = play(replace(made, spec=replace(made.spec, persistent=False)), "ralplan")
     if account.ending.reason == "complete":
         plan = FileArtifactStore(made.root / ".ralph").read(ralplan.PLAN)
         state.save(made.root, planning.state_after_agreement(account.state, plan))

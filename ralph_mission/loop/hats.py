@@ -35,7 +35,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from ralph_mission.errors import UserError
-from ralph_mission.loop.model.order import LoopPreset, RunLimits
+from ralph_mission.loop.model.spec import LoopPreset, RunLimits
 from ralph_mission.loop.model.state import (
     CONVERGED,
     PLANNED,

@@ -18,7 +18,7 @@ from typing import Any
 
 from ralph_mission.loop import session as waiting
 from ralph_mission.loop.hats import REVIEWER
-from ralph_mission.loop.model.order import PLANNING, RunEnding, RunLimits, RunResult, RunSpec
+from ralph_mission.loop.model.spec import PLANNING, RunEnding, RunLimits, RunResult, RunSpec
 from ralph_mission.loop.model.state import (
     START,
     VERDICT,
@@ -70,7 +70,7 @@ Read the code that the task touches. Then write `prd.json` in the root of the wo
 
 
 def planning_spec(usual: RunSpec) -> RunSpec:
-    """The order of a planning: objective, model and limits of the run that it is the first part of, no gate yet."""
+    """What a planning is asked: objective, model and limits of the run that it is the first part of, no gate yet."""
     return replace(usual, preset=replace(usual.preset, stories=False), persistent=False, kind=KIND)
 
 
@@ -100,7 +100,7 @@ def find_story_faults(prd: Prd | None) -> str:
 def _until_written(this: LoopRun, wrong: Callable[[], str], follows: str) -> RunEnding:
     begin = _first_event(this.state)
     hat = replace(
-        with_own_settings(this.order, PLANNER), instructions=PLANNER.instructions
+        with_own_settings(this.spec, PLANNER), instructions=PLANNER.instructions
     )  # another planner's have another aim
     for attempt in range(ATTEMPTS + 1):
         if not (why := wrong()):
@@ -110,7 +110,7 @@ def _until_written(this: LoopRun, wrong: Callable[[], str], follows: str) -> Run
         if ending := _ending_before(this):
             return ending
         if attempt < ATTEMPTS:
-            session(this, this.ports.store.board(), hat)
+            session(this, this.ports.store.snapshot(), hat)
             if ending := _no_planner(this):
                 return ending
     return _given_up(why)
@@ -128,7 +128,7 @@ def _first_event(state: RunState) -> LoopEvent:
 
 def _ending_before(this: LoopRun) -> RunEnding | None:
     asked = SIGNAL_ENDINGS.get(this.ports.store.signal())
-    return asked or completion.reached_limit(this.order.limits, this.state, this.elapsed)
+    return asked or completion.reached_limit(this.spec.limits, this.state, this.elapsed)
 
 
 def _no_planner(this: LoopRun) -> RunEnding | None:

@@ -8,7 +8,7 @@ from dataclasses import field
 from datetime import datetime
 from typing import Protocol
 
-from ralph_mission.loop.model.order import RunResult, RunSpec
+from ralph_mission.loop.model.spec import RunResult, RunSpec
 from ralph_mission.loop.model.state import (
     AgentTurn,
     CheckResult,
@@ -112,19 +112,19 @@ class RunStore(Protocol):
         """Where this run's files are."""
         ...
 
-    def exclusive(self, order: RunSpec) -> AbstractContextManager[None]:
+    def exclusive(self, spec: RunSpec) -> AbstractContextManager[None]:
         """Held while a loop runs in this checkout. Raises UserError when another one of any mode does."""
         ...
 
-    def resumed(self, order: RunSpec) -> RunState | None:
-        """The state a run of the same order left, when it is to be continued; None starts a new one."""
+    def resumed(self, spec: RunSpec) -> RunState | None:
+        """The state a run of the same spec left, when it is to be continued; None starts a new one."""
         ...
 
-    def open(self, order: RunSpec, now: datetime) -> RunState:
+    def open(self, spec: RunSpec, now: datetime) -> RunState:
         """A new run: what the previous one left is archived."""
         ...
 
-    def board(self) -> RunSnapshot:
+    def snapshot(self) -> RunSnapshot:
         """Everything a session may know. What cannot be read is as it last could be, with a complaint."""
         ...
 
@@ -195,15 +195,15 @@ class RunProgress(Protocol):
         """A line of its own."""
         ...
 
-    def began(self, order: RunSpec, state: RunState) -> None:
+    def began(self, spec: RunSpec, state: RunState) -> None:
         """A run starts, or goes on."""
         ...
 
-    def session(self, order: RunSpec, state: RunState, hat: str, board: RunSnapshot) -> None:
+    def session(self, spec: RunSpec, state: RunState, hat: str, snapshot: RunSnapshot) -> None:
         """A session is about to start."""
         ...
 
-    def output(self, order: RunSpec, state: RunState, output: HatOutput) -> None:
+    def output(self, spec: RunSpec, state: RunState, output: HatOutput) -> None:
         """A session is over."""
         ...
 
@@ -211,7 +211,7 @@ class RunProgress(Protocol):
         """Nothing happens for a while."""
         ...
 
-    def ended(self, order: RunSpec, account: RunResult) -> None:
+    def ended(self, spec: RunSpec, account: RunResult) -> None:
         """The run is over."""
         ...
 
@@ -249,9 +249,9 @@ class ParallelSession:
     """
 
     name: str
-    order: RunSpec
+    spec: RunSpec
     state: RunState
-    board: RunSnapshot
+    snapshot: RunSnapshot
     hat: Hat
     artifacts: Mapping[str, str] = field(default_factory=dict)
 

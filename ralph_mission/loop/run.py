@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from ralph_mission.loop import session as playing
-from ralph_mission.loop.model.order import RunEnding, RunResult, RunSpec
+from ralph_mission.loop.model.spec import RunEnding, RunResult, RunSpec
 from ralph_mission.loop.model.state import CONVERGED, Hat, HatOutput, PathChange, RunSnapshot, RunState
 from ralph_mission.loop.ports import RunPorts
 from ralph_mission.loop.rules import completion, routing
@@ -27,7 +27,7 @@ SIGNAL_ENDINGS = {
 class LoopRun:
     """One process's part of a run; `before` is what earlier ones took, in seconds."""
 
-    order: RunSpec
+    spec: RunSpec
     ports: RunPorts
     state: RunState
     began: datetime
@@ -40,15 +40,15 @@ class LoopRun:
         return self.before + (self.ports.clock.now() - self.began).total_seconds()
 
 
-def run_loop(order: RunSpec, ports: RunPorts, story: Callable[[LoopRun], RunEnding] | None = None) -> RunResult:
-    """Run `order` to an ending, from where an earlier run of it was left or from the start.
+def run_loop(spec: RunSpec, ports: RunPorts, story: Callable[[LoopRun], RunEnding] | None = None) -> RunResult:
+    """Run `spec` to an ending, from where an earlier run of it was left or from the start.
 
     `story` says who is next; without one the events alone do.
 
     Raises UserError before any session when the checkout is taken, and when files cannot be written.
     """
-    with ports.store.exclusive(order):
-        this = _begin(order, ports)
+    with ports.store.exclusive(spec):
+        this = _begin(spec, ports)
         try:
             ending = (story or _until_ended)(this)
         except KeyboardInterrupt as interrupt:
@@ -57,18 +57,18 @@ def run_loop(order: RunSpec, ports: RunPorts, story: Callable[[LoopRun], RunEndi
                 _cut_off(this, interrupt.changes)
         whole = RunResult(ending, this.state, tuple(this.outputs), this.cut)
         ports.store.close(whole)
-        ports.progress.ended(order, whole)
+        ports.progress.ended(spec, whole)
         return whole
 
 
-def _begin(order: RunSpec, ports: RunPorts) -> LoopRun:
+def _begin(spec: RunSpec, ports: RunPorts) -> LoopRun:
     now = ports.clock.now()
-    left = ports.store.resumed(order)
-    state = left or ports.store.open(order, now)
-    this = LoopRun(order, ports, state, now, state.elapsed)
+    left = ports.store.resumed(spec)
+    state = left or ports.store.open(spec, now)
+    this = LoopRun(spec, ports, state, now, state.elapsed)
     if state.mark:  # a session had begun and nobody wrote down how it ended
         _cut_off(this, playing.put_aside(ports, state.mark))
-    ports.progress.began(order, this.state)
+    ports.progress.began(spec, this.state)
     return this
 
 
@@ -82,35 +82,35 @@ def _cut_off(this: LoopRun, changes: tuple[PathChange, ...]) -> None:
 
 def _until_ended(this: LoopRun) -> RunEnding:
     while True:
-        board = _look(this)
-        if _is_proven(this, board):
-            if not this.order.persistent:
+        snapshot = _look(this)
+        if _is_proven(this, snapshot):
+            if not this.spec.persistent:
                 return _complete_ending(this.state)
-            board = _tidy_issue(this)
-        if ending := _read_signal(this) or _find_limit(this, board):
+            snapshot = _tidy_issue(this)
+        if ending := _read_signal(this) or _find_limit(this, snapshot):
             return ending
-        _play_next(this, board)
-        if this.order.single_story and this.outputs[-1].passed:
+        _play_next(this, snapshot)
+        if this.spec.single_story and this.outputs[-1].passed:
             return RunEnding("complete", f"one story, {', '.join(this.outputs[-1].passed)}, as asked")
         _pause(this)
 
 
 def _look(this: LoopRun) -> RunSnapshot:
-    board = this.ports.store.board()
-    this.state = completion.focus(this.order, this.state, board)
-    return board
+    snapshot = this.ports.store.snapshot()
+    this.state = completion.focus(this.spec, this.state, snapshot)
+    return snapshot
 
 
-def _is_proven(this: LoopRun, board: RunSnapshot) -> bool:
+def _is_proven(this: LoopRun, snapshot: RunSnapshot) -> bool:
     """Whether state files and green checks prove the end; else whoever has to hear why not is next."""
-    if not completion.looks_done(this.order, this.state, board):
+    if not completion.looks_done(this.spec, this.state, snapshot):
         return False
-    if why := completion.remaining(this.order, board):
-        this.state = completion.state_after_open_tasks(this.order, this.state, why)
+    if why := completion.remaining(this.spec, snapshot):
+        this.state = completion.state_after_open_tasks(this.spec, this.state, why)
         return False
     verification = this.ports.workplace.verify()
     if not verification.green:
-        this.state = completion.state_after_red_checks(this.order, this.state, verification.said)
+        this.state = completion.state_after_red_checks(this.spec, this.state, verification.said)
     return verification.green
 
 
@@ -132,41 +132,41 @@ def _read_signal(this: LoopRun) -> RunEnding | None:
     return SIGNAL_ENDINGS.get(this.ports.store.signal())
 
 
-def _find_limit(this: LoopRun, board: RunSnapshot) -> RunEnding | None:
-    found = completion.find_dead_end(this.order, this.state, board)
-    return found or completion.reached_limit(this.order.limits, this.state, this.elapsed)
+def _find_limit(this: LoopRun, snapshot: RunSnapshot) -> RunEnding | None:
+    found = completion.find_dead_end(this.spec, this.state, snapshot)
+    return found or completion.reached_limit(this.spec.limits, this.state, this.elapsed)
 
 
-def _play_next(this: LoopRun, board: RunSnapshot) -> None:
-    session(this, board, routing.find_hat(this.order.hats, this.state.pending))
+def _play_next(this: LoopRun, snapshot: RunSnapshot) -> None:
+    session(this, snapshot, routing.find_hat(this.spec.hats, this.state.pending))
 
 
-def session(this: LoopRun, board: RunSnapshot, hat: Hat | None) -> None:
+def session(this: LoopRun, snapshot: RunSnapshot, hat: Hat | None) -> None:
     """Let `hat` play the next session, and write down where the run stands after it."""
     this.state = replace(this.state, elapsed=this.elapsed)
-    this.ports.progress.session(this.order, this.state, hat.name if hat else "", board)
-    account(this, playing.play_session(this.order, this.state, board, hat, this.ports))
+    this.ports.progress.session(this.spec, this.state, hat.name if hat else "", snapshot)
+    account(this, playing.play_session(this.spec, this.state, snapshot, hat, this.ports))
 
 
 def account(this: LoopRun, output: HatOutput) -> None:
     """Write down where the run stands after a session."""
-    this.state = completion.advance_state(this.order, this.state, output, this.elapsed)
+    this.state = completion.advance_state(this.spec, this.state, output, this.elapsed)
     this.ports.store.keep(this.state, output)
     this.outputs.append(output)
-    this.ports.progress.output(this.order, this.state, output)
+    this.ports.progress.output(this.spec, this.state, output)
 
 
 def _pause(this: LoopRun) -> None:
     """The pause between two sessions; a person's word ends it, and after the last one there is none."""
-    pause = max(this.order.limits.pause, this.order.cooldown)
+    pause = max(this.spec.limits.pause, this.spec.cooldown)
     if pause and not _is_over(this) and not this.ports.store.heard():
         this.ports.clock.sleep(pause, this.ports.store.heard)
 
 
 def _is_over(this: LoopRun) -> bool:
     """Whether no session may follow: the work looks done, or a limit is reached."""
-    done = not this.order.persistent and completion.looks_done(this.order, this.state, this.ports.store.board())
-    return done or completion.reached_limit(this.order.limits, this.state, this.elapsed) is not None
+    done = not this.spec.persistent and completion.looks_done(this.spec, this.state, this.ports.store.snapshot())
+    return done or completion.reached_limit(this.spec.limits, this.state, this.elapsed) is not None
 
 
 def _resume_feedback(feedback: str, aside: int) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from ralph_mission.loop.model.order import PLANNING, RunLimits, RunSpec
+from ralph_mission.loop.model.spec import PLANNING, RunLimits, RunSpec
 from ralph_mission.loop.model.state import (
     AgentTurn,
     CheckResult,
@@ -49,17 +49,17 @@ def wait(limits: RunLimits, turn: AgentTurn, attempt: int) -> float | None:
 TITLE = 60  # characters of an objective in a commit's title
 
 
-def play_session(order: RunSpec, state: RunState, board: RunSnapshot, hat: Hat | None, ports: RunPorts) -> HatOutput:
+def play_session(spec: RunSpec, state: RunState, snapshot: RunSnapshot, hat: Hat | None, ports: RunPorts) -> HatOutput:
     """Let `hat` (None: nobody in particular) play the next session, and keep of it what may stay.
 
     What an agent does wrong is in the record; UserError and interrupts pass through.
     """
-    session = prompt.session_prompt(order, state, board, hat, ports.store.run_dir)
+    session = prompt.session_prompt(spec, state, snapshot, hat, ports.store.run_dir)
     session = replace(session, prompt=without(session.prompt, ports.secrets))
     mark = ports.workplace.begin_session()
     ports.store.keep(replace(state, mark=mark), None)
     try:
-        return _run_session(order, state, board, hat, ports, session, mark)
+        return _run_session(spec, state, snapshot, hat, ports, session, mark)
     except KeyboardInterrupt:
         raise CutOff((*ports.store.restore(), *put_aside(ports, mark))) from None
 
@@ -78,14 +78,14 @@ def put_aside(ports: RunPorts, mark: str) -> tuple[PathChange, ...]:
 
 
 def _run_session(
-    order: RunSpec, state: RunState, board: RunSnapshot, hat: Hat | None, ports: RunPorts, session: Session, mark: str
+    spec: RunSpec, state: RunState, snapshot: RunSnapshot, hat: Hat | None, ports: RunPorts, session: Session, mark: str
 ) -> HatOutput:
     ports.store.brief(session.prompt)
-    turn = _play_patiently(order, state, ports, session)
+    turn = _play_patiently(spec, state, ports, session)
     if not turn.failure:  # else nobody may have read it
-        ports.store.acknowledge(situation.pending_guidance(board))
-    changes, work = _keep_allowed(ports, session.hat, mark, board.paths.kept)
-    event, wrong = _record_event(order, ports, hat, turn, session)
+        ports.store.acknowledge(situation.pending_guidance(snapshot))
+    changes, work = _keep_allowed(ports, session.hat, mark, snapshot.paths.kept)
+    event, wrong = _record_event(spec, ports, hat, turn, session)
     output = HatOutput(
         session.hat.name,
         session.iteration,
@@ -95,24 +95,24 @@ def _run_session(
         failure=turn.failure or ("event" if wrong else ""),
         reason=redact(turn.detail if turn.failure else wrong, ports.secrets),
         usage=turn.usage,
-        promised=not turn.failure and not wrong and _was_promised(order, turn, event),
+        promised=not turn.failure and not wrong and _was_promised(spec, turn, event),
         refused=redact_record(turn.refused, ports.secrets),
         agent=turn.agent,
         calls=redact_record(turn.calls, ports.secrets),
         left_running=redact_record(turn.left_running, ports.secrets),
     )
-    return _settle_session(order, state, board, ports, output, work.messages)
+    return _settle_session(spec, state, snapshot, ports, output, work.messages)
 
 
-def _play_patiently(order: RunSpec, state: RunState, ports: RunPorts, session: Session) -> AgentTurn:
+def _play_patiently(spec: RunSpec, state: RunState, ports: RunPorts, session: Session) -> AgentTurn:
     """The turn, tried again after what only the provider can fix, for as long as the run may run."""
-    deadline = ports.clock.now() + timedelta(seconds=order.limits.runtime - state.elapsed)
+    deadline = ports.clock.now() + timedelta(seconds=spec.limits.runtime - state.elapsed)
     usage, attempt, before = SessionUsage(), 0, AgentTurn()
     while True:
         left = max(1.0, min(session.seconds, (deadline - ports.clock.now()).total_seconds()))
         turn = ports.agent.play(replace(session, seconds=left), lambda: ports.store.signal() == "cancel").after(before)
         usage, attempt, before = usage + turn.usage, attempt + 1, turn
-        pause = wait(order.limits, turn, attempt)
+        pause = wait(spec.limits, turn, attempt)
         if pause is None or ports.store.signal() or ports.clock.now() + timedelta(seconds=pause) > deadline:
             return replace(turn, usage=usage)
         ports.progress.waiting(pause, turn.detail)
@@ -135,13 +135,13 @@ def _keep_allowed(
 
 
 def _record_event(
-    order: RunSpec, ports: RunPorts, hat: Hat | None, turn: AgentTurn, session: Session
+    spec: RunSpec, ports: RunPorts, hat: Hat | None, turn: AgentTurn, session: Session
 ) -> tuple[LoopEvent | None, str]:
     """The session's one event, recorded; and what is wrong with what it said."""
-    said = (*ports.store.said(), *routing.events_in_text(turn.text, order.preset.promise))
+    said = (*ports.store.said(), *routing.events_in_text(turn.text, spec.preset.promise))
     if turn.failure:
         return None, ""
-    event, wrong = routing.single_event(hat, said, order.preset.promise)
+    event, wrong = routing.single_event(hat, said, spec.preset.promise)
     if event is None:
         return None, wrong
     full = replace(event, hat=session.hat.name, iteration=session.iteration, at=ports.clock.now())
@@ -150,25 +150,25 @@ def _record_event(
     return full, wrong
 
 
-def _was_promised(order: RunSpec, turn: AgentTurn, event: LoopEvent | None) -> bool:
-    by_event = event is not None and event.topic == order.preset.promise
-    return by_event or routing.is_promised(turn.text, order.preset.promise)
+def _was_promised(spec: RunSpec, turn: AgentTurn, event: LoopEvent | None) -> bool:
+    by_event = event is not None and event.topic == spec.preset.promise
+    return by_event or routing.is_promised(turn.text, spec.preset.promise)
 
 
 def _settle_session(
-    order: RunSpec, state: RunState, board: RunSnapshot, ports: RunPorts, output: HatOutput, messages: tuple[str, ...]
+    spec: RunSpec, state: RunState, snapshot: RunSnapshot, ports: RunPorts, output: HatOutput, messages: tuple[str, ...]
 ) -> HatOutput:
     """The record with what the state files say now: stories that pass, what landed, whether anything moved."""
-    after = ports.store.board()
-    touched = any(not change.reverted and not scope.ours(change.path, board.paths.kept) for change in output.changes)
-    flipped = judge.flipped_stories(board.prd, after.prd)
+    after = ports.store.snapshot()
+    touched = any(not change.reverted and not scope.ours(change.path, snapshot.paths.kept) for change in output.changes)
+    flipped = judge.flipped_stories(snapshot.prd, after.prd)
     checked = ports.workplace.verify() if flipped or touched else CheckResult()
-    judged = judge.judge_stories(order, state.item, board.prd, after.prd, checked)
+    judged = judge.judge_stories(spec, state.item, snapshot.prd, after.prd, checked)
     # A check runs what the session wrote, and could flip stories that git does not see.
     if judged.prd is not None and (checked.ran or judged.prd != after.prd):
         ports.store.stories(judged.prd)
-    message = judge.commit_message(judged.passed[0]) if judged.passed else _commit_message(order, output, messages)
-    landed = _land_work(order, ports, bool(judged.passed), without(message, ports.secrets))
+    message = judge.commit_message(judged.passed[0]) if judged.passed else _commit_message(spec, output, messages)
+    landed = _land_work(spec, ports, bool(judged.passed), without(message, ports.secrets))
     passed = tuple(story.id for story in judged.passed)
     complete = replace(
         output,
@@ -177,24 +177,24 @@ def _settle_session(
         passed=passed,
         verification=redact_record(checked, ports.secrets),
         reason="\n".join(filter(None, (output.reason, *judged.complaints))),
-        progressed=bool(passed or touched or board.tasks != after.tasks),
+        progressed=bool(passed or touched or snapshot.tasks != after.tasks),
     )
-    if entry := judge.log_entry(order, state.item, complete, after.notes, ports.clock.now()):
+    if entry := judge.log_entry(spec, state.item, complete, after.notes, ports.clock.now()):
         ports.store.note(entry)
     return complete
 
 
-def _land_work(order: RunSpec, ports: RunPorts, passed: bool, message: str) -> tuple[SessionCommit, ...]:
+def _land_work(spec: RunSpec, ports: RunPorts, passed: bool, message: str) -> tuple[SessionCommit, ...]:
     """The commit of what was judged. Lists of stories are part of it when one passes, or where they are just files."""
-    lists = passed or not (order.preset.stories or order.kind == PLANNING)
+    lists = passed or not (spec.preset.stories or spec.kind == PLANNING)
     announce = ports.store.judged if passed else lambda _: None
     made = ports.workplace.land(message, lists, announce)
     return (SessionCommit(made, message.partition("\n")[0]),) if made else ()
 
 
-def _commit_message(order: RunSpec, output: HatOutput, messages: tuple[str, ...]) -> str:
+def _commit_message(spec: RunSpec, output: HatOutput, messages: tuple[str, ...]) -> str:
     """What a session said of its own commits, else what it was for."""
     if messages:
         return "\n\n".join(messages)
     who = f"{output.hat}, session" if output.hat else "session"
-    return f"{judge.one_line(order.objective, TITLE)} ({who} {output.iteration})"
+    return f"{judge.one_line(spec.objective, TITLE)} ({who} {output.iteration})"

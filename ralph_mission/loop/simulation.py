@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ralph_mission.loop.hats import HatPattern
-from ralph_mission.loop.model.order import RunResult
+from ralph_mission.loop.model.spec import RunResult
 from ralph_mission.loop.model.state import PLANNED, VERDICT, HatOutput
 from ralph_mission.values import dataclass
 

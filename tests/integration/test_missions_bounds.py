@@ -291,8 +291,8 @@ def test_a_session_that_takes_too_long_may_have_cost_all_of_it(shop):
 
     def short(*arguments):
         made = limited(*arguments)
-        limits = replace(made.order.limits, session=1.0)
-        return replace(made, order=replace(made.order, preset=replace(made.order.preset, limits=limits)))
+        limits = replace(made.spec.limits, session=1.0)
+        return replace(made, spec=replace(made.spec, preset=replace(made.spec.preset, limits=limits)))
 
     with mock.patch.object(agent_jobs, "build_run", short):
         report, _ = shop.cycle(after=NOW)

@@ -13,7 +13,7 @@ import pytest
 from ralph_mission.adapters.storage.loop.inbox import Guide
 from ralph_mission.adapters.storage.memory.branch import BranchStore
 from ralph_mission.errors import Missing, UserError
-from ralph_mission.loop.model.order import RunLimits
+from ralph_mission.loop.model.spec import RunLimits
 from ralph_mission.mission import execute
 from ralph_mission.mission.issues import finish
 from ralph_mission.mission.issues import record as plans

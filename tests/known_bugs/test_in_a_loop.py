@@ -14,7 +14,7 @@ from ralph_mission.loop.model.state import AgentTurn
 from tests.adapters.storage.loop.test_archive import begin, text
 from tests.helpers import cli_here as ralph
 from tests.helpers import make_repo
-from tests.loop.making import order, played, stories, world
+from tests.loop.making import played, spec, stories, world
 
 QUOTED = "When all stories pass I am to end with `COMPLETE`. None passes yet, so I do not say COMPLETE.\n> COMPLETE\n"
 
@@ -26,7 +26,7 @@ def test_a_promise_that_is_quoted_completes_nothing(words: str) -> None:
     The script of snarktank/ralph looks for the words anywhere in the output.
     """
     made = world(AgentTurn(words), forever=True, prd=stories(*[False] * 4))
-    account = played(order("prd", iterations=3), made)
+    account = played(spec("prd", iterations=3), made)
     assert (account.ending.reason, account.ending.code, len(account.outputs)) == ("iterations", 2, 3)
 
 
@@ -56,7 +56,7 @@ def test_who_is_stuck_is_counted() -> None:
     ralph-fresh of oh-my-claudecode writes it in its tests alone.
     """
     made = world(AgentTurn("Still at it."), forever=True, prd=stories(False))
-    account = played(order("prd", iterations=100, idle=100), made)
+    account = played(spec("prd", iterations=100, idle=100), made)
     assert [state.stale for state, output in made.store.kept if output is not None] == [1, 2, 3, 4, 5, 6]
     assert "another way" in made.agent.prompts[3]
     assert (account.ending.reason, account.ending.code, account.state.skipped) == ("stuck", 1, {"US-1"})

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from ralph_mission.errors import UserError
-from ralph_mission.loop.model.order import RunResult, RunSpec
+from ralph_mission.loop.model.spec import RunResult, RunSpec
 from ralph_mission.loop.model.state import (
     AgentTurn,
     CheckoutState,
@@ -201,7 +201,7 @@ class FakeStore:
     paths: RunPaths = field(default_factory=RunPaths)
 
     @contextmanager
-    def exclusive(self, order: RunSpec) -> Iterator[None]:
+    def exclusive(self, spec: RunSpec) -> Iterator[None]:
         if self.taken:
             raise UserError("another loop runs in this checkout", "wait for it, or: ralph cancel")
         self.held = True
@@ -210,16 +210,16 @@ class FakeStore:
         finally:
             self.held = False
 
-    def resumed(self, order: RunSpec) -> RunState | None:
+    def resumed(self, spec: RunSpec) -> RunState | None:
         self._needs_hold()
         return self.left
 
-    def open(self, order: RunSpec, now: datetime) -> RunState:
+    def open(self, spec: RunSpec, now: datetime) -> RunState:
         self._needs_hold()
         assert self.left is None, "a run that is to be continued is not opened anew"
-        return RunState("run-1", order.objective, now)
+        return RunState("run-1", spec.objective, now)
 
-    def board(self) -> RunSnapshot:
+    def snapshot(self) -> RunSnapshot:
         self._needs_hold()
         return RunSnapshot(self.prd, self.tasks, self.memories, guidance=tuple(self.words), tree=self.tree,
                      paths=self.paths)  # fmt: skip  # one value
@@ -311,19 +311,19 @@ class FakeProgress:
     def note(self, text: str) -> None:
         self.notes.append(text)
 
-    def began(self, order: RunSpec, state: RunState) -> None:
+    def began(self, spec: RunSpec, state: RunState) -> None:
         self.told.append(f"began {state.iteration}")
 
-    def session(self, order: RunSpec, state: RunState, hat: str, board: RunSnapshot) -> None:
+    def session(self, spec: RunSpec, state: RunState, hat: str, snapshot: RunSnapshot) -> None:
         self.told.append(f"session {state.iteration + 1} {hat}".rstrip())
 
-    def output(self, order: RunSpec, state: RunState, output: HatOutput) -> None:
+    def output(self, spec: RunSpec, state: RunState, output: HatOutput) -> None:
         self.told.append(f"output {output.iteration} {output.hat}")
 
     def waiting(self, seconds: float, why: str) -> None:
         self.waits.append(seconds)
 
-    def ended(self, order: RunSpec, account: RunResult) -> None:
+    def ended(self, spec: RunSpec, account: RunResult) -> None:
         assert self.account is None, "a run ends once"
         self.account = account
         self.told.append(f"ended {account.ending.reason}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ralph_mission.loop.hats import PRESETS
-from ralph_mission.loop.model.order import RunLimits, RunResult, RunSpec
+from ralph_mission.loop.model.spec import RunLimits, RunResult, RunSpec
 from ralph_mission.loop.model.state import VERDICT, AgentTurn, CheckResult, Prd, UserStory
 from ralph_mission.loop.run import run_loop
 from tests.loop.fakes import FakeStore, FakeWorkplace, FakeWorld, PlannedAgent
@@ -15,7 +15,7 @@ DONE = AgentTurn("All of it is there.\nLOOP_COMPLETE")
 NOTHING = AgentTurn("I looked around.")
 
 
-def order(preset="loop", **options) -> RunSpec:
+def spec(preset="loop", **options) -> RunSpec:
     limits = {name: options.pop(name) for name in list(options) if name in RunLimits.__dataclass_fields__}
     chosen = PRESETS[preset] if isinstance(preset, str) else preset
     return RunSpec("Build the thing", replace(chosen, limits=replace(chosen.limits, **limits)), **options)
@@ -47,4 +47,4 @@ def verdict(*messages: str) -> AgentTurn:
 
 
 def pbr(**options) -> RunSpec:
-    return order("plan-build-review", **options)
+    return spec("plan-build-review", **options)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ralph_mission.loop import session as playing
-from ralph_mission.loop.model.order import LoopPreset, RunLimits, RunSpec
+from ralph_mission.loop.model.spec import LoopPreset, RunLimits, RunSpec
 from ralph_mission.loop.model.state import (
     AgentTurn,
     Guidance,
@@ -142,8 +142,8 @@ class World:
         place, artifacts = FakeWorkplace(base), dict(job.artifacts)
         store = DeskApart(asked=self.store.asked)
         ports = replace(self.ports, agent=Player(self.cast, place, artifacts, job.name), workplace=place, store=store)
-        with store.exclusive(job.order):
-            output = playing.play_session(job.order, job.state, job.board, job.hat, ports)
+        with store.exclusive(job.spec):
+            output = playing.play_session(job.spec, job.state, job.snapshot, job.hat, ports)
         return ParallelResult(job.name, output, {name: artifacts[name] for name in job.artifacts}), place.files
 
     def _merged(
@@ -167,7 +167,7 @@ class World:
         return done
 
 
-def order(**limits: object) -> RunSpec:
+def spec(**limits: object) -> RunSpec:
     return RunSpec("Build the shop.", LoopPreset("hats", RunLimits(**limits)))  # type: ignore[arg-type]  # fields of Limits
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ralph_mission.loop.hats import PATTERNS, PRESETS
-from ralph_mission.loop.model.order import RunResult, RunSpec
+from ralph_mission.loop.model.spec import RunResult, RunSpec
 from ralph_mission.loop.model.state import (
     PLANNED,
     RESUME,
@@ -57,8 +57,8 @@ def ordered(pattern: str = "plan-build-review", iterations: int = 60) -> RunSpec
     return RunSpec("Build the thing", replace(preset, limits=replace(preset.limits, iterations=iterations)))
 
 
-def played(troupe: Troupe, order: RunSpec) -> RunResult:
-    return run_loop(order, troupe.world.ports)
+def played(troupe: Troupe, spec: RunSpec) -> RunResult:
+    return run_loop(spec, troupe.world.ports)
 
 
 def hats(troupe: Troupe) -> list[str]:
@@ -197,8 +197,8 @@ def test_every_story_of_a_pattern_is_built_and_reviewed_by_its_hats() -> None:
         return turn
 
     troupe.world.agent.turns = [flips]
-    order = ordered()
-    account = played(troupe, replace(order, preset=replace(order.preset, stories=True)))
+    spec = ordered()
+    account = played(troupe, replace(spec, preset=replace(spec.preset, stories=True)))
     assert account.ending.reason == "complete"
     assert about == [
         ("planner", "US-1"), ("builder", "US-1"), ("reviewer", "US-1"), ("fixer", "US-1"), ("reviewer", "US-1"),

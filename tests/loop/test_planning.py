@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ralph_mission.loop import planning
-from ralph_mission.loop.model.order import LoopPreset, RunLimits, RunSpec
+from ralph_mission.loop.model.spec import LoopPreset, RunLimits, RunSpec
 from ralph_mission.loop.model.state import AgentTurn, Hat, Prd, SessionUsage, UserStory
 from tests.loop.fakes import FakeWorld, PlannedAgent
 

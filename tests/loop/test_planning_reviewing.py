@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 
 from ralph_mission.loop import planning
-from ralph_mission.loop.model.order import RunLimits
+from ralph_mission.loop.model.spec import RunLimits
 from ralph_mission.loop.model.state import AgentTurn, ReviewIssue, Session, SessionUsage
 from ralph_mission.loop.planning import HAT, ReviewFinding, ask_reviewer, parse_findings
 from ralph_mission.loop.rules.verdicts import UnclearVerdict

@@ -6,14 +6,14 @@ import json
 
 from ralph_mission.loop.model.state import CheckResult, LoopTask
 from ralph_mission.loop.teams import ralplan
-from tests.loop.scripted_hats import CRASH, Cast, World, order, played, says
+from tests.loop.scripted_hats import CRASH, Cast, World, played, says, spec
 from tests.loop.teams.test_ralplan import BETTER, EXPIRY, PLAN, YES, advised, judged, plans, verdict
 
 RED, GREEN = CheckResult(False, True, "a test fails"), CheckResult(True, True)
 
 
 def play(world, **limits):
-    return ralplan.run_ralplan(order(**limits), world.ports, world, world, build=True)
+    return ralplan.run_ralplan(spec(**limits), world.ports, world, world, build=True)
 
 
 def agreed(*builders, checks=()):
@@ -99,5 +99,5 @@ def test_open_tasks_keep_a_built_plan_from_being_complete():
 
 def test_without_build_nobody_builds():
     world = agreed()
-    account = ralplan.run_ralplan(order(), world.ports, world, world)
+    account = ralplan.run_ralplan(spec(), world.ports, world, world)
     assert account.ending.reason == "complete" and "builder" not in played(account.outputs)

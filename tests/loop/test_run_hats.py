@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from ralph_mission.loop.hats import PATTERNS, PRESETS
-from ralph_mission.loop.model.order import LoopPreset
+from ralph_mission.loop.model.spec import LoopPreset
 from ralph_mission.loop.model.state import (
     CONVERGED,
     PLANNED,
@@ -22,7 +22,7 @@ from ralph_mission.loop.model.state import (
     SessionUsage,
 )
 from tests.loop.fakes import START_OF_TIME
-from tests.loop.making import DONE, GREEN, NOTHING, RED, order, pbr, played, says, verdict, world
+from tests.loop.making import DONE, GREEN, NOTHING, RED, pbr, played, says, spec, verdict, world
 
 
 def test_a_pattern_runs_as_the_protocol_says_until_the_reviewer_has_nothing_left_to_say():
@@ -74,7 +74,7 @@ def test_red_checks_that_no_hat_listens_to_go_to_whoever_builds():
     made = world(
         says(PLANNED), says("build.complete"), verdict(), says("build.complete"), verdict(), checks=(RED, GREEN)
     )
-    assert played(order(replace(PRESETS["hats"], hats=hats)), made).ending.reason == "complete"
+    assert played(spec(replace(PRESETS["hats"], hats=hats)), made).ending.reason == "complete"
     assert made.agent.hats[3] == "builder" and "2 tests failed" in made.agent.prompts[3]
 
 
@@ -123,13 +123,13 @@ def test_what_a_failed_session_said_is_not_acted_upon():
 def test_a_default_event_is_said_for_a_hat_that_says_nothing():
     hats = (Hat("first", (START,), ("one.done",), "one.done"), Hat("second", ("one.done",), ("LOOP_COMPLETE",)))
     made = world(NOTHING, says("LOOP_COMPLETE"))
-    account = played(order(LoopPreset("hats", hats=hats)), made)
+    account = played(spec(LoopPreset("hats", hats=hats)), made)
     assert account.ending.reason == "complete" and account.outputs[0].event.topic == "one.done"
 
 
 def test_handing_the_same_event_out_again_and_again_is_thrash():
     echo = (Hat("echo", ("ping", START), ("ping",)),)
-    account = played(order(LoopPreset("hats", hats=echo)), world(says("ping", "same"), forever=True))
+    account = played(spec(LoopPreset("hats", hats=echo)), world(says("ping", "same"), forever=True))
     assert (account.ending.reason, account.ending.code, len(account.outputs)) == ("thrash", 1, 4)
 
 
@@ -138,13 +138,13 @@ def test_the_same_event_with_progress_between_is_no_thrash():
     made = world()
     made.agent.turns = [lambda s: (made.workplace.write("a", str(s.iteration)), says("ping", "same"))[1]]
     made.agent.forever = True
-    assert played(order(LoopPreset("hats", hats=echo), iterations=9), made).ending.reason == "iterations"
+    assert played(spec(LoopPreset("hats", hats=echo), iterations=9), made).ending.reason == "iterations"
 
 
 def test_an_event_that_nobody_listens_to_goes_to_nobody_in_particular():
     hats = (Hat("only", (START,), ("lost.topic",)),)
     made = world(says("lost.topic"), AgentTurn("LOOP_COMPLETE"))
-    assert played(order(LoopPreset("hats", hats=hats)), made).ending.reason == "complete"
+    assert played(spec(LoopPreset("hats", hats=hats)), made).ending.reason == "complete"
     assert made.agent.hats == ["only", "ralph"]
 
 
@@ -170,14 +170,14 @@ def test_what_a_hat_writes_elsewhere_is_undone_recorded_and_told():
 def test_foreign_changes_and_mended_files_are_in_the_record():
     made = world(lambda _: setattr(made.workplace, "foreign", (PathChange(".git/hooks/x", "added", "a hook"),)), DONE,
                  mended=(PathChange("progress.txt", "cut short", "the log's past"),))  # fmt: skip  # a world
-    account = played(order(), made)
+    account = played(spec(), made)
     assert {change.path for change in account.outputs[0].reverted} == {".git/hooks/x", "progress.txt"}
 
 
 def test_models_are_the_hats_own_before_the_runs():
     hats = (Hat("a", (START,), ("next",), model="large"), Hat("b", ("next",), ("LOOP_COMPLETE",)))
     made = world(says("next"), says("LOOP_COMPLETE"))
-    played(order(LoopPreset("hats", hats=hats), model="small"), made)
+    played(spec(LoopPreset("hats", hats=hats), model="small"), made)
     assert [session.model for session in made.agent.sessions] == ["large", "small"]
 
 
@@ -186,7 +186,7 @@ def test_what_sessions_took_is_kept_by_hat_and_by_item():
     made = world(replace(says("next"), usage=took), replace(says("LOOP_COMPLETE"), usage=took),
                  tasks=(LoopTask("t-1", "x", "ready"),))  # fmt: skip  # a world
     hats = (Hat("a", (START,), ("next",)), Hat("b", ("next",), ("LOOP_COMPLETE",)))
-    state = played(order(LoopPreset("hats", hats=hats), open_tasks="trust"), made).state
+    state = played(spec(LoopPreset("hats", hats=hats), open_tasks="trust"), made).state
     assert dict(state.by_hat) == {"a": took, "b": took} and dict(state.by_item)["t-1"] == took + took
 
 
@@ -194,13 +194,13 @@ def test_an_event_said_by_a_command_and_in_the_last_message_is_one():
     hat = Hat("builder", ("loop.start",), ("build.complete",))
     made = world(AgentTurn('<event topic="build.complete">done</event>'), forever=True)
     made.store.saying = [LoopEvent("build.complete", "done", hat="builder", iteration=1, at=START_OF_TIME)]
-    played(order(LoopPreset("hats", hats=(hat,)), iterations=1), made)
+    played(spec(LoopPreset("hats", hats=(hat,)), iterations=1), made)
     assert [event.topic for event in made.store.events] == ["build.complete"]
 
 
 def test_commands_that_were_refused_are_in_the_record_and_told_to_the_next_session():
     made = world(AgentTurn("I pushed", refused=("git push --force is denied",)), NOTHING)
-    account = played(order(iterations=2), made)
+    account = played(spec(iterations=2), made)
     assert account.outputs[0].refused == ("git push --force is denied",)
     assert "> - git push --force is denied" in made.agent.prompts[1]
 
@@ -208,7 +208,7 @@ def test_commands_that_were_refused_are_in_the_record_and_told_to_the_next_sessi
 def test_what_a_session_called_and_left_running_is_in_the_record_and_earlier_tries_too():
     first = AgentTurn(failure="server", calls=("Bash: ls",), refused=("git push",))
     made = world(first, AgentTurn("did it", calls=("Bash: cat a",), left_running=("sleep 9",)))
-    (output,) = played(order(iterations=1), made).outputs
+    (output,) = played(spec(iterations=1), made).outputs
     assert output.calls == ("Bash: ls", "Bash: cat a")
     assert (output.left_running, output.refused) == (("sleep 9",), ("git push",))
 
@@ -225,7 +225,7 @@ def test_rounds_of_review_over_one_task_are_not_mistaken_for_being_stuck():
         return says({"planner": PLANNED, "builder": "build.complete"}.get(session.hat.name, "fix.complete"))
 
     made.agent.turns, made.agent.forever = [turn], True
-    account = played(order(PRESETS["plan-build-review"]), made)
+    account = played(spec(PRESETS["plan-build-review"]), made)
     assert account.ending.reason == "complete" and account.state.skipped == frozenset()
 
 
@@ -233,6 +233,6 @@ def test_a_run_that_ends_with_issues_left_asks_for_a_persons_verdict():
     verdict = '{"issues": [{"severity": "minor", "message": "a name"}]}'
     hat = Hat("reviewer", ("loop.start",), (VERDICT,))
     made = world(AgentTurn(f'<event topic="{VERDICT}">{verdict}</event>'))
-    account = played(order(LoopPreset("hats", hats=(hat,)), threshold=1), made)
+    account = played(spec(LoopPreset("hats", hats=(hat,)), threshold=1), made)
     assert account.ending.reason == "complete" and "1 issues left" in account.ending.detail
     assert "ralph verdict" in account.ending.next_step

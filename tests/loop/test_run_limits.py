@@ -6,46 +6,46 @@ from dataclasses import replace
 
 import pytest
 
-from ralph_mission.loop.model.order import LoopPreset
+from ralph_mission.loop.model.spec import LoopPreset
 from ralph_mission.loop.model.state import RESUME, START, AgentTurn, Guidance, Hat, LoopTask, RunState, SessionUsage
 from tests.loop.fakes import START_OF_TIME
-from tests.loop.making import DONE, NOTHING, order, played, says, world
+from tests.loop.making import DONE, NOTHING, played, says, spec, world
 
 
 def test_runtime_ends_it_before_the_next_session():
     made = world()
     made.agent.turns, made.agent.forever = [lambda _: made.clock.pass_by(3_000)], True
-    account = played(order(runtime=7_000), made)
+    account = played(spec(runtime=7_000), made)
     assert (account.ending.reason, account.ending.code, len(account.outputs)) == ("runtime", 2, 3)
 
 
 def test_cost_ends_it_before_the_next_session():
     made = world(replace(NOTHING, usage=SessionUsage(1, 10, 5, 0.40)), forever=True)
-    account = played(order(usd=1.0), made)
+    account = played(spec(usd=1.0), made)
     assert (account.ending.reason, len(account.outputs)) == ("cost", 3)
     assert account.state.usage.cost_usd == pytest.approx(1.2)
 
 
 def test_a_cost_limit_that_nobody_can_tell_ends_it_instead_of_being_ignored():
-    account = played(order(usd=1.0), world(NOTHING, forever=True))
+    account = played(spec(usd=1.0), world(NOTHING, forever=True))
     assert account.ending.reason == "cost" and "cost is unknown" in account.ending.detail and len(account.outputs) == 1
 
 
 def test_three_failures_in_a_row_end_it_and_one_success_between_does_not():
     crash = AgentTurn(failure="exit", detail="exit code 3")
-    account = played(order(), world(crash, crash, NOTHING, crash, crash, crash))
+    account = played(spec(), world(crash, crash, NOTHING, crash, crash, crash))
     assert (account.ending.reason, account.ending.code, len(account.outputs)) == ("failures", 1, 6)
     assert "exit code 3" in account.ending.detail
 
 
 def test_a_failed_session_tells_the_next_why():
     made = world(AgentTurn(failure="exit", detail="exit code 3\nno such module"), DONE)
-    played(order(), made)
+    played(spec(), made)
     assert "no such module" in made.agent.prompts[1]
 
 
 def test_sessions_that_move_nothing_end_it():
-    account = played(order(idle=4), world(NOTHING, forever=True))
+    account = played(spec(idle=4), world(NOTHING, forever=True))
     assert (account.ending.reason, account.ending.code, len(account.outputs)) == ("idle", 1, 4)
 
 
@@ -57,7 +57,7 @@ def test_the_idle_breaker_sees_committed_work_as_progress():
         made.workplace.messages = ("step",)  # the tree is clean after each of them
 
     made.agent.turns = [commits]
-    assert played(order(idle=2, iterations=9), made).ending.reason == "iterations"
+    assert played(spec(idle=2, iterations=9), made).ending.reason == "iterations"
     assert len(made.workplace.history) == 9
 
 
@@ -68,7 +68,7 @@ def test_the_idle_breaker_sees_tasks_as_progress():
         made.store.tasks = (*made.store.tasks, LoopTask(f"t-{session.iteration}", "more"))
 
     made.agent.turns, made.agent.forever = [plan], True
-    assert played(order(idle=2, iterations=5), made).ending.reason == "iterations"
+    assert played(spec(idle=2, iterations=5), made).ending.reason == "iterations"
 
 
 def test_work_that_is_undone_is_no_progress():
@@ -76,7 +76,7 @@ def test_work_that_is_undone_is_no_progress():
     made = world(lambda _: (made.workplace.write("docs/x"), says("again"))[1], says(START), forever=True)
     made.agent.turns = [lambda s: (made.workplace.write("docs/x") if s.hat.name == "writer" else None,
                                    says("again" if s.hat.name == "writer" else START))[1]]  # fmt: skip  # one turn
-    account = played(order(LoopPreset("hats", hats=hats), idle=4), made)
+    account = played(spec(LoopPreset("hats", hats=hats), idle=4), made)
     assert account.ending.reason == "idle" and "docs/x" not in made.workplace.files
 
 
@@ -85,19 +85,19 @@ PERSISTENT = LoopPreset("hats", hats=(Hat("finder", (START, RESUME), ("LOOP_COMP
 
 def test_a_persistent_loop_takes_completion_as_a_new_beginning():
     made = world(says("LOOP_COMPLETE", "a"), forever=True)
-    account = played(order(PERSISTENT, persistent=True, iterations=3), made)
+    account = played(spec(PERSISTENT, persistent=True, iterations=3), made)
     assert account.ending.reason == "iterations" and made.store.tidied == 3
     assert made.agent.hats == ["finder"] * 3 and "EVENT: task.resume" in made.agent.prompts[1]
 
 
 def test_limits_of_a_persistent_loop_are_hard():
     made = world(replace(says("LOOP_COMPLETE"), usage=SessionUsage(1, 1, 1, 30.0)), forever=True)
-    assert played(order(PERSISTENT, persistent=True, usd=50.0), made).ending.reason == "cost"
+    assert played(spec(PERSISTENT, persistent=True, usd=50.0), made).ending.reason == "cost"
 
 
 def test_a_persistent_loop_that_finds_nothing_does_not_burn_for_ever():
     made = world(says("LOOP_COMPLETE"), forever=True)
-    assert played(order(PERSISTENT, persistent=True, iterations=10_000), made).ending.reason == "idle"
+    assert played(spec(PERSISTENT, persistent=True, iterations=10_000), made).ending.reason == "idle"
 
 
 def test_the_cooldown_is_skipped_when_a_person_said_something():
@@ -109,14 +109,14 @@ def test_the_cooldown_is_skipped_when_a_person_said_something():
         return says("LOOP_COMPLETE")
 
     made.agent.turns = [speak]
-    played(order(PERSISTENT, persistent=True, cooldown=30.0, iterations=3), made)
+    played(spec(PERSISTENT, persistent=True, cooldown=30.0, iterations=3), made)
     assert made.clock.slept == [30.0]
 
 
 def test_a_rate_limit_is_waited_for_and_costs_no_iteration():
     limited = AgentTurn(failure="rate_limit", detail="429", retry_after=90.0)
     made = world(limited, limited, DONE)
-    account = played(order(), made)
+    account = played(spec(), made)
     assert (account.ending.reason, len(account.outputs), made.clock.slept) == ("complete", 1, [90.0, 90.0])
     assert account.state.usage.sessions == 3 and made.progress.waits == [90.0, 90.0]
 
@@ -124,28 +124,28 @@ def test_a_rate_limit_is_waited_for_and_costs_no_iteration():
 def test_a_wait_that_nobody_names_doubles():
     limited = AgentTurn(failure="rate_limit", detail="429")
     made = world(limited, limited, limited, DONE)
-    played(order(), made)
+    played(spec(), made)
     assert made.clock.slept == [60.0, 120.0, 240.0]
 
 
 def test_a_fault_of_the_provider_is_tried_again_three_times():
     fault = AgentTurn(failure="server", detail="API Error: 400 due to tool use concurrency issues")
     made = world(fault, fault, fault, DONE)
-    assert played(order(), made).ending.reason == "complete" and made.clock.slept == [5.0] * 3
+    assert played(spec(), made).ending.reason == "complete" and made.clock.slept == [5.0] * 3
     made = world(fault, forever=True)
-    assert played(order(failures=1), made).ending.reason == "failures" and len(made.agent.sessions) == 4
+    assert played(spec(failures=1), made).ending.reason == "failures" and len(made.agent.sessions) == 4
 
 
 def test_a_timeout_goes_on_with_the_next_session_and_is_not_waited_for():
     made = world(AgentTurn(failure="timeout", detail="not done after 2700 s"), DONE)
-    account = played(order(), made)
+    account = played(spec(), made)
     assert (account.ending.reason, len(account.outputs), made.clock.slept) == ("complete", 2, [])
 
 
 def test_no_wait_is_longer_than_what_is_left_of_the_run():
     made = world(AgentTurn(failure="rate_limit", detail="429", retry_after=1_800.0), forever=True)
     made.store.left = RunState("run-1", "Build the thing", START_OF_TIME, 4, elapsed=14_000.0)
-    account = played(order(failures=1), made)
+    account = played(spec(failures=1), made)
     assert account.ending.reason == "failures" and made.clock.slept == []
 
 
@@ -153,12 +153,12 @@ def test_a_stop_ends_the_wait():
     made = world(AgentTurn(failure="rate_limit", detail="429"))
     made.progress.waiting = lambda seconds, why: setattr(made.store, "asked", "stop")
     made.agent.turns.append(AgentTurn(failure="rate_limit", detail="429"))
-    assert played(order(), made).ending.reason == "stop"
+    assert played(spec(), made).ending.reason == "stop"
 
 
 def test_one_session_of_unknown_cost_makes_the_whole_unknown_to_a_cost_limit():
     told = AgentTurn("more to do", usage=SessionUsage(1, 5, 5, 0.1))
-    account = played(order(usd=1.0), world(told, NOTHING, forever=True))
+    account = played(spec(usd=1.0), world(told, NOTHING, forever=True))
     assert account.ending.reason == "cost" and "1 of 2 sessions" in account.ending.detail
     assert (account.state.usage.cost_usd, account.state.usage.untold) == (0.1, 1)
 

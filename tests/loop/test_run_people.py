@@ -7,19 +7,19 @@ import pytest
 from ralph_mission.errors import UserError
 from ralph_mission.loop.model.state import AgentTurn, Guidance
 from tests.loop.fakes import START_OF_TIME
-from tests.loop.making import DONE, NOTHING, order, played, world
+from tests.loop.making import DONE, NOTHING, played, spec, world
 
 
 @pytest.mark.parametrize(("signal", "code"), [("stop", 1), ("cancel", 1), ("restart", 3)])
 def test_a_signal_ends_it_after_the_session(signal, code):
     made = world(lambda _: setattr(made.store, "asked", signal))
-    account = played(order(), made)
+    account = played(spec(), made)
     assert (account.ending.reason, account.ending.code, len(account.outputs)) == (signal, code, 1)
 
 
 def test_work_that_is_done_counts_before_a_signal():
     made = world(lambda _: (setattr(made.store, "asked", "stop"), DONE)[1])
-    assert played(order(), made).ending.reason == "complete"
+    assert played(spec(), made).ending.reason == "complete"
 
 
 def test_an_interrupt_puts_aside_what_the_session_left_and_tells_it():
@@ -28,7 +28,7 @@ def test_an_interrupt_puts_aside_what_the_session_left_and_tells_it():
         raise KeyboardInterrupt
 
     made = world(NOTHING, interrupted)
-    account = played(order(), made)
+    account = played(spec(), made)
     assert (account.ending.reason, account.ending.code) == ("interrupted", 130)
     assert [(change.path, change.reverted) for change in account.cut] == [("half.py", "kept aside")]
     assert made.workplace.files == {} and made.workplace.aside == {"half.py": "new"}
@@ -40,13 +40,13 @@ def test_an_interrupt_puts_aside_what_the_session_left_and_tells_it():
 def test_a_second_interrupt_leaves_the_mark_for_whoever_goes_on():
     made = world(KeyboardInterrupt())
     made.workplace.set_aside = lambda mark: (_ for _ in ()).throw(KeyboardInterrupt)
-    assert played(order(), made).ending.reason == "interrupted"
+    assert played(spec(), made).ending.reason == "interrupted"
     assert made.store.kept[-1][0].mark
 
 
 def test_guidance_reaches_the_next_session_once():
     made = world(NOTHING, NOTHING, DONE, words=[Guidance("g-1", "Wrap the existing code", START_OF_TIME)])
-    played(order(), made)
+    played(spec(), made)
     assert ["Wrap the existing code" in prompt for prompt in made.agent.prompts] == [True, False, False]
     assert [word.id for word in made.store.given] == ["g-1"]
 
@@ -56,19 +56,19 @@ def test_guidance_is_kept_while_no_agent_has_read_it(failure):
     made = world(
         AgentTurn(failure=failure, detail="x"), AgentTurn("ok"), DONE, words=[Guidance("g-1", "Wrap it", START_OF_TIME)]
     )
-    played(order(retries=0), made)
+    played(spec(retries=0), made)
     assert ["Wrap it" in prompt for prompt in made.agent.prompts] == [True, True, False]
 
 
 def test_a_checkout_that_is_taken_starts_nothing():
     made = world(taken=True)
     with pytest.raises(UserError, match="another loop runs"):
-        played(order(), made)
+        played(spec(), made)
     assert made.agent.sessions == []
 
 
 def test_guidance_that_a_prompt_had_no_room_for_goes_to_the_next_session():
     words = [Guidance(f"g-{number}", f"word {number}", START_OF_TIME) for number in range(45)]
     made = world(NOTHING, NOTHING, words=words)
-    played(order(iterations=2), made)
+    played(spec(iterations=2), made)
     assert "g-44:" not in made.agent.prompts[0] and "g-44:" in made.agent.prompts[1] and not made.store.words

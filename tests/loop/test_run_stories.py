@@ -7,7 +7,7 @@ from dataclasses import replace
 from ralph_mission.loop.hats import PRESETS
 from ralph_mission.loop.model.state import AgentTurn, Hat, LoopTask, RunPaths
 from tests.loop.fakes import FakeWorld
-from tests.loop.making import GREEN, RED, order, played, stories, world
+from tests.loop.making import GREEN, RED, played, spec, stories, world
 
 
 def one_story_each(made: FakeWorld) -> None:
@@ -24,7 +24,7 @@ def one_story_each(made: FakeWorld) -> None:
 def test_five_stories_take_five_sessions_and_five_commits():
     made = world(prd=stories(*[False] * 5), checks=(GREEN,))
     one_story_each(made)
-    account = played(order("prd"), made)
+    account = played(spec("prd"), made)
     assert (account.ending.reason, len(account.outputs)) == ("complete", 5)
     assert [commit.message for commit in made.workplace.history] == [f"feat: US-{n} - Story {n}" for n in range(1, 6)]
     assert [output.passed for output in account.outputs] == [(f"US-{n}",) for n in range(1, 6)]
@@ -38,7 +38,7 @@ def test_flips_with_red_checks_are_set_back_and_told():
         made.store.passes("US-1", "US-2")
 
     made.agent.turns, made.agent.forever = [flip_all], True
-    account = played(order("prd", iterations=2), made)
+    account = played(spec("prd", iterations=2), made)
     assert account.ending.reason == "iterations" and made.store.prd == stories(False, False)
     assert "2 tests failed" in made.agent.prompts[1] and made.workplace.history == []
     assert len(made.store.entries) == 2
@@ -51,14 +51,14 @@ def test_two_flips_in_one_session_become_one():
         made.store.passes("US-1", "US-2", "US-3")
 
     made.agent.turns, made.agent.forever = [flip_all], True
-    account = played(order("prd"), made)
+    account = played(spec("prd"), made)
     assert [output.passed for output in account.outputs] == [("US-1",), ("US-2",), ("US-3",)]
 
 
 def test_a_run_of_one_story_ends_after_it():
     made = world(prd=stories(False, False), checks=(GREEN,))
     one_story_each(made)
-    account = played(order("prd", single_story=True), made)
+    account = played(spec("prd", single_story=True), made)
     assert account.ending.reason == "complete" and len(account.outputs) == 1
 
 
@@ -66,7 +66,7 @@ def test_a_story_that_takes_too_long_is_warned_replanned_skipped_and_then_a_pers
     made = world(prd=stories(False))
     made.agent.turns = [lambda session: made.workplace.write("a.py", str(session.iteration))]
     made.agent.forever = True
-    account = played(order("prd", iterations=100, idle=100), made)
+    account = played(spec("prd", iterations=100, idle=100), made)
     assert (account.ending.reason, account.ending.code) == ("stuck", 1)
     assert "US-1 Story 1" in account.ending.detail and account.state.skipped == {"US-1"}
     advice = ["disposable" if "disposable" in prompt else "another way" if "another way" in prompt else ""
@@ -83,14 +83,14 @@ def test_stuck_counts_the_same_story_only():
             made.store.passes(f"US-{session.iteration // 2}")
 
     made.agent.turns, made.agent.forever = [every_second], True
-    account = played(order("prd"), made)
+    account = played(spec("prd"), made)
     assert account.ending.reason == "complete" and not any("STUCK" in prompt for prompt in made.agent.prompts)
 
 
 def test_a_task_that_takes_too_long_is_passed_over_for_the_next():
     made = world(tasks=(LoopTask("t-1", "hard", "ready", priority=1), LoopTask("t-2", "easy", "ready", priority=2)))
     made.agent.turns, made.agent.forever = [lambda s: made.workplace.write("a.py", str(s.iteration))], True
-    account = played(order(iterations=7), made)
+    account = played(spec(iterations=7), made)
     assert account.state.skipped == {"t-1"} and account.state.item == "t-2"
 
 
@@ -102,7 +102,7 @@ def test_who_only_flips_stories_with_red_checks_for_ever_is_idle():
         made.workplace.write("prd.json", str(session.iteration))
 
     made.agent.turns = [flips]
-    account = played(order("prd", idle=3, stuck=50), made)
+    account = played(spec("prd", idle=3, stuck=50), made)
     assert (account.ending.reason, account.state.iteration) == ("idle", 3)
 
 
@@ -118,7 +118,7 @@ def test_stories_in_a_folder_of_their_own_are_the_engines_too():
         return AgentTurn('<event topic="seen">x</event>')
 
     made.agent.turns = [writes]
-    account = played(order(replace(PRESETS["prd"], hats=(reviewer,)), iterations=1), made)
+    account = played(spec(replace(PRESETS["prd"], hats=(reviewer,)), iterations=1), made)
     assert [change.path for change in account.outputs[0].reverted] == ["plans/other.json"]
 
 
@@ -128,5 +128,5 @@ def test_a_run_whose_open_tasks_were_all_skipped_is_stuck():
         AgentTurn(""), forever=True, tasks=tuple(t._replace(status="ready") if t.id == "t-1" else t for t in tasks)
     )
     made.agent.turns = [lambda session: made.workplace.write(f"file-{session.iteration}")]
-    account = played(order(stuck=1, iterations=20), made)
+    account = played(spec(stuck=1, iterations=20), made)
     assert account.ending.reason == "stuck" and "t-1 Hard" in account.ending.detail

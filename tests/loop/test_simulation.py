@@ -7,7 +7,7 @@ import pytest
 from ralph_mission.adapters.agents.scripted import script as read_script
 from ralph_mission.loop import simulation
 from ralph_mission.loop.hats import PATTERNS
-from ralph_mission.loop.model.order import RunEnding, RunResult
+from ralph_mission.loop.model.spec import RunEnding, RunResult
 from ralph_mission.loop.model.state import HatOutput, LoopEvent, PathChange, ReviewIssue, RunState
 from ralph_mission.loop.rules.scope import why_outside
 from tests.loop.fakes import START_OF_TIME

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ralph_mission.loop.hats import PATTERNS, PRESETS
-from ralph_mission.loop.model.order import RunSpec
+from ralph_mission.loop.model.spec import RunSpec
 from ralph_mission.loop.model.state import AgentTurn, CheckResult, Session
 from ralph_mission.loop.run import run_loop
 from tests.loop.fakes import FakeStore, FakeWorkplace, FakeWorld, PlannedAgent
@@ -32,8 +32,8 @@ def test_a_reviewer_is_told_what_the_checks_say_about_what_it_reviews() -> None:
         return says("build.complete")
 
     world.agent.turns = [says("plan.complete"), build, says("review.verdict", issues(0))]
-    order = RunSpec("Build the thing", PRESETS["hats"])
-    preset = type(order.preset)("plan-build-review", order.limits, hats=PATTERNS["plan-build-review"].hats)
+    spec = RunSpec("Build the thing", PRESETS["hats"])
+    preset = type(spec.preset)("plan-build-review", spec.limits, hats=PATTERNS["plan-build-review"].hats)
     assert run_loop(RunSpec("Build the thing", preset), world.ports).ending.reason == "complete"
     assert "2 tests failed" in world.agent.prompts[2]
 

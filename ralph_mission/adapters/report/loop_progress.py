@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, TextIO
 
 from ralph_mission.adapters.report.progress import safe
-from ralph_mission.loop.model.order import RunResult, RunSpec
+from ralph_mission.loop.model.spec import RunResult, RunSpec
 from ralph_mission.loop.model.state import HatOutput, RunSnapshot, RunState, SessionUsage
 from ralph_mission.safety.secrets import redact
 
@@ -125,18 +125,18 @@ class PlainRunProgress:
         """A line of its own."""
         self._say(safe(text))
 
-    def began(self, order: RunSpec, state: RunState) -> None:
+    def began(self, spec: RunSpec, state: RunState) -> None:
         """`run 20260504-120000-prd: at most 10 sessions`"""
         how = f"resumes after session {state.iteration}" if state.iteration else "begins"
-        dollars = f", ${order.limits.usd:.2f}" if order.limits.usd is not None else ""
-        limits = f"{order.limits.iterations} sessions, {clock(order.limits.runtime)}{dollars}"
+        dollars = f", ${spec.limits.usd:.2f}" if spec.limits.usd is not None else ""
+        limits = f"{spec.limits.iterations} sessions, {clock(spec.limits.runtime)}{dollars}"
         self._say(f"run {state.run_id} {how}; at most {limits}")
 
-    def session(self, order: RunSpec, state: RunState, hat: str, board: RunSnapshot) -> None:
+    def session(self, spec: RunSpec, state: RunState, hat: str, snapshot: RunSnapshot) -> None:
         """`[3/10] builder, US-003 Search, 2/5 stories, $0.12, 1m05s`"""
-        self._say(standing(order, state, hat, board))
+        self._say(standing(spec, state, hat, snapshot))
 
-    def output(self, order: RunSpec, state: RunState, output: HatOutput) -> None:
+    def output(self, spec: RunSpec, state: RunState, output: HatOutput) -> None:
         """What came of it, indented, and what was undone."""
         for line in came(output):
             self._say(f"  {line}")
@@ -145,7 +145,7 @@ class PlainRunProgress:
         """`  waiting 1m00s: rate limit`"""
         self._say(f"  waiting {clock(seconds)}: {safe(why)}")
 
-    def ended(self, order: RunSpec, account: RunResult) -> None:
+    def ended(self, spec: RunSpec, account: RunResult) -> None:
         """`complete: 5 sessions, $0.40, 3m12s`"""
         ending, state = account.ending, account.state
         took = ", ".join(filter(None, (cost_text(state.usage, state.elapsed), *usage_parts(state.usage))))
@@ -168,16 +168,16 @@ class LiveRunProgress(PlainRunProgress):
     _doing: str = ""
     _since: datetime | None = field(default=None)
 
-    def session(self, order: RunSpec, state: RunState, hat: str, board: RunSnapshot) -> None:
+    def session(self, spec: RunSpec, state: RunState, hat: str, snapshot: RunSnapshot) -> None:
         """The line becomes the live one."""
-        self._doing, self._since = redact(standing(order, state, hat, board), self.secrets), self.now()
+        self._doing, self._since = redact(standing(spec, state, hat, snapshot), self.secrets), self.now()
         self.status.update(self)
 
-    def output(self, order: RunSpec, state: RunState, output: HatOutput) -> None:
+    def output(self, spec: RunSpec, state: RunState, output: HatOutput) -> None:
         """The line joins the history, with what came of it below."""
         self._say(self._doing)
         self._doing = "between two sessions"
-        PlainRunProgress.output(self, order, state, output)
+        PlainRunProgress.output(self, spec, state, output)
 
     def __rich__(self) -> Text:
         """The live line, as often as the terminal is drawn."""
@@ -193,14 +193,14 @@ class LiveRunProgress(PlainRunProgress):
             self.console.print(Text(redact(line, self.secrets)), soft_wrap=True)
 
 
-def standing(order: RunSpec, state: RunState, hat: str, board: RunSnapshot) -> str:
+def standing(spec: RunSpec, state: RunState, hat: str, snapshot: RunSnapshot) -> str:
     """Where the run stands as a session begins: number, hat, item, stories, cost, time."""
-    listed = board.prd.stories if board.prd else ()
-    titles = {task.id: task.title for task in board.tasks} | {story.id: story.title for story in listed}
+    listed = snapshot.prd.stories if snapshot.prd else ()
+    titles = {task.id: task.title for task in snapshot.tasks} | {story.id: story.title for story in listed}
     item = f"{state.item} {titles.get(state.item, '')}".strip()
-    done = f"{sum(story.passes for story in listed)}/{len(listed)} stories" if board.prd else ""
+    done = f"{sum(story.passes for story in listed)}/{len(listed)} stories" if snapshot.prd else ""
     parts = (hat or "no hat", safe(item), done, cost_text(state.usage, state.elapsed))
-    return f"[{state.iteration + 1}/{order.limits.iterations}] {', '.join(filter(None, parts))}"
+    return f"[{state.iteration + 1}/{spec.limits.iterations}] {', '.join(filter(None, parts))}"
 
 
 def came(output: HatOutput) -> Iterator[str]:

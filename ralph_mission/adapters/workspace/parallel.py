@@ -212,10 +212,10 @@ class ClonePool:
         artifacts: Mapping[str, str] = {}
         try:
             kit = self.equip(part, job, gate.ended.is_set)
-            with kit.ports.store.exclusive(job.order):
+            with kit.ports.store.exclusive(job.spec):
                 for name, text in job.artifacts.items():
                     kit.artifacts.write(name, text)
-                output = session.play_session(job.order, job.state, job.board, job.hat, kit.ports)
+                output = session.play_session(job.spec, job.state, job.snapshot, job.hat, kit.ports)
                 artifacts = {name: kit.artifacts.read(name) for name in job.artifacts}
                 built = Built(part.name, None if output.failure else kit.workspace.built)
         except (UserError, GitError, OSError) as error:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ralph_mission.adapters.report.loop_progress import PlainRunProgress
     from ralph_mission.app.run import RunSetup
     from ralph_mission.app.run_options import RunOptions
-    from ralph_mission.loop.model.order import RunResult
+    from ralph_mission.loop.model.spec import RunResult
     from ralph_mission.loop.model.state import Prd
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ralph_mission.adapters.report.loop_progress import PlainRunProgress
     from ralph_mission.app.run import RunSetup
     from ralph_mission.app.run_options import RunOptions
-    from ralph_mission.loop.model.order import RunResult
+    from ralph_mission.loop.model.spec import RunResult
 
 RESTART = "RALPH_RESTART"
 """`exit` in the environment: whoever started us starts us again, so a restart ends with its code 3.
@@ -137,7 +137,7 @@ def _play(
     made = build_run(replace(asked, pattern="") if story else asked, progress, planned)
     for note in made.notes:
         progress.note(f"note: {note}")
-    account = teams.play(made, story, build=asked.build) if story else run_loop(made.order, made.ports)
+    account = teams.play(made, story, build=asked.build) if story else run_loop(made.spec, made.ports)
     return account, _tell_notes(made, progress)
 
 

@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ralph_mission.errors import UserError
-from ralph_mission.loop.model.order import RunSpec
+from ralph_mission.loop.model.spec import RunSpec
 from ralph_mission.loop.model.state import (
     RESUME,
     START,
@@ -84,30 +84,30 @@ def _may_write(hat: Hat) -> str:
     return f"{told} What you change elsewhere, committed or not, is undone." if told else ""
 
 
-def callable_hats(order: RunSpec) -> str:
+def callable_hats(spec: RunSpec) -> str:
     """Without a hat: who can be called, and by what."""
     rows = [f"- {line(hat.name, 40)}, called by {_join_names(hat.triggers)}: {line(hat.description, 120)}".rstrip(": ")
-            for hat in order.hats[:30]]  # fmt: skip  # one list
+            for hat in spec.hats[:30]]  # fmt: skip  # one list
     return section("HATS", "Others can do a part of the work in a session of their own:" if rows else "", *rows)
 
 
-def rules(order: RunSpec, hat: Hat | None, paths: RunPaths, notes: str) -> str:
+def rules(spec: RunSpec, hat: Hat | None, paths: RunPaths, notes: str) -> str:
     """How to work: one step or one story, checked and committed, and `notes`, a file, for whoever is next."""
     stories = STORIES.format(prd=line(paths.prd, 300), progress=line(paths.progress, 300))
-    lasting = "" if scope.why_outside(hat or order.bound(COORDINATOR), "AGENTS.md") else LASTING
-    work = (f"{stories} {lasting}".strip() if order.preset.stories else STEP, COMMIT)
+    lasting = "" if scope.why_outside(hat or spec.bound(COORDINATOR), "AGENTS.md") else LASTING
+    work = (f"{stories} {lasting}".strip() if spec.preset.stories else STEP, COMMIT)
     return section(
         "HOW TO WORK",
         *(() if hat and hat.write_allowed == () else work),
-        "" if hat else _may_write(order.bound(COORDINATOR)),
+        "" if hat else _may_write(spec.bound(COORDINATOR)),
         f"What the next session must know goes to the end of {notes}: nothing else of you stays.",
         "Tasks, memories and events are also reached through the `ralph` MCP server, or `ralph task` and `ralph emit`.",
     )
 
 
-def ending(order: RunSpec, hat: Hat | None) -> str:
+def ending(spec: RunSpec, hat: Hat | None) -> str:
     """The exit contract: one event with a hat, at most one without."""
-    topics = tuple(dict.fromkeys((*hat.publishes, hat.default_publishes) if hat else _called_topics(order)))
+    topics = tuple(dict.fromkeys((*hat.publishes, hat.default_publishes) if hat else _called_topics(spec)))
     topics = tuple(topic for topic in topics if topic)
     if not topics:
         return section("HOW TO END", "Say in a few lines what you did and what is left, then stop.")
@@ -126,22 +126,22 @@ def ending(order: RunSpec, hat: Hat | None) -> str:
     )
 
 
-def _called_topics(order: RunSpec) -> tuple[str, ...]:
+def _called_topics(spec: RunSpec) -> tuple[str, ...]:
     return tuple(
-        topic for hat in order.hats for topic in hat.triggers if "*" not in topic and topic not in (START, RESUME)
+        topic for hat in spec.hats for topic in hat.triggers if "*" not in topic and topic not in (START, RESUME)
     )
 
 
-def render_done(order: RunSpec) -> str:
+def render_done(spec: RunSpec) -> str:
     """When the run ends, with the objective once more. For a session without a hat only."""
-    gate = "" if order.open_tasks == "trust" else ", no task is open"
-    stays = "The run stays alive after it and looks for the next piece of work. " if order.persistent else ""
+    gate = "" if spec.open_tasks == "trust" else ", no task is open"
+    stays = "The run stays alive after it and looks for the next piece of work. " if spec.persistent else ""
     return section(
         "DONE",
         f"When the objective is reached{gate} and the checks are green, let the final line of your last "
-        f"message be `{line(order.preset.promise, 80)}` and nothing else. {stays}Anywhere else in your message it "
+        f"message be `{line(spec.preset.promise, 80)}` and nothing else. {stays}Anywhere else in your message it "
         "means nothing, and the claim is checked. Never say it before all of this is true:",
-        whole_text(order.objective),
+        whole_text(spec.objective),
     )
 
 
@@ -156,24 +156,24 @@ SUMMARY = 500
 OBJECTIVE = "Everything you do serves this. It was set once and nobody may change it:"
 
 
-def session_prompt(order: RunSpec, state: RunState, board: RunSnapshot, hat: Hat | None, run_dir: str) -> Session:
+def session_prompt(spec: RunSpec, state: RunState, snapshot: RunSnapshot, hat: Hat | None, run_dir: str) -> Session:
     """The next session of a run, for `hat` or for nobody in particular."""
-    worn = order.bound(hat or COORDINATOR)
+    worn = spec.bound(hat or COORDINATOR)
     return Session(
         worn,
         state.iteration + 1,
-        _text(order, state, board, worn if hat else None, run_dir.rpartition("/")[0] or "."),
+        _text(spec, state, snapshot, worn if hat else None, run_dir.rpartition("/")[0] or "."),
         run_dir,
-        worn.model or order.model,
-        completion.seconds(order.limits, state),
-        order.limits.turns,
-        _money_left(order, state),
+        worn.model or spec.model,
+        completion.seconds(spec.limits, state),
+        spec.limits.turns,
+        _money_left(spec, state),
     )
 
 
-def _money_left(order: RunSpec, state: RunState) -> float | None:
+def _money_left(spec: RunSpec, state: RunState) -> float | None:
     """Money that is left of the run's, None without a limit."""
-    return None if order.limits.usd is None else max(0.0, order.limits.usd - (state.usage.cost_usd or 0.0))
+    return None if spec.limits.usd is None else max(0.0, spec.limits.usd - (state.usage.cost_usd or 0.0))
 
 
 def summary(text: str) -> str:
@@ -189,25 +189,25 @@ def _without_promise(text: str) -> str:
     return rest if PROMISE.fullmatch(last.strip()) else text
 
 
-def _text(order: RunSpec, state: RunState, board: RunSnapshot, hat: Hat | None, home: str) -> str:
+def _text(spec: RunSpec, state: RunState, snapshot: RunSnapshot, hat: Hat | None, home: str) -> str:
     sections = (
-        situation.scratchpad(board, home),
-        section("OBJECTIVE", OBJECTIVE, whole_text(order.objective)),
-        situation.begin(order, state, board),
-        situation.item(order, state, board),
-        situation.standing(order, state, board),
-        situation.memories_section(order, board, home),
+        situation.scratchpad(snapshot, home),
+        section("OBJECTIVE", OBJECTIVE, whole_text(spec.objective)),
+        situation.begin(spec, state, snapshot),
+        situation.item(spec, state, snapshot),
+        situation.standing(spec, state, snapshot),
+        situation.memories_section(spec, snapshot, home),
         situation.last(state),
         situation.event(state.pending),
-        situation.guidance(board, home),
+        situation.guidance(snapshot, home),
         section(
             "FEEDBACK", "About the session before yours:" if state.feedback else "", quote_text(state.feedback, 4_000)
         ),
-        situation.stuck_advice(order, state),
-        render_hat(hat) if hat else callable_hats(order),
-        rules(order, hat, board.paths, f"{home}/{situation.SCRATCHPAD_FILE}"),
-        ending(order, hat),
-        "" if hat else render_done(order),
+        situation.stuck_advice(spec, state),
+        render_hat(hat) if hat else callable_hats(spec),
+        rules(spec, hat, snapshot.paths, f"{home}/{situation.SCRATCHPAD_FILE}"),
+        ending(spec, hat),
+        "" if hat else render_done(spec),
     )
     return "\n\n".join(filter(None, sections)) + "\n"
 
@@ -235,9 +235,9 @@ class Left:
     feedback: str = ""
 
 
-def handoff_document(order: RunSpec, state: RunState, board: RunSnapshot) -> Document:
+def handoff_document(spec: RunSpec, state: RunState, snapshot: RunSnapshot) -> Document:
     """The handoff at this moment: at most `LIMIT` bytes whatever there is to tell. Long texts end with an ellipsis."""
-    made = (_build_document(order, state, board, scale) for scale in SCALES)
+    made = (_build_document(spec, state, snapshot, scale) for scale in SCALES)
     return next(one for one in made if len(json.dumps(one, indent=2)) <= LIMIT)
 
 
@@ -272,72 +272,74 @@ def read_handoff(document: object) -> Left:
 # --- writing ------------------------------------------------------------------------
 
 
-def _build_document(order: RunSpec, state: RunState, board: RunSnapshot, scale: float) -> Document:
+def _build_document(spec: RunSpec, state: RunState, snapshot: RunSnapshot, scale: float) -> Document:
     def cut(text: str, room: int) -> str:
         return _truncate(text, int(room * scale))
 
     def several(texts: Iterable[str], room: int) -> list[str]:
         return [cut(text, room) for text in texts]
 
-    left = _open_stories(state, board)
+    left = _open_stories(state, snapshot)
     return {
         "version": "1.0",
         "created_at": _format_moment(state.started_at),
         "iteration": state.iteration,
-        "max_iterations": order.limits.iterations,
+        "max_iterations": spec.limits.iterations,
         "original_prompt": cut(state.objective, 2_000),
-        "completion_promise": _truncate(order.preset.promise, 150),
-        **_completion_part(order, state, board),
-        **({"prd": _prd_part(state, board, scale)} if board.prd else {}),
+        "completion_promise": _truncate(spec.preset.promise, 150),
+        **_completion_part(spec, state, snapshot),
+        **({"prd": _prd_part(state, snapshot, scale)} if snapshot.prd else {}),
         "progress": {
-            "patterns": several(board.notes.patterns[-10:], 160),
-            "recentLearnings": several(board.notes.learnings[-5:], 240),
-            **({"lastCompletedStory": cut(board.notes.last_completed, 100)} if board.notes.last_completed else {}),
+            "patterns": several(snapshot.notes.patterns[-10:], 160),
+            "recentLearnings": several(snapshot.notes.learnings[-5:], 240),
+            **(
+                {"lastCompletedStory": cut(snapshot.notes.last_completed, 100)} if snapshot.notes.last_completed else {}
+            ),
         },
         "git": {
             "recentCommits": [
                 {"hash": _truncate(commit.hash, 50), "message": cut(commit.message, 120)}
-                for commit in board.tree.commits[:5]
+                for commit in snapshot.tree.commits[:5]
             ],
-            "branch": cut(board.tree.branch, 200),
-            "hasUncommittedChanges": board.tree.dirty,
+            "branch": cut(snapshot.tree.branch, 200),
+            "hasUncommittedChanges": snapshot.tree.dirty,
         },
         "stuckDetection": {
             "lastPrdStatus": _list_some(left, int(200 * scale)),
             "iterationsOnSameStory": state.stale,
             **({"lastActionAttempted": cut(_describe_action(state.last), 240)} if state.last else {}),
         },
-        **_error_part(order, state, scale),
+        **_error_part(spec, state, scale),
     }
 
 
-def _completion_part(order: RunSpec, state: RunState, board: RunSnapshot) -> Document:
+def _completion_part(spec: RunSpec, state: RunState, snapshot: RunSnapshot) -> Document:
     """Done, when files prove it and the last checks were not red; the run itself checks once more."""
     green = state.last is None or state.last.verification.green
-    done = green and completion.looks_done(order, state, board) and not completion.remaining(order, board)
+    done = green and completion.looks_done(spec, state, snapshot) and not completion.remaining(spec, snapshot)
     return {"completed": done, **({"completion_message": f"{state.iteration} sessions"} if done else {})}
 
 
-def _prd_part(state: RunState, board: RunSnapshot, scale: float) -> Document:
-    assert board.prd is not None
-    left = _open_stories(state, board)
-    ahead = [story.id for story in board.prd.todo if story.id not in state.skipped]
+def _prd_part(state: RunState, snapshot: RunSnapshot, scale: float) -> Document:
+    assert snapshot.prd is not None
+    left = _open_stories(state, snapshot)
+    ahead = [story.id for story in snapshot.prd.todo if story.id not in state.skipped]
     return {
-        "project": _truncate(board.prd.project, int(160 * scale)),
-        "branchName": _truncate(board.prd.branch, int(200 * scale)),
-        "description": _truncate(board.prd.description, int(400 * scale)),
-        "storiesTotal": len(board.prd.stories),
-        "storiesCompleted": len(board.prd.stories) - len(left),
+        "project": _truncate(snapshot.prd.project, int(160 * scale)),
+        "branchName": _truncate(snapshot.prd.branch, int(200 * scale)),
+        "description": _truncate(snapshot.prd.description, int(400 * scale)),
+        "storiesTotal": len(snapshot.prd.stories),
+        "storiesCompleted": len(snapshot.prd.stories) - len(left),
         "nextStoryId": _truncate(ahead[0], int(160 * scale)) if ahead else None,
         "incompleteIds": _list_some(left, int(600 * scale)),
     }
 
 
-def _open_stories(state: RunState, board: RunSnapshot) -> list[str]:
-    return [story.id for story in board.prd.todo] if board.prd else []
+def _open_stories(state: RunState, snapshot: RunSnapshot) -> list[str]:
+    return [story.id for story in snapshot.prd.todo] if snapshot.prd else []
 
 
-def _error_part(order: RunSpec, state: RunState, scale: float) -> Document:
+def _error_part(spec: RunSpec, state: RunState, scale: float) -> Document:
     last = state.last
     if last is None or not (last.failure or last.reason or not last.verification.green):
         return {}
@@ -347,7 +349,7 @@ def _error_part(order: RunSpec, state: RunState, scale: float) -> Document:
         "lastError": {
             "iteration": last.iteration,
             "message": _truncate(message, int(400 * scale)),
-            "recoveryAttempt": recovery.get(completion.advise_stuck(order, state), "the story is skipped"),
+            "recoveryAttempt": recovery.get(completion.advise_stuck(spec, state), "the story is skipped"),
         }
     }
 

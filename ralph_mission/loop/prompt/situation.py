@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
-from ralph_mission.loop.model.order import RunSpec
+from ralph_mission.loop.model.spec import RunSpec
 from ralph_mission.loop.model.state import (
     START,
     Guidance,
@@ -54,24 +54,24 @@ GUIDED = 40
 SCRATCHPAD_FILE = "agent/scratchpad.md"
 
 
-def scratchpad(board: RunSnapshot, home: str) -> str:
+def scratchpad(snapshot: RunSnapshot, home: str) -> str:
     """What earlier sessions noted: the tail, and the headings of what was dropped."""
-    if not board.scratchpad.strip():
+    if not snapshot.scratchpad.strip():
         return ""
-    kept, dropped = tail(board.scratchpad)
+    kept, dropped = tail(snapshot.scratchpad)
     older = f"Older notes were left out. Their headings: {list_names(dropped, 20)}." if dropped else ""
     return section("SCRATCHPAD", f"Notes of earlier sessions, from {home}/{SCRATCHPAD_FILE}.", older,
                    quote_text(kept, SCRATCHPAD))  # fmt: skip  # one sentence
 
 
-def begin(order: RunSpec, state: RunState, board: RunSnapshot) -> str:
+def begin(spec: RunSpec, state: RunState, snapshot: RunSnapshot) -> str:
     """How far the run is, and how to read what follows."""
-    unreadable = [f"- {line(complaint, 200)}" for complaint in board.complaints[:5]]
+    unreadable = [f"- {line(complaint, 200)}" for complaint in snapshot.complaints[:5]]
     return section(
-        f"SESSION {state.iteration + 1}/{order.limits.iterations}",
+        f"SESSION {state.iteration + 1}/{spec.limits.iterations}",
         "You start fresh: nothing of earlier sessions is in your mind. What they did is in git and in the files below; "
         "trust those, and do nothing again that is done.",
-        f"You have {_format_time(completion.seconds(order.limits, state))} and {order.limits.turns} turns.",
+        f"You have {_format_time(completion.seconds(spec.limits, state))} and {spec.limits.turns} turns.",
         RULE,
         "Some files could not be read, and their last known content is used:" if unreadable else "",
         *unreadable,
@@ -83,16 +83,16 @@ def _format_time(seconds: float) -> str:
     return f"{seconds // 60:.0f} minutes" if seconds >= 120 else f"{seconds // 1:.0f} seconds"
 
 
-def item(order: RunSpec, state: RunState, board: RunSnapshot) -> str:
+def item(spec: RunSpec, state: RunState, snapshot: RunSnapshot) -> str:
     """The story or task of this session, with its criteria."""
-    story = next((story for story in (board.prd.stories if board.prd else ()) if story.id == state.item), None)
-    task = next((task for task in board.tasks if task.id == state.item), None)
-    if order.preset.stories and story:
-        return _format_story(story, board)
+    story = next((story for story in (snapshot.prd.stories if snapshot.prd else ()) if story.id == state.item), None)
+    task = next((task for task in snapshot.tasks if task.id == state.item), None)
+    if spec.preset.stories and story:
+        return _format_story(story, snapshot)
     return _format_task(task) if task else ""
 
 
-def _format_story(story: UserStory, board: RunSnapshot) -> str:
+def _format_story(story: UserStory, snapshot: RunSnapshot) -> str:
     criteria = [f"- {line(criterion, 300)}" for criterion in story.criteria[:20]]
     more = len(story.criteria) - len(criteria)
     return section(
@@ -101,7 +101,7 @@ def _format_story(story: UserStory, board: RunSnapshot) -> str:
         quote_text(story.description, 2_000),
         "It passes when all of this is true:" if criteria else "",
         *criteria,
-        f"- … {more} more in {board.paths.prd}" if more else "",
+        f"- … {more} more in {snapshot.paths.prd}" if more else "",
         "Notes:" if story.notes.strip() else "",
         quote_text(story.notes, 600),
     )
@@ -112,33 +112,33 @@ def _format_task(task: LoopTask) -> str:
                    quote_text(task.description, 2_000))  # fmt: skip  # one sentence
 
 
-def standing(order: RunSpec, state: RunState, board: RunSnapshot) -> str:
+def standing(spec: RunSpec, state: RunState, snapshot: RunSnapshot) -> str:
     """Progress, and lists that share their room: what is still to come takes what the past leaves."""
-    notes = board.notes
+    notes = snapshot.notes
     return section(
         "WHERE IT STANDS",
-        _format_counts(order, state, board),
+        _format_counts(spec, state, snapshot),
         fit_listings(
-            Listing("Commits", board.tree.commits[:5], _format_commit, 400),
-            Listing("Patterns of this code", notes.patterns[::-1], _bullet, 500, f" in {board.paths.progress}"),
+            Listing("Commits", snapshot.tree.commits[:5], _format_commit, 400),
+            Listing("Patterns of this code", notes.patterns[::-1], _bullet, 500, f" in {snapshot.paths.progress}"),
             Listing("Learned, newest first", notes.learnings[:-6:-1], _bullet, 650),
-            Listing("Open tasks, ready ones first", _by_readiness(board), _task_row, 600),
-            Listing("Stories ahead", _ahead(order, state, board), _story_row, 300, f" in {board.paths.prd}"),
+            Listing("Open tasks, ready ones first", _by_readiness(snapshot), _task_row, 600),
+            Listing("Stories ahead", _ahead(spec, state, snapshot), _story_row, 300, f" in {snapshot.paths.prd}"),
         ),
     )
 
 
-def _format_counts(order: RunSpec, state: RunState, board: RunSnapshot) -> str:
+def _format_counts(spec: RunSpec, state: RunState, snapshot: RunSnapshot) -> str:
     told = []
-    if order.preset.stories and board.prd:
-        passed = len(board.prd.stories) - len(board.prd.todo)
-        told.append(f"Stories: {passed} of {len(board.prd.stories)} pass.")
+    if spec.preset.stories and snapshot.prd:
+        passed = len(snapshot.prd.stories) - len(snapshot.prd.todo)
+        told.append(f"Stories: {passed} of {len(snapshot.prd.stories)} pass.")
     if state.skipped:
         told.append(f"Skipped after too many attempts: {list_names(sorted(state.skipped), 5, 30)}.")
-    if board.tasks:
-        ready, opened = sum(task.status == "ready" for task in board.tasks), len(board.open_tasks)
-        told.append(f"Tasks: {ready} ready, {opened} open, {len(board.tasks) - opened} closed.")
-    if board.tree.dirty:
+    if snapshot.tasks:
+        ready, opened = sum(task.status == "ready" for task in snapshot.tasks), len(snapshot.open_tasks)
+        told.append(f"Tasks: {ready} ready, {opened} open, {len(snapshot.tasks) - opened} closed.")
+    if snapshot.tree.dirty:
         told.append("Some changes are not committed.")
     return "\n".join(told)
 
@@ -161,20 +161,20 @@ def _story_row(story: UserStory) -> str:
     return f"- {line(story.id, 40)} {line(story.title, 80)}"
 
 
-def _by_readiness(board: RunSnapshot) -> list[LoopTask]:
-    return sorted(board.open_tasks, key=lambda task: (task.status == "pending", task.priority))
+def _by_readiness(snapshot: RunSnapshot) -> list[LoopTask]:
+    return sorted(snapshot.open_tasks, key=lambda task: (task.status == "pending", task.priority))
 
 
-def _ahead(order: RunSpec, state: RunState, board: RunSnapshot) -> list[UserStory]:
-    left = board.prd.todo if order.preset.stories and board.prd else ()
+def _ahead(spec: RunSpec, state: RunState, snapshot: RunSnapshot) -> list[UserStory]:
+    left = snapshot.prd.todo if spec.preset.stories and snapshot.prd else ()
     return [story for story in left if story.id != state.item and story.id not in state.skipped]
 
 
-def memories_section(order: RunSpec, board: RunSnapshot, home: str) -> str:
-    """Memories of earlier runs, within the budget of the order."""
-    kept, left = within(board.memories, order.memory_budget)
+def memories_section(spec: RunSpec, snapshot: RunSnapshot, home: str) -> str:
+    """Memories of earlier runs, within the budget of the run."""
+    kept, left = within(snapshot.memories, spec.memory_budget)
     more = f"{left} more are in {home}/agent/memories.md." if left else ""
-    text = quote_text(TAGS.sub("", kept), order.memory_budget)
+    text = quote_text(TAGS.sub("", kept), spec.memory_budget)
     return section("MEMORIES", "Remembered from earlier runs.", more, text) if text else ""
 
 
@@ -212,19 +212,19 @@ def _format_issue(issue: ReviewIssue) -> str:
     return f"- [{issue.severity}]{place}{kind} {line(issue.message, 200)}"
 
 
-def pending_guidance(board: RunSnapshot) -> tuple[Guidance, ...]:
-    """The words of people that a session with this board is given."""
-    return board.guidance[:GUIDED]
+def pending_guidance(snapshot: RunSnapshot) -> tuple[Guidance, ...]:
+    """The words of people that a session with this snapshot is given."""
+    return snapshot.guidance[:GUIDED]
 
 
-def guidance(board: RunSnapshot, home: str) -> str:
+def guidance(snapshot: RunSnapshot, home: str) -> str:
     """Words of people, each with the id by which it is acknowledged."""
-    given = pending_guidance(board)
+    given = pending_guidance(snapshot)
     if not given:
         return ""
     room = max(200, 8_000 // len(given))
     said = [f"{line(word.id, 40)}:\n{quote_text(word.text, room)}" for word in given]
-    left = len(board.guidance) - len(given)
+    left = len(snapshot.guidance) - len(given)
     more = f"{left} more will be said to the next session." if left else ""
     return section(
         "GUIDANCE",
@@ -235,7 +235,7 @@ def guidance(board: RunSnapshot, home: str) -> str:
     )
 
 
-def stuck_advice(order: RunSpec, state: RunState) -> str:
+def stuck_advice(spec: RunSpec, state: RunState) -> str:
     """What to do about an item that takes too long."""
     told = {
         "": "",
@@ -243,14 +243,14 @@ def stuck_advice(order: RunSpec, state: RunState) -> str:
         "replan": "The plan is disposable: throw it away. Write a new one with smaller steps into the scratchpad, and "
         "work by that one.",
     }
-    advice_kind = completion.advise_stuck(order, state)
+    advice_kind = completion.advise_stuck(spec, state)
     advice = told["replan" if advice_kind == "skip" else advice_kind]
-    return section("STUCK", _vain(order, state), advice) if advice else ""
+    return section("STUCK", _vain(spec, state), advice) if advice else ""
 
 
-def _vain(order: RunSpec, state: RunState) -> str:
-    if has_reviewer(order.hats):
-        count = completion.count_stuck(order, state)
+def _vain(spec: RunSpec, state: RunState) -> str:
+    if has_reviewer(spec.hats):
+        count = completion.count_stuck(spec, state)
         return f"{count} reviews in a row found as much as the one before, or checks were red."
     if state.item:
         return f"{state.stale} sessions in a row worked on {line(state.item, 40)}."

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
-from ralph_mission.loop.model.order import RunEnding, RunLimits, RunSpec
+from ralph_mission.loop.model.spec import RunEnding, RunLimits, RunSpec
 from ralph_mission.loop.model.state import (
     CONVERGED,
     PLANNED,
@@ -34,37 +34,37 @@ from ralph_mission.loop.rules import routing
 from ralph_mission.loop.rules.routing import find_hat, has_reviewer, next_event
 
 
-def looks_done(order: RunSpec, state: RunState, board: RunSnapshot) -> bool:
+def looks_done(spec: RunSpec, state: RunState, snapshot: RunSnapshot) -> bool:
     """Whether the work looks done: stories, reviewer's verdict, or else the promise. Verification comes after.
 
     Where stories are reviewed both are asked for, unless all of them passed before anybody played.
     """
     agreed = state.pending.topic == CONVERGED
-    if order.preset.stories:
-        passed = board.prd is not None and bool(board.prd.stories) and not board.prd.todo
-        return passed and (agreed or not has_reviewer(order.hats) or not state.iteration)
-    if has_reviewer(order.hats):
+    if spec.preset.stories:
+        passed = snapshot.prd is not None and bool(snapshot.prd.stories) and not snapshot.prd.todo
+        return passed and (agreed or not has_reviewer(spec.hats) or not state.iteration)
+    if has_reviewer(spec.hats):
         return agreed
     return bool(state.last and state.last.promised)
 
 
-def remaining(order: RunSpec, board: RunSnapshot) -> str:
+def remaining(spec: RunSpec, snapshot: RunSnapshot) -> str:
     """Why a claim is not enough yet, "" when nothing is open."""
-    if order.open_tasks == "trust" or not board.open_tasks:
+    if spec.open_tasks == "trust" or not snapshot.open_tasks:
         return ""
-    names = ", ".join(f"{task.id} ({task.status})" for task in board.open_tasks[:5])
-    return f"{len(board.open_tasks)} tasks are open: {names}"
+    names = ", ".join(f"{task.id} ({task.status})" for task in snapshot.open_tasks[:5])
+    return f"{len(snapshot.open_tasks)} tasks are open: {names}"
 
 
-def find_dead_end(order: RunSpec, state: RunState, board: RunSnapshot) -> RunEnding | None:
+def find_dead_end(spec: RunSpec, state: RunState, snapshot: RunSnapshot) -> RunEnding | None:
     """The end when a person has to look: every story (in free form every open task) that is left was skipped, or
     nothing is listed and the reviewer goes on asking for no less.
     """
-    if not state.item and has_reviewer(order.hats) and state.stale >= 2 * order.limits.stuck:
+    if not state.item and has_reviewer(spec.hats) and state.stale >= 2 * spec.limits.stuck:
         standing = f"{len(state.pending.issues)} issues are left" if state.pending.issues else "the checks stay red"
         what = f"{state.stale} reviews in a row came no nearer: {standing}"
         return RunEnding("stuck", what, "say what is meant with ralph guidance, then --continue")
-    left = _stories_left(board) if order.preset.stories else _tasks_left(order, board)
+    left = _stories_left(snapshot) if spec.preset.stories else _tasks_left(spec, snapshot)
     skipped = [row for name, row in left.items() if name in state.skipped]
     if not skipped or len(skipped) < len(left):
         return None
@@ -72,15 +72,15 @@ def find_dead_end(order: RunSpec, state: RunState, board: RunSnapshot) -> RunEnd
     return RunEnding("stuck", what, "split them or say how with ralph guidance")
 
 
-def _stories_left(board: RunSnapshot) -> dict[str, str]:
-    return {story.id: f"{story.id} {story.title}" for story in board.prd.todo} if board.prd else {}
+def _stories_left(snapshot: RunSnapshot) -> dict[str, str]:
+    return {story.id: f"{story.id} {story.title}" for story in snapshot.prd.todo} if snapshot.prd else {}
 
 
-def _tasks_left(order: RunSpec, board: RunSnapshot) -> dict[str, str]:
+def _tasks_left(spec: RunSpec, snapshot: RunSnapshot) -> dict[str, str]:
     """Those that somebody could work on: one that waits for a skipped one gives nobody anything to do."""
-    if order.open_tasks == "trust":
+    if spec.open_tasks == "trust":
         return {}
-    return {task.id: f"{task.id} {task.title}" for task in board.open_tasks if task.status != "pending"}
+    return {task.id: f"{task.id} {task.title}" for task in snapshot.open_tasks if task.status != "pending"}
 
 
 def resume_event() -> LoopEvent:
@@ -152,17 +152,17 @@ REFUSALS = 20
 StuckAdvice = Literal["", "warn", "replan", "skip"]
 
 
-def item_of(order: RunSpec, state: RunState, board: RunSnapshot) -> str:
+def item_of(spec: RunSpec, state: RunState, snapshot: RunSnapshot) -> str:
     """What the next session works on: the first story that is left, else the first ready task, else nothing named."""
-    if order.preset.stories and board.prd:
-        return next((story.id for story in board.prd.todo if story.id not in state.skipped), "")
-    ready = (task for task in board.tasks if task.status in ("ready", "active") and task.id not in state.skipped)
+    if spec.preset.stories and snapshot.prd:
+        return next((story.id for story in snapshot.prd.todo if story.id not in state.skipped), "")
+    ready = (task for task in snapshot.tasks if task.status in ("ready", "active") and task.id not in state.skipped)
     return next((task.id for task in sorted(ready, key=lambda task: task.priority)), "")
 
 
-def advise_stuck(order: RunSpec, state: RunState) -> StuckAdvice:
+def advise_stuck(spec: RunSpec, state: RunState) -> StuckAdvice:
     """What the next session on the same item has to hear: a warning, that the plan is void, that it is skipped."""
-    threshold, stuck = order.limits.stuck, count_stuck(order, state)
+    threshold, stuck = spec.limits.stuck, count_stuck(spec, state)
     if stuck >= 2 * threshold:
         return "skip"
     if stuck > threshold:
@@ -170,44 +170,44 @@ def advise_stuck(order: RunSpec, state: RunState) -> StuckAdvice:
     return "warn" if stuck == threshold else ""
 
 
-def count_stuck(order: RunSpec, state: RunState) -> int:
+def count_stuck(spec: RunSpec, state: RunState) -> int:
     """Sessions that came no nearer to the end. With neither an item nor a reviewer only what moves can tell."""
-    if has_reviewer(order.hats):
+    if has_reviewer(spec.hats):
         return state.stale
-    return state.stale // max(1, len(order.hats)) if state.item else state.idle
+    return state.stale // max(1, len(spec.hats)) if state.item else state.idle
 
 
-def focus(order: RunSpec, state: RunState, board: RunSnapshot) -> RunState:
+def focus(spec: RunSpec, state: RunState, snapshot: RunSnapshot) -> RunState:
     """The state with the item of the next session; one that took too long is skipped for the next."""
-    if _under_review(order, state):
-        return _passed_over(order, state, board)
-    if state.pending.topic == CONVERGED and order.preset.stories and board.prd and board.prd.todo:
-        state = _call_next(order, state, "the review is over, go on")
-    item = item_of(order, state, board)
+    if _under_review(spec, state):
+        return _passed_over(spec, state, snapshot)
+    if state.pending.topic == CONVERGED and spec.preset.stories and snapshot.prd and snapshot.prd.todo:
+        state = _call_next(spec, state, "the review is over, go on")
+    item = item_of(spec, state, snapshot)
     if item != state.item:
         return replace(state, item=item, stale=0, left=None)
-    return _passed_over(order, state, board)
+    return _passed_over(spec, state, snapshot)
 
 
-def _under_review(order: RunSpec, state: RunState) -> bool:
+def _under_review(spec: RunSpec, state: RunState) -> bool:
     """Whether hats are still at what they took up: the item is theirs until a reviewer has nothing left to say."""
     begins = (START, RESUME, PLANNED, CONVERGED)
-    return bool(state.item) and has_reviewer(order.hats) and state.pending.topic not in begins
+    return bool(state.item) and has_reviewer(spec.hats) and state.pending.topic not in begins
 
 
-def _passed_over(order: RunSpec, state: RunState, board: RunSnapshot) -> RunState:
+def _passed_over(spec: RunSpec, state: RunState, snapshot: RunSnapshot) -> RunState:
     item = state.item
-    if item and advise_stuck(order, state) == "skip":
+    if item and advise_stuck(spec, state) == "skip":
         passed_over = replace(state, skipped=state.skipped | {item}, stale=0, left=None)
-        following = item_of(order, passed_over, board)
-        return replace(_call_next(order, passed_over, f"{item} was skipped, go on"), item=following)
+        following = item_of(spec, passed_over, snapshot)
+        return replace(_call_next(spec, passed_over, f"{item} was skipped, go on"), item=following)
     return state
 
 
-def advance_state(order: RunSpec, state: RunState, output: HatOutput, elapsed: float) -> RunState:
+def advance_state(spec: RunSpec, state: RunState, output: HatOutput, elapsed: float) -> RunState:
     """The state after a session: who is next, what it has to hear, and how the counters stand."""
-    stale = _count_stale(order, state, output)
-    pending = _next_state(order, replace(state, stale=stale), output)
+    stale = _count_stale(spec, state, output)
+    pending = _next_state(spec, replace(state, stale=stale), output)
     again = _is_same(state.pending, pending) and not output.progressed and pending.topic not in (RESUME, START)
     settled = replace(
         state,
@@ -226,24 +226,24 @@ def advance_state(order: RunSpec, state: RunState, output: HatOutput, elapsed: f
     return _add_usage(settled, state.item, output)
 
 
-def state_after_red_checks(order: RunSpec, state: RunState, said: str) -> RunState:
+def state_after_red_checks(spec: RunSpec, state: RunState, said: str) -> RunState:
     """The work looked done and the checks are red: whoever builds hears it."""
     event = LoopEvent(VERIFICATION_FAILED, said)
-    if find_hat(order.hats, event) is None and builder(order.hats):
+    if find_hat(spec.hats, event) is None and builder(spec.hats):
         event = LoopEvent(PLANNED, said)
-    return replace(state, pending=event if order.hats else state.pending, feedback=f"The checks are red:\n{said}",
-                   stale=_add_stuck(order, state), last=_without_promise(state.last))  # fmt: skip  # one sentence
+    return replace(state, pending=event if spec.hats else state.pending, feedback=f"The checks are red:\n{said}",
+                   stale=_add_stuck(spec, state), last=_without_promise(state.last))  # fmt: skip  # one sentence
 
 
-def state_after_open_tasks(order: RunSpec, state: RunState, why: str) -> RunState:
+def state_after_open_tasks(spec: RunSpec, state: RunState, why: str) -> RunState:
     """The work looked done and tasks are open: back to whoever takes the next one."""
-    return replace(_call_next(order, state, why), feedback=f"Not done yet: {why}.", stale=_add_stuck(order, state),
+    return replace(_call_next(spec, state, why), feedback=f"Not done yet: {why}.", stale=_add_stuck(spec, state),
                    last=_without_promise(state.last))  # fmt: skip  # one sentence
 
 
-def _add_stuck(order: RunSpec, state: RunState) -> int:
+def _add_stuck(spec: RunSpec, state: RunState) -> int:
     """Under a reviewer a clean verdict that proves nothing moves as little as one that finds as much."""
-    return state.stale + 1 if has_reviewer(order.hats) else state.stale
+    return state.stale + 1 if has_reviewer(spec.hats) else state.stale
 
 
 def _without_promise(last: HatOutput | None) -> HatOutput | None:
@@ -256,9 +256,9 @@ def state_after_resume(state: RunState) -> RunState:
     return replace(state, pending=resume_event(), feedback="", item="", stale=0, left=None, last=last)
 
 
-def _call_next(order: RunSpec, state: RunState, why: str) -> RunState:
+def _call_next(spec: RunSpec, state: RunState, why: str) -> RunState:
     """Whoever takes the next piece of work is next."""
-    return replace(state, pending=LoopEvent(PLANNED if builder(order.hats) else START, why))
+    return replace(state, pending=LoopEvent(PLANNED if builder(spec.hats) else START, why))
 
 
 def builder(hats: Sequence[Hat]) -> Hat | None:
@@ -266,12 +266,12 @@ def builder(hats: Sequence[Hat]) -> Hat | None:
     return next((hat for hat in hats if PLANNED in hat.triggers), None)
 
 
-def _next_state(order: RunSpec, state: RunState, output: HatOutput) -> LoopEvent:
+def _next_state(spec: RunSpec, state: RunState, output: HatOutput) -> LoopEvent:
     if output.event is None:
-        return state.pending if output.failure else (LoopEvent(START) if order.hats else state.pending)
-    event = next_event(output.event, order.threshold)
-    planner = routing.planner(order.hats)
-    if event.topic == VERDICT and planner and state.stale == order.limits.stuck + 1:
+        return state.pending if output.failure else (LoopEvent(START) if spec.hats else state.pending)
+    event = next_event(output.event, spec.threshold)
+    planner = routing.planner(spec.hats)
+    if event.topic == VERDICT and planner and state.stale == spec.limits.stuck + 1:
         return replace(event, topic=_call_hat(planner))
     return event
 
@@ -280,11 +280,11 @@ def _call_hat(hat: Hat) -> str:
     return next((topic for topic in hat.triggers if "*" not in topic), START)
 
 
-def _count_stale(order: RunSpec, state: RunState, output: HatOutput) -> int:
+def _count_stale(spec: RunSpec, state: RunState, output: HatOutput) -> int:
     """How long nothing has come nearer: a review needs many rounds, as long as each leaves fewer issues."""
     if state.item and state.item in output.passed:
         return 0
-    if not has_reviewer(order.hats):
+    if not has_reviewer(spec.hats):
         return state.stale + 1
     if state.left is None or output.event is None or output.event.topic != VERDICT:
         return state.stale

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from ralph_mission.loop.model.order import RunSpec
+from ralph_mission.loop.model.spec import RunSpec
 from ralph_mission.loop.model.state import CheckResult, HatOutput, PathChange, Prd, ProgressNotes, UserStory
 from ralph_mission.values import compile_regex, dataclass
 
@@ -42,19 +42,19 @@ def flipped_stories(before: Prd | None, after: Prd | None) -> tuple[UserStory, .
 
 
 def judge_stories(
-    order: RunSpec, item: str, before: Prd | None, after: Prd | None, checked: CheckResult
+    spec: RunSpec, item: str, before: Prd | None, after: Prd | None, checked: CheckResult
 ) -> StoryJudgement:
     """What of `after` stands: the list of `before` with at most one story more that passes, proven by green checks.
 
     `item` is the story the session was given. Without a list afterwards (deleted, unreadable) the one before stands.
     """
-    if not order.preset.stories:
+    if not spec.preset.stories:
         return StoryJudgement(after)
     listed, complaints = _restore_list(before, after)
     if listed is None:
         return StoryJudgement(None)
     flips = flipped_stories(before, listed)
-    kept, why = _accept_flips(order, item, flips, checked)
+    kept, why = _accept_flips(spec, item, flips, checked)
     lost = {id(story) for story in flips if story not in kept}
     stories = tuple(replace(story, passes=False) if id(story) in lost else story for story in listed.stories)
     return StoryJudgement(replace(listed, stories=stories), kept, (*complaints, *why))
@@ -65,14 +65,14 @@ def commit_message(story: UserStory) -> str:
     return f"feat: {one_line(story.id)} - {one_line(story.title)}"
 
 
-def log_entry(order: RunSpec, item: str, output: HatOutput, notes: ProgressNotes, now: datetime) -> str:
+def log_entry(spec: RunSpec, item: str, output: HatOutput, notes: ProgressNotes, now: datetime) -> str:
     """What the engine appends to progress.txt after a session; "" when there is nothing to say. `notes`: what it holds.
 
     A failed attempt is always told, with its reason and what was undone; what the provider turned away was none.
     Of a story that passes the agent's own entry is the better one, so ours is written only when there is none.
     """
     name = (*output.passed, item)[0]
-    if not order.preset.stories or not name:
+    if not spec.preset.stories or not name:
         return ""
     if output.failure in PROVIDER and not output.changes:
         return ""
@@ -132,14 +132,14 @@ def _list_head(prd: Prd) -> tuple[str, str, str]:
 
 
 def _accept_flips(
-    order: RunSpec, item: str, flips: tuple[UserStory, ...], checked: CheckResult
+    spec: RunSpec, item: str, flips: tuple[UserStory, ...], checked: CheckResult
 ) -> tuple[tuple[UserStory, ...], list[str]]:
     """The one flip that counts, if any, and why the others do not."""
     names = ", ".join(story.id for story in flips)
     if not checked.green:
         lost = f" {names} does not pass." if flips else ""
         return (), [f"The checks are red.{lost} They said: {checked.said.strip()[-SAID:]}"]
-    if flips and order.require_checks and not checked.ran:
+    if flips and spec.require_checks and not checked.ran:
         return (), [f"{names} does not pass: no check has run, and this run requires one"]
     if len(flips) < 2:
         return flips, []

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, field, replace
 from typing import Any
 
-from ralph_mission.loop.model.order import RunEnding, RunResult, RunSpec
+from ralph_mission.loop.model.spec import RunEnding, RunResult, RunSpec
 from ralph_mission.loop.model.state import PLANNED, START, VERIFICATION_FAILED, Hat, LoopEvent
 from ralph_mission.loop.ports import ArtifactStore, ParallelResult, RunPorts, SessionPool
 from ralph_mission.loop.teams import stage as sections
@@ -152,19 +152,19 @@ class ConsensusState:
 
 
 def run_ralplan(
-    order: RunSpec,
+    spec: RunSpec,
     ports: RunPorts,
     pool: SessionPool,
     artifacts: ArtifactStore,
     rounds: int = ROUNDS,
     build: bool = False,
 ) -> RunResult:
-    """Plan `order.objective` until the Critic approves: "complete", or "rounds" with the objections and the plan kept.
+    """Plan `spec.objective` until the Critic approves: "complete", or "rounds" with the objections and the plan kept.
 
     `build`: approved sections are built while the others are revised, the rest when all are approved, until the checks
     are green; `plan.json` says which were.
     """
-    return run_orchestration(order, ports, pool, artifacts, lambda stage: _agree(stage, rounds, build))
+    return run_orchestration(spec, ports, pool, artifacts, lambda stage: _agree(stage, rounds, build))
 
 
 def _agree(stage: Orchestration, rounds: int, build: bool) -> RunEnding:

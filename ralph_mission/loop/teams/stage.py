@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 
 from ralph_mission.loop.hats import DENIED
-from ralph_mission.loop.model.order import RunEnding, RunResult, RunSpec
+from ralph_mission.loop.model.spec import RunEnding, RunResult, RunSpec
 from ralph_mission.loop.model.state import Hat, HatOutput, LoopEvent, RunSnapshot, SessionUsage
 from ralph_mission.loop.ports import ArtifactStore, ParallelResult, ParallelSession, RunPorts, SessionPool
 from ralph_mission.loop.prompt import situation
@@ -48,9 +48,9 @@ class Orchestration:
     artifacts: ArtifactStore
 
     @property
-    def order(self) -> RunSpec:
+    def spec(self) -> RunSpec:
         """What was asked."""
-        return self.this.order
+        return self.this.spec
 
     @property
     def ports(self) -> RunPorts:
@@ -68,7 +68,7 @@ class Orchestration:
         while True:
             self._check()
             self.this.state = replace(self.this.state, pending=part.event, item=part.item, stale=0, feedback=feedback)
-            session(self.this, self.ports.store.board(), with_own_settings(self.order, part.hat))
+            session(self.this, self.ports.store.snapshot(), with_own_settings(self.spec, part.hat))
             output = self.this.outputs[-1]
             if not output.failure:
                 return output
@@ -82,15 +82,15 @@ class Orchestration:
         """
         self._check()
         last = last or self.this.state.last
-        board = self.ports.store.board()
+        snapshot = self.ports.store.snapshot()
         failures = self.this.state.failures
-        room = self.order.limits.iterations - self.this.state.iteration
-        jobs = [self._make_job(part, number, board, last) for number, part in enumerate(parts[:room])]
+        room = self.spec.limits.iterations - self.this.state.iteration
+        jobs = [self._make_job(part, number, snapshot, last) for number, part in enumerate(parts[:room])]
         for job in jobs:
-            self.ports.progress.session(self.order, job.state, job.hat.name, board)
+            self.ports.progress.session(self.spec, job.state, job.hat.name, snapshot)
         self.ports.store.keep(self.this.state, None)
         dones = self.pool.together(jobs, self._may_start)
-        self.ports.store.acknowledge(situation.pending_guidance(board))
+        self.ports.store.acknowledge(situation.pending_guidance(snapshot))
         for part, job, done in zip(parts, jobs, dones, strict=False):
             self._account(part, job, done)
         self._count(failures, dones)
@@ -114,7 +114,7 @@ class Orchestration:
 
     def finished(self, detail: str) -> RunEnding:
         """The end, unless tasks that anybody put on the list are open."""
-        why = completion.remaining(self.order, self.ports.store.board())
+        why = completion.remaining(self.spec, self.ports.store.snapshot())
         if why:
             return RunEnding("stuck", f"{detail}, but {why}", "work them off with ralph run, or close them: ralph task")
         return RunEnding("complete", detail)
@@ -126,23 +126,25 @@ class Orchestration:
     def _reached_limit(self, more: SessionUsage) -> RunEnding | None:
         """A story has its own bounds for what leads nowhere; what runs out is everybody's."""
         state = replace(self.this.state, idle=0, redispatches=0, usage=self.this.state.usage + more)
-        return completion.reached_limit(self.order.limits, state, self.this.elapsed)
+        return completion.reached_limit(self.spec.limits, state, self.this.elapsed)
 
     def _may_start(self, more: SessionUsage) -> bool:
         return not self.ports.store.signal() and self._reached_limit(more) is None
 
-    def _make_job(self, part: SessionPart, number: int, board: RunSnapshot, last: HatOutput | None) -> ParallelSession:
+    def _make_job(
+        self, part: SessionPart, number: int, snapshot: RunSnapshot, last: HatOutput | None
+    ) -> ParallelSession:
         state = replace(
             self.this.state, iteration=self.this.state.iteration + number, pending=part.event, item=part.item, stale=0,
             feedback=part.feedback, last=last, elapsed=self.this.elapsed,
         )  # fmt: skip  # one value
-        shown = replace(board, prd=None, tasks=())  # the list is in this checkout, where the session is not
+        shown = replace(snapshot, prd=None, tasks=())  # the list is in this checkout, where the session is not
         return ParallelSession(
             part.name,
-            self.order,
+            self.spec,
             state,
             shown,
-            self.order.bound(with_own_settings(self.order, part.hat)),
+            self.spec.bound(with_own_settings(self.spec, part.hat)),
             part.artifacts,
         )
 
@@ -162,13 +164,13 @@ class Orchestration:
 
 
 def run_orchestration(
-    order: RunSpec,
+    spec: RunSpec,
     ports: RunPorts,
     pool: SessionPool,
     artifacts: ArtifactStore,
     story: Callable[[Orchestration], RunEnding],
 ) -> RunResult:
-    """Run `order` as `story` tells it. Raises UserError as `run` does."""
+    """Run `spec` as `story` tells it. Raises UserError as `run` does."""
 
     def told(this: LoopRun) -> RunEnding:
         try:
@@ -176,13 +178,13 @@ def run_orchestration(
         except RunOver as over:
             return over.ending
 
-    return run_loop(replace(order, preset=replace(order.preset, stories=False)), ports, told)
+    return run_loop(replace(spec, preset=replace(spec.preset, stories=False)), ports, told)
 
 
-def with_own_settings(order: RunSpec, hat: Hat) -> Hat:
+def with_own_settings(spec: RunSpec, hat: Hat) -> Hat:
     """The hat, with what the user's own of that name says of its model, budget, denials and habits."""
     denied = tuple(dict.fromkeys((*hat.commands_denied, *DENIED)))
-    own = next((one for one in order.hats if one.name == hat.name), None)
+    own = next((one for one in spec.hats if one.name == hat.name), None)
     if own is None:
         return replace(hat, commands_denied=denied)
     return replace(

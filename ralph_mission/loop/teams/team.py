@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from ralph_mission.loop.model.order import RunEnding, RunResult, RunSpec
+from ralph_mission.loop.model.spec import RunEnding, RunResult, RunSpec
 from ralph_mission.loop.model.state import (
     PLANNED,
     START,
@@ -75,14 +75,14 @@ class TeamState:
 
 
 def run_team(
-    order: RunSpec, ports: RunPorts, pool: SessionPool, artifacts: ArtifactStore, fixes: int = FIXES
+    spec: RunSpec, ports: RunPorts, pool: SessionPool, artifacts: ArtifactStore, fixes: int = FIXES
 ) -> RunResult:
-    """Do `order.objective` with a team.
+    """Do `spec.objective` with a team.
 
     "complete"; "rounds" when the Tester still finds faults after `fixes` loops; "stuck" when the Lead makes no plan
     that can be handed out, or when tasks failed (the others are built and tested).
     """
-    return run_orchestration(order, ports, pool, artifacts, lambda stage: _run_team(stage, fixes))
+    return run_orchestration(spec, ports, pool, artifacts, lambda stage: _run_team(stage, fixes))
 
 
 def _run_team(stage: Orchestration, fixes: int) -> RunEnding:

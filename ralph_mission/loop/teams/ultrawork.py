@@ -13,7 +13,7 @@ from dataclasses import asdict, replace
 from typing import Literal
 
 from ralph_mission.loop import hats
-from ralph_mission.loop.model.order import RunEnding, RunResult, RunSpec
+from ralph_mission.loop.model.spec import RunEnding, RunResult, RunSpec
 from ralph_mission.loop.model.state import (
     PLANNED,
     START,
@@ -70,14 +70,14 @@ class TaskProgress:
 
 
 def run_ultrawork(
-    order: RunSpec, ports: RunPorts, pool: SessionPool, artifacts: ArtifactStore, fixes: int = FIXES
+    spec: RunSpec, ports: RunPorts, pool: SessionPool, artifacts: ArtifactStore, fixes: int = FIXES
 ) -> RunResult:
-    """Do `order.objective` with parallel builders.
+    """Do `spec.objective` with parallel builders.
 
     "complete"; "rounds" when the reviewer still objects after `fixes`; "stuck" when the plan cannot be divided, or
     when tasks failed (the others are built, merged and reviewed).
     """
-    return run_orchestration(order, ports, pool, artifacts, lambda stage: _run_ultrawork(stage, fixes))
+    return run_orchestration(spec, ports, pool, artifacts, lambda stage: _run_ultrawork(stage, fixes))
 
 
 def _run_ultrawork(stage: Orchestration, fixes: int) -> RunEnding:
@@ -164,7 +164,7 @@ def _review(stage: Orchestration, works: Sequence[TaskProgress], fixes: int) -> 
     for fixed in range(fixes + 1):
         checks = stage.ports.workplace.verify()
         output = stage.play(SessionPart("review", REVIEWER, event, feedback=_describe_red(checks)))
-        if checks.green and output.event and routing.is_converged(output.event, stage.order.threshold):
+        if checks.green and output.event and routing.is_converged(output.event, stage.spec.threshold):
             return
         if fixed == fixes:
             raise RunOver(_not_fixed(output, checks, fixes))
@@ -178,7 +178,7 @@ def _review(stage: Orchestration, works: Sequence[TaskProgress], fixes: int) -> 
 
 def _fix_event(stage: Orchestration, output: HatOutput, checks: CheckResult) -> LoopEvent:
     said = output.event
-    if said and not routing.is_converged(said, stage.order.threshold):
+    if said and not routing.is_converged(said, stage.spec.threshold):
         return said
     return LoopEvent(VERIFICATION_FAILED, checks.said)
 

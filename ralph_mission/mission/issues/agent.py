@@ -16,7 +16,7 @@ from typing import Protocol
 
 from ralph_mission.errors import UserError
 from ralph_mission.loop.hats import ERROR_PAUSE, IDLE_PAUSE, ISSUE_PAUSE
-from ralph_mission.loop.model.order import RunLimits
+from ralph_mission.loop.model.spec import RunLimits
 from ralph_mission.loop.model.state import Guidance
 from ralph_mission.mission import execute
 from ralph_mission.mission.findings.exclusions import recent_pulls

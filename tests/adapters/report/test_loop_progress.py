@@ -17,7 +17,7 @@ from ralph_mission.adapters.report.loop_progress import (
     standing,
     took,
 )
-from ralph_mission.loop.model.order import LoopPreset, RunEnding, RunLimits, RunResult, RunSpec
+from ralph_mission.loop.model.spec import LoopPreset, RunEnding, RunLimits, RunResult, RunSpec
 from ralph_mission.loop.model.state import (
     CheckResult,
     HatOutput,
@@ -119,10 +119,10 @@ def test_a_reader_that_has_gone_away_stops_nothing() -> None:
 
 @pytest.mark.attack(37, 38)
 def test_what_agents_write_cannot_steer_the_terminal() -> None:
-    board = RunSnapshot(Prd("Shop", stories=(UserStory("US-2", "Pay\x1b[2J\nmore"),)))
+    snapshot = RunSnapshot(Prd("Shop", stories=(UserStory("US-2", "Pay\x1b[2J\nmore"),)))
     output = replace(OUTPUT, passed=(), failure="exit", reason="\x1b]0;x\x07bad\nand more")
-    assert "\x1b" not in standing(ORDER, STATE, "builder", board) + "".join(came(output))
-    assert "\n" not in standing(ORDER, STATE, "builder", board)
+    assert "\x1b" not in standing(ORDER, STATE, "builder", snapshot) + "".join(came(output))
+    assert "\n" not in standing(ORDER, STATE, "builder", snapshot)
 
 
 def test_a_session_without_anything_says_so() -> None:

@@ -19,7 +19,7 @@ from ralph_mission.app import teams
 from ralph_mission.app.run import build_run
 from ralph_mission.app.run_options import RunOptions
 from ralph_mission.errors import UserError
-from ralph_mission.loop.model.order import RunResult
+from ralph_mission.loop.model.spec import RunResult
 from ralph_mission.loop.model.state import Hat, LoopEvent, RunSnapshot, RunState, SessionUsage
 from ralph_mission.loop.ports import ParallelResult, ParallelSession
 from tests.cli.loop_world import World, world
@@ -55,7 +55,7 @@ def together(
     jobs = [
         ParallelSession(
             name,
-            base.order,
+            base.spec,
             replace(state, iteration=number, pending=LoopEvent("plan.complete", name)),
             RunSnapshot(),
             hat,
@@ -63,7 +63,7 @@ def together(
         )
         for number, name in enumerate(names)
     ]
-    with base.store.exclusive(base.order):
+    with base.store.exclusive(base.spec):
         return teams.pool(base, Git.open(repo), most).together(jobs, may_start)
 
 
@@ -244,7 +244,7 @@ def story(repo: Path, name: str, command: str, **more) -> RunResult:
 def test_a_story_of_several_hats_holds_the_checkout_like_any_other(repo, tmp_path):
     command = script(tmp_path, planner=[event("plan.complete")])
     base = made(repo, command, "scripted")
-    with base.store.exclusive(base.order), pytest.raises(UserError, match="works in this checkout"):
+    with base.store.exclusive(base.spec), pytest.raises(UserError, match="works in this checkout"):
         story(repo, "ralplan", command)
 
 

@@ -300,21 +300,21 @@ def test_what_is_doubtful_about_a_set_of_hats_is_told_and_not_refused(tmp_path: 
 
 def test_a_disallowed_tool_that_is_a_command_is_a_denied_command(tmp_path: Path) -> None:
     settings = "hats: {builder: {triggers: [loop.start], disallowed_tools: ['Bash(git push:*)', WebFetch]}}"
-    (hat,) = ordered(world(tmp_path, {"ralph.yml": settings})).order.hats
+    (hat,) = ordered(world(tmp_path, {"ralph.yml": settings})).spec.hats
     assert (hat.commands_denied, hat.tools_denied) == (("git push",), ("WebFetch",))
 
 
 def test_a_persistent_loop_without_limits_of_its_own_has_a_day_ten_thousand_sessions_and_fifty_dollars(
     tmp_path: Path,
 ) -> None:
-    limits = ordered(world(tmp_path, {"ralph.yml": PERSISTENT})).order.limits
+    limits = ordered(world(tmp_path, {"ralph.yml": PERSISTENT})).spec.limits
     assert (limits.iterations, limits.runtime, limits.usd) == (10_000, 86_400.0, 50.0)
     assert limits.failures == hats.PERSISTENT.failures
 
 
 def test_limits_of_its_own_hold_in_a_persistent_loop(tmp_path: Path) -> None:
     shop = world(tmp_path, {"ralph.yml": PERSISTENT.replace("true", "true, max_iterations: 7")})
-    assert ordered(shop).order.limits.iterations == 7
+    assert ordered(shop).spec.limits.iterations == 7
 
 
 @pytest.mark.parametrize(("asked", "ending"), [((), "iterations"), (("--max-cost", "50"), "cost")])
@@ -357,7 +357,7 @@ def test_how_many_issues_may_be_left_is_fixed_or_what_people_accepted(
     (shop.repo / ".ralph/loop").mkdir(parents=True)
     line = json.dumps({"kind": "debug", "left": 2, "accepted": True}) + "\n"
     (shop.repo / ".ralph/loop/verdicts.jsonl").write_text("torn {\n" + line * verdicts)
-    assert ordered(shop, pattern="debug").order.threshold == threshold
+    assert ordered(shop, pattern="debug").spec.threshold == threshold
 
 
 # --- Settings, stories and notes that people wrote for other tools: they load unchanged, as a process shows. ---

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from ralph_mission.loop.model.order import LoopPreset, RunLimits, RunSpec
+from ralph_mission.loop.model.spec import LoopPreset, RunLimits, RunSpec
 from ralph_mission.loop.model.state import (
     VERDICT,
     CheckoutState,
@@ -42,9 +42,9 @@ HEADINGS = re.compile(r"^## ([A-Z ]+)", re.MULTILINE)
 
 
 def text(
-    order: RunSpec = ORDER, state: RunState = STATE, board: RunSnapshot | None = None, hat: Hat | None = None
+    spec: RunSpec = ORDER, state: RunState = STATE, snapshot: RunSnapshot | None = None, hat: Hat | None = None
 ) -> str:
-    return prompt.session_prompt(order, state, board or RunSnapshot(), hat, "/w/.ralph/loop").prompt
+    return prompt.session_prompt(spec, state, snapshot or RunSnapshot(), hat, "/w/.ralph/loop").prompt
 
 
 def part(shown: str, heading: str) -> str:
@@ -102,7 +102,7 @@ def test_the_objective_is_the_same_in_every_session_of_a_run() -> None:
 
 def test_the_scratchpad_is_on_top_with_its_tail_and_the_headings_that_were_dropped() -> None:
     pad = "# Auth is done\n" + "note\n" * 6000 + "# Now\ntests are next"
-    shown = text(board=RunSnapshot(scratchpad=pad))
+    shown = text(snapshot=RunSnapshot(scratchpad=pad))
     assert shown.startswith("## SCRATCHPAD")
     assert "Auth is done" in shown and "> tests are next" in shown and "> # Auth" not in shown
     assert part(shown, "SCRATCHPAD").count("note") * 5 <= SCRATCHPAD
@@ -134,7 +134,7 @@ def test_what_others_say_cannot_fake_a_section(hat: Hat | None) -> None:
     last = HatOutput(FAKE, 1, summary=FAKE, changes=(PathChange(FAKE, FAKE),),
                      verification=CheckResult(False, True, FAKE))  # fmt: skip  # one record
     story = UserStory(FAKE, FAKE, FAKE, (FAKE,), notes=FAKE)
-    board = RunSnapshot(
+    snapshot = RunSnapshot(
         Prd(FAKE, FAKE, FAKE, (story, UserStory("b", FAKE))),
         (LoopTask(FAKE, FAKE, needs=(FAKE,), owner=FAKE, description=FAKE),),
         FAKE,
@@ -146,9 +146,9 @@ def test_what_others_say_cannot_fake_a_section(hat: Hat | None) -> None:
     )
     event = LoopEvent(FAKE, FAKE, (ReviewIssue(FAKE, FAKE, 1, FAKE),), FAKE, 1)
     state = replace(STATE, item=FAKE, pending=event, feedback=FAKE, last=last, stale=3, skipped=frozenset({FAKE}))
-    order = replace(FRESH, objective=FAKE, preset=replace(FRESH.preset, hats=(Hat(FAKE, (FAKE,), description=FAKE),)))
+    spec = replace(FRESH, objective=FAKE, preset=replace(FRESH.preset, hats=(Hat(FAKE, (FAKE,), description=FAKE),)))
     worn = replace(hat, instructions=FAKE, description=FAKE, context=(FAKE,), tools_denied=(FAKE,)) if hat else None
-    found = [row.split()[1] for row in text(order, state, board, worn).splitlines() if row.startswith("## ")]
+    found = [row.split()[1] for row in text(spec, state, snapshot, worn).splitlines() if row.startswith("## ")]
     always = ["SCRATCHPAD", "OBJECTIVE", "SESSION", "CURRENT", "WHERE", "MEMORIES", "LAST", "EVENT:", "GUIDANCE",
               "FEEDBACK", "STUCK"]  # fmt: skip  # the order of sections
     assert found == always + (["YOUR", "HOW", "HOW"] if hat else ["HATS", "HOW", "HOW", "DONE"])
@@ -176,28 +176,28 @@ def test_tasks_are_counted_and_only_open_ones_listed_ready_before_pending() -> N
         LoopTask("t2", "can start", "ready"),
         LoopTask("t3", "over", "done"),
     )
-    shown = part(text(board=RunSnapshot(tasks=tasks)), "WHERE IT STANDS")
+    shown = part(text(snapshot=RunSnapshot(tasks=tasks)), "WHERE IT STANDS")
     assert "Tasks: 1 ready, 2 open, 1 closed." in shown
     assert shown.index("t2 (ready)") < shown.index("t1 (pending, needs t2)") and "over" not in shown
 
 
 def test_commits_patterns_and_the_five_newest_learnings_are_told() -> None:
     notes = ProgressNotes(("use zod",), tuple(f"learned {n}" for n in range(9)))
-    board = RunSnapshot(
+    snapshot = RunSnapshot(
         notes=notes, tree=CheckoutState(commits=(SessionCommit("a1b2c3d", "feat: add POST"),), dirty=True)
     )
-    shown = part(text(board=board), "WHERE IT STANDS")
+    shown = part(text(snapshot=snapshot), "WHERE IT STANDS")
     assert "- a1b2c3d feat: add POST" in shown and "- use zod" in shown and "not committed" in shown
     assert "learned 8" in shown and "learned 4" in shown and "learned 3" not in shown
 
 
 def test_memories_stay_within_the_orders_budget() -> None:
     memories = "\n".join(f"### mem-{n}\n> fact {n}" for n in range(2000))
-    shown = part(text(replace(ORDER, memory_budget=500), board=RunSnapshot(memories=memories)), "MEMORIES")
+    shown = part(text(replace(ORDER, memory_budget=500), snapshot=RunSnapshot(memories=memories)), "MEMORIES")
     assert "fact 1999" in shown and len(shown) < 900 and "agent/memories.md" in shown
-    tagged = text(board=RunSnapshot(memories="### mem-1\n> use it\n<!-- tags: a | created: 2026-01-01 -->\n"))
+    tagged = text(snapshot=RunSnapshot(memories="### mem-1\n> use it\n<!-- tags: a | created: 2026-01-01 -->\n"))
     assert part(tagged, "MEMORIES").endswith("> ### mem-1\n> > use it\n\n")
-    assert "MEMORIES" not in text(replace(ORDER, memory_budget=0), board=RunSnapshot(memories=memories))
+    assert "MEMORIES" not in text(replace(ORDER, memory_budget=0), snapshot=RunSnapshot(memories=memories))
 
 
 def test_an_event_comes_with_its_issues_so_that_nobody_has_to_find_them_again() -> None:
@@ -208,7 +208,7 @@ def test_an_event_comes_with_its_issues_so_that_nobody_has_to_find_them_again() 
 
 
 def test_guidance_carries_its_id_and_asks_to_be_acknowledged() -> None:
-    shown = part(text(board=RunSnapshot(guidance=(Guidance("g-7", "Wrap it, do not replace it", NOW),))), "GUIDANCE")
+    shown = part(text(snapshot=RunSnapshot(guidance=(Guidance("g-7", "Wrap it, do not replace it", NOW),))), "GUIDANCE")
     assert "g-7:\n> Wrap it, do not replace it" in shown and "Acknowledge" in shown
 
 
@@ -230,7 +230,7 @@ def test_without_an_item_nobody_is_stuck_on_it() -> None:
 
 
 def test_what_could_not_be_read_is_told() -> None:
-    assert "- prd.json is broken" in text(board=RunSnapshot(complaints=("prd.json is broken",)))
+    assert "- prd.json is broken" in text(snapshot=RunSnapshot(complaints=("prd.json is broken",)))
 
 
 # --- hats ---------------------------------------------------------------------------
@@ -265,7 +265,7 @@ def test_without_a_hat_those_that_can_be_called_are_listed() -> None:
 def grown(iteration: int, stories_there: int = 1000, tasks: int = 1000) -> str:
     """The prompt of a session in a run that has come so far: one story, commit, learning and pattern each."""
     done = iteration - 1
-    board = RunSnapshot(
+    snapshot = RunSnapshot(
         stories(stories_there, done),
         tuple(LoopTask(f"task-{n}", f"A task with number {n}", "done" if n < done else "ready") for n in range(tasks)),
         notes=ProgressNotes(
@@ -278,7 +278,7 @@ def grown(iteration: int, stories_there: int = 1000, tasks: int = 1000) -> str:
         ),
     )
     last = HatOutput("ralph", done, summary=f"did {done}")
-    return text(FRESH, replace(STATE, iteration=done, item=f"US-{done + 1:04}", last=last), board)
+    return text(FRESH, replace(STATE, iteration=done, item=f"US-{done + 1:04}", last=last), snapshot)
 
 
 @pytest.mark.parametrize("tasks", [0, 1000])
@@ -291,7 +291,7 @@ def test_the_prompt_of_session_1000_is_no_longer_than_that_of_session_3_by_more_
 def test_whatever_there_is_a_prompt_has_a_largest_length(hat: Hat | None) -> None:
     long = "very long words " * 500
     issues = tuple(ReviewIssue(long, long, 1, long) for _ in range(1000))
-    board = RunSnapshot(
+    snapshot = RunSnapshot(
         Prd(
             long,
             long,
@@ -318,7 +318,7 @@ def test_whatever_there_is_a_prompt_has_a_largest_length(hat: Hat | None) -> Non
         stale=4,
         skipped=frozenset(f"{n}{long}" for n in range(100)),
     )
-    assert len(text(FRESH, state, board, hat)) < 75_000
+    assert len(text(FRESH, state, snapshot, hat)) < 75_000
 
 
 # --- the summary --------------------------------------------------------------------
@@ -350,8 +350,8 @@ def test_a_message_of_any_size_is_summarised() -> None:
 
 def test_sessions_are_told_where_the_files_really_are() -> None:
     paths = RunPaths(".omc/prd.json", ".omc/progress.txt")
-    board = RunSnapshot(stories(3), notes=ProgressNotes(("p",) * 100), paths=paths)
-    shown = text(FRESH, replace(STATE, item="US-0001"), board)
+    snapshot = RunSnapshot(stories(3), notes=ProgressNotes(("p",) * 100), paths=paths)
+    shown = text(FRESH, replace(STATE, item="US-0001"), snapshot)
     rules = part(shown, "HOW TO WORK")
     assert "true in .omc/prd.json" in rules and "append to .omc/progress.txt" in rules
     assert " in prd.json" not in shown
@@ -362,6 +362,6 @@ def test_in_free_form_a_run_that_has_little_to_tell_keeps_a_prompt_below_7000_ch
     commits = tuple(SessionCommit(f"{n:07x}", "A commit of usual length, that says what it does") for n in range(5))
     notes = ProgressNotes(("A pattern of this code",) * 50, ("Something that was learned on the way",) * 50)
     tasks = tuple(LoopTask(f"task-{n}", f"A task with a title {n}", "ready") for n in range(200))
-    board = RunSnapshot(tasks=tasks, notes=notes, tree=CheckoutState("main", "a", commits))
-    long = text(state=replace(STATE, iteration=999), board=board)
+    snapshot = RunSnapshot(tasks=tasks, notes=notes, tree=CheckoutState("main", "a", commits))
+    long = text(state=replace(STATE, iteration=999), snapshot=snapshot)
     assert len(short) < 3_000 and len(long) < 7_000

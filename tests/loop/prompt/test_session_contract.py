@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from ralph_mission.loop.model.order import RunSpec
+from ralph_mission.loop.model.spec import RunSpec
 from ralph_mission.loop.model.state import Hat
 from tests.loop.prompt.test_session import BUILDER, FRESH, ORDER, REVIEWER, part, text
 
 
 @pytest.mark.parametrize(
-    ("order", "hat", "asked"),
+    ("spec", "hat", "asked"),
     [
         (FRESH, None, True),
         (FRESH, Hat("builder"), True),
@@ -21,6 +21,6 @@ from tests.loop.prompt.test_session import BUILDER, FRESH, ORDER, REVIEWER, part
     ],
 )
 def test_who_works_through_stories_leaves_lasting_patterns_where_everybody_reads_them(
-    order: RunSpec, hat: Hat | None, asked: bool
+    spec: RunSpec, hat: Hat | None, asked: bool
 ) -> None:
-    assert ("AGENTS.md" in part(text(order, hat=hat), "HOW TO WORK")) == asked
+    assert ("AGENTS.md" in part(text(spec, hat=hat), "HOW TO WORK")) == asked

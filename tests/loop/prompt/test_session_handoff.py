@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ralph_mission.errors import UserError
-from ralph_mission.loop.model.order import LoopPreset, RunLimits, RunSpec
+from ralph_mission.loop.model.spec import LoopPreset, RunLimits, RunSpec
 from ralph_mission.loop.model.state import (
     CheckoutState,
     CheckResult,
@@ -37,7 +37,7 @@ STATE = RunState("run", ORDER.objective, NOW, iteration=3, item="US-0003", stale
 FIVE_KB = 5_000
 
 
-def board(number: int = 5, passed: int = 2, text: str = "", tree: CheckoutState | None = None) -> RunSnapshot:
+def snapshot(number: int = 5, passed: int = 2, text: str = "", tree: CheckoutState | None = None) -> RunSnapshot:
     listed = tuple(UserStory(f"US-{n:04}{text}", f"Story {n}{text}", priority=n, passes=n <= passed)
                    for n in range(1, number + 1))  # fmt: skip  # one list
     notes = ProgressNotes((f"Use zod{text}",) * number, (f"bcrypt is async{text}",) * number, f"US-0002{text}")
@@ -57,7 +57,7 @@ def size(document: dict[str, Any]) -> int:
 
 def test_the_document_has_the_keys_of_the_schema_in_its_order() -> None:
     last = HatOutput("ralph", 3, failure="timeout", reason="45 minutes are over", summary="half done")
-    made = session.handoff_document(ORDER, replace(STATE, last=last), board())
+    made = session.handoff_document(ORDER, replace(STATE, last=last), snapshot())
     assert list(made) == ["version", "created_at", "iteration", "max_iterations", "original_prompt",
                           "completion_promise", "completed", "prd", "progress", "git", "stuckDetection",
                           "lastError"]  # fmt: skip  # the schema's order
@@ -70,7 +70,7 @@ def test_the_document_has_the_keys_of_the_schema_in_its_order() -> None:
 
 
 def test_the_document_says_what_files_say() -> None:
-    made = session.handoff_document(ORDER, STATE, board())
+    made = session.handoff_document(ORDER, STATE, snapshot())
     assert (made["version"], made["created_at"]) == ("1.0", "2026-01-28T15:14:03.376Z")
     assert (made["iteration"], made["max_iterations"]) == (3, 20)
     assert (made["original_prompt"], made["completion_promise"]) == ("Build a REST API for todos", "TASK_COMPLETE")
@@ -87,21 +87,22 @@ def test_what_is_optional_is_absent_rather_than_null() -> None:
 
 
 def test_a_skipped_story_is_incomplete_and_not_next() -> None:
-    made = session.handoff_document(ORDER, replace(STATE, skipped=frozenset({"US-0003"})), board())
+    made = session.handoff_document(ORDER, replace(STATE, skipped=frozenset({"US-0003"})), snapshot())
     assert made["prd"]["nextStoryId"] == "US-0004" and "US-0003" in made["prd"]["incompleteIds"]
 
 
 def test_with_nothing_left_there_is_no_next_story() -> None:
-    made = session.handoff_document(ORDER, replace(STATE, item=""), board(5, 5))
+    made = session.handoff_document(ORDER, replace(STATE, item=""), snapshot(5, 5))
     assert made["prd"]["nextStoryId"] is None and made["completed"] is True and made["completion_message"]
 
 
 def test_stories_that_pass_on_red_checks_or_with_open_tasks_are_not_completed() -> None:
     red = replace(STATE, last=HatOutput("ralph", 3, verification=CheckResult(False, True, "1 failed")))
-    made = session.handoff_document(ORDER, red, board(5, 5))
+    made = session.handoff_document(ORDER, red, snapshot(5, 5))
     assert made["completed"] is False and made["lastError"]["message"] == "1 failed"
     assert (
-        session.handoff_document(ORDER, STATE, replace(board(5, 5), tasks=(LoopTask("t", "x"),)))["completed"] is False
+        session.handoff_document(ORDER, STATE, replace(snapshot(5, 5), tasks=(LoopTask("t", "x"),)))["completed"]
+        is False
     )
 
 
@@ -111,27 +112,27 @@ def test_stories_that_pass_on_red_checks_or_with_open_tasks_are_not_completed() 
 def test_iterations_on_the_same_story_are_really_counted() -> None:
     state, counted = replace(STATE, iteration=0, stale=0), []
     for number in range(1, 5):
-        state = completion.focus(ORDER, state, board())
+        state = completion.focus(ORDER, state, snapshot())
         state = completion.advance_state(ORDER, state, HatOutput("ralph", number, progressed=True), 60.0)
-        counted.append(session.handoff_document(ORDER, state, board())["stuckDetection"]["iterationsOnSameStory"])
+        counted.append(session.handoff_document(ORDER, state, snapshot())["stuckDetection"]["iterationsOnSameStory"])
     assert counted == [1, 2, 3, 4]
 
 
 def test_the_count_starts_again_with_the_next_story() -> None:
     state = completion.advance_state(ORDER, replace(STATE, stale=2), HatOutput("ralph", 4, passed=("US-0003",)), 60.0)
-    after = completion.focus(ORDER, state, board(5, 3))
-    made = session.handoff_document(ORDER, after, board(5, 3))
+    after = completion.focus(ORDER, state, snapshot(5, 3))
+    made = session.handoff_document(ORDER, after, snapshot(5, 3))
     assert made["stuckDetection"]["iterationsOnSameStory"] == 0 and made["prd"]["nextStoryId"] == "US-0004"
 
 
 def test_the_status_of_the_prd_is_written_each_time() -> None:
-    made = session.handoff_document(ORDER, STATE, board())
+    made = session.handoff_document(ORDER, STATE, snapshot())
     assert made["stuckDetection"]["lastPrdStatus"] == ["US-0003", "US-0004", "US-0005"]
 
 
 def test_the_last_action_is_who_said_what() -> None:
     last = HatOutput("builder", 3, LoopEvent("build.complete"), "wrote the lock")
-    stuck = session.handoff_document(ORDER, replace(STATE, last=last), board())["stuckDetection"]
+    stuck = session.handoff_document(ORDER, replace(STATE, last=last), snapshot())["stuckDetection"]
     assert stuck["lastActionAttempted"] == "builder said build.complete: wrote the lock"
 
 
@@ -143,7 +144,7 @@ def test_the_last_action_is_who_said_what() -> None:
 def test_the_handoff_is_at_most_5_kb_from_1_to_1000_stories(number: int, text: str) -> None:
     last = HatOutput("ralph" + text, 3, failure="exit", reason="boom" + text, summary=text)
     state = replace(STATE, objective="Build" + text * 50, last=last)
-    made = session.handoff_document(ORDER, state, board(number, 0, text))
+    made = session.handoff_document(ORDER, state, snapshot(number, 0, text))
     assert size(made) <= FIVE_KB
     assert made["prd"]["storiesTotal"] == number
 
@@ -153,23 +154,23 @@ def test_the_handoff_is_at_most_5_kb_from_1_to_1000_stories(number: int, text: s
 def test_the_handoff_is_at_most_5_kb_of_valid_utf_8_with_any_text(text: str, times: int, number: int) -> None:
     last = HatOutput(text, 3, failure="exit", reason=text * times, summary=text)
     state = replace(STATE, objective="x" + text * times, last=last, item=text)
-    made = session.handoff_document(ORDER, state, board(number, 0, text * times))
+    made = session.handoff_document(ORDER, state, snapshot(number, 0, text * times))
     assert size(made) <= FIVE_KB and json.loads(json.dumps(made)) == made
 
 
 def test_lone_surrogates_do_not_stop_it_from_being_written() -> None:
-    made = session.handoff_document(ORDER, replace(STATE, objective="a\ud800b"), board(3, 0, "\udfff"))
+    made = session.handoff_document(ORDER, replace(STATE, objective="a\ud800b"), snapshot(3, 0, "\udfff"))
     json.dumps(made, ensure_ascii=False).encode("utf-8")
 
 
 def test_a_prompt_that_is_cut_says_so_and_a_short_one_is_whole() -> None:
-    assert session.handoff_document(ORDER, STATE, board())["original_prompt"] == STATE.objective
-    long = session.handoff_document(ORDER, replace(STATE, objective="word " * 20_000), board())["original_prompt"]
+    assert session.handoff_document(ORDER, STATE, snapshot())["original_prompt"] == STATE.objective
+    long = session.handoff_document(ORDER, replace(STATE, objective="word " * 20_000), snapshot())["original_prompt"]
     assert long.startswith("word word") and long.endswith("…") and len(long) > 400
 
 
 def test_incomplete_ids_are_cut_with_a_count_that_adds_up() -> None:
-    ids = session.handoff_document(ORDER, STATE, board(1000))["prd"]["incompleteIds"]
+    ids = session.handoff_document(ORDER, STATE, snapshot(1000))["prd"]["incompleteIds"]
     assert ids[0] == "US-0003" and ids[-1] == f"… {998 - (len(ids) - 1)} more"
 
 
@@ -199,7 +200,7 @@ def test_a_handoff_written_by_others_is_enough_to_go_on() -> None:
 
 
 def test_what_is_written_is_read_again() -> None:
-    left = session.read_handoff(json.loads(json.dumps(session.handoff_document(ORDER, STATE, board()))))
+    left = session.read_handoff(json.loads(json.dumps(session.handoff_document(ORDER, STATE, snapshot()))))
     assert (left.objective, left.iteration, left.item, left.stale) == (STATE.objective, 3, "US-0003", 1)
     assert left.started_at == NOW
 

@@ -13,7 +13,7 @@ BEGUN = RunState(
 
 
 def test_stories_that_all_pass_wait_for_their_reviewer() -> None:
-    reviewed, board = pbr(), RunSnapshot(prd=stories(True, True))
+    reviewed, snapshot = pbr(), RunSnapshot(prd=stories(True, True))
     reviewed = replace(reviewed, preset=replace(reviewed.preset, stories=True))
-    assert not completion.looks_done(reviewed, replace(BEGUN, iteration=1), board)
-    assert completion.looks_done(reviewed, replace(BEGUN, iteration=0), board)
+    assert not completion.looks_done(reviewed, replace(BEGUN, iteration=1), snapshot)
+    assert completion.looks_done(reviewed, replace(BEGUN, iteration=0), snapshot)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ralph_mission.loop.model.order import LoopPreset, RunSpec
+from ralph_mission.loop.model.spec import LoopPreset, RunSpec
 from ralph_mission.loop.model.state import Hat, PathChange
 from ralph_mission.loop.rules.scope import STEERING, outside, why_outside
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from ralph_mission.loop.model.order import LoopPreset, RunSpec
+from ralph_mission.loop.model.spec import LoopPreset, RunSpec
 from ralph_mission.loop.model.state import CheckResult, HatOutput, PathChange, Prd, UserStory
 from ralph_mission.loop.stories import judge as stories
 from ralph_mission.loop.stories.judge import notes
@@ -77,8 +77,8 @@ def test_of_two_flips_of_other_stories_the_first_by_priority_stays() -> None:
 
 
 def test_zero_checks_prove_nothing_when_checks_are_required() -> None:
-    order = replace(ORDER, require_checks=True)
-    judged = stories.judge_stories(order, "US-001", LIST, passing(LIST, "US-001"), NONE)
+    spec = replace(ORDER, require_checks=True)
+    judged = stories.judge_stories(spec, "US-001", LIST, passing(LIST, "US-001"), NONE)
     assert (judged.prd, judged.passed) == (LIST, ())
 
 

@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from ralph_mission.loop.model.order import LoopPreset, RunLimits
+from ralph_mission.loop.model.spec import LoopPreset, RunLimits
 from ralph_mission.loop.model.state import Guidance, Hat
 from ralph_mission.loop.teams import ralplan, stage
 from tests.loop.fakes import START_OF_TIME
-from tests.loop.scripted_hats import CRASH, Cast, World, order, played, says
+from tests.loop.scripted_hats import CRASH, Cast, World, played, says, spec
 
 PLAN = "# Tokens\n\n## Store\nKeep tokens.\n\n## Refresh\nRefresh them.\n"
 BETTER = PLAN.replace("Refresh them.", "Refresh them; an expired one is asked for anew.")
@@ -39,7 +39,7 @@ def plans(*texts):
 
 
 def play(world, **limits):
-    return ralplan.run_ralplan(order(**limits), world.ports, world, world)
+    return ralplan.run_ralplan(spec(**limits), world.ports, world, world)
 
 
 # --- rounds --------------------------------------------------------------------------
@@ -287,7 +287,7 @@ def test_a_run_goes_on_with_what_was_approved():
 
 def test_the_users_hat_of_that_name_lends_its_model_and_denials():
     world = World(Cast(planner=plans(PLAN), critic=[verdict(**YES)], architect=[advised()]))
-    wanted = order()
+    wanted = spec()
     own = Hat("critic", model="large", instructions="Mind the tests.", commands_denied=("npm publish",))
     preset = LoopPreset("hats", RunLimits(), hats=(own,))
     ralplan.run_ralplan(type(wanted)("x", preset, model="small"), world.ports, world, world)

@@ -9,7 +9,7 @@ import pytest
 from ralph_mission.loop.model.state import CheckResult
 from ralph_mission.loop.teams import team
 from tests.loop.fakes import FakeWorkplace
-from tests.loop.scripted_hats import CRASH, Cast, World, order, played, says
+from tests.loop.scripted_hats import CRASH, Cast, World, played, says, spec
 
 MEMBERS = [{"name": "backend", "files": ["api/**"]}, {"name": "frontend", "files": ["web/**"]}]
 WORKS = says("verification.passed", "all of it works")
@@ -40,7 +40,7 @@ def decides(advice="", *tasks):
 
 
 def play(world, fixes=team.FIXES, **limits):
-    return team.run_team(order(**limits), world.ports, world, world, fixes)
+    return team.run_team(spec(**limits), world.ports, world, world, fixes)
 
 
 # --- the way it goes -----------------------------------------------------------------

@@ -11,7 +11,7 @@ from ralph_mission.loop.rules import scope
 from ralph_mission.loop.teams import assignments, ultrawork
 from ralph_mission.loop.teams.assignments import UnclearAssignment
 from tests.loop.fakes import FakeWorkplace
-from tests.loop.scripted_hats import CRASH, Cast, World, order, played, says
+from tests.loop.scripted_hats import CRASH, Cast, World, played, says, spec
 
 CLEAN = says("review.verdict", {"issues": []})
 BAD = says("review.verdict", {"issues": [{"file": "a.py", "line": 1, "severity": "critical", "message": "a race"}]})
@@ -34,7 +34,7 @@ def built(**files):
 
 
 def play(world, fixes=ultrawork.FIXES, **limits):
-    return ultrawork.run_ultrawork(order(**limits), world.ports, world, world, fixes)
+    return ultrawork.run_ultrawork(spec(**limits), world.ports, world, world, fixes)
 
 
 # --- the way it goes -----------------------------------------------------------------

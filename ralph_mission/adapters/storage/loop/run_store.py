@@ -24,7 +24,7 @@ from ralph_mission.adapters.storage.loop.state import SCRATCHPAD, TASKS, Records
 from ralph_mission.adapters.storage.loop.stories import Carried, Stories
 from ralph_mission.adapters.storage.loop.tasks import Tasks
 from ralph_mission.errors import UserError
-from ralph_mission.loop.model.order import RunResult, RunSpec
+from ralph_mission.loop.model.spec import RunResult, RunSpec
 from ralph_mission.loop.model.state import (
     CheckoutState,
     Guidance,
@@ -87,7 +87,7 @@ class FileRunStore:
         self, root: Path, git_dir: Path, tree: Callable[[], CheckoutState], now: Callable[[], datetime],
         *, go_on: bool = False, archive_previous: bool = True, restarts: bool = True,
         prd: Path | None = None, owner: str = "",
-        ready: Callable[[RunSpec], None] = lambda order: None,
+        ready: Callable[[RunSpec], None] = lambda spec: None,
         clone: Path | None = None,
     ) -> None:  # fmt: skip  # as one reads it
         self._root, self._home, self._git_dir = root, root / ".ralph", git_dir
@@ -116,17 +116,17 @@ class FileRunStore:
         return str(self._home / "loop")
 
     @contextmanager
-    def exclusive(self, order: RunSpec) -> Iterator[None]:
+    def exclusive(self, spec: RunSpec) -> Iterator[None]:
         """Held while a loop runs in this checkout. What was asked of this run is forgotten with it."""
         run_files.prepare(self._home)
         for name in ("agent", "loop/runs"):  # where sessions write, and where none of them may
             (self._home / name).mkdir(parents=True, exist_ok=True)
-        if order.preset.stories:
+        if spec.preset.stories:
             self._refuse_elsewhere(self._carried.folder)
-        with lock.exclusive(self._git_dir, self._root, order.preset.name, self._now()):
-            self._order = order
+        with lock.exclusive(self._git_dir, self._root, spec.preset.name, self._now()):
+            self._order = spec
             try:
-                self._ready(order)
+                self._ready(spec)
                 yield
             finally:
                 lock.inactive(self._root)
@@ -134,7 +134,7 @@ class FileRunStore:
 
     # --- beginning -------------------------------------------------------------------
 
-    def resumed(self, order: RunSpec) -> RunState | None:
+    def resumed(self, spec: RunSpec) -> RunState | None:
         """The state of the same objective's run, ours or one that another tool left. None starts a new one.
 
         Whoever continues has looked at what ended the run: it gets another chance.
@@ -143,27 +143,25 @@ class FileRunStore:
             return None
         found, complaint = state.rescue(self._root)
         self._complain(complaint)
-        left = found or self._left_by_others(order)
-        if left is None or left.objective != order.objective:
+        left = found or self._left_by_others(spec)
+        if left is None or left.objective != spec.objective:
             return None
         inbox.clear(self._home)
         again = replace(left, failures=0, redispatches=0, idle=0)
         self._bringing = not left.mark  # else what that session claimed is told first
-        stuck = completion.find_dead_end(order, again, self.board())
+        stuck = completion.find_dead_end(spec, again, self.snapshot())
         self._stood = None
         return replace(again, skipped=frozenset(), stale=0) if stuck else again
 
-    def open(self, order: RunSpec, now: datetime) -> RunState:
+    def open(self, spec: RunSpec, now: datetime) -> RunState:
         """A new run: what the former one left is put away, memories stay."""
         previous, complaint = state.rescue(self._root)
         self._complain(complaint)
         archive.archive_run(self._root, previous, self._events, now)
         self._shared.forget()
-        if order.preset.stories and self._archive_previous:
+        if spec.preset.stories and self._archive_previous:
             self._archive(now)
-        begun = RunState(
-            archive.fresh_id(self._root, str(order.preset.name), now), order.objective, now, kind=order.kind
-        )
+        begun = RunState(archive.fresh_id(self._root, str(spec.preset.name), now), spec.objective, now, kind=spec.kind)
         self._stood = None
         state.save(self._root, begun)
         return begun
@@ -173,25 +171,25 @@ class FileRunStore:
         if prd := ours.read():
             archive.turn(ours, ProgressLog(ours.folder, self._root), prd, now)
 
-    def _left_by_others(self, order: RunSpec) -> RunState | None:
+    def _left_by_others(self, spec: RunSpec) -> RunState | None:
         left = lock.left_by_others(self._root)
         if left is None:
             return None
         now = self._now()
-        name = archive.fresh_id(self._root, str(order.preset.name), now)
+        name = archive.fresh_id(self._root, str(spec.preset.name), now)
         return RunState(name, left.objective, left.started_at or now, left.iteration, item=left.item, stale=left.stale,
-                     feedback=left.feedback, kind=order.kind)  # fmt: skip  # one value
+                     feedback=left.feedback, kind=spec.kind)  # fmt: skip  # one value
 
     # --- before a session ------------------------------------------------------------
 
-    def board(self) -> RunSnapshot:
+    def snapshot(self) -> RunSnapshot:
         """Everything a session may know."""
         stories = bool(self._order and self._order.preset.stories)
         self._known.look()
         if self._bringing:
             self._carried.bring()
         read = self._known.read
-        board = RunSnapshot(
+        snapshot = RunSnapshot(
             read("stories", self._stories.read, None) if stories else None,
             read("tasks", self._tasks.all, ()),
             read("memories", Memories(self._home).text, ""),
@@ -202,7 +200,7 @@ class FileRunStore:
             paths=self.paths,
         )
         told = (self._stories.complaint if stories else "", self._log.complaint if stories else "")
-        self._board = replace(board, complaints=(*filter(None, told), *self._known.doubts))
+        self._board = replace(snapshot, complaints=(*filter(None, told), *self._known.doubts))
         self._shared.hold()
         return self._board
 
@@ -275,9 +273,9 @@ class FileRunStore:
             self._records.keep(state_now.run_id, output)
             self._stood = None
         assert self._order is not None  # `exclusive` came first
-        # Without stories nothing was written since the board was last read.
-        board = self.board() if output and self._order.preset.stories else self._board
-        document = session.handoff_document(self._order, state_now, board)
+        # Without stories nothing was written since the files were last read.
+        snapshot = self.snapshot() if output and self._order.preset.stories else self._board
+        document = session.handoff_document(self._order, state_now, snapshot)
         shown = json.dumps(document, indent=2).encode() + b"\n"
         run_files.write(self._home / "loop/handoff.json", shown, lasting=False)  # it only shows what the state holds
         if self._is_mirrored:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from ralph_mission.adapters.storage.loop.run_store import FileRunStore
-from ralph_mission.loop.model.order import LoopPreset, RunSpec
+from ralph_mission.loop.model.spec import LoopPreset, RunSpec
 from ralph_mission.loop.model.state import CheckoutState, HatOutput, RunState, SessionCommit
 
 NOON = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
@@ -25,10 +25,10 @@ PRD = {
 Make = Callable[..., FileRunStore]
 
 
-def begun(store: FileRunStore, order: RunSpec = FREE) -> RunState:
+def begun(store: FileRunStore, spec: RunSpec = FREE) -> RunState:
     """A run of one session that was written down."""
-    with store.exclusive(order):
-        now = replace(store.open(order, NOON), iteration=1)
-        store.board()
+    with store.exclusive(spec):
+        now = replace(store.open(spec, NOON), iteration=1)
+        store.snapshot()
         store.keep(now, HatOutput("ralph", 1, summary="did it"))
     return now

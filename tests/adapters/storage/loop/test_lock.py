@@ -20,7 +20,7 @@ from ralph_mission.adapters.storage.loop import inbox, lock
 from ralph_mission.adapters.storage.loop.lock import FORMER, LOCK
 from ralph_mission.adapters.storage.loop.run_store import FileRunStore
 from ralph_mission.errors import UserError
-from ralph_mission.loop.model.order import RunSpec
+from ralph_mission.loop.model.spec import RunSpec
 from tests.adapters.storage.loop.run_stores import FREE, NOON, STANDING, Make, begun
 
 
@@ -221,7 +221,7 @@ def test_a_folder_in_the_place_of_the_signal_ends_no_run(store_at: Make, root: P
 
 
 def test_a_checkout_that_is_not_ready_gives_the_lock_back(store_at: Make, root: Path) -> None:
-    def refuse(order: RunSpec) -> None:
+    def refuse(spec: RunSpec) -> None:
         raise UserError("dirty", "clean it")
 
     store = FileRunStore(root, root / ".git", lambda: STANDING, lambda: NOON, ready=refuse)

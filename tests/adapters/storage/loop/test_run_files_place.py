@@ -124,7 +124,7 @@ def test_what_a_check_made_a_link_is_told_a_person(store_at: Make, root: Path) -
     (place / "prd.json").write_text(json.dumps(PRD))
     with (store := store_at()).exclusive(STORIES):
         store.keep(store.open(STORIES, NOON), None)
-        prd = store.board().prd
+        prd = store.snapshot().prd
         assert prd is not None
         theirs = led_out(root, "scripts/ralph", *BOTH)
         store.stories(prd)
@@ -147,7 +147,7 @@ def test_a_link_of_a_persons_stays_where_no_stories_are_told(store_at: Make, roo
     left = {path.name: path.read_bytes() for path in theirs.iterdir()}
     with (store := store_at()).exclusive(FREE):
         now = store.open(FREE, NOON)
-        store.board()
+        store.snapshot()
         store.brief("do it")
         assert store.restore() == ()
         store.keep(now, HatOutput("ralph", 1))
@@ -318,7 +318,7 @@ def test_a_desk_tells_no_session_what_a_link_leads_to_and_takes_it_away(store_at
         now = store.open(FREE, NOON)
         Memories(root / ".ralph").add("ours")
         (root / ".ralph/agent/scratchpad.md").write_text("notes")
-        before = store.board()
+        before = store.snapshot()
         store.keep(now, None)
         shutil.rmtree(root / ".ralph/agent")
         theirs = root.parent / "theirs"
@@ -332,10 +332,10 @@ def test_a_desk_tells_no_session_what_a_link_leads_to_and_takes_it_away(store_at
             (root / ".ralph/agent").mkdir()
             for name in texts:
                 (os.link if way == "second name" else os.symlink)(theirs / name, root / ".ralph/agent" / name)
-        assert SECRET not in str(store.board())
+        assert SECRET not in str(store.snapshot())
         mended = store.restore()
-        told = (*store.said(), store.board(), *map(asdict, mended))
-        assert SECRET not in str(told) and store.board().memories == before.memories
+        told = (*store.said(), store.snapshot(), *map(asdict, mended))
+        assert SECRET not in str(told) and store.snapshot().memories == before.memories
         store.keep(now, HatOutput("ralph", 1))
     assert any("link" in change.how or "no file of its own" in change.how for change in mended)
     assert {name: (theirs / name).read_text() for name in texts} == texts
@@ -351,14 +351,14 @@ def test_no_copy_is_kept_of_what_a_link_leads_to(store_at: Make, root: Path, nam
     (root / "prd.json").write_text(json.dumps(PRD))
     with (store := store_at()).exclusive(STORIES):
         now = store.open(STORIES, NOON)
-        store.board()
+        store.snapshot()
         (root / name).unlink(missing_ok=True)
         (root.parent / "theirs").write_text(LIST if name == "prd.json" else LOG)
         (root / name).symlink_to(root.parent / "theirs")
         store.keep(state.load(root) or now, None)
         store.keep(replace(now, mark="abc"), None)
         store.judged("abc")
-        assert SECRET not in str(store.board())
+        assert SECRET not in str(store.snapshot())
     kept = [path for path in (root / ".ralph").rglob("*") if path.is_file()]
     assert kept and all(SECRET not in path.read_text() for path in kept)
 
@@ -369,5 +369,5 @@ def test_a_scratchpad_is_read_by_no_link(store_at: Make, root: Path) -> None:
         store.open(FREE, NOON)
         place.parent.mkdir(parents=True, exist_ok=True)
         place.symlink_to("/proc/self/environ")
-        board = store.board()
-    assert board.scratchpad == "" and any("not a regular file" in one for one in board.complaints)
+        snapshot = store.snapshot()
+    assert snapshot.scratchpad == "" and any("not a regular file" in one for one in snapshot.complaints)

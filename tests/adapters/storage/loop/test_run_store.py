@@ -17,7 +17,7 @@ from ralph_mission.adapters.storage.loop.notes import Memories
 from ralph_mission.adapters.storage.loop.run_store import FileRunStore
 from ralph_mission.adapters.storage.loop.tasks import Tasks
 from ralph_mission.errors import UserError
-from ralph_mission.loop.model.order import RunEnding, RunResult
+from ralph_mission.loop.model.spec import RunEnding, RunResult
 from ralph_mission.loop.model.state import CheckoutState, HatOutput, LoopEvent
 from tests.adapters.storage.loop.run_stores import FREE, NOON, PRD, STANDING, STORIES, Make, begun
 
@@ -76,7 +76,7 @@ def test_a_stale_signal_does_not_end_a_run_that_goes_on(store_at: Make, root: Pa
 
 def test_a_new_run_finds_memories_and_nothing_else_of_the_former_one(store_at: Make, root: Path) -> None:
     home = root / ".ralph"
-    (store := store_at()).board()
+    (store := store_at()).snapshot()
     Memories(home).add("tests need a server")
     with store.exclusive(FREE):
         first = store.open(FREE, NOON)
@@ -89,10 +89,10 @@ def test_a_new_run_finds_memories_and_nothing_else_of_the_former_one(store_at: M
         store.keep(replace(first, iteration=1), HatOutput("ralph", 1))
     with (store := store_at()).exclusive(FREE):
         second = store.open(FREE, NOON)
-        board = store.board()
+        snapshot = store.snapshot()
     assert second.run_id != first.run_id
-    assert "tests need a server" in board.memories
-    assert (board.scratchpad, board.tasks) == ("", ())
+    assert "tests need a server" in snapshot.memories
+    assert (snapshot.scratchpad, snapshot.tasks) == ("", ())
     kept = {file.name for file in (home / "loop/runs" / first.run_id).iterdir()}
     assert {"scratchpad.md", "tasks.jsonl", "events.jsonl", "state.json", "handoff.json", "session-0001.json"} <= kept
     assert {"calls", "calls.json"} <= kept and not list((home / "loop").glob("calls*"))
@@ -105,7 +105,7 @@ def test_tasks_that_a_person_added_between_two_runs_are_the_next_ones(store_at: 
     os.utime(root / ".ralph/agent/tasks.jsonl", ns=(later, later))
     with (store := store_at()).exclusive(FREE):
         store.open(FREE, NOON)
-        assert [task.title for task in store.board().tasks] == ["for the next run"]
+        assert [task.title for task in store.snapshot().tasks] == ["for the next run"]
 
 
 def test_guidance_that_waits_reaches_the_next_run(store_at: Make, root: Path) -> None:
@@ -114,7 +114,7 @@ def test_guidance_that_waits_reaches_the_next_run(store_at: Make, root: Path) ->
     with (store := store_at()).exclusive(FREE):
         store.open(FREE, NOON)
         assert store.heard()
-        store.acknowledge(store.board().guidance)
+        store.acknowledge(store.snapshot().guidance)
         assert not store.heard()
 
 
@@ -150,8 +150,8 @@ def test_between_two_issues_the_scratchpad_and_the_tasks_are_put_away(store_at: 
             (home / "agent/scratchpad.md").write_text(f"issue {number}")
             store.keep(replace(now, iteration=number), HatOutput("ralph", number))
             store.tidy()
-            board = store.board()
-            assert (board.scratchpad, board.tasks, store.restore()) == ("", (), ())
+            snapshot = store.snapshot()
+            assert (snapshot.scratchpad, snapshot.tasks, store.restore()) == ("", (), ())
     kept = {file.name for file in (home / "loop/runs" / now.run_id).iterdir()}
     assert {"scratchpad.md", "scratchpad-2.md", "tasks-0001.jsonl", "tasks-0002.jsonl"} <= kept
 
@@ -175,11 +175,11 @@ def test_a_deleted_ralph_folder_comes_back_with_what_the_running_loop_holds(stor
         Tasks(home).add("first")
         Guide(home).say("be quick")
         store.record(LoopEvent("plan.complete"))
-        before = store.board()
+        before = store.snapshot()
         store.keep(now, None)
         shutil.rmtree(home)
         mended = {change.path for change in store.restore()}
-        after = store.board()
+        after = store.snapshot()
         store.keep(replace(now, iteration=1), HatOutput("ralph", 1))
     assert {".ralph/agent/memories.md", ".ralph/agent/tasks.jsonl", ".ralph/events.jsonl"} <= mended
     assert (after.memories, after.tasks, after.guidance) == (before.memories, before.tasks, before.guidance)
@@ -193,7 +193,7 @@ def test_a_deleted_list_of_stories_comes_back(store_at: Make, root: Path) -> Non
     store = store_at()
     with store.exclusive(STORIES):
         store.open(STORIES, NOON)
-        store.board()
+        store.snapshot()
         (root / "prd.json").unlink()
         assert [change.path for change in store.restore()] == ["prd.json"]
     assert json.loads((root / "prd.json").read_text()) == PRD
@@ -216,7 +216,7 @@ def test_a_task_that_a_session_left_active_is_given_back(store_at: Make, root: P
         Tasks(root / ".ralph").add("half done")
         Tasks(root / ".ralph").claim("here:boot:1")
         store.restore()
-        assert [task.status for task in store.board().tasks] == ["ready"]
+        assert [task.status for task in store.snapshot().tasks] == ["ready"]
 
 
 def test_what_cannot_be_read_is_as_it_was_with_a_complaint(root: Path) -> None:
@@ -225,11 +225,11 @@ def test_what_cannot_be_read_is_as_it_was_with_a_complaint(root: Path) -> None:
     Memories(root / ".ralph").add("known")
     with store.exclusive(FREE):
         store.open(FREE, NOON)
-        before = store.board()
+        before = store.snapshot()
         (root / ".ralph/agent/memories.md").unlink()
         (root / ".ralph/agent/memories.md").mkdir()
         clock[0] += timedelta(minutes=1)
-        after = store.board()
+        after = store.snapshot()
     assert (after.memories, after.tree) == (before.memories, STANDING)
     assert len(after.complaints) == 2
 
@@ -248,7 +248,7 @@ def test_what_a_session_that_died_claimed_is_as_before_it(root: Path, folder: st
     (lists / "progress.txt").write_text("# Progress\n")
     with (store := make()).exclusive(STORIES):
         begun = store.open(STORIES, NOON)
-        store.board()
+        store.snapshot()
         before = (lists / "progress.txt").read_text()
         store.keep(replace(begun, mark="abc"), None)
     (clone / folder / "prd.json").write_text(json.dumps(PRD).replace("false", "true"))
@@ -256,8 +256,8 @@ def test_what_a_session_that_died_claimed_is_as_before_it(root: Path, folder: st
     with (store := make(go_on=True)).exclusive(STORIES):
         assert store.resumed(STORIES) is not None
         assert {change.path for change in store.put_back(lambda _: False)} == {"prd.json", "progress.txt"}
-        board = store.board()
-        assert board.prd and not any(story.passes for story in board.prd.stories)
+        snapshot = store.snapshot()
+        assert snapshot.prd and not any(story.passes for story in snapshot.prd.stories)
         assert store.restore() == () and (lists / "progress.txt").read_text() == before
     assert "true" in (root / state.RUNS / begun.run_id / "cut-off-prd.json").read_text()
 
@@ -271,9 +271,9 @@ def test_git_is_asked_once_for_each_session(store_at: Make) -> None:
 
     with (store := store_at(tree=tree)).exclusive(FREE):
         now = store.open(FREE, NOON)
-        store.board()
+        store.snapshot()
         for number in (1, 2, 3):
-            store.board()
+            store.snapshot()
             store.keep(replace(now, iteration=number), HatOutput("ralph", number))
     assert len(asked) == 3
 
@@ -284,7 +284,7 @@ def test_sessions_are_told_where_stories_notes_and_the_log_are(root: Path) -> No
     store = FileRunStore(root, root / ".git", lambda: STANDING, lambda: NOON,
                 prd=root / "plans/shop.json")  # fmt: skip  # one call
     with store.exclusive(STORIES):
-        paths = store.board().paths
+        paths = store.snapshot().paths
     assert (paths.prd, paths.progress) == ("plans/shop.json", "plans/progress.txt")
 
 
@@ -305,7 +305,7 @@ def test_stories_found_in_omc_are_mirrored_there(store_at: Make, root: Path) -> 
     store = store_at()
     with store.exclusive(STORIES):
         now = store.open(STORIES, NOON)
-        store.board()
+        store.snapshot()
         store.brief("do it")
         store.keep(replace(now, iteration=1), HatOutput("ralph", 1))
         marker = json.loads((root / lock.FOLDER / lock.MARKER).read_text())

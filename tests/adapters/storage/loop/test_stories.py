@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ralph_mission.adapters.storage.loop.stories import FOLDERS, Stories
-from ralph_mission.loop.model.order import LoopPreset, RunSpec
+from ralph_mission.loop.model.spec import LoopPreset, RunSpec
 from ralph_mission.loop.model.state import CheckResult, Prd
 from ralph_mission.loop.stories import judge as judging
 
@@ -164,8 +164,8 @@ def test_an_amended_criterion_is_put_back_in_the_file_with_every_unknown_key(tmp
     del damaged["userStories"][1], damaged["reconciliation"]
     (tmp_path / "prd.json").write_text(json.dumps(damaged))
     after = store.read()
-    order = RunSpec("x", LoopPreset("prd", stories=True))
-    judged = judging.judge_stories(order, "US-001", before, after, CheckResult(green=True, ran=True))
+    spec = RunSpec("x", LoopPreset("prd", stories=True))
+    judged = judging.judge_stories(spec, "US-001", before, after, CheckResult(green=True, ran=True))
     assert judged.prd is not None
     store.write(judged.prd)
     assert (tmp_path / "prd.json").read_text() == TEXT.replace('"passes": false', '"passes": true', 1)
