@@ -9,7 +9,7 @@ from importlib import import_module
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.publishers.channel import Channel, OutboxFolder
 from ralph_mission.adapters.publishers.charts import png
-from ralph_mission.adapters.publishers.publisher import Pressroom
+from ralph_mission.adapters.publishers.publisher import PublisherByNetwork
 from ralph_mission.app.extensions import build_extensions
 from ralph_mission.app.extras import needed_extras
 from ralph_mission.config.publishers import NETWORKS, Publishers
@@ -41,11 +41,11 @@ def build_publishers(
         if channel.network in (*NETWORKS, *ready):
             raise UserError(f"there are two networks {channel.network}", "take one out of ralph.yml", usage=True)
         ready[channel.network] = channel
-    drawer = outbox(publishers, git, clock)
+    outboxed = outbox(publishers, git, clock)
     if publishers.outbox is not None or not ready:
-        ready[OUTBOX] = drawer
+        ready[OUTBOX] = outboxed
     order = [network for network in dict.fromkeys((*NETWORKS, *ready)) if network in ready]
-    return Pressroom(publishers, tuple(ready[network] for network in order), drawer)
+    return PublisherByNetwork(publishers, tuple(ready[network] for network in order), outboxed)
 
 
 def build_channels(settings: Publishers, environment: Mapping[str, str]) -> Iterator[tuple[str, Channel | UserError]]:

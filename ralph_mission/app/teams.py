@@ -21,7 +21,7 @@ from ralph_mission.adapters.storage.loop.run_store import FileRunStore
 from ralph_mission.adapters.storage.loop.state import FileArtifactStore
 from ralph_mission.adapters.storage.loop.stories import Stories
 from ralph_mission.adapters.workspace.land import User
-from ralph_mission.adapters.workspace.parallel import MOST, ClonePool, Kit, Part, WorkspaceApart
+from ralph_mission.adapters.workspace.parallel import MOST, ClonePool, Part, SessionTools, WorkspaceApart
 from ralph_mission.app import sandboxes
 from ralph_mission.app.checkouts import open_checkout
 from ralph_mission.app.run import RunSetup, build_run
@@ -97,13 +97,13 @@ def pool(made: RunSetup, git: Git, most: int = MOST) -> ClonePool:
     """Members that play as the bench's agent does, each in a clone below `.ralph/apart`."""
     ports, user = made.ports, User.of(git)
 
-    def equip(part: Part, job: ParallelSession, ended: Callable[[], bool]) -> Kit:
+    def equip(part: Part, job: ParallelSession, ended: Callable[[], bool]) -> SessionTools:
         place = WorkspaceApart(git, part.folder, user=user)
         store = ApartRunStore(part, place, ports, ended)
         home = made.root / ".ralph/loop/apart" / job.name  # not in the run's own home, which nobody else may enter
         agent = move_agent(ports.agent, part.git, home, job.name)
         moved = replace(ports, agent=agent, workplace=place, store=store)
-        return Kit(moved, FileArtifactStore(part.folder / ".ralph"), place)
+        return SessionTools(moved, FileArtifactStore(part.folder / ".ralph"), place)
 
     return ClonePool(git, made.root / ".ralph/apart", equip, user, most)
 

@@ -29,7 +29,7 @@ class Template:
 
 
 @dataclass(frozen=True, slots=True)
-class Pressroom:
+class PublisherByNetwork:
     """Implements `mission.ports.PostPublisher` over the networks that are set up."""
 
     settings: Publishers

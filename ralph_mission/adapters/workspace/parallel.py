@@ -157,7 +157,7 @@ MEANWHILE = "it was committed in the checkout meanwhile"
 
 
 @dataclass(frozen=True, slots=True)
-class Kit:
+class SessionTools:
     """What a session apart plays with, and the files below the `.ralph` of its clone."""
 
     ports: RunPorts
@@ -165,8 +165,8 @@ class Kit:
     workspace: WorkspaceApart
 
 
-Equip = Callable[[Part, ParallelSession, Callable[[], bool]], Kit]
-"""The kit for a clone and its job. The last tells whether the session has to end now."""
+Equip = Callable[[Part, ParallelSession, Callable[[], bool]], SessionTools]
+"""The tools for a clone and its job. The last tells whether the session has to end now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,13 +211,13 @@ class ClonePool:
         output = HatOutput(job.hat.name, job.state.iteration + 1)
         artifacts: Mapping[str, str] = {}
         try:
-            kit = self.equip(part, job, gate.ended.is_set)
-            with kit.ports.store.exclusive(job.spec):
+            tools = self.equip(part, job, gate.ended.is_set)
+            with tools.ports.store.exclusive(job.spec):
                 for name, text in job.artifacts.items():
-                    kit.artifacts.write(name, text)
-                output = session.play_session(job.spec, job.state, job.snapshot, job.hat, kit.ports)
-                artifacts = {name: kit.artifacts.read(name) for name in job.artifacts}
-                built = Built(part.name, None if output.failure else kit.workspace.built)
+                    tools.artifacts.write(name, text)
+                output = session.play_session(job.spec, job.state, job.snapshot, job.hat, tools.ports)
+                artifacts = {name: tools.artifacts.read(name) for name in job.artifacts}
+                built = Built(part.name, None if output.failure else tools.workspace.built)
         except (UserError, GitError, OSError) as error:
             output = _failed_output(output, error)
         gate.took(output.usage)

@@ -44,7 +44,7 @@ AGENTS = ("work", "review")
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class InitOptions:
     """What was asked for. `wake` None: nothing was said about it."""
 
     runner: str | None
@@ -99,21 +99,21 @@ def init(
             f"{repo} is bare: there is no place for {NAME}", "run it in a clone, commit and push", usage=True
         )
     agents = tuple(mode for mode, wanted in (("work", work), ("review", review), ("publish", publish)) if wanted)
-    wish = Wish(runner, wake, service, server, action, folder.absolute() if folder else None, agents)
-    _install(git, top, wish, force, as_json, repo)
+    options = InitOptions(runner, wake, service, server, action, folder.absolute() if folder else None, agents)
+    _install(git, top, options, force, as_json, repo)
 
 
-def _install(git: Git, top: Path, wish: Wish, force: bool, as_json: bool, repo: Path) -> None:
+def _install(git: Git, top: Path, options: InitOptions, force: bool, as_json: bool, repo: Path) -> None:
     from ralph_mission.adapters.storage.memory.recordings import keep_out_of_git
 
     project = detect_project([name for name in git.text("ls-files", "-z").split("\0") if name], _reader(top))
-    settings, names = _settings(top, wish, project)
-    wanted = [settings, *_workflows(git, top, wish), *_units(top, wish)]
+    settings, names = _settings(top, options, project)
+    wanted = [settings, *_workflows(git, top, options), *_units(top, options)]
     planned = [(file, file.state(top, force)) for file in wanted]
     refuse_differing(planned)
     kept = planned[0][1] == "kept"
     config = load((read_text(settings.place) or "") if kept else settings.text)
-    steps = list(_steps(git, top, wish, planned, config))
+    steps = list(_steps(git, top, options, planned, config))
     for file, state in planned:
         if state in ("new", "replaced"):
             file.write()
@@ -132,17 +132,17 @@ def _reader(top: Path) -> Callable[[str], str]:
     return read
 
 
-def _settings(top: Path, wish: Wish, project: DetectedProject) -> tuple[SetupFile, list[str]]:
+def _settings(top: Path, options: InitOptions, project: DetectedProject) -> tuple[SetupFile, list[str]]:
     from ralph_mission.adapters.observers.commands import fitting
 
     refuse_link(top / NAME, top)
     present = read_text(top / NAME)
-    wake = wish.wake or (load(present).schedule.wake if present else "auto")
+    wake = options.wake or (load(present).schedule.wake if present else "auto")
     recipes = fitting([path.name for path in top.iterdir()])
     here = [recipe for recipe in recipes if _can_run(recipe, project)]
     text = render_settings(here, [recipe for recipe in recipes if recipe not in here], wake, project)
     load(text)  # what we write, we must be able to read
-    return SetupFile(top / NAME, text, keep=wish.told), [recipe.settings["name"] for recipe in here]
+    return SetupFile(top / NAME, text, keep=options.told), [recipe.settings["name"] for recipe in here]
 
 
 def _can_run(recipe: Recipe, project: DetectedProject) -> bool:
@@ -151,67 +151,67 @@ def _can_run(recipe: Recipe, project: DetectedProject) -> bool:
     return bool(by_setup or shutil.which(program(recipe.settings["run"])))
 
 
-def _workflows(git: Git, top: Path, wish: Wish) -> Iterator[SetupFile]:
+def _workflows(git: Git, top: Path, options: InitOptions) -> Iterator[SetupFile]:
     """The loop's, those of the agents that were asked for, and with another runner or action those that are there."""
-    if not _for_github(git, wish):
+    if not _for_github(git, options):
         return
-    loop, renewed = read_text(top / LOOP) or "", wish.runner is not None or wish.action is not None
+    loop, renewed = read_text(top / LOOP) or "", options.runner is not None or options.action is not None
     for mode, name in files.PLACES.items():
         present = read_text(top / name) or ""
-        action = files.action_of(wish.action, present or loop)
-        labels = files.labels_of(wish.runner) if wish.runner is not None else files.labels_in(present or loop)
-        asked = mode in wish.agents or (mode == "cycle") or (renewed and present)
+        action = files.action_of(options.action, present or loop)
+        labels = files.labels_of(options.runner) if options.runner is not None else files.labels_in(present or loop)
+        asked = mode in options.agents or (mode == "cycle") or (renewed and present)
         if action and asked:
-            keep = mode == "cycle" and wish.told and not renewed
+            keep = mode == "cycle" and options.told and not renewed
             yield SetupFile(top / name, files.render_workflow(mode, action, labels), keep=keep)
 
 
-def _for_github(git: Git, wish: Wish) -> bool:
+def _for_github(git: Git, options: InitOptions) -> bool:
     """Whether a workflow is wanted: asked for, or unasked on a clone of a repository on GitHub."""
-    asked = bool(wish.agents) or any(option is not None for option in (wish.wake, wish.runner, wish.action))
-    return asked or (not (wish.service or wish.server) and bool(files.github_name(git)))
+    asked = bool(options.agents) or any(option is not None for option in (options.wake, options.runner, options.action))
+    return asked or (not (options.service or options.server) and bool(files.github_name(git)))
 
 
-def _units(top: Path, wish: Wish) -> Iterator[SetupFile]:
-    texts = _unit_texts(wish)
+def _units(top: Path, options: InitOptions) -> Iterator[SetupFile]:
+    texts = _unit_texts(options)
     if texts:
-        yield from (SetupFile(_folder(top, wish) / name, text) for name, text in texts.items())
+        yield from (SetupFile(_folder(top, options) / name, text) for name, text in texts.items())
         yield SetupFile(top / files.ENVIRONMENT, render_template("ralph.env"), keep=True, private=True)
-    if wish.server:
-        yield from (SetupFile(_folder(top, wish) / name, text) for name, text in files.host().items())
+    if options.server:
+        yield from (SetupFile(_folder(top, options) / name, text) for name, text in files.host().items())
         yield SetupFile(top / files.TUNNEL_SETTINGS, render_template("tunnel.env"), keep=True, private=True)
 
 
-def _unit_texts(wish: Wish) -> dict[str, str]:
+def _unit_texts(options: InitOptions) -> dict[str, str]:
     return {
-        **(files.timer() if wish.wake == "timer" else {}),
-        **(files.service() if wish.service else {}),
+        **(files.timer() if options.wake == "timer" else {}),
+        **(files.service() if options.service else {}),
     }
 
 
-def _folder(top: Path, wish: Wish) -> Path:
-    return wish.units or top / files.FOLDER
+def _folder(top: Path, options: InitOptions) -> Path:
+    return options.units or top / files.FOLDER
 
 
 # --- what a person is told ------------------------------------------------------------
 
 
-def _steps(git: Git, top: Path, wish: Wish, planned: Sequence[Planned], config: Config) -> Iterator[str]:
+def _steps(git: Git, top: Path, options: InitOptions, planned: Sequence[Planned], config: Config) -> Iterator[str]:
     """What only a person can do, one line each."""
     states = {file.place: state for file, state in planned}
     modes = {mode: states[top / name] for mode, name in files.PLACES.items() if top / name in states}
-    if wish.wake and config.schedule.wake != wish.wake:
-        yield f"in {NAME}: schedule: {{wake: {wish.wake}}}"
-    if wish.service and config.forge.kind == "auto" and files.github_name(git):
+    if options.wake and config.schedule.wake != options.wake:
+        yield f"in {NAME}: schedule: {{wake: {options.wake}}}"
+    if options.service and config.forge.kind == "auto" and files.github_name(git):
         yield f"in {NAME}: forge: {{kind: github}}, or `ralph watch` keeps issues in files here"
     if "cycle" in modes:
         *most, last = [NAME, *(files.PLACES[mode] for mode in modes)]
         yield f"commit {', '.join(most)} and {last} to the default branch and push them"
         yield "Settings, Actions, General: allow GitHub Actions to create pull requests"
         yield from _agent_steps(top, modes, config)
-    elif _for_github(git, wish):
+    elif _for_github(git, options):
         yield f"{LOOP} is not written, because {files.UNKNOWN}: {files.NAMED}"
-    yield from _unit_steps(top, wish)
+    yield from _unit_steps(top, options)
 
 
 def _agent_steps(top: Path, modes: Mapping[str, State], config: Config) -> Iterator[str]:
@@ -228,15 +228,15 @@ def _agent_steps(top: Path, modes: Mapping[str, State], config: Config) -> Itera
         yield "Settings, Secrets and variables, Actions: what your networks need, each optional (docs/publishing.md)"
 
 
-def _unit_steps(top: Path, wish: Wish) -> Iterator[str]:
-    if wish.server:
-        yield from files.host_steps(_folder(top, wish), top)
-    if _unit_texts(wish):
+def _unit_steps(top: Path, options: InitOptions) -> Iterator[str]:
+    if options.server:
+        yield from files.host_steps(_folder(top, options), top)
+    if _unit_texts(options):
         yield f"write the credentials into {top / files.ENVIRONMENT}"
-    for wanted, texts in ((wish.wake == "timer", files.timer), (wish.service, files.service)):
+    for wanted, texts in ((options.wake == "timer", files.timer), (options.service, files.service)):
         if wanted:
-            yield from files.commands(texts(), _folder(top, wish), top)
-    if wish.server or _unit_texts(wish):
+            yield from files.commands(texts(), _folder(top, options), top)
+    if options.server or _unit_texts(options):
         yield "to keep them running after logout: loginctl enable-linger"
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from ralph_mission.adapters.publishers import channel
 from ralph_mission.adapters.publishers.channel import OutboxFolder
-from ralph_mission.adapters.publishers.publisher import Pressroom
+from ralph_mission.adapters.publishers.publisher import PublisherByNetwork
 from ralph_mission.adapters.storage.memory import codec
 from ralph_mission.config.publishers import Publishers
 from ralph_mission.mission.findings.identity import finished_findings as announced
@@ -77,8 +77,9 @@ class Quiet:
         raise AssertionError(f"{self.network} was asked to {name}")
 
 
-def pressroom(*networks: str, **settings: object) -> Pressroom:
-    return Pressroom(Publishers.model_validate(settings), tuple(Quiet(name) for name in networks or ("twitter",)))
+def publisher_of(*networks: str, **settings: object) -> PublisherByNetwork:
+    channels = tuple(Quiet(name) for name in networks or ("twitter",))
+    return PublisherByNetwork(Publishers.model_validate(settings), channels)
 
 
 def finding(
@@ -100,7 +101,7 @@ def said(wording: Wording | None) -> list[tuple[str, ...]]:
 
 
 def test_the_owners_template_says_it_on_every_network_at_once() -> None:
-    publisher = pressroom(
+    publisher = publisher_of(
         "twitter", "telegram", "discord", templates={"anomaly": "{{ row.chain.name }}: {{ value }}{{ unit }}"}
     )
     wording = publisher.word(finding())
@@ -116,18 +117,18 @@ def test_the_owners_template_says_it_on_every_network_at_once() -> None:
 
 
 def test_the_template_of_a_watch_comes_before_that_of_a_kind() -> None:
-    publisher = pressroom(templates={"anomaly": "by kind", "apr": "by watch"})
+    publisher = publisher_of(templates={"anomaly": "by kind", "apr": "by watch"})
     assert said(publisher.word(finding())) == [("by watch",)]
 
 
 def test_without_a_template_an_anomaly_says_nothing() -> None:
-    assert pressroom().word(finding()) is None
+    assert publisher_of().word(finding()) is None
 
 
 @pytest.mark.parametrize("sort", channel.TEXTS)
 def test_a_piece_of_content_gets_a_draft_that_a_person_reads_first(sort: str) -> None:
     told, text = BY_SORT[sort]
-    wording = pressroom().word(finding((*told, ("sort", sort)), kind="content"))
+    wording = publisher_of().word(finding((*told, ("sort", sort)), kind="content"))
     assert said(wording) == [(text,)]
     assert wording is not None
     assert not wording.ready
@@ -144,7 +145,7 @@ def test_every_sort_of_a_watch_has_a_draft() -> None:
 )
 def test_what_the_owner_wants_announced_is(days: int, when: str) -> None:
     (done,) = announced([FinishedMission(4, "a" * 16, "spelling", 12, NOW, days, 2)])
-    wording = pressroom(announce=["spelling"]).word(done)
+    wording = publisher_of(announce=["spelling"]).word(done)
     assert said(wording) == [(f"Merged: misspelling, pull request 12{when}",)]
     assert wording is not None
     assert wording.ready
@@ -152,11 +153,11 @@ def test_what_the_owner_wants_announced_is(days: int, when: str) -> None:
 
 def test_nothing_is_announced_unless_the_owner_wants_it() -> None:
     (done,) = announced([FinishedMission(4, "a" * 16, "spelling", 12, NOW, 1, 2)])
-    assert pressroom().word(done) is None
+    assert publisher_of().word(done) is None
 
 
 def test_a_template_that_says_nothing_says_nothing() -> None:
-    assert pressroom(templates={"apr": "{% if value > 100 %}{{ value }}{% endif %}"}).word(finding()) is None
+    assert publisher_of(templates={"apr": "{% if value > 100 %}{{ value }}{% endif %}"}).word(finding()) is None
 
 
 # --- what is never said ----------------------------------------------------------------
@@ -165,7 +166,7 @@ def test_a_template_that_says_nothing_says_nothing() -> None:
 @pytest.mark.attack(35)
 @pytest.mark.parametrize("observer", ["web", "code", "commands", "codespell"])
 def test_free_text_from_outside_never_reaches_a_network(observer: str) -> None:
-    publisher = pressroom(templates={"anomaly": "{{ watch }}", "news": "hello"})
+    publisher = publisher_of(templates={"anomaly": "{{ watch }}", "news": "hello"})
     assert publisher.word(finding(observer=observer)) is None
     assert publisher.word(finding(observer=observer, kind="news")) is None
 
@@ -173,7 +174,7 @@ def test_free_text_from_outside_never_reaches_a_network(observer: str) -> None:
 @pytest.mark.attack(35)
 @pytest.mark.parametrize("name", ["title", "detail", "essence", "author"])
 def test_titles_and_details_are_no_facts(name: str) -> None:
-    wording = pressroom(templates={"apr": f"{{{{ {name} }}}}"}).word(finding(detail="free words", author="eve"))
+    wording = publisher_of(templates={"apr": f"{{{{ {name} }}}}"}).word(finding(detail="free words", author="eve"))
     assert wording is not None
     assert not wording.posts
     assert f"the template apr wants the fact {name}" in wording.problem
@@ -184,14 +185,14 @@ def test_titles_and_details_are_no_facts(name: str) -> None:
 def test_a_hostile_cell_is_harmless_wherever_it_stands() -> None:
     hostile = "@everyone <b>[x](https://evil.example)</b> closes #1 \u202e" + "x" * 10_000
     told = (*CHANGE[:-1], ("row.chain.name", hostile))
-    publisher = pressroom("discord", templates={"apr": "{{ row.chain.name }} / {{ about }}"})
+    publisher = publisher_of("discord", templates={"apr": "{{ row.chain.name }} / {{ about }}"})
     ((text,),) = said(publisher.word(finding(told)))
     assert not set("@#<>[]\u202e") & set(text)
     assert len(text) < 170
 
 
 def test_a_text_that_no_network_takes_is_trouble_with_what_to_do() -> None:
-    publisher = pressroom("discord", "twitter", templates={"apr": f"https://example.com/{'a' * 3_000}"})
+    publisher = publisher_of("discord", "twitter", templates={"apr": f"https://example.com/{'a' * 3_000}"})
     wording = publisher.word(finding())
     assert wording is not None
     assert (wording.posts, wording.ready) == ((), False)
@@ -199,14 +200,14 @@ def test_a_text_that_no_network_takes_is_trouble_with_what_to_do() -> None:
 
 
 def test_a_text_that_one_network_does_not_take_is_said_on_the_others_and_told() -> None:
-    wording = pressroom("discord", "twitter", templates={"apr": "word " * 700}).word(finding())
+    wording = publisher_of("discord", "twitter", templates={"apr": "word " * 700}).word(finding())
     assert wording is not None
     assert ([post.network for post in wording.posts], wording.ready) == (["discord"], True)
     assert wording.problem == "apr on twitter: a post on twitter has 10 parts; shorten it to 9 parts at most"
 
 
 def test_a_long_text_is_a_thread_where_it_has_to_be() -> None:
-    publisher = pressroom("twitter", "discord", templates={"apr": "A sentence of the owner's. " * 20})
+    publisher = publisher_of("twitter", "discord", templates={"apr": "A sentence of the owner's. " * 20})
     threads = said(publisher.word(finding()))
     assert [len(parts) for parts in threads] == [2, 1]
 
@@ -231,7 +232,7 @@ def series(count: int = 10) -> tuple[tuple[datetime, float], ...]:
 
 
 def test_a_chart_goes_with_a_post_that_has_values_over_time() -> None:
-    wording = pressroom(templates={"apr": "x"}).word(finding(series=series()))
+    wording = publisher_of(templates={"apr": "x"}).word(finding(series=series()))
     assert wording is not None
     chart = wording.posts[0].chart
     assert chart is not None
@@ -243,7 +244,7 @@ def test_a_chart_goes_with_a_post_that_has_values_over_time() -> None:
 
 
 def test_a_post_with_its_chart_is_remembered_to_the_letter() -> None:
-    wording = pressroom(templates={"apr": "x 👩🏽\u200d🚀"}).word(finding(series=series(300)))
+    wording = publisher_of(templates={"apr": "x 👩🏽\u200d🚀"}).word(finding(series=series(300)))
     assert wording is not None
     effect = Publish("aa11bb22", wording.posts[0])
     assert codec.load(Publish, codec.dump(effect)) == effect
@@ -252,13 +253,13 @@ def test_a_post_with_its_chart_is_remembered_to_the_letter() -> None:
 
 @pytest.mark.parametrize(("settings", "count"), [({"charts": False}, 10), ({}, 2), ({}, 0)])
 def test_no_chart_where_it_is_switched_off_or_would_show_nothing(settings: dict[str, bool], count: int) -> None:
-    wording = pressroom(templates={"apr": "x"}, **settings).word(finding(series=series(count)))
+    wording = publisher_of(templates={"apr": "x"}, **settings).word(finding(series=series(count)))
     assert wording is not None
     assert wording.posts[0].chart is None
 
 
 def test_a_network_that_is_not_set_up_any_more_is_refused_by_name(tmp_path: Path) -> None:
-    publisher = Pressroom(Publishers(), (OutboxFolder(tmp_path, lambda: NOW, lambda _: b""),))
+    publisher = PublisherByNetwork(Publishers(), (OutboxFolder(tmp_path, lambda: NOW, lambda _: b""),))
     post = publisher.measure("outbox", ("hello",))
     other = publisher.measure("twitter", ("hello",))
     assert publisher.publish(Publish("aa11", other)).status == "failed"
