@@ -134,6 +134,7 @@ def _on_github(
         staged=staged,
         memory_branch=memory.branch,
         memory_path=memory.path,
+        required_checks_only=settings.merge.checks == "required",
     )
     store = RecoverableStore(
         git,

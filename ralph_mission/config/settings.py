@@ -158,6 +158,14 @@ class ForgeChoice(ObserverSection):
     stale_after: Pause = Field(timedelta(days=14), description="After how long an inactive issue is stale.")
 
 
+class MergeSettings(ObserverSection):
+    """When an approved pull request is merged."""
+
+    checks: Literal["all", "required"] = Field(
+        "all", description="Which checks of its head must have ended well: all that ran, or those GitHub requires."
+    )
+
+
 class Observers(ObserverSection):
     """What Ralph observes."""
 
@@ -210,6 +218,9 @@ class Config(ObserverSection):
     memory: MemoryPlace = Field(MemoryPlace.model_construct(), description="Where memory is kept.")
     owners: tuple[Login, ...] = Field((), description="Logins of who decides; empty: everyone with write access.")
     forge: ForgeChoice = Field(ForgeChoice.model_construct(), description="Where issues and pull requests live.")
+    merge: MergeSettings = Field(
+        MergeSettings.model_construct(), description="When an approved pull request is merged."
+    )
     observers: Observers = Field(Observers.model_construct(), description="What Ralph observes.")
     thinker: Thinker = Field(Thinker.model_construct(), description="How findings are ranked.")
     hands: CoderSettings = Field(

@@ -85,12 +85,12 @@ def test_a_workflow_that_a_runner_cannot_read_is_noticed(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("path", EVERY, ids=lambda path: path.name)
 def test_what_is_used_is_pinned_to_a_commit_and_says_which_version(path: Path) -> None:
-    used = re.findall(r"uses: (?!\./)(.+)", path.read_text())
+    used = re.findall(r"\buses: (?!\./)(.+)", path.read_text())
     assert [line for line in used if not re.fullmatch(r"[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", line)] == []
 
 
 def test_one_version_of_an_action_is_used_everywhere() -> None:
-    used = {line for path in EVERY for line in re.findall(r"uses: ([\w./-]+@\S+)", path.read_text())}
+    used = {line for path in EVERY for line in re.findall(r"\buses: ([\w./-]+@\S+)", path.read_text())}
     assert len({line.split("@")[0] for line in used}) == len(used)
 
 
@@ -138,13 +138,16 @@ def test_inputs_and_outputs_are_documented() -> None:
         assert set(re.findall(r"^\| `([a-z-]+)`", table, re.MULTILINE)) == {*action[kind]}
 
 
-@pytest.mark.parametrize("name", ["loop", "work", "review"])
-def test_permissions_of_our_workflows_are_the_documented_ones(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "beyond"), [("loop", ()), ("work", ("checks", "statuses")), ("review", ("checks", "statuses"))]
+)
+def test_permissions_of_our_workflows_are_the_documented_ones(name: str, beyond: tuple[str, ...]) -> None:
     flow = yaml.safe_load((ROOT / ".github" / "workflows" / f"ralph-{name}.yml").read_text())
     text = (ROOT / "docs" / "action.md").read_text()
     documented = dict(re.findall(r"^\| `([a-z-]+): ([a-z]+)`", text, re.MULTILINE))
+    least = {permission: level for permission, level in documented.items() if permission not in beyond}
     assert flow["permissions"] == {}
-    assert [job["permissions"] for job in flow["jobs"].values()] == [documented]
+    assert [job["permissions"] for job in flow["jobs"].values()] == [least]
 
 
 def test_publishing_only_looks_at_pulls() -> None:

@@ -55,6 +55,7 @@ REPLIES: dict[tuple[str, str], dict[int, str | None]] = {
     ("PUT", REVIEW): {200: "PullRequestReview"},
     ("PUT", PULL + "/merge"): {200: "PullRequestMergeResult"},
     ("GET", ACTIONS + "/runs/{id:int}"): {200: "WorkflowRun"},
+    ("GET", ACTIONS + "/runs"): {200: "ReposOwnerRepoActionsRunsGetResponse200"},
     ("GET", ACTIONS + "/workflows"): {200: "ReposOwnerRepoActionsWorkflowsGetResponse200"},
 }
 

@@ -23,14 +23,18 @@ def connect(
     staged: bool = False,
     memory_branch: str = "ralph-memory",
     memory_path: str = "memory/ralph-log.md",
+    required_checks_only: bool = False,
     sleep: Callable[[float], None] = time.sleep,
     pace: float = PACE,
     timeout: float = 30,
 ) -> GitHubForge:
-    """The forge of a clone. Sends nothing yet. `staged`: changes neither GitHub nor a ref or file here."""
+    """The forge of a clone. Sends nothing yet. `staged`: changes neither GitHub nor a ref or file here.
+
+    `required_checks_only`: a merge waits for the checks that GitHub requires, and for no other.
+    """
     kept = ReadCache(
         None if staged else git.common_dir / "ralph" / "github.json", scope_of(place.api, place.repository, place.token)
     )
     api = Api(place, kept, note=note, sleep=sleep, pace=pace, timeout=timeout, staged=staged)
     remote = Remote(git, place.git_url, place.token, keep=not staged)
-    return GitHubForge(git, remote, api, now, memory_branch, memory_path)
+    return GitHubForge(git, remote, api, now, memory_branch, memory_path, required_checks_only)

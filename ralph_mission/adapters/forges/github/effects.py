@@ -55,6 +55,7 @@ class GitHubEffects(EffectVerbs):
     heads: Heads
     people: People
     default: Callable[[], Branch]
+    required_checks_only: bool = False
 
     @property
     def api(self) -> Api:
@@ -169,7 +170,8 @@ class GitHubEffects(EffectVerbs):
         return replace(_adopted_receipt(effect, wire), sha=wire.merge_commit_sha or "")
 
     def do_merge_pull(self, effect: MergePull) -> Receipt:
-        sha = merging.merge(self.threads, effect, partial(self.people.may_write, fresh=True))
+        may_approve = partial(self.people.may_write, fresh=True)
+        sha = merging.merge(self.threads, effect, may_approve, self.required_checks_only)
         return Receipt(effect.key, "done", effect.pull, f"{self.api.place.page}/pull/{effect.pull}", sha)
 
     def find_close_pull(self, effect: ClosePull) -> Receipt | None:

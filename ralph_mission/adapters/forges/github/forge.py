@@ -54,6 +54,7 @@ class GitHubForge:
         now: Callable[[], datetime] = utc_now,
         memory_branch: str = "ralph-memory",
         memory_path: str = "memory/ralph-log.md",
+        required_checks_only: bool = False,
     ) -> None:
         self.git, self.remote, self.api, self.now = git, remote, api, now
         self.threads = Threads(api, now)
@@ -61,7 +62,7 @@ class GitHubForge:
         self.people = People(api)
         self.standing = AnchorIssue(self.threads, self.people.us, memory_branch, memory_path)
         self._paid = False
-        self.verbs = GitHubEffects(self.threads, self.heads, self.people, self.default_branch)
+        self.verbs = GitHubEffects(self.threads, self.heads, self.people, self.default_branch, required_checks_only)
 
     # --- who
 

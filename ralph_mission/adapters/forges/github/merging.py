@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from typing import Any
 from urllib.parse import quote
 
 from ralph_mission.adapters.forges.effects import ForgeRefused
 from ralph_mission.adapters.forges.github import reading
+from ralph_mission.adapters.forges.github.checks import PENDING, dicts, dig, missing_checks, require_green
 from ralph_mission.adapters.forges.github.limits import Absent, Violation
 from ralph_mission.adapters.forges.github.reading import PullWire, RuleWire
 from ralph_mission.adapters.forges.github.threads import Threads
@@ -27,13 +27,20 @@ METHODS = ("squash", "merge")
 PATIENCE = (1.0, 2.0, 4.0)  # seconds between looks while GitHub works out whether a pull can be merged
 
 
-def merge(threads: Threads, effect: MergePull, may_approve: Callable[[Actor], bool]) -> str:
-    """Merge, or Refused; the commit that came of it. Raises ForgeRefused, Doubt, UserError."""
+def merge(
+    threads: Threads, effect: MergePull, may_approve: Callable[[Actor], bool], required_checks_only: bool = False
+) -> str:
+    """Merge; the commit that came of it. Every check of the head must have ended well, unless only required ones count.
+
+    Raises ForgeRefused, Doubt, UserError.
+    """
     if effect.method not in METHODS:
         raise ForgeRefused(f"merge method {effect.method} is not supported", "use squash or merge")
     wire = _wait_mergeable(threads, effect.pull)
     require_unobjectionable(threads, wire, effect, may_approve)
     _require_mergeable(threads, wire)
+    if not required_checks_only:
+        require_green(threads, wire)
     title, _, text = effect.message.partition("\n")
     order = {
         "sha": effect.head_sha,
@@ -93,12 +100,6 @@ def _require_mergeable(threads: Threads, wire: PullWire) -> None:
             )
 
 
-PASSED = ("success", "neutral", "skipped")
-SAID = {
-    "missing": "has not run",
-    "pending": "has not finished",
-    "unseen": "has not passed (to see how it stands, give the job checks: read and statuses: read)",
-}
 CHECKS, REVIEWS = "required_status_checks", "pull_request"
 
 
@@ -133,9 +134,9 @@ def obstacle(threads: Threads, wire: PullWire) -> ForgeRefused:
     """What stands between a blocked pull and its merge. What only takes time is no failure."""
     base = wire.base.ref
     rules = _rules(threads, base)
-    if missing := list(_missing_checks(threads, wire, rules)):
+    if missing := list(missing_checks(threads, wire, dict(_ruleset_checks(rules)))):
         what = "; ".join(line for _, line in missing)
-        if all(result == "pending" for result, _ in missing):
+        if all(result == PENDING for result, _ in missing):
             return ForgeRefused(what, reason=FailureReason.NOT_ATTEMPTED)
         return ForgeRefused(f"blocked: {what}")
     if requirements := list(_requirements(threads, wire, rules)):
@@ -199,61 +200,8 @@ def _approvals(threads: Threads, number: int) -> int:
     return list(verdicts.values()).count("approved")
 
 
-# --- checks
-
-
-def _missing_checks(threads: Threads, wire: PullWire, rules: tuple[RuleWire, ...]) -> Iterator[tuple[str, str]]:
-    """The result of each required check that has not passed, and how that is told."""
-    required = dict.fromkeys(_classic_checks(threads, wire.base.ref), "") | dict(_ruleset_checks(rules))
-    results = _results(threads, wire.head.sha) if required else None
-    for name, where in required.items():
-        result = "unseen" if results is None else results.get(name, "missing")
-        if result not in PASSED:
-            told = f"the required check {name} {SAID.get(result, f'ended with {result}')}"
-            yield result, f"{told}: {where}" if where else told
-
-
-def _classic_checks(threads: Threads, branch: str) -> list[str]:
-    """The checks that classic protection requires."""
-    body = _ask(threads, f"/branches/{quote(branch, safe='')}")
-    checks = _dig(body, "protection", "required_status_checks", "contexts")
-    return [name for name in checks if isinstance(name, str)] if isinstance(checks, list) else []
-
-
 def _ruleset_checks(rules: tuple[RuleWire, ...]) -> Iterator[tuple[str, str]]:
     """The checks that rulesets require, and where that stands."""
     for rule in (rule for rule in rules if rule.type == CHECKS):
-        for check in _dicts(_dig(rule.parameters, "required_status_checks")):
+        for check in dicts(dig(rule.parameters, "required_status_checks")):
             yield str(check.get("context")), place(rule)
-
-
-def _results(threads: Threads, sha: str) -> dict[str, str] | None:
-    """The newest result of each check run and status of a commit; "pending" for one that is not over.
-
-    None when the token may see neither.
-    """
-    runs = _dig(_ask(threads, f"/commits/{sha}/check-runs?per_page=100"), "check_runs")
-    statuses = _dig(_ask(threads, f"/commits/{sha}/status?per_page=100"), "statuses")
-    if runs is None and statuses is None:
-        return None
-    found = [(run.get("name"), run.get("conclusion") or "pending") for run in _dicts(runs)]
-    found += [(status.get("context"), status.get("state") or "pending") for status in _dicts(statuses)]
-    return {str(name): str(result) for name, result in found}
-
-
-def _ask(threads: Threads, path: str) -> Any:
-    """What helps to explain, and is done without where the token may not see it."""
-    try:
-        return threads.api.get(path, fresh=True)
-    except (Absent, UserError):
-        return None
-
-
-def _dig(value: Any, *keys: str) -> Any:
-    for key in keys:
-        value = value.get(key) if isinstance(value, dict) else None
-    return value
-
-
-def _dicts(value: Any) -> list[dict[str, Any]]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []

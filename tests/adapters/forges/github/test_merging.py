@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from types import SimpleNamespace
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
 
-from ralph_mission.adapters.forges.effects import ForgeRefused
 from ralph_mission.adapters.forges.github import merging
-from ralph_mission.mission.model.effects import MergePull
 from tests.adapters.forges.github_world import GitHubWorld
 from tests.contract.forge_world import merge_pull, outcome, pulled
-from tests.mission.build import HEAD, MARA, review
 
 pytestmark = pytest.mark.long  # takes ten seconds or more
 
@@ -115,6 +111,85 @@ def test_merge_that_github_cannot_judge_is_put_off(world: GitHubWorld) -> None:
     receipt = world.forge.perform(merge_pull(opened))
     assert receipt.not_attempted
     assert world.fake.count(method="PUT") == 0
+
+
+# --- checks that nobody requires
+
+
+GREEN = ("success", "neutral", "skipped")
+RED = ("failure", "cancelled", "timed_out")
+
+
+@pytest.mark.parametrize("result", GREEN)
+def test_green_check_lets_the_merge_through(world: GitHubWorld, result: str) -> None:
+    opened = pulled(world)
+    world.fake.check(opened.sha, "tests", result)
+    world.fake.status(opened.sha, "coverage", "success")
+    assert world.forge.perform(merge_pull(opened)).status == "done"
+
+
+@pytest.mark.parametrize(
+    ("result", "said"),
+    [*((name, "") for name in RED), (None, "tests has not finished"), ("action_required", "Approve")],
+)
+def test_check_that_has_not_ended_well_keeps_the_merge_waiting_and_is_named(
+    world: GitHubWorld, result: str | None, said: str
+) -> None:
+    opened = pulled(world)
+    world.fake.check(opened.sha, "lint", "success")
+    world.fake.check(opened.sha, "tests", result)
+    receipt = world.forge.perform(merge_pull(opened))
+    assert receipt.not_attempted and world.fake.count(method="PUT") == 0
+    assert said in receipt.detail and "/runs/" in receipt.detail and "lint" not in receipt.detail
+    world.fake.check(opened.sha, "tests", "success")  # it ran again
+    assert world.forge.perform(merge_pull(opened)).status == "done"
+
+
+@pytest.mark.parametrize("state", ["error", "failure", "pending"])
+def test_commit_status_that_is_not_green_keeps_the_merge_waiting(world: GitHubWorld, state: str) -> None:
+    opened = pulled(world)
+    world.fake.status(opened.sha, "coverage", state)
+    receipt = world.forge.perform(merge_pull(opened))
+    assert receipt.not_attempted and "coverage" in receipt.detail
+
+
+@pytest.mark.parametrize(
+    ("status", "conclusion", "said"),
+    [
+        ("completed", "action_required", "Approve workflows to run"),
+        ("queued", None, "CI has not finished"),
+        ("completed", "startup_failure", "CI could not be started"),
+    ],
+)
+def test_workflow_run_without_a_check_run_keeps_the_merge_waiting(
+    world: GitHubWorld, status: str, conclusion: str | None, said: str
+) -> None:
+    opened = pulled(world)
+    world.fake.workflow(".github/workflows/ci.yml", "CI")
+    world.fake.workflow_run(
+        77, status, conclusion, event="pull_request", path=".github/workflows/ci.yml", head_sha=opened.sha
+    )
+    receipt = world.forge.perform(merge_pull(opened))
+    assert receipt.not_attempted and said in receipt.detail and "/actions/runs/77" in receipt.detail
+
+
+def test_checks_that_the_token_may_not_see_are_believed_as_github_sums_them_up(world: GitHubWorld) -> None:
+    opened = pulled(world)
+    world.fake.check(opened.sha, "tests", "failure")
+    blind = world.connected(
+        world.fake.token(permissions={"contents": "write", "pull_requests": "write", "issues": "write"})
+    )
+    receipt = blind.perform(merge_pull(opened))
+    assert receipt.not_attempted and "checks: read" in receipt.detail
+    world.fake.check(opened.sha, "tests", "success")
+    assert blind.perform(merge_pull(opened)).status == "done"
+
+
+def test_owner_may_let_required_checks_alone_decide(world: GitHubWorld) -> None:
+    opened = pulled(world)
+    world.fake.check(opened.sha, "tests", "failure")
+    may_write = partial(world.forge.people.may_write, fresh=True)
+    assert merging.merge(world.forge.threads, merge_pull(opened), may_write, required_checks_only=True)
 
 
 # --- rulesets
@@ -226,73 +301,12 @@ def test_rules_are_asked_for_only_when_they_stop_a_merge(world: GitHubWorld) -> 
     assert world.fake.count(below="/rules/*") == 0
 
 
-MERGE = MergePull("k", 4, HEAD, "squash", "Fix\n", "main", MARA.id)
+def test_draft_is_not_merged(world: GitHubWorld) -> None:
+    opened = pulled(world)
+    (thread,) = (found for found in world.fake.world.threads.values() if found.number == opened.number)
+    thread.pull.draft = True
+    assert "is a draft" in world.forge.perform(merge_pull(opened)).detail
 
 
-READY = SimpleNamespace(
-    number=4, state="open", status="open", ours=True, mergeable_state="clean", base=SimpleNamespace(ref="main")
-)
-
-
-@dataclass
-class Table:
-    """As much of `Threads` as merging asks. `sent` are the mutations, `asked` how reviews were asked for."""
-
-    wire: Any
-    approvals: Sequence[Any] = (review(),)
-    sent: list[Any] = field(default_factory=list)
-    asked: list[bool] = field(default_factory=list)
-
-    @property
-    def api(self) -> Table:
-        return self
-
-    def pull(self, number: int, fresh: bool) -> Any:
-        assert fresh, "what was kept may be another pull by now"
-        return self.wire
-
-    def reviews(self, number: int, fresh: bool = False) -> Sequence[Any]:
-        self.asked.append(fresh)
-        return self.approvals
-
-    def send(self, method: str, path: str, body: Any) -> Any:
-        self.sent.append((method, path, body))
-        return {"sha": "e" * 40}
-
-    def sleep(self, seconds: float) -> None:
-        """No time passes here."""
-
-
-def merged(effect: MergePull = MERGE, **wire: Any) -> Table:
-    table = Table(SimpleNamespace(**{**vars(READY), **wire}))
-    merging.merge(table, effect, lambda _: True)  # type: ignore[arg-type]  # as much of Threads as is asked
-    return table
-
-
-@pytest.mark.attack(52, 53)
-def test_a_merge_names_the_commit_that_was_approved_and_reads_reviews_afresh() -> None:
-    table = merged()
-    (method, path, order) = table.sent[0]
-    assert (method, path, order["sha"], table.asked) == ("PUT", "/pulls/4/merge", HEAD, [True])
-
-
-@pytest.mark.parametrize(
-    "wire",
-    [
-        {"ours": False},
-        {"state": "closed", "status": "closed"},
-        {"mergeable_state": "dirty"},
-        {"mergeable_state": "behind"},
-        {"mergeable_state": "draft"},
-        {"mergeable_state": "unknown"},
-    ],
-    ids=lambda wire: "-".join(map(str, wire.values())),
-)
-def test_what_may_not_be_merged_is_not(wire: dict[str, Any]) -> None:
-    with pytest.raises(ForgeRefused):
-        merged(**wire)
-
-
-def test_another_way_of_merging_is_refused() -> None:
-    with pytest.raises(ForgeRefused, match="method"):
-        merged(replace(MERGE, method="rebase"))
+def test_another_way_of_merging_is_refused(world: GitHubWorld) -> None:
+    assert "method" in world.forge.perform(merge_pull(pulled(world), method="rebase")).detail

@@ -21,6 +21,14 @@ def get_run(call: Call) -> dict[str, Any]:
     return shapes.run(call.world, found)
 
 
+@route("GET", ACTIONS + "/runs", needs=READ, role="read", query=("head_sha",), paged=True)
+def list_runs(call: Call) -> Response:
+    wanted = call.query.get("head_sha")
+    found = [run for run in call.world.runs.values() if wanted in (None, run.head_sha)]
+    found.sort(key=lambda run: (run.created_at, run.id), reverse=True)
+    return call.page(found, shapes.run, wrap="workflow_runs")
+
+
 @route("GET", ACTIONS + "/workflows", needs=READ, role="read", paged=True)
 def list_workflows(call: Call) -> Response:
     return call.page(list(call.world.workflows.values()), shapes.workflow, wrap="workflows")
