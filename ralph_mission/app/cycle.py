@@ -43,6 +43,7 @@ class App:
     build_ports: Callable[[], CyclePorts]
     secrets: tuple[str, ...] = field(repr=False)
     github: GitHubForge | None = None
+    page: str = ""
 
     @cached_property
     def ports(self) -> CyclePorts:
@@ -52,7 +53,7 @@ class App:
     @cached_property
     def settings(self) -> CycleSettings:
         """The settings as a cycle takes them."""
-        return _cycle_settings(self.config, self.name)
+        return _cycle_settings(self.config, self.name, self.page)
 
 
 def build_app(
@@ -93,6 +94,7 @@ def build_app(
         build_ports=build,
         secrets=environment_secrets(),
         github=host.github,
+        page=host.page,
     )
 
 
@@ -118,7 +120,7 @@ def git_version(said: str) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d+", said)[:2])
 
 
-def _cycle_settings(settings: Config, name: str) -> CycleSettings:
+def _cycle_settings(settings: Config, name: str, page: str) -> CycleSettings:
     from ralph_mission.mission.model.cycle import CycleSettings
 
     return CycleSettings(
@@ -128,6 +130,7 @@ def _cycle_settings(settings: Config, name: str) -> CycleSettings:
         merge_method=settings.forge.merge_method,
         memory_branch=settings.memory.branch,
         name=name,
+        page=page,
         quiet_hours=settings.publishers.quiet,
         announce=settings.publishers.announce,
         post_pause=settings.publishers.apart,

@@ -46,6 +46,7 @@ class Hosting:
     link: Callable[[int], str]  # the address of an issue or pull, "" where it has none
     github: GitHubForge | None = None
     head: str = ""  # the commit that the settings came from, where it is not the work tree
+    page: str = ""  # the address of the repository's page, "" where it has none
 
 
 def choose_hosting(
@@ -149,7 +150,7 @@ def _on_github(
     )
     waker = DispatchWaker(where.repository, poster(where))
     link = f"{where.page}/issues/{{}}".format  # of a pull as well: GitHub leads on
-    return Hosting(where.repository, settings, github, store, waker, github.how, link, github, head)
+    return Hosting(where.repository, settings, github, store, waker, github.how, link, github, head, where.page)
 
 
 def poster(where: RepositoryPlace) -> Post:

@@ -74,6 +74,7 @@ def drafts(situation: Situation) -> tuple[Proposal, ...]:
         other_pulls(situation.world.pulls, situation.world.bot),
         frozenset(mission.kind for mission in situation.missions if mission.status is Status.EXECUTING),
         {(wording.fingerprint, wording.occurrence): wording for wording in situation.wordings},
+        situation.settings.page,
         is_quiet_period(situation),
     )
     return draft_all(situation.plan.ranked_findings, situation.fresh, context)

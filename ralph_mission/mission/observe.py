@@ -78,4 +78,9 @@ def _without_secrets(signal: Signal, secrets: tuple[str, ...]) -> Signal:
             (redact(name, secrets), redact(value, secrets) if isinstance(value, str) else value)
             for name, value in signal.facts
         ),
+        quotes=tuple(
+            replace(quote, text=redact(quote.text, secrets))
+            for quote in signal.quotes
+            if not find_secrets(quote.path, secrets)
+        ),
     )

@@ -57,7 +57,7 @@ class Sources:
 def _build_code(settings: CodeSettings, sources: Sources) -> Observer:
     from ralph_mission.adapters.observers import code
 
-    return code.build(settings, sources.git)
+    return code.build(settings, sources.git, sources.cache)
 
 
 def _build_command(settings: CommandSettings, sources: Sources) -> Observer:

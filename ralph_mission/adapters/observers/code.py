@@ -1,8 +1,9 @@
 """Observes the code of one commit: what was committed since the last look, and which markers are new.
 
 The first look counts the markers that are there, one signal per kind; later looks compare the
-files changed since, and a marker that was moved, renamed or re-indented with its file is not new. Who wrote a line
-and when comes from `git blame`, for a bounded number of files and seconds.
+files changed since, and a marker that was moved, renamed or re-indented with its file is not new. Markers that are
+overdue are findings of their own, in every look. Who wrote a line and when comes from `git blame`, for a bounded number
+of files and seconds.
 """
 
 from __future__ import annotations
@@ -14,16 +15,21 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TypeVar
 
+from ralph_mission.adapters.cache import FileCache
 from ralph_mission.adapters.git.git import Git, GitError
-from ralph_mission.adapters.observers.markers import Hit, excluder, marker, scan
+from ralph_mission.adapters.observers.markers import Hit, excluder, is_test_data, marker, scan
+from ralph_mission.adapters.observers.overdue import MOST as MOST_OVERDUE
+from ralph_mission.adapters.observers.overdue import OverdueSearch, overdue_signal
+from ralph_mission.adapters.observers.overdue.rules import OverdueMarker
 from ralph_mission.adapters.observers.text import age_days, block, count_noun, one_line, split_lines, surroundings
 from ralph_mission.config.observers import CodeSettings
-from ralph_mission.mission.model.mission import Observation, Severity, Signal
+from ralph_mission.mission.model.mission import Observation, Quote, Severity, Signal
 from ralph_mission.mission.model.proposal import ObservationContext
 from ralph_mission.mission.ports import Observer
-from ralph_mission.values import dataclass
+from ralph_mission.values import compile_regex, dataclass
 
 FILES = 30  # blamed in one look
 LINES = 50  # of one file
@@ -139,14 +145,20 @@ SAMPLED = 3  # files of one kind whose history is looked at on the first look
 TOP = 5  # files named in a count
 FIRST_LOOK = timedelta(hours=6)  # the original specification: `git log --since="6 hours ago"`
 URGENT = ("FIXME", "HACK", "XXX", "BUG")
+QUOTED = 5  # markers of one kind that are shown
+SUSPICIOUS = compile_regex(
+    r"\b(?:temporar\w*|wrong\w*|broken|fails?|failing|revert\w*|remov\w*|hard-?coded|unsafe|insecure|race|leak\w*|"
+    r"for testing|test-)\b|\bhack\b",
+    re.IGNORECASE,
+)
 
 
 T = TypeVar("T")
 
 
-def build(settings: CodeSettings, git: Git) -> Observer:
-    """The observer of a repository's code."""
-    return Code(settings, git)
+def build(settings: CodeSettings, git: Git, cache: Path | None = None) -> Observer:
+    """The observer of a repository's code; `cache` is a folder for what was found in a commit."""
+    return Code(settings, git, FileCache(cache / NAME if cache else None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,10 +175,11 @@ class Code:
 
     settings: CodeSettings
     git: Git
+    cache: FileCache = FileCache(None)
     name: str = NAME
 
     def observe(self, context: ObservationContext) -> Observation:
-        """What is new since the commit in `gaze.cursor`; everything, counted, when it is not known."""
+        """What is new since the commit in `context.cursor`; everything, counted, when it is not known."""
         head = self.git.resolve(context.head.sha) if context.head.sha else ""
         if not head:
             return Observation(self.name, "ok", detail="no commits yet", cursor=context.cursor)
@@ -186,8 +199,9 @@ class Code:
         hits = self._scan(head, None)
         kinds = sorted({hit.kind for hit in hits})
         written = origins(self.git, head, _sample(hits, kinds))
-        signals = tuple(_count([h for h in hits if h.kind == kind], written, now) for kind in kinds)
-        return signals, f"first look: {count_noun(len(hits), 'marker')}"
+        counts = (_count([h for h in hits if h.kind == kind], written, now, head) for kind in kinds)
+        late = self._overdue(head, now, lambda: hits)
+        return (*counts, *late.values()), f"first look: {count_noun(len(hits), 'marker')}{_late_words(late)}"
 
     def _news(
         self, before: str, head: str, commits: Sequence[HistoryCommit], now: datetime
@@ -202,8 +216,41 @@ class Code:
             for kind in sorted({seen.hit.kind for seen in new})
             for signal in _signals([s for s in new if s.hit.kind == kind], written, now, head)
         )
+        late = self._overdue(head, now, lambda: self._scan(head, None))
+        over = self._no_longer_overdue(before, now, [seen.hit for seen in then], late)
         detail = f"{count_noun(len(paths), 'file')} changed, {count_noun(len(new), 'new marker')}"
-        return signals, detail, tuple(seen.essence for seen in gone)
+        detail += _late_words(late)
+        return (*signals, *late.values()), detail, (*(seen.essence for seen in gone), *over)
+
+    def _overdue(self, head: str, now: datetime, hits: Callable[[], Sequence[Hit]]) -> dict[tuple[str, ...], Signal]:
+        """What is overdue at a commit, by essence."""
+        search = self._search()
+        found = search.essences(head, search.known(head, now.date(), hits, self.settings.model_dump_json()))
+        told = dict(list(found.items())[:MOST_OVERDUE])
+        written = origins(self.git, head, _by_file(group[0].hit for group in told.values()))
+        return {essence: self._late(essence, group, written, head, now) for essence, group in told.items()}
+
+    def _late(
+        self,
+        essence: tuple[str, ...],
+        group: Sequence[OverdueMarker],
+        written: Mapping[Place, Origin],
+        head: str,
+        now: datetime,
+    ) -> Signal:
+        origin = written.get((group[0].hit.path, group[0].hit.line))
+        return overdue_signal(essence, group, head, origin.author if origin else "", _age(origin, now))
+
+    def _no_longer_overdue(
+        self, before: str, now: datetime, hits: Sequence[Hit], late: Mapping[tuple[str, ...], Signal]
+    ) -> Iterator[tuple[str, ...]]:
+        """The essences of those among the markers of changed files that are gone now."""
+        search = self._search()
+        then = search.essences(before, search.among(before, now.date(), hits)) if hits else {}
+        return (essence for essence in then if essence not in late)
+
+    def _search(self) -> OverdueSearch:
+        return OverdueSearch(self.git, excluder(self.settings.exclude), self.cache)
 
     def _scan(self, commit: str, paths: Sequence[str] | None) -> tuple[Hit, ...]:
         markers = [marker(kind, pattern) for kind, pattern in self.settings.markers.items()]
@@ -219,6 +266,10 @@ class Code:
         unclear = _by_file(hit for hit in hits if hit.path not in sole)
         told = {(hit.path, hit.line): sole[hit.path] for hit in hits if hit.path in sole}
         return told | origins(self.git, head, unclear)
+
+
+def _late_words(late: Mapping[tuple[str, ...], Signal]) -> str:
+    return f", {len(late)} overdue" if late else ""
 
 
 def changes(then: Sequence[SeenMarker], now: Sequence[SeenMarker]) -> tuple[list[SeenMarker], list[SeenMarker]]:
@@ -249,11 +300,11 @@ def drop_matched(items: Iterable[T], others: Iterable[T], key: Callable[[T], Has
 
 def _signals(seen: Sequence[SeenMarker], written: Mapping[Place, Origin], now: datetime, head: str) -> list[Signal]:
     if len(seen) > MANY:
-        return [_count([one.hit for one in seen], written, now, head)]
-    return [_signal(one, written.get((one.hit.path, one.hit.line)), now) for one in seen]
+        return [_count([one.hit for one in seen], written, now, head, new=True)]
+    return [_signal(one, written.get((one.hit.path, one.hit.line)), now, head) for one in seen]
 
 
-def _signal(seen: SeenMarker, origin: Origin | None, now: datetime) -> Signal:
+def _signal(seen: SeenMarker, origin: Origin | None, now: datetime, head: str) -> Signal:
     hit, age = seen.hit, _age(origin, now)
     label, text = hit.word if hit.word.isalpha() else hit.kind, hit.text.strip()
     said = text.partition(hit.word)[2].lstrip(" :") if hit.word.isalpha() else text
@@ -271,28 +322,38 @@ def _signal(seen: SeenMarker, origin: Origin | None, now: datetime) -> Signal:
         line=hit.line,
         author=one_line(origin.author) if origin else "",
         age_days=age,
+        quotes=_quotes([hit], head),
     )
 
 
-def _count(hits: Sequence[Hit], written: Mapping[Place, Origin], now: datetime, head: str = "") -> Signal:
-    """All markers of one kind as one signal; those that are new at `head`, or all that are there."""
+def _count(
+    hits: Sequence[Hit], written: Mapping[Place, Origin], now: datetime, head: str, *, new: bool = False
+) -> Signal:
+    """All markers of one kind as one signal; those that are `new` at `head`, or all that are there."""
     kind, files = hits[0].kind, Counter(hit.path for hit in hits)
     dated = [(written[hit.path, hit.line], hit) for hit in hits if (hit.path, hit.line) in written]
     origin, oldest = min(dated, key=lambda pair: pair[0].at, default=(None, None))
-    age, new = _age(origin, now), "new " if head else ""
+    age, news = _age(origin, now), "new " if new else ""
     return Signal(
         observer=NAME,
         kind=kind,
-        title=f"{count_noun(len(hits), f'{new}{kind} marker')} in {count_noun(len(files), 'file')}",
+        title=f"{count_noun(len(hits), f'{news}{kind} marker')} in {count_noun(len(files), 'file')}",
         essence=(kind, "count"),
-        occurrence=head[:12],
+        occurrence=head[:12] if new else "",
         confidence=0.9,
         effort=4.0,
         detail=block(f"Most are in:\n{_ranking(files)}{_oldest(oldest, origin, age, len(dated))}"),
         author=one_line(origin.author) if origin else "",
         age_days=age,
         facts=(("count", len(hits)), ("files", len(files)), ("oldest_days", round(age, 1))),
+        quotes=_quotes(hits, head),
     )
+
+
+def _quotes(hits: Iterable[Hit], head: str) -> tuple[Quote, ...]:
+    """A few of the markers themselves: first those in own code whose words sound like something to look at."""
+    first = sorted(hits, key=lambda hit: (is_test_data(hit.path), not SUSPICIOUS.search(hit.text), hit.path, hit.line))
+    return tuple(Quote(one_line(hit.text), _valid(hit.path), hit.line, head) for hit in first[:QUOTED])
 
 
 def _ranking(files: Counter[str]) -> str:

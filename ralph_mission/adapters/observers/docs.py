@@ -21,7 +21,7 @@ from urllib.parse import unquote, urlsplit
 
 from ralph_mission.adapters.cache import FileCache, cache_key
 from ralph_mission.adapters.git.git import Git, GitError
-from ralph_mission.adapters.observers.markers import excluder
+from ralph_mission.adapters.observers.markers import excluder, is_test_data
 from ralph_mission.adapters.observers.text import count_noun, one_line
 from ralph_mission.config.observers import DocsSettings
 from ralph_mission.mission.model.mission import Observation, Severity, Signal
@@ -136,7 +136,7 @@ class DocTree:
     @property
     def pages(self) -> tuple[str, ...]:
         """Their paths."""
-        return tuple(path for path in sorted(self.texts) if path.lower().endswith(PAGES) and _is_own(path))
+        return tuple(path for path in sorted(self.texts) if path.lower().endswith(PAGES) and not is_test_data(path))
 
     def has(self, path: str) -> bool:
         """Whether a file or a folder stands there."""
@@ -206,12 +206,6 @@ class DocTree:
             return ""
         moved = dict(zip(raw[1::3], raw[2::3], strict=False))
         return moved.get(path, "")
-
-
-def _is_own(path: str) -> bool:
-    return not re.search(
-        r"(^|/)(node_modules|vendor|third_party|testdata|fixtures?|__fixtures__|tests?|__tests__)/", path
-    )
 
 
 # --- what a page says -----------------------------------------------------------------

@@ -42,6 +42,16 @@ PATHSPECS = tuple(f":(exclude,glob)**/{folder}/**" for folder in ("node_modules"
 _BUILT_IN = compile_regex(rf"(?:^|/)(?:{'|'.join(map(re.escape, FOLDERS))})/|(?:{'|'.join(map(re.escape, ENDINGS))})$")
 
 
+_TEST_DATA = compile_regex(
+    r"(?:^|/)(?:node_modules|vendor|third_party|testdata|fixtures?|__fixtures__|tests?|__tests__|specs?)/"
+)
+
+
+def is_test_data(path: str) -> bool:
+    """Whether a file is of tests, or not the project's own: what stands there is often an example."""
+    return bool(_TEST_DATA.search(path))
+
+
 def excluder(patterns: Iterable[str]) -> Callable[[str], bool]:
     """Whether a path is left out, by the built-in rules or by `patterns` (as in .gitignore)."""
     lines = tuple(patterns)

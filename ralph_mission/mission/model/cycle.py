@@ -270,6 +270,7 @@ class CycleSettings:
     merge_method: str = "squash"
     memory_branch: str = "ralph-memory"
     name: str = "this repository"
+    page: str = ""  # the address of its page on the forge; "" where files and issues have no address
     quiet_hours: tuple[time, time] | None = None  # in UTC
     announce: tuple[str, ...] = ()  # kinds of missions that are announced once they are merged
     post_pause: timedelta = timedelta(0)  # between two posts on one network

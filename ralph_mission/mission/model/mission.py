@@ -97,6 +97,17 @@ class Action(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Quote:
+    """Words that show what was seen, and where they stand: a line of a file at a commit, or an issue or pull."""
+
+    text: str
+    path: str = ""
+    line: int = 0  # 1-based; 0 where there is none
+    commit: str = ""  # the object id that `line` counts in
+    reference: int = 0  # an issue or pull number; 0 where there is none
+
+
+@dataclass(frozen=True, slots=True)
 class Signal:
     """What an observer saw, before it has an identity. All text in it is untrusted.
 
@@ -122,6 +133,7 @@ class Signal:
     facts: tuple[tuple[str, str | int | float], ...] = ()
     patch: Patch | None = None  # the ready change, when a fixer saw it
     series: tuple[tuple[datetime, float], ...] = ()  # a watched value over time, where it is at hand, for a chart
+    quotes: tuple[Quote, ...] = ()  # the evidence, best first, shown with a link to where it stands
 
     @property
     def paths(self) -> tuple[str, ...]:

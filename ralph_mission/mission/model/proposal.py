@@ -59,6 +59,7 @@ KINDS: dict[str, FindingKind] = {
     "broken-docs": FindingKind(
         _MONITOR, _LOW, 4, "reference in the docs that leads nowhere", "references in the docs that lead nowhere"
     ),
+    "overdue-marker": FindingKind(_PROPOSE, _HIGH, 5, "overdue marker", "overdue markers", RESEARCH),
     "todo": FindingKind(_MONITOR, _LOW, 1.5, "new TODO, FIXME or HACK marker", "TODO, FIXME and HACK markers"),
     "ts-ignore": FindingKind(_MONITOR, _LOW, 2, "new ts-ignore comment", "ts-ignore comments"),
     "any": FindingKind(_MONITOR, _LOW, 1, "new `any` type", "`any` types"),
@@ -93,6 +94,7 @@ MATTERS: dict[str, str] = {
     "dependency-patch": "patch-level releases fix faults and holes without changing behaviour",
     "dead-link": "whoever follows the documentation ends nowhere, and git knows the right place",
     "broken-docs": "whoever follows the documentation ends nowhere",
+    "overdue-marker": "somebody meant this to be gone by now, and nothing else will remind them",
     "todo": "a marker that nobody lists is forgotten",
     "ts-ignore": "a silenced type error may be a real one",
     "any": "what has no type is not checked",

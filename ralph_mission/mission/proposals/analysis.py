@@ -51,6 +51,17 @@ ANALYSIS_FORMS: dict[str, AnalysisForm] = {
         "since which change it happens, and who runs into it",
         "the check that found it finds it no more, and a test fails without the change",
     ),
+    "overdue-marker": AnalysisForm(
+        "Research",
+        (
+            ("do what the marker says", "", "something may rely on how it is"),
+            ("drop the marker, where it is meant to stay", "minutes of work", "none"),
+        ),
+        "something may rely on how it is by now",
+        "what was meant for a while stays for good",
+        "whether anything else still needs it",
+        "the marker is gone, and the project's own checks pass",
+    ),
     "vulnerability": AnalysisForm(
         "Research",
         (

@@ -48,6 +48,7 @@ class DraftContext:
     pulls: tuple[Pull, ...] = ()  # open ones of other people
     under_way: frozenset[str] = frozenset()  # kinds of which a fix is being carried out
     wordings: Mapping[tuple[str, str], Wording] = field(default_factory=dict)  # by fingerprint and occurrence
+    page: str = ""  # the repository's address on the forge, for links
     hushed: bool = False  # memory was recovered: nobody knows any more what was said already
 
 
@@ -166,7 +167,7 @@ def question(ranked: RankedFinding, finding: Finding, context: DraftContext, pat
     issue = key_of(subject, "open_issue")
     planned = carrying(subject, ranked.kind, title, (finding,), shown, context, Ref(issue), ranked.why) if shown else ()
     named = ownership.announcement_line(planned, asked=True)
-    body = wording.proposal_body(finding, ranked.why, shown, named, ranked.sections)
+    body = wording.proposal_body(finding, ranked.why, shown, named, ranked.sections, context.page)
     mission = mission_of(subject, title, Action.OPEN_PROPOSAL, ranked.kind, (finding,), context)
     asked = _question_proposal(ranked, finding, mission, body, subject, lookup(ranked.kind).labels or RESEARCH, planned)
     return replace(asked, patch=shown)
@@ -330,7 +331,8 @@ def lists(ranked: RankedFinding, members: Sequence[Finding], context: DraftConte
     """The list of their kind, opened or edited, with the lines that it has not yet."""
     record = context.records.get(monitor_key(ranked.kind))
     before = record if isinstance(record, MonitorRecord) else None
-    fresh = [line for line in map(wording.monitor_line, members) if not before or line not in before.lines]
+    said = [wording.monitor_line(member, context.page) for member in members]
+    fresh = [line for line in said if not before or line not in before.lines]
     lines = (*fresh, *(before.lines if before else ()))[:KEPT_LINES]
     total = max((before.total if before else 0) + len(fresh), len(lines))
     effect = _monitor_effect(ranked.kind, lines, total, members, before.issue if before else 0, context.records)

@@ -16,6 +16,7 @@ from ralph_mission.mission.model.forge import Actor, Branch
 from ralph_mission.mission.model.mission import Finding, Mission
 from ralph_mission.mission.model.proposal import capitalise, count_noun, lookup, reason
 from ralph_mission.mission.proposals import analysis
+from ralph_mission.mission.proposals.links import quote_line, thread_link
 from ralph_mission.safety.detect import closing_keywords
 from ralph_mission.safety.objections import describe_touched, describe_weakening
 from ralph_mission.safety.patch import FileChange, Patch
@@ -24,6 +25,7 @@ from ralph_mission.safety.text import fence, inline, inline_words, quote, saniti
 
 TITLE = 120  # characters; what a phone shows of a title in two lines
 SHOWN = 40  # lines of evidence in a body
+QUOTES = 3  # on one line of a list
 DIFF = 40_000  # characters of diff in a proposal; bodies stay under 60,000 (GitHub refuses 65,536)
 
 HOW_TO_SAY_NO = (
@@ -147,11 +149,17 @@ def proposal_title(finding: Finding) -> str:
 
 
 def proposal_body(
-    finding: Finding, why: str, patch: Patch | None, named: str = "", sections: analysis.Sections = ()
+    finding: Finding,
+    why: str,
+    patch: Patch | None,
+    named: str = "",
+    sections: analysis.Sections = (),
+    page: str = "",
 ) -> str:
     """The text of a proposal, down to (not including) the line that names its hash.
 
-    `named` is the line that binds us to exactly this patch; `sections` are a thinker's words for its analysis.
+    `named` is the line that binds us to exactly this patch; `sections` are a thinker's words for its analysis; `page`
+    is the repository's address, for links.
     """
     where = f" in {_place(finding)}" if finding.signal.path else ""
     asked = (
@@ -162,6 +170,8 @@ def proposal_body(
     parts = [f"**{capitalise(lookup(finding.kind).noun)}**{where}: {asked}", _why(finding.kind)]
     by = inline(finding.signal.observer, 60)
     parts += [f"**Evidence:** found by the {by} observer. {_ranking_line(why)}"]
+    if finding.signal.quotes:
+        parts.append("\n".join(f"- {quote_line(page, one)}" for one in finding.signal.quotes[:SHOWN]))
     if finding.signal.detail:
         parts += ["Quoted as found, not an instruction:", quote(redact(finding.signal.detail), 2_000)]
     if patch:
@@ -205,13 +215,17 @@ def monitor_title(kind: str) -> str:
     return f"Watching: {plain(lookup(kind).plural)}" if lookup(kind).noun != "finding" else f"Watching: {plain(kind)}"
 
 
-def monitor_line(finding: Finding) -> str:
-    """One line of a monitoring issue."""
+def monitor_line(finding: Finding, page: str = "") -> str:
+    """One line of a monitoring issue; `page` is the repository's address, for links."""
     signal = finding.signal
+    number = f"#{signal.reference}"
+    thread = f"{thread_link(page, signal.reference)} " if signal.reference and page else ""
+    title = signal.title.removeprefix(number).lstrip(": ") if thread else signal.title
     where = f" {_place(finding)}" if signal.path and signal.path not in signal.title else ""
     who = f", by {inline(redact(signal.author), 40)}" if signal.author else ""
     age = f", {days(signal.age_days)} old" if signal.age_days >= 1 else ""
-    return f"- {inline(redact(signal.title), 160)}{where}{who}{age}"
+    said = "".join(f"; {quote_line(page, one)}" for one in signal.quotes[:QUOTES])
+    return f"- {thread}{inline(redact(title), 160)}{where}{who}{age}{said}"
 
 
 def monitor_body(kind: str, lines: Sequence[str], total: int, details: Sequence[Finding], key: str) -> str:

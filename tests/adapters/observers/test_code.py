@@ -14,7 +14,7 @@ from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.observers import code
 from ralph_mission.errors import UserError
 from ralph_mission.mission.findings.identity import identify
-from ralph_mission.mission.model.mission import Observation, Severity
+from ralph_mission.mission.model.mission import Observation, Quote, Severity, Signal
 from tests.adapters.observers.place import LATER, Place
 from tests.helpers import NOON, commit, git
 
@@ -44,6 +44,81 @@ def test_a_count_names_the_oldest_with_author_and_age(place: Place) -> None:
     assert signal.author == "Old Hand"
     assert signal.age_days == pytest.approx(100)
     assert "a.py:3, by Old Hand, 100 days ago" in signal.detail
+
+
+def test_a_count_shows_markers_themselves_the_suspicious_ones_of_own_code_first(place: Place) -> None:
+    head = commit(
+        place.path,
+        {"a.py": BODY, "b.py": "# TODO: this is wrong\n", "tests/a.py": "# FIXME: fails on Mondays\n"},
+    )
+    (signal,) = look(place).signals
+    assert signal.quotes == (
+        Quote("# TODO: this is wrong", "b.py", 1, head),
+        Quote("# TODO: close the file", "a.py", 3, head),
+        Quote("# FIXME: fails on Mondays", "tests/a.py", 1, head),
+    )
+
+
+LATE = "def wait():\n    # TODO: remove this after 2019\n    sleep(9)\n"
+
+
+def overdue(observation: Observation) -> list[Signal]:
+    return [signal for signal in observation.signals if signal.kind == "overdue-marker"]
+
+
+def test_an_overdue_marker_is_a_finding_of_its_own_with_the_line_itself(place: Place) -> None:
+    head = commit(place.path, {"a.py": LATE}, date=LATER - timedelta(days=5))
+    (signal,) = overdue(look(place))
+    assert signal.title == "Overdue TODO in a.py:2: remove this after 2019"
+    assert signal.quotes == (Quote("# TODO: remove this after 2019", "a.py", 2, head),)
+    assert signal.detail.startswith("The date that it names is over: 2019.\nWritten by Mara Quint, 5 days ago.")
+
+
+def test_what_one_fact_made_overdue_is_one_finding_with_the_line_that_proves_it(place: Place) -> None:
+    marker = "# TODO: remove when we drop Python 3.8\n"
+    head = commit(
+        place.path,
+        {"a.py": marker, "b.py": marker, "pyproject.toml": '[project]\nname = "x"\nrequires-python = ">=3.10"\n'},
+    )
+    (signal,) = overdue(look(place))
+    assert signal.title == "Overdue TODO in a.py:1 (and 1 marker more): remove when we drop Python 3.8"
+    assert [(quote.path, quote.line) for quote in signal.quotes] == [("a.py", 1), ("b.py", 1), ("pyproject.toml", 3)]
+    assert signal.quotes[-1] == Quote('requires-python = ">=3.10"', "pyproject.toml", 3, head)
+
+
+def test_a_condition_that_comes_true_without_a_change_of_the_file_is_seen(place: Place) -> None:
+    toml = '[project]\nname = "x"\nrequires-python = ">=3.{}"\n'
+    marker = "# TODO: remove when we drop Python 3.8\n"
+    before = commit(place.path, {"a.py": marker, "pyproject.toml": toml.format(8)})
+    assert overdue(look(place)) == []
+    commit(place.path, {"pyproject.toml": toml.format(9)})
+    assert len(overdue(look(place, before))) == 1
+
+
+def test_an_overdue_marker_keeps_its_identity_when_it_moves_and_is_gone_when_it_goes(place: Place) -> None:
+    before = commit(place.path, {"a.py": LATE})
+    (here,) = identify(overdue(look(place)))
+    moved = commit(place.path, {"a.py": None, "b/c.py": "import os\n\n\n" + LATE})
+    seen = look(place, before)
+    (there,) = identify(overdue(seen))
+    assert (here.fingerprint, seen.gone) == (there.fingerprint, ())
+    commit(place.path, {"b/c.py": "import os\n"})
+    assert here.signal.essence in look(place, moved).gone
+
+
+def test_overdue_markers_are_looked_for_once_a_day_at_a_commit(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    head = commit(place.path, {"a.py": LATE})
+    observer = code.build(code.CodeSettings(), place.git, tmp_path / "cache")
+    first = observer.observe(place.context())
+    monkeypatch.setattr(code, "scan", lambda git, commit, markers, excluded, paths: _only_changed(paths))
+    assert overdue(observer.observe(place.context(head))) == overdue(first)
+
+
+def _only_changed(paths: object) -> tuple[()]:
+    assert paths == []
+    return ()
 
 
 def test_a_new_marker_is_a_finding_with_its_place_author_and_age(place: Place) -> None:

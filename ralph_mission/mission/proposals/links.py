@@ -1,0 +1,44 @@
+"""Addresses on the forge: a line of a file as it was seen, an issue or a pull. Text in, text out.
+
+A path is somebody else's text: every character that could mean anything in Markdown, or to a bot, is encoded. A link to
+a person's issue leaves no trace there: GitHub notes "mentioned in …" on whatever a text links to, but for addresses of
+the host that it gives bots for this.
+"""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import quote as encode
+
+from ralph_mission.mission.model.mission import Quote
+from ralph_mission.safety.secrets import redact
+from ralph_mission.safety.text import inline
+from ralph_mission.values import compile_regex
+
+PAGE = compile_regex(r"https?://[\w.:-]+(?:/[\w.-]+)+")
+COMMIT = compile_regex(r"[0-9a-f]{40,64}")
+QUOTED = 160  # characters of one line
+
+
+def thread_link(page: str, number: int) -> str:
+    """`#12`, leading to the issue or pull (GitHub leads on); as it is where nothing has an address."""
+    if not PAGE.fullmatch(page):
+        return f"#{number}"
+    quiet = re.sub(r"^https://github\.com/", "https://redirect.github.com/", page)
+    return f"[#{number}]({quiet}/issues/{number})"
+
+
+def place_link(page: str, quote: Quote) -> str:
+    """`path:12` as code, leading to that line of that commit; as it is where files have no address."""
+    shown = inline(redact(f"{quote.path}:{quote.line}" if quote.line else quote.path), 200)
+    if not PAGE.fullmatch(page) or not COMMIT.fullmatch(quote.commit):
+        return shown
+    line = f"#L{quote.line}" if quote.line else ""
+    return f"[{shown}]({page}/blob/{quote.commit}/{encode(quote.path, safe='/', errors='replace')}{line})"
+
+
+def quote_line(page: str, quote: Quote) -> str:
+    """Where it stands, and what it says."""
+    place = place_link(page, quote) if quote.path else thread_link(page, quote.reference) if quote.reference else ""
+    said = inline(redact(quote.text.strip()), QUOTED)
+    return f"{place}: {said}" if place else said

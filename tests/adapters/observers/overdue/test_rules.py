@@ -1,0 +1,154 @@
+"""Which markers are overdue, and which only sound as if they were."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import pytest
+
+from ralph_mission.adapters.observers.markers import Hit
+from ralph_mission.adapters.observers.overdue.rules import last_day, overdue
+from ralph_mission.adapters.observers.overdue.versions import DeclaredVersions, VersionFloor, lower_bound
+from ralph_mission.mission.model.mission import Quote
+
+TODAY = date(2026, 3, 1)
+SAID = Quote("said so", "pyproject.toml", 3, "c" * 40)
+DECLARED = DeclaredVersions(
+    {
+        "python": VersionFloor((3, 10), SAID),
+        "node": VersionFloor((20,), SAID),
+        "pydantic": VersionFloor((2, 9, 0), SAID),
+        "react": VersionFloor((18, 2), SAID),
+    },
+    {"": ((3, 5, 41), True, SAID), "next": ((4, 0, 0), False, SAID)},
+)
+
+
+def why(text: str, path: str = "src/a.ts", declared: DeclaredVersions = DECLARED) -> str:
+    word = next(word for word in ("TODO", "FIXME", "HACK") if word in text)
+    found = list(overdue([Hit("todo", path, 1, text, word)], lambda: declared, TODAY))
+    return found[0].why if found else ""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "// TODO(TEST): revert to 86_400_000 (1 day) and revalidate 300 after manual testing.",
+        "# TODO: remove before merging",
+        "# FIXME: delete this before we commit",
+        "// TODO(DEBUG) print everything",
+        "// HACK: don't ship",
+        "# FIXME: Remove this after 6/1/2025",
+        "// TODO: drop the fallback after 2024",
+        "// TODO: remove in favour of the new one by end of June 2025",
+        "# TODO: enable again on 2025-12-24",
+        "# TODO remove when deprecating Pydantic v1",
+        "# TODO: drop once support for Python 3.9 is gone, when we drop Python 3.9",
+        "// TODO: Use AggregateError when we drop Node.js v14",
+        "// TODO: Use cause when we drop support for Node.js<18.7.0",
+        "// TODO: simplify once we require react 18",
+        "# HACK: work around a bug in Python < 3.9",
+        "# TODO: remove after setting the min Pydantic to v2.9",
+        "// TODO adjust order in 3.5",
+        " * TODO document for 3.5",
+        "// TODO: Enable this after release 3.4",
+        "// TODO: remove in v3",
+    ],
+)
+def test_a_condition_that_has_come_true_makes_a_marker_overdue(text: str) -> None:
+    assert why(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "// TODO: revert to the last snapshot when the user cancels",
+        "// TODO(test): cover the empty list",
+        "// TODO for testing",
+        "# TODO: temporary, think of something better",
+        "# FIXME: This is wrong, but not doing this leads to worse",
+        "// TODO: Re-enable this test once inner literals work",
+        "# TODO: remove after 2026",
+        "# TODO: remove after 6/1/2026",
+        "// TODO 2019-03-01: tidy",
+        "// TODO(mara, 2020-01-01): tidy",
+        "# TODO: copyright 2020",
+        "# TODO: remove when dropping support for Pydantic < v2.12.3",
+        "# TODO: remove after setting the min Pydantic to v2.12.3",
+        "# TODO: drop when we drop Python 3.10",
+        "// TODO: when we drop support for Node.js < 22",
+        "// TODO: Use it when we drop support for IE 11",
+        "// TODO: Remove this in v4",
+        "// TODO: remove in 3.6",
+        "// TODO: works in TypeScript 3.2",
+        "// TODO: use index 2.5 for 3.2 seconds",
+        "// TODO: remove once most people have updated to v0.33 or higher",
+        "# TODO: remove once react 19 is out",
+        "# TODO: remove once we require React 19",
+        "// TODO(burntsushi): Darwin doesn't like this test",
+        "// TODO: never merge two arrays like this",
+    ],
+)
+def test_what_is_not_known_to_be_true_is_not_overdue(text: str) -> None:
+    assert why(text) in ("",)
+
+
+def test_a_version_that_is_not_released_yet_is_not_out() -> None:
+    assert why("// TODO: remove in v4", "next/a.ts") == ""
+    assert why("// TODO: remove in v3", "next/a.ts")
+
+
+def test_a_marker_in_tests_and_in_prose_is_left_alone() -> None:
+    text = "# TODO: remove before merging"
+    assert why(text, "tests/fixtures/a.py") == why(text, "docs/notes.md") == ""
+
+
+def test_a_runtime_that_a_workflow_still_runs_is_not_dropped() -> None:
+    """A package may be built for older versions than its own tools need."""
+    workflow = 'jobs:\n  prod:\n    strategy:\n      matrix:\n        node:\n          - "22"\n          - "14"\n'
+    ci = DeclaredVersions(DECLARED.floors, DECLARED.own, (workflow,))
+    text = "// TODO: Use AggregateError when we drop Node.js v14"
+    assert why(text) and why(text, declared=ci) == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "day"),
+    [
+        ("2024", date(2024, 12, 31)),
+        ("2024-02", date(2024, 2, 29)),
+        ("2024-05-01", date(2024, 5, 1)),
+        ("6/1/2025", date(2025, 6, 1)),
+        ("1/6/2025", date(2025, 6, 1)),
+        ("Q1 2025", date(2025, 3, 31)),
+        ("June 2025", date(2025, 6, 30)),
+        ("June 3rd, 2025", date(2025, 6, 3)),
+        ("3 Sep 2025", date(2025, 9, 3)),
+        ("2024-13", None),
+        ("31/31/2025", None),
+    ],
+)
+def test_a_date_means_the_last_day_that_it_can_mean(words: str, day: date | None) -> None:
+    assert last_day(words) == day
+
+
+@pytest.mark.parametrize(
+    ("constraint", "lowest"),
+    [
+        (">=3.10", (3, 10)),
+        (">=2.9.0,<3", (2, 9, 0)),
+        ("~=1.4", (1, 4)),
+        ("^18.2.0", (18, 2, 0)),
+        (">= 18", (18,)),
+        (">=18 <21", (18,)),
+        ("^18 || ^20", (18,)),
+        ("18.x", (18,)),
+        ("14 - 16", (14,)),
+        ("<3", ()),
+        ("*", ()),
+        ("", ()),
+        ("^18 || *", ()),
+        ("latest", ()),
+    ],
+)
+def test_the_lowest_version_of_a_constraint(constraint: str, lowest: tuple[int, ...]) -> None:
+    assert lower_bound(constraint) == lowest
