@@ -131,7 +131,7 @@ QUERY = "query"
 
 
 class DatabaseWatch(ObserverSection):
-    """One thing to watch. With none of the kinds' keys, each row that `where` describes is told."""
+    """One thing to watch. With none of the kinds' keys: rows that come to be as `where` describes, or cease to be."""
 
     name: Slug = Field(description="Its name in reports.")
     model: Dotted | None = Field(None, description="A model of the Prisma schema, a table or schema.table.")
@@ -229,7 +229,7 @@ def _complaints(watch: DatabaseWatch) -> tuple[str, ...]:
         "name a model, a table or its own SQL": bool(watch.model) == bool(watch.sql),
         "its own SQL has no relations: leave count and sum out": bool(watch.sql and watch.derived),
         f"it is one kind of watch, not {' and '.join(kinds)}": len(kinds) > 1,
-        f"add one of {', '.join(KINDS)} or where": not kinds and not watch.where,
+        f"it has a value: add one of {', '.join(VALUED)}": not kinds and bool(watch.measured),
         f"{watch.sort} needs a value": watch.sort in VALUED and not watch.measured,
         f"{watch.sort} has no value": watch.sort not in VALUED and bool(watch.measured),
         f"{watch.sort} needs at: the field that says when": watch.sort in ("outlier", "missing") and not watch.at,

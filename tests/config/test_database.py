@@ -56,7 +56,7 @@ def test_a_percentage_is_written_as_one(written):
         ({"threshold": {"above": "much"}}, "watch apr: threshold.above: write a number"),
         ({"threshold": {}}, "a threshold needs above, below or both"),
         ({"threshold": {"above": 1, "below": 2}}, "every value would be reported"),
-        ({}, "add one of change, new_since"),
+        ({}, "it has a value: add one of change, threshold, outlier"),
         ({"threshold": {"above": 1}, "missing": "1d"}, "one kind of watch, not threshold and missing"),
         ({"model": None, "threshold": {"above": 1}}, "name a model, a table or its own SQL"),
         ({"value": None, "threshold": {"above": 1}}, "threshold needs a value"),

@@ -67,7 +67,7 @@ def test_an_example_cycle(tmp_path, monkeypatch):
         assert "**Status:** EXECUTING" in ours.under(f"### Mission #1: {AZTEC}")
         assert "**Status:** DISCOVERED" in ours.under(f"### Mission #3: {MINTSCAN}")
         assert "- Cycles to complete: 2\n- Outcome: merged" in ours.under("## Completed Missions (last 10)")
-        assert "tvl: Osmosis went up by 45.00 %" in ours.under("### Cycle #3")
+        assert "tvl: Osmosis went up by 45 %" in ours.under("### Cycle #3")
         assert "- **Urgency:** medium\n- **Next cycle:** 1h" in ours.under("### Cycle #3")
         assert "(spelling): people accepted 1 of 1" in ours.under("## Learnings")
         assert summary.splitlines()[-1].startswith("next: now")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 from typing import Literal, Protocol
@@ -34,6 +35,7 @@ class Column:
     """`name` is what people call it, `column` what the database does. `values` are an enum's: (name, in database).
 
     `native` is the database's name of a type that a text does not become by itself, where it was reflected.
+    `text`: kept as text, and read as `type`; what does not read like one is null.
     """
 
     name: str
@@ -44,6 +46,7 @@ class Column:
     unique: bool = False
     values: tuple[tuple[str, str], ...] = ()
     native: str = ""
+    text: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +132,23 @@ def shapes_reached(catalog: Catalog, source: str, paths: Iterable[str]) -> tuple
     return tuple(found.values())
 
 
+def read_text(catalog: Catalog, source: str, read_as: Iterable[tuple[str, Type]]) -> Catalog:
+    """The catalog with columns of text that are read as something else, by their paths from `source`."""
+    for path, kind in read_as:
+        *relations, name = path.split(".")
+        shape = catalog.shape(source)
+        for one in relations:
+            relation = shape.relation(one)
+            assert relation is not None
+            shape = catalog.shape(relation.target)
+        columns = tuple(
+            replace(one, type=kind, text=True, nullable=True) if one.name == name else one for one in shape.columns
+        )
+        read = replace(shape, columns=columns)
+        catalog = replace(catalog, shapes=tuple(read if one is shape else one for one in catalog.shapes))
+    return catalog
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """What somebody meant, as advice."""
     names = sorted(set(known))
@@ -182,9 +202,9 @@ spaces; a list is JSON too. UUIDs are text.
 Row = Mapping[str, Value]
 """By the names in `Query.fields`, and by `Aggregate.name`."""
 
-CAP = 1_000  # rows of any answer, but those of a series
+CAP = 1_000  # rows of any answer, but those of series and sets
 SERIES = 20_000  # rows of a window that say what is usual
-GROUPS = 1_000  # series of one watch
+GROUPS = 20_000  # series of one watch, and rows of a set
 
 Operator = Literal["=", "in", ">", ">=", "<", "<=", "known"]
 
@@ -226,6 +246,7 @@ class Query:
 
     `fields` may lead over relations to one row (`chain.name`), null where there is none. `first_of`: of the rows
     that are equal in this field (nulls are equal), only the first in `order`; `limit` counts what is left then.
+    `read_as`: fields of text, also of related rows (`delegations.amount`), that are read as numbers or times.
     """
 
     source: str
@@ -235,18 +256,21 @@ class Query:
     first_of: str = ""
     aggregates: tuple[Aggregate, ...] = ()
     limit: int = CAP
+    read_as: tuple[tuple[str, Type], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Interest:
     """What somebody wants to ask about: a model or a table, and relations from there, such as `chain` or `a.b`.
 
-    With `sql`, the rows of that query are the table, and `source` is how it is called.
+    With `sql`, the rows of that query are the table, and `source` is how it is called. `names`: what a row and those
+    that it belongs to are called is wanted too, where it can be had.
     """
 
     source: str
     paths: tuple[str, ...] = ()
     sql: str = ""
+    names: bool = False
 
 
 class Database(Protocol):

@@ -20,6 +20,7 @@ from ralph_mission.adapters.database.model import (
     Shape,
     Value,
     drift,
+    read_text,
     shapes_reached,
 )
 from ralph_mission.adapters.database.sessions import Caps, engine, reading, stream_rows
@@ -154,9 +155,13 @@ class SqlDatabase:
         return [*(name for name in inspector.get_schema_names() if not name.startswith(("pg_", "information_"))), usual]
 
     def _places(self, interest: Interest, actual: Catalog) -> set[str]:
+        paths = interest.paths
+        if interest.names:
+            near = (self.schema or actual).shape(interest.source).relations
+            paths = (*paths, *(one.name for one in near if not one.many))
         if self.schema is None:
-            return {shape.place for shape in shapes_reached(actual, interest.source, interest.paths)}
-        wanted = shapes_reached(self.schema, interest.source, interest.paths)
+            return {shape.place for shape in shapes_reached(actual, interest.source, paths)}
+        wanted = shapes_reached(self.schema, interest.source, paths)
         tables = {shape.table for shape in wanted}
         return {shape.place for shape in actual.shapes if shape.table in tables}
 
@@ -180,6 +185,7 @@ class SqlDatabase:
 
 def read_rows(query: Query, catalog: Catalog, found: Iterable[Sequence[Any]], what: str) -> list[Row]:
     """Rows as a driver gave them, in the order of `build_select`. Raises UserError for a cell of another type."""
+    catalog = read_text(catalog, query.source, query.read_as)
     columns = [_column(catalog, query, name) for name in query.fields]
     columns += [_count_column(catalog, query, place) for place in range(len(query.aggregates))]
     names = [*query.fields, *(one.name for one in query.aggregates)]

@@ -29,8 +29,9 @@ from ralph_mission.adapters.database.model import (
     Shape,
     Type,
     Value,
+    read_text,
 )
-from ralph_mission.values import dataclass
+from ralph_mission.values import compile_regex, dataclass
 
 LONGEST = 4_000
 """Characters of a text; nothing that is shown or compared is longer."""
@@ -41,7 +42,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 def cell(raw: Any, column: Column) -> Value:
     """Raises ValueError for what cannot be of the column's type, such as a date in a text that is none."""
-    if raw is None:
+    if raw is None or (column.text and not _reads_like(raw, column.type)):
         return None
     match column.type:
         case "bool":
@@ -56,6 +57,21 @@ def cell(raw: Any, column: Column) -> Value:
             return {stored: name for name, stored in column.values}.get(str(raw), str(raw))
         case _:
             return str(raw)[:LONGEST]
+
+
+NUMBER = r"^ *[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,2})? *$"
+MOMENT = (
+    r"^([0-9]{4}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8]))"
+    r"|[0-9]{2}([02468][048]|[13579][26])-02-29)"
+    r"([T ]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,9})?)?(Z|[+-][0-9]{2}:?[0-9]{2})?)?$"
+)
+"""What a text has to look like to be a number or a time (ISO 8601): the same for PostgreSQL and Python."""
+_LIKE = {"decimal": compile_regex(NUMBER), "time": compile_regex(MOMENT)}
+
+
+def _reads_like(raw: Any, kind: str) -> bool:
+    """Whether a text is what it is read as; SQLite keeps whatever it was given."""
+    return not isinstance(raw, str) or bool(_LIKE[kind].search(raw))
 
 
 def canonical(raw: Any) -> str:
@@ -116,6 +132,7 @@ class Dialect:
 
 def build_select(query: Query, catalog: Catalog, dialect: Dialect) -> sql.Select[Any]:
     """Its columns are the query's fields and aggregates, in their order."""
+    catalog = read_text(catalog, query.source, query.read_as)
     return _SelectWriter(catalog, dialect, catalog.shape(query.source), query).build()
 
 
@@ -199,9 +216,9 @@ class _SelectWriter:
         *relations, name = path.split(".")
         shape, source = self._join(tuple(relations))
         column, raw = _column(shape, name), self._raw(shape, source, name)
-        if column.type not in ("text", "json") or column.many:
+        if (column.type not in ("text", "json") and not column.text) or column.many:
             return raw
-        return sa.func.substr(sa.cast(raw, sa.Text), 1, LONGEST if column.type == "text" else 25 * LONGEST)
+        return sa.func.substr(sa.cast(raw, sa.Text), 1, 25 * LONGEST if column.type == "json" else LONGEST)
 
     def _join(self, path: tuple[str, ...]) -> tuple[Shape, sql.FromClause]:
         if path not in self.joined:
@@ -246,9 +263,16 @@ class _SelectWriter:
 
     def _comparable(self, shape: Shape, source: sql.FromClause, name: str) -> Expression:
         """SQLite keeps times as text of several spellings, or as milliseconds: one spelling for all of them."""
-        raw = self._raw(shape, source, name)
-        if self.dialect.name != "sqlite" or _column(shape, name).type != "time":
+        raw, column = self._raw(shape, source, name), _column(shape, name)
+        if self.dialect.name != "sqlite":
+            return _read_in_postgresql(raw, column) if column.text else raw
+        if column.text and column.type == "decimal":
+            return _number_in_sqlite(raw)
+        if column.type != "time":
             return raw
+        if column.text:
+            day = sa.func.substr(raw, 1, 10)  # SQLite would take 30 February for 2 March, and 12 for a day too
+            return sa.case((sa.func.date(day, "+0 days") == day, sa.func.strftime("%Y-%m-%d %H:%M:%f", raw)))
         whole = sa.func.strftime("%Y-%m-%d %H:%M:%f", raw / sa.literal(1000.0), "unixepoch")
         return sa.case((sa.func.typeof(raw) == "integer", whole), else_=sa.func.strftime("%Y-%m-%d %H:%M:%f", raw))
 
@@ -260,7 +284,7 @@ class _SelectWriter:
         large = isinstance(value, int) and abs(value) >= 2**63
         kind = sa.Numeric() if large else TYPES.get(type(value), NULLTYPE)
         if self.dialect.native_type:
-            native = self.dialect.native_type(shape, column)
+            native = "" if column.text else self.dialect.native_type(shape, column)
             return _from_text(value, NativeType(native) if native else kind)
         if column.type == "float":  # as text, which the server takes for what it meets: 0.1 of four bytes is another
             return sa.bindparam(None, str(value), type_=NULLTYPE, unique=True)
@@ -274,7 +298,7 @@ class _SelectWriter:
         far = self.catalog.shape(relation.target)
         table = self._table(far).alias()
         source, keys = self._near_keys(relation, far, table)
-        number = sa.func.count() if one.function == "count" else sa.func.sum(self._raw(far, table, one.field))
+        number = sa.func.count() if one.function == "count" else sa.func.sum(self._comparable(far, table, one.field))
         where = [self._condition(far, table, condition) for condition in one.where]
         named = [key.label(f"k{place}") for place, key in enumerate(keys)]
         grouped = sa.select(*named, number.label("number")).select_from(source).where(*where).group_by(*keys).subquery()
@@ -293,6 +317,24 @@ class _SelectWriter:
         between = sa.table(through.table, sa.column(through.near), sa.column(through.far), schema=schema).alias()
         same = [between.c[through.far] == self._raw(far, table, theirs) for _, theirs in relation.pairs]
         return between.join(table, sa.and_(*same)), [between.c[through.near]]
+
+
+def _read_in_postgresql(raw: Expression, column: Column) -> Expression:
+    said, (like, kind) = sa.cast(raw, sa.Text), _READ[column.type]
+    return sa.case((said.op("~")(sa.literal_column(f"'{like}'")), sa.cast(said, kind)))
+
+
+def _number_in_sqlite(raw: Expression) -> Expression:
+    """Without regular expressions: of the letters that numbers are made of, a digit among them."""
+    said = sa.func.trim(sa.cast(raw, sa.Text))
+    odd, digit = said.op("GLOB")(sa.literal("*[^0-9.eE+-]*")), said.op("GLOB")(sa.literal("*[0-9]*"))
+    return sa.case((sa.and_(sa.not_(odd), digit), sa.cast(said, sa.NUMERIC)))
+
+
+_READ: Mapping[str, tuple[str, TypeEngine[Any]]] = {
+    "decimal": (NUMBER, sa.Numeric()),
+    "time": (MOMENT, sa.TIMESTAMP(timezone=True)),
+}
 
 
 def _column(shape: Shape, name: str) -> Column:

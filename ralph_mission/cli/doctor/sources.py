@@ -134,7 +134,7 @@ def _role(opened: Database, observing: DatabaseObserver) -> Iterator[DoctorLine]
 
 def _watches(opened: Database, observing: DatabaseObserver) -> Iterator[DoctorLine]:
     """Each takes a first look, of which nothing is kept."""
-    from ralph_mission.adapters.observers.database.results import WatchState
+    from ralph_mission.adapters.observers.database.state import WatchState
 
     for watch in observing.settings.watches:
         look = observing.look(opened, watch, WatchState(), datetime.now(UTC))

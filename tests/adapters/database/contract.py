@@ -77,6 +77,25 @@ QUESTIONS = {
             {"id": 4, "chain.name": "Osmosis", "chain.parent.name": "Cosmos Hub"},
         ],
     ),
+    "texts are read as numbers, and others are none": (
+        Query("Amount", ("id", "said"), order=BY_ID, read_as=(("said", "decimal"),)),
+        [
+            {"id": n, "said": said and Decimal(said)}
+            for n, said in enumerate(("12345678901234567890.5", "1e3", None, None, None, "-7", None), 1)
+        ],
+    ),
+    "and ordered as such": (
+        Query("Amount", ("id",), (Filter("said", "known"),), (RowOrder("said", True),), read_as=(("said", "decimal"),)),
+        [{"id": 1}, {"id": 2}, {"id": 6}],
+    ),
+    "texts are read as times, and compare as moments": (
+        Query("Amount", ("id", "at"), (Filter("at", "<", JUNE),), BY_ID, read_as=(("at", "time"),)),
+        [
+            {"id": 2, "at": datetime(2030, 6, 1, 10, 45, tzinfo=UTC)},
+            {"id": 6, "at": datetime(2028, 2, 29, tzinfo=UTC)},
+            {"id": 7, "at": datetime(2030, 6, 1, 10, 59, 59, 500_000, tzinfo=UTC)},
+        ],
+    ),
     "texts are no code": (
         Query("Chain", ("name",), (Filter("name", "=", 'Ünïcode "quoted" $1 %s :id'),)),
         [{"name": 'Ünïcode "quoted" $1 %s :id'}],

@@ -54,6 +54,14 @@ model Tag {
   @@map("tags")
   @@schema("public")
 }
+
+model Amount {
+  id   Int     @id
+  said String? @db.VarChar(80)
+  at   String? @map("said_at")
+  @@map("amounts")
+  @@schema("public")
+}
 """
 GOVERNMENT = """
 model Odd {
@@ -117,6 +125,7 @@ TABLES = (
     """CREATE TABLE aprs (id int PRIMARY KEY, chain_id int NOT NULL REFERENCES chains, value numeric(60, 30),
        ratio float8, created_at timestamptz(6) NOT NULL, local_at timestamp(3), day date)""",
     "CREATE TABLE tags (id int PRIMARY KEY, word text NOT NULL, weight int NOT NULL)",
+    "CREATE TABLE amounts (id int PRIMARY KEY, said varchar(80), said_at text)",
     """CREATE TABLE "_ChainToTag" ("A" int NOT NULL REFERENCES chains, "B" int NOT NULL REFERENCES tags,
        UNIQUE ("A", "B"))""",
     """CREATE TABLE gov.proposals (proposal_key uuid PRIMARY KEY, chain_id int REFERENCES chains,
@@ -138,6 +147,9 @@ ROWS = (
        (4, 9, 13.000000000000000000000000000001, 2, '2030-06-01T11:00:00.123Z', NULL, NULL),
        (5, 11, NULL, NULL, '2030-06-01T10:00:00Z', NULL, NULL)""",
     "INSERT INTO tags VALUES (1, 'pos', 2), (2, 'ibc', 3), (3, 'unused', 5)",
+    """INSERT INTO amounts VALUES (1, '12345678901234567890.5', '2030-06-01T11:00:00Z'),
+       (2, ' 1e3 ', '2030-06-01T16:30:00+05:45'), (3, 'many', 'yesterday'), (4, '', '2030-02-30'),
+       (5, NULL, NULL), (6, '-7', '2028-02-29'), (7, '1,000', '2030-06-01 10:59:59.5')""",
     """INSERT INTO "_ChainToTag" VALUES (7, 1), (7, 2), (9, 2)""",
     f"""INSERT INTO gov.proposals VALUES
        ('{ONE}', 7, 'voting', true, '{{"b": [1, 2.5, null], "a": "ö \\" x", "aa": {{"d": 1, "c": true}}}}'),

@@ -1,178 +1,26 @@
-"""What watches found, as signals, and what is remembered of them from look to look.
+"""What watches found, as signals: one for one cause.
 
 Facts are typed, so that a post can be rendered from them; what could not be judged is said in words. A signal holds
-our own words and numbers, and the cells of rows as quotations marked as such. What is remembered is one short line
-of the memory file.
+our own words and numbers, and the cells of rows as quotations marked as such.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
-from decimal import Decimal, InvalidOperation
+from datetime import datetime, timedelta
+from decimal import Decimal
 from math import isfinite
-from typing import Any
 
 from ralph_mission.adapters.database.model import Row, Value
+from ralph_mission.adapters.observers.database.state import WatchEpisode, WatchState
 from ralph_mission.adapters.observers.database.targets import Target, format_value, number
 from ralph_mission.adapters.observers.text import block, one_line
 from ralph_mission.config.database import DatabaseWatch
 from ralph_mission.mission.model.mission import Signal
 from ralph_mission.safety.secrets import redact
 from ralph_mission.values import dataclass
-
-EPISODES = 200  # groups that are told of at a time
-SAMPLES = 400  # values remembered for one watch
-ROOM = 80_000  # characters for all watches: memory has room for everybody's cursors together
-
-
-@dataclass(frozen=True, slots=True)
-class WatchEpisode:
-    """What was told of a group: `since` is its occurrence, `way` says up or down."""
-
-    group: str
-    since: datetime
-    way: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """A value as it once was, where the database itself keeps no history."""
-
-    group: str
-    at: datetime
-    value: Decimal
-
-
-@dataclass(frozen=True, slots=True)
-class WatchState:
-    """`started`: a first look was taken. `since` is how far `new_since` got, null before any row;
-    `border` are the rows at that very value which are known: several may share a time. `passed`: all of them are.
-    `odd` are rows without a finite value that were told: nothing comes after them. `crowd` is there when more groups
-    were told than can be remembered: those that are not are taken for told since then.
-    """
-
-    started: bool = False
-    since: Value = None
-    border: tuple[str, ...] = ()
-    passed: bool = False
-    episodes: tuple[WatchEpisode, ...] = ()
-    samples: tuple[Sample, ...] = ()
-    odd: tuple[str, ...] = ()
-    crowd: datetime | None = None
-
-
-def about(watch: DatabaseWatch) -> str:
-    """Which question a state answers. Another kind, unit or severity does not make it another question."""
-    asked = watch.model_dump(mode="json", exclude={"name", "kind", "unit", "severity", "include"})
-    return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:12]
-
-
-def load(kept: str, watches: tuple[DatabaseWatch, ...]) -> dict[str, WatchState]:
-    """By watch. What cannot be read, or belongs to other settings, is a first look."""
-    try:
-        found = json.loads(kept)
-    except (ValueError, RecursionError):
-        found = {}
-    entries = found if isinstance(found, dict) else {}
-    return {watch.name: _load(entries.get(watch.name), about(watch)) for watch in watches}
-
-
-def dump(states: Mapping[str, WatchState], watches: tuple[DatabaseWatch, ...]) -> str:
-    """On one line; only what differs from a first look."""
-    kept = {watch.name: _dump(states[watch.name], about(watch)) for watch in watches if watch.name in states}
-    kept = {name: entry for name, entry in kept.items() if len(entry) > 1}
-    sizes = {name: len(json.dumps(entry)) for name, entry in kept.items()}
-    while sum(sizes.values()) > ROOM and _shorten(kept[largest := max(sizes, key=lambda name: sizes[name])]):
-        sizes[largest] = len(json.dumps(kept[largest]))
-    return json.dumps(kept, separators=(",", ":"))
-
-
-def _shorten(entry: dict[str, Any]) -> bool:
-    """With the later half of its longest list; False when it has none."""
-    longest = max(("border", "odd", "told", "values"), key=lambda name: len(entry.get(name, ())))
-    if not entry.get(longest):
-        return False
-    half = len(entry[longest]) // 2
-    if longest == "told":
-        entry["crowd"] = entry.get("crowd") or max(since for _, since, _ in entry["told"])
-        entry["told"] = entry["told"][:half]
-    elif longest == "border":
-        entry["border"], entry["passed"] = [], True  # rows that share its value are taken for known
-    else:
-        entry[longest] = entry[longest][half + 1 :]
-    return True
-
-
-def _dump(state: WatchState, asked: str) -> dict[str, Any]:
-    entry = {
-        "since": _encode(state.since) if state.started else None,
-        "border": list(state.border),
-        "passed": state.passed,
-        "odd": list(state.odd),
-        "told": [[one.group, format_value(one.since), one.way] for one in state.episodes[:EPISODES]],
-        "crowd": format_value(state.crowd) if state.crowd else None,
-        "values": [[one.group, format_value(one.at), str(one.value)] for one in state.samples[-SAMPLES:]],
-    }
-    return {"about": asked, **{name: value for name, value in entry.items() if value}}
-
-
-def _load(entry: Any, asked: str) -> WatchState:
-    with suppress(ValueError, TypeError, KeyError, InvalidOperation):
-        if entry["about"] == asked:
-            return WatchState(
-                "since" in entry,
-                _decode(entry["since"]) if "since" in entry else None,
-                tuple(map(str, entry.get("border", ()))),
-                bool(entry.get("passed", False)),
-                tuple(WatchEpisode(str(group), _time(at), str(way)) for group, at, way in entry.get("told", ())),
-                tuple(Sample(str(group), _time(at), _finite(value)) for group, at, value in entry.get("values", ())),
-                tuple(map(str, entry.get("odd", ()))),
-                _time(entry["crowd"]) if "crowd" in entry else None,
-            )
-    return WatchState()
-
-
-def _encode(value: Value) -> list[str]:
-    kinds = {bool: "bool", int: "int", Decimal: "decimal", datetime: "time", type(None): "null"}
-    return [kinds.get(type(value), "text"), format_value(value)]
-
-
-def _decode(pair: Any) -> Value:
-    kind, said = pair
-    if not isinstance(said, str):
-        raise TypeError
-    return _READERS[kind](said)
-
-
-def _time(said: Any) -> datetime:
-    at = datetime.fromisoformat(said)
-    if at.tzinfo is None:
-        raise ValueError
-    return at
-
-
-def _finite(said: Any) -> Decimal:
-    value = Decimal(str(said))
-    if not value.is_finite():
-        raise ValueError
-    return value
-
-
-_READERS: Mapping[str, Callable[[str], Value]] = {
-    "bool": lambda said: said == "true",
-    "int": int,
-    "decimal": _finite,
-    "time": _time,
-    "null": lambda said: None,
-    "text": str,
-}
-
 
 DRAWN = 100  # values of a series
 Answers = Mapping[str, Sequence[Row]]
@@ -183,7 +31,8 @@ Answers = Mapping[str, Sequence[Row]]
 class RowFact:
     """One fact. `facts` are ours: numbers, units, the window; `fields` are cells of the row, which are foreign text.
 
-    `words` say in our own words what happened. The fingerprint is made of `essence`, the watch and its group.
+    `words` say in our own words what happened to `name`, as people call it. The fingerprint is made of `essence`, the
+    watch and its group. Facts with the same `bundle` have one cause: they are told as one, in the words of `many`.
     """
 
     watch: str
@@ -193,6 +42,9 @@ class RowFact:
     facts: tuple[tuple[str, Value], ...] = ()
     fields: tuple[tuple[str, Value], ...] = ()
     series: tuple[tuple[datetime, float], ...] = ()
+    name: str = ""
+    bundle: str = ""
+    many: str = ""
 
     @property
     def essence(self) -> tuple[str, ...]:
@@ -207,6 +59,11 @@ class RowFact:
         )
 
 
+def _moved(one: RowFact) -> Decimal:
+    percent = dict(one.facts).get("change_percent")
+    return percent if isinstance(percent, Decimal) else Decimal(0)
+
+
 @dataclass(frozen=True, slots=True)
 class WatchOutcome:
     """Of one watch at one look. `notes` say what was not compared, and why; they hold no foreign text."""
@@ -216,16 +73,64 @@ class WatchOutcome:
     notes: tuple[str, ...] = ()
 
 
+def make_lasting_fact(target: Target, row: Row, begun: WatchEpisode, words: str, many: str, **facts: Value) -> RowFact:
+    """A fact about what is so since a look; `many` says it of all that began then."""
+    occurrence = format_value(begun.since)
+    made = make_row_fact(target, row, begun.group, occurrence, words, **facts)
+    return replace(made, many=many, bundle=f"{begun.way} {occurrence}") if begun.together else made
+
+
 def make_row_fact(target: Target, row: Row, group: str, occurrence: str, words: str, **facts: Value) -> RowFact:
     """A fact about a row, or with an empty row about what is not there."""
     watch = target.watch
     common: dict[str, Value] = {"watch": watch.name, "model": target.shape.name, "sort": watch.sort}
     if group:
         common["group"] = group
+    name = target.name(row)
+    if name:
+        common["name"] = name
     if watch.unit:
         common["unit"] = watch.unit
     fields = tuple((name, row[name]) for name in target.fields if name in row)
-    return RowFact(watch.name, group, occurrence, words, tuple({**common, **facts}.items()), fields)
+    return RowFact(watch.name, group, occurrence, words, tuple({**common, **facts}.items()), fields, name=name)
+
+
+NAMED = 3  # of a bundle, in its title
+LISTED = 20  # of a bundle, with their cells
+
+
+def merge(found: Iterable[RowFact]) -> Iterator[RowFact]:
+    """One fact for one cause: those of a bundle become one, where the first of them stood."""
+    found = list(found)
+    bundles: dict[str, list[RowFact]] = {}
+    for one in found:
+        bundles.setdefault(one.bundle, []).append(one)
+    for one in found:
+        if not one.bundle:
+            yield one
+        elif bundles[one.bundle][0] is one:
+            yield _merged(bundles[one.bundle])
+
+
+def _merged(alike: Sequence[RowFact]) -> RowFact:
+    alike = sorted(alike, key=lambda one: (-abs(_moved(one)), one.name or one.group))
+    first = alike[0]
+    names = [one.name or one.group for one in alike]
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    called = ", ".join(names[:NAMED]) + more
+    shared = set.intersection(*({*one.facts} for one in alike))
+    own = (pair for pair in first.facts if pair in shared and pair[0] not in ("group", "name"))
+    cells = ((f"{place}.{name}", value) for place, one in enumerate(alike[:LISTED], 1) for name, value in one.fields)
+    return RowFact(
+        first.watch,
+        "",
+        first.occurrence,
+        f"{len(alike)} {first.many}",
+        (*own, ("count", len(alike)), ("name", called)),
+        tuple(cells),
+        name=called,
+        bundle=first.bundle,
+    )
 
 
 def notes(reasons: Iterable[str], total: int) -> tuple[str, ...]:
@@ -245,35 +150,48 @@ def series(points: Iterable[tuple[Value, Value]]) -> tuple[tuple[datetime, float
     return tuple(point for point in known if isfinite(point[1]))[-DRAWN:]
 
 
-def episode(state: WatchState, group: str, way: str) -> WatchEpisode | None:
-    """What was told of a group before, the same way; of one that there was no room to remember, as of the others."""
-    known = next((one for one in state.episodes if one.group == group), None)
-    if known is None:
-        return WatchEpisode(group, state.crowd, way) if state.crowd else None
-    return known if known.way == way else None
+APART = 3  # what begins at one look, and is told one by one; more of it has one cause
 
 
-def limit_episodes(state: WatchState, told: Mapping[str, WatchEpisode]) -> dict[str, WatchEpisode]:
-    """What is told now, those remembered longest first; those that nobody will remember all began at one time."""
-    before = [one.group for one in state.episodes if one.group in told]
-    order = {group: told[group] for group in (*before, *told)}
-    late = list(order)[EPISODES:]
-    since = max((told[group].since for group in late), default=None)
-    return {**order, **{group: replace(told[group], since=since) for group in late if since}}
+def begin(
+    state: WatchState, present: Mapping[str, str], now: datetime, apart: int = APART, joining: timedelta | None = None
+) -> dict[str, WatchEpisode]:
+    """Since when each group is as it is, by what way: as remembered, else since now.
 
+    At the first look nothing is news. More than `apart` that begin at once the same way begin `together`, also with
+    those which did so within `joining`.
+    """
+    before = {one.group: one for one in state.episodes}
+    fresh = {group: way for group, way in present.items() if group not in before or before[group].way != way}
+    many = Counter(fresh.values())
+    quiet = not state.started or state.crowd
+    running = {
+        one.way: one
+        for one in state.episodes
+        if joining and one.together and not one.quiet and now - one.since < joining
+    }
 
-def crowd(told: Mapping[str, WatchEpisode]) -> tuple[str, ...]:
-    """Said when more groups are told at a time than can be remembered one by one."""
-    many = f"{len(told)} groups at once: those after the first {EPISODES} are reported as if they had begun together"
-    return (many,) if len(told) > EPISODES else ()
+    def began(group: str, way: str) -> WatchEpisode:
+        if way in running and not quiet:
+            return replace(running[way], group=group)
+        return WatchEpisode(group, now, way, quiet, many[way] > apart)
+
+    kept = {one.group: one for one in state.episodes if one.group in present and one.group not in fresh}
+    return {**kept, **{group: began(group, way) for group, way in fresh.items()}}
 
 
 def mark_told(state: WatchState, told: Mapping[str, WatchEpisode], keep: Iterable[WatchEpisode] = ()) -> WatchState:
-    """The state with what is told now, and those before it that are still to be remembered."""
+    """The state with what is so now, and those before it that are still to be remembered."""
     kept = {one.group: one for one in keep if one.group not in told}
-    episodes = (*told.values(), *kept.values())
-    crowd = episodes[EPISODES].since if len(episodes) > EPISODES else None
-    return replace(state, started=True, episodes=episodes, crowd=crowd)
+    return replace(state, started=True, episodes=(*told.values(), *kept.values()), crowd=False)
+
+
+def silent(state: WatchState, told: Mapping[str, WatchEpisode]) -> tuple[str, ...]:
+    """What a first look says of what is so already, and what one says that remembers not all."""
+    count = sum(one.quiet for one in told.values())
+    if state.crowd:
+        return (f"{len(told)} at once are too many to remember: which of them are new is not known",)
+    return (f"{count} as they were before the first look",) if count and not state.started else ()
 
 
 def way(value: Decimal, base: Decimal) -> str:
@@ -294,11 +212,13 @@ def build_signal(watch: DatabaseWatch, found: RowFact, hidden: Sequence[str] = (
     """One finding. `hidden` are values that must not be shown, such as a password."""
     cells = [f"> {name}: {_cell(value, hidden)}" for name, value in found.pairs() if name.startswith("row.")]
     quoted = f"\n({UNTRUSTED}):\n" + "\n".join(cells) if cells else ""
+    called = subject(watch, found)
+    words = f"{found.words}: {called}" if found.bundle else f"{called} {found.words}"
     facts = ((name, value if isinstance(value, int | float) else _cell(value, hidden)) for name, value in found.pairs())
     return Signal(
         observer="database",
         kind=watch.kind,
-        title=one_line(redact(f"{watch.name}: {subject(watch, found)} {found.words}", hidden)),
+        title=one_line(redact(f"{watch.name}: {words}", hidden)),
         essence=found.essence,
         occurrence=found.occurrence,
         severity=watch.severity,
@@ -311,12 +231,8 @@ def build_signal(watch: DatabaseWatch, found: RowFact, hidden: Sequence[str] = (
 
 
 def subject(watch: DatabaseWatch, found: RowFact) -> str:
-    """What it is about, as people call it: what is included first, else the group, else the table."""
-    first = watch.include[0] if watch.include else None
-    names = [
-        format_value(value) for name, value in found.fields if first and (name == first or name.endswith(f".{first}"))
-    ]
-    return ", ".join(filter(None, names)) or found.group or watch.source
+    """What it is about, as people call it; else the group, else the table."""
+    return found.name or found.group or watch.source
 
 
 def _cell(value: str | int | float, hidden: Sequence[str]) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from decimal import ROUND_HALF_EVEN, Decimal, localcontext
 from fractions import Fraction
@@ -23,9 +23,12 @@ from ralph_mission.adapters.database.model import (
     Row,
     RowOrder,
     Shape,
+    Type,
     Value,
     nearest,
+    read_text,
 )
+from ralph_mission.adapters.observers.database.names import is_name, join_names, name_paths, plural
 from ralph_mission.config.database import DatabaseWatch
 from ralph_mission.errors import UserError
 from ralph_mission.values import dataclass
@@ -53,6 +56,16 @@ def percentage(value: Decimal, base: Decimal) -> Decimal | None:
     if not base:
         return None
     return round_exact((Fraction(value) - Fraction(base)) * 100 / abs(Fraction(base)))
+
+
+def shown(value: Decimal) -> str:
+    """A number as people read it: thousands apart, and no more digits than tell something."""
+    with localcontext(prec=1_000):
+        short = round_exact(Fraction(value), 0) if abs(value) >= 1_000 else value
+    if abs(value) < 1_000:
+        with localcontext(prec=6):
+            short = plain(+value)
+    return f"{short:,}"
 
 
 def round_exact(exact: Fraction, places: int = 2) -> Decimal:
@@ -138,6 +151,8 @@ class Target:
     include: tuple[str, ...] = ()
     where: tuple[Filter, ...] = ()
     aggregate: Aggregate | None = None
+    label: tuple[str, ...] = ()
+    read_as: tuple[tuple[str, Type], ...] = ()
 
     @property
     def series(self) -> tuple[str, ...]:
@@ -155,10 +170,28 @@ class Target:
         return join_key([row[name] for name in self.shape.key or self.fields])
 
     @property
+    def states(self) -> tuple[Column, ...]:
+        """The columns that `where` is about."""
+        return tuple(column for one in self.where if (column := self.shape.column(one.field)))
+
+    def name(self, row: Row) -> str:
+        """What people call it; "" when nothing says that."""
+        return join_names(format_value(row[path]) for path in self.label if path in row)
+
+    @property
+    def noun(self) -> str:
+        """What many of its series or rows are called."""
+        if not self.by:
+            return plural(self.shape.name)
+        relation = next((one for one in self.shape.relations if not one.many and one.pairs[0][0] == self.by), None)
+        return plural(relation.target.rpartition(".")[2]) if relation else "series"
+
+    @property
     def fields(self) -> tuple[str, ...]:
         """Everything a row has to tell."""
         own = () if self.aggregate else (self.value, self.at)
-        names = (*self.shape.key, self.by, *own, self.field, *self.include)
+        states = (one.name for one in self.states) if self.watch.sort == "where" else ()
+        names = (*self.shape.key, self.by, *own, self.field, *self.include, *states, *self.label)
         return tuple(dict.fromkeys(filter(None, names)))
 
     def query(self, *where: Filter, order: tuple[RowOrder, ...] = (), first_of: str = "", limit: int = CAP) -> Query:
@@ -166,21 +199,43 @@ class Target:
         taken = {one.field for one in order}
         ties = tuple(RowOrder(name, order[0].descending if order else False) for name in self.shape.key)
         ordered = (*order, *(tie for tie in ties if tie.field not in taken))
-        return Query(self.shape.name, self.fields, (*self.where, *where), ordered, first_of, limit=limit)
+        wanted = (*self.where, *where)
+        return Query(self.shape.name, self.fields, wanted, ordered, first_of, limit=limit, read_as=self.read_as)
 
 
 def find_target(watch: DatabaseWatch, catalog: Catalog) -> Target:
     """Raises UserError that names the watch, what is not there, and what is nearest to it."""
     try:
-        return _Finder(watch, catalog).target()
+        read_as = tuple(_read_as(watch, catalog))
+        return _Finder(watch, read_text(catalog, watch.source, read_as), read_as).target()
     except UserError as problem:
         raise UserError(f"watch {watch.name}: {problem.what}", problem.next_step) from None
+
+
+def _read_as(watch: DatabaseWatch, catalog: Catalog) -> Iterator[tuple[str, Type]]:
+    """Fields of text that a watch takes for numbers or for times: what they hold is looked at, not what they are."""
+    shape = catalog.shape(watch.source)
+    related = watch.count or (watch.sum or "").partition(".")[0]
+    relation = shape.relation(related) if related else None
+    far = catalog.shape(relation.target) if relation else None
+    at = (watch.at or "").removeprefix(f"{related}.") if related else watch.at
+    asked: tuple[tuple[Shape | None, str, str | None, Type], ...] = (
+        (shape, "", watch.value, "decimal"),
+        (shape, "", watch.top.field if watch.top else None, "decimal"),
+        (far, f"{related}.", (watch.sum or "").partition(".")[2], "decimal"),
+        (far if related else shape, f"{related}." if related else "", at, "time"),
+    )
+    for one, path, name, kind in asked:
+        column = one.column(name) if one and name else None
+        if column and column.type == "text" and not column.many:
+            yield path + column.name, kind
 
 
 @dataclass(frozen=True, slots=True)
 class _Finder:
     watch: DatabaseWatch
     catalog: Catalog
+    read_as: tuple[tuple[str, Type], ...] = ()
 
     def target(self) -> Target:
         watch, shape = self.watch, self.catalog.shape(self.watch.source)
@@ -199,7 +254,21 @@ class _Finder:
             tuple(self._path(shape, path) for path in watch.include),
             tuple(self._filter(shape, name, wanted) for name, wanted in watch.where.items()),
             aggregate,
+            self._label(shape, at),
+            self.read_as,
         )
+
+    def _label(self, shape: Shape, at: str) -> tuple[str, ...]:
+        """What a row is called by: what was included first, and names among the rest; else what looks like a name."""
+        watch = self.watch
+        included = [self._path(shape, path) for path in watch.include]
+        if included and (is_name(included[0]) or not any(map(is_name, included))):
+            return (included[0], *(path for path in included[1:] if is_name(path)))
+        if included:
+            return tuple(filter(is_name, included))
+        by = self._field(shape, watch.by)
+        single = watch.sort in ("change", "threshold", "outlier", "missing") and at and not by and not watch.derived
+        return () if single else name_paths(shape, self.catalog, by)
 
     def _field(self, shape: Shape, name: str | None, types: tuple[str, ...] = ()) -> str:
         if not name:

@@ -2,9 +2,7 @@
 
 The kinds of watches: what each asks, and what it makes of the answer. Pure: rows and a state in, facts out.
 
-wanted = target(watch, database.describe())
-answers = {name: database.rows(query) for name, query in plan(wanted, state, now).items()}
-outcome = judge(wanted, answers, state, now)
+outcome = look_at(find_target(watch, database.describe()), database.rows, state, now)
 """
 
 from __future__ import annotations
@@ -17,17 +15,18 @@ from decimal import Decimal
 from fractions import Fraction
 
 from ralph_mission.adapters.database.model import GROUPS, SERIES, Filter, Query, Row, RowOrder, Value
-from ralph_mission.adapters.observers.database import kinds
+from ralph_mission.adapters.observers.database import change, rows
 from ralph_mission.adapters.observers.database import results as tell
-from ralph_mission.adapters.observers.database.results import Answers, RowFact, WatchEpisode, WatchOutcome, WatchState
+from ralph_mission.adapters.observers.database.results import Answers, RowFact, WatchOutcome
+from ralph_mission.adapters.observers.database.state import WatchEpisode, WatchState
 from ralph_mission.adapters.observers.database.targets import (
     Target,
     decimal,
-    format_value,
     median,
     number,
     plain,
     round_exact,
+    shown,
 )
 from ralph_mission.config.database import Outlier
 from ralph_mission.values import dataclass
@@ -43,7 +42,7 @@ ALL_EQUAL = "all earlier values of the window are equal, so nothing says how far
 
 def plan_threshold(target: Target, state: WatchState, now: datetime) -> dict[str, Query]:
     """The latest value of each series."""
-    return {"now": kinds.latest(target, now)}
+    return {"now": change.latest(target, now)}
 
 
 def judge_threshold(target: Target, answers: Answers, state: WatchState, now: datetime) -> WatchOutcome:
@@ -57,13 +56,15 @@ def judge_threshold(target: Target, answers: Answers, state: WatchState, now: da
             keep += [one for one in state.episodes if one.group == group]  # neither back nor gone
         elif bound := _crossed_bound(target, value):
             out[group] = (row, value, bound)
-    began = {group: _since(target, state, row, group, bound[0], now) for group, (row, _, bound) in out.items()}
-    told = tell.limit_episodes(state, began)
-    found = (_beyond(target, row, value, bound, told[group]) for group, (row, value, bound) in out.items())
-    more = (*tell.full(answers["now"], GROUPS), *tell.crowd(told))
-    return WatchOutcome(
-        tuple(found), tell.mark_told(state, told, keep), (*tell.notes(reasons, len(answers["now"])), *more)
+    told = tell.begin(state, {group: bound[0] for group, (_, _, bound) in out.items()}, now)
+    total = len(answers["now"])
+    found = (
+        _beyond(target, row, value, bound, told[group], total)
+        for group, (row, value, bound) in out.items()
+        if not told[group].quiet
     )
+    more = (*tell.full(answers["now"], GROUPS), *tell.silent(state, told))
+    return WatchOutcome(tuple(found), tell.mark_told(state, told, keep), (*tell.notes(reasons, total), *more))
 
 
 def _crossed_bound(target: Target, value: Decimal) -> tuple[str, Decimal] | None:
@@ -76,11 +77,15 @@ def _crossed_bound(target: Target, value: Decimal) -> tuple[str, Decimal] | None
     return None
 
 
-def _beyond(target: Target, row: Row, value: Decimal, bound: tuple[str, Decimal], since: WatchEpisode) -> RowFact:
+def _beyond(
+    target: Target, row: Row, value: Decimal, bound: tuple[str, Decimal], since: WatchEpisode, total: int
+) -> RowFact:
     way, limit = bound
-    words = f"is {plain(value)}, {way} {plain(limit)}"
+    words = f"is {shown(value)}, {way} {shown(limit)}"
     facts: dict[str, Value] = {"value": value, "limit": limit, "direction": way, "since": since.since}
-    return tell.make_row_fact(target, row, since.group, format_value(since.since), words, **facts)
+    return tell.make_lasting_fact(
+        target, row, since, words, f"of {total} {target.noun} are {way} {shown(limit)}", **facts
+    )
 
 
 # --- outlier --------------------------------------------------------------------------
@@ -99,14 +104,16 @@ def judge_outlier(target: Target, answers: Answers, state: WatchState, now: date
         series[target.group(row)].append(row)
     judged = {group: _strange(target, rows) for group, rows in series.items()}
     far = {group: one for group, one in judged.items() if isinstance(one, _Far)}
-    began = {group: _since(target, state, series[group][0], group, one.way, now) for group, one in far.items()}
-    told = tell.limit_episodes(state, began)
+    told = tell.begin(state, {group: one.way for group, one in far.items()}, now)
     found = tuple(
-        replace(_far(target, series[group][0], one, told[group], now), series=_values(target, series[group]))
+        replace(
+            _far(target, series[group][0], one, told[group], len(judged), now), series=_values(target, series[group])
+        )
         for group, one in far.items()
+        if not told[group].quiet
     )
     reasons = [one for one in judged.values() if isinstance(one, str)]
-    more = (*tell.full(answers["window"], SERIES), *tell.crowd(told))
+    more = (*tell.full(answers["window"], SERIES), *tell.silent(state, told))
     keep = [one for one in state.episodes if isinstance(judged.get(one.group), str)]
     return WatchOutcome(found, tell.mark_told(state, told, keep), (*tell.notes(reasons, len(judged)), *more))
 
@@ -159,9 +166,9 @@ def _score_outlier(value: Decimal, earlier: Sequence[Fraction], limit: Fraction)
     return _Far(value, usual, spread, score, measure, len(earlier)) if score > limit else None
 
 
-def _far(target: Target, row: Row, one: _Far, since: WatchEpisode, now: datetime) -> RowFact:
+def _far(target: Target, row: Row, one: _Far, since: WatchEpisode, total: int, now: datetime) -> RowFact:
     usual, score = decimal(one.usual), round_exact(one.score, 1)
-    words = f"is {plain(one.value)}, usual is {usual} (score {score}, by {one.measure} of {one.values} values)"
+    words = f"is {shown(one.value)}, usual is {shown(usual)} (score {score}, by {one.measure} of {one.values} values)"
     facts: dict[str, Value] = {
         "value": one.value,
         "usual": usual,
@@ -174,7 +181,8 @@ def _far(target: Target, row: Row, one: _Far, since: WatchEpisode, now: datetime
         "window_from": now - _outlier(target).within,
         "window_to": now,
     }
-    return tell.make_row_fact(target, row, since.group, format_value(since.since), words, **facts)
+    many = f"of {total} {target.noun} are far {'above' if one.way == 'up' else 'below'} what is usual"
+    return tell.make_lasting_fact(target, row, since, words, many, **facts)
 
 
 # --- missing --------------------------------------------------------------------------
@@ -195,17 +203,36 @@ def plan_missing(target: Target, state: WatchState, now: datetime) -> dict[str, 
 
 
 def judge_missing(target: Target, answers: Answers, state: WatchState, now: datetime) -> WatchOutcome:
-    """Which series ended; the occurrence is their last row's time. One without any row was never there."""
+    """Which series ended. One without any row was never there; several that end together are one dead feed.
+
+    What had ended before anybody looked is no news, unless nothing at all has come: then the feed is dead now.
+    """
     patience = target.watch.missing
     assert patience is not None
-    silent = [
-        (row, at) for row in answers["last"] if isinstance(at := row[target.at], datetime) and now - at > patience
-    ]
-    found = [_silent(target, row, at, patience, now) for row, at in silent]
     if not answers["last"]:
-        why = _never(target, answers)
-        found = [tell.make_row_fact(target, {}, "", "never", why, longer_than=_hours(patience), unit_of_age="h")]
-    return WatchOutcome(tuple(found), tell.mark_told(state, {}), tell.full(answers["last"], GROUPS))
+        told = tell.begin(replace(state, started=True), {"": "never"}, now)
+        facts: dict[str, Value] = {"longer_than": _hours(patience), "unit_of_age": "h"}
+        one = tell.make_lasting_fact(target, {}, told[""], _never(target, answers), "", **facts)
+        return WatchOutcome((one,), tell.mark_told(state, told))
+    silent = {target.group(row): (row, at) for row in answers["last"] if (at := _ended(target, row, patience, now))}
+    whole = len(silent) == len(answers["last"])
+    known = replace(state, started=True) if whole else state
+    apart = 1 if target.by else tell.APART
+    told = tell.begin(known, dict.fromkeys(silent, ""), now, apart, joining=patience)
+    newest = max((at for _, at in silent.values()), default=now)
+    many = f"of {len(answers['last'])} {target.noun} have no new row since {tell.moment(newest)}"
+    found = tuple(
+        _silent(target, row, at, patience, told[group], many, now)
+        for group, (row, at) in silent.items()
+        if not told[group].quiet
+    )
+    notes = (*tell.full(answers["last"], GROUPS), *tell.silent(known, told))
+    return WatchOutcome(found, tell.mark_told(state, told), notes)
+
+
+def _ended(target: Target, row: Row, patience: timedelta, now: datetime) -> datetime | None:
+    at = row[target.at]
+    return at if isinstance(at, datetime) and now - at > patience else None
 
 
 def _never(target: Target, answers: Answers) -> str:
@@ -215,10 +242,12 @@ def _never(target: Target, answers: Answers) -> str:
     return f"has rows, and none of them has a time ({target.at})" if answers["any"] else "has no row at all"
 
 
-def _silent(target: Target, row: Row, at: datetime, patience: timedelta, now: datetime) -> RowFact:
+def _silent(
+    target: Target, row: Row, at: datetime, patience: timedelta, since: WatchEpisode, many: str, now: datetime
+) -> RowFact:
     words = f"has no row since {tell.moment(at)}, for longer than {_hours(patience)} h"
     facts: dict[str, Value] = {"last": at, "age": _hours(now - at), "longer_than": _hours(patience), "unit_of_age": "h"}
-    return tell.make_row_fact(target, row, target.group(row), format_value(at), words, **facts)
+    return tell.make_lasting_fact(target, row, since, words, many, **facts)
 
 
 def _hours(span: timedelta) -> Decimal:
@@ -228,37 +257,36 @@ def _hours(span: timedelta) -> Decimal:
 # --- what lasts -----------------------------------------------------------------------
 
 
-def _since(target: Target, state: WatchState, row: Row, group: str, way: str, now: datetime) -> WatchEpisode:
-    """When it began: as remembered while it lasts, else the time of its first row, or now."""
-    at = row.get(target.at) if target.at else None
-    return tell.episode(state, group, way) or WatchEpisode(group, at if isinstance(at, datetime) else now, way)
+def _nothing_more(target: Target, state: WatchState, answers: Answers) -> dict[str, Query]:
+    return {}
 
 
 @dataclass(frozen=True, slots=True)
 class Sort:
-    """One kind of watch. `complete`: what it found is all there is now, not only what is new."""
+    """One kind of watch. `more` asks about what a first answer says. `complete`: what it found is all there is now,
+    not only what is new."""
 
     plan: Callable[[Target, WatchState, datetime], dict[str, Query]]
     judge: Callable[[Target, Answers, WatchState, datetime], WatchOutcome]
     complete: bool = True
+    more: Callable[[Target, WatchState, Answers], dict[str, Query]] = _nothing_more
 
 
 SORTS: Mapping[str, Sort] = {
-    "change": Sort(kinds.plan, kinds.judge),
-    "new_since": Sort(kinds.plan_new, kinds.judge_new, complete=False),
-    "top": Sort(kinds.plan_top, kinds.judge_top),
+    "change": Sort(change.plan, change.judge),
+    "new_since": Sort(rows.plan_new, rows.judge_new, complete=False),
+    "top": Sort(rows.plan_top, rows.judge_top),
     "threshold": Sort(plan_threshold, judge_threshold),
     "outlier": Sort(plan_outlier, judge_outlier),
     "missing": Sort(plan_missing, judge_missing),
-    "where": Sort(kinds.plan_where, kinds.judge_where),
+    "where": Sort(rows.plan_where, rows.judge_where, complete=False, more=rows.plan_left),
 }
 
 
-def plan(target: Target, state: WatchState, now: datetime) -> dict[str, Query]:
-    """What has to be asked, by names that `judge` knows."""
-    return SORTS[target.watch.sort].plan(target, state, now)
-
-
-def judge(target: Target, answers: Answers, state: WatchState, now: datetime) -> WatchOutcome:
-    """What was found, what to remember, and what could not be judged and why."""
-    return SORTS[target.watch.sort].judge(target, answers, state, now)
+def look_at(target: Target, ask: Callable[[Query], Sequence[Row]], state: WatchState, now: datetime) -> WatchOutcome:
+    """What was found, what to remember, and what could not be judged and why; `ask` answers a query."""
+    sort = SORTS[target.watch.sort]
+    answers = {name: ask(query) for name, query in sort.plan(target, state, now).items()}
+    answers |= {name: ask(query) for name, query in sort.more(target, state, answers).items()}
+    outcome = sort.judge(target, answers, state, now)
+    return replace(outcome, found=tuple(tell.merge(outcome.found)))

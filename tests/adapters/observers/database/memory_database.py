@@ -5,10 +5,11 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cmp_to_key
 
-from ralph_mission.adapters.database.model import Catalog, Column, Database, Relation, Shape
-from ralph_mission.adapters.observers.database.results import WatchState, dump, load
+from ralph_mission.adapters.database.model import Catalog, Column, Database, Relation, Shape, read_text
+from ralph_mission.adapters.database.statements import cell
+from ralph_mission.adapters.observers.database.state import WatchState, dump, load
 from ralph_mission.adapters.observers.database.targets import find_target
-from ralph_mission.adapters.observers.database.watches import judge, plan
+from ralph_mission.adapters.observers.database.watches import look_at
 from ralph_mission.config.database import DatabaseWatch
 
 NOW = datetime(2030, 6, 1, 12, tzinfo=UTC)
@@ -57,6 +58,21 @@ CATALOG = Catalog(
             ),
             ("id",),
         ),
+        Shape(
+            "Node",
+            "nodes",
+            "",
+            (
+                Column("id", "id", "int", unique=True),
+                Column("chainId", "chain_id", "int"),
+                Column("moniker", "moniker", "text"),
+                Column("tokens", "tokens", "text"),
+                Column("seen", "seen", "text", True),
+                Column("jailed", "jailed", "bool"),
+            ),
+            ("id",),
+            (Relation("chain", "Chain", False, (("chainId", "id"),)),),
+        ),
         Shape("Log", "logs", "", (Column("line", "line", "text"), Column("n", "n", "int"))),
     ),
     "schema.prisma",
@@ -71,13 +87,18 @@ class Memory(Database):
         return CATALOG
 
     def rows(self, query):
-        shape = CATALOG.shape(query.source)
-        found = [row for row in self.tables.get(shape.name, []) if all(_holds(row, one) for one in query.where)]
+        shape = read_text(CATALOG, query.source, query.read_as).shape(query.source)
+        texts = [column for column in shape.columns if column.text]
+        found = [{**row, **{one.name: cell(row[one.name], one) for one in texts}} for row in self._table(shape)]
+        found = [row for row in found if all(_holds(row, one) for one in query.where)]
         for order in reversed(query.order):
             found.sort(key=cmp_to_key(lambda a, b, order=order: _compared(a[order.field], b[order.field], order)))
         if query.first_of:
             found = list({row[query.first_of]: row for row in reversed(found)}.values())[::-1]
         return [self._told(shape, row, query) for row in found[: query.limit]]
+
+    def _table(self, shape):
+        return self.tables.get(shape.name, [])
 
     def _told(self, shape, row, query):
         made = {name: self._cell(shape, row, name.split(".")) for name in query.fields}
@@ -93,7 +114,7 @@ class Memory(Database):
             return row and row[path[0]]
         relation = shape.relation(path[0])
         (ours, theirs), *_ = relation.pairs
-        other = next((r for r in self.tables[relation.target] if r[theirs] == row[ours]), None)
+        other = next((r for r in self.tables.get(relation.target, ()) if r[theirs] == row[ours]), None)
         return self._cell(CATALOG.shape(relation.target), other, path[1:])
 
 
@@ -127,10 +148,17 @@ def _compared(a, b, order):
 
 
 def look(database, settings, state=None, now=NOW):
-    """One look of a watch, its state carried through the memory file's text."""
+    """One look; without a state of a watch that looked before and found nothing, but for `new_since`.
+
+    Its state is carried through the memory file's text.
+    """
     watch = DatabaseWatch.model_validate({"name": "w", **settings})
-    wanted = find_target(watch, database.describe())
-    queries = plan(wanted, state or WatchState(), now)
-    outcome = judge(wanted, {name: database.rows(query) for name, query in queries.items()}, state or WatchState(), now)
+    before = state or WatchState(started="new_since" not in settings)
+    outcome = look_at(find_target(watch, database.describe()), database.rows, before, now)
     assert load(dump({watch.name: outcome.state}, (watch,)), (watch,))[watch.name].episodes == outcome.state.episodes
     return outcome
+
+
+def first_look(database, settings, now=NOW):
+    """One look of a watch that never looked."""
+    return look(database, settings, WatchState(), now)

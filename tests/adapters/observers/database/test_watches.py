@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralph_mission.adapters.observers.database.results import WatchEpisode, WatchState, about, build_signal, dump, load
+from ralph_mission.adapters.observers.database.results import build_signal
+from ralph_mission.adapters.observers.database.state import ROOM, Snapshot, WatchEpisode, WatchState, about, dump, load
 from ralph_mission.adapters.observers.database.targets import (
     find_target,
     format_value,
@@ -15,10 +16,10 @@ from ralph_mission.adapters.observers.database.targets import (
     moved_over,
     percentage,
 )
-from ralph_mission.adapters.observers.database.watches import judge, plan
+from ralph_mission.adapters.observers.database.watches import look_at
 from ralph_mission.config.database import DatabaseWatch
 from ralph_mission.errors import UserError
-from tests.adapters.observers.database.memory_database import CATALOG, NOW, Memory, look
+from tests.adapters.observers.database.memory_database import CATALOG, NOW, Memory, first_look, look
 
 DAY, HOUR = timedelta(days=1), timedelta(hours=1)
 CHANGE = {
@@ -82,12 +83,12 @@ def test_a_move_carries_names_numbers_and_window():
     (found,) = look(
         series((7, DAY, "10"), (7, HOUR, "14.5"), (9, DAY, "5"), (9, HOUR, "5")), CHANGE | {"unit": "%"}
     ).found
-    assert (found.essence, found.occurrence) == (("database", "w", "7"), "2030-05-31T12:00:00Z")
+    assert (found.essence, found.occurrence) == (("database", "w", "7"), "2030-06-01T12:00:00Z")
     told = facts(found)
     assert told["chain.name"] == "Cosmos Hub"
     assert (told["value"], told["previous"], told["change_percent"]) == (Decimal("14.5"), 10, 45)
     assert (told["window_from"], told["window_to"], told["previous_at"]) == (NOW - DAY, NOW, NOW - DAY)
-    assert found.words == "went up by 45.00 % from 10 to 14.5 since 2030-05-31 12:00 UTC"
+    assert found.words == "went up by 45 % from 10 to 14.5 since 2030-05-31 12:00 UTC"
     assert ("unit", "%") in found.pairs()
 
 
@@ -144,7 +145,7 @@ def test_without_times_values_are_remembered_from_look_to_look():
         assert not values or (min(values), values[-1]) == (100, 140)
     assert [hours for hours, _ in told] == list(range(40, 60, 2))
     assert len({occurrence for _, occurrence in told}) == 1
-    assert len(state.samples) <= 6
+    assert len(state.snapshots) <= 6
 
 
 amounts = st.decimals(allow_nan=False, allow_infinity=False, min_value=-(10**30), max_value=10**30, places=12)
@@ -159,11 +160,55 @@ def test_over_agrees_with_cross_multiplication_in_whole_numbers(value, base, per
     assert (percentage(value, base) is None) == (not base)
 
 
-def test_only_so_many_series_are_remembered_and_that_is_said():
+def test_of_thousands_of_series_each_change_is_seen():
     watch = {"model": "Chain", "value": "tvl", "change": {"over": "30%", "within": "24h"}}
-    outcome = look(Memory({"Chain": [{"id": n, "name": "c", "tvl": Decimal(1)} for n in range(80)]}), watch)
-    assert len(outcome.state.samples) == 60
-    assert any("first 60 of 80 series" in note for note in outcome.notes)
+    chains = [{"id": n, "name": f"chain {n}", "tvl": Decimal(10**15 + n)} for n in range(3_000)]
+    state, told = first_look(Memory({"Chain": chains}), watch).state, []
+    for hours in range(1, 30, 6):
+        for one in chains:
+            one["tvl"] += one["id"] * hours
+        if hours == 13:
+            chains[2_999]["tvl"] = Decimal(55 * 10**13)
+        kept = _kept(state, watch)
+        outcome = look(Memory({"Chain": chains}), watch, kept, NOW + hours * HOUR)
+        state, told = outcome.state, told + [one.name for one in outcome.found]
+        assert len(dump({"w": state}, (DatabaseWatch.model_validate({"name": "w", **watch}),))) <= ROOM
+    assert told == ["chain 2999"] * 3 and kept.digits == 6 and len(kept.snapshots[-1].values) == 3_000
+
+
+def test_a_change_is_seen_before_the_first_window_is_over():
+    watch = {"model": "Chain", "value": "tvl", "change": {"over": "30%", "within": "7d"}}
+    first = first_look(Memory({"Chain": [CHAINS[0]]}), watch)
+    (found,) = look(Memory({"Chain": [{**CHAINS[0], "tvl": Decimal(55)}]}), watch, first.state, NOW + HOUR).found
+    assert (found.name, found.words) == ("Cosmos Hub", "went down by 45 % from 100 to 55 since 2030-06-01 12:00 UTC")
+
+
+def test_amounts_in_columns_of_text_are_numbers():
+    watch = {"model": "Node", "value": "tokens", "change": {"over": "30%", "within": "24h"}}
+    nodes = [{"id": 1, "chainId": 7, "moniker": "Citizen", "tokens": "1e6", "seen": ""}]
+    nodes += [{"id": 2, "chainId": 9, "moniker": "Odd", "tokens": "many", "seen": ""}]
+    first = first_look(Memory({"Node": nodes, "Chain": CHAINS}), watch)
+    assert (first.found, first.notes) == ((), ())
+    nodes[0]["tokens"] = " 550000 "
+    second = look(Memory({"Node": nodes, "Chain": CHAINS}), watch, first.state, NOW + HOUR)
+    (found,) = second.found
+    assert second.notes == ("1 of 2 not judged: there was no value at or before the window's beginning",)
+    assert build_signal(DatabaseWatch.model_validate({"name": "stake", **watch}), found).title.startswith(
+        "stake: Citizen (Cosmos Hub) went down by 45 % from 1,000,000 to 550,000"
+    )
+    top = {"model": "Node", "top": {"order_by": "tokens", "take": 2}}
+    (ranking,) = look(
+        Memory({"Node": [*nodes, {**nodes[0], "id": 3, "tokens": "9", "moniker": "B"}], "Chain": CHAINS}), top
+    ).found
+    assert ranking.name == "Citizen (Cosmos Hub), B (Cosmos Hub)"
+
+
+def test_times_in_columns_of_text_are_times():
+    watch = {"model": "Node", "at": "seen", "by": "chainId", "missing": "2h"}
+    seen = {7: "2030-06-01T11:00:00Z", 9: "2030-06-01T09:00:00+00:00", 11: "yesterday"}
+    nodes = [{"id": n, "chainId": n, "moniker": "", "tokens": "", "seen": at} for n, at in seen.items()]
+    (found,) = look(Memory({"Node": nodes, "Chain": CHAINS}), watch).found
+    assert (found.name, found.words) == ("Osmosis", "has no row since 2030-06-01 09:00 UTC, for longer than 2 h")
 
 
 def test_a_long_key_is_a_digest_and_still_tells_rows_apart():
@@ -196,7 +241,7 @@ def window(last, *earlier):
 def test_a_value_far_from_the_usual_is_told_and_one_bad_value_does_not_hide_it():
     (found,) = look(window(30, 10, 11, 9, 10, 12, 8, 11, 9, 1000), OUTLIER).found
     assert (facts(found)["usual"], facts(found)["values"], facts(found)["direction"]) == (10, 9, "up")
-    assert found.occurrence == format_value(NOW - HOUR)
+    assert found.occurrence == format_value(NOW)
     assert [value for _, value in found.series] == [1000, 9, 11, 8, 12, 10, 9, 11, 10, 30]
     assert found.series[-1][0] == NOW - HOUR
     assert not look(window(13, 10, 11, 9, 10, 12, 8, 11, 9), OUTLIER).found
@@ -222,20 +267,19 @@ MISSING = {"model": "Apr", "by": "chainId", "at": "createdAt", "missing": "2h", 
 
 def test_a_series_that_ended_is_told_with_its_last_row():
     found = look(series((7, 2 * HOUR, 1), (9, 2 * HOUR + timedelta(seconds=1), 1), (9, DAY, 1)), MISSING).found
-    assert [(one.group, one.occurrence) for one in found] == [("9", "2030-06-01T09:59:59Z")]
+    assert [(one.group, facts(one)["last"]) for one in found] == [("9", NOW - 2 * HOUR - timedelta(seconds=1))]
     assert facts(found[0])["chain.name"] == "Osmosis"
-    assert [one.occurrence for one in look(series(), MISSING).found] == ["never"]
 
 
 def test_a_row_of_the_future_does_not_say_for_ever_that_all_is_well():
     rows = series((7, DAY, 1), (7, -1000 * DAY, 1), (9, HOUR, 1))
-    assert [(one.group, one.occurrence) for one in look(rows, MISSING).found] == [("7", "2030-05-31T12:00:00Z")]
+    assert [(one.group, facts(one)["last"]) for one in look(rows, MISSING).found] == [("7", NOW - DAY)]
 
 
 def test_a_series_without_a_last_row_says_why():
     def why(rows):
         (one,) = look(rows, MISSING).found
-        assert one.occurrence == "never"
+        assert one.group == ""
         return one.words
 
     assert why(series()) == "has no row at all"
@@ -244,6 +288,41 @@ def test_a_series_without_a_last_row_says_why():
     untimed = series((7, DAY, 1))
     untimed.tables["Apr"][0]["createdAt"] = None
     assert why(untimed) == "has rows, and none of them has a time (createdAt)"
+
+
+MANY_CHAINS = [{"id": n, "name": f"chain {n}", "tvl": None} for n in range(12)]
+
+
+def _feeds(*ages):
+    return Memory({"Chain": MANY_CHAINS, "Apr": aprs(*((n, age, 1) for n, age in enumerate(ages)))})
+
+
+def _titles(watch, outcome):
+    return [build_signal(DatabaseWatch.model_validate({"name": "feed", **watch}), one).title for one in outcome.found]
+
+
+def test_one_dead_job_is_one_alarm_whichever_series_end_first():
+    first = first_look(_feeds(*[HOUR] * 12), MISSING)
+    some = look(_feeds(*[HOUR * 1.9] * 7, *[HOUR * 2.1] * 5), MISSING, first.state, NOW)
+    assert _titles(MISSING, some) == [
+        "feed: 5 of 12 chains have no new row since 2030-06-01 09:54 UTC: chain 10, chain 11, chain 7 and 2 more"
+    ]
+    every = look(_feeds(*[HOUR * 3] * 12), MISSING, some.state, NOW + HOUR)
+    assert _titles(MISSING, every) == [
+        "feed: 12 of 12 chains have no new row since 2030-06-01 09:00 UTC: chain 0, chain 1, chain 10 and 9 more"
+    ]
+    assert (every.found[0].essence, every.found[0].occurrence) == (some.found[0].essence, some.found[0].occurrence)
+    assert facts(every.found[0])["count"] == 12 and "group" not in facts(every.found[0])
+    assert not look(_feeds(*[-HOUR] * 12), MISSING, every.state, NOW + 2 * HOUR).found
+
+
+def test_what_ended_before_anybody_looked_is_no_news_but_a_feed_that_is_dead_as_a_whole_is():
+    first = first_look(_feeds(*[HOUR] * 9, *[90 * DAY] * 3), MISSING)
+    assert not first.found and first.notes == ("3 as they were before the first look",)
+    assert not look(_feeds(*[HOUR] * 9, *[90 * DAY] * 3), MISSING, first.state).found
+    assert _titles(MISSING, first_look(_feeds(*[DAY] * 12), MISSING)) == [
+        "feed: 12 of 12 chains have no new row since 2030-05-31 12:00 UTC: chain 0, chain 1, chain 10 and 9 more"
+    ]
 
 
 # --- rows -----------------------------------------------------------------------------
@@ -346,18 +425,79 @@ def _kept(state, watch):
 
 def test_the_ranking_is_one_finding_and_another_order_another_occurrence():
     watch = {"model": "Apr", "top": {"order_by": "value", "take": 2}, "include": ["chain.name"]}
-    (first,) = look(series((7, DAY, 5), (9, DAY, 8), (9, DAY, None), (7, DAY, 1)), watch).found
+    rows = series((7, DAY, 5), (9, DAY, 8), (9, DAY, None), (7, DAY, 1))
+    assert not first_look(rows, watch).found
+    outcome = look(rows, watch)
+    (first,) = outcome.found
     assert [value for name, value in first.fields if name.endswith(".value")] == [8, 5]
     assert dict(first.fields)["1.chain.name"] == "Osmosis"
-    (same,) = look(series((7, DAY, 6), (9, DAY, 9)), watch).found
-    (other,) = look(series((7, DAY, 9), (9, DAY, 6)), watch).found
-    assert first.occurrence == same.occurrence != other.occurrence
-    assert first.essence == other.essence
+    again = look(series((7, DAY, 6), (9, DAY, 9)), watch, outcome.state, NOW + HOUR)
+    other = look(series((7, DAY, 9), (9, DAY, 6)), watch, again.state, NOW + 2 * HOUR)
+    assert first.occurrence == again.found[0].occurrence != other.found[0].occurrence
+    assert first.essence == other.found[0].essence
 
 
-def test_rows_as_described_are_told_each_for_itself():
-    found = look(series((7, DAY, 5), (9, DAY, 8)), {"model": "aprs", "where": {"chain_id": [9, 11]}}).found
-    assert [(one.essence, one.occurrence) for one in found] == [(("database", "w", "2"), "2")]
+NODES = [
+    {"id": n, "chainId": (7, 9)[n % 2], "moniker": f"node {n}", "tokens": "1", "seen": "", "jailed": n < 400}
+    for n in range(410)
+]
+JAILED = {"model": "Node", "where": {"jailed": True}}
+
+
+def _nodes(**jailed):
+    return Memory(
+        {"Chain": CHAINS, "Node": [{**one, "jailed": jailed.get(f"n{one['id']}", one["jailed"])} for one in NODES]}
+    )
+
+
+def test_rows_that_were_so_before_the_first_look_are_no_news_and_coming_and_going_is():
+    first = first_look(_nodes(), JAILED)
+    assert not first.found and first.notes == ("400 as they were before the first look",)
+    second = look(_nodes(n409=True, n8=False), JAILED, _kept(first.state, JAILED), NOW + HOUR)
+    assert [(one.name, one.words) for one in second.found] == [
+        ("node 409 (Osmosis)", "is jailed now"),
+        ("node 8 (Cosmos Hub)", "is no longer jailed"),
+    ]
+    assert second.found[0].essence == ("database", "w", "409")
+    third = look(_nodes(n409=True, n8=False), JAILED, _kept(second.state, JAILED), NOW + 2 * HOUR)
+    assert [one.occurrence for one in third.found] == [second.found[0].occurrence]  # as long as it is so
+    free = look(_nodes(n8=False), JAILED, third.state, NOW + 3 * HOUR)
+    assert [one.words for one in free.found] == ["is no longer jailed"]
+    back = look(_nodes(n8=False, n409=True), JAILED, free.state, NOW + 4 * HOUR)
+    assert back.found[0].occurrence != second.found[0].occurrence
+
+
+def test_many_that_come_or_go_at_once_are_one_finding():
+    first = first_look(_nodes(), JAILED)
+    freed = {f"n{n}": False for n in range(5)}
+    many = look(_nodes(**{f"n{n}": True for n in range(400, 410)}, **freed), JAILED, first.state, NOW + HOUR)
+    assert _titles(JAILED, many) == [
+        "feed: 10 nodes are jailed now: node 400 (Cosmos Hub), node 401 (Osmosis), node 402 (Cosmos Hub) and 7 more",
+        "feed: 5 nodes are no longer jailed: node 0 (Cosmos Hub), node 1 (Osmosis), node 2 (Cosmos Hub) and 2 more",
+    ]
+    assert {name.partition(".")[0] for name, _ in many.found[0].fields} == {str(n) for n in range(1, 11)}
+
+
+def test_a_row_that_is_there_no_more_is_gone_and_another_state_is_named():
+    watch = {"model": "Apr", "where": {"status": ["VOTING"]}, "include": ["chain.name"]}
+    rows = series((7, DAY, 5), (9, DAY, 8), (9, DAY, 9))
+    first = first_look(rows, watch)
+    rows.tables["Apr"][0]["status"] = "OVER"
+    del rows.tables["Apr"][1]
+    left = look(rows, watch, first.state, NOW + HOUR)
+    assert [(one.group, one.name, one.words) for one in left.found] == [
+        ("1", "Cosmos Hub", "has status over now"),
+        ("2", "", "is gone"),
+    ]
+
+
+def test_without_a_condition_rows_that_come_and_go_are_told():
+    watch = {"model": "Chain"}
+    first = first_look(Memory({"Chain": CHAINS}), watch)
+    (new, gone) = look(
+        Memory({"Chain": [CHAINS[0], {**CHAINS[1], "id": 11, "name": "Juno"}]}), watch, first.state
+    ).found
+    assert [(one.name or one.group, one.words) for one in (new, gone)] == [("Juno", "is there now"), ("9", "is gone")]
 
 
 # --- signals --------------------------------------------------------------------------
@@ -380,7 +520,7 @@ def test_a_ranking_is_titled_with_its_names():
     watch = {"model": "Apr", "top": {"order_by": "value", "take": 2}, "include": ["chain.name"]}
     (found,) = look(series((7, DAY, 5), (9, DAY, 8)), watch).found
     made = DatabaseWatch.model_validate({"name": "w", **watch})
-    assert build_signal(made, found).title == "w: Osmosis, Cosmos Hub are the first 2"
+    assert build_signal(made, found).title == "w: Osmosis, Cosmos Hub are the first 2 now"
 
 
 # --- names ----------------------------------------------------------------------------
@@ -452,13 +592,15 @@ def test_what_is_remembered_of_all_watches_has_its_bounds():
     )
     told = tuple(WatchEpisode(f"{n:0100}", NOW, "up") for n in range(200))
     border = tuple(f"{n:0100}" for n in range(299))
-    states = {one.name: WatchState(True, NOW, border, episodes=told) for one in watches}
+    looks = tuple(Snapshot(NOW + n * HOUR, {f"{k:08}": Decimal(k) / 7 for k in range(500)}) for n in range(5))
+    states = {one.name: WatchState(True, NOW, border, episodes=told, snapshots=looks) for one in watches}
     kept = dump(states, watches)
     assert len(kept) < 100_000
     loaded = load(kept, watches)
     assert all(one.since == NOW and one.passed for one in loaded.values())
     assert {episode for one in loaded.values() for episode in one.episodes} <= set(told)
-    assert load(dump({"w0": states["w0"]}, watches), watches)["w0"] == states["w0"]
+    few = {"w0": WatchState(True, NOW, border, episodes=told)}
+    assert load(dump(few, watches), watches)["w0"] == few["w0"]
 
 
 # --- what is easily mixed up, and what is too much to remember --------------------------
@@ -484,53 +626,25 @@ MANY = 450
 
 
 def _looks(watch, *tables):
-    """What each look told: groups with their occurrence."""
-    made, state = DatabaseWatch.model_validate({"name": "w", **watch}), WatchState()
+    """What each look after the first told: of each finding its occurrence and words; and what else it said."""
+    made = DatabaseWatch.model_validate({"name": "w", **watch})
+    state = WatchState(started=True)
     for n, table in enumerate(tables):
-        wanted, now, database = find_target(made, CATALOG), NOW + n * HOUR, Memory(table)
-        answers = {name: database.rows(query) for name, query in plan(wanted, state, now).items()}
-        outcome = judge(wanted, answers, state, now)
+        outcome = look_at(find_target(made, CATALOG), Memory(table).rows, state, NOW + n * HOUR)
         state = load(dump({"w": outcome.state}, (made,)), (made,))["w"]
-        yield {one.group: one.occurrence for one in outcome.found}, outcome.notes
+        yield {one.group: (one.occurrence, one.words) for one in outcome.found}, outcome.notes
 
 
-def test_more_groups_out_of_bounds_than_can_be_remembered_are_each_told_once():
+def test_hundreds_of_groups_out_of_bounds_at_once_are_told_once_as_one():
     logs = [{"line": f"line {n}", "n": n} for n in range(MANY)]
     watch = {"model": "Log", "value": "n", "by": "line", "threshold": {"above": -1}}
     more, fewer = [*logs, {"line": "late", "n": 1}], logs[::3]
-    (first, notes), (same, _), (grown, _), (shrunk, quiet), (last, _) = _looks(
+    (first, _), (same, _), (grown, _), (shrunk, _), (last, _) = _looks(
         watch, {"Log": logs}, {"Log": logs[::-1]}, {"Log": more}, {"Log": fewer}, {"Log": fewer}
     )
-    assert len(first) == MANY and first == same
-    assert {**first, "late": grown["late"]} == grown
-    assert shrunk == last == {group: first[group] for group in shrunk} and len(shrunk) == MANY // 3
-    assert any("450 groups at once" in note for note in notes) and not quiet
-
-
-def test_so_are_those_whose_rows_go_on():
-    def at(hours):
-        rows = [
-            {
-                **aprs((n, (n + 1) * HOUR / 60, 20))[0],
-                "id": 1_000 * hours + n,
-                "createdAt": NOW + (hours - n / 60) * HOUR,
-            }
-            for n in range(MANY)
-        ]
-        return {"Chain": CHAINS, "Apr": rows}
-
-    watch = {"model": "Apr", "value": "value", "by": "chainId", "at": "createdAt", "threshold": {"above": 1}}
-    (first, _), (second, _), (third, _) = _looks(watch, at(0), at(1), at(2))
-    assert len(first) == MANY and first == second == third
-
-
-def test_of_a_large_group_as_described_the_same_first_rows_are_told_at_each_look():
-    watch = {"model": "Apr", "by": "chainId", "where": {"status": "voting"}}
-    rows = series(*((7 + n % 2 * 2, HOUR, 1) for n in range(130)), (11, HOUR, 1))
-    first, again = look(rows, watch), look(rows, watch)
-    assert [one.occurrence for one in first.found] == [one.occurrence for one in again.found]
-    assert [sum(one.group == group for one in first.found) for group in ("7", "9", "11")] == [40, 40, 1]
-    assert first.notes == ("groups of more than 40 rows, of which the first were reported: 2",)
+    assert first == same == {"": ("2030-06-01T12:00:00Z", "450 of 450 series are above -1")}
+    assert set(grown) == {"", "late"} and grown["late"][1] == "is 1, above -1"
+    assert shrunk == last == {"": ("2030-06-01T12:00:00Z", "150 of 150 series are above -1")}
 
 
 @pytest.mark.parametrize("odd", ["NaN", "Infinity"])
@@ -553,20 +667,35 @@ def test_a_backend_that_cannot_tell_nan_from_nothing_does_not_begin_anew():
     assert first.state.since == 1 and [one.occurrence for one in second.found] == ["3"]
 
 
-def test_what_all_watches_together_have_no_room_for_is_told_once_too():
+def test_what_there_is_no_room_to_remember_is_no_news_and_that_is_said():
     logs = [{"line": f"{n:090}", "n": n} for n in range(150)]
-    rule = {"model": "Log", "value": "n", "by": "line", "threshold": {"above": -1}}
-    watches = tuple(DatabaseWatch.model_validate({"name": f"w{n}", **rule}) for n in range(8))
-    states, told = {one.name: WatchState() for one in watches}, []
-    for n in range(4):
-        outcomes = {}
-        for one in watches:
-            wanted, now = find_target(one, CATALOG), NOW + n * HOUR
-            rows = {name: Memory({"Log": logs}).rows(q) for name, q in plan(wanted, states[one.name], now).items()}
-            outcomes[one.name] = judge(wanted, rows, states[one.name], now)
+    rule = {"model": "Log", "value": "n", "by": "line", "threshold": {"above": 20}}
+    watches = tuple(DatabaseWatch.model_validate({"name": f"w{n}", **rule}) for n in range(10))
+    states, said = {one.name: WatchState() for one in watches}, []
+    for n in range(3):
+        outcomes = {
+            one.name: look_at(find_target(one, CATALOG), Memory({"Log": logs}).rows, states[one.name], NOW + n * HOUR)
+            for one in watches
+        }
+        assert not any(outcome.found for outcome in outcomes.values())
         kept = dump({name: outcome.state for name, outcome in outcomes.items()}, watches)
-        assert len(kept) < 100_000
-        states = load(kept, watches)
-        told.append({(name, one.group, one.occurrence) for name, out in outcomes.items() for one in out.found})
-    assert told[0] == told[1] == told[2] == told[3] and len(told[0]) == 8 * 150
-    assert any(state.crowd for state in states.values())
+        assert len(kept) <= ROOM + 2
+        states, said = load(kept, watches), [note for outcome in outcomes.values() for note in outcome.notes]
+    assert "129 at once are too many to remember: which of them are new is not known" in said
+
+
+def test_what_an_older_version_remembered_is_read():
+    watch = DatabaseWatch.model_validate({"name": "w", "model": "Chain", "value": "tvl", "change": CHANGE["change"]})
+    old = (
+        f'{{"w":{{"about":"{about(watch)}","since":["null",""],"told":[["7","2030-06-01T12:00:00Z","up"]],'
+        '"values":[["7","2030-06-01T00:00:00Z","1.5"],["9","2030-06-01T00:00:00Z","2"],["7","2030-06-01T06:00:00Z","3"]]}}'
+    )
+    state = load(old, (watch,))["w"]
+    assert state.started and state.episodes == (WatchEpisode("7", NOW, "up"),)
+    assert state.snapshots == (
+        Snapshot(NOW - 12 * HOUR, {"7": Decimal("1.5"), "9": Decimal(2)}),
+        Snapshot(NOW - 6 * HOUR, {"7": Decimal(3)}),
+    )
+    jailed = DatabaseWatch.model_validate({"name": "w", **JAILED})
+    before = f'{{"w":{{"about":"{about(jailed)}","since":["null",""]}}}}'
+    assert load(before, (jailed,))["w"] == WatchState()  # it remembered none of them: they are no news

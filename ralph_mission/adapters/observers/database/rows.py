@@ -1,0 +1,227 @@
+"""Rows that are reported themselves: new ones (`new_since`), the first ones (`top`), and those which come to be as
+`where` describes or cease to be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from decimal import Decimal
+
+from ralph_mission.adapters.database.model import GROUPS, Column, Filter, Query, Row, RowOrder, Value
+from ralph_mission.adapters.observers.database import results as tell
+from ralph_mission.adapters.observers.database.names import quality, state_words, words_of
+from ralph_mission.adapters.observers.database.results import Answers, RowFact, WatchOutcome
+from ralph_mission.adapters.observers.database.state import WatchState
+from ralph_mission.adapters.observers.database.targets import Target, format_value, join_key, number
+from ralph_mission.config.database import Top
+
+NEWS = 100  # new rows told of one look; the rest is told at the next
+ODD = 20  # rows without a finite value that may stand before a ranking's first one
+LEFT = 200  # rows that are looked up again once they are as described no more
+BORDER = 300  # rows that share the very value that was reached last
+
+
+# --- new_since ------------------------------------------------------------------------
+
+
+def plan_new(target: Target, state: WatchState, now: datetime) -> dict[str, Query]:
+    """At first the last rows, to begin after them; later those from where it got to, oldest first."""
+    known = Filter(target.field, "known")
+    column = target.shape.column(target.field)
+    # A single row of a far future would else be where it got to, and nothing would be new any more.
+    come = (Filter(target.field, "<=", now),) if column and column.type == "time" else ()
+    if not state.started:
+        return {"new": target.query(known, *come, order=(RowOrder(target.field, descending=True),), limit=BORDER)}
+    room = NEWS + len(state.border) + len(state.odd)
+    begin = Filter(target.field, ">" if state.passed else ">=", state.since) if state.since is not None else known
+    return {"new": target.query(begin, *come, order=(RowOrder(target.field),), limit=room)}
+
+
+def judge_new(target: Target, answers: Answers, state: WatchState, now: datetime) -> WatchOutcome:
+    """Rows that were not there before. The first look tells nothing and remembers where it stands.
+
+    Rows that share the last value (a time, a block) are known by their identity, so that a late one is told too.
+    """
+    rows = [row for row in answers["new"] if _finite(row[target.field])]
+    odd = [row for row in answers["new"] if not _finite(row[target.field]) and target.identity(row) not in state.odd]
+    if not state.started and not rows and len(odd) >= BORDER:
+        hidden = f"{BORDER} rows without a finite {target.field} hide all others: fix them, or choose another field"
+        return WatchOutcome((), state, (hidden,))
+    odd = odd[: BORDER - len(state.odd)]
+    known = replace(state, started=True, odd=(*state.odd, *map(target.identity, odd)))
+    said = (f"rows without a finite {target.field}, told once and never begun after: {len(odd)}",) if odd else ()
+    if not state.started:
+        return WatchOutcome((), _advance_since(target, rows[:1], rows, known), said)
+    late = [row for row in rows if not (row[target.field] == state.since and target.identity(row) in state.border)]
+    fresh = [*late, *odd]
+    found = tuple(_row(target, row, "is new", since=state.since) for row in fresh)
+    after = _advance_since(target, rows[-1:], rows, known)
+    more = (f"{NEWS} new rows were reported; the rest follows at the next look",) if len(fresh) >= NEWS else ()
+    many = (
+        (f"more than {BORDER} rows share one {target.field}; later ones that do are not reported",)
+        if after.passed
+        else ()
+    )
+    return WatchOutcome(found, after, (*more, *many, *said))
+
+
+def _finite(value: Value) -> bool:
+    """Nulls were not asked for: what comes as one is a NaN that its backend cannot tell. Nor may it fill the memory."""
+    return value is not None and (not isinstance(value, Decimal) or number(value) is not None)
+
+
+def _advance_since(target: Target, last: Sequence[Row], rows: Sequence[Row], state: WatchState) -> WatchState:
+    if not last:
+        return state
+    since = last[0][target.field]
+    here = [target.identity(row) for row in rows if row[target.field] == since]
+    earlier = state.border if since == state.since else ()
+    border = tuple(dict.fromkeys((*earlier, *here)))
+    passed = len(border) >= BORDER or (state.passed and since == state.since)
+    return replace(state, since=since, border=() if passed else border, passed=passed)
+
+
+# --- top ------------------------------------------------------------------------------
+
+
+def plan_top(target: Target, state: WatchState, now: datetime) -> dict[str, Query]:
+    """The first rows; those without a value have no place."""
+    top = _top(target)
+    order = (RowOrder(target.field, descending=top.is_descending),)
+    return {"top": target.query(Filter(target.field, "known"), order=order, first_of=target.by, limit=top.take + ODD)}
+
+
+def judge_top(target: Target, answers: Answers, state: WatchState, now: datetime) -> WatchOutcome:
+    """The ranking as one finding; another order of rows is another occurrence, other values are not."""
+    rows = [row for row in answers["top"] if _finite(row[target.field])][: _top(target).take]
+    odd = sum(not _finite(row[target.field]) for row in answers["top"])
+    said = (f"rows without a finite {target.field} have no place: {odd}",) if odd else ()
+    if not rows:
+        return WatchOutcome((), replace(state, started=True), said)
+    ranking = tuple(map(target.identity, rows))
+    told = tell.begin(state, {"": join_key(ranking)}, now)
+    after = replace(tell.mark_told(state, told), border=ranking)
+    if told[""].quiet:
+        return WatchOutcome((), after, (*said, *tell.silent(state, told)))
+    ranks: list[tuple[str, Value]] = [
+        (f"{place}.{name}", row[name]) for place, row in enumerate(rows, 1) for name in target.fields
+    ]
+    facts: dict[str, Value] = {"order_by": target.field, "taken": len(rows), "at": now}
+    one = tell.make_row_fact(target, {}, "", format_value(told[""].since), f"are the first {len(rows)} now", **facts)
+    called = ", ".join(target.name(row) or target.identity(row) for row in rows)
+    return WatchOutcome((replace(one, fields=tuple(ranks), name=called),), after, said)
+
+
+def _top(target: Target) -> Top:
+    assert target.watch.top is not None
+    return target.watch.top
+
+
+# --- where ----------------------------------------------------------------------------
+
+
+def plan_where(target: Target, state: WatchState, now: datetime) -> dict[str, Query]:
+    """The rows that are as described."""
+    return {"rows": target.query(limit=GROUPS)}
+
+
+def plan_left(target: Target, state: WatchState, answers: Answers) -> dict[str, Query]:
+    """What became of the rows that were as described and are so no more, where one field says which they are."""
+    gone = _left(target, state, answers)
+    column = target.shape.column(target.shape.key[0]) if len(target.shape.key) == 1 else None
+    if not gone or column is None or column.type not in ("int", "text"):
+        return {}
+    keys = tuple(int(one) if column.type == "int" else one for one in gone[:LEFT])
+    return {"left": replace(target.query(limit=LEFT), where=(Filter(column.name, "in", keys),))}
+
+
+def judge_where(target: Target, answers: Answers, state: WatchState, now: datetime) -> WatchOutcome:
+    """Which rows came to be as described, and which ceased to be; those that were so at the first look are no news."""
+    rows = {target.identity(row): row for row in answers["rows"]}
+    if len(answers["rows"]) >= GROUPS:
+        return WatchOutcome((), state, (f"more than {GROUPS:,} rows are as described: describe fewer",))
+    told = tell.begin(state, dict.fromkeys(rows, ""), now)
+    many = f"{target.noun} {_wanted(target, many=True)}"
+    entered = [
+        tell.make_lasting_fact(target, rows[one.group], one, f"{_state(target, rows[one.group])} now", f"{many} now")
+        for one in told.values()
+        if not one.quiet
+    ]
+    gone = _left(target, state, answers)
+    again = {target.identity(row): row for row in answers.get("left", ())}
+    left = [_left_fact(target, one, again.get(one), "left" in answers, now) for one in gone]
+    if len(left) > tell.APART:
+        many = f"{target.noun} {_wanted(target, True, negated=True)}"
+        left = [replace(one, bundle=f"left {one.occurrence}", many=many) for one in left]
+    return WatchOutcome((*entered, *left), tell.mark_told(state, told), tell.silent(state, told))
+
+
+def _left(target: Target, state: WatchState, answers: Answers) -> list[str]:
+    """Rows that were as described at the last look. Without a key, a row that changed is another one."""
+    if not target.shape.key or len(answers["rows"]) >= GROUPS:
+        return []
+    here = {target.identity(row) for row in answers["rows"]}
+    return [one.group for one in state.episodes if one.group not in here]
+
+
+def _left_fact(target: Target, identity: str, row: Row | None, asked: bool, now: datetime) -> RowFact:
+    if row is None:
+        words = "is gone" if asked else f"is gone, or {_wanted(target, False, negated=True)}"
+        return tell.make_row_fact(target, {}, identity, f"left {format_value(now)}", words)
+    changed = [column for column, one in zip(target.states, target.where, strict=True) if not _fits(row, one)]
+    words = " and ".join(_became(column, row) for column in changed) or _wanted(target, False, negated=True)
+    return tell.make_row_fact(target, row, identity, f"left {format_value(now)}", words)
+
+
+def _fits(row: Row, one: Filter) -> bool:
+    return row[one.field] in (one.value if isinstance(one.value, tuple) else (one.value,))
+
+
+def _became(column: Column, row: Row) -> str:
+    """What a row is now, that it was not."""
+    value = row[column.name]
+    if isinstance(value, bool):
+        return f"is {quality(column)} now" if value else f"is no longer {quality(column)}"
+    return f"has {words_of(column.name)} {state_words(column, format_value(value)) or 'nothing'} now"
+
+
+def _state(target: Target, row: Row) -> str:
+    """What `where` describes, as this row is it."""
+    if not target.where:
+        return "is there"
+    said = [(column, row[column.name]) for column, _ in _telling(target)]
+    return " and ".join(
+        f"is {'' if value else 'not '}{quality(column)}"
+        if isinstance(value, bool)
+        else f"has {words_of(column.name)} {state_words(column, format_value(value)) or 'nothing'}"
+        for column, value in said
+    )
+
+
+def _telling(target: Target) -> list[tuple[Column, Filter]]:
+    """The conditions that say how a row is, where there are such: which one it is, is no event."""
+    pairs = list(zip(target.states, target.where, strict=True))
+    return [pair for pair in pairs if pair[0].type in ("bool", "enum")] or pairs
+
+
+def _wanted(target: Target, many: bool, negated: bool = False) -> str:
+    """What `where` describes, of one row or of many."""
+    be, have = ("are", "have") if many else ("is", "has")
+    no = " no longer" if negated else ""
+    said = []
+    for column, one in _telling(target):
+        values = one.value if isinstance(one.value, tuple) else (one.value,)
+        if values in ((True,), (False,)):
+            said.append(f"{be}{no} {'' if values[0] else 'not '}{quality(column)}")
+        else:
+            named = (state_words(column, format_value(value)) or "nothing" for value in values)
+            said.append(f"{have}{no} {words_of(column.name)} {' or '.join(named)}")
+    return " and ".join(said) or f"{be}{no} there"
+
+
+def _row(target: Target, row: Row, words: str, **facts: Value) -> RowFact:
+    """Of a row: its group is the one that `by` names, or else the row itself, so that a no to it is about it alone."""
+    identity = target.identity(row)
+    group = join_key([row[target.by]]) if target.by else identity
+    return tell.make_row_fact(target, row, group, identity, words, **facts)

@@ -1,0 +1,266 @@
+"""What is remembered of watches from look to look: one line of the memory file, bounded for all watches together.
+
+Where there is no room, values are kept to fewer digits, then at fewer times, then names by their digests, and at last
+not at all. Nothing is told twice or wrongly for that: what is not remembered is taken for known.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from base64 import urlsafe_b64encode
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime
+from decimal import Decimal, InvalidOperation, localcontext
+from typing import Any
+
+from ralph_mission.adapters.database.model import Value
+from ralph_mission.adapters.observers.database.targets import format_value, plain
+from ralph_mission.config.database import DatabaseWatch
+from ralph_mission.values import dataclass
+
+ROOM = 96_000  # characters for all watches: memory has room for everybody's cursors together
+DIGITS = 6  # significant ones of a value where there is no room for all
+LONG = 12  # characters of a series' name, beyond which its digest is kept beside its values
+QUIET, TOGETHER = "q", "t"
+
+
+@dataclass(frozen=True, slots=True)
+class WatchEpisode:
+    """What is so of a group since a look; `way` says what: up, down.
+
+    `quiet`: it was so before anybody looked, or nobody knows whether it was told. `together`: it began with many
+    others, and they are told as one.
+    """
+
+    group: str
+    since: datetime
+    way: str = ""
+    quiet: bool = False
+    together: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The values of all series at one look, by `series_key`, where the database itself keeps no history."""
+
+    at: datetime
+    values: Mapping[str, Decimal]
+
+
+@dataclass(frozen=True, slots=True)
+class WatchState:
+    """`started`: a first look was taken. `since` is how far `new_since` got, null before any row;
+    `border` are the rows at that very value which are known: several may share a time. `passed`: all of them are. Of a
+    ranking, `border` are its rows. `odd` are rows without a finite value that were told: nothing comes after them.
+    `crowd`: not all episodes were remembered, and one that is not known is none of news. `digits`: how many of a value
+    are remembered; 0 is all.
+    """
+
+    started: bool = False
+    since: Value = None
+    border: tuple[str, ...] = ()
+    passed: bool = False
+    episodes: tuple[WatchEpisode, ...] = ()
+    snapshots: tuple[Snapshot, ...] = ()
+    odd: tuple[str, ...] = ()
+    crowd: bool = False
+    digits: int = 0
+
+
+def about(watch: DatabaseWatch) -> str:
+    """Which question a state answers. Another kind, unit or severity does not make it another question."""
+    asked = watch.model_dump(mode="json", exclude={"name", "kind", "unit", "severity", "include"})
+    return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def series_key(group: str) -> str:
+    """By what a series is known beside its values: its name, or eleven letters of its digest."""
+    if len(group) <= LONG:
+        return group
+    return "~" + urlsafe_b64encode(hashlib.sha256(group.encode("utf-8", "replace")).digest()).decode()[:11]
+
+
+def rounded(value: Decimal, digits: int) -> Decimal:
+    """To so many significant digits; 0 is as it is."""
+    if not digits:
+        return value
+    with localcontext(prec=digits):
+        return plain(+value)
+
+
+# --- to read --------------------------------------------------------------------------
+
+
+def load(kept: str, watches: tuple[DatabaseWatch, ...]) -> dict[str, WatchState]:
+    """By watch. What cannot be read, or belongs to other settings, is a first look."""
+    try:
+        found = json.loads(kept)
+    except (ValueError, RecursionError):
+        found = {}
+    entries = found if isinstance(found, dict) else {}
+    return {watch.name: _load(entries.get(watch.name), watch) for watch in watches}
+
+
+def _load(entry: Any, watch: DatabaseWatch) -> WatchState:
+    with suppress(ValueError, TypeError, KeyError, InvalidOperation, AttributeError):
+        # Before sets and rankings were remembered, nothing said what of them was known.
+        old = "lasting" not in entry
+        if entry["about"] == about(watch) and not (old and watch.sort in ("where", "top", "missing")):
+            return WatchState(
+                "since" in entry,
+                _decode(entry["since"]) if "since" in entry else None,
+                tuple(map(str, entry.get("border", ()))),
+                bool(entry.get("passed", False)),
+                tuple(_old_episodes(entry) if old else _episodes(entry)),
+                tuple(_old_snapshots(entry) if isinstance(entry.get("values"), list) else _snapshots(entry)),
+                tuple(map(str, entry.get("odd", ()))),
+                bool(entry.get("crowd", False)),
+                int(entry.get("digits", 0)),
+            )
+    return WatchState()
+
+
+def _episodes(entry: Any) -> Iterable[WatchEpisode]:
+    for since, way, flags, groups in entry["lasting"]:
+        at = _time(since)
+        yield from (WatchEpisode(str(one), at, str(way), QUIET in flags, TOGETHER in flags) for one in groups)
+
+
+def _old_episodes(entry: Any) -> Iterable[WatchEpisode]:
+    return (WatchEpisode(str(group), _time(at), str(way)) for group, at, way in entry.get("told", ()))
+
+
+def _snapshots(entry: Any) -> Iterable[Snapshot]:
+    times = [_time(at) for at in entry.get("looks", ())]
+    values: list[dict[str, Decimal]] = [{} for _ in times]
+    for key, said in entry.get("values", {}).items():
+        last = ""
+        told = said.split(",")
+        for place, one in enumerate([*told, *[""] * (len(times) - len(told))][: len(times)]):
+            last = one or last
+            if last != "-":
+                values[place][str(key)] = _finite(last)
+    return map(Snapshot, times, values)
+
+
+def _old_snapshots(entry: Any) -> Iterable[Snapshot]:
+    """One value each with its group and its time."""
+    looks: dict[datetime, dict[str, Decimal]] = defaultdict(dict)
+    for group, at, value in entry["values"]:
+        looks[_time(at)][series_key(str(group))] = _finite(value)
+    return (Snapshot(at, looks[at]) for at in sorted(looks))
+
+
+def _decode(pair: Any) -> Value:
+    kind, said = pair
+    if not isinstance(said, str):
+        raise TypeError
+    return _READERS[kind](said)
+
+
+def _time(said: Any) -> datetime:
+    at = datetime.fromisoformat(said)
+    if at.tzinfo is None:
+        raise ValueError
+    return at
+
+
+def _finite(said: Any) -> Decimal:
+    value = Decimal(str(said))
+    if not value.is_finite():
+        raise ValueError
+    return value
+
+
+_READERS: Mapping[str, Callable[[str], Value]] = {
+    "bool": lambda said: said == "true",
+    "int": int,
+    "decimal": _finite,
+    "time": _time,
+    "null": lambda said: None,
+    "text": str,
+}
+
+
+# --- to write -------------------------------------------------------------------------
+
+
+def dump(states: Mapping[str, WatchState], watches: tuple[DatabaseWatch, ...]) -> str:
+    """On one line; only what differs from a first look, and no longer than there is room for."""
+    kept = {watch.name: states[watch.name] for watch in watches if watch.name in states}
+    asked = {watch.name: about(watch) for watch in watches}
+    written = {name: _write(state, asked[name]) for name, state in kept.items()}
+    while sum(map(len, written.values())) > ROOM:
+        largest = max(written, key=lambda name: len(written[name]))
+        kept[largest] = _shorten(kept[largest])
+        written[largest] = _write(kept[largest], asked[largest])
+    bare = {name for name in written if kept[name] == WatchState()}
+    return "{" + ",".join(f"{json.dumps(name)}:{text}" for name, text in written.items() if name not in bare) + "}"
+
+
+def _shorten(state: WatchState) -> WatchState:
+    """With less of what it has most of."""
+    values = sum(len(one.values) for one in state.snapshots)
+    lists = {"values": values, "episodes": len(state.episodes), "border": len(state.border), "odd": len(state.odd)}
+    longest = max(lists, key=lambda name: lists[name])
+    if longest == "values":
+        return _shorten_values(state)
+    if longest == "episodes":
+        return replace(state, episodes=state.episodes[: len(state.episodes) // 2], crowd=True)
+    if longest == "border":
+        return replace(state, border=(), passed=True)  # rows that share its value are taken for known
+    return replace(state, odd=state.odd[len(state.odd) // 2 + 1 :]) if state.odd else WatchState()
+
+
+def _shorten_values(state: WatchState) -> WatchState:
+    if not state.digits:
+        shorter = ({key: rounded(value, DIGITS) for key, value in one.values.items()} for one in state.snapshots)
+        looks = tuple(replace(one, values=values) for one, values in zip(state.snapshots, shorter, strict=True))
+        return replace(state, snapshots=looks, digits=DIGITS)
+    if len(state.snapshots) > 1:
+        return replace(state, snapshots=(*state.snapshots[:-2], state.snapshots[-1]))
+    only = state.snapshots[0]
+    half = sorted(only.values)[: len(only.values) // 2]
+    return replace(state, snapshots=(replace(only, values={key: only.values[key] for key in half}),) if half else ())
+
+
+def _write(state: WatchState, asked: str) -> str:
+    entry = {
+        "since": _encode(state.since) if state.started else None,
+        "border": list(state.border),
+        "passed": state.passed,
+        "odd": list(state.odd),
+        "crowd": state.crowd,
+        "looks": [format_value(one.at) for one in state.snapshots],
+        "values": _write_values(state.snapshots),
+        "digits": state.digits,
+    }
+    told = {"about": asked, **{name: value for name, value in entry.items() if value}, "lasting": _lasting(state)}
+    return json.dumps(told, separators=(",", ":"))
+
+
+def _lasting(state: WatchState) -> list[list[Any]]:
+    alike: dict[tuple[str, str, str], list[str]] = defaultdict(list)
+    for one in state.episodes:
+        flags = QUIET * one.quiet + TOGETHER * one.together
+        alike[format_value(one.since), one.way, flags].append(one.group)
+    return [[*key, groups] for key, groups in alike.items()]
+
+
+def _write_values(snapshots: tuple[Snapshot, ...]) -> dict[str, str]:
+    """Of each series its values, the oldest first: nothing where it is the same as before, `-` where there is none."""
+    written = {}
+    for key in sorted({key for one in snapshots for key in one.values}):
+        said = [str(plain(one.values[key])) if key in one.values else "-" for one in snapshots]
+        shorter = [one if not place or one != said[place - 1] else "" for place, one in enumerate(said)]
+        written[key] = ",".join(shorter).rstrip(",")
+    return written
+
+
+def _encode(value: Value) -> list[str]:
+    kinds = {bool: "bool", int: "int", Decimal: "decimal", datetime: "time", type(None): "null"}
+    return [kinds.get(type(value), "text"), format_value(value)]
