@@ -23,6 +23,7 @@ from ralph_mission.adapters.observers import markers
 from ralph_mission.adapters.observers.markers import excluder
 from ralph_mission.adapters.observers.results import GarbledOutput, Result, read_items, read_sarif
 from ralph_mission.adapters.observers.text import block, count_noun, one_line, plain, split_lines, surroundings
+from ralph_mission.adapters.projects.excerpt import not_set_up
 from ralph_mission.adapters.projects.setup import SECONDS as SETUP_SECONDS
 from ralph_mission.adapters.projects.setup import LentSetup, ProjectSetup
 from ralph_mission.adapters.sandbox.process import FinishedProcess, run_foreign
@@ -162,6 +163,7 @@ def fitting(paths: Collection[str]) -> tuple[Recipe, ...]:
     return tuple(recipe for recipe in RECIPES if any(sign in paths for sign in recipe.signs))
 
 
+SET_UP = "let it install them: `setup: true` here, or the commands in hands.setup"
 MOST = 500  # results of one command
 AROUND = 60.0  # seconds
 ENCODING = 2  # of what is cached
@@ -245,6 +247,8 @@ class Command:
             _refuse_unfinished(done, self.settings)
             results = _tidy(self._parse(done, root, home), root)
             fine = done.code in self.settings.ok_codes
+            if missing := not_set_up(result.message for result in results):
+                raise GarbledOutput(f"{missing}; {SET_UP}")
             if not results and not fine:
                 raise _failure(done, root, "no result")
         return results, "" if fine else f", exit code {done.code}"

@@ -1,8 +1,12 @@
-"""The first lines of a failed command's output that say why: not the last ones, which often name a log that is gone."""
+"""What a failed command's output says: the first lines that tell why (the last ones often name a log that is gone),
+whether its packages are missing, and what it complains of that another run did not.
+"""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from ralph_mission.safety.markdown import without_controls, without_invisible
@@ -22,11 +26,70 @@ TELLING = compile_regex(
     re.IGNORECASE,
 )
 
+_NAME = r"[`'\"\u2018\u201c]+(?P<name>[^`'\"\u2019\u201d]+)[`'\"\u2019\u201d]+"
+MISSING = tuple(
+    compile_regex(pattern.replace("NAME", _NAME))
+    for pattern in (
+        "Cannot find (?:module|package) NAME",  # node, tsc (TS2307), jest
+        "(?:Unable to resolve path to module|Failed to resolve import|Can't resolve) NAME",  # eslint, vite, webpack
+        "Module NAME has no exported member",  # tsc (TS2305), where a client is generated
+        "Cannot find (?:implementation or library stub for )?module named NAME",  # mypy
+        "No module named NAME",
+        "can't find crate for NAME",
+        r"no required module provides package (?P<name>[\w./-]+)",
+        r"cannot find package (?P<name>[\w./-]+)",
+    )
+)
+GENERATED = compile_regex(r"^@prisma/client$|^\.prisma/")
+"""Packages whose contents a generator writes: a member that is missing there is no fault of whoever imports it."""
+STORM_NAMES, STORM_PLACES = 2, 5
+"""From so many packages in so many places on, what is missing is a set-up and no fault in the code: of a single package
+that is missing, an undeclared dependency is as likely."""
+_NUMBERS = compile_regex(r"0x[0-9a-fA-F]+|\d+(?:\.\d+)*")
+
+
+def not_set_up(lines: Iterable[str]) -> str:
+    """That the packages are not installed, when the lines of a command's output say so in many places; else ""."""
+    found = Counter(filter(None, map(_missing_package, lines)))
+    places = sum(found.values())
+    if places < STORM_PLACES or (len(found) < STORM_NAMES and not any(map(GENERATED.search, found))):
+        return ""
+    named = ", ".join(name for name, _ in found.most_common(3))
+    more = f" and {len(found) - 3} more" if len(found) > 3 else ""
+    return f"not set up: {named}{more} cannot be found, in {places} places"
+
+
+def _missing_package(line: str) -> str:
+    """The package that a line says cannot be found; a file of the project's own (`./x`, `@/x`, `~/x`) is none."""
+    for pattern in MISSING:
+        found = pattern.search(line)
+        name = found["name"].strip() if found else ""
+        if found and "no exported member" in found[0]:
+            return name if GENERATED.search(name) else ""
+        if name and (not name.startswith((".", "/", "@/", "~", "#")) or GENERATED.search(name)):
+            return name
+    return ""
+
+
+def output_lines(stdout: bytes, stderr: bytes, root: Path | None = None) -> list[str]:
+    """What a command said, errors first, without control characters, noise of package managers and paths of a clone."""
+    lines = [line for stream in (stderr, stdout) for line in _lines(stream, root)]
+    return [line for line in lines if not NOISE.search(line)] or lines
+
+
+def complaints(lines: list[str]) -> Mapping[str, int]:
+    """How often each complaint is made; numbers (of lines, seconds, results) make no difference."""
+    return Counter(_NUMBERS.sub("#", line) for line in lines if TELLING.search(line))
+
+
+def is_worse(before: Mapping[str, int], now: Mapping[str, int]) -> bool:
+    """Whether a complaint is made now that was not made before, or more often."""
+    return any(times > before.get(line, 0) for line, times in now.items())
+
 
 def excerpt(stdout: bytes, stderr: bytes, root: Path | None = None) -> str:
     """At most five lines: from the first that says what went wrong on; the last ones where none does."""
-    lines = [line for stream in (stderr, stdout) for line in _lines(stream, root)]
-    useful = [line for line in lines if not NOISE.search(line)] or lines
+    useful = output_lines(stdout, stderr, root)
     start = next((number for number, line in enumerate(useful) if TELLING.search(line)), max(0, len(useful) - LINES))
     return "\n".join(useful[start : start + LINES])
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ralph_mission.adapters.projects.excerpt import excerpt
+from ralph_mission.adapters.projects.excerpt import complaints, excerpt, is_worse, not_set_up
 
 NPM = b"""npm error code EUSAGE
 npm error
@@ -56,3 +56,57 @@ def test_the_folder_of_the_clone_and_what_steers_a_terminal_are_left_out():
 
 def test_nothing_is_nothing():
     assert excerpt(b"", b"\n \n") == ""
+
+
+def tsc(name: str, file: int) -> str:
+    return f"src/{file}.ts(1,20): error TS2307: Cannot find module '{name}' or its corresponding type declarations."
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "src/a.ts(1,20): error TS2307: Cannot find module '{}' or its corresponding type declarations.",
+        "Error: Cannot find module '{}'",
+        "Error [ERR_MODULE_NOT_FOUND]: Cannot find package '{}' imported from /x/y.js",
+        "  1:20  error  Unable to resolve path to module '{}'  import/no-unresolved",
+        'a.py:1: error: Cannot find implementation or library stub for module named "{}"  [import-not-found]',
+        "E   ModuleNotFoundError: No module named '{}'",
+        "error[E0463]: can't find crate for `{}`",
+        "a.go:4:2: no required module provides package {}; to add it:",
+    ],
+)
+def test_packages_that_are_missing_in_many_places_are_a_set_up_that_is_missing(line):
+    told = not_set_up(line.format(name) for name in ("react", "next", "swr", "react", "next"))
+    assert told == "not set up: react, next, swr cannot be found, in 5 places"
+
+
+def test_a_generated_client_that_is_missing_is_a_set_up_that_is_missing():
+    line = "src/a.ts(1,2): error TS2305: Module '\"@prisma/client\"' has no exported member 'Chain'."
+    assert not_set_up([line] * 5) == "not set up: @prisma/client cannot be found, in 5 places"
+    assert not_set_up([line.replace("@prisma/client", "./client")] * 5) == ""
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [tsc("react", 1), tsc("next", 2)],  # few places: perhaps they are not declared
+        [tsc("left-pad", number) for number in range(9)],  # one package
+        [tsc(f"./part{number}", number) for number in range(9)],  # files of the project's own
+        [tsc(f"@/part{number}", number) for number in range(9)],
+        [f"src/{number}.ts(1,2): error TS2322: Type 'a' is not assignable" for number in range(9)],
+    ],
+)
+def test_what_is_missing_in_the_code_is_no_missing_set_up(lines):
+    assert not_set_up(lines) == ""
+
+
+def test_the_same_complaints_on_other_lines_and_after_other_times_are_not_worse():
+    before = complaints(["a.ts(3,1): error TS1: no", "1 failed in 3.20s", "ok"])
+    assert not is_worse(before, complaints(["a.ts(9,4): error TS1: no", "1 failed in 0.99s"]))
+    assert not is_worse(before, {})
+
+
+@pytest.mark.parametrize("more", ["b.ts(3,1): error TS1: no", "a.ts(3,1): error TS1: no"])
+def test_a_complaint_more_is_worse(more):
+    before = ["a.ts(3,1): error TS1: no"]
+    assert is_worse(complaints(before), complaints([*before, more]))
