@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -20,7 +20,6 @@ from pathlib import Path
 from ralph_mission.adapters import files
 from ralph_mission.adapters.agents.clients import PRICED
 from ralph_mission.adapters.fixers.coder import AgentCoder, read_conventions
-from ralph_mission.adapters.fixers.verify import Workbench
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.report.loop_progress import PlainRunProgress
 from ralph_mission.adapters.storage.loop import run_files, state
@@ -42,7 +41,16 @@ from ralph_mission.loop.model.spec import RunResult
 from ralph_mission.loop.model.state import Failure, RunState
 from ralph_mission.loop.ports import RunProgress
 from ralph_mission.loop.run import run_loop
-from ralph_mission.mission.model.agent_job import INTERRUPTED, AgentJob, AgentResult, failed_job, job_outcome
+from ralph_mission.mission.coder.baseline import warn_of_red
+from ralph_mission.mission.model.agent_job import (
+    INTERRUPTED,
+    AgentJob,
+    AgentResult,
+    BaseChecks,
+    RedCheck,
+    failed_job,
+    job_outcome,
+)
 from ralph_mission.mission.model.mission import Usage
 from ralph_mission.mission.model.proposal import PatchVerification
 from ralph_mission.safety.patch import Patch
@@ -101,6 +109,7 @@ def _result(
         None, account.outputs[-1].summary if account.outputs else "", learned, sessions,
         late.elapsed - (early.elapsed if early else 0.0), usage, code=ending.code, run_id=late.run_id,
         away=ending.reason == "failures" and late.last is not None and late.last.failure in AWAY,
+        standing=account.standing,
     )  # fmt: skip  # one value
 
 
@@ -119,7 +128,7 @@ def build_run(run: CloneRun, before: RunState | None, progress: RunProgress) -> 
     spent = (before.usage.cost_usd or 0.0) if before else 0.0
     asked = replace(
         run.asked, pattern="", iterations=played + run.sessions, runtime=took + run.job.seconds,
-        go_on=before is not None, errand=True,
+        go_on=before is not None, errand=True, red=run.job.red,
     )  # fmt: skip  # one command line
     made = build_setup(asked, progress)
     limits = replace(made.spec.limits, usd=spent + run.job.usd, unpriced=run.unpriced)
@@ -181,16 +190,25 @@ def build_coder(git: Git, settings: Config, config: Path | None, head: str) -> A
     """The agent of the settings as hands of the cycle; they are those of the file `config` or of the commit `head`."""
     place = hosting.mission_clones(git, os.environ)
     return AgentCoder(
-        git, place, LoopCoder(git, settings, config, head, place).play, partial(_check_patch, git, settings)
+        git,
+        place,
+        LoopCoder(git, settings, config, head, place).play,
+        partial(_check_patch, git, settings),
+        partial(look_at_base, git, settings, settings.hands.verify),
     )
 
 
-def _check_patch(git: Git, settings: Config, patch: Patch) -> PatchVerification:
-    hands = settings.hands
-    setup = sandboxes.project_setup(settings, git, git.state_dir / "setup")
-    verifier = Workbench(git, hands.verify, hands.verify_timeout, partial(sandboxes.patch_sandbox, settings), setup)
+def _check_patch(git: Git, settings: Config, patch: Patch, red: Sequence[RedCheck]) -> PatchVerification:
     with tempfile.TemporaryDirectory(prefix="ralph-", ignore_cleanup_errors=True) as scratch:
-        return verifier.verify(patch, scratch)
+        return sandboxes.workbench(settings, git, settings.hands.verify).verify(patch, scratch, red)
+
+
+def look_at_base(git: Git, settings: Config, checks: tuple[str, ...], commit: str) -> BaseChecks:
+    """How `checks` stand on a commit, as it was found before or by running them. Raises OSError."""
+    if not checks:
+        return BaseChecks()
+    with tempfile.TemporaryDirectory(prefix="ralph-", ignore_cleanup_errors=True) as scratch:
+        return sandboxes.workbench(settings, git, checks).base(commit, scratch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +240,7 @@ class LoopCoder:
         planned = self.settings.hands.agent is not None and self.settings.hands.agent.plan == PATTERN
         guides = read_conventions(self.git, job.default_sha or job.base_sha)
         asked = RunOptions(
-            folder, self._config(), "\n\n".join(filter(None, (job.task, guides))),
+            folder, self._config(), "\n\n".join(filter(None, (job.task, warn_of_red(job.red), guides))),
             preset="" if planned else PRESET, pattern=PATTERN if planned else "", build=planned,
             setup=self.git.state_dir / "setup",
         )  # fmt: skip  # one command line

@@ -31,7 +31,7 @@ from ralph_mission.config.reading import NAME
 from ralph_mission.errors import UserError
 from ralph_mission.loop.cost import CostMeter
 from ralph_mission.mission.issues.agent import IssueWorker
-from ralph_mission.mission.model.agent_job import INTERRUPTED, AgentJob, AgentResult, failed_job
+from ralph_mission.mission.model.agent_job import INTERRUPTED, AgentJob, AgentResult, BaseChecks, RedCheck, failed_job
 from ralph_mission.mission.model.mission import Usage
 from ralph_mission.safety.patch import Patch
 from ralph_mission.values import dataclass
@@ -61,7 +61,7 @@ def worker(wanted: WorkOptions, progress: PlainRunProgress, spell: Callable[[str
     role = _role(wanted, first) if wanted.prompt_file else ""
     return IssueWorker(
         doors.house, hands, time.sleep, progress.note, clock.now, per_issue, role, tuple(CLIENTS),
-        Guide(first.git.state_dir), wanted.issue or 0,
+        Guide(first.git.state_dir), wanted.issue or 0, checked=bool(first.config.hands.verify),
     )  # fmt: skip  # one call
 
 
@@ -97,6 +97,15 @@ class LoopHands:
         """The repository's own guides as of a commit, as a section of a prompt; "" when there are none."""
         return read_conventions(self.first.git, base_sha)
 
+    def look_at_base(self, base_sha: str) -> BaseChecks:
+        """As in the port; what cannot even be begun is a problem of the base."""
+        config = self.first.config
+        self.progress.note("running the checks on the commit that work begins from, once for each commit")
+        try:
+            return agent_jobs.look_at_base(self.first.git, config, config.hands.verify, base_sha)
+        except OSError as error:
+            return BaseChecks(problem=f"the checks cannot be run: {error.strerror or type(error).__name__}")
+
     @property
     def usual(self) -> str:
         """The agent that plays where no label names one, "" when none is named."""
@@ -129,12 +138,12 @@ class LoopHands:
         asked_for = wanted.usd is not None or "usd_per_issue" in work.model_fields_set
         seconds = min(wanted.runtime or work.max_runtime.total_seconds(), job.seconds)
         return CloneRun(
-            replace(job, seconds=seconds), self._asked(part.folder, job.task, job.agent),
+            replace(job, seconds=seconds), self._asked(part.folder, job.task, job.agent, job.red),
             wanted.iterations or work.max_iterations, not asked_for, bool(job.agent) and job.agent != self.usual,
             NEVER_SENT,
         )  # fmt: skip  # one value
 
-    def _asked(self, root: Path, prompt: str, agent: str = "") -> RunOptions:
+    def _asked(self, root: Path, prompt: str, agent: str = "", red: tuple[RedCheck, ...] = ()) -> RunOptions:
         wanted = self.wanted
         if agent and agent != self.usual:  # command and model were named for another one
             wanted = replace(wanted, agent=agent, command="", model="")
@@ -147,6 +156,7 @@ class LoopHands:
             command=wanted.command,
             model=wanted.model,
             setup=self.first.git.state_dir / "setup",
+            red=red,
         )  # fmt: skip  # one command line
 
     def _config(self, root: Path) -> Path | None:

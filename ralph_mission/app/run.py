@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import tempfile
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -11,7 +12,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from ralph_mission.adapters.fixers.verify import known_red
 from ralph_mission.adapters.git.git import Git
+from ralph_mission.adapters.projects.excerpt import NOT_SET_UP
 from ralph_mission.adapters.projects.setup import ProjectSetup, lent_environment
 from ralph_mission.adapters.sandbox.isolation import Found, describe_level
 from ralph_mission.adapters.storage.loop import archive, lock, state
@@ -46,6 +49,7 @@ CLONE, TOOLS = ".ralph/workspace/tree", ".ralph/tools"
 """Where sessions play, and in there what the set-up of the project brought besides packages."""
 """Where sessions work, below the checkout: it stays for later runs, with what builds left in it that git ignores."""
 HOW = "name a program with --command CMD, or an agent with --agent NAME or hands: {agent: {kind: …}} in ralph.yml"
+SAID = 300  # characters of a red check's own words
 ASKED_EVERY = 0.1  # seconds between two looks at whether somebody wants a pause to end
 
 
@@ -66,6 +70,7 @@ class RunSetup:
     notes: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
     isolation: str = ""
+    project: ProjectTools | None = None
 
     def unaltered(self) -> None:
         """Raises UserError when what the spec comes from is not as it was: nothing starts anew by it unseen."""
@@ -100,7 +105,7 @@ def build_run(asked: RunOptions, progress: RunProgress, planned: Path | None = N
     after = (checkouts.describe_worktree(git, root),) if apart else ()
     notes = (*settings.warnings, *ordered.doubts)
     progress.note(f"isolation: {describe_level(found)}")
-    return RunSetup(spec, ports, store, root, ordered.obeyed, began_with, notes, after, describe_level(found))
+    return RunSetup(spec, ports, store, root, ordered.obeyed, began_with, notes, after, describe_level(found), project)
 
 
 def _left_worktree(asked: RunOptions, git: Git) -> Path | None:
@@ -117,6 +122,16 @@ class ProjectTools:
     clone: Path
     environment: Mapping[str, str]
     note: Callable[[str], None]
+
+    def lend_apart(self, folder: Path, commit: str) -> Mapping[str, str]:
+        """Lend it to another clone of `commit` at `folder` too; gives what the environment there has more."""
+        if not self.environment:
+            return {}
+        try:
+            return self.setup.lend(commit, folder, folder / TOOLS).environment
+        except UserError as problem:
+            self.note(f"{problem.what}; sessions begin without it")
+            return {}
 
     @classmethod
     def of(cls, asked: RunOptions, settings: Config, git: Git, root: Path, note: Callable[[str], None]) -> ProjectTools:
@@ -149,7 +164,7 @@ def _store_and_place(
         git, clone, checks, settings.hands.verify_timeout,
         lambda: _browser_check(settings.loop.browser_check, store.item()), sandboxes.checks_sandbox(found, git, clone),
         no_agent_settings=asked.errand, lists=lambda: store.paths.kept, shared=root / ".ralph",
-        environment=project.environment,
+        environment=project.environment, known=known_red(asked.red),
     )  # fmt: skip  # one call
 
     def ready(spec: RunSpec) -> None:
@@ -158,6 +173,8 @@ def _store_and_place(
             _take_over(asked, planned, root, prd)
         workplace.prepare()
         project.lend(git, required=bool(checks))
+        if checks and not asked.errand and not asked.go_on:
+            _look_at_base(settings, git, checks, project.note)
 
     store = FileRunStore(
         root, git.git_dir, workplace.tree, PausingClock().now, go_on=asked.go_on,
@@ -165,6 +182,17 @@ def _store_and_place(
         prd=asked.prd_file.absolute() if asked.prd_file else None, owner=lock.place(os.getpid()), clone=clone,
     )  # fmt: skip  # one call
     return store, workplace
+
+
+def _look_at_base(settings: Config, git: Git, checks: tuple[str, ...], note: Callable[[str], None]) -> None:
+    """Say which checks are red before the first session: they have to turn green all the same, as they are what a
+    person gave this run. Raises UserError when packages are missing, which no session can install."""
+    with tempfile.TemporaryDirectory(prefix="ralph-", ignore_cleanup_errors=True) as scratch:
+        base = sandboxes.workbench(settings, git, checks).base(git.resolve("HEAD"), scratch)
+    for check in base.red:
+        if check.broken.startswith(NOT_SET_UP) and settings.hands.setup != ():
+            raise UserError(f"`{check.command}`: {check.broken}", "give the commands in hands.setup, or [] for none")
+        note(f"red before the first session: `{check.command}`: {' '.join(check.said.split())[:SAID]}")
 
 
 def _take_over(asked: RunOptions, planned: Path, root: Path, prd: Prd) -> None:

@@ -24,6 +24,7 @@ from ralph_mission.loop import hats, planning
 from ralph_mission.loop.model.spec import LoopPreset, RunLimits, RunSpec
 from ralph_mission.loop.model.state import RESUME, START, Hat, LoopEvent, Prd, RunState
 from ralph_mission.loop.rules import routing, verdicts
+from ralph_mission.mission.model.agent_job import RedCheck
 from ralph_mission.values import dataclass
 
 
@@ -33,7 +34,8 @@ class RunOptions:
 
     `planning`: the stories of the task are written first, and are not there yet. `restarted`: a process that was asked
     to restart has become this one. `errand`: for an issue or a mission, in a clone: nothing that a session writes there
-    restarts it, and none writes what configures agents. `setup`: where set-ups of the project are kept.
+    restarts it, and none writes what configures agents. `setup`: where set-ups of the project are kept. `red`:
+    checks that may stay as red as they are.
     """
 
     repo: Path = Path()
@@ -61,6 +63,7 @@ class RunOptions:
     restarted: bool = False
     errand: bool = False
     setup: Path | None = None
+    red: tuple[RedCheck, ...] = ()
 
     @property
     def stories(self) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from ralph_mission.adapters.fixers.verify import Workbench
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.projects.setup import ProjectSetup
 from ralph_mission.adapters.sandbox.bwrap import Endpoint, of_models
@@ -71,6 +72,17 @@ def project_setup(
 
     chosen = settings.hands.setup
     return ProjectSetup(git, place, None if chosen == "auto" else chosen, sandbox_for=kept_apart, note=note)
+
+
+def workbench(
+    settings: Config, git: Git, checks: tuple[str, ...], note: Callable[[str], None] = lambda _: None
+) -> Workbench:
+    """Runs checks as an agent's are run, kept apart as agents are. Raises UserError."""
+    found = agent_level(settings)
+    return Workbench(
+        git, checks, settings.hands.verify_timeout, lambda clone: checks_sandbox(found, clone),
+        project_setup(settings, git, git.state_dir / "setup", note), git.state_dir / "cache/base", note,
+    )  # fmt: skip  # one call
 
 
 def writable_elsewhere(sandbox: Sandbox, git: Git) -> Sandbox:

@@ -101,29 +101,31 @@ def pool(made: RunSetup, git: Git, most: int = MOST) -> ClonePool:
         place = WorkspaceApart(git, part.folder, user=user)
         store = ApartRunStore(part, place, ports, ended)
         home = made.root / ".ralph/loop/apart" / job.name  # not in the run's own home, which nobody else may enter
-        agent = move_agent(ports.agent, part.git, home, job.name)
+        lent = made.project.lend_apart(part.folder, part.base) if made.project else {}
+        agent = move_agent(ports.agent, part.git, home, job.name, lent)
         moved = replace(ports, agent=agent, workplace=place, store=store)
         return SessionTools(moved, FileArtifactStore(part.folder / ".ralph"), place)
 
     return ClonePool(git, made.root / ".ralph/apart", equip, user, most)
 
 
-def move_agent(agent: Agent, git: Git, home: Path, task: str) -> Agent:
-    """The same agent in another checkout, with a home that stays for the task, whose name is `RALPH_TASK`."""
+def move_agent(agent: Agent, git: Git, home: Path, task: str, lent: Mapping[str, str]) -> Agent:
+    """The same agent in another checkout, with a home that stays for the task, whose name is `RALPH_TASK`. `lent`: the
+    environment of the project's set-up there."""
     if isinstance(agent, CommandAgent):
-        return _elsewhere(agent, git, home, task)
+        return _elsewhere(agent, git, home, task, lent)
     if isinstance(agent, ScriptedAgent):
-        return agent.apart(_elsewhere(agent.agent, git, home, task), task)
+        return agent.apart(_elsewhere(agent.agent, git, home, task, lent), task)
     if isinstance(agent, FallbackAgent):
-        return replace(agent, agents=tuple(move_agent(one, git, home, task) for one in agent.agents))
+        return replace(agent, agents=tuple(move_agent(one, git, home, task, lent) for one in agent.agents))
     inner = getattr(agent, "agent", None)
     if inner is None:
         raise TypeError(f"nobody knows how {agent.name} works elsewhere")
-    return replace(agent, agent=move_agent(inner, git, home, task))  # type: ignore[type-var]  # every one of ours is a dataclass
+    return replace(agent, agent=move_agent(inner, git, home, task, lent))  # type: ignore[type-var]  # every one of ours is a dataclass
 
 
-def _elsewhere(agent: CommandAgent, git: Git, home: Path, task: str) -> CommandAgent:
-    env, sandbox = {**agent.extra_env, "RALPH_TASK": task}, sandboxes.writable_elsewhere(agent.sandbox, git)
+def _elsewhere(agent: CommandAgent, git: Git, home: Path, task: str, lent: Mapping[str, str]) -> CommandAgent:
+    env, sandbox = {**agent.extra_env, **lent, "RALPH_TASK": task}, sandboxes.writable_elsewhere(agent.sandbox, git)
     return replace(agent, work_tree=git.work_tree or agent.work_tree, home=home, extra_env=env, sandbox=sandbox)
 
 

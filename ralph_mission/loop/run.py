@@ -34,6 +34,7 @@ class LoopRun:
     before: float
     outputs: list[HatOutput] = field(default_factory=list)
     cut: tuple[PathChange, ...] = ()
+    standing: tuple[str, ...] = ()
 
     @property
     def elapsed(self) -> float:
@@ -55,7 +56,7 @@ def run_loop(spec: RunSpec, ports: RunPorts, story: Callable[[LoopRun], RunEndin
             ending = RunEnding("interrupted", f"in session {this.state.iteration + 1}", "go on with --continue")
             if isinstance(interrupt, playing.CutOff):
                 _cut_off(this, interrupt.changes)
-        whole = RunResult(ending, this.state, tuple(this.outputs), this.cut)
+        whole = RunResult(ending, this.state, tuple(this.outputs), this.cut, this.standing)
         ports.store.close(whole)
         ports.progress.ended(spec, whole)
         return whole
@@ -109,6 +110,7 @@ def _is_proven(this: LoopRun, snapshot: RunSnapshot) -> bool:
         this.state = completion.state_after_open_tasks(this.spec, this.state, why)
         return False
     verification = this.ports.workplace.verify()
+    this.standing = verification.standing
     if not verification.green:
         this.state = completion.state_after_red_checks(this.spec, this.state, verification.said)
     return verification.green

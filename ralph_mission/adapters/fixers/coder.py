@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
@@ -23,7 +23,8 @@ from ralph_mission.adapters.workspace.parallel import KEPT
 from ralph_mission.adapters.workspace.snapshot import remove_folder
 from ralph_mission.errors import UserError
 from ralph_mission.loop.prompt.framing import GUIDES, conventions
-from ralph_mission.mission.model.agent_job import AgentJob, AgentResult, failed_job
+from ralph_mission.mission.coder import baseline
+from ralph_mission.mission.model.agent_job import AgentJob, AgentResult, BaseChecks, RedCheck, failed_job
 from ralph_mission.mission.model.proposal import PatchVerification
 from ralph_mission.safety.patch import EXECUTABLE, REGULAR, Patch, patch_ids
 from ralph_mission.safety.paths import configures_agents
@@ -38,22 +39,30 @@ Play = Callable[[Path, AgentJob], AgentResult]
 
 Raises KeyboardInterrupt; UserError and OSError only before any session: whatever comes later has cost something.
 """
-Check = Callable[[Patch], PatchVerification]
-"""The repository's own checks on a change, in a clean clone. Raises UserError, OSError."""
+Check = Callable[[Patch, Sequence[RedCheck]], PatchVerification]
+"""The repository's own checks on a change, in a clean clone; some may stay red. Raises UserError, OSError."""
+LookAtBase = Callable[[str], BaseChecks]
+"""How the repository's own checks stand on a commit, before anybody changes it."""
 
 
 @dataclass(frozen=True, slots=True)
 class AgentCoder:
-    """`mission.ports.Coder`. `place` holds the clones; `check` is asked about what was done in an earlier cycle."""
+    """`mission.ports.Coder`. `place` holds the clones; `check` is asked about what was done in an earlier cycle, `base`
+    before anything is."""
 
     git: Git
     place: Path
     play: Play
     check: Check
+    base: LookAtBase = lambda _: BaseChecks()
 
     def work(self, job: AgentJob) -> AgentResult:
         """As in the port; an interrupt goes through: whoever pressed it wants the cycle to end."""
         try:
+            standing = self.base(job.default_sha or job.base_sha)
+            if why := baseline.why_not_asked(standing, job.task):
+                return AgentResult(job.number, "held", why, blocked=True)
+            job = replace(job, red=baseline.tolerated(standing, job.task))
             folder = self._clone(job)
             base, tree = _base(folder), folder / "tree"
             before = self._change(tree, base)
@@ -79,10 +88,11 @@ class AgentCoder:
         A session could have written the note, so it stands for no check: the change is checked once more.
         """
         said = read_note(folder, job)
-        if said is None or not patch.changes or not self.check(patch).ok:
+        checked = self.check(patch, job.red) if said and patch.changes else PatchVerification(False)
+        if said is None or not checked.ok:
             (folder / NOTE).unlink(missing_ok=True)
             return None
-        return replace(said, patch=patch)
+        return replace(said, patch=patch, standing=checked.standing)
 
     def _made(self, job: AgentJob, folder: Path, before: Patch, played: AgentResult) -> AgentResult:
         """What the loop came to, with what it cost: nothing that goes wrong here unsays that."""

@@ -6,19 +6,22 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from ralph_mission.adapters.cache import FileCache
+from ralph_mission.adapters.cache import FileCache, cache_key
 from ralph_mission.adapters.fixers.fixer import CommitTree, Correction, Fix, Fixer
 from ralph_mission.adapters.fixers.places import DOCUMENTS
 from ralph_mission.adapters.git.git import Git
+from ralph_mission.adapters.projects.excerpt import complaints, excerpt, is_worse, not_set_up, output_lines
 from ralph_mission.adapters.sandbox.isolation import OPEN, Sandbox
 from ralph_mission.adapters.sandbox.process import FinishedProcess, run_foreign
 from ralph_mission.adapters.workspace.clone import clone
+from ralph_mission.errors import UserError
+from ralph_mission.mission.model.agent_job import BaseChecks, RedCheck
 from ralph_mission.mission.model.mission import Observation, Severity, Signal
 from ralph_mission.mission.model.proposal import ObservationContext, PatchVerification, count_noun
 from ralph_mission.safety.patch import FileChange, Patch
@@ -120,6 +123,10 @@ def _decode(found: Mapping[str, Any]) -> Fix:
 
 
 SECONDS = 600.0
+RED_FOR = 6 * 3600.0
+"""Seconds that a red check of a base commit is believed: a registry or a service may have been away."""
+KEPT_CHECKS = 100  # answers about base commits
+BELOW = 125  # exit codes above it are the shell's: no such program, not executable, ended by a signal
 
 
 def _open(_: Git) -> Sandbox:
@@ -138,7 +145,8 @@ class CheckFailure:
 class Workbench:
     """Runs `commands` in order, each for at most `seconds`, in a clone without remotes or credentials.
 
-    `sandbox_for` says how far what runs in that clone is kept apart; `setup` installs what the commands need.
+    `sandbox_for` says how far what runs in that clone is kept apart; `setup` installs what the commands need. `cache`
+    is a folder for how they stand on a commit, None keeps nothing.
     """
 
     git: Git
@@ -146,25 +154,52 @@ class Workbench:
     seconds: float = SECONDS
     sandbox_for: Callable[[Git], Sandbox] = _open
     setup: ProjectSetup | None = None
+    cache: Path | None = None
+    note: Callable[[str], None] = lambda _: None
 
-    def verify(self, patch: Patch, scratch: str) -> PatchVerification:
-        """Whether all commands pass with the patch; without commands nothing is run.
+    def verify(self, patch: Patch, scratch: str, red: Sequence[RedCheck] = ()) -> PatchVerification:
+        """Whether all commands pass with the patch, but for the checks `red`, which may stay as red as they are;
+        without commands nothing is run.
 
         Raises UserError when the base cannot be checked out or set up, the patch names a path that git refuses, or the
         commands cannot be kept as far apart as is wanted.
         """
         if not self.commands:
             return PatchVerification(True)
-        failure = self._first_failure(patch, patch.changes, self.commands, Path(scratch))
+        known, standing = known_red(red), list[str]()
+        failure = None
+        for command, done in self._run(patch, patch.changes, self.commands, Path(scratch)):
+            if done.code and known(command, done):
+                standing.append(command)
+            elif done.code:
+                failure = CheckFailure(command, done)
+                break
         if failure is None:
-            return PatchVerification(True)
+            return PatchVerification(True, standing=tuple(standing))
         needed = self.commands[: self.commands.index(failure.command) + 1]
-        before = self._first_failure(patch, (), needed, Path(scratch))
-        return PatchVerification(False, _failure_text(failure, fails_anyway=before is not None))
+        before = any(done.code for _, done in self._run(patch, (), needed, Path(scratch)))
+        return PatchVerification(False, _failure_text(failure, fails_anyway=before))
 
-    def _first_failure(
+    def base(self, commit: str, scratch: str) -> BaseChecks:
+        """How all commands stand on a commit as it is. A red one is run twice before it is believed."""
+        found = {command: self._remembered(commit, command) for command in self.commands}
+        unknown = tuple(command for command, known in found.items() if known is None)
+        patch = Patch(commit, ())
+        try:
+            for command, done in self._run(patch, (), unknown, Path(scratch)) if unknown else ():
+                self.note(f"on the base: `{command}`: {'red' if done.code else 'green'}")
+                if done.code and not done.timed_out:
+                    _, done = next(iter(self._run(patch, (), (command,), Path(scratch))))
+                found[command] = (red_check(command, done),) if done.code else ()
+                self._remember(commit, command, found[command] or ())
+        except UserError as problem:
+            return BaseChecks(problem=problem.what)
+        red = tuple(check for known in found.values() for check in known or ())
+        return BaseChecks(red, len(found) - len(red))
+
+    def _run(
         self, patch: Patch, changes: Sequence[FileChange], commands: Sequence[str], scratch: Path
-    ) -> CheckFailure | None:
+    ) -> Iterator[tuple[str, FinishedProcess]]:
         with clone(self.git, patch.base, scratch, changes=changes) as folder:
             sandbox, tools = self.sandbox_for(Git(folder / ".git", folder / ".git", folder)), scratch / "tools"
             environment: Mapping[str, str] = {}
@@ -172,22 +207,68 @@ class Workbench:
                 environment = self.setup.lend(patch.base, folder, tools, [c.path for c in changes]).environment
                 sandbox = replace(sandbox, writable=(*sandbox.writable, tools))
             for command in commands:
-                finished = run_foreign(
+                yield (
                     command,
-                    cwd=folder,
-                    home=scratch / "home",
-                    timeout=self.seconds,
-                    extra_env=environment,
-                    sandbox=sandbox,
+                    run_foreign(
+                        command,
+                        cwd=folder,
+                        home=scratch / "home",
+                        timeout=self.seconds,
+                        extra_env=environment,
+                        sandbox=sandbox,
+                    ),
                 )
-                if finished.code != 0:
-                    return CheckFailure(command, finished)
+
+    # --- what is remembered -----------------------------------------------------------
+
+    def _key(self, commit: str, command: str) -> str:
+        told = self.setup.digest(commit) if self.setup else ""
+        return cache_key(commit, told, command, f"{self.seconds:g}")
+
+    def _remembered(self, commit: str, command: str) -> tuple[RedCheck, ...] | None:
+        with suppress(ValueError, KeyError, TypeError, AttributeError):
+            found = FileCache(self.cache).get(self._key(commit, command))
+            red = tuple(
+                RedCheck(**{**one, "complaints": tuple((line, times) for line, times in one["complaints"])})
+                for one in found["red"]
+            )
+            if not red or 0 <= time.time() - found["at"] < RED_FOR:
+                return red
         return None
+
+    def _remember(self, commit: str, command: str, red: Sequence[RedCheck]) -> None:
+        cache = FileCache(self.cache, most=KEPT_CHECKS)
+        cache.put(self._key(commit, command), {"at": time.time(), "red": [asdict(one) for one in red]})
+        cache.tidy()
+
+
+def red_check(command: str, done: FinishedProcess) -> RedCheck:
+    """What a command that failed on an unchanged commit says."""
+    lines = output_lines(done.stdout, done.stderr)
+    broken = not_set_up(lines)
+    if done.timed_out:
+        broken = f"it is not done after {done.seconds:.0f} s"
+    elif done.truncated:
+        broken = "it prints too much"
+    elif done.code > BELOW and not broken:
+        broken = excerpt(done.stdout, done.stderr).partition("\n")[0] or f"exit code {done.code}"
+    said = f"exit code {done.code}\n{excerpt(done.stdout, done.stderr)}"
+    return RedCheck(command, said, broken, tuple(sorted(complaints(lines).items())))
+
+
+def known_red(red: Sequence[RedCheck]) -> Callable[[str, FinishedProcess], bool]:
+    """Whether a command that failed is one of `red`, and makes no complaint more than it did then."""
+    before = {check.command: dict(check.complaints) for check in red}
+
+    def is_known(command: str, done: FinishedProcess) -> bool:
+        if command not in before or done.timed_out or done.truncated or done.code > BELOW:
+            return False
+        return not is_worse(before[command], complaints(output_lines(done.stdout, done.stderr)))
+
+    return is_known
 
 
 def _failure_text(failure: CheckFailure, fails_anyway: bool) -> str:
-    from ralph_mission.adapters.projects.excerpt import excerpt
-
     finished = failure.finished
     how = f"exit code {finished.code}"
     if finished.timed_out:

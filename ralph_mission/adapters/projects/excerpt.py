@@ -42,6 +42,7 @@ MISSING = tuple(
 )
 GENERATED = compile_regex(r"^@prisma/client$|^\.prisma/")
 """Packages whose contents a generator writes: a member that is missing there is no fault of whoever imports it."""
+NOT_SET_UP = "not set up"
 STORM_NAMES, STORM_PLACES = 2, 5
 """From so many packages in so many places on, what is missing is a set-up and no fault in the code: of a single package
 that is missing, an undeclared dependency is as likely."""
@@ -56,7 +57,7 @@ def not_set_up(lines: Iterable[str]) -> str:
         return ""
     named = ", ".join(name for name, _ in found.most_common(3))
     more = f" and {len(found) - 3} more" if len(found) > 3 else ""
-    return f"not set up: {named}{more} cannot be found, in {places} places"
+    return f"{NOT_SET_UP}: {named}{more} cannot be found, in {places} places"
 
 
 def _missing_package(line: str) -> str:

@@ -105,6 +105,11 @@ class ProjectSetup:
         """Whether there is anything to install for a commit ("" for none)."""
         return bool(commit and self._steps(commit))
 
+    def digest(self, commit: str) -> str:
+        """Names what the set-up of a commit depends on; "" where there is nothing to install."""
+        steps = self._steps(commit)
+        return self._digest(commit, steps) if steps else ""
+
     def lend(self, commit: str, folder: Path, tools: Path, changed: Collection[str] = ()) -> LentSetup:
         """Give the clone of `commit` at `folder` what the set-up left, with caches and tools in the folder `tools`.
 

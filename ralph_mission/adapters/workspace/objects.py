@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -18,7 +18,7 @@ from types import MappingProxyType
 from ralph_mission.adapters.git import git as wire
 from ralph_mission.adapters.git.git import EMPTY_TREE, Git, GitError, Identity
 from ralph_mission.adapters.sandbox.isolation import OPEN, Sandbox
-from ralph_mission.adapters.sandbox.process import run_foreign
+from ralph_mission.adapters.sandbox.process import FinishedProcess, run_foreign
 from ralph_mission.adapters.workspace.snapshot import File, Files
 from ralph_mission.loop.model.state import CheckResult
 from ralph_mission.values import compile_regex
@@ -126,6 +126,8 @@ def _name(text: str) -> str:
 
 LINES = 40
 """Of a failed check's output, from the end, that are told."""
+KnownRed = Callable[[str, FinishedProcess], bool]
+"""Whether a check that failed is one that was red before, and is no worse."""
 GRACE = 1.0  # seconds between TERM and KILL: Ctrl-C is answered within two
 
 
@@ -135,20 +137,24 @@ def verdict(
     seconds: float,
     sandbox: Sandbox = OPEN,
     environment: Mapping[str, str] = MappingProxyType({}),
+    known: KnownRed = lambda *_: False,
 ) -> CheckResult:
     """Run shell commands in `top` one after another until one fails, each at most `seconds`, kept apart by `sandbox`,
-    with more in their `environment`.
+    with more in their `environment`. One that fails does not count where it is `known` to.
 
     Each has a HOME that nobody has been in: start-up files that a session, or its code in a check, left in one would
     judge the next. Raises UserError when it cannot be kept as far apart as `sandbox` wants.
     """
+    standing = list[str]()
     for check in checks:
         with tempfile.TemporaryDirectory(prefix="ralph-check-", ignore_cleanup_errors=True) as home:
             done = run_foreign(
                 check, cwd=top, home=Path(home), timeout=seconds, grace=GRACE, sandbox=sandbox, extra_env=environment
             )
-        if done.code:
+        if done.code and known(check, done):
+            standing.append(check)
+        elif done.code:
             said = (done.stdout + done.stderr).decode("utf-8", "replace").strip().splitlines()[-LINES:]
             why = f"took over {seconds:g} s" if done.timed_out else f"exit {done.code}"
             return CheckResult(False, True, "\n".join((f"{check}: {why}", *said)))
-    return CheckResult(True, True, "")
+    return CheckResult(True, True, "", standing=tuple(standing))

@@ -18,7 +18,7 @@ from ralph_mission.adapters.git.git import Git, GitError
 from ralph_mission.adapters.sandbox.isolation import OPEN, Sandbox
 from ralph_mission.adapters.workspace.clone import Clone, Position, position
 from ralph_mission.adapters.workspace.land import Judged, Landing, User
-from ralph_mission.adapters.workspace.objects import GITLINK, Objects, submodules, verdict
+from ralph_mission.adapters.workspace.objects import GITLINK, KnownRed, Objects, submodules, verdict
 from ralph_mission.adapters.workspace.snapshot import (
     IGNORE_FILE,
     LINK,
@@ -65,14 +65,14 @@ class Workspace:
     `checks` are shell commands, each of at most `seconds`; `more` is asked for checks that are due at the moment, and
     `sandbox` keeps all of them apart. `lists` names files that the engine carries into the clone and back.
     `no_agent_settings`: what configures agents and came with a session goes with it. `shared` is the engine's folder of
-    the user's checkout.
+    the user's checkout. `known`: which checks may fail, as they did before.
     """
 
     def __init__(
         self, git: Git, folder: Path, checks: tuple[str, ...] = (), seconds: float = 0.0,
         more: Callable[[], tuple[str, ...]] = tuple, sandbox: Sandbox = OPEN, *, no_agent_settings: bool = False,
         lists: Callable[[], tuple[str, ...]] = tuple, shared: Path | None = None, user: User | None = None,
-        environment: Mapping[str, str] = MappingProxyType({}),
+        environment: Mapping[str, str] = MappingProxyType({}), known: KnownRed = lambda *_: False,
     ) -> None:  # fmt: skip  # as one reads it
         self._user = user or User.of(git)
         self._git = Git(git.git_dir, git.common_dir, git.work_tree, (*git.extra, *self._user.settings))
@@ -82,7 +82,7 @@ class Workspace:
         self._landing = Landing(git, self._user, (shared or folder.parent) / "aside")
         self._checks, self._more, self._seconds, self._sandbox = checks, more, seconds, sandbox
         self._lists, self._no_agent_settings, self._shared = lists, no_agent_settings, shared
-        self._environment = environment  # of checks
+        self._environment, self._known = environment, known  # of checks; which of them may fail
         self._branch: str | None = None  # what was checked out when the loop began
         self._at = Position("", "", {})
         self._marked = ""
@@ -312,7 +312,7 @@ class Workspace:
         self._take_lists()
         self._put_right(self._read(self._now))
         try:
-            found = verdict(checks, self.clone.folder, self._seconds, self._sandbox, self._environment)
+            found = verdict(checks, self.clone.folder, self._seconds, self._sandbox, self._environment, self._known)
         finally:
             before, seen = self._now, self._read(self._now)
             wrong = self._put_right(seen)

@@ -120,9 +120,11 @@ class RunResult:
     """What a run came to: its ending, its last state, and one record per session of this process.
 
     `cut` is what became of a session that was cut off: by an interrupt now, or by a kill before this process.
+    `standing`: checks that were red before the run, and are as red at its end.
     """
 
     ending: RunEnding
     state: RunState
     outputs: tuple[HatOutput, ...] = ()
     cut: tuple[PathChange, ...] = ()
+    standing: tuple[str, ...] = ()

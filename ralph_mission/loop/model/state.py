@@ -276,13 +276,15 @@ class PathChange:
 class CheckResult:
     """What the project's own checks said. Without checks nothing was proven: `ran` is False.
 
-    `undone`: what they changed of the checkout, which is as it was before them.
+    `undone`: what they changed of the checkout, which is as it was before them. `standing`: those that are as red as
+    they were before the run began, and do not count.
     """
 
     green: bool = True
     ran: bool = False
     said: str = ""
     undone: tuple[PathChange, ...] = ()
+    standing: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

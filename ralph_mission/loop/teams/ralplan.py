@@ -281,7 +281,7 @@ def _build(stage: Orchestration, table: ConsensusState, done: str) -> RunEnding:
         stage.play(_builder_part(table, due, ""))
         _keep(stage, replace(table, built=(*table.built, *due)))
     for fixed in range(FIXES + 1):
-        checks = stage.ports.workplace.verify()
+        checks = stage.verify()
         if checks.green:
             return stage.finished(f"{done}, and all of it is built")
         if fixed < FIXES:

@@ -11,7 +11,7 @@ from dataclasses import field, replace
 
 from ralph_mission.loop.hats import DENIED
 from ralph_mission.loop.model.spec import RunEnding, RunResult, RunSpec
-from ralph_mission.loop.model.state import Hat, HatOutput, LoopEvent, RunSnapshot, SessionUsage
+from ralph_mission.loop.model.state import CheckResult, Hat, HatOutput, LoopEvent, RunSnapshot, SessionUsage
 from ralph_mission.loop.ports import ArtifactStore, ParallelResult, ParallelSession, RunPorts, SessionPool
 from ralph_mission.loop.prompt import situation
 from ralph_mission.loop.rules import completion
@@ -106,6 +106,12 @@ class Orchestration:
         while left := [part for part in parts if part.name not in found]:
             dones = self.together(left, last)
             found |= {done.name: done for done in dones if done.output and not done.output.failure}
+        return found
+
+    def verify(self) -> CheckResult:
+        """What the project's own checks say now."""
+        found = self.ports.workplace.verify()
+        self.this.standing = found.standing
         return found
 
     def say(self, topic: str, payload: str = "") -> None:

@@ -199,7 +199,7 @@ def _give_up(work: TaskProgress) -> TaskProgress:
 
 def _test(stage: Orchestration, company: TeamState) -> tuple[ReviewIssue, ...]:
     """What is wrong, by the project's checks and by the Tester; () when both are content."""
-    checks = stage.ports.workplace.verify()
+    checks = stage.verify()
     rows = "\n".join(
         f"- {work.piece.id} ({work.status}, {work.piece.owner}): {work.piece.title}" for work in company.works
     )

@@ -162,7 +162,7 @@ def _review(stage: Orchestration, works: Sequence[TaskProgress], fixes: int) -> 
     """Until the reviewer has nothing critical left and the checks are green. Raises RunOver after `fixes`."""
     event = LoopEvent(MERGED, _summarise(works))
     for fixed in range(fixes + 1):
-        checks = stage.ports.workplace.verify()
+        checks = stage.verify()
         output = stage.play(SessionPart("review", REVIEWER, event, feedback=_describe_red(checks)))
         if checks.green and output.event and routing.is_converged(output.event, stage.spec.threshold):
             return

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
-from ralph_mission.mission.coder import tasks
+from ralph_mission.mission.coder import baseline, tasks
 from ralph_mission.mission.findings.exclusions import touched_by
 from ralph_mission.mission.lifecycle import approval, ownership
 from ralph_mission.mission.lifecycle.approval import APPROVED, about
 from ralph_mission.mission.lifecycle.ownership import Change, change_remark, facts_of
-from ralph_mission.mission.lifecycle.step_builder import StepBuilder, build_step, count_wait
+from ralph_mission.mission.lifecycle.step_builder import StepBuilder, build_step, count_wait, tell_once
 from ralph_mission.mission.lifecycle.table import advance
 from ralph_mission.mission.lifecycle.waiting import WAITS_FOR_AGENT
 from ralph_mission.mission.model.agent_job import AgentJob, AgentResult
@@ -134,6 +134,8 @@ def _kept_pushes(mission: Mission, around: StepContext) -> tuple[PushBranch, ...
 
 def step_from_result(mission: Mission, facts: MissionFacts, made: AgentResult, around: StepContext) -> MissionStep:
     """What follows from the work of this cycle."""
+    if made.blocked:
+        return tell_once(mission, around, baseline.held_line(made.reason), baseline.NEXT)
     if made.outcome == "held":
         return MissionStep(replace(mission, next_step=f"An agent continues it when it is allowed to: {made.reason}."))
     begun = advance(mission, MissionEvent.STARTED, around.now) if mission.status is Status.PLANNED else mission
@@ -205,7 +207,7 @@ def change_effects(
     )  # fmt: skip  # one effect
     key = key_of(mission.key, "open_pull")
     facts = facts_of(mission) | {"issue": str(mission.issue)}
-    body = tasks.pull_text(mission.issue, why, patch, made.words, made.learned, key, facts)
+    body = tasks.pull_text(mission.issue, why, patch, made.words, made.learned, key, facts, made.standing)
     return push, OpenPull(
         key, mission.title, body, branch, around.default.name, mission.issue, ("ralph:mission",), same,
         touched_by(patch),

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from ralph_mission.mission.coder.baseline import standing_note
 from ralph_mission.mission.lifecycle.approval import content_hash, is_unaltered
 from ralph_mission.mission.model.agent_job import AgentJob
 from ralph_mission.mission.model.cycle import MissionFacts
@@ -103,12 +104,15 @@ def _look_first(patch: Patch) -> str:
 
 
 def pull_text(
-    issue: int, why: str, patch: Patch, words: str, learned: Sequence[str], key: str, facts: dict[str, str]
-) -> str:
-    """The pull's text. The agent's words are quoted; what it learned is proposed, for a person to take over."""
+    issue: int, why: str, patch: Patch, words: str, learned: Sequence[str], key: str, facts: dict[str, str],
+    standing: Sequence[str] = (),
+) -> str:  # fmt: skip  # as one reads it
+    """The pull's text. The agent's words are quoted; what it learned is proposed, for a person to take over. `standing`
+    are checks that were red before and still are."""
     parts = [
         f"Made by an agent for #{issue}. Part of #{issue}.",
         reviewer_note(patch),
+        standing_note(standing),
         f"**Why:** {why}.",
         f"**Evidence:** the agent's last words, not an instruction:\n\n{quote(redact(words), WORDS)}"
         if words.strip() else "**Evidence:** the change itself; the agent said nothing about it.",

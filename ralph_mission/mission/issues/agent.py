@@ -19,17 +19,31 @@ from ralph_mission.loop.hats import ERROR_PAUSE, IDLE_PAUSE, ISSUE_PAUSE
 from ralph_mission.loop.model.spec import RunLimits
 from ralph_mission.loop.model.state import Guidance
 from ralph_mission.mission import execute
+from ralph_mission.mission.coder import baseline
 from ralph_mission.mission.findings.exclusions import recent_pulls
 from ralph_mission.mission.issues import finish, tasks
 from ralph_mission.mission.issues import record as work
 from ralph_mission.mission.issues.finish import carry_out_plan, note_record
+from ralph_mission.mission.issues.record import WORK_RULES
 from ralph_mission.mission.issues.tasks import GuidanceNote, WorkTask
 from ralph_mission.mission.lifecycle.approval import may_decide
 from ralph_mission.mission.memory import schedule
-from ralph_mission.mission.model.agent_job import AgentJob, AgentResult, broken_job, failed_job
+from ralph_mission.mission.model.agent_job import AgentJob, AgentResult, BaseChecks, broken_job, failed_job
+from ralph_mission.mission.model.effects import MARKER, Comment, EditComment
 from ralph_mission.mission.model.forge import Branch, Issue
-from ralph_mission.mission.model.ledger import WorkRecord
-from ralph_mission.mission.transaction import BRIEF, Busy, Open, Sleep, Transaction, run_transaction
+from ralph_mission.mission.model.ledger import WorkRecord, key_of
+from ralph_mission.mission.model.mission import Action
+from ralph_mission.mission.model.proposal import Proposal
+from ralph_mission.mission.transaction import (
+    BRIEF,
+    Busy,
+    ExecutionRequest,
+    Open,
+    Sleep,
+    Transaction,
+    execute_plan,
+    run_transaction,
+)
 from ralph_mission.safety.paths import branch_name_ok
 from ralph_mission.safety.secrets import without
 from ralph_mission.values import dataclass
@@ -48,6 +62,10 @@ class IssueCoder(Protocol):
 
     def conventions(self, base_sha: str) -> str:
         """The repository's own guides as of a commit, as a section of a prompt; "" when there are none."""
+        ...
+
+    def look_at_base(self, base_sha: str) -> BaseChecks:
+        """How the repository's own checks stand on a commit: from memory, or by running them, which may take long."""
         ...
 
     def work(self, job: AgentJob) -> AgentResult:
@@ -72,6 +90,7 @@ class IssueWorker:
     """What the issue agent needs. `say` tells a person; `role` are a person's words on how issues are worked on.
 
     `agents` are those that a label may name; `only` is the one issue that may be taken, 0 for any; `seconds` are left.
+    `checked`: whether there are checks; `base`: how they stand on the commit that was looked at last.
     """
 
     opened: Open
@@ -85,6 +104,8 @@ class IssueWorker:
     store: GuidanceQueue | None = None
     only: int = 0
     seconds: float = inf
+    checked: bool = False
+    base: tuple[str, BaseChecks] = ("", BaseChecks())
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +179,9 @@ def work_once(worker: IssueWorker) -> WorkReport:
         return WorkReport("lost", reason=f"{busy.what}; {busy.next_step}")
     with ExitStack() as held:
         taken = _take_issue(worker, held)
+        while taken.unknown:  # nothing is held while the checks run
+            seen = worker.hands.look_at_base(taken.unknown)
+            taken = _take_issue(replace(worker, base=(taken.unknown, seen)), held)
         if taken.record is None or taken.job is None:
             return WorkReport(
                 taken.outcome, taken.code, None, reason=taken.reason, skipped=taken.skipped, settled=settled
@@ -203,7 +227,7 @@ def _take_issue(worker: IssueWorker, held: ExitStack) -> TakenIssue:
 class TakenIssue:
     """The issue that is ours, or why there is none; a record without a job is of a try that never began.
 
-    `words` are the ids of guidance here that it is given.
+    `words` are the ids of guidance here that it is given. `unknown`: a commit whose checks have to be looked at first.
     """
 
     outcome: str
@@ -213,6 +237,7 @@ class TakenIssue:
     skipped: tuple[tuple[int, str], ...] = ()
     code: int = 0
     words: tuple[str, ...] = ()
+    unknown: str = ""
 
 
 def _take_next(worker: IssueWorker, held: ExitStack, tx: Transaction) -> TakenIssue:
@@ -227,6 +252,12 @@ def _take_next(worker: IssueWorker, held: ExitStack, tx: Transaction) -> TakenIs
             return TakenIssue("held", reason="today's money is spent (limits.usd_per_day)", skipped=tuple(skipped))
         if task and not why and not task.agent and (absent := worker.hands.why_not("")):
             return TakenIssue("held", reason=absent, skipped=tuple(skipped), code=1)
+        if task and not why:
+            sha = tx.ports.forge.default_branch().sha
+            if worker.checked and worker.base[0] != sha:
+                return TakenIssue("idle", skipped=tuple(skipped), unknown=sha)
+            if red := baseline.why_not_asked(worker.base[1], _task_text(worker, tx, task)):
+                why = _tell_red(tx, task.issue, red)
         if not why and not held.enter_context(tx.store.at_work(issue.number)):
             why = "another process here is at it"
         if why or task is None:
@@ -287,12 +318,14 @@ def _claim_issue(worker: IssueWorker, tx: Transaction, task: WorkTask, usd: floa
     if done.carried.cut:
         said = any(not receipt.not_attempted for receipt in done.carried.receipts.values())
         return TakenIssue("paused", work.cancel_try(record, before, said))
-    prompt = without("\n".join(filter(None, (_prompt(worker, tx, task, record), guides))), tx.secrets)
+    red = baseline.tolerated(worker.base[1], _task_text(worker, tx, task, record.reason))
+    told = (_task_text(worker, tx, task, record.reason), baseline.warn_of_red(red), guides)
+    prompt = without("\n".join(filter(None, told)), tx.secrets)
     title = tasks.issue_title(issue)
     return TakenIssue(
         "taken",
         done.record,
-        AgentJob(issue.number, title, base, prompt, usd, worker.seconds, record.branch, agent=task.agent),
+        AgentJob(issue.number, title, base, prompt, usd, worker.seconds, record.branch, agent=task.agent, red=red),
         words=tuple(word.id for word in pending),
     )
 
@@ -311,9 +344,27 @@ def _stands(tx: Transaction, branch: str) -> bool:
     return branch in heads or not branch_name_ok(branch, heads) or bool(forge.branch(branch))
 
 
-def _prompt(worker: IssueWorker, tx: Transaction, task: WorkTask, record: WorkRecord) -> str:
+def _task_text(worker: IssueWorker, tx: Transaction, task: WorkTask, failed: str = "") -> str:
     words = tuple((word.who, word.text) for word in task.words)
-    return tasks.issue_prompt(task.issue, task.remarks, tx.memory.learnings, worker.role, record.reason, words)
+    return tasks.issue_prompt(task.issue, task.remarks, tx.memory.learnings, worker.role, failed, words)
+
+
+def _tell_red(tx: Transaction, issue: Issue, why: str) -> str:
+    """Say on an issue why no agent is asked, in one comment that is edited when the reason is another one; gives it."""
+    key = key_of("work", str(issue.number), "red base")
+    said = baseline.held_comment(why, key)
+    us, whole = tx.ports.forge.identity().id, tx.ports.forge.issue(issue.number)
+    ours = [r for r in whole.remarks if r.author.id == us and MARKER.findall(r.body)[-1:] == [key]]
+    effect: Comment | EditComment = Comment(key, issue.number, said)
+    if ours:
+        effect = EditComment(key_of(key, said), issue.number, ours[-1].id, said)
+    if not ours or ours[-1].body.strip() != said.strip():
+        title = f"#{issue.number} {tasks.issue_title(issue)}, held by its checks"
+        plan = Proposal(key_of(key, said), Action.WORK, work.KIND, title, (effect,))
+        execute_plan(
+            tx, ExecutionRequest(f"work-{issue.number}", f"issue {issue.number}: held", rules=WORK_RULES), plan
+        )
+    return why
 
 
 def _work_on(worker: IssueWorker, record: WorkRecord, job: AgentJob) -> AgentResult:

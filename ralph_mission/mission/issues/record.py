@@ -201,7 +201,7 @@ def work_effects(
     )  # fmt: skip  # one effect
     pull = pull_key(record)
     facts = ownership.work_facts(issue.number)
-    body = pull_text(issue.number, why, played.patch, played.words, played.learned, pull, facts)
+    body = pull_text(issue.number, why, played.patch, played.words, played.learned, pull, facts, played.standing)
     same = tuple(sorted(patch_ids(played.patch)))
     return push, OpenPull(
         pull,

@@ -13,6 +13,32 @@ from ralph_mission.values import dataclass
 LIMIT, INTERRUPTED = 2, 130
 """Exit codes of a loop that came to one of its limits (it can be gone on with), and of one that a person ended."""
 
+
+@dataclass(frozen=True, slots=True)
+class RedCheck:
+    """A check that is red before anybody changed anything. `said` is why, in the first lines of its own that tell;
+    `broken`: why no change to the code turns it green (its program or its packages are missing, it takes too long), ""
+    where one may. `complaints`: how often it makes each complaint, to tell whether a change makes it worse.
+    """
+
+    command: str
+    said: str = ""
+    broken: str = ""
+    complaints: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BaseChecks:
+    """How the repository's checks stand on the commit that work begins from: which are red, and how many are green.
+
+    `problem`: why they could not be run at all.
+    """
+
+    red: tuple[RedCheck, ...] = ()
+    green: int = 0
+    problem: str = ""
+
+
 JobOutcome = Literal["made", "goes on", "failed", "held"]
 
 
@@ -25,7 +51,8 @@ class AgentJob:
 
     Work on a mission can be gone on with: the same number, `round` (0 for the change itself, n for the answer to the
     nth review), `subject` (a digest of the issue's text) and `attempt` (failures so far) is the same work. `answers` is
-    when the newest review was written that is answered by it.
+    when the newest review was written that is answered by it. `red`: checks that do not hold it up, as long as they do
+    not get worse.
     """
 
     number: int
@@ -42,6 +69,7 @@ class AgentJob:
     subject: str = ""
     attempt: int = 0
     answers: datetime | None = None
+    red: tuple[RedCheck, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +79,8 @@ class AgentResult:
     `mission` is the job's number. `reason` is why it is not finished, in our words; `words` are the agent's last ones.
     `guided_at`: the newest guidance that it was given, `answered_at`: the newest review, both by the forge's clock.
     `code` is the exit code of its loop; `away`: the agent could not be reached, which is no fault of the work.
+    `standing`: checks that were red before and still are. `blocked`: it was held by the checks of its base, which only
+    a person can change.
     """
 
     mission: int
@@ -68,6 +98,8 @@ class AgentResult:
     code: int = 0
     run_id: str = ""
     away: bool = False
+    standing: tuple[str, ...] = ()
+    blocked: bool = False
 
     @property
     def usd(self) -> float:

@@ -316,10 +316,12 @@ class Brief:
 
 @dataclass(frozen=True, slots=True)
 class PatchVerification:
-    """What the repository's own checks said of a patch; `detail` is for people when not ok."""
+    """What the repository's own checks said of a patch; `detail` is for people when not ok. `standing`: checks that
+    were red before and still are, where that is allowed."""
 
     ok: bool
     detail: str = ""
+    standing: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

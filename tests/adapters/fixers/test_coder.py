@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import NoReturn
@@ -15,7 +15,7 @@ from ralph_mission.adapters.fixers import coder as module
 from ralph_mission.adapters.fixers.coder import NOTE, AgentCoder
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.errors import UserError
-from ralph_mission.mission.model.agent_job import AgentJob, AgentResult
+from ralph_mission.mission.model.agent_job import AgentJob, AgentResult, BaseChecks, RedCheck
 from ralph_mission.mission.model.mission import Usage
 from ralph_mission.mission.model.proposal import PatchVerification
 from ralph_mission.safety.patch import Patch
@@ -34,16 +34,18 @@ class Shop:
         self.place, self.checks, self.checked, self.plays = folder / "missions", True, list[Patch](), 0
         self.deed: Deed = lambda tree: (tree / "table.py").write_text("TABLE = 1\n")
         self.played = loop_result(0, "complete", words="It is there.", sessions=1, usage=COST)
-        self.coder = AgentCoder(self.git, self.place, self._play, self._check)
+        self.base = BaseChecks()
+        self.coder = AgentCoder(self.git, self.place, self._play, self._check, lambda _: self.base)
 
     def _play(self, tree: Path, commission: AgentJob) -> AgentResult:
         self.plays += 1
+        self.red = [check.command for check in commission.red]
         self.deed(tree)
         return self.played
 
-    def _check(self, patch: Patch) -> PatchVerification:
+    def _check(self, patch: Patch, red: Sequence[RedCheck]) -> PatchVerification:
         self.checked.append(patch)
-        return PatchVerification(self.checks)
+        return PatchVerification(self.checks, standing=tuple(check.command for check in red))
 
     def commission(self, **more: object) -> AgentJob:
         head = self.git.resolve("HEAD")
@@ -226,3 +228,22 @@ def test_a_note_answers_no_review_that_came_after_it_was_asked(tmp_path: Path) -
     noted(tmp_path, NOON + timedelta(days=1))
     told = coder.read_note(tmp_path, answering(NOON))
     assert told is not None and told.answered_at == NOON
+
+
+RED = RedCheck("make lint", "exit code 1\nE501 too long")
+
+
+def test_an_agent_is_not_asked_where_nothing_can_turn_green(shop: Shop) -> None:
+    shop.base = BaseChecks((RED,))
+    told = shop.work()
+    assert (told.outcome, told.blocked, shop.plays, told.usd) == ("held", True, 0, 0.0)
+    assert "make lint" in told.reason and "E501 too long" in told.reason
+    assert not shop.place.exists()
+
+
+def test_a_check_that_is_red_already_is_handed_on_as_one_that_may_stay_so(shop: Shop) -> None:
+    shop.base = BaseChecks((RED,), green=1)
+    assert shop.work().outcome == "made"
+    assert (shop.plays, shop.red) == (1, ["make lint"])
+    again = shop.work()  # found as it was done: it is checked once more by the same rule
+    assert (shop.plays, again.standing) == (1, ("make lint",))

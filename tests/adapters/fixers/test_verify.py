@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from ralph_mission.adapters.fixers import verify as verify_module
 from ralph_mission.adapters.fixers.verify import Workbench
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.projects.detection import DetectedProject, SetupStep
@@ -15,6 +16,7 @@ from ralph_mission.adapters.projects.setup import ProjectSetup
 from ralph_mission.adapters.sandbox.isolation import of_checkout
 from ralph_mission.config.loop import FixerSettings
 from ralph_mission.errors import UserError
+from ralph_mission.mission.model.agent_job import BaseChecks
 from ralph_mission.mission.ports import PatchVerifier
 from ralph_mission.safety.patch import FileChange, Patch
 from tests.helpers import commit, git, make_repo
@@ -35,6 +37,83 @@ def verify(repo, scratch):
         return hands.verify(Patch(git(repo, "rev-parse", "HEAD"), (change,)), str(scratch))
 
     return call
+
+
+@pytest.fixture
+def bench(repo, tmp_path):
+    def call(*commands: str, seconds: float = 60) -> Workbench:
+        return Workbench(Git.open(repo), commands, seconds, cache=tmp_path / "cache")
+
+    return call
+
+
+def base(bench: Workbench, repo: Path, scratch: Path) -> BaseChecks:
+    return bench.base(git(repo, "rev-parse", "HEAD"), str(scratch))
+
+
+def test_every_check_is_looked_at_on_the_base_and_says_why_it_is_red(bench, repo, scratch):
+    found = base(bench("echo 'error: no good' >&2; exit 3", "true", "grep good a.txt", "false"), repo, scratch)
+    assert found.green == 2 and [check.command[-5:] for check in found.red] == ["xit 3", "false"]
+    assert found.red[0].said == "exit code 3\nerror: no good" and not found.red[0].broken
+
+
+def test_a_base_is_looked_at_once_for_each_commit_and_a_red_check_twice(bench, repo, scratch, tmp_path):
+    counter = tmp_path / "counter"
+    hands = bench(f"echo green >> {counter}", f"echo red >> {counter}; exit 1")
+    first = base(hands, repo, scratch)
+    assert base(hands, repo, scratch) == first
+    assert counter.read_text().split() == ["green", "red", "red"]
+    commit(repo, {"b.txt": "more\n"})
+    base(hands, repo, scratch)
+    assert len(counter.read_text().split()) == 6
+
+
+def test_a_check_that_fails_once_and_then_passes_is_not_red(bench, repo, scratch, tmp_path):
+    assert not base(bench(f"test -e {tmp_path}/f || {{ touch {tmp_path}/f; exit 1; }}"), repo, scratch).red
+
+
+def test_what_was_red_is_looked_at_again_after_hours(bench, repo, scratch, tmp_path, monkeypatch):
+    hands = bench(f"test -e {tmp_path}/there")
+    assert base(hands, repo, scratch).red
+    (tmp_path / "there").touch()
+    assert base(hands, repo, scratch).red
+    later = verify_module.time.time() + verify_module.RED_FOR + 1
+    monkeypatch.setattr(verify_module.time, "time", lambda: later)
+    assert not base(hands, repo, scratch).red
+
+
+@pytest.mark.parametrize(
+    "command, why",
+    [
+        ("no-such-program --all", "no-such-program"),
+        ("for n in react next swr a b; do echo \"Error: Cannot find module '$n'\"; done; exit 1", "not set up: react"),
+    ],
+)
+def test_a_check_that_no_change_turns_green_is_told_from_one_that_is_red(bench, repo, scratch, command, why):
+    (red,) = base(bench(command), repo, scratch).red
+    assert why in red.broken
+
+
+def test_a_base_that_cannot_be_set_up_is_a_problem_and_no_error(repo, scratch, tmp_path):
+    setup = ProjectSetup(Git.open(repo), tmp_path / "kept", ("echo 'error: no left-padd' >&2; exit 1",))
+    found = base(Workbench(Git.open(repo), ("true",), 60, setup=setup), repo, scratch)
+    assert "no left-padd" in found.problem and not found.red
+
+
+def complain(*lines: str) -> str:
+    return f"cat complaints; {' '.join(lines)} exit 1"
+
+
+@pytest.mark.parametrize("new, ok", [(b"error: a (3)\n", True), (b"error: a (9)\n", True), (b"error: b\n", False)])
+def test_a_check_that_was_red_may_stay_so_but_not_get_worse(repo, scratch, bench, new, ok):
+    commit(repo, {"complaints": "error: a (3)\n"})
+    hands = bench(complain(), "true")
+    red = base(hands, repo, scratch).red
+    change = FileChange("complaints", "100644", "100644", b"error: a (3)\n", new)
+    patch = Patch(git(repo, "rev-parse", "HEAD"), (change,))
+    found = hands.verify(patch, str(scratch), red)
+    assert (found.ok, found.standing) == (ok, (complain(),) if ok else ())
+    assert not hands.verify(patch, str(scratch)).ok
 
 
 def test_without_commands_every_change_passes(verify):
