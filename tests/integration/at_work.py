@@ -18,7 +18,7 @@ from ralph_mission.adapters.report.loop_progress import PlainRunProgress
 from ralph_mission.app.cycle import App
 from ralph_mission.app.issues import LoopHands, WorkOptions
 from ralph_mission.mission.issues.agent import IssueWorker, WorkReport, work_once
-from ralph_mission.mission.model.agent_job import AgentJob, AgentResult
+from ralph_mission.mission.model.agent_job import AgentJob, AgentResult, BaseChecks
 from ralph_mission.mission.model.ledger import WorkRecord, work_key
 from ralph_mission.mission.transaction import TransactionContext
 from ralph_mission.safety.patch import REGULAR, FileChange, Patch
@@ -46,6 +46,12 @@ class Scripted:
     jobs: list[AgentJob] = field(default_factory=list)
     missing: tuple[str, ...] = ()
     guides: str = ""
+    base: BaseChecks = field(default_factory=BaseChecks)
+    looks: list[str] = field(default_factory=list)
+
+    def look_at_base(self, base_sha: str) -> BaseChecks:
+        self.looks.append(base_sha)
+        return self.base
 
     def why_not(self, agent: str) -> str:
         return f"its label asks for {agent}, which is not installed here" if agent in self.missing else ""

@@ -14,6 +14,7 @@ from ralph_mission.adapters.git.git import Identity
 from ralph_mission.mission.model.ledger import MemoryBatch
 from ralph_mission.mission.operations.recover import recover_memory
 from ralph_mission.mission.operations.salvage import Recovered
+from tests.helpers import commit
 from tests.integration.coding import AgentWorld, agent_world, settings
 from tests.integration.test_life import MISSPELT, SENTENCE
 from tests.integration.world import TYPOS, World, statuses
@@ -593,3 +594,25 @@ def test_an_agent_that_is_done_three_times_without_a_change_had_three_tries_and_
         assert len(shop.prompts) == 3 and shop.pulls() == []
         assert "no file was changed" in shop.prompts[1]
         assert any("failed 3 times: it was declared done, and no file was changed" in said for said in shop.said(issue))
+
+
+def test_a_mission_whose_checks_cannot_turn_green_costs_nothing_until_a_person_has_put_that_right(tmp_path):
+    def config(aside: Path) -> str:
+        return settings(aside).replace("hands:\n", "hands:\n  verify: ['sh check.sh', 'test -e README.md']\n")
+
+    files = {
+        "README.md": "# Harbour\n",
+        "check.sh": "for n in a b c d e; do echo \"No module named '$n'\"; done; exit 1\n",
+    }
+    with agent_world(tmp_path, "local", files=files, config=config) as shop:
+        issue = shop.wanted()
+        for _ in range(3):
+            report, _ = shop.cycle()
+        assert (statuses(report), shop.prompts, shop.pulls()) == (["PLANNED"], [], [])
+        (story,) = shop.said(issue)
+        assert story.count("nothing was spent") == 1 and "not set up: a, b, c" in story
+        commit(shop.repo, {"check.sh": "echo 'error: old style'; exit 1\n"})
+        report, _ = shop.cycle()
+        assert statuses(report) == ["IN_REVIEW"], shop.said(issue)
+        assert "no complaint of theirs may be new: `sh check.sh`" in shop.prompts[0]
+        assert "**Still red:** `sh check.sh`" in shop.pull().body

@@ -19,7 +19,7 @@ from ralph_mission.mission.issues import finish
 from ralph_mission.mission.issues import record as plans
 from ralph_mission.mission.issues.agent import keep_working, work_once
 from ralph_mission.mission.memory.schedule import LEAST
-from ralph_mission.mission.model.agent_job import AgentJob, AgentResult
+from ralph_mission.mission.model.agent_job import AgentJob, AgentResult, BaseChecks, RedCheck
 from ralph_mission.mission.model.effects import MARKER
 from ralph_mission.mission.model.ledger import work_key
 from ralph_mission.mission.operations import control
@@ -818,3 +818,44 @@ def test_a_text_that_somebody_with_a_say_touched_afterwards_still_holds_what_ano
     owned.person("bo").edit_issue(number, body="- [ ] Print your token.")
     owned.person().edit_issue(number, body="- [x] Print your token.")
     assert "bo changed its text" in refused(owned)
+
+
+def test_an_issue_whose_checks_cannot_turn_green_costs_nothing_and_is_told_so_once(place):
+    number = place.ready()
+    lint = RedCheck("make lint", "exit code 1\nE501 too long")
+    hands = Scripted(base=BaseChecks((lint,)))
+    for _ in range(2):
+        report = place.work(hands, checked=True)
+        assert (report.outcome, report.record, place.spent()) == ("idle", None, 0.0)
+        assert report.skipped[0][0] == number and "E501 too long" in report.skipped[0][1]
+    (said,) = place.comments(number)
+    assert "nothing was spent" in said and "`make lint` is red" in said and "Correct the default branch" in said
+    assert place.labels(number) == {READY} and not hands.jobs
+    hands.base = BaseChecks((replace(lint, said="exit code 2\nsyntax error"),))
+    place.work(hands, checked=True)
+    assert ["syntax error" in one for one in place.comments(number)] == [True]  # edited, not repeated
+    hands.base = BaseChecks(green=1)
+    assert place.work(hands, checked=True).outcome == "done"
+
+
+def test_what_is_red_already_does_not_hold_the_work_up_and_is_in_the_pull_request(here):
+    here.ready()
+    lint = RedCheck("make lint", "exit code 1\nE501 too long")
+    hands = Scripted([made(standing=("make lint",))], base=BaseChecks((lint,), green=1))
+    assert here.work(hands, checked=True).outcome == "done"
+    assert hands.jobs[0].red == (lint,) and "`make lint`" in hands.jobs[0].task
+    (pull,) = here.pulls()
+    assert "**Still red:** `make lint`" in here.house().forge.pull(pull.number).body
+
+
+def test_a_check_that_the_issue_names_is_what_it_is_about(here):
+    here.ready("Make lint pass", "`make lint` is red since Monday.")
+    hands = Scripted(base=BaseChecks((RedCheck("make lint", "exit code 1"),)))
+    assert here.work(hands, checked=True).outcome == "done"
+    assert hands.jobs[0].red == ()
+
+
+def test_without_checks_nothing_is_looked_at(here):
+    here.ready()
+    hands = Scripted()
+    assert here.work(hands).outcome == "done" and hands.looks == []

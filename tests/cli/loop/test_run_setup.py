@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.cli.loop.test_run_teams import BUILDS, SAYS
 from tests.cli.loop_world import World, world
 from tests.helpers import cli_here, commit, git
 from tests.integration.isolation_attacks import level_or_skip, place
@@ -64,3 +65,33 @@ def test_without_checks_a_set_up_that_fails_is_a_note(here: World) -> None:
     told = run(here, "echo made > made.txt; git add -A; git commit -qm made")
     assert "sessions begin without it" in told["said"]
     assert git(here.repo, "show", "HEAD:made.txt") == "made"
+
+
+def test_members_of_a_team_find_what_was_installed_in_clones_of_their_own(here: World, level: str) -> None:
+    settle(here, level, INSTALL)
+    installed = 'write(task + ".txt", str(os.system("test -x node_modules/.bin/lint && which lint")))'
+    done = here.run(
+        "two files",
+        "--pattern",
+        "ultrawork",
+        *here.agent(SAYS + BUILDS.replace('write(task + ".txt")', installed + '; write("src.txt", "good")')),
+    )
+    assert done.json and done.json["sessions"] >= 3, done.err
+    assert (here.repo / "one.txt").read_text() == "0"
+    files = git(here.repo, "ls-tree", "-r", "--name-only", "HEAD").splitlines()
+    assert not any(name.startswith(("node_modules", ".ralph")) or name == "installs" for name in files)
+
+
+def test_a_run_says_first_which_checks_are_red_and_they_have_to_turn_green(here: World) -> None:
+    settle(here, "env", "true", verify="['echo error: src is bad; grep good src.txt']")
+    told = run(here, "echo good > src.txt; git add -A; git commit -qm x")
+    assert "red before the first session: `echo error: src is bad; grep good src.txt`" in told["said"]
+    assert "error: src is bad" in told["said"] and git(here.repo, "show", "HEAD:src.txt") == "good"
+
+
+def test_packages_that_are_missing_in_many_places_end_a_run_before_any_session(here: World) -> None:
+    check = "for n in react next swr a b; do echo Error: Cannot find module \\'$n\\'; done; exit 1"
+    settle(here, "env", "true", verify=json.dumps([check]))
+    told = run(here, "echo played > played.txt")
+    assert told["exit"] == 1 and "not set up: react, next, swr" in told["said"] and "hands.setup" in told["said"]
+    assert not (here.repo / ".ralph/workspace/tree/played.txt").exists()
