@@ -608,7 +608,7 @@ def test_a_mission_whose_checks_cannot_turn_green_costs_nothing_until_a_person_h
         issue = shop.wanted()
         for _ in range(3):
             report, _ = shop.cycle()
-        assert (statuses(report), shop.prompts, shop.pulls()) == (["PLANNED"], [], [])
+        assert (statuses(report), shop.prompts, shop.pulls()) == (["EXECUTING"], [], [])
         (story,) = shop.said(issue)
         assert story.count("nothing was spent") == 1 and "not set up: a, b, c" in story
         commit(shop.repo, {"check.sh": "echo 'error: old style'; exit 1\n"})
