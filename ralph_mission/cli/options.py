@@ -171,7 +171,12 @@ def limit_options(command: Command) -> Command:
     return command
 
 
-TRIGGERS: dict[str, Trigger] = {"schedule": "cron", "workflow_dispatch": "manual", "repository_dispatch": "dispatch"}
+TRIGGERS: dict[str, Trigger] = {
+    "schedule": "cron",
+    "workflow_dispatch": "manual",
+    "repository_dispatch": "dispatch",
+    **dict.fromkeys(("issues", "issue_comment", "pull_request_review"), "person"),
+}
 """What started the cycle, by the event that GitHub Actions names."""
 
 

@@ -286,6 +286,8 @@ def _were_posts_answered(situation: Situation, acts: Iterable[ExecutedDecision])
 
 def _header(situation: Situation, decided: CycleDecisions, at_once: bool) -> Header:
     before, same_day = situation.memory.header, _same_day(situation)
+    if situation.steering and not at_once:
+        return _header_between(situation)
     waited = {finding.fingerprint for finding in situation.state.backlog}
     urgency, cause, streak = schedule.assess(situation.fresh, _was_cut_by_cap(situation, decided), before, waited)
     dispatches, wake = _grant_wake(situation)
@@ -303,6 +305,18 @@ def _header(situation: Situation, decided: CycleDecisions, at_once: bool) -> Hea
         cursors=cursors(carry_cursors(situation), situation.observations),
     )
     return schedule.plan_next(header, urgency, situation.settings.rhythm, situation.now, at_once)
+
+
+def _header_between(situation: Situation) -> Header:
+    """After a cycle that only heard a person: the next one is due when it was, and is as urgent."""
+    before = schedule.begin_day(situation.memory.header, _today(situation))
+    return replace(
+        before,
+        cycle=situation.cycle,
+        last_cycle_at=situation.now,
+        spend_usd=round(before.spend_usd + situation.usage.cost_usd, 6),
+        generation=before.generation + 1,
+    )
 
 
 def carry_cursors(situation: Situation) -> tuple[tuple[str, str], ...]:

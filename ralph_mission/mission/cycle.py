@@ -41,7 +41,10 @@ CycleResult = tuple[CycleReport, CycleSummary]
 
 @dataclass(frozen=True, slots=True)
 class CycleRequest:
-    """How this cycle came about. `cycle_id` names one that may have run before; "" starts a new one."""
+    """How this cycle came about. `cycle_id` names one that may have run before; "" starts a new one.
+
+    The trigger `person` (a review, a label, a comment) starts one before its time, which acts on people's words alone.
+    """
 
     trigger: Trigger = "cli"
     staged: bool = False
@@ -110,6 +113,8 @@ def _look(tx: Transaction, request: CycleRequest) -> Situation:
     ports = tx.ports
     with ports.scratch() as scratch:
         situation = gather.situate(ports, tx.settings, tx.past, request.cycle_id, tx.now)
+        if _is_steering(tx, request):
+            return replace(situation, steering=True)
         situation = observe.observe(ports, situation, tx.past, scratch, tx.secrets)
         situation = rank.rank_findings(ports, situation, tx.secrets)
         situation = rank.word_posts(ports, situation, tx.past)
@@ -162,9 +167,16 @@ def _reason_to_leave(tx: Transaction, request: CycleRequest, ours: bool) -> Outc
         return "paused"
     if request.cycle_id and request.cycle_id in tx.state.done:
         return "not_due"
-    if tx.past is None or request.force:
-        return None
-    return None if schedule.is_due(tx.memory.header.next_due_at, tx.now, tx.settings.rhythm.longest) else "not_due"
+    return None if request.force or request.trigger == "person" or _is_due(tx) else "not_due"
+
+
+def _is_due(tx: Transaction) -> bool:
+    return tx.past is None or schedule.is_due(tx.memory.header.next_due_at, tx.now, tx.settings.rhythm.longest)
+
+
+def _is_steering(tx: Transaction, request: CycleRequest) -> bool:
+    """Whether a person's word alone brought this cycle about: it is acted on, and nothing else is looked at."""
+    return request.trigger == "person" and not request.force and not _is_due(tx)
 
 
 def _refuse_if_forgotten(claim: Claim | None, now: datetime) -> None:

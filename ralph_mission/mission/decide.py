@@ -19,7 +19,7 @@ from ralph_mission.mission.memory.schedule import day_of
 from ralph_mission.mission.model.cycle import CycleDecisions, MissionStep, Situation, StepContext
 from ralph_mission.mission.model.effects import Receipt
 from ralph_mission.mission.model.ledger import MonitorRecord, monitor_key
-from ralph_mission.mission.model.mission import Finding, Status
+from ralph_mission.mission.model.mission import Finding, Mission, Status, update_mission
 from ralph_mission.mission.model.proposal import KINDS, BudgetUsed, PolicyContext, Proposal
 from ralph_mission.mission.policy import judge_all
 from ralph_mission.mission.proposals.draft import DraftContext, draft_all
@@ -102,6 +102,7 @@ def decide(situation: Situation, secrets: tuple[str, ...] = (), paused: bool = F
 
 
 def _steps(situation: Situation) -> tuple[MissionStep, ...]:
+    """The step of each mission. After a mere word of a person, missions that wait do not count as waiting longer."""
     facts = dict(situation.world.facts)
     around = StepContext(
         situation.cycle,
@@ -117,10 +118,15 @@ def _steps(situation: Situation) -> tuple[MissionStep, ...]:
     found: list[MissionStep] = []
     for mission in situation.missions:
         if mission.issue and mission.id in facts:
-            found += next_step(
-                mission, facts[mission.id], interpret_facts(mission, facts[mission.id], situation.now), around
-            )
+            reading = interpret_facts(mission, facts[mission.id], situation.now)
+            steps = next_step(mission, facts[mission.id], reading, around)
+            found += [_without_wait(step, mission) for step in steps] if situation.steering else steps
     return tuple(found)
+
+
+def _without_wait(step: MissionStep, before: Mission) -> MissionStep:
+    stalled = min(step.mission.progress.stalled_cycles, before.progress.stalled_cycles)
+    return replace(step, mission=update_mission(step.mission, stalled_cycles=stalled))
 
 
 def policy_context(situation: Situation, secrets: tuple[str, ...], paused: bool) -> PolicyContext:

@@ -5,6 +5,14 @@ here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 # shellcheck source=scripts/action/lib.sh
 source "$here/lib.sh"
 
+# A person's word is acted on whenever it comes; the cycle itself sees whether anything else is due.
+case "${GITHUB_EVENT_NAME:-}" in
+  pull_request_review | issue_comment | issues)
+    output due true
+    exit 0
+    ;;
+esac
+
 # A wake that is a few seconds early waits for the due one: turned away, cron would come back in a quarter of an hour.
 options=(--wait=60)
 if [ -n "${RALPH_CONFIG:-}" ]; then options+=("--config=$RALPH_CONFIG"); fi

@@ -33,7 +33,7 @@ from ralph_mission.values import dataclass
 
 REPORT_SCHEMA = 1
 Outcome = Literal["done", "not_due", "lost", "paused", "failed"]
-Trigger = Literal["cron", "manual", "dispatch", "cli", "watch"]
+Trigger = Literal["cron", "manual", "dispatch", "cli", "watch", "person"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,6 +310,7 @@ class Situation:
     judged_at: datetime | None = None  # when it is decided, which may be long after `now`: agents take their time
     findings: tuple[Finding, ...] = ()  # those seen now and those that wait: follows from the rest, see `with_findings`
     fresh: tuple[Finding, ...] = ()  # those of them that nothing was done about yet
+    steering: bool = False  # a person spoke before the next cycle was due: only what they said is acted on
 
     @property
     def missions(self) -> tuple[Mission, ...]:

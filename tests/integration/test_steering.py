@@ -1,0 +1,77 @@
+"""A person speaks before the next cycle is due: that is acted on at once, and nothing else is looked at."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from ralph_mission.mission.memory.text import parse_memory
+from tests.crash.witness import open_state
+from tests.integration.hub import Hub, hub
+from tests.integration.test_life import BUG, BUGS
+from tests.integration.world import statuses
+
+SOON = timedelta(minutes=2)
+
+
+@pytest.fixture
+def reviewed(tmp_path):
+    """One whose first mission is in review."""
+    with hub(tmp_path) as made:
+        made.cycle()
+        yield made
+
+
+def spoken(harbour: Hub):
+    return harbour.cycle(SOON, force=False, trigger="person")
+
+
+def header(harbour: Hub):
+    return parse_memory(harbour.memory().encode()).header
+
+
+def test_an_approval_is_merged_at_once_and_the_next_cycle_stays_due_when_it_was(reviewed):
+    (pull,), before = reviewed.pulls, header(reviewed)
+    reviewed.person().review(pull.number, "approved")
+    assert reviewed.cycle(SOON, force=False)[0].outcome == "not_due"
+    report, _ = spoken(reviewed)
+    after = header(reviewed)
+    assert (report.outcome, report.trigger, statuses(report)) == ("done", "person", ["COMPLETED"])
+    assert reviewed.merged(pull.number)
+    assert (after.next_due_at, after.urgency, after.dispatches) == (
+        before.next_due_at,
+        before.urgency,
+        before.dispatches,
+    )
+    assert after.generation > before.generation
+
+
+def test_nothing_is_observed_and_nothing_new_is_opened(tmp_path):
+    with hub(tmp_path) as harbour:
+        harbour.cycle()
+        threads = {thread.number for thread in harbour.threads}
+        harbour.fake.push("main", {"notes.md": b"This sentense is new, and seperate.\n"})
+        waiting = [finding.fingerprint for finding in open_state(harbour).backlog]
+        report, _ = spoken(harbour)
+        assert report.observers == () and {thread.number for thread in harbour.threads} == threads
+        assert [finding.fingerprint for finding in open_state(harbour).backlog] == waiting
+
+
+def test_words_that_change_nothing_do_not_make_a_mission_look_stuck(tmp_path):
+    with hub(tmp_path, BUGS, BUG) as harbour:
+        harbour.cycle()
+        before = [mission.progress for mission in open_state(harbour).missions]
+        for _ in range(5):
+            spoken(harbour)
+        assert [mission.progress for mission in open_state(harbour).missions] == before
+
+
+def test_a_cycle_that_is_due_anyway_looks_at_everything(reviewed):
+    report, _ = reviewed.cycle(timedelta(hours=7), force=False, trigger="person")
+    assert report.observers
+
+
+def test_a_paused_repository_stays_paused_whoever_speaks(reviewed, monkeypatch):
+    monkeypatch.setenv("RALPH_PAUSED", "1")
+    assert spoken(reviewed)[0].outcome == "paused"
