@@ -122,6 +122,20 @@ class CommandSettings(ObserverSection):
     setup: bool = Field(False, description="Whether it needs the packages of the project: see hands.setup.")
 
 
+class CiSettings(ObserverSection):
+    """The forge's automation on the default branch."""
+
+    exclude: tuple[PathPattern, ...] = Field((), description="Files of workflows to leave out, as in .gitignore.")
+
+
+class ReleaseSettings(ObserverSection):
+    """What the default branch holds since the last release."""
+
+    after: Annotated[Duration, at_least(timedelta(days=1))] = Field(
+        timedelta(days=30), description="For how long a feature or a fix may wait for a release."
+    )
+
+
 class DocsSettings(ObserverSection):
     """Pages that are no longer true."""
 

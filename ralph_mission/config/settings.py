@@ -26,11 +26,13 @@ from ralph_mission.config.loop import (
     WorkSettings,
 )
 from ralph_mission.config.loop import ThinkerSettings as Thinker
+from ralph_mission.config.observers import CiSettings as Ci
 from ralph_mission.config.observers import CodeSettings as Code
 from ralph_mission.config.observers import CommandSettings as Command
 from ralph_mission.config.observers import DependencySettings as Dependencies
 from ralph_mission.config.observers import DocsSettings as Docs
 from ralph_mission.config.observers import ForgeSettings as ForgeWatch
+from ralph_mission.config.observers import ReleaseSettings as Releases
 from ralph_mission.config.observers import SocialSettings as Social
 from ralph_mission.config.observers import WebSettings as Web
 from ralph_mission.config.publishers import Publishers, TelegramControl
@@ -171,6 +173,7 @@ class Observers(ObserverSection):
 
     patience: Annotated[Pause, at_most(PATIENCE), OLD_LIMIT] = PATIENCE
     """How long each observer may take, unless its commands may take longer; all look at the same time."""
+    ci: Ci = Field(Ci.model_construct(), description="Workflows that fail on the default branch.")
     code: Code = Field(Code.model_construct(), description="Markers left in the code.")
     commands: Annotated[tuple[Command, ...], AfterValidator(_distinct)] = Field(
         (), description="Your own checks: a command and how to read its output."
@@ -183,6 +186,7 @@ class Observers(ObserverSection):
     )
     docs: Docs = Field(Docs.model_construct(), description="Links and commands in Markdown that lead nowhere.")
     forge: Annotated[ForgeWatch, OLD_LIMIT] = ForgeWatch()
+    releases: Releases = Field(Releases.model_construct(), description="What waits for a release.")
     social: Social | None = Field(
         None, description="Reactions, questions and topics on social networks; `{}` looks once a day."
     )

@@ -13,6 +13,7 @@ from typing import Protocol
 
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.agent_job import AgentJob, AgentResult
+from ralph_mission.mission.model.builds import FailedJob, WorkflowRun
 from ralph_mission.mission.model.effects import Effect, Publish, Receipt
 from ralph_mission.mission.model.forge import Actor, BodyEdit, Branch, ChatCommand, Issue, Post, Pull, Pulse, Wording
 from ralph_mission.mission.model.ledger import Anchor, MemoryBatch, MemorySnapshot, OpenState, Record
@@ -120,6 +121,21 @@ class Forge(Protocol):
 
     def pulse(self, since: datetime) -> Pulse:
         """How the project fared since then."""
+        ...
+
+    def workflow_runs(
+        self, workflow: int = 0, event: str = "", failed: bool = False, most: int = 100
+    ) -> tuple[WorkflowRun, ...]:
+        """The newest runs on the default branch, newest first: of one workflow (0: of all), by one event ("": any),
+        or those alone that failed. None where a forge runs nothing. Raises UserError."""
+        ...
+
+    def failed_jobs(self, run: WorkflowRun, log: bool = False) -> tuple[FailedJob, ...]:
+        """What failed in that attempt of a run, and with `log` what the first of them printed. Raises UserError."""
+        ...
+
+    def test_reports(self, run: WorkflowRun) -> tuple[bytes, ...]:
+        """The XML files that a run kept as reports of its tests, a few of moderate size. Raises UserError."""
         ...
 
     def may_approve(self, actor: Actor) -> bool:

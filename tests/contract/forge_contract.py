@@ -23,3 +23,6 @@ class ForgeContract(IssueContract, LabelContract, BranchContract, PullContract, 
         for serial in (1, 2):
             world.forge.set_anchor(Anchor("lineage", serial, "c" * 40))
         assert world.forge.anchor() == Anchor("lineage", 2, "c" * 40)
+
+    def test_where_nothing_ran_no_run_failed(self, world: World) -> None:
+        assert world.forge.workflow_runs() == world.forge.workflow_runs(failed=True, event="push") == ()

@@ -12,6 +12,7 @@ from ralph_mission.adapters.forges import effects
 from ralph_mission.adapters.forges.effects import ForgeRefused
 from ralph_mission.adapters.thinkers import RulesThinker
 from ralph_mission.errors import Missing
+from ralph_mission.mission.model.builds import FailedJob, WorkflowRun
 from ralph_mission.mission.model.cycle import CycleSettings
 from ralph_mission.mission.model.effects import AT_MOST_ONCE, Effect, Receipt
 from ralph_mission.mission.model.forge import Actor, BodyEdit, Branch, Issue, Pull, Pulse
@@ -178,6 +179,17 @@ class Hub:
 
     def pulse(self, since: datetime) -> Pulse:
         return Pulse()
+
+    def workflow_runs(
+        self, workflow: int = 0, event: str = "", failed: bool = False, most: int = 100
+    ) -> tuple[WorkflowRun, ...]:
+        return ()
+
+    def failed_jobs(self, run: WorkflowRun, log: bool = False) -> tuple[FailedJob, ...]:
+        return ()
+
+    def test_reports(self, run: WorkflowRun) -> tuple[bytes, ...]:
+        return ()
 
     def may_approve(self, actor: Actor) -> bool:
         return may_approve(actor)

@@ -24,11 +24,13 @@ if TYPE_CHECKING:
     from ralph_mission.adapters.projects.setup import ProjectSetup
     from ralph_mission.config.database import DatabaseSettings
     from ralph_mission.config.observers import (
+        CiSettings,
         CodeSettings,
         CommandSettings,
         DependencySettings,
         DocsSettings,
         ForgeSettings,
+        ReleaseSettings,
         SocialSettings,
         WebSettings,
     )
@@ -52,6 +54,12 @@ class Sources:
     overheard: Callable[[], Sequence[Mapping[str, Any]]] | None = None  # what Telegram told who looked for orders
     secrets: tuple[str, ...] = field(default=(), repr=False)  # values that nothing may be told of
     setup: ProjectSetup | None = None  # what installs the packages that checks of the project need
+
+
+def _build_ci(settings: CiSettings, sources: Sources) -> Observer:
+    from ralph_mission.adapters.observers import ci
+
+    return ci.build(settings, sources.forge, sources.git, sources.cache)
 
 
 def _build_code(settings: CodeSettings, sources: Sources) -> Observer:
@@ -91,6 +99,12 @@ def _build_forge(settings: ForgeSettings, sources: Sources) -> Observer:
     return forge.build(settings, sources.forge)
 
 
+def _build_releases(settings: ReleaseSettings, sources: Sources) -> Observer:
+    from ralph_mission.adapters.observers import releases
+
+    return releases.build(settings, sources.git, sources.cache)
+
+
 def _build_social(settings: SocialSettings, sources: Sources) -> Observer:
     from ralph_mission.adapters.observers import social
 
@@ -105,12 +119,14 @@ def _build_web(settings: WebSettings, sources: Sources) -> Observer:
 
 
 OBSERVERS: Mapping[str, Callable[[Any, Sources], Observer]] = {
+    "ci": _build_ci,
     "code": _build_code,
     "commands": _build_command,
     "database": _build_database,
     "dependencies": _build_dependencies,
     "docs": _build_docs,
     "forge": _build_forge,
+    "releases": _build_releases,
     "social": _build_social,
     "web": _build_web,
 }

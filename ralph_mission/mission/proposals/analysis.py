@@ -40,6 +40,18 @@ class AnalysisForm:
 
 
 ANALYSIS_FORMS: dict[str, AnalysisForm] = {
+    "broken-build": AnalysisForm(
+        "Research",
+        (
+            ("fix the cause", "", "what relies on the change may notice"),
+            ("revert the commit that broke it", "minutes of work", "what else it did is gone, too"),
+            ("run it again", "none", "it comes back, unless it failed by chance"),
+        ),
+        "its cause may lie elsewhere",
+        "the next failure hides behind this one, and nothing can be released with trust",
+        "whether it fails on a machine of yours, too",
+        "the workflow passes on the default branch",
+    ),
     "bug": AnalysisForm(
         "Research",
         (

@@ -192,7 +192,9 @@ observers:
   code: {{markers: {{todo: TODO}}}}
   commands: [{{name: check, run: '{program} .', kind: bug, parse: {{regex: '(?P<message>.+)'}}}}]
   dependencies: {{}}
+  ci: {{}}
   docs: {{}}
+  releases: {{}}
   database:
     prisma_schema: prisma
     watches: [{{name: top, model: {model}, top: {{order_by: supply}}}}]
@@ -217,9 +219,11 @@ def lines_doctor_sources(told: Result) -> dict[str, tuple[str, str]]:
 def test_with_nothing_configured_every_source_says_so_and_nothing_is_wrong(tmp_path: Path) -> None:
     told = cli_here("doctor", "--json", repo=make_repo(tmp_path / "repo"))
     ready = {
+        "ci": ("ok", "ready"),
         "code": ("ok", "ready"),
         "docs": ("ok", "ready"),
         "forge": ("ok", "local, as ralph[bot]; merges into main"),
+        "releases": ("ok", "ready"),
     }
     assert lines_doctor_sources(told) == dict.fromkeys(OBSERVERS, ("note", "not configured")) | ready
     assert told.code == 0

@@ -66,7 +66,11 @@ The repository
     fake.workflow(path, name=None, state="active")
     fake.workflow_run(id, status, conclusion=None, event="schedule", created_at=None, run_started_at=None,
                       path=".github/workflows/ralph-loop.yml", head_sha=None, head_branch=None,
-                      attempt=1)   again: replaced
+                      attempt=1, from_fork=False)   again: replaced
+    fake.workflow_job(run, name, conclusion="failure", steps=(), log=None, attempt=1) -> id
+        `steps` are (name, conclusion); a log of None is gone. Logs and archives are served below /_stored/, where a
+        token in a request is an error.
+    fake.artifact(run, name, content, expired=False) -> id
     fake.issue(number) / fake.pull(number) -> Thread, fake.threads     what is really there, for asserting on
     fake.labels, fake.comments, fake.dispatches: [Dispatch(event_type, client_payload, at, login)]
 

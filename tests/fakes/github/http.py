@@ -112,6 +112,8 @@ class Handler(BaseHTTPRequestHandler):
     def _respond(self, request: Request, root: str, raw: bytes) -> Response:
         fake = self.fake
         try:
+            if request.transport == "storage":
+                return _stored(fake, request, self._headers)
             if request.transport == "git":
                 return git_http.respond(fake.world, request, self._headers, raw)
             with fake.world.lock:
@@ -175,6 +177,8 @@ def _request(fake: FakeGitHub, method: str, target: str) -> tuple[Request, str]:
             path = path.removeprefix(prefix)
             below = path.removeprefix(f"/{fake.repository}.git") + (f"?{parts.query}" if parts.query else "")
             return Request(method, path, query, transport="git", below=below), ""
+    if path.startswith("/_stored/"):
+        return Request(method, path, query, transport="storage", below=path), ""
     root = fake.api_url if path.startswith("/api/v3/") else fake.url
     path = path.removeprefix("/api/v3")
     home = f"/repos/{fake.repository}"
@@ -185,6 +189,14 @@ def _request(fake: FakeGitHub, method: str, target: str) -> tuple[Request, str]:
         return Request(method, "/graphql", query, transport="graphql", below="/graphql"), root
     below = path.removeprefix(home) if path.startswith(home + "/") else path
     return Request(method, unquote(path), query, below=unquote(below), quoted=path), root
+
+
+def _stored(fake: FakeGitHub, request: Request, headers: Mapping[str, str]) -> Response:
+    """A log or an archive where GitHub keeps it: another place, which must not be told the token."""
+    if headers.get("Authorization"):
+        raise Unknown(f"{request.path}: a token was sent to the storage of logs and archives")
+    content = fake.world.stored.get(request.path.removeprefix("/_stored/"))
+    return Response(404 if content is None else 200, {"Content-Type": "application/octet-stream"}, None, content or b"")
 
 
 def _parse(request: Request, raw: bytes) -> Response | None:

@@ -233,6 +233,25 @@ class Workflow:
 
 
 @dataclass(slots=True)
+class Job:
+    """One job of an attempt; `steps` are (name, conclusion). A `log` of None is gone."""
+
+    id: int
+    name: str
+    conclusion: str
+    steps: tuple[tuple[str, str], ...] = ()
+    log: bytes | None = None
+
+
+@dataclass(slots=True)
+class Artifact:
+    id: int
+    name: str
+    content: bytes
+    expired: bool = False
+
+
+@dataclass(slots=True)
 class Run:
     id: int
     number: int
@@ -247,6 +266,9 @@ class Run:
     head_branch: str
     actor: Account
     attempt: int = 1
+    from_fork: bool = False
+    jobs: dict[int, list[Job]] = field(default_factory=dict)  # by attempt
+    artifacts: list[Artifact] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)

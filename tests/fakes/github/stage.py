@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from tests.fakes.github.deeds import refs
 from tests.fakes.github.nouns import (
+    Artifact,
     CheckRun,
     Clock,
     Comment,
     CommitStatus,
     Dispatch,
+    Job,
     Label,
     Protection,
     Ruleset,
@@ -131,8 +134,9 @@ class Stage:
         head_sha: str | None = None,
         head_branch: str | None = None,
         attempt: int = 1,
+        from_fork: bool = False,
     ) -> None:
-        """A run of a workflow; the same id again replaces it."""
+        """A run of a workflow; the same id again replaces it, and keeps its jobs."""
         with self.world.lock:
             if path not in self.world.workflows:
                 self.workflow(path)
@@ -152,7 +156,32 @@ class Stage:
                 head_branch or self.default_branch,
                 self.world.account(self.owner),
                 attempt,
+                from_fork,
+                known.jobs if known else {},
+                known.artifacts if known else [],
             )
+
+    def workflow_job(
+        self,
+        run: int,
+        name: str,
+        conclusion: str = "failure",
+        steps: Sequence[tuple[str, str]] = (),
+        log: bytes | None = None,
+        attempt: int = 1,
+    ) -> int:
+        """One more job of an attempt of a run; its id."""
+        with self.world.lock:
+            made = Job(next(self.world.ids), name, conclusion, tuple(steps), log)
+            self.world.runs[run].jobs.setdefault(attempt, []).append(made)
+            return made.id
+
+    def artifact(self, run: int, name: str, content: bytes, expired: bool = False) -> int:
+        """Something that a run kept: an archive's bytes; its id."""
+        with self.world.lock:
+            made = Artifact(next(self.world.ids), name, content, expired)
+            self.world.runs[run].artifacts.append(made)
+            return made.id
 
     # --- how far it lags behind
 

@@ -59,6 +59,7 @@ class World:
     rulesets: list[Ruleset] = field(default_factory=list)
     workflows: dict[str, Workflow] = field(default_factory=dict)
     runs: dict[int, Run] = field(default_factory=dict)
+    stored: dict[str, bytes] = field(default_factory=dict)  # logs and archives, by the end of their address
     dispatches: list[Dispatch] = field(default_factory=list)
     ids: Iterator[int] = field(default_factory=lambda: count(3001))
     list_lag: int = 0

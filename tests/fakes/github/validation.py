@@ -56,7 +56,14 @@ REPLIES: dict[tuple[str, str], dict[int, str | None]] = {
     ("PUT", PULL + "/merge"): {200: "PullRequestMergeResult"},
     ("GET", ACTIONS + "/runs/{id:int}"): {200: "WorkflowRun"},
     ("GET", ACTIONS + "/runs"): {200: "ReposOwnerRepoActionsRunsGetResponse200"},
+    ("GET", ACTIONS + "/runs/{id:int}/attempts/{attempt:int}/jobs"): {
+        200: "ReposOwnerRepoActionsRunsRunIdAttemptsAttemptNumberJobsGetResponse200"
+    },
+    ("GET", ACTIONS + "/runs/{id:int}/artifacts"): {200: "ReposOwnerRepoActionsRunsRunIdArtifactsGetResponse200"},
+    ("GET", ACTIONS + "/jobs/{id:int}/logs"): {302: None},
+    ("GET", ACTIONS + "/artifacts/{id:int}/zip"): {302: None},
     ("GET", ACTIONS + "/workflows"): {200: "ReposOwnerRepoActionsWorkflowsGetResponse200"},
+    ("GET", ACTIONS + "/workflows/{id:int}/runs"): {200: "ReposOwnerRepoActionsWorkflowsWorkflowIdRunsGetResponse200"},
 }
 
 

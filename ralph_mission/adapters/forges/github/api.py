@@ -26,6 +26,7 @@ from ralph_mission.adapters.forges.github import limits
 from ralph_mission.adapters.forges.github.limits import Absent, ApiAnswer, Doubt, GitHubRequester
 from ralph_mission.adapters.git.remote import RepositoryPlace
 from ralph_mission.adapters.http.client import NoAnswer
+from ralph_mission.adapters.http.guard import GuardedWeb
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.mission import FailureReason
 from ralph_mission.values import compile_regex, dataclass
@@ -114,8 +115,9 @@ def slim(value: Any) -> Any:
     if not isinstance(value, Mapping):
         return value
     kept = {key: slim(item) for key, item in value.items() if key not in BALLAST and not _is_link(key)}
-    if isinstance(repo := value.get("repo"), Mapping):
-        kept["repo"] = {key: repo.get(key) for key in ("id", "full_name")}
+    for name in ("repo", "repository", "head_repository"):
+        if isinstance(repo := value.get(name), Mapping):
+            kept[name] = {key: repo.get(key) for key in ("id", "full_name")}
     if "issue_url" in value and "node_id" in value:  # GraphQL is asked about comments by it
         kept["node_id"] = value["node_id"]
     return kept
@@ -189,8 +191,8 @@ class Api:
         """The JSON at a path, `fresh` without asking whether what is kept still holds. Raises Absent, UserError."""
         return self._page(self._below(path), fresh).body
 
-    def pages(self, path: str, fresh: bool = False) -> Iterator[list[Any]]:
-        """The pages of a list, as far as they are asked for. Raises Absent, UserError."""
+    def pages(self, path: str, fresh: bool = False, key: str = "") -> Iterator[list[Any]]:
+        """The pages of a list, as far as they are asked for; it may stand under a key. Raises Absent, UserError."""
         below, seen = self._below(path), set[str]()
         while below:
             if below in seen or len(seen) == LONGEST:
@@ -199,10 +201,26 @@ class Api:
                 )
             seen.add(below)
             page = self._page(below, fresh)
-            if not isinstance(page.body, list):
+            found = page.body.get(key) if key and isinstance(page.body, dict) else page.body
+            if not isinstance(found, list):
                 raise UserError(f"GitHub's answer to GET {path} is no list", "the next wake tries again", who="forge")
-            yield page.body
+            yield found
             below = page.next
+
+    def download(self, path: str, most: int) -> bytes:
+        """What GitHub keeps elsewhere, a log or an archive: at most `most` bytes, and without the token.
+
+        Raises Absent, UserError.
+        """
+        below = self._below(path)
+        answer = self._persist("GET", below)
+        there = answer.headers.get("x-location", "")
+        if answer.status != 302 or not there:
+            raise limits.unreadable(below, answer)
+        found = GuardedWeb(allow=(urlsplit(self.place.api).netloc,)).get(there, cap=most)
+        if found.status != 200:
+            raise Absent(below, found.status)
+        return found.content
 
     def all(self, path: str, fresh: bool = False) -> list[Any]:
         """Everything in a list."""
@@ -339,7 +357,7 @@ class Api:
         self._look_at_the_clock(headers.get("date", ""))
         try:
             body = slim(json.loads(text)) if text else None
-            return ApiAnswer(status, headers, body, bool(text) or status in (204, 304))
+            return ApiAnswer(status, headers, body, bool(text) or status in (204, 302, 304))
         except (ValueError, RecursionError):
             return ApiAnswer(status, headers, readable=False)
 

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 
 from ralph_mission.adapters.forges import effects
 from ralph_mission.adapters.forges.effects import ForgeRefused, is_work, mark
-from ralph_mission.adapters.forges.github import people, reading
+from ralph_mission.adapters.forges.github import builds, people, reading
 from ralph_mission.adapters.forges.github.api import Api, Counts
 from ralph_mission.adapters.forges.github.effects import GitHubEffects
 from ralph_mission.adapters.forges.github.limits import Absent, Doubt
@@ -22,6 +22,7 @@ from ralph_mission.adapters.forges.github.threads import RECENT, Threads
 from ralph_mission.adapters.git.git import Git, GitError
 from ralph_mission.adapters.git.remote import HEADS, Remote
 from ralph_mission.errors import Damaged, Missing, UserError
+from ralph_mission.mission.model.builds import FailedJob, WorkflowRun
 from ralph_mission.mission.model.effects import AT_MOST_ONCE, Effect, Receipt, marker
 from ralph_mission.mission.model.forge import Actor, BodyEdit, Branch, Issue, Pull, Pulse
 from ralph_mission.mission.model.ledger import Anchor, key_of
@@ -187,6 +188,22 @@ class GitHubForge:
         when = since.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         found = self.threads.issues(state="closed", since=when, direction="asc")
         return self.threads.once(f"closed since {when}", lambda: self._work(found))
+
+    # --- workflows
+
+    def workflow_runs(
+        self, workflow: int = 0, event: str = "", failed: bool = False, most: int = 100
+    ) -> tuple[WorkflowRun, ...]:
+        """The newest runs on the default branch, newest first. Raises UserError."""
+        return builds.workflow_runs(self.api, self.default_branch().name, workflow, event, failed, most)
+
+    def failed_jobs(self, run: WorkflowRun, log: bool = False) -> tuple[FailedJob, ...]:
+        """What failed in that attempt of a run. Raises UserError."""
+        return builds.failed_jobs(self.api, run, log)
+
+    def test_reports(self, run: WorkflowRun) -> tuple[bytes, ...]:
+        """What a run kept of its tests. Raises UserError."""
+        return builds.test_reports(self.api, run)
 
     # --- our own things
 

@@ -18,6 +18,7 @@ from ralph_mission.adapters.forges.local.effects import LocalEffects, MergeReque
 from ralph_mission.adapters.forges.local.store import ThreadStore, nothing
 from ralph_mission.adapters.git.git import Git, GitError, Identity
 from ralph_mission.errors import Missing, UserError
+from ralph_mission.mission.model.builds import FailedJob, WorkflowRun
 from ralph_mission.mission.model.effects import Effect, Receipt
 from ralph_mission.mission.model.forge import Actor, BodyEdit, Branch, Issue, Pull, Pulse
 from ralph_mission.mission.model.ledger import Anchor
@@ -110,6 +111,20 @@ class LocalForge:
             opened=sum(issue.created_at > since for issue in issues),
             closed=sum(issue.closed_at is not None and issue.closed_at > since for issue in issues),
         )
+
+    def workflow_runs(
+        self, workflow: int = 0, event: str = "", failed: bool = False, most: int = 100
+    ) -> tuple[WorkflowRun, ...]:
+        """None: a folder runs nothing."""
+        return ()
+
+    def failed_jobs(self, run: WorkflowRun, log: bool = False) -> tuple[FailedJob, ...]:
+        """None."""
+        return ()
+
+    def test_reports(self, run: WorkflowRun) -> tuple[bytes, ...]:
+        """None."""
+        return ()
 
     def diff(self, number: int) -> str:
         """What a pull changes, as git's patch, for a person to read. Raises UserError when there is none."""

@@ -1,0 +1,166 @@
+"""Runs of GitHub Actions on the default branch, what failed in them, and the reports of tests that they kept.
+
+A run is known by the branch it ran for, and a fork's branch may have our name: only runs of this very repository count.
+Logs and archives are kept elsewhere and are downloaded without the token, up to a size.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import zipfile
+import zlib
+from collections.abc import Iterator
+from urllib.parse import urlencode
+
+from ralph_mission.adapters.forges.github.api import Api
+from ralph_mission.adapters.forges.github.limits import Absent
+from ralph_mission.adapters.forges.github.reading import Home, Stamp, WireModel, read
+from ralph_mission.errors import UserError
+from ralph_mission.mission.model.builds import FAILED, FailedJob, WorkflowRun
+from ralph_mission.values import compile_regex
+
+PAGE = 100  # runs in one answer, of about 1.5 KB each
+LOG = 16_000_000  # bytes of a job's log
+ARCHIVE, REPORT, REPORTS = 10_000_000, 4_000_000, 20
+"""Bytes of an archive and of one report, and reports that are read of a run."""
+REPORT_NAME = compile_regex(r"junit|xunit|surefire|test|report|result|rspec|pytest|jest", re.IGNORECASE)
+OVER = ("actions are disabled or the token may not see them", "give the job `permissions: actions: read`")
+
+
+class RunWire(WireModel):
+    """A run as it is listed."""
+
+    id: int
+    workflow_id: int
+    name: str | None = None
+    path: str = ""
+    event: str
+    head_sha: str
+    head_branch: str | None = None
+    status: str | None = None
+    conclusion: str | None = None
+    run_attempt: int | None = None
+    run_started_at: Stamp | None = None
+    created_at: Stamp
+    html_url: str
+    repository: Home | None = None
+    head_repository: Home | None = None
+
+
+class StepWire(WireModel):
+    """A step of a job."""
+
+    name: str
+    conclusion: str | None = None
+
+
+class JobWire(WireModel):
+    """A job of one attempt of a run."""
+
+    id: int
+    name: str
+    conclusion: str | None = None
+    html_url: str | None = None
+    steps: tuple[StepWire, ...] | None = None
+
+
+class ArtifactWire(WireModel):
+    """What a run kept."""
+
+    id: int
+    name: str
+    size_in_bytes: int
+    expired: bool
+
+
+def workflow_runs(api: Api, branch: str, workflow: int, event: str, failed: bool, most: int) -> tuple[WorkflowRun, ...]:
+    """As in the port. Raises UserError."""
+    below = f"/actions/workflows/{workflow}/runs" if workflow else "/actions/runs"
+    query = {"branch": branch, "exclude_pull_requests": "true", "per_page": str(min(most, PAGE))}
+    query |= {"event": event} if event else {}
+    query |= {"status": "failure"} if failed else {}
+    found: list[WorkflowRun] = []
+    seen = 0
+    try:
+        for page in api.pages(f"{below}?{urlencode(query)}", key="workflow_runs"):
+            found += (_run(wire) for wire in read(tuple[RunWire, ...], page) if _is_ours(wire, branch))
+            seen += len(page)
+            if seen >= most:
+                break
+    except Absent:
+        raise UserError(f"GitHub shows no runs of workflows: {OVER[0]}", OVER[1]) from None
+    return tuple(found)
+
+
+def _is_ours(wire: RunWire, branch: str) -> bool:
+    return wire.head_branch == branch and wire.head_repository is not None and wire.head_repository == wire.repository
+
+
+def _run(wire: RunWire) -> WorkflowRun:
+    return WorkflowRun(
+        wire.id,
+        wire.workflow_id,
+        wire.name or wire.path,
+        wire.path.partition("@")[0],
+        wire.event,
+        wire.head_sha,
+        (wire.conclusion or "") if wire.status == "completed" else "",
+        wire.created_at,
+        wire.run_started_at or wire.created_at,
+        wire.html_url,
+        wire.run_attempt or 1,
+    )
+
+
+def failed_jobs(api: Api, run: WorkflowRun, log: bool) -> tuple[FailedJob, ...]:
+    """As in the port; none where GitHub keeps them no longer. Raises UserError."""
+    try:
+        pages = api.pages(f"/actions/runs/{run.id}/attempts/{run.attempt}/jobs?per_page=100", key="jobs")
+        wires = read(tuple[JobWire, ...], next(pages, []))
+    except Absent:
+        return ()
+    failed = [wire for wire in wires if wire.conclusion in FAILED]
+    return tuple(_job(wire, _log(api, wire) if log and not place else "") for place, wire in enumerate(failed))
+
+
+def _job(wire: JobWire, log: str) -> FailedJob:
+    step = next((step.name for step in wire.steps or () if step.conclusion in FAILED), "")
+    return FailedJob(wire.name, step, wire.html_url or "", log)
+
+
+def _log(api: Api, wire: JobWire) -> str:
+    """What it printed; "" where that is gone, too long or out of reach: the rest is worth telling without it."""
+    try:
+        return api.download(f"/actions/jobs/{wire.id}/logs", LOG).decode("utf-8", "replace")
+    except (Absent, UserError):
+        return ""
+
+
+def test_reports(api: Api, run: WorkflowRun) -> tuple[bytes, ...]:
+    """As in the port; none where it kept nothing that looks like one. Raises UserError."""
+    try:
+        pages = api.pages(f"/actions/runs/{run.id}/artifacts?per_page=100", key="artifacts")
+        wires = read(tuple[ArtifactWire, ...], next(pages, []))
+    except Absent:
+        return ()
+    chosen = [one for one in wires if not one.expired and one.size_in_bytes <= ARCHIVE and REPORT_NAME.search(one.name)]
+    found: list[bytes] = []
+    for one in chosen[:3]:
+        try:
+            found += _xml_files(api.download(f"/actions/artifacts/{one.id}/zip", ARCHIVE))
+        except (Absent, UserError):
+            continue
+    return tuple(found[:REPORTS])
+
+
+def _xml_files(archive: bytes) -> Iterator[bytes]:
+    """The XML files in an archive, each up to a size; none of what is no archive."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(archive)) as opened:
+            names = [one for one in opened.infolist() if one.filename.endswith(".xml") and one.file_size <= REPORT]
+            for one in names[:REPORTS]:
+                with opened.open(one) as file:
+                    yield file.read(REPORT)
+    except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError, OSError, ValueError):
+        return

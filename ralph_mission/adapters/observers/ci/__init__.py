@@ -1,0 +1,195 @@
+"""Observes the automation of the default branch: what is red, since which commit, and what fails by chance.
+
+One short list is asked for in each look: the newest runs that failed. Only a workflow that has a new one in it, or that
+was red before, is looked at more closely. A finding stands for a workflow, so one cause is one alarm, and it is gone
+when the workflow passes again. Once a day the runs that passed at a second try are looked for, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, replace
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+
+from ralph_mission.adapters.cache import FileCache, cache_key
+from ralph_mission.adapters.git.git import Git
+from ralph_mission.adapters.observers.ci import commits, logs
+from ralph_mission.adapters.observers.ci.history import (
+    COUNTED,
+    RedStreak,
+    begin_of,
+    chance_failures,
+    red_streak,
+    step_key,
+)
+from ralph_mission.adapters.observers.ci.state import ChanceFailure, CiCursor
+from ralph_mission.adapters.observers.ci.telling import Breakage, broken, flaky
+from ralph_mission.adapters.observers.looking import unavailable
+from ralph_mission.adapters.observers.markers import excluder
+from ralph_mission.config.observers import CiSettings
+from ralph_mission.errors import UserError
+from ralph_mission.mission.model.builds import FailedJob, WorkflowRun
+from ralph_mission.mission.model.mission import Observation
+from ralph_mission.mission.model.proposal import ObservationContext
+from ralph_mission.mission.ports import Forge
+from ralph_mission.values import dataclass
+
+NAME = "ci"
+RECENT = timedelta(days=30)  # a failure that is older, and a flaky one, is no news
+DAY = timedelta(hours=24)
+WORKFLOWS = 10  # looked at in one look, the red ones first
+PAGE, FAR = 50, 300  # runs of a workflow that are read, and where it was red in all of those
+CHANCES = 5  # failures by chance that are looked into, of one workflow in one look
+TWICE = 2  # commits on which a step has to fail by chance before that is told
+OWN = ("ralph-loop.yml", "ralph-work.yml", "ralph-review.yml", "ralph-publish.yml")
+
+
+def build(settings: CiSettings, forge: Forge, git: Git, cache: Path | None = None) -> CiObserver:
+    """The observer of a forge's workflows; `cache` is a folder for what failed in runs that are over."""
+    return CiObserver(settings, forge, git, FileCache(cache / NAME if cache else None, most=200))
+
+
+@dataclass(frozen=True, slots=True)
+class CiObserver:
+    """Reads runs of workflows by the forge and the commits between them by git."""
+
+    settings: CiSettings
+    forge: Forge
+    git: Git
+    cache: FileCache = FileCache(None)
+    name: str = NAME
+
+    def observe(self, context: ObservationContext) -> Observation:
+        """Every workflow that is red now, and every step that failed by chance more than once."""
+        before = CiCursor.parse(context.cursor)
+        try:
+            failed = [run for run in self.forge.workflow_runs(failed=True) if self._counts(run)]
+            news = [run for run in failed if run_key(run) not in before.seen and context.now - run.created_at < RECENT]
+            wanted = list(dict.fromkeys([*before.red, *(run.workflow for run in news)]))
+            red, chances = self._look(wanted[:WORKFLOWS], context)
+            day, retried = self._retried(before, context)
+        except UserError as problem:
+            return unavailable(NAME, problem, context.cursor)
+        late = set(wanted[WORKFLOWS:])
+        known = {one.key: one for one in (*before.chances, *chances, *retried) if context.now - one.at < RECENT}
+        told = tuple(known[key] for key in sorted(known))
+        self.cache.tidy()
+        cursor = CiCursor(
+            frozenset(run_key(run) for run in failed if run.workflow not in late),
+            (*(one.streak.newest.workflow for one in red), *(flow for flow in before.red if flow in late)),
+            told,
+            day,
+        )
+        breakages = [one for one in red if not is_chance(one, told)]
+        signals = (
+            *(broken(one, context) for one in breakages),
+            *flaky(told, TWICE),
+        )
+        detail = f"{len(red)} of the workflows with failed runs are red" if failed else "no failed runs"
+        return Observation(NAME, "ok", signals, detail=detail, cursor=cursor.dump(), complete=not late)
+
+    def _counts(self, run: WorkflowRun) -> bool:
+        return run.event in COUNTED and not run.path.startswith("dynamic/") and not self._is_excluded(run.path)
+
+    def _is_excluded(self, path: str) -> bool:
+        return bool(self.settings.exclude) and excluder(self.settings.exclude)(path)
+
+    # --- a closer look
+
+    def _look(
+        self, workflows: Sequence[int], context: ObservationContext
+    ) -> tuple[list[Breakage], list[ChanceFailure]]:
+        """What is red among these workflows, and what failed in them by chance."""
+        red: list[Breakage] = []
+        chances: list[ChanceFailure] = []
+        for workflow in workflows:
+            runs = self.forge.workflow_runs(workflow, most=PAGE)
+            events = self._events(runs, context.head.sha)
+            streak = red_streak(runs, events)
+            if streak and streak.passed is None and len(runs) >= PAGE:
+                runs = self.forge.workflow_runs(workflow, most=FAR)
+                streak = red_streak(runs, events)
+            if streak:
+                red.append(self._breakage(streak, len(runs)))
+            chances += self._chances(runs, context)
+        return red, chances
+
+    def _events(self, runs: Sequence[WorkflowRun], head: str) -> frozenset[str]:
+        """By what the workflow can still be started: a file that is gone or is started otherwise is red no more."""
+        path = runs[0].path if runs else ""
+        text = commits.workflow_text(self.git, head, path) if path and not self._is_excluded(path) else ""
+        return frozenset(event for event in COUNTED if event in text)
+
+    def _breakage(self, streak: RedStreak, read: int) -> Breakage:
+        begin, passed = begin_of(streak, self._failed_jobs)
+        jobs = self._failed_jobs(streak.newest, log=True)
+        between = commits.suspects(self.git, passed.sha, begin.sha) if passed else None
+        return Breakage(streak, begin, passed, jobs, between, read, own=streak.newest.path.endswith(OWN))
+
+    def _failed_jobs(self, run: WorkflowRun, log: bool = False) -> tuple[FailedJob, ...]:
+        """What failed in an attempt, which never changes once it is over; of what was printed the telling lines."""
+        question = cache_key("jobs", run_key(run), str(log))
+        known = self.cache.get(question)
+        if isinstance(known, list):
+            try:
+                return tuple(FailedJob(**one) for one in known)
+            except TypeError:
+                pass
+        found = self.forge.failed_jobs(run, log)
+        jobs = tuple(replace(job, log=logs.failing_lines(job.log)) for job in found)
+        self.cache.put(question, [asdict(job) for job in jobs])
+        return jobs
+
+    # --- by chance
+
+    def _chances(self, runs: Iterable[WorkflowRun], context: ObservationContext) -> Iterator[ChanceFailure]:
+        recent = [run for run in runs if self._counts(run) or run.event == "workflow_dispatch"]
+        found = chance_failures(recent, partial(commits.changed_files, self.git))
+        for run in [one for one in found if context.now - one.created_at < RECENT][:CHANCES]:
+            jobs = self._failed_jobs(run)
+            if jobs:
+                job, step = step_key(jobs[0])
+                yield ChanceFailure(run.path, run.name, job, step, run.sha, run.url, run.started_at, self._tests(run))
+
+    def _retried(self, before: CiCursor, context: ObservationContext) -> tuple[str, list[ChanceFailure]]:
+        """When it was looked for last, and what passed at a second try: nothing of it is among the runs that failed."""
+        today = f"{context.now:%Y-%m-%d}"
+        if before.day == today:
+            return today, []
+        runs = [
+            run for run in self.forge.workflow_runs(event="push", most=PAGE) if run.attempt > 1 and self._counts(run)
+        ]
+        return today, list(self._chances(runs, context))
+
+    def _tests(self, run: WorkflowRun) -> tuple[str, ...]:
+        """The tests that failed, where the run kept a report of them."""
+        question = cache_key("tests", run_key(run))
+        known = self.cache.get(question)
+        if not isinstance(known, list):
+            try:
+                reports = self.forge.test_reports(run)
+            except UserError:
+                return ()
+            known = list(dict.fromkeys(name for report in reports for name in logs.failed_tests(report)))[:5]
+            self.cache.put(question, known)
+        return tuple(str(name) for name in known)
+
+
+def run_key(run: WorkflowRun) -> str:
+    """One attempt of a run."""
+    return f"{run.id}.{run.attempt}"
+
+
+def is_chance(one: Breakage, told: Iterable[ChanceFailure]) -> bool:
+    """Whether it failed once so far, in a step that is known to fail by chance: no alarm, but a line of that list."""
+    if len(one.streak.runs) > 1 or not one.jobs:
+        return False
+    places = [(other.path, other.job, other.step) for other in told]
+    shas = {other.sha for other in told if (other.path, other.job, other.step) in _places(one)}
+    return len(shas) >= TWICE and all(place in places for place in _places(one))
+
+
+def _places(one: Breakage) -> list[tuple[str, str, str]]:
+    return [(one.streak.newest.path, *step_key(job)) for job in one.jobs]

@@ -1,0 +1,154 @@
+"""What a history of runs says, purely: whether a workflow is red, since which run, and what failed by chance.
+
+Pushes, schedules and dispatches are histories of their own: a nightly run that fails is not mended by a push that runs
+other jobs. A run that somebody started by hand counts where it passed, and so does a later pass of the very commit.
+What was cancelled, skipped, waits or goes on says nothing.
+
+What failed and later passed *on the same code* is flaky: the same commit, or one that differs in documentation alone,
+and in other files of it. Nothing else is called so.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+from ralph_mission.mission.model.builds import FailedJob, WorkflowRun
+from ralph_mission.values import compile_regex, dataclass
+
+COUNTED = ("push", "schedule", "repository_dispatch")
+"""What starts the runs that are the default branch's own, the most telling first. Others are about an issue, a release
+or a pull request, or somebody's try."""
+BY_HAND = "workflow_dispatch"
+DOCUMENT = compile_regex(
+    r"\.(?:md|markdown|rst|txt|adoc|png|jpe?g|gif|svg)$|(?:^|/)(?:docs?|documentation)/|(?:^|/)(?:LICEN[CS]E|AUTHORS|CODEOWNERS)",
+    re.IGNORECASE,
+)
+READS_DOCUMENTS = compile_regex(r"doc|link|spell|typo|lint|markdown|format|prettier|site|page|readme", re.IGNORECASE)
+"""Names of workflows and steps that may well fail because of documentation."""
+MATRIX = compile_regex(r"(?:\s*\([^()]*\))+$")
+ChangedFiles = Callable[[str, str], Collection[str] | None]
+"""The files that differ between two commits; None where nobody can tell."""
+
+
+@dataclass(frozen=True, slots=True)
+class RedStreak:
+    """Runs of one workflow by one event that failed, oldest first, with no pass since; `passed` is the last one before.
+
+    `passed` None: there is none in what was read.
+    """
+
+    event: str
+    runs: tuple[WorkflowRun, ...]
+    passed: WorkflowRun | None
+
+    @property
+    def first(self) -> WorkflowRun:
+        """With which it became red."""
+        return self.runs[0]
+
+    @property
+    def newest(self) -> WorkflowRun:
+        """How it stands."""
+        return self.runs[-1]
+
+    @property
+    def same_commit(self) -> bool:
+        """Whether what failed first is the commit that passed last: then no commit is to blame."""
+        return self.passed is not None and self.passed.sha == self.first.sha
+
+
+def red_streak(runs: Iterable[WorkflowRun], events: Collection[str] = COUNTED) -> RedStreak | None:
+    """Why one workflow is red now, by the most telling of `events`; None when it is not."""
+    told = _in_order(run for run in runs if run.passed or run.failed)
+    streaks = (_streak(told, event) for event in COUNTED if event in events)
+    return next((streak for streak in streaks if streak), None)
+
+
+def _streak(told: Sequence[WorkflowRun], event: str) -> RedStreak | None:
+    own = [run for run in told if run.event == event or (run.event == BY_HAND and run.passed)]
+    failed: list[WorkflowRun] = []
+    for run in reversed(own):
+        if run.passed:
+            break
+        failed.insert(0, run)
+    if not failed or _passed_later(failed[-1], told):
+        return None
+    before = len(own) - len(failed)
+    return RedStreak(event, tuple(failed), own[before - 1] if before else None)
+
+
+def _in_order(runs: Iterable[WorkflowRun]) -> list[WorkflowRun]:
+    return sorted(runs, key=lambda run: (run.created_at, run.id))
+
+
+def _passed_later(failed: WorkflowRun, runs: Iterable[WorkflowRun]) -> bool:
+    return any(
+        run.passed and run.workflow == failed.workflow and run.sha == failed.sha and run.started_at > failed.started_at
+        for run in runs
+    )
+
+
+# --- by chance ------------------------------------------------------------------------
+
+
+def chance_failures(runs: Iterable[WorkflowRun], changed: ChangedFiles) -> tuple[WorkflowRun, ...]:
+    """Attempts of runs that failed although the same workflow passed afterwards on the same code, newest first.
+
+    An earlier attempt of a run that passed in the end is among them: whether it failed is told by its jobs alone.
+    """
+    told = _in_order(run for run in runs if run.passed or run.failed)
+    found = {(run.id, run.attempt): run for run in told if run.failed and _passed_later(run, told)}
+    for run in told:
+        if run.passed and run.attempt > 1:
+            earlier = replace(run, attempt=run.attempt - 1, conclusion="failure")
+            found[run.id, earlier.attempt] = earlier
+    for workflow, event in sorted({(run.workflow, run.event) for run in told if run.event in COUNTED}):
+        own = [run for run in told if (run.workflow, run.event) == (workflow, event)]
+        found = {(run.id, run.attempt): run for run in _lone_failures(own, changed)} | found
+    return tuple(reversed(_in_order(found.values())))
+
+
+def _lone_failures(own: Sequence[WorkflowRun], changed: ChangedFiles) -> Iterable[WorkflowRun]:
+    """What failed between two that passed, where both steps changed nothing but documentation, and not the same."""
+    for (before, failed), (_, after) in pairwise(pairwise(own)):
+        if not (before.passed and failed.failed and after.passed) or READS_DOCUMENTS.search(failed.name):
+            continue
+        came, went = changed(before.sha, failed.sha), changed(failed.sha, after.sha)
+        if came is None or went is None or set(came) & set(went):
+            continue
+        if all(DOCUMENT.search(path) for path in (*came, *went)):
+            yield failed
+
+
+# --- what failed ----------------------------------------------------------------------
+
+
+def step_key(job: FailedJob) -> tuple[str, str]:
+    """The job without its place in a matrix, and the step: what is the same from run to run."""
+    return MATRIX.sub("", job.name), job.step
+
+
+def begin_of(
+    streak: RedStreak, failed_in: Callable[[WorkflowRun], Sequence[FailedJob]], most: int = 6
+) -> tuple[WorkflowRun, WorkflowRun | None]:
+    """The run with which what fails now began to, and the last one before it in which it passed (None: nobody knows).
+
+    A streak may hold more than one fault: one is mended, another came meanwhile. In a job that had failed earlier the
+    steps after it did not run, so only a run in which another job failed shows that this one passed. At most `most`
+    runs are looked into.
+    """
+    wanted = {step_key(job) for job in failed_in(streak.newest)}
+    first = failed_in(streak.first)
+    if len(streak.runs) == 1 or not wanted or not first or wanted & {step_key(job) for job in first}:
+        return streak.first, streak.passed
+    begin, jobs = streak.newest, {name for name, _ in wanted}
+    for run in list(reversed(streak.runs[:-1]))[:most]:
+        failed = failed_in(run)
+        if not wanted & {step_key(job) for job in failed}:
+            masked = not failed or jobs & {step_key(job)[0] for job in failed}
+            return begin, streak.passed if masked else run
+        begin = run
+    return begin, streak.passed

@@ -1,0 +1,64 @@
+"""What the observer of workflows remembers from look to look, as one line of JSON in memory."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import astuple
+from datetime import datetime
+
+from ralph_mission.values import dataclass
+
+MOST = 60  # failures by chance that are remembered, the newest
+
+
+@dataclass(frozen=True, slots=True)
+class ChanceFailure:
+    """A step that failed on code on which it also passed; `tests` are those that a report names."""
+
+    path: str
+    workflow: str
+    job: str
+    step: str
+    sha: str
+    url: str
+    at: datetime
+    tests: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """One for each commit, however often it was tried."""
+        return (self.path, self.job, self.step, self.sha)
+
+
+@dataclass(frozen=True, slots=True)
+class CiCursor:
+    """The failed runs that were judged ("id.attempt"), the workflows that were red, what failed by chance, and the day
+    of the last look for second tries."""
+
+    seen: frozenset[str] = frozenset()
+    red: tuple[int, ...] = ()
+    chances: tuple[ChanceFailure, ...] = ()
+    day: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> CiCursor:
+        """What was remembered; nothing where it cannot be read."""
+        try:
+            told = json.loads(text)
+            chances = tuple(_read_chance(*one) for one in told["chances"])
+            return cls(frozenset(map(str, told["seen"])), tuple(map(int, told["red"])), chances, str(told["day"]))
+        except (ValueError, KeyError, TypeError):
+            return cls()
+
+    def dump(self) -> str:
+        """As `parse` reads it."""
+        newest = sorted(sorted(self.chances, key=lambda one: one.at)[-MOST:], key=lambda one: one.key)
+        chances = [[*astuple(one)[:6], one.at.isoformat(), list(one.tests)] for one in newest]
+        known = {"seen": sorted(self.seen), "red": list(self.red), "chances": chances, "day": self.day}
+        return json.dumps(known, separators=(",", ":"))
+
+
+def _read_chance(
+    path: str, workflow: str, job: str, step: str, sha: str, url: str, at: str, tests: list[str]
+) -> ChanceFailure:
+    return ChanceFailure(path, workflow, job, step, sha, url, datetime.fromisoformat(at), tuple(map(str, tests)))

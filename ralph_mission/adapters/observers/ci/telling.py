@@ -1,0 +1,176 @@
+"""How a red workflow and a flaky step are told. Names, commits and logs are quoted, bounded, and decide nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from ralph_mission.adapters.observers.ci.commits import SHOWN, SuspectCommit
+from ralph_mission.adapters.observers.ci.history import RedStreak
+from ralph_mission.adapters.observers.ci.state import ChanceFailure
+from ralph_mission.adapters.observers.text import age_days, block, count_noun, one_line
+from ralph_mission.mission.model.builds import FailedJob, WorkflowRun
+from ralph_mission.mission.model.mission import Severity, Signal
+from ralph_mission.mission.model.proposal import ObservationContext
+from ralph_mission.values import dataclass
+
+NAME = "ci"
+JOBS = 5  # failed jobs that are named
+
+
+@dataclass(frozen=True, slots=True)
+class Breakage:
+    """A red workflow: its runs, with which of them it began, and the commits between that and the last pass.
+
+    `between` None: git cannot tell. `read`: runs that were looked through. `own`: the workflow is ours.
+    """
+
+    streak: RedStreak
+    begin: WorkflowRun
+    passed: WorkflowRun | None
+    jobs: tuple[FailedJob, ...]
+    between: tuple[SuspectCommit, ...] | None
+    read: int
+    own: bool = False
+
+    @property
+    def unchanged(self) -> bool:
+        """Whether the very commit with which it began had passed before: something else changed, or it is chance."""
+        return self.passed is not None and self.passed.sha == self.begin.sha
+
+    @property
+    def to_blame(self) -> SuspectCommit | None:
+        """The first bad commit, where there is exactly one that can be it."""
+        return self.between[0] if self.between and len(self.between) == 1 else None
+
+
+def broken(one: Breakage, context: ObservationContext) -> Signal:
+    """The finding of a red workflow. It is news again once the workflow passed in between; our own is told once."""
+    newest, commit = one.streak.newest, one.to_blame
+    branch = context.head.name
+    where = f": {_place(one.jobs[0])}" if one.jobs else ""
+    sure = len(one.streak.runs) > 1 or (one.streak.event == "push" and not one.unchanged)
+    return Signal(
+        observer=NAME,
+        kind="broken-build",
+        title=one_line(f"{branch} is red: {newest.name} fails {_since_short(one)}{where}"),
+        essence=("broken-build", newest.path),
+        occurrence="" if one.own else f"since {one.streak.first.id}",
+        severity=Severity.HIGH if sure else Severity.MEDIUM,
+        confidence=0.95 if sure else 0.7,
+        detail=block("\n".join(_lines(one))),
+        path=newest.path,
+        author=commit.authors if commit else "",
+        age_days=age_days(one.begin.created_at, context.now),
+        facts=tuple(_facts(one)),
+    )
+
+
+def _place(job: FailedJob) -> str:
+    return f"{job.name}, {job.step}" if job.step else job.name
+
+
+def _since_short(one: Breakage) -> str:
+    if one.unchanged:
+        return "on a commit that had passed"
+    if commit := one.to_blame:
+        return f"since {commit.sha[:8]} by {commit.authors}"
+    if one.between:
+        return f"since one of {len(one.between)} commits"
+    return f"since {one.begin.created_at:%Y-%m-%d}" if one.passed else f"since before {one.begin.created_at:%Y-%m-%d}"
+
+
+def _lines(one: Breakage) -> Iterator[str]:
+    newest = one.streak.newest
+    yield f"{newest.path}, {newest.event} at {newest.sha[:12]}: {newest.url}"
+    for job in one.jobs[:JOBS]:
+        yield f"failed: {one_line(job.name, 80)}" + (f", step {one_line(job.step, 80)}" if job.step else "")
+    if len(one.jobs) > JOBS:
+        yield f"failed: {len(one.jobs) - JOBS} more jobs"
+    if not one.jobs:
+        yield "no job failed by itself: the workflow's file may be invalid, or GitHub keeps the jobs no longer"
+    yield f"red for {count_noun(len(one.streak.runs), 'run')}, since {one.streak.first.created_at:%Y-%m-%d %H:%M} UTC"
+    if one.passed:
+        yield f"passed last at {one.passed.sha[:12]}, {one.passed.created_at:%Y-%m-%d %H:%M} UTC"
+    yield from _blame(one)
+    log = next((job.log for job in one.jobs if job.log), "")
+    if log:
+        yield "the log says:"
+        yield log
+
+
+def _blame(one: Breakage) -> Iterator[str]:
+    if one.passed is None:
+        yield f"no run that passed is among the last {one.read}, so the first bad commit is not known"
+    elif one.unchanged:
+        yield "the same commit had passed: no commit is to blame. Something outside changed, or it fails by chance"
+    elif one.between is None:
+        yield "the first bad commit is not known: history was rewritten in between, or is not all here"
+    elif commit := one.to_blame:
+        yield f"first bad commit: {_commit(commit)}"
+    else:
+        yield f"one of {len(one.between)} commits that came in between:"
+        yield from (f"- {_commit(commit)}" for commit in one.between[:SHOWN])
+        if len(one.between) > SHOWN:
+            yield f"- and {len(one.between) - SHOWN} more"
+
+
+def _commit(commit: SuspectCommit) -> str:
+    merged = f", merges {commit.holds} commits" if commit.holds > 1 else ""
+    return f"{commit.sha[:12]} by {commit.authors}: {one_line(commit.subject, 80)}{merged}"
+
+
+def _facts(one: Breakage) -> Iterator[tuple[str, str | int | float]]:
+    yield "workflow", one_line(one.streak.newest.name, 60)
+    if one.jobs:
+        yield "job", one_line(one.jobs[0].name, 60)
+        yield "step", one_line(one.jobs[0].step, 60)
+    if commit := one.to_blame:
+        yield "first bad commit", commit.sha[:12]
+        yield "by", commit.authors
+    yield "red runs", len(one.streak.runs)
+    yield "run", one.streak.newest.url
+
+
+# --- by chance ------------------------------------------------------------------------
+
+
+def flaky(told: Iterable[ChanceFailure], least: int) -> Iterator[Signal]:
+    """A finding for each step that failed by chance on at least so many commits; it is news once."""
+    groups: dict[tuple[str, str, str], list[ChanceFailure]] = {}
+    for one in told:
+        groups.setdefault((one.path, one.job, one.step), []).append(one)
+    for (path, job, step), found in groups.items():
+        if len({one.sha for one in found}) >= least:
+            yield _flaky(path, job, step, sorted(found, key=lambda one: one.at))
+
+
+def _flaky(path: str, job: str, step: str, found: Sequence[ChanceFailure]) -> Signal:
+    tests = _names(found)
+    where = ", ".join(filter(None, (found[-1].workflow, job, step)))
+    what = f"{where}: failed and passed on the same code at {len(found)} commits"
+    return Signal(
+        observer=NAME,
+        kind="flaky-check",
+        title=one_line(f"{what}{f', in {tests[0]}' if tests else ''}", 160),
+        essence=("flaky-check", path, job, step),
+        severity=Severity.MEDIUM,
+        confidence=0.9,
+        detail=block(
+            "\n".join(
+                [
+                    *(f"{one.at:%Y-%m-%d} at {one.sha[:12]}: {one.url}" for one in found[-5:]),
+                    *(f"test: {name}" for name in tests),
+                ]
+            )
+        ),
+        path=path,
+    )
+
+
+def _names(found: Sequence[ChanceFailure]) -> list[str]:
+    """The tests that failed, those of several commits first."""
+    counts: dict[str, int] = {}
+    for one in found:
+        for name in one.tests:
+            counts[name] = counts.get(name, 0) + 1
+    return sorted(counts, key=lambda name: (-counts[name], name))[:5]

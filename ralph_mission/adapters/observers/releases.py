@@ -1,0 +1,212 @@
+"""Observes what the default branch holds since the last release, by git alone.
+
+It is told only where releases are a habit: version tags (Semantic Versioning, with or without `v`) on the default
+branch, at least four of them. What counts is a feature or a fix, by the prefix of Conventional Commits or by the title
+of a merged pull request, that changes more than documentation, tests and automation; and it has to wait longer than the
+configured time and than twice the usual pause between two releases.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from pathlib import Path
+from statistics import median
+
+from ralph_mission.adapters.cache import FileCache, cache_key
+from ralph_mission.adapters.git.git import Git, GitError
+from ralph_mission.adapters.observers.text import age_days, block, count_noun, one_line
+from ralph_mission.config.observers import ReleaseSettings
+from ralph_mission.mission.model.mission import Observation, Severity, Signal
+from ralph_mission.mission.model.proposal import ObservationContext
+from ralph_mission.values import compile_regex, dataclass
+
+NAME = "releases"
+HABIT = 4  # releases
+PAUSES = 10  # of which the usual one is the median
+PATIENCE = 2.0  # usual pauses
+ENCODING = 1  # of what is cached
+MOST, SHOWN = 1_000, 15  # commits that are read, and that are named
+TAG = compile_regex(r"(?P<prefix>(?:.*[^0-9A-Za-z.])?[vV]?)(?P<version>\d+\.\d+(?:\.\d+)?)")
+CONVENTIONAL = compile_regex(r"(?P<type>[a-z]+)(?:\([^()]*\))?!?: ")
+PULL = compile_regex(r"Merge pull request #\d+ |.* \(#\d+\)$")
+FEATURE = compile_regex(r"(?:add|allow|introduce|implement|support|new)\w*\b", re.IGNORECASE)
+FIX = compile_regex(r"(?:.*\b)?(?:fix(?:e[sd])?|bug|crash|regression|security)\b", re.IGNORECASE)
+TRIFLE = compile_regex(
+    r"\b(?:typos?|spelling|docs?|documentation|readme|changes|changelog|ci|workflows?|lint\w*|tests?|tox|pre-commit|version)\b",
+    re.IGNORECASE,
+)
+"""What a pull request's title speaks of when users would not notice it."""
+BESIDE = compile_regex(
+    r"(?:^|/)(?:docs?|documentation|tests?|__tests__|spec|testing|examples?|benchmarks?|\.github|\.circleci|\.devcontainer)/"
+    r"|\.(?:md|rst|txt|adoc)$|(?:^|/)test_[^/]*$|[._-](?:test|spec)s?\.\w+$|(?:^|/)\.[^/]*$|\.lock$|-lock\.(?:json|yaml)$",
+    re.IGNORECASE,
+)
+"""Files in which nobody who installs the project finds a feature or a fix."""
+
+
+@dataclass(frozen=True, slots=True)
+class VersionTag:
+    """A release: the tag, its version, and when it was made."""
+
+    name: str
+    version: tuple[int, ...]
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class UnreleasedCommit:
+    """A commit of the default branch since then: `kind` is feature, fix, or "" for anything else."""
+
+    sha: str
+    at: int  # seconds since 1970
+    title: str
+    kind: str
+
+
+def build(settings: ReleaseSettings, git: Git, cache: Path | None = None) -> ReleaseObserver:
+    """The observer of a repository's releases; `cache` is a folder for what is known of a commit."""
+    return ReleaseObserver(settings, git, FileCache(cache / NAME if cache else None))
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseObserver:
+    """Reads tags, and the commits since the last one."""
+
+    settings: ReleaseSettings
+    git: Git
+    cache: FileCache = FileCache(None)
+    name: str = NAME
+
+    def observe(self, context: ObservationContext) -> Observation:
+        """One finding at most: that a release is due."""
+        commit = self.git.resolve(context.head.sha) if context.head.sha else ""
+        tags, since = self._known(commit) if commit else ((), ())
+        if len(tags) < HABIT:
+            return Observation(NAME, "ok", detail="no habit of releases on this branch", cursor=commit)
+        found = [one for one in since if one.kind]
+        detail = f"{count_noun(len(since), 'commit')} since {one_line(tags[-1].name, 60)}, {len(found)} to release"
+        due = bool(found) and context.now - _at(found[-1]) > patience(tags, self.settings.after)
+        signals = (_signal(tags[-1], since, context),) if due else ()
+        return Observation(NAME, "ok", signals, detail=detail, cursor=commit)
+
+    def _known(self, commit: str) -> tuple[Sequence[VersionTag], Sequence[UnreleasedCommit]]:
+        """The releases that the branch holds, and what came since the last one; kept for a commit and its tags."""
+        tags = release_tags(self.git.try_text("for-each-ref", TAGS, "refs/tags"))
+        if len(tags) < HABIT:
+            return (), ()
+        question = cache_key(str(ENCODING), commit, *(tag.name for tag in tags))
+        with suppress(TypeError, KeyError, ValueError):
+            known = self.cache.get(question)
+            held = frozenset(known["held"])
+            return [tag for tag in tags if tag.name in held], [UnreleasedCommit(**one) for one in known["since"]]
+        held = held_tags(self.git, commit)
+        tags = tuple(tag for tag in tags if tag.name in held) if tags[-1].name in held else ()
+        since = list(_commits(self.git, f"refs/tags/{tags[-1].name}", commit)) if tags else []
+        self.cache.put(question, {"held": [tag.name for tag in tags], "since": [asdict(one) for one in since]})
+        self.cache.tidy()
+        return tags, since
+
+
+TAGS = "--format=%(refname:strip=2)%09%(creatordate:unix)"
+
+
+def held_tags(git: Git, commit: str) -> frozenset[str]:
+    """The names of tags that a commit holds. Where the newest release is not among them, releases are made on branches
+    of their own, and what of this one is in them cannot be told."""
+    return frozenset(
+        git.try_text("for-each-ref", "--format=%(refname:strip=2)", f"--merged={commit}", "refs/tags").split()
+    )
+
+
+def release_tags(lines: str) -> tuple[VersionTag, ...]:
+    """The releases among tags, lowest version first; none where several packages have tags of their own."""
+    families = _families(lines)
+    return tuple(families[""] if "" in families else next(iter(families.values()), []) if len(families) == 1 else [])
+
+
+def _families(lines: str) -> dict[str, list[VersionTag]]:
+    """Final releases by what stands before their version; `v` counts as nothing."""
+    found: dict[str, list[VersionTag]] = {}
+    for line in lines.splitlines():
+        name, _, made = line.partition("\t")
+        if (tag := TAG.fullmatch(name)) and made.isdigit():
+            version = tuple(int(part) for part in tag["version"].split(".")[:3])
+            family = tag["prefix"].removesuffix("v").removesuffix("V")
+            found.setdefault(family, []).append(VersionTag(name, version, datetime.fromtimestamp(int(made), UTC)))
+    return {family: sorted(tags, key=lambda tag: (tag.version, tag.at)) for family, tags in found.items()}
+
+
+def patience(tags: Sequence[VersionTag], least: timedelta) -> timedelta:
+    """How long a change may wait before that is worth a word."""
+    times = sorted(tag.at for tag in tags)[-PAUSES - 1 :]
+    usual = median((later - earlier).total_seconds() for earlier, later in pairwise(times))
+    return max(least, timedelta(seconds=PATIENCE * usual))
+
+
+def _commits(git: Git, tag: str, commit: str) -> Iterator[UnreleasedCommit]:
+    form = "--format=%x01%H%x1f%ct%x1f%s%x1f%b%x1f"
+    flags = ("--first-parent", "-m", f"-{MOST}", "--name-only", "--no-renames", form)
+    try:
+        text = git.run("log", *flags, f"{tag}..{commit}").decode("utf-8", "replace")
+    except GitError:
+        return
+    for row in text.split("\x01")[1:]:
+        parts = row.split("\x1f")
+        if len(parts) == 5:
+            title = _title(parts[2], parts[3])
+            kind = kind_of(title, bool(PULL.match(parts[2])), parts[4].split("\n"))
+            yield UnreleasedCommit(parts[0], int(parts[1]), one_line(title), kind)
+
+
+def _title(subject: str, body: str) -> str:
+    """What the change is called: of a merged pull request, its title."""
+    if not subject.startswith("Merge pull request #"):
+        return subject
+    return next((line for line in body.splitlines() if line.strip()), subject)
+
+
+def kind_of(title: str, pull: bool, files: Iterable[str]) -> str:
+    """feature, fix, or "" for what needs no release."""
+    if all(BESIDE.search(path) for path in files if path):
+        return ""
+    if found := CONVENTIONAL.match(title):
+        return {"feat": "feature", "fix": "fix", "perf": "fix"}.get(found["type"], "")
+    if not pull or TRIFLE.search(title):
+        return ""
+    return "fix" if FIX.match(title) else "feature" if FEATURE.match(title) else ""
+
+
+def _at(commit: UnreleasedCommit) -> datetime:
+    return datetime.fromtimestamp(commit.at, UTC)
+
+
+def _signal(tag: VersionTag, since: Sequence[UnreleasedCommit], context: ObservationContext) -> Signal:
+    features = [one for one in since if one.kind == "feature"]
+    fixes = [one for one in since if one.kind == "fix"]
+    oldest = [one for one in since if one.kind][-1]
+    counts = " and ".join(
+        f"{len(found)} {noun if len(found) == 1 else plural}"
+        for found, noun, plural in ((features, "feature", "features"), (fixes, "fix", "fixes"))
+        if found
+    )
+    days = age_days(_at(oldest), context.now)
+    lines = [f"- {one.sha[:12]} {one.title}" for one in (*features, *fixes)[:SHOWN]]
+    more = len(features) + len(fixes) - len(lines)
+    return Signal(
+        observer=NAME,
+        kind="unreleased",
+        title=one_line(f"{counts} since {tag.name} not released, the oldest for {days:.0f} days", 160),
+        essence=("unreleased", tag.name),
+        severity=Severity.LOW,
+        confidence=0.9,
+        detail=block(
+            "\n".join([f"{count_noun(len(since), 'commit')} since {tag.name} of {tag.at:%Y-%m-%d}:", *lines])
+            + (f"\n- and {more} more" if more else "")
+        ),
+        facts=(("commits", len(since)), ("features", len(features)), ("fixes", len(fixes)), ("days", round(days))),
+    )

@@ -1,0 +1,90 @@
+"""Runs of workflows as GitHub tells them: which count, what failed in them, and what they kept."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+
+import pytest
+
+from ralph_mission.errors import UserError
+from tests.adapters.forges.github_world import GitHubWorld
+
+CI = ".github/workflows/ci.yml"
+ALL = {"contents": "write", "issues": "write", "pull_requests": "write"}
+
+
+def archive(**files: bytes) -> bytes:
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w") as opened:
+        for name, content in files.items():
+            opened.writestr(f"{name}.xml", content)
+    return made.getvalue()
+
+
+def test_runs_are_those_of_the_default_branch_of_this_very_repository_newest_first(world: GitHubWorld) -> None:
+    for number, (conclusion, rest) in enumerate(
+        [("success", {}), ("failure", {}), ("failure", {"head_branch": "idea"}), ("failure", {"from_fork": True})], 1
+    ):
+        world.fake.clock.advance(60)
+        world.fake.workflow_run(number, "completed", conclusion, "push", path=CI, **rest)
+    world.fake.workflow_run(9, "in_progress", None, "push", path=".github/workflows/other.yml")
+    runs = world.forge.workflow_runs()
+    assert [(run.id, run.conclusion, run.path) for run in runs] == [
+        (9, "", ".github/workflows/other.yml"),
+        (2, "failure", CI),
+        (1, "success", CI),
+    ]
+    assert [run.id for run in world.forge.workflow_runs(failed=True)] == [2]
+    assert [run.id for run in world.forge.workflow_runs(runs[1].workflow)] == [2, 1]
+    assert [run.id for run in world.forge.workflow_runs(event="schedule")] == []
+
+
+def test_asking_again_for_what_did_not_change_costs_one_request_that_does_not_count(world: GitHubWorld) -> None:
+    world.fake.workflow_run(1, "completed", "failure", "push", path=CI)
+    world.forge.workflow_runs(failed=True)
+    before = world.forge.requests.total
+    world.forge.workflow_runs(failed=True)
+    assert (world.forge.requests.total - before, world.forge.requests.not_modified) == (1, 1)
+
+
+def test_more_runs_than_a_page_are_read_until_there_are_enough(world: GitHubWorld) -> None:
+    for number in range(1, 121):
+        world.fake.workflow_run(number, "completed", "failure", "push", path=CI)
+    assert len(world.forge.workflow_runs(most=50)) == 50
+    assert [run.id for run in world.forge.workflow_runs(most=200)] == list(range(120, 0, -1))
+
+
+def test_a_run_tells_its_failed_jobs_and_their_first_failed_step_by_attempt(world: GitHubWorld) -> None:
+    world.fake.workflow_run(1, "completed", "failure", "push", path=CI, attempt=2)
+    steps = [("Set up", "success"), ("Run pytest", "failure"), ("Upload", "failure")]
+    world.fake.workflow_job(1, "lint", "failure", attempt=1)
+    world.fake.workflow_job(1, "test (3.12)", "failure", steps, b"2026-05-04T12:00:00.1Z boom\n", attempt=2)
+    world.fake.workflow_job(1, "docs", "success", attempt=2)
+    (run,) = world.forge.workflow_runs()
+    (job,) = world.forge.failed_jobs(run, log=True)
+    assert (job.name, job.step, job.log) == ("test (3.12)", "Run pytest", "2026-05-04T12:00:00.1Z boom\n")
+    assert world.forge.failed_jobs(run)[0].log == ""
+
+
+def test_a_log_that_is_gone_is_no_error(world: GitHubWorld) -> None:
+    world.fake.workflow_run(1, "completed", "failure", "push", path=CI)
+    world.fake.workflow_job(1, "test")
+    (run,) = world.forge.workflow_runs()
+    assert [job.log for job in world.forge.failed_jobs(run, log=True)] == [""]
+
+
+def test_reports_of_tests_are_the_xml_files_of_archives_that_look_like_it(world: GitHubWorld) -> None:
+    world.fake.workflow_run(1, "completed", "failure", "push", path=CI)
+    world.fake.artifact(1, "junit-results", archive(a=b"<testsuite/>"))
+    world.fake.artifact(1, "dist", archive(b=b"<other/>"))
+    world.fake.artifact(1, "old-test-results", archive(c=b"<old/>"), expired=True)
+    world.fake.artifact(1, "test-noise", b"no archive at all")
+    (run,) = world.forge.workflow_runs()
+    assert world.forge.test_reports(run) == (b"<testsuite/>",)
+
+
+def test_a_token_that_may_not_read_actions_is_told_the_permission(world: GitHubWorld) -> None:
+    with pytest.raises(UserError) as caught:
+        world.connected(world.fake.token(permissions=ALL)).workflow_runs()
+    assert caught.value.next_step == "give the job `permissions: actions: read`"
