@@ -116,7 +116,7 @@ def slim(value: Any) -> Any:
         return value
     kept = {key: slim(item) for key, item in value.items() if key not in BALLAST and not _is_link(key)}
     for name in ("repo", "repository", "head_repository"):
-        if isinstance(repo := value.get(name), Mapping):
+        if isinstance(repo := value.get(name), Mapping) and "full_name" in repo:  # GraphQL calls other things so
             kept[name] = {key: repo.get(key) for key in ("id", "full_name")}
     if "issue_url" in value and "node_id" in value:  # GraphQL is asked about comments by it
         kept["node_id"] = value["node_id"]
