@@ -155,7 +155,7 @@ _NAME = compile_regex(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 def template_facts(finding: Finding) -> dict[str, Any]:
     """Facts by name; cells of a row in `row`, by their path; of a ranking in `rows`, one mapping for each place.
 
-    `about` says in short what it is about: the names in the row, else the group, else the table. {} where nothing
+    `about` says in short what it is about: its name, or the names in the row, else the group, else the table. {} where nothing
     typed is known.
     """
     signal = finding.signal
@@ -173,7 +173,11 @@ def template_facts(finding: Finding) -> dict[str, Any]:
 
 
 def _about(row: Mapping[str, Any], own: Mapping[str, Any]) -> str:
-    return ("" if own["rows"] else names(row)) or str(own.get("group") or own.get("model") or own.get("watch") or "")
+    return (
+        str(own.get("name") or "")
+        or ("" if own["rows"] else names(row))
+        or str(own.get("group") or own.get("model") or own.get("watch") or "")
+    )
 
 
 def _nest(row: Mapping[str, Any]) -> dict[str, Any]:

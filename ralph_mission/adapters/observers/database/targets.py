@@ -181,10 +181,14 @@ class Target:
     @property
     def noun(self) -> str:
         """What many of its series or rows are called."""
-        if not self.by:
-            return plural(self.shape.name)
-        relation = next((one for one in self.shape.relations if not one.many and one.pairs[0][0] == self.by), None)
-        return plural(relation.target.rpartition(".")[2]) if relation else "series"
+        ours = [one for one in self.shape.relations if not one.many]
+        called = [path.partition(".")[0] for path in self.label]
+        if self.by:
+            found = next((one for one in ours if one.pairs[0][0] == self.by), None)
+            return plural(found.target.rpartition(".")[2]) if found else "series"
+        # One that is called by what it belongs to alone (figures of a chain) is that one's.
+        owner = next((one for one in ours if called == [one.name]), None)
+        return plural((owner.target if owner else self.shape.name).rpartition(".")[2])
 
     @property
     def fields(self) -> tuple[str, ...]:

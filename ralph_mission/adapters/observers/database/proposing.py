@@ -1,0 +1,178 @@
+"""Watches that a schema suggests: what may be jailed, what is an amount, what grows, and what is called by a name.
+
+Nothing is asked of a database. Only what a column's name says plainly is proposed; a person takes out what is too much.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ralph_mission.adapters.database.model import Catalog, Column, Relation, Shape
+from ralph_mission.adapters.observers.database.names import name_column, name_paths, parents, plural, words_of
+from ralph_mission.values import dataclass
+
+BAD = frozenset(
+    ("jailed", "tombstoned", "slashed", "suspended", "banned", "frozen", "paused", "blocked", "disabled", "failed")
+    + ("offline", "halted", "locked", "expired")
+)
+GOOD = frozenset(("active", "enabled", "online", "healthy", "alive", "available"))
+"""States of yes or no that somebody wants to know of when they begin, and when they end."""
+LIVE = ("voting", "live", "open", "failed", "error", "overdue")
+STATES = ("status", "state", "phase")
+RATES = frozenset(("commission", "commissionrate", "rate", "takerate"))
+AMOUNTS = frozenset(("tokens", "stake", "staked", "totalstaked", "balance", "tvl", "apr", "apy", "price", "hashrate"))
+KEPT = frozenset(("history", "snapshot", "snapshots", "daily", "log", "logs", "archive", "backup"))
+"""Words in the names of tables that keep what others hold: the same would be told twice."""
+WEEKLY = frozenset(("tvl",))
+"""Amounts whose changes are worth a post; told for a week, as figures of that kind are."""
+RANKED = ("apr", "apy", "tvl")
+NUMBERS = ("int", "decimal", "float", "text")
+CREATED = ("createdat", "created", "timestamp", "time", "recordedat")
+NEW = 3  # tables whose new rows are proposed
+MOST = 14  # watches
+
+
+@dataclass(frozen=True, slots=True)
+class ProposedWatch:
+    """A watch as `ralph.yml` has it, and why."""
+
+    settings: Mapping[str, Any]
+    why: str
+
+    @property
+    def name(self) -> str:
+        """Its name in reports."""
+        return str(self.settings["name"])
+
+
+def propose_watches(catalog: Catalog) -> tuple[ProposedWatch, ...]:
+    """The watches, the most telling first: each name once, each amount at the table that most others belong to."""
+    living = (one for one in catalog.shapes if not KEPT & {*words_of(one.name).split()})
+    shapes = sorted(living, key=lambda one: (-_weight(one, catalog), one.name))
+    kinds = (_states, _histories, _amounts, _votes, _rankings, _news)
+    found = {one.name: one for kind in reversed(kinds) for one in reversed(list(kind(shapes, catalog)))}
+    order = [one.name for kind in kinds for one in kind(shapes, catalog)]
+    return tuple(found[name] for name in dict.fromkeys(order))[:MOST]
+
+
+def _weight(shape: Shape, catalog: Catalog) -> int:
+    """How much hangs on what its rows are about: relations of the table itself, or of the one that it belongs to."""
+    own = len(shape.relations)
+    return max([own, *(len(catalog.shape(one.target).relations) for one in _owners(shape, catalog))])
+
+
+def _owners(shape: Shape, catalog: Catalog) -> list[Relation]:
+    return [one for one in parents(shape, catalog) if not _column(shape, one.pairs[0][0]).nullable]
+
+
+def _column(shape: Shape, name: str) -> Column:
+    found = shape.column(name)
+    assert found is not None  # relations are by columns that are there
+    return found
+
+
+def _states(shapes: Sequence[Shape], catalog: Catalog) -> Iterator[ProposedWatch]:
+    for shape in shapes:
+        for column in shape.columns if name_paths(shape, catalog) else ():
+            word = re.sub(r"^(is|was) ", "", words_of(column.name))
+            if column.type == "bool" and word in BAD | GOOD:
+                settings = {"name": _slug(word), "model": shape.name, "where": {column.name: word in BAD}}
+                yield ProposedWatch(settings, f"{plural(shape.name)} that become {word}, or cease to be")
+
+
+def _histories(shapes: Sequence[Shape], catalog: Catalog) -> Iterator[ProposedWatch]:
+    """Tables of values over time, of one thing each: how they move, and whether they go on."""
+    for shape in shapes:
+        at, values = _created(shape), [one for one in shape.columns if _squeezed(one.name) == "value"]
+        owner = _owners(shape, catalog)
+        if not at or not values or len(owner) != 1 or name_column(shape):
+            continue
+        name, by = _slug(words_of(shape.name)), owner[0].pairs[0][0]
+        series = {"model": shape.name, "by": by, "at": at}
+        moved = {"name": name, **series, "value": values[0].name, "change": {"over": "30%", "within": "24h"}}
+        yield ProposedWatch(moved, f"{words_of(shape.name)} that moves by more than 30 % in a day")
+        yield ProposedWatch(
+            {"name": f"{name}-feed", **series, "missing": "24h"}, f"no new {words_of(shape.name)} for a day"
+        )
+
+
+def _amounts(shapes: Sequence[Shape], catalog: Catalog) -> Iterator[ProposedWatch]:
+    for shape in shapes:
+        if _created(shape) and not name_column(shape):
+            continue  # a log of what was: its newest rows are no series
+        for column in shape.columns if name_paths(shape, catalog) else ():
+            word = _squeezed(column.name)
+            if column.type not in NUMBERS or column.many or word not in AMOUNTS | RATES:
+                continue
+            over, within = ("10%", "24h") if word in RATES else ("30%", "7d" if word in WEEKLY else "24h")
+            change = {"over": over, "within": within}
+            settings = {
+                "name": _slug(words_of(column.name)),
+                "model": shape.name,
+                "value": column.name,
+                "change": change,
+            }
+            post = {"kind": "content", "severity": "low"} if word in WEEKLY else {}
+            yield ProposedWatch({**settings, **post}, f"{words_of(column.name)} of {plural(shape.name)} that moves")
+
+
+def _votes(shapes: Sequence[Shape], catalog: Catalog) -> Iterator[ProposedWatch]:
+    for shape in shapes:
+        for column in shape.columns:
+            if column.type == "enum" and _squeezed(column.name) in STATES and name_paths(shape, catalog):
+                words = {name: set(words_of(name).split()) for name, _ in column.values}
+                live = next((name for wanted in LIVE for name, said in words.items() if wanted in said), "")
+                if live:
+                    name = f"{_slug(words_of(shape.name))}-{_slug(words_of(column.name))}"
+                    settings = {"name": name, "model": shape.name, "where": {column.name: live}, "kind": "news"}
+                    yield ProposedWatch(settings, f"{plural(shape.name)} that become {live}, and what becomes of them")
+
+
+def _rankings(shapes: Sequence[Shape], catalog: Catalog) -> Iterator[ProposedWatch]:
+    for word in RANKED:
+        for shape in shapes:
+            column = next((one for one in shape.columns if _squeezed(one.name) == word), None)
+            if column and column.type in NUMBERS and not _created(shape) and name_paths(shape, catalog):
+                top = {"order_by": column.name, "take": 5}
+                settings = {
+                    "name": f"top-{word}",
+                    "model": shape.name,
+                    "top": top,
+                    "kind": "content",
+                    "severity": "low",
+                }
+                yield ProposedWatch(settings, f"the five {plural(shape.name)} with the highest {word}")
+                return
+
+
+def _news(shapes: Sequence[Shape], catalog: Catalog) -> Iterator[ProposedWatch]:
+    """New rows of what stands for itself: it has a name, belongs to nothing else, and others belong to it."""
+    hub = next((shape for shape in shapes if name_column(shape)), None)
+    alone = [
+        shape
+        for shape in shapes
+        if name_column(shape)
+        and (shape is hub or not _owners(shape, catalog))
+        and any(one.many for one in shape.relations)
+    ]
+    for shape in sorted(alone, key=lambda one: -len(one.relations))[:NEW]:
+        key = shape.column(shape.key[0]) if len(shape.key) == 1 else None
+        since = key.name if key and key.type == "int" else _created(shape)
+        if since:
+            settings = {"name": f"new-{_slug(plural(shape.name))}", "model": shape.name, "new_since": since}
+            yield ProposedWatch({**settings, "kind": "content", "severity": "low"}, f"new {plural(shape.name)}")
+
+
+def _created(shape: Shape) -> str:
+    times = {_squeezed(one.name): one.name for one in shape.columns if one.type == "time"}
+    return next((times[name] for name in CREATED if name in times), "")
+
+
+def _squeezed(name: str) -> str:
+    return name.replace("_", "").lower()
+
+
+def _slug(words: str) -> str:
+    return "-".join(words.split())
