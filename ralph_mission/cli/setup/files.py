@@ -27,6 +27,7 @@ from ralph_mission.adapters import files as durable_files
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.projects.detection import DetectedProject
 from ralph_mission.adapters.wakers import EVENT, PUBLISH, REVIEW, WORK, instance
+from ralph_mission.cli.setup.choices import Choices, Surroundings, sections
 from ralph_mission.errors import UserError
 from ralph_mission.values import compile_regex, dataclass
 
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 State = Literal["new", "replaced", "unchanged", "kept", "in the way"]
 OWN_CHECKS = "Your own checks: what they find becomes missions."
 NO_PROJECT = DetectedProject((), ())
+NO_CHOICES, NOTHING_FOUND = Choices(), Surroundings()
 VERIFYING = ("lint", "types", "test")
 """Checks of a project that a change has to pass; a build takes long and tells little more."""
 EXAMPLE = "# commands: [{name: lint, run: ruff check --output-format sarif, parse: sarif, kind: code-quality}]"
@@ -110,9 +112,11 @@ def render_settings(
     missing: Sequence[Recipe] = (),
     wake: str = "auto",
     project: DetectedProject = NO_PROJECT,
+    chosen: Choices = NO_CHOICES,
+    found: Surroundings = NOTHING_FOUND,
 ) -> str:
     """A commented ralph.yml: a command for each recipe whose tool is `here`, commented out when it is `missing`, and
-    the checks that `project` itself names."""
+    the checks that `project` itself names; what was `chosen` of what was `found`."""
     schedule = "schedule: {low: 6h, medium: 1h, high: 15m}"
     if wake != "auto":
         schedule = f"and what wakes the next cycle.\nschedule: {{low: 6h, medium: 1h, high: 15m, wake: {wake}}}"
@@ -122,6 +126,7 @@ def render_settings(
         COMMANDS="\n  ".join(_commands(here, missing)),
         SETUP=_setup(project),
         VERIFY=_verify(project),
+        **sections(chosen, found),
     )
 
 
@@ -305,9 +310,23 @@ def runs_on(labels: tuple[str, ...]) -> str:
     return labels[0] if len(labels) == 1 else f"[{', '.join(labels)}]"
 
 
-def render_workflow(mode: str, action: ActionReference, labels: tuple[str, ...]) -> str:
-    """The file of a mode. What goes into it was checked against a pattern: nothing can end a YAML scalar."""
-    return render_template(Path(PLACES[mode]).name, RUNNER=runs_on(labels), ACTION=str(action))
+NODE = """\
+      # The project's packages are installed and checked with it.
+      - uses: actions/setup-node@49933ea5288caeca8642d1e84afbd3f7d6820020 # v4.4.0
+        with:
+          node-version: lts/*
+"""
+NEEDS_NODE = ("cycle", "work")
+"""Modes that run a project's own checks."""
+
+
+def render_workflow(mode: str, action: ActionReference, labels: tuple[str, ...], node: bool = False) -> str:
+    """The file of a mode, with Node.js where a project is built with it.
+
+    What goes into it was checked against a pattern: nothing can end a YAML scalar.
+    """
+    text = render_template(Path(PLACES[mode]).name, RUNNER=runs_on(labels), ACTION=str(action))
+    return text.replace("    steps:\n", f"    steps:\n{NODE}", 1) if node and mode in NEEDS_NODE else text
 
 
 ENVIRONMENT = ".ralph/ralph.env"  # in the work tree

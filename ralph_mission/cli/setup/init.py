@@ -6,6 +6,7 @@ For editors and shells: `ralph schema` prints the published contracts, `ralph co
 from __future__ import annotations
 
 import shutil
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +20,7 @@ from ralph_mission.adapters.wakers import WAKERS
 from ralph_mission.cli.doctor.checks import program
 from ralph_mission.cli.options import json_option, print_json, repo_option
 from ralph_mission.cli.setup import files
+from ralph_mission.cli.setup.choices import PRESETS, Choices, Surroundings, ask, preset_choices, survey
 from ralph_mission.cli.setup.files import (
     Planned,
     SetupFile,
@@ -54,6 +56,7 @@ class InitOptions:
     action: str | None
     units: Path | None
     agents: tuple[str, ...] = ()  # work, review, publish: workflows beside the loop
+    preset: str = ""
 
     @property
     def told(self) -> bool:
@@ -75,6 +78,7 @@ class InitOptions:
 @click.option(
     "--server", is_flag=True, help="Units for a tunnel to a database and a runner, and SQL for a read-only role."
 )
+@click.option("--preset", type=click.Choice(PRESETS), help="Settings for a kind of project, with all workflows.")
 @click.option("--force", is_flag=True, help="Overwrite existing files that differ.")
 @json_option
 def init(
@@ -88,6 +92,7 @@ def init(
     action: str | None,
     folder: Path | None,
     server: bool,
+    preset: str | None,
     force: bool,
     as_json: bool,
 ) -> None:
@@ -98,17 +103,26 @@ def init(
         raise UserError(
             f"{repo} is bare: there is no place for {NAME}", "run it in a clone, commit and push", usage=True
         )
-    agents = tuple(mode for mode, wanted in (("work", work), ("review", review), ("publish", publish)) if wanted)
-    options = InitOptions(runner, wake, service, server, action, folder.absolute() if folder else None, agents)
+    agents = tuple(
+        mode for mode, wanted in (("work", work), ("review", review), ("publish", publish)) if wanted or preset
+    )
+    options = InitOptions(
+        runner, wake, service, server, action, folder.absolute() if folder else None, agents, preset or ""
+    )
     _install(git, top, options, force, as_json, repo)
 
 
 def _install(git: Git, top: Path, options: InitOptions, force: bool, as_json: bool, repo: Path) -> None:
     from ralph_mission.adapters.storage.memory.recordings import keep_out_of_git
 
-    project = detect_project([name for name in git.text("ls-files", "-z").split("\0") if name], _reader(top))
-    settings, names = _settings(top, options, project)
-    wanted = [settings, *_workflows(git, top, options), *_units(top, options)]
+    paths, read = [name for name in git.text("ls-files", "-z").split("\0") if name], _reader(top)
+    project = detect_project(paths, read)
+    found = survey(paths, read, files.github_name(git).rpartition("/")[2] or top.name)
+    chosen = preset_choices(options.preset, found)
+    if not as_json and sys.stdin.isatty() and sys.stdout.isatty() and (force or not (top / NAME).exists()):
+        chosen = ask(found, project, chosen)
+    settings, names = _settings(top, options, project, chosen, found)
+    wanted = [settings, *_workflows(git, top, options, project), *_units(top, options)]
     planned = [(file, file.state(top, force)) for file in wanted]
     refuse_differing(planned)
     kept = planned[0][1] == "kept"
@@ -132,7 +146,9 @@ def _reader(top: Path) -> Callable[[str], str]:
     return read
 
 
-def _settings(top: Path, options: InitOptions, project: DetectedProject) -> tuple[SetupFile, list[str]]:
+def _settings(
+    top: Path, options: InitOptions, project: DetectedProject, chosen: Choices, found: Surroundings
+) -> tuple[SetupFile, list[str]]:
     from ralph_mission.adapters.observers.commands import fitting
 
     refuse_link(top / NAME, top)
@@ -140,7 +156,7 @@ def _settings(top: Path, options: InitOptions, project: DetectedProject) -> tupl
     wake = options.wake or (load(present).schedule.wake if present else "auto")
     recipes = fitting([path.name for path in top.iterdir()])
     here = [recipe for recipe in recipes if _can_run(recipe, project)]
-    text = render_settings(here, [recipe for recipe in recipes if recipe not in here], wake, project)
+    text = render_settings(here, [recipe for recipe in recipes if recipe not in here], wake, project, chosen, found)
     load(text)  # what we write, we must be able to read
     return SetupFile(top / NAME, text, keep=options.told), [recipe.settings["name"] for recipe in here]
 
@@ -151,10 +167,11 @@ def _can_run(recipe: Recipe, project: DetectedProject) -> bool:
     return bool(by_setup or shutil.which(program(recipe.settings["run"])))
 
 
-def _workflows(git: Git, top: Path, options: InitOptions) -> Iterator[SetupFile]:
+def _workflows(git: Git, top: Path, options: InitOptions, project: DetectedProject) -> Iterator[SetupFile]:
     """The loop's, those of the agents that were asked for, and with another runner or action those that are there."""
     if not _for_github(git, options):
         return
+    node = any("node" in step.needs for step in project.steps)
     loop, renewed = read_text(top / LOOP) or "", options.runner is not None or options.action is not None
     for mode, name in files.PLACES.items():
         present = read_text(top / name) or ""
@@ -163,7 +180,7 @@ def _workflows(git: Git, top: Path, options: InitOptions) -> Iterator[SetupFile]
         asked = mode in options.agents or (mode == "cycle") or (renewed and present)
         if action and asked:
             keep = mode == "cycle" and options.told and not renewed
-            yield SetupFile(top / name, files.render_workflow(mode, action, labels), keep=keep)
+            yield SetupFile(top / name, files.render_workflow(mode, action, labels, node), keep=keep)
 
 
 def _for_github(git: Git, options: InitOptions) -> bool:

@@ -155,8 +155,8 @@ _NAME = compile_regex(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 def template_facts(finding: Finding) -> dict[str, Any]:
     """Facts by name; cells of a row in `row`, by their path; of a ranking in `rows`, one mapping for each place.
 
-    `about` says in short what it is about: its name, or the names in the row, else the group, else the table. {} where nothing
-    typed is known.
+    `about` says in short what it is about: its name, or the names in the row, else the group, else the table.
+    {} where nothing typed is known.
     """
     signal = finding.signal
     if signal.observer not in SOURCES:

@@ -14,8 +14,10 @@ from ralph_mission.adapters.observers.database.names import name_column, name_pa
 from ralph_mission.values import dataclass
 
 BAD = frozenset(
-    ("jailed", "tombstoned", "slashed", "suspended", "banned", "frozen", "paused", "blocked", "disabled", "failed")
-    + ("offline", "halted", "locked", "expired")
+    (
+        *("jailed", "tombstoned", "slashed", "suspended", "banned", "frozen", "paused", "blocked"),
+        *("disabled", "failed", "offline", "halted", "locked", "expired"),
+    )
 )
 GOOD = frozenset(("active", "enabled", "online", "healthy", "alive", "available"))
 """States of yes or no that somebody wants to know of when they begin, and when they end."""
@@ -143,7 +145,7 @@ def _rankings(shapes: Sequence[Shape], catalog: Catalog) -> Iterator[ProposedWat
                     "kind": "content",
                     "severity": "low",
                 }
-                yield ProposedWatch(settings, f"the five {plural(shape.name)} with the highest {word}")
+                yield ProposedWatch(settings, f"the five with the highest {word}")
                 return
 
 
