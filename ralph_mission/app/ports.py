@@ -153,11 +153,12 @@ def _observers(
     chat: TelegramInbox | None,
     setup: ProjectSetup | None,
 ) -> Iterator[Observer]:
+    packages = settings.observers.dependencies
     sources = Sources(
         git,
         cast("Forge", OneAtATime(host.forge)),
         cache,
-        bumper=_bumper(git) if settings.observers.dependencies else None,
+        bumper=_bumper(git) if packages and packages.updates else None,
         posted=partial(_read_posted, host.store),
         overheard=(lambda: tuple(chat.overheard)) if chat else None,
         secrets=environment_secrets(),

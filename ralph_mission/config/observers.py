@@ -146,10 +146,13 @@ PackageName = Annotated[str, StringConstraints(pattern=r"^[@A-Za-z0-9][A-Za-z0-9
 
 
 class DependencySettings(ObserverSection):
-    """Outdated and vulnerable packages. `{}` turns it on."""
+    """Vulnerable packages, and outdated ones."""
 
     exclude: tuple[PathPattern, ...] = Field((), description="Lock files and manifests to leave out, as in .gitignore.")
     ignore: tuple[PackageName, ...] = Field((), description="Packages whose updates are not reported; advisories are.")
+    updates: bool = Field(
+        True, description="Whether registries are asked for newer releases; not, where `dependencies` is not written."
+    )
     advisories: Annotated[bool, OLD_LIMIT] = True
     """Whether OSV is asked about known vulnerabilities."""
     every: Annotated[Duration, at_least(timedelta(hours=6)), OLD_LIMIT] = timedelta(hours=6)

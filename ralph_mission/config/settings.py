@@ -182,7 +182,8 @@ class Observers(ObserverSection):
         None, description="Rows of a database: what changed, what is new, what is out of bounds."
     )
     dependencies: Dependencies | None = Field(
-        None, description="Outdated and vulnerable packages; `{}` asks the registries of your lock files and OSV."
+        Dependencies.model_construct(updates=False),
+        description="Vulnerable packages, of which OSV is asked; `{}` also asks registries for newer releases.",
     )
     docs: Docs = Field(Docs.model_construct(), description="Links and commands in Markdown that lead nowhere.")
     forge: Annotated[ForgeWatch, OLD_LIMIT] = ForgeWatch()

@@ -2,9 +2,9 @@
 
 `sanitise` runs every step of a sink again until nothing changes any more, so that no step can
 uncover what an earlier one looked for. Ordinary text passes byte for byte. What is changed
-stays readable: `@name` becomes `@ name`, `fixes #3` becomes `fixes no. 3`, a link to a host
-that is not allowed becomes `hxxps://…`. What we quote stands in code that it cannot leave
-(`quote`, `inline`, `fence`): that holds whatever the steps here overlook.
+stays readable: `@name` becomes `@ name`, `@scope/package` becomes `scope/package`, `fixes #3` becomes
+`fixes no. 3`, a link to a host that is not allowed becomes `hxxps://…`. What we quote stands in code that it cannot
+leave (`quote`, `inline`, `fence`): that holds whatever the steps here overlook.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from ralph_mission.safety.detect import (
     workflow_commands,
 )
 from ralph_mission.safety.markdown import prose, replace, without_controls, without_invisible
+from ralph_mission.values import compile_regex
 
 __all__ = [
     "HOSTS",
@@ -54,6 +55,8 @@ FORGE = MARKDOWN | {"commit", "words"}
 """Sinks where a text can close issues and notify people."""
 HOSTS = frozenset({"github.com", "www.github.com", "docs.github.com"})
 """Hosts that links may lead to."""
+SCOPED = compile_regex(r"[A-Za-z0-9][\w.~-]*/[A-Za-z0-9]")
+"""What follows the @ of a package with a scope."""
 WITHHELD = "(text withheld: it could not be made safe)"
 ROUNDS = 60
 
@@ -168,7 +171,12 @@ def _comments(text: str, everywhere: bool) -> str:
 
 
 def _mentions(text: str, everywhere: bool) -> str:
-    return _bots(replace(detect.MENTION, lambda _: "@ ", text, everywhere), everywhere)
+    return _bots(replace(detect.MENTION, _unaddressed, text, everywhere), everywhere)
+
+
+def _unaddressed(match: re.Match[str]) -> str:
+    """A name that nobody is notified by. Of a package with a scope, or a team, the rest stays as it is."""
+    return "" if SCOPED.match(match.string, match.end()) else "@ "
 
 
 def _bots(text: str, _: bool) -> str:

@@ -65,12 +65,34 @@ def test_patch_bumps_become_one_pull_that_is_merged_when_approved(tmp_path: Path
     assert decision["verdict"] == "allow"  # buoy 1.4.5, now that its line is free
 
 
-def test_larger_steps_ask_first(tmp_path: Path, registry: Registry) -> None:
+def test_larger_steps_are_one_list(tmp_path: Path, registry: Registry) -> None:
     repo = make_repo(tmp_path / "repo", {"requirements.txt": "anchor==0.3.2\n", "ralph.yml": CONFIG})
     world.grow(registry)
     (decision,) = (d for d in cycle(repo, registry)["decisions"] if d["verdict"] == "allow")
-    assert (decision["kind"], decision["action"], decision["tier"]) == ("dependency-major", "open-proposal", "high")
+    assert (decision["kind"], decision["action"], decision["tier"]) == ("dependency", "monitor", "low")
     assert cli_here("pr", "list", "--json", repo=repo).json["pulls"] == []
+
+
+def test_settings_for_a_bot_are_a_pull_request_after_a_yes_and_a_name_with_a_scope_stays_whole(
+    tmp_path: Path, registry: Registry
+) -> None:
+    files = {
+        ".github/CONTRIBUTING.md": "# Fine\n",
+        "package.json": '{"dependencies": {"@harbour/pilot": "0.2.0"}}\n',
+        "ralph.yml": CONFIG,
+    }
+    repo = make_repo(tmp_path / "repo", files)
+    registry.npm["@harbour/pilot"]["0.3.0"] = {}
+    (decision,) = (d for d in cycle(repo, registry)["decisions"] if d["verdict"] == "allow")
+    assert (decision["kind"], decision["action"], decision["tier"]) == ("update-bot", "open-proposal", "high")
+    assert cli_here("pr", "list", "--json", repo=repo).json["pulls"] == []
+    (issue,) = cli_here("issue", "list", "--json", repo=repo).json["issues"]
+    shown = cli_here("issue", "show", str(issue["number"]), repo=repo).out
+    assert "\n@harbour/pilot  0.2.0  0.3.0  major  production    0 files\n" in shown
+    assert cli_here("issue", "label", str(issue["number"]), "ralph:approved", repo=repo).code == 0
+    cycle(repo, registry)
+    (pull,) = cli_here("pr", "list", "--json", repo=repo).json["pulls"]
+    assert git(repo, "diff", "--name-only", "main", pull["head"]).splitlines() == [".github/dependabot.yml"]
 
 
 def test_a_newer_release_makes_no_second_pull_beside_one_that_was_cut_off(tmp_path: Path, registry: Registry) -> None:

@@ -217,3 +217,10 @@ def test_a_text_that_never_comes_to_rest_is_withheld(monkeypatch: pytest.MonkeyP
 def test_words_within_a_markdown_text_are_read_as_markdown_too() -> None:
     assert closing_keywords("fixes o\\-x/r#4", markdown=True)
     assert not closing_keywords(text.inline_words("fixes o\\-x/r#4"), markdown=True)
+
+
+@pytest.mark.parametrize("sink", ["issue", "commit", "post"])
+def test_the_name_of_a_package_with_a_scope_stays_readable_and_notifies_nobody(sink: str) -> None:
+    calm = sanitise("Update @types/pg and @org/team for @mara", sink)
+    assert calm == "Update types/pg and org/team for @ mara"
+    assert not mentions(calm) and sanitise("`@types/pg`", "issue") == "`@types/pg`"

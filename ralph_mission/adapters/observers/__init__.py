@@ -81,10 +81,15 @@ def _build_database(settings: DatabaseSettings, sources: Sources) -> Observer:
 
 
 def _build_dependencies(settings: DependencySettings, sources: Sources) -> Observer:
-    from ralph_mission.adapters.observers.dependencies import observer
+    from ralph_mission.adapters.observers.dependencies import PackageObserver
 
-    pulls = partial(sources.forge.pulls, "open")
-    return observer.build(settings, sources.git, sources.cache, sources.bumper, pulls=pulls)
+    def make() -> Observer:
+        from ralph_mission.adapters.observers.dependencies import observer
+
+        pulls = partial(sources.forge.pulls, "open")
+        return observer.build(settings, sources.git, sources.cache, sources.bumper, pulls=pulls)
+
+    return PackageObserver(sources.git, make)
 
 
 def _build_docs(settings: DocsSettings, sources: Sources) -> Observer:

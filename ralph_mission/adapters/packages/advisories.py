@@ -15,12 +15,12 @@ from typing import Any
 from urllib.parse import quote
 
 from ralph_mission.adapters.http.guard import Web
-from ralph_mission.adapters.packages.model import Ecosystem, parse, step
+from ralph_mission.adapters.packages.model import CRATES, Ecosystem, parse, step
 from ralph_mission.adapters.packages.registries import AnswerCache, CachedAnswer
 from ralph_mission.errors import UserError
 from ralph_mission.values import dataclass
 
-LOWEST: Mapping[Ecosystem, str] = {"npm": "0.0.0-0", "PyPI": "0.dev0"}
+LOWEST: Mapping[Ecosystem, str] = {"npm": "0.0.0-0", "PyPI": "0.dev0", CRATES: "0.0.0-0", "Go": "0.0.0-0", "Maven": "0"}
 """What OSV means by an introduction in "0"."""
 Event = tuple[str, str]
 """What happened (introduced, fixed, last_affected), and in which version."""

@@ -1,6 +1,7 @@
 """What one commit depends on, read from its blobs: never from a work tree.
 
-The files of uv, poetry and pip are read here, those of npm and its relatives in `node`: text in, values out.
+The files of uv, poetry and pip are read here, those of npm and its relatives in `node`, those of Cargo, Go and Maven in
+`compiled`: text in, values out.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import hashlib
 import posixpath
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,8 +18,8 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from ralph_mission.adapters.git.git import Git
-from ralph_mission.adapters.packages import node
-from ralph_mission.adapters.packages.model import SOUND, Lines, Package, Project, Tool
+from ralph_mission.adapters.packages import compiled, node
+from ralph_mission.adapters.packages.model import SOUND, Ecosystem, Package, Project, Tool, reached, toml_lines
 from ralph_mission.safety.patch import EXECUTABLE, REGULAR
 from ralph_mission.values import compile_regex, dataclass
 
@@ -32,8 +33,11 @@ REQUIREMENTS = compile_regex(
 PIN = compile_regex(
     r"^(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)\s*+(?:\[[^\]\n]*\])?\s*+===?\s*(?P<version>[0-9][^\s;#,\\]*)(?P<rest>.*)$"
 )
+FOR_DEVELOPMENT = compile_regex(
+    r"(?:^|[/_.-])(?:dev|develop|development|tests?|testing|docs?|lint|ci|build)(?=[/_.-])", re.I
+)
+"""Words in the path of a requirements file that is installed by those who work on the project alone."""
 INDEX = compile_regex(r"^[ \t]*+(?:-i|--index-url)[=\s]+(\S+)", re.MULTILINE)
-_NAMED = compile_regex(r'^\[\[package\]\]\s*\nname = "([^"\n]+)"\s*\nversion = "([^"\n]+)"', re.MULTILINE)
 
 
 def is_python_file(path: str) -> bool:
@@ -78,11 +82,10 @@ def _poetry_names(text: str) -> Iterator[str]:
 def _read_lock(path: str, tool: Tool, files: Mapping[str, str]) -> Project:
     text = files[path]
     entries = tomllib.loads(text).get("package", [])
-    numbered = Lines(text)
-    lines = {(m[1], m[2]): numbered.at(m.start()) + 2 for m in _NAMED.finditer(text)}
-    beside = posixpath.join(posixpath.dirname(path), MANIFEST)
-    direct = _direct(entries, files.get(beside, ""))
-    packages = tuple(_package(entry, path, tool, lines, direct) for entry in entries if _is_published(entry, tool))
+    lines = toml_lines(text)
+    manifest = files.get(posixpath.join(posixpath.dirname(path), MANIFEST), "")
+    asked = PythonRequest(_direct(entries, manifest), _ranges(manifest), _production(entries, manifest, tool))
+    packages = tuple(_package(entry, path, tool, lines, asked) for entry in entries if _is_published(entry, tool))
     return Project(path, tool, "PyPI", packages, tuple(p for p in sorted(files) if p in _manifests(path, entries)))
 
 
@@ -94,13 +97,60 @@ def _manifests(path: str, entries: Iterable[Mapping[str, Any]]) -> frozenset[str
     return frozenset(map(posixpath.normpath, places))
 
 
+@dataclass(frozen=True, slots=True)
+class PythonRequest:
+    """Who is asked for by name, by which ranges, and what of the lock file is used outside of development."""
+
+    direct: frozenset[str]
+    ranges: Mapping[str, str]
+    production: frozenset[str]
+
+
 def _package(
-    entry: Mapping[str, Any], path: str, tool: Tool, lines: Mapping[tuple[str, str], int], direct: frozenset[str]
+    entry: Mapping[str, Any], path: str, tool: Tool, lines: Mapping[tuple[str, str], int], asked: PythonRequest
 ) -> Package:
     name, source = canonicalize_name(entry["name"]), entry.get("source", {})
     registry = source.get("registry", "") if tool == "uv" else source.get("url", "")
     line = lines.get((entry["name"], entry["version"]), 0)
-    return Package("PyPI", name, entry["version"], path, line, registry.rstrip("/"), name in direct)
+    wanted = (asked.ranges[name],) if asked.ranges.get(name) else ()
+    dev = name not in asked.production
+    return Package(
+        "PyPI", name, entry["version"], path, line, registry.rstrip("/"), name in asked.direct, True, wanted, dev
+    )
+
+
+def _ranges(manifest: str) -> dict[str, str]:
+    """By which range each package is asked for; none where it is asked for in several ways."""
+    found: dict[str, str] = {}
+    for item in requirements_in(manifest):
+        if one := requirement(item):
+            name, specifier = canonicalize_name(one.name), str(one.specifier) or ">=0"
+            found[name] = specifier if found.get(name, specifier) == specifier else ""
+    return found
+
+
+def _production(entries: Sequence[Mapping[str, Any]], manifest: str, tool: Tool) -> frozenset[str]:
+    """What is used outside of development: what the groups of a project do not ask for alone."""
+    needs: dict[str, list[str]] = {}
+    for entry in entries:
+        names = entry.get("dependencies", ())
+        needs.setdefault(canonicalize_name(entry["name"]), []).extend(
+            canonicalize_name(one["name"] if isinstance(one, dict) else one) for one in names
+        )
+    if tool == "uv":
+        members = [entry for entry in entries if {"editable", "virtual"} & set(entry.get("source", {}))]
+        roots = {canonicalize_name(entry["name"]) for entry in members}
+        extras = [
+            one for entry in members for group in entry.get("optional-dependencies", {}).values() for one in group
+        ]
+        return reached({*roots, *(canonicalize_name(one["name"]) for one in extras)}, needs)
+    document = tomllib.loads(manifest)
+    poetry = document.get("tool", {}).get("poetry", {}).get("dependencies", {})
+    project = document.get("project", {})
+    asked = (project.get("dependencies", []), *project.get("optional-dependencies", {}).values())
+    named = {canonicalize_name(found.name) for items in asked for item in items if (found := requirement(item))}
+    roots = {*named, *map(canonicalize_name, poetry)}
+    return reached(roots or needs, needs)
 
 
 def _is_published(entry: Mapping[str, Any], tool: Tool) -> bool:
@@ -141,7 +191,9 @@ def _pins(path: str, text: str) -> Iterator[Package]:
         if found and not found.url and len(specifiers) == 1 and specifiers[0].operator == "==":
             version = specifiers[0].version
             if "*" not in version:
-                yield Package("PyPI", canonicalize_name(found.name), version, path, _line(text, item), direct=True)
+                wanted = (f"=={version}",)
+                name = canonicalize_name(found.name)
+                yield Package("PyPI", name, version, path, _line(text, item), direct=True, wanted=wanted)
 
 
 def _line(text: str, item: str) -> int:
@@ -156,14 +208,19 @@ def _requirements(path: str, text: str) -> Iterator[Package]:
     hashed = "--hash" in text
     for number, line in enumerate(text.splitlines(), 1):
         if (found := PIN.match(line)) and "*" not in found["version"]:
-            yield Package(
-                "PyPI", canonicalize_name(found["name"]), found["version"], path, number, registry, True, not hashed
-            )
+            name, dev = canonicalize_name(found["name"]), bool(FOR_DEVELOPMENT.search(path))
+            wanted = (f"=={found['version']}",)
+            yield Package("PyPI", name, found["version"], path, number, registry, True, not hashed, wanted, dev)
 
 
 LARGEST = 8_000_000
 """Bytes of a lock file that is still read."""
 NAME = compile_regex(r"(?:@[A-Za-z0-9_][\w.~-]{0,100}/)?[A-Za-z0-9_][\w.~-]{0,150}", re.ASCII)
+NAMES: Mapping[Ecosystem, re.Pattern[str]] = {
+    "Go": compile_regex(r"[A-Za-z0-9][\w.~-]{0,100}(?:/[A-Za-z0-9_][\w.~-]{0,100}){0,12}", re.ASCII),
+    "Maven": compile_regex(r"[A-Za-z0-9_][\w.-]{0,150}:[A-Za-z0-9_][\w.-]{0,150}", re.ASCII),
+}
+"""Where they are longer than a name."""
 MOST = 300
 """Files read of one commit."""
 
@@ -181,14 +238,19 @@ class DependencyReading:
 def read(git: Git, commit: str, excluded: Callable[[str], bool], also: Callable[[str], bool]) -> DependencyReading:
     """Every project of `commit` but what is excluded; `also` names further files whose text is wanted."""
     entries = [e for e in git.listing(commit) if e.mode in (REGULAR, EXECUTABLE) and not excluded(e.path)]
-    found = [e for e in entries if node.is_node_file(e.path) or is_python_file(e.path) or also(e.path)]
+    kinds = (node.is_node_file, is_python_file, compiled.is_compiled_file, also)
+    found = [e for e in entries if any(wanted(e.path) for wanted in kinds)]
     ranked = sorted(found, key=lambda e: (not (also(e.path) or _lock(e.path)), e.path.count("/"), e.path))
     wanted, left = ranked[:MOST], ranked[MOST:]
     large = sizes(git, [entry.oid for entry in wanted])
     small = [entry for entry in wanted if large.get(entry.oid, 0) <= LARGEST]
     contents = git.blobs(entry.oid for entry in small)
     texts = {e.path: text for e in small if (text := _decode(contents[e.oid])) is not None}
-    items = [*read_projects(_of(texts, is_python_file)), *node.projects(_of(texts, node.is_node_file))]
+    items = [
+        *read_projects(_of(texts, is_python_file)),
+        *node.projects(_of(texts, node.is_node_file)),
+        *compiled.projects(_of(texts, compiled.is_compiled_file)),
+    ]
     unread = [item for item in items if not isinstance(item, Project)]
     unread += [(entry.path, "is too large") for entry in wanted if entry not in small]
     unread += [(left[0].path, f"and {len(left) - 1} more are too many: {MOST} are read")] if left else []
@@ -200,12 +262,13 @@ def read(git: Git, commit: str, excluded: Callable[[str], bool], also: Callable[
 
 def sound(project: Project) -> Project:
     """Without packages whose names or versions no registry would have: they go into addresses and command lines."""
-    packages = (p for p in project.packages if NAME.fullmatch(p.name) and SOUND.fullmatch(p.version))
+    named = NAMES.get(project.ecosystem, NAME)
+    packages = (p for p in project.packages if named.fullmatch(p.name) and SOUND.fullmatch(p.version))
     return replace(project, packages=tuple(packages))
 
 
 def _lock(path: str) -> bool:
-    return posixpath.basename(path) in (*node.LOCKS, *LOCKS)
+    return posixpath.basename(path) in (*node.LOCKS, *LOCKS, *compiled.LOCKS)
 
 
 def _of(texts: dict[str, str], wanted: Callable[[str], bool]) -> dict[str, str]:

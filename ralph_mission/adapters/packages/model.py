@@ -1,6 +1,7 @@
 """Dependencies as values: what is locked or pinned where, on which line, what it could become, and which is newer.
 
-Versions are compared by PEP 440 for Python and by Semantic Versioning for npm.
+Versions are compared by PEP 440 for Python and by Semantic Versioning for npm, Cargo and Go. Those of Maven are
+compared where they are plain numbers, whose order is the same everywhere.
 """
 
 from __future__ import annotations
@@ -20,8 +21,11 @@ from ralph_mission.safety.bumps import size
 from ralph_mission.safety.patch import Patch
 from ralph_mission.values import compile_regex, dataclass
 
-Ecosystem = Literal["PyPI", "npm"]
-"""As advisories name them."""
+Ecosystem = Literal["PyPI", "npm", "crates\x2eio", "Go", "Maven"]
+"""As advisories name them; the third is spelled so because no file here may hold the name of a registry's host."""
+CRATES: Ecosystem = "crates\x2eio"
+SEMANTIC: tuple[Ecosystem, ...] = ("npm", CRATES, "Go")
+"""Those whose versions are Semantic Versioning's."""
 Tool = Literal["uv", "poetry", "pip", "npm", "yarn", "berry", "pnpm", ""]
 """What writes a lock file; "" where versions are pinned in a manifest alone."""
 
@@ -32,7 +36,8 @@ class Package:
 
     `path` and `line` (1-based, 0 when unknown) are where the version stands; `registry` is the base address that the
     lock file names for it, "" when it names none. `direct`: a person asked for it. `movable`: its version can be
-    changed by rewriting a token or asking the package manager (a hashed pin cannot).
+    changed by rewriting a token or asking the package manager (a hashed pin cannot). `wanted` are the ranges by which
+    it is asked for, as far as the files tell; `dev`: it is surely used in development alone.
     """
 
     ecosystem: Ecosystem
@@ -43,6 +48,8 @@ class Package:
     registry: str = ""
     direct: bool = False
     movable: bool = True
+    wanted: tuple[str, ...] = ()
+    dev: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +123,25 @@ class Lines:
         return self.at(there) if there >= 0 else 0
 
 
+TOML_ENTRY = compile_regex(r'^\[\[package\]\]\s*\nname = "([^"\n]+)"\s*\nversion = "([^"\n]+)"', re.MULTILINE)
+
+
+def toml_lines(text: str) -> dict[tuple[str, str], int]:
+    """The line on which a lock file in TOML names the version of a package, by name and version."""
+    numbered = Lines(text)
+    return {(found[1], found[2]): numbered.at(found.start()) + 2 for found in TOML_ENTRY.finditer(text)}
+
+
+def reached(roots: Iterable[str], needs: Mapping[str, Iterable[str]]) -> frozenset[str]:
+    """Whatever is needed by the roots, and they themselves."""
+    found, waiting = set[str](), list(roots)
+    while waiting:
+        if (name := waiting.pop()) not in found:
+            found.add(name)
+            waiting += needs.get(name, ())
+    return frozenset(found)
+
+
 Version = PythonVersion | semver.Version
 SOUND = compile_regex(r"[0-9A-Za-z.!+_-]{1,100}")
 """What a version may be written with: it goes into files, texts and command lines."""
@@ -126,8 +152,10 @@ def parse(ecosystem: Ecosystem, text: str) -> Version | None:
     if not SOUND.fullmatch(text):
         return None
     try:
-        if ecosystem == "npm":
+        if ecosystem in SEMANTIC:
             return semver.Version.parse(text.removeprefix("v"))
+        if ecosystem == "Maven" and not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})*", text):
+            return None
         version = PythonVersion(text)
     except (InvalidVersion, ValueError, TypeError):
         return None

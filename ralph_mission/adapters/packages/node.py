@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 import posixpath
 import re
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import yaml
 
-from ralph_mission.adapters.packages.model import Lines, Package, Project
+from ralph_mission.adapters.packages.model import Lines, Package, Project, reached
 from ralph_mission.safety.bumps import SECTIONS
 from ralph_mission.values import compile_regex, dataclass
 
+SHIPPED = ("dependencies", "optionalDependencies")
+"""Sections of what is used outside of development."""
 LOCKS = ("package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml")
 MANIFEST = "package.json"
 EXACT = compile_regex(r"=?v?(\d+\.\d+\.\d+(?:[-+][0-9A-Za-z.+-]+)?)$")
@@ -26,10 +29,11 @@ class GarbledLock(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class NodeRequest:
-    """What the manifests below a lock file ask for: (name, range), and where they stand."""
+    """What the manifests below a lock file ask for: (name, range), those for more than development, and where."""
 
     pairs: frozenset[tuple[str, str]]
     manifests: tuple[str, ...]
+    shipped: frozenset[tuple[str, str]] = frozenset()
 
     @property
     def names(self) -> frozenset[str]:
@@ -55,10 +59,10 @@ def projects(files: Mapping[str, str]) -> Iterator[Project | tuple[str, str]]:
             yield path, str(error) if isinstance(error, GarbledLock) else "cannot be read"
 
 
-def sections(text: str) -> Iterator[tuple[str, str]]:
-    """(name, range) of everything that a manifest asks for. Raises ValueError."""
+def sections(text: str, wanted: Iterable[str] = SECTIONS) -> Iterator[tuple[str, str]]:
+    """(name, range) of everything that a manifest asks for in those sections. Raises ValueError."""
     manifest = json.loads(text)
-    for section in SECTIONS:
+    for section in wanted:
         found = manifest.get(section) or {}
         yield from ((str(name), str(range_)) for name, range_ in found.items() if isinstance(range_, str))
 
@@ -77,7 +81,11 @@ def _lock_above(path: str, locks: set[str]) -> str:
 
 def _read_lock(path: str, files: Mapping[str, str], locks: set[str]) -> Project:
     below = [p for p in sorted(files) if posixpath.basename(p) == MANIFEST and _lock_above(p, locks) == path]
-    asked = NodeRequest(frozenset(pair for p in below for pair in sections(files[p])), tuple(below))
+    asked = NodeRequest(
+        frozenset(pair for p in below for pair in sections(files[p])),
+        tuple(below),
+        frozenset(pair for p in below for pair in sections(files[p], SHIPPED)),
+    )
     text, name = files[path], posixpath.basename(path)
     if name == "pnpm-lock.yaml":
         return Project(path, "pnpm", "npm", tuple(_pnpm(path, text)), asked.manifests)
@@ -90,7 +98,11 @@ def _read_lock(path: str, files: Mapping[str, str], locks: set[str]) -> Project:
 
 def _pinned_project(path: str, text: str) -> Project:
     pins = [(name, found[1]) for name, range_ in sections(text) if (found := EXACT.match(range_))]
-    packages = tuple(Package("npm", n, v, path, _asked_at(text, n, v), direct=True) for n, v in dict.fromkeys(pins))
+    shipped = {name for name, _ in sections(text, SHIPPED)}
+    packages = tuple(
+        Package("npm", n, v, path, _asked_at(text, n, v), direct=True, wanted=(v,), dev=n not in shipped)
+        for n, v in dict.fromkeys(pins)
+    )
     return Project(path, "", "npm", packages, (path,))
 
 
@@ -98,6 +110,11 @@ def _npm(path: str, text: str, asked: NodeRequest) -> Iterator[Package]:
     lock, lines = json.loads(text), Lines(text)
     if not isinstance(lock.get("packages"), dict):
         raise GarbledLock("is a lock file of npm 6 or older; npm 7 and later write one that can be read")
+    wanted: defaultdict[str, set[str]] = defaultdict(set)
+    for entry in lock["packages"].values():
+        for section in SECTIONS:
+            for name, range_ in (entry.get(section) or {}).items():
+                wanted[name].add(str(range_))
     for place, entry in lock["packages"].items():
         if "node_modules/" not in place or entry.get("link") or not isinstance(entry.get("version"), str):
             continue
@@ -107,33 +124,59 @@ def _npm(path: str, text: str, asked: NodeRequest) -> Iterator[Package]:
             continue
         direct = place == f"node_modules/{name}" and name in asked.names
         line = lines.of(f'"{place}"', '"version"')
-        yield Package("npm", name, entry["version"], path, line, registry_of(resolved, name), direct)
+        dev = bool(entry.get("dev") or entry.get("devOptional"))
+        yield Package(
+            "npm",
+            name,
+            entry["version"],
+            path,
+            line,
+            registry_of(resolved, name),
+            direct,
+            wanted=tuple(sorted(wanted[name])),
+            dev=dev,
+        )
 
 
 def _yarn(path: str, text: str, asked: NodeRequest) -> Iterator[Package]:
-    for line, keys, fields in _blocks(text):
+    blocks = list(_blocks(text))
+    shipped = _shipped(((keys, needs) for _, keys, _, needs in blocks), asked)
+    for line, keys, fields, _ in blocks:
         pairs = [pair for key in keys if (pair := _pair(key))]
         resolved = fields.get("resolved", "").partition("#")[0]
         if not pairs or "version" not in fields or "/-/" not in resolved or any(":" in r for _, r in pairs):
             continue  # an alias, a folder, an archive, a git repository
-        name = pairs[0][0]
-        yield Package(
-            "npm", name, fields["version"], path, line, registry_of(resolved, name), bool(asked.pairs & {*pairs})
-        )
+        name, wanted = pairs[0][0], tuple(sorted(range_ for _, range_ in pairs))
+        direct, dev = bool(asked.pairs & {*pairs}), keys[0] not in shipped
+        registry = registry_of(resolved, name)
+        yield Package("npm", name, fields["version"], path, line, registry, direct, wanted=wanted, dev=dev)
 
 
-def _blocks(text: str) -> Iterator[tuple[int, tuple[str, ...], dict[str, str]]]:
-    """(line of its version, keys, the strings below) of each entry of a lock file of yarn 1."""
+def _shipped(blocks: Iterable[tuple[tuple[str, ...], Iterable[str]]], asked: NodeRequest) -> frozenset[str]:
+    """The keys of what is used outside of development, each "NAME@RANGE"; of an entry with several, all of them."""
+    blocks = list(blocks)
+    first = {key: keys[0] for keys, _ in blocks for key in keys}
+    needs = {keys[0]: [first[need] for need in needed if need in first] for keys, needed in blocks}
+    roots = [first[key] for name, range_ in asked.shipped if (key := f"{name}@{range_}") in first]
+    return reached(roots, needs)
+
+
+def _blocks(text: str) -> Iterator[tuple[int, tuple[str, ...], dict[str, str], list[str]]]:
+    """(line of its version, keys, the strings below, what it needs) of each entry of a lock file of yarn 1."""
     head: tuple[int, tuple[str, ...]] | None = None
     fields: dict[str, str] = {}
+    needs: list[str] = []
     for number, line in enumerate([*text.splitlines(), "end:"], 1):
         if line[:1] not in ("", " ", "#") and line.endswith(":"):
             if head:
-                yield (*head, fields)
+                yield (*head, fields, needs)
             head, fields = (number, tuple(key.strip().strip('"') for key in line[:-1].split(","))), {}
+            needs = []
         elif found := re.match(r'  (version|resolved) "?([^"\s]+)"?$', line):
             fields[found[1]] = found[2]
             head = (number, head[1]) if head and found[1] == "version" else head
+        elif found := re.match(r'    "?([^"\s]+)"? "?([^"]+)"?$', line):
+            needs.append(f"{found[1]}@{found[2]}")
 
 
 def _pair(key: str) -> tuple[str, str] | None:
@@ -149,26 +192,42 @@ def _berry(path: str, text: str, asked: NodeRequest) -> Iterator[Package]:
         if keys == "__metadata" or not mark or not name or "::" in version:
             continue
         ranges = {_pair(key.strip()) for key in keys.split(",")}
-        direct = any(pair and (pair[0], pair[1].removeprefix("npm:")) in asked.pairs for pair in ranges)
-        yield Package("npm", name, version, path, lines.of(f'resolution: "{resolution}"'), "", direct)
+        plain = {(pair[0], pair[1].removeprefix("npm:")) for pair in ranges if pair}
+        direct, wanted = bool(plain & asked.pairs), tuple(sorted(range_ for _, range_ in plain))
+        dev = direct and not plain & asked.shipped
+        line = lines.of(f'resolution: "{resolution}"')
+        yield Package("npm", name, version, path, line, "", direct, wanted=wanted, dev=dev)
 
 
 def _pnpm(path: str, text: str) -> Iterator[Package]:
     lock, lines = plain_yaml(text), Lines(text)
     importers = lock.get("importers") or {".": lock}
-    asked = {(n, v) for importer in importers.values() for n, v in _imported_versions(importer)}
-    for key in lock.get("packages") or {}:
+    asked: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+    shipped: set[tuple[str, str]] = set()
+    for importer in importers.values():
+        for section, name, version, range_ in _imported_versions(importer):
+            if range_.startswith("catalog:"):
+                catalog = (lock.get("catalogs") or {}).get(range_.removeprefix("catalog:") or "default") or {}
+                range_ = str((catalog.get(name) or {}).get("specifier", ""))
+            asked[name, version].add(range_)
+            shipped |= {(name, version)} if section in SHIPPED else set()
+    for key, entry in (lock.get("packages") or {}).items():
         found = re.match(r"/?((?:@[^@/]+/)?[^@/]+)[@/](\d[^(_]*)", key)
         if found:
-            name, version = found.groups()
-            yield Package("npm", name, version, path, lines.of(key), "", (name, version) in asked)
+            one = (found[1], found[2])
+            wanted = tuple(sorted(range_ for range_ in asked.get(one, ()) if range_))
+            dev = bool(isinstance(entry, dict) and entry.get("dev")) or (one in asked and one not in shipped)
+            yield Package("npm", *one, path, lines.of(key), "", one in asked, wanted=wanted, dev=dev)
 
 
-def _imported_versions(importer: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _imported_versions(importer: Mapping[str, Any]) -> Iterator[tuple[str, str, str, str]]:
+    """(section, name, version, range) of what a folder of the workspace asks for."""
+    told = importer.get("specifiers") or {}
     for section in SECTIONS:
         for name, entry in (importer.get(section) or {}).items():
             version = str(entry.get("version", "") if isinstance(entry, dict) else entry)
-            yield name, re.split(r"[(_]", version)[0]
+            range_ = str((entry.get("specifier") if isinstance(entry, dict) else None) or told.get(name, ""))
+            yield section, name, re.split(r"[(_]", version)[0], range_
 
 
 def plain_yaml(text: str) -> dict[str, Any]:

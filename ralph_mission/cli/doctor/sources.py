@@ -89,9 +89,15 @@ def _dependencies(settings: Config, git: Git) -> Iterator[DoctorLine]:
         return
     with tempfile.TemporaryDirectory(prefix="ralph-") as scratch:
         context = ObservationContext(Branch("", commit), datetime.now(UTC), None, "", scratch)
-        found, projects = build(chosen, git).try_out(context)
+        try:
+            found, projects = build(chosen, git).try_out(context)
+        except UserError as problem:
+            if chosen.updates:
+                raise
+            yield DoctorLine("dependencies", "note", f"no advisories: {problem.what}", problem.next_step)
+            return
     yield DoctorLine("dependencies", "ok", f"ready: {found}")
-    for project in projects:
+    for project in projects if chosen.updates else ():
         manager = MANAGERS.get(project.tool)
         if manager and not find_program(manager):
             what = f"{manager.program} is not installed: updates of {project.path} are reported, not made"

@@ -122,7 +122,7 @@ def sections(chosen: Choices, found: Surroundings) -> dict[str, str]:
     """By the words of the template, what stands there."""
     explorer = chosen.preset == "explorer"
     return {
-        "DEPENDENCIES": "dependencies: {}" if explorer else "# dependencies: {}",
+        "DEPENDENCIES": "dependencies: {}" if explorer else "# dependencies: {updates: false}",
         "DATABASE": "\n  ".join(_database(chosen, found)),
         "OUTSIDE": "\n  ".join(_outside(found)) if explorer else "# web: []",
         "AGENT": f"agent: {{kind: {chosen.agent}}}" if chosen.agent else "# agent: {kind: claude}",

@@ -75,6 +75,16 @@ KINDS: dict[str, FindingKind] = {
     ),
     "news": FindingKind(_MONITOR, _LOW, 2, "piece of news", "pieces of news"),
     "dependency": FindingKind(_MONITOR, _LOW, 3, "outdated dependency", "outdated dependencies"),
+    "advisory": FindingKind(
+        _MONITOR,
+        _LOW,
+        4,
+        "vulnerable package without an upgrade in reach",
+        "vulnerable packages without an upgrade in reach",
+    ),
+    "update-bot": FindingKind(
+        _PROPOSE, _HIGH, 3, "gap in dependency updates", "gaps in dependency updates", words=("dependabot", "renovate")
+    ),
     "dependency-minor": FindingKind(_PROPOSE, _HIGH, 2, "minor update", "minor updates", RESEARCH),
     "dependency-major": FindingKind(_PROPOSE, _HIGH, 3, "major update", "major updates", RESEARCH),
     "flaky-check": FindingKind(_MONITOR, _LOW, 5, "flaky check", "flaky checks"),
@@ -109,6 +119,8 @@ MATTERS: dict[str, str] = {
     "community": "it shows how the project's people fare",
     "news": "something elsewhere may concern the project",
     "dependency": "what falls behind gets harder to update",
+    "advisory": "whoever relies on it should know, and may want to replace it",
+    "update-bot": "what nothing updates falls behind, and security fixes come late",
     "dependency-minor": "new features come with it, and the longer it waits, the larger the step",
     "dependency-major": "it may break what relies on it, and old versions are one day fixed no more",
     "broken-build": "while it is red nobody sees what the next change breaks",

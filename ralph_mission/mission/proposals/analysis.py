@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from ralph_mission.mission.findings.ranking import days, effort
 from ralph_mission.mission.model.mission import Finding
 from ralph_mission.safety.secrets import redact
-from ralph_mission.safety.text import inline_words
-from ralph_mission.values import dataclass
+from ralph_mission.safety.text import inline, inline_words
+from ralph_mission.values import compile_regex, dataclass
 
 Sections = tuple[tuple[str, str], ...]
 
@@ -20,6 +20,7 @@ OPTIONS, RISKS, UNKNOWN, CHECK = "Options", "Risks", "What is not known", "How i
 WRITABLE = (OPTIONS, RISKS, UNKNOWN, CHECK)
 """The headings that a thinker may write under."""
 WORDS = 600  # characters of a thinker's words in one section
+SCOPED = compile_regex(r"@[a-z0-9][a-z0-9._~-]{0,40}/[a-z0-9][a-z0-9._~-]{0,40}")
 FACTS = 8  # rows of evidence; a phone shows no more of them at once
 
 
@@ -95,6 +96,14 @@ ANALYSIS_FORMS: dict[str, AnalysisForm] = {
         "what is wrong gets worse, if something is",
         "whether the world changed, or what is measured, or how",
         "the value is back in its usual range, or the new range is explained",
+    ),
+    "update-bot": AnalysisForm(
+        "Research",
+        (("let a bot propose updates", "", "a pull request or two a week"), ("update by hand", "", "easily forgotten")),
+        "its pull requests have to be read",
+        "each step gets larger, and fixes of vulnerabilities come late",
+        "whether updates are made by hand on purpose",
+        "the bot's first pull requests pass the project's own checks",
     ),
     "dependency-minor": AnalysisForm(
         "Research",
@@ -214,8 +223,9 @@ def _facts_table(finding: Finding) -> str:
 
 
 def _cell(text: str) -> str:
-    """One cell of a table, which nothing in it can end."""
-    return inline_words(redact(text).replace("|", "/").replace("`", "'"), 80) or "-"
+    """One cell of a table, which nothing in it can end. The name of a package with a scope stands as code, whole."""
+    plain = redact(text).replace("|", "/").replace("`", "'")
+    return inline(plain, 80) if SCOPED.fullmatch(plain) else inline_words(plain, 80) or "-"
 
 
 def _options(form: AnalysisForm, finding: Finding) -> str:

@@ -153,8 +153,15 @@ def to_read(ranked: RankedFinding, finding: Finding, context: DraftContext) -> t
 
 
 def questions(ranked: RankedFinding, members: Sequence[Finding], context: DraftContext) -> Iterable[Proposal]:
-    """An issue about the first of them: one question at a time."""
-    return tuple(question(ranked, member, context, None) for member in members[:1])
+    """An issue about the first of them, one question at a time; with its change, where one is ready."""
+    return tuple(question(ranked, member, context, _askable_patch(member, context)) for member in members[:1])
+
+
+def _askable_patch(member: Finding, context: DraftContext) -> Patch | None:
+    """A change against the present commit that a person may say yes to."""
+    patch = member.signal.patch
+    ready = patch is not None and patch.base == context.default.sha
+    return patch if ready and verdict(_objections(member, context)) != "deny" else None
 
 
 def question(ranked: RankedFinding, finding: Finding, context: DraftContext, patch: Patch | None) -> Proposal:

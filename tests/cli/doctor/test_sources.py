@@ -221,6 +221,7 @@ def test_with_nothing_configured_every_source_says_so_and_nothing_is_wrong(tmp_p
     ready = {
         "ci": ("ok", "ready"),
         "code": ("ok", "ready"),
+        "dependencies": ("ok", "ready"),
         "docs": ("ok", "ready"),
         "forge": ("ok", "local, as ralph[bot]; merges into main"),
         "releases": ("ok", "ready"),
@@ -234,10 +235,10 @@ def test_a_cycle_on_the_sample_is_whole_with_nothing_configured(tmp_path: Path) 
     before = cli_here("doctor", "--json", repo=repo)
     told = cli_here("cycle", "--json", "--force", repo=repo)
     assert (before.code, told.code) == (0, 0), told.err
-    assert {lines_doctor_sources(before)[name][1] for name in ("database", "dependencies", "web")} == {"not configured"}
+    assert {lines_doctor_sources(before)[name][1] for name in ("database", "social", "web")} == {"not configured"}
     names = {line["name"]: line["status"] for line in told.json["observers"]}
     assert "unavailable" not in names.values()
-    assert not {name.partition(".")[0] for name in names} & {"database", "dependencies", "web"}
+    assert not {name.partition(".")[0] for name in names} & {"database", "social", "web"}
 
 
 @pytest.mark.parametrize("state", ["ready", "broken"])

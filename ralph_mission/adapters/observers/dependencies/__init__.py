@@ -1,1 +1,45 @@
-"""Observes dependencies: what is behind, what is vulnerable."""
+"""Vulnerable and outdated packages, of the files in which versions are locked or pinned.
+
+What reads those files takes longer to load than an idle cycle to run, so it is imported where there are any.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ralph_mission.adapters.git.git import Git
+from ralph_mission.mission.model.mission import Observation
+from ralph_mission.values import compile_regex, dataclass
+
+if TYPE_CHECKING:
+    from ralph_mission.mission.model.proposal import ObservationContext
+    from ralph_mission.mission.ports import Observer
+
+SECONDS = 570.0
+"""How long a look may take at most: OSV and registries 60 each, bumps 270, and 180 for reading and the last answers."""
+LOCKED = compile_regex(
+    r"(?:^|/)(?:uv\.lock|poetry\.lock|pyproject\.toml|[^/]*requirements[^/]*\.txt|constraints[^/]*\.txt"
+    r"|requirements/[^/]+\.txt|package-lock\.json|npm-shrinkwrap\.json|yarn\.lock|pnpm-lock\.yaml|package\.json"
+    r"|Cargo\.lock|go\.mod|pom\.xml)$",
+    re.IGNORECASE,
+)
+"""Names of files that hold versions."""
+
+
+@dataclass(frozen=True, slots=True)
+class PackageObserver:
+    """`make` gives the observer of packages, where there are files of theirs."""
+
+    git: Git
+    make: Callable[[], Observer]
+    name: str = "dependencies"
+    seconds: float = SECONDS
+
+    def observe(self, context: ObservationContext) -> Observation:
+        """Everything that is vulnerable, and what is behind."""
+        commit = self.git.resolve(context.head.sha) if context.head.sha else ""
+        if not commit or not any(LOCKED.search(entry.path) for entry in self.git.listing(commit)):
+            return Observation(self.name, "ok", detail="no lock files and no exact versions")
+        return self.make().observe(context)

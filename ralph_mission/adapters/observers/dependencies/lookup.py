@@ -30,6 +30,8 @@ from ralph_mission.values import dataclass
 if TYPE_CHECKING:
     from ralph_mission.adapters.http.guard import Web
 
+PATIENCE = timedelta(hours=1)
+"""How long OSV is left alone after it could not be asked: whoever is offline waits for that once."""
 Against = Mapping[Subject, Sequence[Advisory]]
 
 
@@ -102,11 +104,12 @@ class DependencyLookup:
     every: timedelta
     seconds: float
     most: int
+    updates: bool = True
 
     def all(self, reading: DependencyReading) -> DependencyFindings:
         """Advisories about every package; releases of what a person asked for or what is vulnerable."""
-        bases = self._bases(reading)
-        known, problem = self._osv(subject(p) for project in reading.projects for p in project.packages)
+        bases = self._bases(reading) if self.updates else {}
+        known, problem = self._osv(map(subject, _packages(reading)))
         vulnerable = {advisory.subject for advisory in known}
         asked = {p: base for p, base in bases.items() if p.direct or subject(p) in vulnerable}
         told = self._registries(self.most).tell(question(p, base) for p, base in asked.items() if base)
@@ -114,11 +117,13 @@ class DependencyLookup:
 
     def a_little(self, reading: DependencyReading) -> DependencyFindings:
         """One package at each registry, and one at OSV. Raises UserError when one of them cannot be asked."""
-        bases = {base: package for package, base in self._bases(reading).items() if package.direct}
+        every = self._bases(reading) if self.updates else dict.fromkeys(_packages(reading), self.endpoint)
+        bases = {base: package for package, base in every.items() if package.direct}
         if "" in bases:
             what = f"it is unknown which registry has {bases[''].name}"
             raise UserError(what, f"set {' or '.join(names[0] for names in indexes.NAMES.values())}")
-        told = self._registries(len(bases)).tell(question(package, base) for base, package in bases.items())
+        asked = bases.items() if self.updates else ()
+        told = self._registries(len(bases)).tell(question(package, base) for base, package in asked)
         for why in told.failed.values():
             raise UserError(why, "look at the network and the registry", "network")
         if self.advisories and bases:
@@ -134,17 +139,23 @@ class DependencyLookup:
     def _osv(self, subjects: Iterable[Subject]) -> tuple[tuple[Advisory, ...], str]:
         if not self.advisories:
             return (), ""
+        failed = f"no answer {self.endpoint}"
+        kept = self.shelf.get(failed)
+        if kept and timedelta(0) <= self.now - kept.asked < PATIENCE:
+            return (), str(kept.facts)
         try:
             known = self._about(subjects)
         except UserError as problem:
-            return (), f"no advisories of OSV: {problem.what}"
+            what = f"no advisories of OSV: {problem.what}"
+            self.shelf.put(failed, CachedAnswer(what, self.now))
+            return (), what
         return known.advisories, str(known)
 
     def _bases(self, reading: DependencyReading) -> dict[Package, str]:
         """Where each package is asked about; "" where nobody says."""
         found: dict[Package, str] = {}
         own: dict[Ecosystem, str] = {}
-        for package in (p for project in reading.projects for p in project.packages):
+        for package in (one for one in _packages(reading) if one.ecosystem in indexes.NAMES):
             base = indexes.registry(package, reading.texts, self.environment)
             if not base and package.ecosystem not in own:
                 own[package.ecosystem] = self._built_in(package.ecosystem)
@@ -159,6 +170,10 @@ class DependencyLookup:
         base = indexes.built_in(ecosystem, self.scratch)
         self.shelf.put(asked, CachedAnswer(base, self.now))
         return base
+
+
+def _packages(reading: DependencyReading) -> Iterator[Package]:
+    return (package for project in reading.projects for package in project.packages)
 
 
 def subject(package: Package) -> Subject:

@@ -1,16 +1,18 @@
 """Observes dependencies: which are behind, by how much, and which have known vulnerabilities.
 
 Versions come from lock files and pins of the commit looked at, releases from the registries that those name, advisories
-from OSV. Patch-level bumps become one signal with its change ready; larger
-steps and vulnerabilities are asked about.
+from OSV. A vulnerable package that can be upgraded is a finding of its own; patch-level bumps are one with its change
+ready; all other updates are one list.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import field
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +20,7 @@ from packaging.utils import canonicalize_name
 
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.observers.dependencies import signals as about
-from ralph_mission.adapters.observers.dependencies import signals as bots
+from ralph_mission.adapters.observers.dependencies import updates as bots
 from ralph_mission.adapters.observers.dependencies.lookup import (
     DependencyFindings,
     DependencyLookup,
@@ -30,7 +32,7 @@ from ralph_mission.adapters.observers.markers import FOLDERS
 from ralph_mission.adapters.observers.text import one_line
 from ralph_mission.adapters.packages import registries
 from ralph_mission.adapters.packages.advisories import OSV
-from ralph_mission.adapters.packages.advisories import SECONDS as OSV_SECONDS
+from ralph_mission.adapters.packages.imports import Importers, dump_importers, load_importers, read_importers
 from ralph_mission.adapters.packages.lockfiles import DependencyReading, read
 from ralph_mission.adapters.packages.model import Bump, Bumped, Bumper, Ecosystem, Package, Project
 from ralph_mission.adapters.packages.registries import AnswerCache, CachedAnswer
@@ -45,14 +47,14 @@ from ralph_mission.values import dataclass
 if TYPE_CHECKING:
     from ralph_mission.adapters.http.guard import Web
 
-NAME = about.NAME
+NAME = bots.NAME
+TOP = ("renovate.json", "renovate.json5", ".renovaterc", ".renovaterc.json", ".renovaterc.json5", ".gitlab")
+MOST_REMEMBERED = 40
+"""Vulnerabilities told that the cursor names."""
+NEVER = datetime(1970, 1, 1, tzinfo=UTC)  # what a commit holds stays true
 MOST_BUMPS = 20
 """In one change: what a person can still look through."""
 SAMPLES = ("fixtures", "__fixtures__", "testdata", "test-data", "test_data", "__snapshots__")
-BUMPING = 270.0
-"""Seconds that changing lock files may take."""
-AROUND = 180.0
-"""Seconds for reading, for two programs that are asked for their registry, and for the questions that began last."""
 Pulls = Callable[[], Sequence[Pull]]
 
 
@@ -93,11 +95,6 @@ class Dependencies:
         """dependencies."""
         return NAME
 
-    @property
-    def seconds(self) -> float:
-        """How long a look may take at most: OSV, registries, what tells their addresses, and bumps."""
-        return OSV_SECONDS + self.settings.seconds + BUMPING + AROUND
-
     def observe(self, context: ObservationContext) -> Observation:
         """Everything that is behind or vulnerable now; `unavailable` when no registry answers and nothing is known."""
         commit = self.git.resolve(context.head.sha) if context.head.sha else ""
@@ -110,11 +107,17 @@ class Dependencies:
         self.shelf.tidy()
         if not (seen.told.releases or seen.advisories) and seen.told.failed:
             return Observation(NAME, "unavailable", detail=one_line(next(iter(seen.told.failed.values())), 200))
-        larger = self._larger(seen)
-        signals = (*self._signals(seen, commit, context), *larger[: about.ASKED])
-        beyond = max(0, len(larger) - about.ASKED)
-        said = about.detail(seen, beyond)
-        return Observation(NAME, "ok", signals, detail=said, complete=seen.complete and not beyond)
+        signals = self._signals(seen, commit, context)
+        told = [signal.essence for signal in signals if signal.essence[0] == "vulnerability"]
+        return Observation(
+            NAME,
+            "ok",
+            signals,
+            detail=about.detail(seen),
+            cursor=json.dumps(told[:MOST_REMEMBERED], separators=(",", ":")),
+            complete=seen.complete,
+            gone=() if seen.complete else _gone(context.cursor, reading),
+        )
 
     def try_out(self, context: ObservationContext) -> tuple[str, tuple[Project, ...]]:
         """Ask each registry about one package, and OSV about one; nothing is kept. What was found, for people.
@@ -131,7 +134,7 @@ class Dependencies:
 
     def _asking(self, context: ObservationContext, shelf: AnswerCache) -> DependencyLookup:
         chosen = self.settings
-        limits = (chosen.advisories, chosen.every, chosen.seconds, chosen.most)
+        limits = (chosen.advisories, chosen.every, chosen.seconds, chosen.most, chosen.updates)
         return DependencyLookup(
             self.web, shelf, self.endpoint, self.environment, context.now, Path(context.scratch), *limits
         )
@@ -139,21 +142,46 @@ class Dependencies:
     def _signals(self, seen: DependencyFindings, commit: str, context: ObservationContext) -> tuple[Signal, ...]:
         tended, known = bots.find_updaters(seen.reading.texts), seen.known()
         wanted = [bump for bump in seen.patches() if self._routine(bump.package, tended) or mends(bump, known)]
-        pulls = self.pulls()
+        pulls = self.pulls() if wanted else ()
         at_work = [bump for bump in wanted if any(_changes(pull, bump.package) for pull in pulls)]
         free = [bump for bump in wanted if bump not in at_work]
         bumps = tuple(sorted(free, key=lambda bump: not mends(bump, known))[:MOST_BUMPS])
         bumped = self._bumped(seen.reading, commit, bumps, context)
+        vulnerable = about.vulnerable(seen.reading, known, bumped, at_work)
+        propose = not tended and bots.is_proposable([entry.path for entry in self.git.listing(commit, ".github", *TOP)])
+        updates = self._updates(seen, tended, (*at_work, *bumped.done), bumped)
+        importers = self._importers(commit, seen.reading) if vulnerable or updates else Importers({})
+        routine = bots.routine_signal(updates, seen.reading, importers, commit, propose)
         return (
             *about.bump_signals(bumped, known),
-            *about.waiting(bumped.refused, known),
-            *about.vulnerable(seen.reading, known, bumped, at_work),
+            *about.vulnerability_signals(vulnerable, importers),
+            *((routine,) if routine else ()),
         )
 
-    def _larger(self, seen: DependencyFindings) -> tuple[Signal, ...]:
-        tended = bots.find_updaters(seen.reading.texts)
-        steps = ((package, best) for _, package, best in seen.steps() if self._routine(package, tended))
-        return about.larger(steps, seen.known())
+    def _updates(
+        self, seen: DependencyFindings, tended: Mapping[Ecosystem, str], at_work: Iterable[Bump], bumped: Bumped
+    ) -> tuple[bots.RoutineUpdate, ...]:
+        """The newest release of each package that nobody looks after, but for patches that are at work."""
+        patched = {(bump.package.name, bump.package.version, bump.to) for bump in at_work}
+        why = {(bump.package.name, bump.to): reason for bump, reason in bumped.refused}
+        found: dict[tuple[str, str], bots.RoutineUpdate] = {}
+        for _, package, best in seen.steps():
+            size = max(best)
+            if self._routine(package, tended) and (package.name, package.version, best[size]) not in patched:
+                update = bots.RoutineUpdate(package, best[size], size, why.get((package.name, best[size]), ""))
+                found.setdefault((package.name, package.version), update)
+        return tuple(found.values())
+
+    def _importers(self, commit: str, reading: DependencyReading) -> Importers:
+        """Who imports what; of the packages that are there alone, so that little is kept."""
+        question = f"importers {commit}"
+        with suppress(TypeError, AttributeError, ValueError):
+            kept = self.shelf.get(question)
+            if kept:
+                return load_importers(kept.facts)
+        found = read_importers(self.git, commit, frozenset(project.ecosystem for project in reading.projects))
+        self.shelf.put(question, CachedAnswer(dump_importers(found), NEVER))
+        return found
 
     def _routine(self, package: Package, tended: Mapping[Ecosystem, str]) -> bool:
         """Whether its updates are our business: a person asked for it, and they are left to nobody else."""
@@ -163,7 +191,7 @@ class Dependencies:
     def _bumped(
         self, reading: DependencyReading, commit: str, bumps: tuple[Bump, ...], context: ObservationContext
     ) -> Bumped:
-        if not bumps or self.bumper is None:
+        if not bumps or self.bumper is None or not self.settings.updates:
             return Bumped(None, (), tuple((bump, "nothing here changes files") for bump in bumps))
         question = f"bumps {reading.digest} {' '.join(f'{bump.project.path} {bump}' for bump in bumps)}"
         kept = self.shelf.get(question)
@@ -173,6 +201,16 @@ class Dependencies:
         if not ((over := STOPPED.get()) and over()):  # what was cut off was refused for no reason of its own
             self.shelf.put(question, CachedAnswer(dump_bumps(bumped, bumps), context.now))
         return bumped
+
+
+def _gone(cursor: str, reading: DependencyReading) -> tuple[tuple[str, ...], ...]:
+    """Of the vulnerabilities told at the last look, those whose versions are no longer used."""
+    used = {(package.ecosystem, package.name, package.version) for one in reading.projects for package in one.packages}
+    try:
+        told = [tuple(map(str, essence)) for essence in json.loads(cursor or "[]")]
+    except (ValueError, TypeError, RecursionError):
+        return ()
+    return tuple(e for e in told if not any((e[1], e[2], version) in used for version in e[3:]) and len(e) > 3)
 
 
 def _changes(pull: Pull, package: Package) -> bool:

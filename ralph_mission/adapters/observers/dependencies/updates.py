@@ -1,0 +1,257 @@
+"""Who looks after routine updates, and what is said where nobody does: one list, and the change that sets somebody up.
+
+Where Renovate or Dependabot is configured, in whatever way, routine updates are theirs and nothing is said of them.
+"""
+
+from __future__ import annotations
+
+import json
+import posixpath
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import yaml
+
+from ralph_mission.adapters.cache import cache_key
+from ralph_mission.adapters.observers.text import count_noun, one_line
+from ralph_mission.adapters.packages.imports import Importers
+from ralph_mission.adapters.packages.lockfiles import DependencyReading
+from ralph_mission.adapters.packages.model import CRATES, Ecosystem, Package, Project
+from ralph_mission.mission.model.mission import Severity, Signal
+from ralph_mission.safety.bumps import Step
+from ralph_mission.safety.front_matter import LOADER, MAX_BYTES
+from ralph_mission.safety.patch import REGULAR, FileChange, Patch
+from ralph_mission.values import dataclass
+
+NAME = "dependencies"
+RENOVATE = (
+    "renovate.json renovate.json5 .renovaterc .renovaterc.json .renovaterc.json5 .github/renovate.json"
+    " .github/renovate.json5 .gitlab/renovate.json .gitlab/renovate.json5"
+).split()
+DEPENDABOT = (".github/dependabot.yml", ".github/dependabot.yaml")
+COVERED: Mapping[str, Ecosystem] = {
+    "npm": "npm",
+    "pip": "PyPI",
+    "uv": "PyPI",
+    "cargo": CRATES,
+    "gomod": "Go",
+    "maven": "Maven",
+}
+"""Dependabot's names of ecosystems."""
+MANAGERS: Mapping[str, Ecosystem] = {
+    "npm": "npm",
+    "cargo": CRATES,
+    "gomod": "Go",
+    "maven": "Maven",
+    **dict.fromkeys(
+        ("pep621", "pip_requirements", "pip_setup", "pip-compile", "pipenv", "poetry", "setup-cfg"), "PyPI"
+    ),
+}
+"""Renovate's, as its `enabledManagers` names them."""
+MERGES = 3
+"""How deep what is merged into an entry is looked up."""
+
+
+def is_bot_file(path: str) -> bool:
+    """Whether it is a file of theirs."""
+    return path in RENOVATE or path in DEPENDABOT
+
+
+def find_updaters(texts: Mapping[str, str]) -> dict[Ecosystem, str]:
+    """Who makes routine updates, by ecosystem. `texts` holds files by path, `package.json` too."""
+    for path in RENOVATE:
+        if path in texts and _is_enabled(settings := _plain(texts[path])):
+            return _renovate_ecosystems(settings)
+    if "renovate" in (manifest := _plain(texts.get("package.json", ""))) and _is_enabled(manifest["renovate"]):
+        return _renovate_ecosystems(manifest["renovate"])
+    found: dict[Ecosystem, str] = {}
+    for path in DEPENDABOT:
+        found |= dict.fromkeys(_updates(texts.get(path, "")), "Dependabot")
+    return found
+
+
+def _is_enabled(settings: object) -> bool:
+    return not isinstance(settings, dict) or settings.get("enabled") is not False
+
+
+def _renovate_ecosystems(settings: object) -> dict[Ecosystem, str]:
+    enabled = settings.get("enabledManagers") if isinstance(settings, dict) else None
+    managers = enabled if isinstance(enabled, list) else MANAGERS
+    return {MANAGERS[name]: "Renovate" for name in managers if isinstance(name, str) and name in MANAGERS}
+
+
+def _plain(text: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):  # JSON5 is a superset: what it says more is theirs to read
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _updates(text: str) -> list[Ecosystem]:
+    """The ecosystems with version updates; a limit of 0 pulls means security updates alone."""
+    if len(text) > MAX_BYTES:
+        return []
+    try:
+        document = yaml.load(text, _Unmerged)
+    except (yaml.YAMLError, ValueError, RecursionError, LookupError, AttributeError, TypeError, ArithmeticError):
+        return []
+    entries = document.get("updates", []) if isinstance(document, dict) else []
+    named = (
+        _effective_setting(entry, "package-ecosystem")
+        for entry in (entries if isinstance(entries, list) else [])
+        if _effective_setting(entry, "open-pull-requests-limit") != 0
+    )
+    return [COVERED[name] for name in named if isinstance(name, str) and name in COVERED]
+
+
+def _effective_setting(entry: object, key: str, depth: int = MERGES) -> object:
+    """What an entry says itself, or what is merged into it."""
+    if not isinstance(entry, dict) or depth < 0:
+        return None
+    if key in entry:
+        return entry[key]
+    merged = entry.get("<<")
+    sources = merged[:MERGES] if isinstance(merged, list) else [merged]
+    return next((found for one in sources if (found := _effective_setting(one, key, depth - 1)) is not None), None)
+
+
+class _Unmerged(LOADER):  # type: ignore[valid-type, misc]  # which one it is depends on how PyYAML was built
+    """Reads anchors, whose cost is bounded by their length, and leaves merges alone, whose cost is not."""
+
+
+_Unmerged.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in known if not tag.endswith(":merge")]
+    for first, known in LOADER.yaml_implicit_resolvers.items()
+}
+
+
+# --- one list -------------------------------------------------------------------------
+
+HEADINGS = ("package", "from", "to", "step", "asked for by", "imported in")
+ROOM = 1_600
+"""Characters of the table: what is quoted in an issue ends at 2,000."""
+
+
+@dataclass(frozen=True, slots=True)
+class RoutineUpdate:
+    """A newer release of a package that a person asked for. `held`: why a patch-level one is not made here."""
+
+    package: Package
+    to: str
+    step: Step
+    held: str = ""
+
+
+def routine_signal(
+    updates: Sequence[RoutineUpdate], reading: DependencyReading, importers: Importers, commit: str, propose: bool
+) -> Signal | None:
+    """Everything routine as one finding; None where there is nothing to say.
+
+    With `propose` its change sets Dependabot up, and it is said even if no newer release is known.
+    """
+    direct = [package for project in reading.projects for package in project.packages if package.direct]
+    if not (updates or (propose and direct)):
+        return None
+    table = "\n".join(update_table(updates, importers))
+    files = ", ".join(project.path for project in reading.projects[:4])
+    more = f" and {len(reading.projects) - 4} more" if len(reading.projects) > 4 else ""
+    asked = f"{count_noun(len(direct), 'package')} asked for directly in {files}{more}."
+    if not propose:
+        return Signal(
+            observer=NAME,
+            kind="dependency",
+            title="Newer releases of packages that are asked for directly",
+            essence=("updates",),
+            occurrence=cache_key(*sorted({f"{one.package.name} {_series(one.to)}" for one in updates}))[:16],
+            confidence=0.9,
+            effort=2.0,
+            detail=f"{asked}\n\n{table}",
+            path=updates[0].package.path,
+            facts=(("updates", len(updates)),),
+        )
+    text = dependabot_settings(reading.projects)
+    behind = f"{count_noun(len(updates), 'newer release')} known today:\n\n{table}" if updates else ""
+    return Signal(
+        observer=NAME,
+        kind="update-bot",
+        title="Let Dependabot propose updates: nothing does yet",
+        essence=("update-bot",),
+        severity=Severity.LOW,
+        confidence=0.9,
+        effort=0.5,
+        detail=f"{asked} Neither Renovate nor Dependabot is configured. {behind}".strip(),
+        path=DEPENDABOT[0],
+        facts=(("packages", len(direct)), ("updates", len(updates))),
+        patch=Patch(commit, (FileChange(DEPENDABOT[0], "", REGULAR, None, text.encode()),)),
+    )
+
+
+def _series(version: str) -> str:
+    return ".".join(version.split(".")[:2])
+
+
+def update_table(updates: Sequence[RoutineUpdate], importers: Importers) -> Iterator[str]:
+    """Lines of a table in plain text, what is imported most first; those without room are counted."""
+    told = sorted(((_imported_in(one.package, importers), one) for one in updates), key=_by_use)
+    cells = [HEADINGS, *(_cells(number, one) for number, one in told)]
+    widths = [max(len(row[place]) for row in cells[:60]) for place in range(len(HEADINGS))]
+    room = ROOM
+    for place, row in enumerate(cells):
+        line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        room -= len(line) + 1
+        if room < 0:
+            yield f"... and {len(cells) - place} more"
+            return
+        yield line
+
+
+def _by_use(row: tuple[int | None, RoutineUpdate]) -> tuple[bool, int, int, str]:
+    number, one = row
+    return one.package.dev, -(number or 0), -one.step, one.package.name
+
+
+def _imported_in(package: Package, importers: Importers) -> int | None:
+    found = importers.of(package)
+    return None if found is None else found[0]
+
+
+def _cells(imported: int | None, one: RoutineUpdate) -> tuple[str, ...]:
+    kind = f"{one.step.word}{', not made: ' + one.held if one.held else ''}"
+    where = "?" if imported is None else count_noun(imported, "file")
+    asked = "development" if one.package.dev else "production"
+    return one_line(one.package.name, 60), one_line(one.package.version, 20), one_line(one.to, 20), kind, asked, where
+
+
+# --- the change that sets somebody up -------------------------------------------------
+
+PROPOSED: Mapping[Ecosystem, str] = {"npm": "npm", "PyPI": "pip", CRATES: "cargo", "Go": "gomod", "Maven": "maven"}
+"""As Dependabot names them; a lock file of uv is its own."""
+DAYS = 7
+"""How old a release is to be before it is proposed: most of the malicious ones are found out within a week."""
+
+
+def is_proposable(paths: Collection[str]) -> bool:
+    """Whether Dependabot would read a file here, and nothing that is like it is set up in any way."""
+    known = {*RENOVATE, *DEPENDABOT}
+    return not known & set(paths) and any(path.startswith(".github/") for path in paths)
+
+
+def dependabot_settings(projects: Iterable[Project]) -> str:
+    """A dependabot.yml for all projects: weekly, and minor and patch steps in one pull request."""
+    places: dict[str, set[str]] = {}
+    for project in projects:
+        name = "uv" if project.tool == "uv" else PROPOSED[project.ecosystem]
+        places.setdefault(name, set()).add("/" + posixpath.dirname(project.path))
+    places.setdefault("github-actions", set()).add("/")
+    lines = ["version: 2", "updates:"]
+    for name in sorted(places):
+        folders = sorted(places[name])
+        lines.append(f"  - package-ecosystem: {name}")
+        if len(folders) == 1:
+            lines.append(f"    directory: {json.dumps(folders[0])}")
+        else:
+            lines += ["    directories:", *(f"      - {json.dumps(folder)}" for folder in folders)]
+        lines += ["    schedule:", "      interval: weekly", "    cooldown:", f"      default-days: {DAYS}"]
+        lines += ["    groups:", "      minor-and-patch:", "        update-types: [minor, patch]"]
+    return "\n".join(lines) + "\n"
