@@ -51,7 +51,14 @@ PASSED_ON = tuple(
 )
 """How the runner reaches registries. An address that carries a password is a credential: it is left out."""
 QUIET: Mapping[str, str] = MappingProxyType(
-    {"CI": "1", "NO_COLOR": "1", "NO_UPDATE_NOTIFIER": "1", "NEXT_TELEMETRY_DISABLED": "1", "DO_NOT_TRACK": "1"}
+    {
+        "CI": "1",
+        "NO_COLOR": "1",
+        "NO_UPDATE_NOTIFIER": "1",
+        "NEXT_TELEMETRY_DISABLED": "1",
+        "DO_NOT_TRACK": "1",
+        "UV_COMPILE_BYTECODE": "1",  # once in the set-up, and not in each clone
+    }
 )
 
 
@@ -124,9 +131,9 @@ class ProjectSetup:
         if files.content(mark, 10_000) == lent:
             return LentSetup((), lent_environment(folder, tools))  # lent before
         _remove_lent(ready / "tree", folder)
-        names = tuple(sorted(_copy_entries(ready / "tree", folder)))
+        names = tuple(sorted(copy_entries(ready / "tree", folder)))
         remove_any(os.fsencode(tools))
-        _copy_entries(ready / "home", tools)
+        copy_entries(ready / "home", tools)
         moved = {str(ready / "tree"): str(folder), str(ready / "home"): str(tools)}
         for name in names:
             _correct_paths(folder / name, moved)
@@ -270,7 +277,7 @@ def _remove_lent(source: Path, target: Path) -> None:
             remove_any(os.fsencode(there))
 
 
-def _copy_entries(source: Path, target: Path) -> Iterator[str]:
+def copy_entries(source: Path, target: Path) -> Iterator[str]:
     """Copy what stands in `source` beside what stands in `target`; gives the topmost new names, relative to it."""
     made: list[str] = []
 

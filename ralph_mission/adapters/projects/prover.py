@@ -1,0 +1,219 @@
+"""Runs the tests that a claim about code brings, on the code as it is and as the claim changes it.
+
+Everything runs in one clone without remotes, credentials or network, to which the repository's set-up is lent once.
+Before each run its files are put back as the commit has them, and each run has a new home: nothing that a test leaves
+behind reaches the next one. Runs that `judge_proof` wants next are made in a random order: no test can count them.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import tempfile
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from ralph_mission.adapters import files
+from ralph_mission.adapters.cache import FileCache, cache_key
+from ralph_mission.adapters.git.git import Git
+from ralph_mission.adapters.projects.excerpt import excerpt
+from ralph_mission.adapters.projects.reports import parse_report, unloaded
+from ralph_mission.adapters.projects.setup import LentSetup, ProjectSetup, copy_entries
+from ralph_mission.adapters.projects.suites import SuiteTool, find_suite, hosts_file
+from ralph_mission.adapters.sandbox import bwrap
+from ralph_mission.adapters.sandbox.isolation import Sandbox, missing_bwrap, private
+from ralph_mission.adapters.sandbox.process import run_foreign
+from ralph_mission.adapters.workspace.clone import clone
+from ralph_mission.adapters.workspace.snapshot import remove_any, write_file
+from ralph_mission.errors import UserError
+from ralph_mission.mission.proof.claim import CodeClaim, CodeState, Refusal, changes_in, judge_text
+from ralph_mission.mission.proof.judge import (
+    CaseResult,
+    ProofRun,
+    ProofVerdict,
+    RunRequest,
+    SuiteReport,
+    judge_proof,
+)
+from ralph_mission.values import dataclass
+
+SHORT, LONG = 180.0, 1_200.0
+"""Seconds for the tests of a claim, and for all tests of the repository."""
+OUTPUT = 16_000_000  # bytes that a run may print
+LARGEST = 64_000_000  # bytes of a report
+LARGEST_FILE = 4_000_000  # bytes of a file that a claim may be about
+MOST_RUNS = 20  # of one claim: the judge asks for thirteen at most
+
+
+@dataclass(frozen=True, slots=True)
+class ProofOutcome:
+    """What came of one claim: the verdict, the runs that it rests on, and how long they took in seconds."""
+
+    claim: CodeClaim
+    verdict: ProofVerdict
+    runs: tuple[ProofRun, ...] = ()
+    seconds: float = 0.0
+
+
+def closed_sandbox(writable: Sequence[Path]) -> Sandbox:
+    """A view of the machine without a network. Raises UserError where there is none to be had."""
+    why, remedy = missing_bwrap()
+    if not why and (why := bwrap.attempt().open_network):
+        remedy = "let ordinary users make network namespaces"
+    if why:
+        raise UserError(f"no claim can be proven without closing the network: {why}", remedy)
+    return Sandbox("bwrap", tuple(writable), (), private(os.environ), ())
+
+
+@dataclass(frozen=True, slots=True)
+class Prover:
+    """Proves claims about commits of a repository. `cache` keeps what all tests of a commit came to."""
+
+    git: Git
+    setup: ProjectSetup
+    cache: FileCache = FileCache(None)
+    sandbox_for: Callable[[Sequence[Path]], Sandbox] = closed_sandbox
+    short: float = SHORT
+    long: float = LONG
+    note: Callable[[str], None] = lambda _: None
+
+    def read(self, base: str, path: str) -> bytes | None:
+        """A file of a commit; None when there is none, or a large one."""
+        found = [entry for entry in self.git.listing(base, path) if entry.path == path and entry.kind == "blob"]
+        content = self.git.blobs([found[0].oid]).get(found[0].oid) if found else None
+        return content if content is not None and len(content) <= LARGEST_FILE else None
+
+    def prove(self, claim: CodeClaim, base: str) -> ProofOutcome:
+        """Judge a claim about the commit `base`.
+
+        Raises UserError when the repository cannot be set up, or nothing can be kept apart here.
+        """
+        started = time.monotonic()
+        refusal = judge_text(claim, lambda path: self.read(base, path))
+        tool = None if refusal else self._tool(claim, base)
+        if refusal or tool is None:
+            why = f"nobody knows how {claim.test_files[0]} is run" if not refusal else ""
+            return ProofOutcome(claim, ProofVerdict(refusal or Refusal("cannot-run", why)))
+        with (
+            tempfile.TemporaryDirectory(prefix="ralph-proof-", ignore_cleanup_errors=True) as scratch,
+            clone(self.git, base, Path(scratch)) as pristine,
+            clone(self.git, base, Path(scratch)) as folder,
+        ):
+            verdict, runs = ProofBench(self, tool, base, claim, Path(scratch), pristine, folder).judge()
+        return ProofOutcome(claim, verdict, runs, time.monotonic() - started)
+
+    def _tool(self, claim: CodeClaim, base: str) -> SuiteTool | None:
+        paths = {entry.path for entry in self.git.listing(base) if entry.kind == "blob"}
+        tools = {find_suite(paths, lambda path: (self.read(base, path) or b"").decode("utf-8", "replace"), near)
+                 for near in claim.test_files}  # fmt: skip  # one set
+        found = [tool for tool in tools if tool]
+        return found[0] if len(found) == 1 else None
+
+
+@dataclass(frozen=True, slots=True)
+class ProofBench:
+    """A clone in which the tests of one claim are run, again and again from the same beginning."""
+
+    prover: Prover
+    tool: SuiteTool
+    base: str
+    claim: CodeClaim
+    scratch: Path
+    pristine: Path
+    folder: Path
+
+    def judge(self) -> tuple[ProofVerdict, tuple[ProofRun, ...]]:
+        """Make the runs that are wanted until there is a verdict."""
+        lent = self.prover.setup.lend(self.base, self.folder, self.scratch / "tools")
+        for place in (self.pristine, self.folder):  # git would tell a test what was changed
+            remove_any(os.fsencode(place / ".git"))
+        runs: list[ProofRun] = []
+        while not isinstance(step := judge_proof(self.claim, runs), ProofVerdict):
+            if len(runs) >= MOST_RUNS:
+                return ProofVerdict(Refusal("cannot-run", "its runs come to no end")), tuple(runs)
+            request = random.SystemRandom().choice(step)
+            runs.append(ProofRun(request, self._report(request, lent)))
+        return step, tuple(runs)
+
+    def _report(self, request: RunRequest, lent: LentSetup) -> SuiteReport:
+        everything = request.state is CodeState.PLAIN and not request.files
+        question = cache_key("suite", "1", self.base, *map(str, (self.tool.name, self.tool.folder, self.tool.options)))
+        if everything and (known := _decode(self.prover.cache.get(question))):
+            return known
+        report = self._run(request, lent)
+        if everything and not report.ended:
+            kept = [[case.id, case.file, case.status] for case in report.cases]
+            self.prover.cache.put(question, {"cases": kept})
+            self.prover.cache.tidy()
+        return report
+
+    def _run(self, request: RunRequest, lent: LentSetup) -> SuiteReport:
+        asked = f"{len(request.files)} of the test files" if request.files else "all tests"
+        self.prover.note(f"running {asked} on the code: {request.state}")
+        self._restore(lent)
+        for change in changes_in(self.claim, request.state):
+            if change.new is None:
+                remove_any(os.fsencode(self.folder / change.path))
+            else:
+                write_file(str(self.folder), change.path, change.new_mode, change.new)
+        with tempfile.TemporaryDirectory(dir=self.scratch, prefix="home-", ignore_cleanup_errors=True) as home:
+            return self._started(request, lent, Path(home))
+
+    def _started(self, request: RunRequest, lent: LentSetup, home: Path) -> SuiteReport:
+        report = home / "report"
+        watched = [change.path for change in self.claim.change]
+        probes = self.tool.environment(home, self.folder, report, watched)
+        tools = self.scratch / "tools"
+        tools.mkdir(exist_ok=True)
+        finished = run_foreign(
+            self.tool.command(request.files, report),
+            cwd=self.folder / self.tool.folder,
+            home=home,
+            timeout=self.prover.short if request.files else self.prover.long,
+            output_cap=OUTPUT,
+            extra_env={**lent.environment, **probes, "PYTHONHASHSEED": str(request.attempt)},
+            sandbox=self.prover.sandbox_for((self.folder, tools)),
+        )
+        hosts = tuple(dict.fromkeys((files.content(hosts_file(home), 10_000) or b"").decode("latin-1").split()))
+        if finished.timed_out or finished.truncated:
+            return SuiteReport((), "time-out" if finished.timed_out else "it prints too much", hosts)
+        told = files.content(report, LARGEST + 1) or b""
+        said = excerpt(finished.stdout, finished.stderr, self.folder)
+        with suppress(ValueError):
+            found = parse_report(self.tool.name, told[:LARGEST].decode("utf-8", "replace"), str(self.folder))
+            if found.cases or finished.code == 0:
+                return replace(found, connected=hosts)
+        return replace(unloaded(said), connected=hosts)
+
+    def _restore(self, lent: LentSetup) -> None:
+        """The files of the commit and what the set-up left, and nothing else."""
+        _remove_others(self.folder, frozenset(lent.names))
+        copy_entries(self.pristine, self.folder)
+
+
+def _remove_others(folder: Path, kept: Collection[str]) -> None:
+    above = {str(parent) for name in kept for parent in Path(name).parents}
+
+    def visit(place: str) -> None:
+        for entry in list(os.scandir(folder / place)):
+            path = f"{place}/{entry.name}" if place else entry.name
+            if path in kept:
+                continue
+            if path in above and entry.is_dir(follow_symlinks=False):
+                visit(path)
+            else:
+                remove_any(os.fsencode(entry.path))
+
+    visit("")
+
+
+def _decode(known: object) -> SuiteReport | None:
+    if not isinstance(known, Mapping):
+        return None
+    try:
+        return SuiteReport(tuple(CaseResult(str(i), str(f), s) for i, f, s in known["cases"]))
+    except (KeyError, TypeError, ValueError):
+        return None

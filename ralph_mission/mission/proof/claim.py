@@ -1,0 +1,352 @@
+"""A claim that something in the code is wrong, as whoever read the code makes it. Pure.
+
+A claim brings its own proof: lines that it quotes, a test that fails because of them, and a change with which the test
+passes. What can be told from the texts alone is judged here, before anything is run (`judge_text`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from enum import StrEnum
+from typing import Any
+
+from ralph_mission.safety.objections import TEST_PATH, describe_weakening
+from ralph_mission.safety.patch import EXECUTABLE, REGULAR, FileChange, Patch, is_binary, split_lines, touched_lines
+from ralph_mission.safety.paths import protected_path, unsafe_path
+from ralph_mission.values import compile_regex, dataclass
+
+ReadFile = Callable[[str], bytes | None]
+"""The content of a file of the base commit; None when there is none."""
+
+PROVABLE = ("bug", "vulnerability")
+"""Kinds of claims that a failing test proves. Any other is an opinion, and dropped."""
+ASSERTION = "assertion"
+"""What a test fails with whose own expectation does not hold, instead of the name of an exception."""
+LONGEST = 200_000  # characters of the texts of one claim
+SHORTEST = 8  # characters of a quote that says something
+COMMENTS = {
+    **dict.fromkeys(
+        ("py", "pyi", "pyx", "rb", "sh", "bash", "pl", "r", "ex", "exs", "toml", "yml", "yaml"), ("# ", "")
+    ),
+    **dict.fromkeys(
+        "js mjs cjs jsx ts mts cts tsx go rs java kt kts c h cc cpp hpp cs swift scala php dart zig".split(),
+        ("// ", ""),
+    ),
+    **dict.fromkeys(("vue", "svelte", "html", "md"), ("<!-- ", " -->")),
+    "css": ("/* ", " */"),
+    "lua": ("-- ", ""),
+    "sql": ("-- ", ""),
+}
+"""How a comment begins and ends, by suffix."""
+READS_SOURCE = compile_regex(
+    r"\binspect\s*\.\s*(?:getsource|getsourcelines|getsourcefile|getfile)\b|\bfrom\s+inspect\s+import\b|\b__code__\b"
+    r"|\bco_(?:code|consts|names)\b|^\s*import\s+(?:dis|ast|linecache|marshal)\b|\b(?:ast\.parse|linecache\.getlines?)\b"
+    r"|\.toString\(\)\s*\)*\s*\.?\s*(?:includes|indexOf|match|search|to(?:Match|Contain))\b|Function\.prototype\.toString"
+    r"|\bgit\s+(?:diff|status|log|show|rev-parse)\b"
+)
+"""A test that looks at how code is written instead of at what it does."""
+
+
+@dataclass(frozen=True, slots=True)
+class CodeQuote:
+    """Whole lines of a file, byte for byte."""
+
+    path: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CodeClaim:
+    """What is said to be wrong, and the proof that comes with it.
+
+    `path` is the file whose code is at fault; `expected` is what the test fails with: "assertion" or the name of an
+    exception. `test` and `change` are changes to the base commit; `cases` names the cases that prove it, and () means
+    each one of the test's files that is new or fails now.
+    """
+
+    kind: str
+    title: str
+    path: str
+    quotes: tuple[CodeQuote, ...]
+    expected: str
+    test: tuple[FileChange, ...]
+    change: tuple[FileChange, ...]
+    reason: str = ""
+    cases: tuple[str, ...] = ()
+
+    @property
+    def test_files(self) -> tuple[str, ...]:
+        """The paths of the test."""
+        return tuple(change.path for change in self.test)
+
+    @property
+    def patch_changes(self) -> tuple[FileChange, ...]:
+        """The test and the change."""
+        return (*self.test, *self.change)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a claim is not proven: a rule's name and one sentence."""
+
+    rule: str
+    why: str
+
+
+class MalformedClaim(ValueError):
+    """A claim that cannot be read; the text says what is wrong with it."""
+
+
+# --- reading --------------------------------------------------------------------------
+
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["claims"],
+    "properties": {
+        "claims": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "additionalProperties": False,
+                "required": ["kind", "title", "path", "reason", "quotes", "fails_with", "test", "change"],
+                "properties": {
+                    "kind": {"type": "string", "enum": list(PROVABLE)},
+                    "title": {"type": "string"},
+                    "path": {"type": "string"},
+                    "reason": {"type": "string"},
+                    "quotes": {
+                        "type": "array",
+                        "items": {
+                            "type": "object",
+                            "additionalProperties": False,
+                            "required": ["path", "text"],
+                            "properties": {"path": {"type": "string"}, "text": {"type": "string"}},
+                        },
+                    },
+                    "fails_with": {"type": "string"},
+                    "cases": {"type": "array", "items": {"type": "string"}},
+                    "test": {"$ref": "#/$defs/edits"},
+                    "change": {"$ref": "#/$defs/edits"},
+                },
+            },
+        }
+    },
+    "$defs": {
+        "edits": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "additionalProperties": False,
+                "required": ["path", "old", "new"],
+                "properties": {"path": {"type": "string"}, "old": {"type": "string"}, "new": {"type": "string"}},
+            },
+        }
+    },
+}
+"""The JSON in which claims are made. An edit replaces the one place where `old` stands; "" makes a new file."""
+
+
+def read_claims(document: str) -> tuple[Mapping[str, Any], ...]:
+    """The claims of a JSON document, each still to be read. Raises MalformedClaim."""
+    try:
+        found = json.loads(document)
+    except (ValueError, RecursionError):
+        raise MalformedClaim("is no JSON") from None
+    listed = found.get("claims") if isinstance(found, dict) else None
+    if not isinstance(listed, list) or not all(isinstance(one, dict) for one in listed):
+        raise MalformedClaim('has no list "claims" of objects')
+    return tuple(listed)
+
+
+def read_claim(said: Mapping[str, Any], read: ReadFile) -> CodeClaim:
+    """One claim, its edits made to the files of the base commit. Raises MalformedClaim."""
+    if len(json.dumps(said)) > LONGEST:
+        raise MalformedClaim(f"has more than {LONGEST:,} characters")
+    quotes = tuple(CodeQuote(_text(one, "path"), _text(one, "text")) for one in _objects(said, "quotes"))
+    cases = said.get("cases", [])
+    if not isinstance(cases, list) or not all(isinstance(name, str) for name in cases):
+        raise MalformedClaim('"cases" is no list of names')
+    return CodeClaim(
+        _text(said, "kind"), _text(said, "title"), _text(said, "path"), quotes, _text(said, "fails_with"),
+        _edited(_objects(said, "test"), read), _edited(_objects(said, "change"), read),
+        str(said.get("reason") or ""), tuple(cases),
+    )  # fmt: skip  # one value
+
+
+def _edited(edits: Sequence[Mapping[str, Any]], read: ReadFile) -> tuple[FileChange, ...]:
+    before: dict[str, bytes | None] = {}
+    after: dict[str, bytes] = {}
+    for edit in edits:
+        path, old, new = _text(edit, "path"), _text(edit, "old").encode(), _text(edit, "new").encode()
+        content = before.setdefault(path, read(path))
+        here = after.get(path, content)
+        if here is None:
+            if old:
+                raise MalformedClaim(f"edits {path}, which is not there")
+            after[path] = new
+        elif not old or here.count(old) != 1:
+            times = "nothing" if not old else f"what stands there {here.count(old)} times"
+            raise MalformedClaim(f"replaces {times} in {path}")
+        else:
+            after[path] = here.replace(old, new)
+    return tuple(
+        FileChange(path, "" if before[path] is None else REGULAR, REGULAR, before[path], content)
+        for path, content in after.items()
+    )
+
+
+def _text(said: Mapping[str, Any], name: str) -> str:
+    found = said.get(name)
+    if not isinstance(found, str):
+        raise MalformedClaim(f'"{name}" is missing or no text')
+    return found
+
+
+def _objects(said: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
+    found = said.get(name)
+    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+        raise MalformedClaim(f'"{name}" is missing or no list of objects')
+    return found
+
+
+# --- what the texts alone tell --------------------------------------------------------
+
+
+def judge_text(claim: CodeClaim, read: ReadFile) -> Refusal | None:
+    """What speaks against a claim before anything is run; None when nothing does."""
+    return next((Refusal(rule, why) for rule, why in _objections(claim, read)), None)
+
+
+def _objections(claim: CodeClaim, read: ReadFile) -> Iterator[tuple[str, str]]:
+    if claim.kind not in PROVABLE:
+        yield "kind", f"a test proves {' or '.join(PROVABLE)}, and no other kind"
+    yield from _of_quotes(claim, read)
+    if not claim.test or not claim.change:
+        yield "no-test", "it brings no test" if not claim.test else "it brings no change with which the test passes"
+    for change in claim.patch_changes:
+        if why := unsafe_path(change.path):
+            yield "scope", f"{change.path!r} {why}"
+        elif is_binary(change.new) or is_binary(change.old):
+            yield "scope", f"{change.path} is no text"
+        elif not {change.old_mode, change.new_mode} <= {"", REGULAR, EXECUTABLE}:
+            yield "scope", f"{change.path} is no ordinary file"
+    yield from _of_test(claim)
+    yield from _of_change(claim)
+    if weaker := describe_weakening(Patch("", claim.patch_changes)):
+        yield "weakens-tests", f"it {', '.join(weaker)}"
+
+
+def _of_quotes(claim: CodeClaim, read: ReadFile) -> Iterator[tuple[str, str]]:
+    for quote in claim.quotes:
+        if not is_quoted(quote, read(quote.path)):
+            yield "quote", f"the lines it quotes do not stand in {quote.path}"
+    if claim.path not in {quote.path for quote in claim.quotes}:
+        yield "quote", f"it quotes nothing of {claim.path}"
+
+
+def is_quoted(quote: CodeQuote, content: bytes | None) -> bool:
+    """Whether the quote is whole lines of a file with this content, byte for byte."""
+    text = quote.text.strip("\r\n").encode("utf-8", "surrogateescape")
+    return content is not None and len(text.strip()) >= SHORTEST and b"\n" + text + b"\n" in _ended(content)
+
+
+def _ended(content: bytes) -> bytes:
+    return b"\n" + content.replace(b"\r\n", b"\n") + b"\n"
+
+
+def _of_test(claim: CodeClaim) -> Iterator[tuple[str, str]]:
+    for change in claim.test:
+        if change.new is None:
+            yield "weakens-tests", f"it deletes {change.path}"
+        elif not TEST_PATH.search(change.path):
+            yield "scope", f"its test {change.path} is not where tests are"
+        elif what := protected_path(change.path):
+            yield "scope", f"its test changes {change.path}: {what}"
+        for line in touched_lines(change)[1]:
+            if READS_SOURCE.search(line):
+                yield "reads-source", f"its test looks at how code is written: {line.strip()[:120]}"
+
+
+def _of_change(claim: CodeClaim) -> Iterator[tuple[str, str]]:
+    paths = {change.path for change in claim.change}
+    if claim.path not in paths:
+        yield "scope", f"the change leaves {claim.path} as it is, which is said to be at fault"
+    if TEST_PATH.search(claim.path):
+        yield "scope", f"{claim.path} is a test itself"
+    if comment_of(claim.path) is None:
+        yield "scope", f"{claim.path} is no source code of a language that is known"
+    for path in sorted(paths):
+        if TEST_PATH.search(path):
+            yield "edits-tests", f"the change touches a test, {path}"
+        elif what := protected_path(path):
+            yield "scope", f"the change touches {path}: {what}"
+
+
+# --- the code that tests are run on ---------------------------------------------------
+
+
+class CodeState(StrEnum):
+    """Which code tests are run on.
+
+    `plain`: the base commit, `base`: with the claim's test, `changed`: with the change too. `noted` and
+    `changed-noted` are those with the lines that the change adds, or removes, as comments at the end of its files:
+    whoever reads the text of the code is told apart so from whoever runs it. `others`: the change without the file
+    that is said to be at fault.
+    """
+
+    PLAIN = "plain"
+    BASE = "base"
+    CHANGED = "changed"
+    NOTED = "noted"
+    CHANGED_NOTED = "changed-noted"
+    OTHERS = "others"
+
+
+def changes_in(claim: CodeClaim, state: CodeState) -> tuple[FileChange, ...]:
+    """What differs from the base commit in a state."""
+    match state:
+        case CodeState.PLAIN:
+            return ()
+        case CodeState.BASE:
+            return claim.test
+        case CodeState.CHANGED:
+            return claim.patch_changes
+        case CodeState.NOTED:
+            return (*claim.test, *filter(None, (_noted(one) for one in claim.change)))
+        case CodeState.CHANGED_NOTED:
+            return (*claim.test, *(_changed_noted(one) for one in claim.change))
+        case CodeState.OTHERS:
+            return (*claim.test, *(one for one in claim.change if one.path != claim.path))
+
+
+def comment_of(path: str) -> tuple[str, str] | None:
+    """How a comment on a line of its own begins and ends in a file; None when nobody knows."""
+    return COMMENTS.get(path.rpartition("/")[2].rpartition(".")[2].lower())
+
+
+def _noted(change: FileChange) -> FileChange | None:
+    if change.old is None or change.new is None or comment_of(change.path) is None:
+        return None
+    return FileChange(
+        change.path, change.old_mode, change.old_mode, change.old,
+        _with_notes(change.path, change.old, touched_lines(change)[1]),
+    )  # fmt: skip  # one value
+
+
+def _changed_noted(change: FileChange) -> FileChange:
+    if change.old is None or change.new is None or comment_of(change.path) is None:
+        return change
+    noted = _with_notes(change.path, change.new, touched_lines(change)[0])
+    return FileChange(change.path, change.old_mode, change.new_mode, change.old, noted)
+
+
+def _with_notes(path: str, content: bytes, lines: Sequence[str]) -> bytes:
+    """With at least one note, so that the file differs in any case."""
+    begin, end = comment_of(path) or ("", "")
+    close = end.strip()
+    notes = [line for text in lines for line in split_lines(text.encode("utf-8", "surrogateescape"))] or ["unchanged"]
+    told = (f"{begin}{(line.strip().replace(close, '') if close else line.strip())}{end}\n" for line in notes)
+    text = "".join(told).encode("utf-8", "surrogateescape")
+    return content + (b"" if content.endswith(b"\n") or not content else b"\n") + text

@@ -1,0 +1,312 @@
+"""Whether the runs of a claim's test prove it: which run is wanted next, and the verdict. Pure.
+
+Cheap runs come first, and the first thing that speaks against a claim ends it. A test proves a claim when each of its
+cases fails on the base in all runs, for the stated reason and in the code that is named, passes with the change in all
+runs, and does neither because of how the code is written; and when all other tests are as they were.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from typing import Literal
+
+from ralph_mission.mission.proof.claim import ASSERTION, CodeClaim, CodeState, Refusal
+from ralph_mission.safety.objections import TEST_PATH
+from ralph_mission.values import compile_regex, dataclass
+
+RUNS = 3
+"""Times that the test has to fail on the base, and to pass with the change: there once of them with comments added."""
+CaseStatus = Literal["passed", "failed", "error", "skipped"]
+
+SYNTAX = frozenset({"SyntaxError", "IndentationError", "TabError"})
+IMPORT = frozenset({"ImportError", "ModuleNotFoundError", "ERR_MODULE_NOT_FOUND"})
+NO_MODULE = compile_regex(
+    r"Cannot find (?:module|package)|Failed to (?:resolve import|load url)|Does the file exist\?|is not exported by|"
+    r"does not provide an export|No module named|cannot import name|unresolved import|could not compile"
+)
+UNPARSED = compile_regex(r"Unexpected token|Parse failure|Transform failed|Unterminated|SyntaxError")
+TIMED_OUT = compile_regex(
+    r"Timeout of [\d.]+ ?ms exceeded|timed out in [\d.]+ ?ms|Exceeded timeout of|Timeout \(?>|timed out after", re.I
+)
+NETWORK = compile_regex(
+    r"ENOTFOUND|EAI_AGAIN|ENETUNREACH|EHOSTUNREACH|getaddrinfo|Name or service not known|Network is unreachable|"
+    r"Temporary failure in name resolution|fetch failed|nodename nor servname|No address associated", re.IGNORECASE
+)  # fmt: skip  # one expression
+ASSERTIONS = frozenset({"AssertionError", "JestAssertionError", "assertion", "MultipleFailures"})
+EXPECTED = compile_regex(r"^(?:DID NOT (?:RAISE|WARN)|expect\(|expected\b.+\bgot\b|assertion )", re.IGNORECASE)
+"""What libraries say of an expectation that does not hold, whose errors have no type of their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class CaseResult:
+    """What came of one test case. `id` is the runner's own name for it, `file` its path in the repository.
+
+    `error` is the exception's class name, `frames` the repository's own lines on the way to it as (path, line), the
+    innermost last. `phase` is "call", or where else it went wrong: "load" or "set-up". `sources`: files of the change
+    that the test read as text. `connected`: hosts elsewhere that it looked for.
+    """
+
+    id: str
+    file: str
+    status: CaseStatus
+    error: str = ""
+    message: str = ""
+    frames: tuple[tuple[str, int], ...] = ()
+    phase: str = "call"
+    sources: tuple[str, ...] = ()
+    connected: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteReport:
+    """What a run of tests told. `ended` is "" for one that came to its end, "time-out", or why there is no report."""
+
+    cases: tuple[CaseResult, ...]
+    ended: str = ""
+    connected: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequest:
+    """Tests to be run on a state of the code: those of `files`, or all of the repository's for ()."""
+
+    state: CodeState
+    files: tuple[str, ...]
+    attempt: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ProofRun:
+    """A run that was asked for."""
+
+    request: RunRequest
+    report: SuiteReport
+
+
+@dataclass(frozen=True, slots=True)
+class ProofVerdict:
+    """`refusal` is None for a claim that is proven by its `cases`."""
+
+    refusal: Refusal | None
+    cases: tuple[CaseResult, ...] = ()
+
+    @property
+    def proven(self) -> bool:
+        """Whether nothing speaks against it."""
+        return self.refusal is None
+
+
+def judge_proof(claim: CodeClaim, runs: Sequence[ProofRun]) -> ProofVerdict | tuple[RunRequest, ...]:
+    """The verdict on a claim whose texts are in order; or the runs that are wanted for it, in any order."""
+    done = {run.request: run.report for run in runs}
+    for stage in (_fails_on_base, _holds_in_each_run, _others_stay):
+        found = stage(claim, done)
+        if isinstance(found, Refusal):
+            return ProofVerdict(found)
+        if found:
+            return found
+    return ProofVerdict(None, _cases_of_proof(claim, done))
+
+
+Done = dict[RunRequest, SuiteReport]
+Stage = Refusal | tuple[RunRequest, ...] | None
+"""What speaks against the claim, the runs that are missing, or neither."""
+
+
+# --- it fails, for the stated reason --------------------------------------------------
+
+
+def _fails_on_base(claim: CodeClaim, done: Done) -> Stage:
+    wanted = _short(claim, CodeState.BASE)
+    if wanted not in done:
+        return (wanted,)
+    report = done[wanted]
+    for case in report.cases:
+        if case.phase == "load" and (case.file in claim.test_files or not case.file):
+            return _not_run(case)
+    if refusal := _report_refusal(report):
+        return refusal
+    cases = _cases_of_proof(claim, done)
+    if not cases:
+        named = [case for case in report.cases if _is_named(claim, case)]
+        skipped = named and all(case.status == "skipped" for case in named)
+        return Refusal("passes-on-base", "its test is skipped" if skipped else "its test does not fail on the base")
+    refusal = next(filter(None, (_wrong_reason(claim, case) for case in cases)), None)
+    return _failed_before(claim, done) or refusal if refusal else None
+
+
+def _failed_before(claim: CodeClaim, done: Done) -> tuple[RunRequest, ...]:
+    """The run that tells what failed before the claim: wanted when something fails that should not."""
+    existing = tuple(change.path for change in claim.test if change.old is not None)
+    plain = RunRequest(CodeState.PLAIN, existing)
+    return (plain,) if existing and plain not in done else ()
+
+
+def _short(claim: CodeClaim, state: CodeState, attempt: int = 1) -> RunRequest:
+    """The claim's own tests alone."""
+    return RunRequest(state, claim.test_files, attempt)
+
+
+def _missing(wanted: Sequence[RunRequest], done: Collection[RunRequest]) -> tuple[RunRequest, ...]:
+    return tuple(request for request in wanted if request not in done)
+
+
+def _cases_of_proof(claim: CodeClaim, done: Done) -> tuple[CaseResult, ...]:
+    """What fails with the claim's test, and neither failed before nor is left out by its names."""
+    earlier = [report for request, report in done.items() if request.state is CodeState.PLAIN and request.files]
+    failed = {case.id for report in earlier for case in report.cases if case.status in ("failed", "error")}
+    cases = done[_short(claim, CodeState.BASE)].cases
+    return tuple(c for c in cases if c.status in ("failed", "error") and c.id not in failed and _is_named(claim, c))
+
+
+def _is_named(claim: CodeClaim, case: CaseResult) -> bool:
+    return not claim.cases or any(case.id == name or case.id.endswith(name) for name in claim.cases)
+
+
+def _report_refusal(report: SuiteReport) -> Refusal | None:
+    if report.connected:
+        return Refusal("network", f"its test looks for {report.connected[0]}")
+    if report.ended == "time-out":
+        return Refusal("time-out", "its test does not end")
+    return Refusal("cannot-run", report.ended) if report.ended else None
+
+
+def _not_run(case: CaseResult) -> Refusal:
+    """A case that never came to the code: what it failed with is no reason."""
+    if case.error in SYNTAX or UNPARSED.search(case.message):
+        return Refusal("syntax", f"its test cannot be parsed: {_said(case)}")
+    if case.error in IMPORT or NO_MODULE.search(case.message):
+        return Refusal("import", f"its test cannot be loaded: {_said(case)}")
+    return Refusal("wrong-reason", f"it fails before its test is run: {_said(case)}")
+
+
+def _wrong_reason(claim: CodeClaim, case: CaseResult) -> Refusal | None:
+    """What is wrong with the reason for which a case fails on the base."""
+    if case.connected or NETWORK.search(case.message):
+        host = f"looks for {case.connected[0]}" if case.connected else f"needs the network: {_said(case)}"
+        return Refusal("network", f"its test {host}")
+    if case.sources:
+        return Refusal("reads-source", f"its test reads {case.sources[0]} instead of running it")
+    if case.phase != "call" or case.error in SYNTAX | IMPORT:
+        return _not_run(case)
+    if TIMED_OUT.search(case.message):
+        return Refusal("time-out", f"its test does not end: {_said(case)}")
+    if claim.expected == ASSERTION:
+        inner = case.frames[-1][0] if case.frames else ""
+        if not is_assertion(case):
+            return Refusal("wrong-reason", f"it fails with {_said(case)}, not by an assertion")
+        if inner and inner != claim.path and not TEST_PATH.search(inner) and inner not in claim.test_files:
+            return Refusal("wrong-reason", f"the assertion that fails stands in {inner}")
+    elif case.error.rpartition(".")[2] != claim.expected.rpartition(".")[2]:
+        return Refusal("wrong-reason", f"it fails with {_said(case)}, not with {claim.expected[:60]}")
+    elif claim.path not in {path for path, _ in case.frames}:
+        return Refusal("wrong-reason", f"its {case.error} does not come from {claim.path}")
+    return None
+
+
+def is_assertion(case: CaseResult) -> bool:
+    """Whether a case failed because what it expects does not hold."""
+    return case.error in ASSERTIONS or bool(EXPECTED.match(case.message))
+
+
+def _said(case: CaseResult) -> str:
+    first = next((line.strip() for line in case.message.split("\n") if line.strip()), "")
+    return first[:160] if not case.error or first.startswith(case.error) else f"{case.error}: {first}"[:160]
+
+
+# --- in each run, and because of what the code does -----------------------------------
+
+
+def _holds_in_each_run(claim: CodeClaim, done: Done) -> Stage:
+    wanted = [_short(claim, CodeState.BASE, n) for n in range(1, RUNS + 1)]
+    wanted += [_short(claim, CodeState.CHANGED, n) for n in range(1, RUNS)]
+    wanted += [_short(claim, CodeState.NOTED), _short(claim, CodeState.CHANGED_NOTED)]
+    if any(change.path != claim.path and _decides(change.path) for change in claim.change):
+        wanted.append(_short(claim, CodeState.OTHERS))
+    for request in wanted:
+        if request in done and (refusal := _differs(claim, done, request)):
+            return _failed_before(claim, done) or refusal
+    return _missing(wanted, done) or None
+
+
+def _decides(path: str) -> bool:
+    return not path.lower().endswith((".md", ".rst", ".txt"))
+
+
+def _differs(claim: CodeClaim, done: Done, request: RunRequest) -> Refusal | None:
+    report, cases = done[request], _cases_of_proof(claim, done)
+    found = {case.id: case for case in report.cases}
+    failing = [case for case in cases if case.id not in found or found[case.id].status in ("failed", "error")]
+    if request.state is not CodeState.OTHERS and (refusal := _report_refusal(report)):
+        return refusal
+    match request.state:
+        case CodeState.BASE:
+            return next(filter(None, (_unlike(claim, case, found.get(case.id)) for case in cases)), None)
+        case CodeState.NOTED if len(failing) < len(cases):
+            return Refusal("reads-source", "its test passes when the lines of the change are mere comments")
+        case CodeState.CHANGED_NOTED if failing and _passes(claim, done):
+            return Refusal("reads-source", "its test fails when comments are added to the change")
+        case CodeState.OTHERS if not failing and not report.ended:
+            return Refusal("wrong-file", f"its test passes without the change of {claim.path}")
+        case CodeState.CHANGED:
+            return _not_passed(claim, cases, found)
+    return None
+
+
+def _unlike(claim: CodeClaim, first: CaseResult, case: CaseResult | None) -> Refusal | None:
+    if case is None or case.status not in ("failed", "error"):
+        return Refusal("flaky", f"{first.id} fails in one run on the base, and not in another")
+    if case.error != first.error:
+        return Refusal("flaky", f"{first.id} fails with {first.error} in one run, and with {case.error} in another")
+    return _wrong_reason(claim, case)
+
+
+def _not_passed(claim: CodeClaim, cases: Sequence[CaseResult], found: dict[str, CaseResult]) -> Refusal | None:
+    for case in cases:
+        after = found.get(case.id)
+        if after is None:
+            return Refusal("still-fails", f"{case.id} is not run with the change")
+        if after.sources:
+            return Refusal("reads-source", f"its test reads {after.sources[0]} instead of running it")
+        if after.connected:
+            return Refusal("network", f"its test looks for {after.connected[0]}")
+        if after.status != "passed":
+            said = _said(after) or after.status
+            return Refusal("still-fails", f"{case.id} does not pass with the change: {said}")
+    return None
+
+
+def _passes(claim: CodeClaim, done: Done) -> bool:
+    """Whether each run with the change is there; a refusal would have been found in it."""
+    return all(_short(claim, CodeState.CHANGED, n) in done for n in range(1, RUNS))
+
+
+# --- the other tests ------------------------------------------------------------------
+
+
+def _others_stay(claim: CodeClaim, done: Done) -> Stage:
+    before, after = RunRequest(CodeState.PLAIN, ()), RunRequest(CodeState.CHANGED, ())
+    if missing := _missing((before, after), done):
+        return missing
+    for report, where in ((done[before], "on the base"), (done[after], "with the change")):
+        if report.ended:
+            how = "do not end" if report.ended == "time-out" else f"cannot be run ({report.ended})"
+            return Refusal("other-tests", f"all tests of the repository {how} {where}")
+    broken = tuple(_broken(done[before], done[after]))
+    if not broken:
+        return None
+    files = {case.file for case in broken}
+    # One that comes and goes was not broken by the change. A file that no report names is found among all.
+    again = RunRequest(CodeState.CHANGED, () if "" in files else tuple(sorted(files)), RUNS + 1)
+    if again not in done:
+        return (again,)
+    passed = {case.id for case in done[again].cases if case.status == "passed"}
+    left = [case for case in broken if case.id not in passed]
+    return Refusal("breaks-tests", f"{left[0].id} passed before, and does not with the change") if left else None
+
+
+def _broken(before: SuiteReport, after: SuiteReport) -> Iterator[CaseResult]:
+    """Cases that passed, and now fail, are skipped or are not there."""
+    passed = {case.id for case in after.cases if case.status == "passed"}
+    return (case for case in before.cases if case.status == "passed" and case.id not in passed)

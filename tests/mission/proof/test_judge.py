@@ -1,0 +1,159 @@
+"""Which runs prove a claim, and which speak against it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+import pytest
+
+from ralph_mission.mission.proof.claim import CodeClaim, CodeState
+from ralph_mission.mission.proof.judge import (
+    CaseResult,
+    ProofRun,
+    ProofVerdict,
+    RunRequest,
+    SuiteReport,
+    judge_proof,
+)
+from tests.mission.proof.test_claim import CHANGE, CLAIM
+
+FILE = "tests/test_app.py"
+OLD = CaseResult(f"{FILE}::test_two", FILE, "passed")
+GOOD = CaseResult(f"{FILE}::test_three", FILE, "passed")
+BAD = replace(GOOD, status="failed", error="AssertionError", message="assert 1 == 1.5", frames=((FILE, 9),))
+OTHER = CaseResult("tests/test_b.py::test_b", "tests/test_b.py", "passed")
+Answer = Callable[[RunRequest], SuiteReport]
+
+
+def honest(request: RunRequest) -> SuiteReport:
+    """What the runs of a claim that is true tell."""
+    mended = request.state in (CodeState.CHANGED, CodeState.CHANGED_NOTED)
+    if request.state is CodeState.PLAIN:
+        return SuiteReport((OLD, OTHER))
+    return SuiteReport((OLD, GOOD if mended else BAD, *(() if request.files else (OTHER,))))
+
+
+def judged(answer: Answer, claim: CodeClaim = CLAIM) -> tuple[ProofVerdict, list[RunRequest]]:
+    runs: list[ProofRun] = []
+    while not isinstance(step := judge_proof(claim, runs), ProofVerdict):
+        assert len(runs) < 20
+        runs += [ProofRun(request, answer(request)) for request in step]
+    return step, [run.request for run in runs]
+
+
+def but(told: Mapping[tuple[str, int] | str, SuiteReport]) -> Answer:
+    """Honest but in some runs, by state and attempt or by the state alone."""
+
+    def answer(request: RunRequest) -> SuiteReport:
+        key = (str(request.state), request.attempt) if request.files else f"all {request.state}"
+        return told.get(key) or (told.get(str(request.state)) if request.files else None) or honest(request)
+
+    return answer
+
+
+def report(*cases: CaseResult, ended: str = "", connected: tuple[str, ...] = ()) -> SuiteReport:
+    return SuiteReport(cases, ended, connected)
+
+
+def test_a_true_claim_is_proven_by_the_cases_that_fail_on_the_base() -> None:
+    verdict, asked = judged(honest)
+    assert verdict.proven
+    assert verdict.cases == (BAD,)
+    short = [request.state for request in asked if request.files]
+    assert short.count(CodeState.BASE) == 3
+    assert short.count(CodeState.CHANGED) + short.count(CodeState.CHANGED_NOTED) == 3
+
+
+LOAD = replace(BAD, status="error", phase="load")
+CASES = [
+    ("passes-on-base", {"base": report(OLD, GOOD)}),
+    ("passes-on-base", {"base": report(OLD, replace(GOOD, status="skipped"))}),
+    ("passes-on-base", {"base": report()}),
+    ("time-out", {"base": report(ended="time-out")}),
+    ("time-out", {"base": report(replace(BAD, error="Failed", message="Timeout (>20.0s) from pytest-timeout."))}),
+    ("time-out", {"base": report(replace(BAD, error="Error", message="Timeout of 2000ms exceeded."))}),
+    ("cannot-run", {"base": report(ended="bash: pytest: not found")}),
+    ("import", {"base": report(replace(LOAD, error="ModuleNotFoundError", message="No module named 'x'"))}),
+    ("import", {"base": report(replace(LOAD, error="Error", message="Cannot find module './x'"))}),
+    ("import", {"base": report(replace(BAD, error="ImportError", message="cannot import name 'x'"))}),
+    ("syntax", {"base": report(replace(LOAD, error="SyntaxError", message="invalid syntax"))}),
+    ("syntax", {"base": report(replace(LOAD, error="", message="Transform failed with 1 error"))}),
+    ("wrong-reason", {"base": report(replace(BAD, phase="set-up", error="KeyError"))}),
+    ("wrong-reason", {"base": report(replace(BAD, error="KeyError", message="'x'"))}),
+    ("wrong-reason", {"base": report(replace(BAD, frames=((FILE, 9), ("other.py", 3))))}),
+    ("network", {"base": report(replace(BAD, connected=("example.org",)))}),
+    ("network", {"base": report(BAD, connected=("example.org",))}),
+    ("network", {"base": report(replace(BAD, error="Error", message="getaddrinfo ENOTFOUND example.org"))}),
+    ("reads-source", {"base": report(replace(BAD, sources=("app.py",)))}),
+    ("flaky", {("base", 2): report(OLD, GOOD)}),
+    ("flaky", {("base", 3): report(OLD, replace(BAD, error="MultipleFailures"))}),
+    ("still-fails", {"changed": report(OLD, BAD)}),
+    ("still-fails", {("changed", 2): report(OLD, BAD)}),
+    ("still-fails", {"changed": report(OLD)}),
+    ("still-fails", {"changed": report(OLD, replace(GOOD, status="skipped"))}),
+    ("network", {"changed": report(OLD, replace(GOOD, connected=("example.org",)))}),
+    ("reads-source", {"changed": report(OLD, replace(GOOD, sources=("app.py",)))}),
+    ("reads-source", {"noted": report(OLD, GOOD)}),
+    ("reads-source", {"changed-noted": report(OLD, BAD)}),
+    ("breaks-tests", {"all changed": report(OLD, GOOD), ("changed", 4): report()}),
+    ("breaks-tests", {"all changed": report(OLD, GOOD, replace(OTHER, status="skipped")), ("changed", 4): report()}),
+    ("other-tests", {"all plain": report(ended="time-out")}),
+    ("other-tests", {"all changed": report(ended="time-out")}),
+]  # fmt: skip  # one table
+
+
+@pytest.mark.parametrize(("rule", "told"), CASES)
+def test_what_the_runs_speak_against(rule: str, told: Mapping[tuple[str, int] | str, SuiteReport]) -> None:
+    verdict, _ = judged(but(told))
+    assert verdict.refusal is not None
+    assert verdict.refusal.rule == rule
+
+
+def test_a_refusal_ends_it_before_dearer_runs() -> None:
+    _, asked = judged(but({"base": report(OLD, GOOD)}))
+    assert [request.state for request in asked] == [CodeState.BASE]
+
+
+def test_a_test_that_comes_and_goes_was_not_broken_by_the_change() -> None:
+    verdict, asked = judged(but({"all changed": report(OLD, GOOD), ("changed", 4): report(OTHER)}))
+    assert verdict.proven
+    assert asked[-1] == RunRequest(CodeState.CHANGED, ("tests/test_b.py",), 4)
+
+
+def test_what_failed_before_is_neither_proof_nor_an_objection() -> None:
+    ill = CaseResult(f"{FILE}::test_ill", FILE, "failed", "KeyError", "'x'")
+
+    def answer(request: RunRequest) -> SuiteReport:
+        return replace(found := honest(request), cases=(ill, *found.cases))
+
+    verdict, asked = judged(answer)
+    assert verdict.proven
+    assert verdict.cases == (BAD,)
+    assert RunRequest(CodeState.PLAIN, (FILE,)) in asked
+
+
+def test_named_cases_alone_are_the_proof() -> None:
+    odd = replace(BAD, id=f"{FILE}::test_new_option", error="TypeError")
+    told = {"base": report(OLD, BAD, odd), "noted": report(OLD, BAD, odd)}
+    assert judged(but(told))[0].refusal
+    verdict, _ = judged(but(told), replace(CLAIM, cases=("test_three",)))
+    assert verdict.proven
+
+
+@pytest.mark.parametrize(
+    ("frames", "rule"),
+    [(((FILE, 9), ("app.py", 2)), ""), (((FILE, 9), ("other.py", 2)), "wrong-reason"), (((FILE, 9),), "wrong-reason")],
+)
+def test_a_named_exception_has_to_come_from_the_named_code(frames: tuple[tuple[str, int], ...], rule: str) -> None:
+    bad = replace(BAD, error="KeyError", message="'x'", frames=frames)
+    told = {"base": report(OLD, bad), "noted": report(OLD, bad)}
+    verdict, _ = judged(but(told), replace(CLAIM, expected="KeyError"))
+    assert (verdict.refusal.rule if verdict.refusal else "") == rule
+
+
+@pytest.mark.parametrize(("case", "rule"), [(GOOD, "wrong-file"), (BAD, "")])
+def test_a_change_of_other_files_that_is_enough_shows_another_culprit(case: CaseResult, rule: str) -> None:
+    claim = replace(CLAIM, change=(*CLAIM.change, replace(CHANGE, path="other.py")))
+    verdict, _ = judged(but({"others": report(OLD, case)}), claim)
+    assert (verdict.refusal.rule if verdict.refusal else "") == rule
