@@ -27,6 +27,7 @@ from ralph_mission.app.extensions import build_extensions
 from ralph_mission.app.networks import build_publishers
 from ralph_mission.app.secrets import environment_secrets
 from ralph_mission.app.stand_ins import Nowhere, switched_off
+from ralph_mission.config.loop import FixerCommand
 from ralph_mission.config.settings import Config
 from ralph_mission.mission.model.forge import Posted
 from ralph_mission.mission.model.mission import Observation
@@ -36,6 +37,7 @@ from ralph_mission.values import dataclass
 
 if TYPE_CHECKING:
     from ralph_mission.adapters.chat import TelegramInbox
+    from ralph_mission.adapters.fixers.commands import CommandFixes
     from ralph_mission.adapters.packages.model import Bumper
     from ralph_mission.adapters.projects.setup import ProjectSetup
     from ralph_mission.adapters.sandbox.isolation import Sandbox
@@ -89,7 +91,8 @@ def _patch_sandbox(settings: Config, git: Git) -> Sandbox:
 
 def _setup(settings: Config, git: Git, place: Path | None, progress: CycleProgress) -> ProjectSetup | None:
     """What checks need, where there are any."""
-    if not settings.hands.verify and not any(command.setup for command in settings.observers.commands):
+    own = any(isinstance(fixer, FixerCommand) for fixer in settings.hands.fixers)
+    if not settings.hands.verify and not own and not any(command.setup for command in settings.observers.commands):
         return None
     from ralph_mission.app import sandboxes
 
@@ -175,8 +178,30 @@ def _observers(
     for observer in build_extensions(settings, "observer", git.work_tree, sources):
         yield ProgressObserver(observer)
     others = build_extensions(settings, "fixer", git.work_tree)
-    for fixer in (*(FIXERS[name] for name in settings.hands.fixers), *others):
+    for fixer in (*(FIXERS[name] for name in settings.hands.fixers if name in FIXERS), *others):
         yield ProgressObserver(FixerObserver(git, fixer, cache))
+    for observer in _command_fixers(settings, git, cache, setup):
+        yield ProgressObserver(observer)
+
+
+def _command_fixers(
+    settings: Config, git: Git, cache: Path | None, setup: ProjectSetup | None
+) -> Iterator[CommandFixes]:
+    """The repository's own tools where there are checks to verify what they do, and the owner's commands."""
+    if setup is None:
+        return
+    from ralph_mission.adapters.fixers.commands import CommandFixes
+    from ralph_mission.adapters.projects.fixers import owners_fixer
+    from ralph_mission.app import sandboxes
+
+    checks = {command.name: command.run for command in settings.observers.commands}
+    most = settings.limits.limits().auto_pr_lines
+    for fixer in settings.hands.fixers:
+        if isinstance(fixer, FixerCommand):
+            own = (owners_fixer(fixer.name, fixer.run, checks),)
+            yield CommandFixes(f"fixers.{fixer.name}", git, setup, sandboxes.fixer_sandbox, most, cache, own)
+        elif fixer == "project" and settings.hands.verify:
+            yield CommandFixes("fixers.project", git, setup, sandboxes.fixer_sandbox, most, cache)
 
 
 def _bumper(git: Git) -> Bumper:

@@ -85,6 +85,12 @@ def workbench(
     )  # fmt: skip  # one call
 
 
+def fixer_sandbox(clone: Git) -> Sandbox:
+    """For a tool of the project's that changes files in its clone: no network, where that can be had."""
+    level: Level = "env" if missing_bwrap()[0] else "bwrap"
+    return of_clone(level, clone, clone.work_tree or clone.git_dir, os.environ, ())
+
+
 def writable_elsewhere(sandbox: Sandbox, git: Git) -> Sandbox:
     """The same for another checkout. Raises UserError."""
     if sandbox.level == "env":

@@ -229,8 +229,8 @@ SandboxLevel = Literal["env", "bwrap"]
 Line = Annotated[str, StringConstraints(max_length=2000)]
 
 
-FixerName = Literal["typos", "ruff"]
-FIXERS: tuple[FixerName, ...] = ("typos", "ruff")
+FixerName = Literal["typos", "ruff", "project"]
+FIXERS: tuple[FixerName, ...] = ("typos", "ruff", "project")
 RENAMED = {"codespell": "typos"}
 """Names of fixers in settings that were written earlier."""
 
@@ -241,10 +241,17 @@ def _rename_old(names: object) -> object:
     return tuple(dict.fromkeys(RENAMED.get(name, name) if isinstance(name, str) else name for name in names))
 
 
+class FixerCommand(ObserverSection):
+    """A command of the owner's that puts files right."""
+
+    name: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,39}$")] = Field(description="In reports.")
+    run: Line = Field(description="The command; after `observers.commands` of the same name failed, if there is one.")
+
+
 class FixerSettings(ObserverSection):
     """The `hands` section of ralph.yml."""
 
-    fixers: Annotated[tuple[FixerName, ...], BeforeValidator(_rename_old)] = Field(
+    fixers: Annotated[tuple[FixerName | FixerCommand, ...], BeforeValidator(_rename_old)] = Field(
         FIXERS, description="What may change files without an agent."
     )
     setup: Literal["auto"] | tuple[str, ...] = Field(

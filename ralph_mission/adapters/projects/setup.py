@@ -22,8 +22,9 @@ from urllib.parse import urlsplit
 
 from ralph_mission.adapters import files
 from ralph_mission.adapters.git.git import Git
-from ralph_mission.adapters.projects.detection import DetectedProject, SetupStep, detect_project
+from ralph_mission.adapters.projects.detection import DetectedProject, Read, SetupStep, detect_project
 from ralph_mission.adapters.projects.excerpt import excerpt
+from ralph_mission.adapters.projects.fixers import ProjectFixer, project_fixers
 from ralph_mission.adapters.sandbox.isolation import Sandbox
 from ralph_mission.adapters.sandbox.process import run_foreign
 from ralph_mission.adapters.workspace.clone import check_out
@@ -99,6 +100,13 @@ class ProjectSetup:
 
     def detect(self, commit: str) -> DetectedProject:
         """What stands in a commit."""
+        return detect_project(*self._files(commit))
+
+    def fixers(self, commit: str) -> tuple[ProjectFixer, ...]:
+        """The formatters and linters that a commit says are used."""
+        return project_fixers(*self._files(commit))
+
+    def _files(self, commit: str) -> tuple[Collection[str], Read]:
         entries = {entry.path: entry for entry in self.git.listing(commit) if entry.kind == "blob"}
 
         def read(path: str) -> str:
@@ -106,7 +114,7 @@ class ProjectSetup:
             content = next(iter(found.values()), b"")
             return content.decode("utf-8", "replace") if len(content) <= LARGEST else ""
 
-        return detect_project(entries, read)
+        return entries, read
 
     def needed(self, commit: str) -> bool:
         """Whether there is anything to install for a commit ("" for none)."""

@@ -136,7 +136,8 @@ def _code(settings: Config) -> DoctorLine:
 
 def _tools(git: Git, settings: Config) -> Iterator[DoctorLine]:
     for fixer in settings.hands.fixers:
-        yield _check_installed(fixer)
+        if fixer in ("typos", "ruff"):
+            yield _check_installed(str(fixer))
     project = _setup(git, settings)
     if project is not None:
         yield from _set_up(project)

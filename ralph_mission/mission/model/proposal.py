@@ -52,6 +52,7 @@ RESEARCH, CONTENT = ("ralph:research",), ("ralph:content", "content:review")
 KINDS: dict[str, FindingKind] = {
     "spelling": FindingKind(_FIX, _LOW, 2, "misspelling", "misspellings", words=("typo", "spelling", "misspell")),
     "lint-fix": FindingKind(_FIX, _LOW, 3, "lint finding", "lint findings", words=("lint",)),
+    "formatting": FindingKind(_FIX, _LOW, 1.5, "unformatted file", "unformatted files", words=("format",)),
     "dependency-patch": FindingKind(
         _FIX, _LOW, 4, "patch-level update", "patch-level updates", words=("bump", "update")
     ),
@@ -104,6 +105,7 @@ BUMPS = "dependency-patch"
 MATTERS: dict[str, str] = {
     "spelling": "a misspelling makes readers stumble, and a search for the right word misses it",
     "lint-fix": "as long as a linter has known faults to report, a new one goes unseen",
+    "formatting": "a check of the repository itself is red until its own formatter has run",
     "dependency-patch": "patch-level releases fix faults and holes without changing behaviour",
     "dead-link": "whoever follows the documentation ends nowhere, and git knows the right place",
     "broken-docs": "whoever follows the documentation ends nowhere",

@@ -1,0 +1,267 @@
+"""Fixers by command: what a formatter or linter of the repository reports, it puts right itself, and we measure it.
+
+A tool runs in a clone with the project's packages, without network and credentials. It is asked to put right only what
+it reports on this commit; what it then changed is read by content. What fits the limits is a finding for each file, as
+of any fixer. More than that is one finding with the command to run, and none at all where the repository configures a
+tool and never checks by it: that is no reason to rewrite it.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from ralph_mission.adapters.cache import FileCache, cache_key
+from ralph_mission.adapters.fixers.fixer import LARGEST, Correction, Fix
+from ralph_mission.adapters.fixers.places import is_generated, off_limits
+from ralph_mission.adapters.git.git import Git
+from ralph_mission.adapters.projects.excerpt import excerpt
+from ralph_mission.adapters.projects.fixers import ProjectFixer
+from ralph_mission.adapters.projects.setup import SECONDS as SETUP_SECONDS
+from ralph_mission.adapters.projects.setup import ProjectSetup
+from ralph_mission.adapters.sandbox.isolation import Sandbox
+from ralph_mission.adapters.sandbox.process import FinishedProcess, run_foreign
+from ralph_mission.adapters.workspace.clone import changed_since, clone
+from ralph_mission.mission.findings.identity import normalise_line
+from ralph_mission.mission.model.mission import Observation, Severity, Signal
+from ralph_mission.mission.model.proposal import ObservationContext, count_noun
+from ralph_mission.safety.objections import MAX_BYTES, MAX_FILES
+from ralph_mission.safety.patch import EXECUTABLE, REGULAR, FileChange, Patch, measure
+from ralph_mission.safety.text import truncate
+from ralph_mission.values import dataclass
+
+SECONDS = 600.0  # for one run of a tool
+MOST_BYTES = 4_000_000  # of what one tool changed; more is told as a number
+SHOWN, LONGEST = 20, 80  # corrections of a file, characters of a line in them
+ENCODING = 1  # of what is cached
+"""Counts the changes to what follows here, so that no cache outlives its rules."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What one tool put right in a commit, or why nothing; `more`: so many files beyond what is kept here."""
+
+    fixer: ProjectFixer
+    fixes: tuple[Fix, ...] = ()
+    note: str = ""
+    more: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CommandFixes:
+    """An observer. `own` are the owner's commands, () for the tools that a commit says are used; `most_lines` is what
+    may be changed unasked, `cache` a folder for what was found in the last commit."""
+
+    name: str
+    git: Git
+    setup: ProjectSetup
+    sandbox_for: Callable[[Git], Sandbox]
+    most_lines: int
+    cache: Path | None = None
+    own: tuple[ProjectFixer, ...] = ()
+
+    @property
+    def seconds(self) -> float:
+        """How long it may take: a set-up, and a check and a correction by each of a few tools."""
+        return SETUP_SECONDS + 4 * SECONDS
+
+    def observe(self, context: ObservationContext) -> Observation:
+        """What the tools put right at the head; one that is not there is left out. Raises UserError when the
+        repository cannot be set up."""
+        started = time.monotonic()
+        commit = self.git.resolve(context.head.sha) if context.head.sha else ""
+        tools = (self.own or self.setup.fixers(commit)) if commit else ()
+        if not tools:
+            return Observation(self.name, "ok", cursor=context.cursor)
+        results = self._results(commit, tools, Path(context.scratch))
+        signals = tuple(signal for result in results for signal in self._signals(commit, result))
+        detail = "; ".join(f"{result.fixer.name}: {result.note}" for result in results if result.note)
+        return Observation(
+            self.name, "ok", signals, time.monotonic() - started, truncate(detail, 300), commit,
+            complete=not any(result.note for result in results),
+        )  # fmt: skip  # one value
+
+    def _results(self, commit: str, tools: Sequence[ProjectFixer], scratch: Path) -> list[ToolResult]:
+        cache = FileCache(self.cache)
+        question = cache_key(str(ENCODING), commit, self.setup.digest(commit), *map(repr, tools))
+        with suppress(ValueError, KeyError, TypeError):
+            kept = cache.get(f"fixer-{self.name}")
+            if kept["of"] == question:
+                return [_decode(one) for one in kept["results"]]
+        results = list(self._run_tools(commit, tools, scratch))
+        cache.put(f"fixer-{self.name}", {"of": question, "results": [_encode(one) for one in results]})
+        return results
+
+    def _run_tools(self, commit: str, tools: Sequence[ProjectFixer], scratch: Path) -> Iterator[ToolResult]:
+        with clone(self.git, commit, scratch) as folder:
+            place = scratch / f"tools-{self.name}"
+            environment = {**self.setup.lend(commit, folder, place).environment, "CARGO_NET_OFFLINE": "true"}
+            sandbox = self.sandbox_for(Git(folder / ".git", folder / ".git", folder))
+            sandbox = replace(sandbox, writable=(*sandbox.writable, place))
+
+            def run(command: str) -> FinishedProcess:
+                home = scratch / f"home-{self.name}"
+                return run_foreign(
+                    command, cwd=folder, home=home, timeout=SECONDS, extra_env=environment, sandbox=sandbox
+                )
+
+            for tool in tools:
+                if not _is_there(tool, environment, folder):
+                    continue  # the repository names a tool that its packages do not bring: not ours to install
+                yield self._put_right(tool, commit, folder, run)
+
+    def _put_right(
+        self, tool: ProjectFixer, commit: str, folder: Path, run: Callable[[str], FinishedProcess]
+    ) -> ToolResult:
+        """What one tool changes; the clone is as it was afterwards."""
+        before = changed_since(folder, commit, self.git)
+        if tool.check:
+            told = run(tool.check)
+            if told.code == 0:
+                return ToolResult(tool)
+            if tool.found not in (0, told.code):
+                return ToolResult(tool, note=_failure(told, folder))
+        done = run(tool.run)
+        patch = changed_since(folder, commit, self.git)
+        known = {change.path for change in before.changes}
+        changes = [change for change in patch.changes if change.path not in known]
+        _put_back(folder, changes)
+        if done.timed_out or done.truncated or any(change.new is None or _new_mode(change) for change in changes):
+            why = "it does not end in time" if done.timed_out else "it does more than edit files"
+            return ToolResult(tool, note=f"left alone: {why}")
+        kept = [fix for change in changes if (fix := _fix(change))]
+        size = sum(len(fix.old) + len(fix.new) for fix in kept)
+        if size > MOST_BYTES:
+            return ToolResult(tool, note=f"would change {len(kept)} files, which is too much to show")
+        return ToolResult(tool, tuple(kept), more=len(changes) - len(kept))
+
+    def _signals(self, commit: str, result: ToolResult) -> Iterator[Signal]:
+        tool, fixes = result.fixer, result.fixes
+        patch = Patch(commit, tuple(FileChange(f.path, f.mode, f.mode, f.old, f.new) for f in fixes))
+        size = measure(patch)
+        if not fixes:
+            return
+        if size.lines <= self.most_lines and size.bytes <= MAX_BYTES and len(fixes) <= MAX_FILES:
+            yield from (_file_signal(self.name, tool, fix, commit) for fix in fixes)
+        elif tool.enforced:
+            yield _whole_signal(self.name, tool, patch, size.lines)
+
+
+def _whole_signal(observer: str, tool: ProjectFixer, patch: Patch, lines: int) -> Signal:
+    """Everything that a tool puts right, where it is too much to be changed unasked."""
+    paths = [change.path for change in patch.changes]
+    told = [f"Run it at the top of the repository: {tool.run}"]
+    told += [f"It reports them with: {tool.check}"] if tool.check else []
+    return Signal(
+        observer=observer,
+        kind=tool.kind,
+        title=f"{tool.name} puts {len(paths)} file{'s' * (len(paths) != 1)} right ({lines:,} lines)",
+        essence=(tool.name, tool.run),
+        severity=Severity.LOW,
+        confidence=0.9,
+        effort=0.5,
+        detail="\n".join([*told, *paths[:SHOWN]]),
+        path=paths[0],
+        facts=(("count", len(paths)),),
+        patch=patch,
+    )
+
+
+def _file_signal(observer: str, tool: ProjectFixer, fix: Fix, commit: str) -> Signal:
+    count = 1 if tool.kind == "formatting" else len(fix.corrections)
+    lines = [f"line {one.line}: {one.what}" for one in fix.corrections[:SHOWN]]
+    more = [f"and {len(fix.corrections) - SHOWN} more"] if len(fix.corrections) > SHOWN else []
+    return Signal(
+        observer=observer,
+        kind=tool.kind,
+        title=f"{count_noun(count, tool.kind)} in {fix.path}, by {tool.name}",
+        essence=tuple(sorted({f"{tool.name}: {one.what} @ {one.context}" for one in fix.corrections})),
+        severity=Severity.LOW,
+        confidence=0.9,
+        effort=0.2,
+        detail="\n".join([*lines, *more, f"Put right with: {tool.run}"]),
+        path=fix.path,
+        line=fix.corrections[0].line,
+        facts=(("count", count),),
+        patch=Patch(commit, (FileChange(fix.path, fix.mode, fix.mode, fix.old, fix.new),)),
+    )
+
+
+def _is_there(tool: ProjectFixer, environment: Mapping[str, str], folder: Path) -> bool:
+    if not tool.program:
+        return True
+    found = shutil.which(tool.program, path=environment.get("PATH") or os.defpath)
+    return found is not None and (not tool.lent or Path(found).is_relative_to(folder))
+
+
+def _failure(done: FinishedProcess, folder: Path) -> str:
+    if done.timed_out:
+        return f"not done after {done.seconds:.0f} s"
+    said = excerpt(done.stdout, done.stderr, folder).partition("\n")[0]
+    return f"cannot run here (exit code {done.code}): {said}"
+
+
+def _new_mode(change: FileChange) -> bool:
+    return change.old is not None and change.old_mode != change.new_mode
+
+
+def _put_back(folder: Path, changes: Sequence[FileChange]) -> None:
+    for change in changes:
+        file = folder / change.path
+        if change.old is None:
+            with suppress(OSError):
+                file.unlink()
+        else:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            if file.is_symlink():
+                file.unlink()
+            file.write_bytes(change.old)
+
+
+def _fix(change: FileChange) -> Fix | None:
+    """A file that a fixer may correct, as it was and as it should be; a new file is a tool's cache or report."""
+    if change.old is None or change.new is None or change.new_mode not in (REGULAR, EXECUTABLE):
+        return None
+    if off_limits(change.path) or max(len(change.old), len(change.new)) > LARGEST:
+        return None
+    try:
+        old, new = change.old.decode(), change.new.decode()
+    except UnicodeDecodeError:
+        return None
+    if "\0" in old + new or is_generated(old):
+        return None
+    return Fix(change.path, change.new_mode, change.old, change.new, tuple(_corrections(old, new)))
+
+
+def _corrections(old: str, new: str) -> Iterator[Correction]:
+    before, after = old.splitlines(), new.splitlines()
+    for tag, start, end, first, last in difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        if tag != "equal":
+            was, now = " ".join(before[start:end]).strip(), " ".join(after[first:last]).strip()
+            what = f"{truncate(was, LONGEST) or '(nothing)'} → {truncate(now, LONGEST) or '(nothing)'}"
+            yield Correction(start + 1, what, normalise_line("".join(before[start : start + 1])))
+    if before == after:
+        yield Correction(1, "line ends", "")
+
+
+def _encode(result: ToolResult) -> dict[str, Any]:
+    fixes = [{**asdict(fix), "old": fix.old.decode(), "new": fix.new.decode()} for fix in result.fixes]
+    return {**asdict(result), "fixes": fixes}
+
+
+def _decode(found: Mapping[str, Any]) -> ToolResult:
+    fixes = (
+        Fix(
+            one["path"], one["mode"], one["old"].encode(), one["new"].encode(),
+            tuple(Correction(**each) for each in one["corrections"]),
+        )
+        for one in found["fixes"]
+    )  # fmt: skip  # one value
+    return ToolResult(ProjectFixer(**found["fixer"]), tuple(fixes), str(found["note"]), int(found["more"]))
