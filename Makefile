@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export PYTHONPYCACHEPREFIX = $(CURDIR)/.venv/bytecode
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev run test test-long test-real crash guards mutants trust check bench lock clean
+.PHONY: help install install-dev run test test-long test-real test-explorer crash guards mutants trust check bench lock clean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z-]*\):.*##/  make \1	/p' Makefile
@@ -38,6 +38,10 @@ test-long: install-dev  ## whole lives among faults, forgeries and hostile sessi
 test-real: install-dev  ## what is too large for that: real agents, an emulator of GitHub (400 MB), a cold runner
 	@$(BIN)/python scripts/node.py
 	@$(BIN)/python -m pytest -q -m real -n $(WORKERS)
+
+test-explorer: install-dev  ## an explorer's world on PostgreSQL, with a clone of validatorinfo its own: VALIDATORINFO=DIR
+	@VALIDATORINFO="$(VALIDATORINFO)" $(BIN)/python -m pytest -q -m "long or not long" -n 0 \
+		tests/integration/test_explorer_cycle.py tests/adapters/observers/database/test_explorer.py
 
 crash: install-dev  ## every moment of dying, every fault at every sort of call, races, pairs, a soak (less than an hour)
 	@$(BIN)/python -m pytest -q -m crash -n $(WORKERS) -o faulthandler_timeout=0

@@ -6,10 +6,11 @@ Every source and every network is a real client's request to a server on loopbac
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -141,8 +142,13 @@ def sources(report: CycleReport) -> dict[str, str]:
 
 
 @contextmanager
-def project(folder: Path, environment: pytest.MonkeyPatch) -> Iterator[Project]:
-    """The project before Ralph's first look."""
+def project(
+    folder: Path,
+    environment: pytest.MonkeyPatch,
+    settings_of: Callable[[Path, str], str] | None = None,
+    files: dict[str, str] | None = None,
+) -> Iterator[Project]:
+    """The project before Ralph's first look. `settings_of` makes other settings of the folder aside and the feed."""
     with ExitStack() as stack:
         x, telegram, discord = (stack.enter_context(one()) for one in (XServer, TelegramServer, DiscordServer))
         pages: dict[str, Any] = {}
@@ -151,8 +157,9 @@ def project(folder: Path, environment: pytest.MonkeyPatch) -> Iterator[Project]:
         told = {"DATABASE_URL": f"sqlite:///{rows}", "RALPH_WEB_ALLOW": feed.place}
         for name, value in (told | x.environment | telegram.environment | discord.environment).items():
             environment.setenv(name, value)
-        config = _settings(feed.url)
-        shop = stack.enter_context(agent_world(folder / "hub", "github", files=dict(START), config=config))
+        config = partial(settings_of, feed=feed.url) if settings_of else _settings(feed.url)
+        start = {**START, **(files or {})}
+        shop = stack.enter_context(agent_world(folder / "hub", "github", files=start, config=config))
         made = Project(shop, x, telegram, discord, pages, rows)
         with sqlite3.connect(rows) as database:
             database.execute("create table locked (id integer primary key, chain text, value real, at timestamp)")
