@@ -98,13 +98,15 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """Words that show what was seen, and where they stand: a line of a file at a commit, or an issue or pull."""
+    """Words that show what was seen, and where they stand: a line of a file at a commit, a commit, an issue or pull, or
+    a run of a workflow."""
 
     text: str
     path: str = ""
     line: int = 0  # 1-based; 0 where there is none
     commit: str = ""  # the object id that `line` counts in
     reference: int = 0  # an issue or pull number; 0 where there is none
+    run: int = 0  # the forge's number of a run; 0 where there is none
 
 
 @dataclass(frozen=True, slots=True)

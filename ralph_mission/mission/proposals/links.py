@@ -1,4 +1,4 @@
-"""Addresses on the forge: a line of a file as it was seen, an issue or a pull. Text in, text out.
+"""Addresses on the forge: a line of a file as it was seen, a commit, a run, an issue or a pull. Text in, text out.
 
 A path is somebody else's text: every character that could mean anything in Markdown, or to a bot, is encoded. A link to
 a person's issue leaves no trace there: GitHub notes "mentioned in …" on whatever a text links to, but for addresses of
@@ -37,8 +37,27 @@ def place_link(page: str, quote: Quote) -> str:
     return f"[{shown}]({page}/blob/{quote.commit}/{encode(quote.path, safe='/', errors='replace')}{line})"
 
 
+def run_link(page: str, number: int) -> str:
+    """`run 12`, leading to what a workflow did; as it is where runs have no address."""
+    return f"[run {number}]({page}/actions/runs/{number})" if PAGE.fullmatch(page) else f"run {number}"
+
+
+def commit_link(page: str, commit: str) -> str:
+    """The beginning of its name, leading to what it changed; as it is where commits have no address."""
+    shown = inline(commit[:12], 12)
+    return f"[{shown}]({page}/commit/{commit})" if PAGE.fullmatch(page) and COMMIT.fullmatch(commit) else shown
+
+
 def quote_line(page: str, quote: Quote) -> str:
     """Where it stands, and what it says."""
-    place = place_link(page, quote) if quote.path else thread_link(page, quote.reference) if quote.reference else ""
+    place = ""
+    if quote.path:
+        place = place_link(page, quote)
+    elif quote.reference:
+        place = thread_link(page, quote.reference)
+    elif quote.run:
+        place = run_link(page, quote.run)
+    elif quote.commit:
+        place = commit_link(page, quote.commit)
     said = inline(redact(quote.text.strip()), QUOTED)
     return f"{place}: {said}" if place else said

@@ -34,6 +34,13 @@ def test_a_thread_is_linked_without_a_trace_on_it() -> None:
     assert thread_link("", 7) == "#7"
 
 
+def test_a_run_and_a_commit_are_linked() -> None:
+    assert quote_line(PAGE, Quote("test", run=7)) == f"[run 7]({PAGE}/actions/runs/7): `test`"
+    assert quote_line(PAGE, Quote("Break it", commit=SHA)) == f"[`{SHA[:12]}`]({PAGE}/commit/{SHA}): `Break it`"
+    assert quote_line("", Quote("test", run=7)) == "run 7: `test`"
+    assert quote_line(PAGE, Quote("x", commit="](x) ")) == "`](x)`: `x`"
+
+
 def test_a_list_links_the_thread_that_it_is_about() -> None:
     member = finding(kind="stale-issue", title="#7 has nobody and was quiet for 15 days: Crash", reference=7)
     assert wording.monitor_line(member, PAGE).startswith(f"- {thread_link(PAGE, 7)} `has nobody and was quiet")

@@ -7,7 +7,7 @@ when the workflow passes again. Once a day the runs that passed at a second try 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import timedelta
 from functools import partial
@@ -64,11 +64,12 @@ class CiObserver:
     def observe(self, context: ObservationContext) -> Observation:
         """Every workflow that is red now, and every step that failed by chance more than once."""
         before = CiCursor.parse(context.cursor)
+        known_red = dict(before.red)
         try:
             failed = [run for run in self.forge.workflow_runs(failed=True) if self._counts(run)]
             news = [run for run in failed if run_key(run) not in before.seen and context.now - run.created_at < RECENT]
-            wanted = list(dict.fromkeys([*before.red, *(run.workflow for run in news)]))
-            red, chances = self._look(wanted[:WORKFLOWS], context)
+            wanted = list(dict.fromkeys([*known_red, *(run.workflow for run in news)]))
+            red, chances = self._look(wanted[:WORKFLOWS], known_red, context)
             day, retried = self._retried(before, context)
         except UserError as problem:
             return unavailable(NAME, problem, context.cursor)
@@ -78,7 +79,10 @@ class CiObserver:
         self.cache.tidy()
         cursor = CiCursor(
             frozenset(run_key(run) for run in failed if run.workflow not in late),
-            (*(one.streak.newest.workflow for one in red), *(flow for flow in before.red if flow in late)),
+            (
+                *((one.streak.newest.workflow, one.since) for one in red),
+                *((flow, since) for flow, since in before.red if flow in late),
+            ),
             told,
             day,
         )
@@ -87,7 +91,8 @@ class CiObserver:
             *(broken(one, context) for one in breakages),
             *flaky(told, TWICE),
         )
-        detail = f"{len(red)} of the workflows with failed runs are red" if failed else "no failed runs"
+        flows = len({run.workflow for run in failed})
+        detail = f"{len(red)} red, {flows} with failed runs" if failed else "no failed runs"
         return Observation(NAME, "ok", signals, detail=detail, cursor=cursor.dump(), complete=not late)
 
     def _counts(self, run: WorkflowRun) -> bool:
@@ -99,7 +104,7 @@ class CiObserver:
     # --- a closer look
 
     def _look(
-        self, workflows: Sequence[int], context: ObservationContext
+        self, workflows: Sequence[int], before: Mapping[int, str], context: ObservationContext
     ) -> tuple[list[Breakage], list[ChanceFailure]]:
         """What is red among these workflows, and what failed in them by chance."""
         red: list[Breakage] = []
@@ -112,7 +117,7 @@ class CiObserver:
                 runs = self.forge.workflow_runs(workflow, most=FAR)
                 streak = red_streak(runs, events)
             if streak:
-                red.append(self._breakage(streak, len(runs)))
+                red.append(self._breakage(streak, len(runs), before.get(workflow, "")))
             chances += self._chances(runs, context)
         return red, chances
 
@@ -122,11 +127,13 @@ class CiObserver:
         text = commits.workflow_text(self.git, head, path) if path and not self._is_excluded(path) else ""
         return frozenset(event for event in COUNTED if event in text)
 
-    def _breakage(self, streak: RedStreak, read: int) -> Breakage:
+    def _breakage(self, streak: RedStreak, read: int, before: str) -> Breakage:
+        """`before`: since when it was red in the last look, which holds where the last pass is too far back."""
+        since = f"run {streak.passed.id}" if streak.passed else before or f"before run {streak.first.id}"
         begin, passed = begin_of(streak, self._failed_jobs)
         jobs = self._failed_jobs(streak.newest, log=True)
         between = commits.suspects(self.git, passed.sha, begin.sha) if passed else None
-        return Breakage(streak, begin, passed, jobs, between, read, own=streak.newest.path.endswith(OWN))
+        return Breakage(streak, since, begin, passed, jobs, between, read, own=streak.newest.path.endswith(OWN))
 
     def _failed_jobs(self, run: WorkflowRun, log: bool = False) -> tuple[FailedJob, ...]:
         """What failed in an attempt, which never changes once it is over; of what was printed the telling lines."""
@@ -151,7 +158,7 @@ class CiObserver:
             jobs = self._failed_jobs(run)
             if jobs:
                 job, step = step_key(jobs[0])
-                yield ChanceFailure(run.path, run.name, job, step, run.sha, run.url, run.started_at, self._tests(run))
+                yield ChanceFailure(run.path, run.name, job, step, run.sha, run.id, run.started_at, self._tests(run))
 
     def _retried(self, before: CiCursor, context: ObservationContext) -> tuple[str, list[ChanceFailure]]:
         """When it was looked for last, and what passed at a second try: nothing of it is among the runs that failed."""

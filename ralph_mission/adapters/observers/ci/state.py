@@ -20,7 +20,7 @@ class ChanceFailure:
     job: str
     step: str
     sha: str
-    url: str
+    run: int
     at: datetime
     tests: tuple[str, ...] = ()
 
@@ -32,11 +32,11 @@ class ChanceFailure:
 
 @dataclass(frozen=True, slots=True)
 class CiCursor:
-    """The failed runs that were judged ("id.attempt"), the workflows that were red, what failed by chance, and the day
-    of the last look for second tries."""
+    """The failed runs that were judged ("id.attempt"), the workflows that were red and since when, what failed by
+    chance, and the day of the last look for second tries."""
 
     seen: frozenset[str] = frozenset()
-    red: tuple[int, ...] = ()
+    red: tuple[tuple[int, str], ...] = ()
     chances: tuple[ChanceFailure, ...] = ()
     day: str = ""
 
@@ -46,7 +46,12 @@ class CiCursor:
         try:
             told = json.loads(text)
             chances = tuple(_read_chance(*one) for one in told["chances"])
-            return cls(frozenset(map(str, told["seen"])), tuple(map(int, told["red"])), chances, str(told["day"]))
+            return cls(
+                frozenset(map(str, told["seen"])),
+                tuple((int(flow), str(since)) for flow, since in told["red"]),
+                chances,
+                str(told["day"]),
+            )
         except (ValueError, KeyError, TypeError):
             return cls()
 
@@ -59,6 +64,6 @@ class CiCursor:
 
 
 def _read_chance(
-    path: str, workflow: str, job: str, step: str, sha: str, url: str, at: str, tests: list[str]
+    path: str, workflow: str, job: str, step: str, sha: str, run: int, at: str, tests: list[str]
 ) -> ChanceFailure:
-    return ChanceFailure(path, workflow, job, step, sha, url, datetime.fromisoformat(at), tuple(map(str, tests)))
+    return ChanceFailure(path, workflow, job, step, sha, int(run), datetime.fromisoformat(at), tuple(map(str, tests)))

@@ -9,7 +9,7 @@ from ralph_mission.adapters.observers.ci.history import RedStreak
 from ralph_mission.adapters.observers.ci.state import ChanceFailure
 from ralph_mission.adapters.observers.text import age_days, block, count_noun, one_line
 from ralph_mission.mission.model.builds import FailedJob, WorkflowRun
-from ralph_mission.mission.model.mission import Severity, Signal
+from ralph_mission.mission.model.mission import Quote, Severity, Signal
 from ralph_mission.mission.model.proposal import ObservationContext
 from ralph_mission.values import dataclass
 
@@ -21,10 +21,12 @@ JOBS = 5  # failed jobs that are named
 class Breakage:
     """A red workflow: its runs, with which of them it began, and the commits between that and the last pass.
 
-    `between` None: git cannot tell. `read`: runs that were looked through. `own`: the workflow is ours.
+    `since` is the same as long as it is red. `between` None: git cannot tell. `read`: runs that were looked through.
+    `own`: the workflow is ours.
     """
 
     streak: RedStreak
+    since: str
     begin: WorkflowRun
     passed: WorkflowRun | None
     jobs: tuple[FailedJob, ...]
@@ -44,7 +46,7 @@ class Breakage:
 
 
 def broken(one: Breakage, context: ObservationContext) -> Signal:
-    """The finding of a red workflow. It is news again once the workflow passed in between; our own is told once."""
+    """The finding of a red workflow. It is another one once the workflow passed in between; our own is told once."""
     newest, commit = one.streak.newest, one.to_blame
     branch = context.head.name
     where = f": {_place(one.jobs[0])}" if one.jobs else ""
@@ -53,8 +55,7 @@ def broken(one: Breakage, context: ObservationContext) -> Signal:
         observer=NAME,
         kind="broken-build",
         title=one_line(f"{branch} is red: {newest.name} fails {_since_short(one)}{where}"),
-        essence=("broken-build", newest.path),
-        occurrence="" if one.own else f"since {one.streak.first.id}",
+        essence=("broken-build", newest.path, "" if one.own else one.since),
         severity=Severity.HIGH if sure else Severity.MEDIUM,
         confidence=0.95 if sure else 0.7,
         detail=block("\n".join(_lines(one))),
@@ -62,6 +63,7 @@ def broken(one: Breakage, context: ObservationContext) -> Signal:
         author=commit.authors if commit else "",
         age_days=age_days(one.begin.created_at, context.now),
         facts=tuple(_facts(one)),
+        quotes=tuple(_quotes(one)),
     )
 
 
@@ -81,7 +83,7 @@ def _since_short(one: Breakage) -> str:
 
 def _lines(one: Breakage) -> Iterator[str]:
     newest = one.streak.newest
-    yield f"{newest.path}, {newest.event} at {newest.sha[:12]}: {newest.url}"
+    yield f"{newest.path}, {newest.event} at {newest.sha[:12]}"
     for job in one.jobs[:JOBS]:
         yield f"failed: {one_line(job.name, 80)}" + (f", step {one_line(job.step, 80)}" if job.step else "")
     if len(one.jobs) > JOBS:
@@ -128,7 +130,12 @@ def _facts(one: Breakage) -> Iterator[tuple[str, str | int | float]]:
         yield "first bad commit", commit.sha[:12]
         yield "by", commit.authors
     yield "red runs", len(one.streak.runs)
-    yield "run", one.streak.newest.url
+
+
+def _quotes(one: Breakage) -> Iterator[Quote]:
+    yield Quote("; ".join(_place(job) for job in one.jobs[:JOBS]) or "no job failed", run=one.streak.newest.id)
+    if commit := one.to_blame:
+        yield Quote(f"{commit.subject}, by {commit.authors}", commit=commit.sha)
 
 
 # --- by chance ------------------------------------------------------------------------
@@ -158,12 +165,13 @@ def _flaky(path: str, job: str, step: str, found: Sequence[ChanceFailure]) -> Si
         detail=block(
             "\n".join(
                 [
-                    *(f"{one.at:%Y-%m-%d} at {one.sha[:12]}: {one.url}" for one in found[-5:]),
+                    *(f"{one.at:%Y-%m-%d} at {one.sha[:12]}" for one in found[-5:]),
                     *(f"test: {name}" for name in tests),
                 ]
             )
         ),
         path=path,
+        quotes=tuple(Quote(f"{one.at:%Y-%m-%d}", run=one.run) for one in found[-3:]),
     )
 
 

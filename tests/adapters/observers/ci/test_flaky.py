@@ -203,7 +203,7 @@ def test_what_is_no_report_names_no_tests(report):
 
 
 def test_what_is_remembered_is_read_as_it_was_written():
-    chance = ChanceFailure("ci.yml", "CI", "test", "pytest", "a" * 40, "https://x", START, ("t",))
-    cursor = CiCursor(frozenset({"1.1", "2.3"}), (7,), (chance,), "2026-05-04")
+    chance = ChanceFailure("ci.yml", "CI", "test", "pytest", "a" * 40, 5, START, ("t",))
+    cursor = CiCursor(frozenset({"1.1", "2.3"}), ((7, "run 3"),), (chance,), "2026-05-04")
     assert CiCursor.parse(cursor.dump()) == cursor
     assert [CiCursor.parse(text) for text in ("", "[]", "{}", '{"seen": 1}')] == [CiCursor()] * 4

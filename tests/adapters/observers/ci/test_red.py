@@ -39,8 +39,11 @@ def test_the_one_commit_between_green_and_red_is_the_first_bad_one(world: CiWorl
     told = only(world)
     assert (blamed(told), told.author, told.path) == (bad[:12], "robin", CI)
     assert told.title == f"main is red: ci fails since {bad[:8]} by robin: test, Run pytest"
-    assert (told.severity, told.essence, told.occurrence) == (
-        Severity.HIGH, ("broken-build", CI), "since 1002")  # fmt: skip  # one identity
+    assert (told.severity, told.essence, told.occurrence) == (Severity.HIGH, ("broken-build", CI, "run 1001"), "")
+    assert [(quote.text, quote.run, quote.commit) for quote in told.quotes] == [
+        ("test, Run pytest", 1002, ""),
+        ("Change 2, by robin", 0, bad),
+    ]
     assert "E       assert 1 == 2" not in told.title and "assert 1 == 2" in told.detail
     assert "nothing of importance" not in told.detail and "Cleaning up" not in told.detail
 
@@ -98,7 +101,7 @@ def test_fixed_is_gone_and_broken_anew_is_news(world: CiWorld) -> None:
     assert world.look().signals == ()
     world.push("failure")
     second = only(world)
-    assert first.essence == second.essence and first.occurrence != second.occurrence
+    assert first.essence[:2] == second.essence[:2] and first.essence != second.essence
 
 
 def test_a_commit_without_a_run_of_its_own_is_one_of_those_that_may_be_it(world: CiWorld) -> None:
@@ -151,6 +154,18 @@ def test_a_pass_further_back_than_the_first_page_is_found(world: CiWorld) -> Non
     for _ in range(60):
         world.run("failure", jobs=())
     assert blamed(only(world)) == bad[:12]
+
+
+def test_what_stays_red_for_longer_than_is_read_stays_the_same_finding(world: CiWorld, monkeypatch) -> None:
+    monkeypatch.setattr("ralph_mission.adapters.observers.ci.PAGE", 2)
+    monkeypatch.setattr("ralph_mission.adapters.observers.ci.FAR", 3)
+    world.push()
+    for _ in range(3):
+        world.push("failure")
+        told = only(world)
+    world.push("failure")
+    later = only(world)
+    assert told.essence == later.essence and "since before" in later.title
 
 
 def test_rewritten_history_names_nobody(world: CiWorld) -> None:
@@ -272,7 +287,7 @@ def test_our_own_workflow_is_told_once_for_all(world: CiWorld) -> None:
     first = only(world)
     world.nightly("success", OWN), world.look()
     world.nightly("failure", OWN)
-    assert only(world).occurrence == first.occurrence == ""
+    assert only(world).essence == first.essence
 
 
 def test_names_from_outside_are_cut_and_stand_on_one_line(world: CiWorld) -> None:

@@ -1,0 +1,44 @@
+"""A default branch that turns red and green again, from the server's runs to what a person reads."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+from ralph_mission.mission.model.mission import Urgency
+from tests.integration.hub import Hub, hub
+
+CI = ".github/workflows/ci.yml"
+FILES = {CI: "on: push\n", "src/code.txt": "fine\n"}
+LOG = (
+    b"2026-05-04T12:00:00.0Z ##[group]Run make test\n2026-05-04T12:00:00.0Z ##[endgroup]\n"
+    b"2026-05-04T12:00:01.0Z E   AssertionError: @everyone, the token is ghp_0123456789abcdefghijklmnopqrstuvwxyz\n"
+    b"2026-05-04T12:00:02.0Z ##[error]Process completed with exit code 1.\n"
+)
+
+
+def run(harbour: Hub, number: int, conclusion: str) -> None:
+    """A run for the newest commit."""
+    harbour.fake.workflow_run(number, "completed", conclusion, "push", harbour.fake.clock.present(), path=CI)
+    if conclusion == "failure":
+        steps = [("make test", "failure")]
+        harbour.fake.workflow_job(number, "test", "failure", steps, LOG)
+
+
+def test_a_red_branch_is_one_issue_with_its_culprit_and_what_the_log_says_and_makes_the_next_look_soon(
+    tmp_path: Path,
+) -> None:
+    with hub(tmp_path, FILES) as harbour:
+        run(harbour, 1, "success")
+        bad = harbour.person("robin").push("main", {"src/code.txt": b"broken\n"}, message="Break it")
+        run(harbour, 2, "failure")
+        report, _ = harbour.cycle()
+        (issue,) = harbour.issues
+        assert issue.title.startswith(f"main is red: ci fails since {bad[:8]} by robin")
+        assert bad[:12] in (issue.body or "") and "make test" in (issue.body or "")
+        assert "AssertionError" in (issue.body or "")
+        assert "@everyone" not in (issue.body or "") and "ghp_" not in (issue.body or "")
+        assert report.urgency is Urgency.HIGH
+        run(harbour, 3, "failure")
+        harbour.cycle(timedelta(minutes=20))
+        assert len(harbour.issues) == 1
