@@ -142,6 +142,12 @@ class DocsSettings(ObserverSection):
     exclude: tuple[PathPattern, ...] = Field((), description="Pages to leave out, as in .gitignore.")
 
 
+class ScannerSettings(ObserverSection):
+    """Well-known scanners, each where it fits and is installed."""
+
+    exclude: tuple[PathPattern, ...] = Field((), description="Paths to leave out, as in .gitignore.")
+
+
 PackageName = Annotated[str, StringConstraints(pattern=r"^[@A-Za-z0-9][A-Za-z0-9._/@-]{0,213}$")]
 
 

@@ -33,6 +33,7 @@ from ralph_mission.config.observers import DependencySettings as Dependencies
 from ralph_mission.config.observers import DocsSettings as Docs
 from ralph_mission.config.observers import ForgeSettings as ForgeWatch
 from ralph_mission.config.observers import ReleaseSettings as Releases
+from ralph_mission.config.observers import ScannerSettings as Scanners
 from ralph_mission.config.observers import SocialSettings as Social
 from ralph_mission.config.observers import WebSettings as Web
 from ralph_mission.config.publishers import Publishers, TelegramControl
@@ -188,6 +189,9 @@ class Observers(ObserverSection):
     docs: Docs = Field(Docs.model_construct(), description="Links and commands in Markdown that lead nowhere.")
     forge: Annotated[ForgeWatch, OLD_LIMIT] = ForgeWatch()
     releases: Releases = Field(Releases.model_construct(), description="What waits for a release.")
+    scanners: Scanners = Field(
+        Scanners.model_construct(), description="Well-known scanners, each where it fits and is installed."
+    )
     social: Social | None = Field(
         None, description="Reactions, questions and topics on social networks; `{}` looks once a day."
     )

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         DocsSettings,
         ForgeSettings,
         ReleaseSettings,
+        ScannerSettings,
         SocialSettings,
         WebSettings,
     )
@@ -110,6 +111,12 @@ def _build_releases(settings: ReleaseSettings, sources: Sources) -> Observer:
     return releases.build(settings, sources.git, sources.cache)
 
 
+def _build_scanners(settings: ScannerSettings, sources: Sources) -> Observer:
+    from ralph_mission.adapters.observers import scanners
+
+    return scanners.build(settings, sources.git, sources.cache, sources.secrets, sources.setup)
+
+
 def _build_social(settings: SocialSettings, sources: Sources) -> Observer:
     from ralph_mission.adapters.observers import social
 
@@ -132,6 +139,7 @@ OBSERVERS: Mapping[str, Callable[[Any, Sources], Observer]] = {
     "docs": _build_docs,
     "forge": _build_forge,
     "releases": _build_releases,
+    "scanners": _build_scanners,
     "social": _build_social,
     "web": _build_web,
 }

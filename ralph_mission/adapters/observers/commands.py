@@ -227,7 +227,7 @@ class Command:
             return [Result(**entry) for entry in cache.get(question)], ", as before on this commit"
         results, note = self._run(commit, scratch)
         nameable = (result for result in results if not find_secrets(result.path, self.secrets))
-        results = [_discreet(result, self.secrets) for result in nameable]
+        results = [keep_secret(result, self.secrets) for result in nameable]
         cache.put(question, [asdict(result) for result in results])
         cache.tidy()
         return results, note
@@ -236,45 +236,7 @@ class Command:
         home = scratch / f"home-{self.settings.name}"
         with clone(self.git, commit, scratch) as root:
             lent = self.setup.lend(commit, root, scratch / f"tools-{self.settings.name}") if self.setup else LentSetup()
-            done = run_foreign(
-                self.settings.run,
-                cwd=root,
-                home=home,
-                timeout=self.settings.timeout,
-                output_cap=self.settings.output_cap,
-                extra_env={**lent.environment, "PATH": _path(lent.environment)},
-            )
-            _refuse_unfinished(done, self.settings)
-            results = _tidy(self._parse(done, root, home), root)
-            fine = done.code in self.settings.ok_codes
-            if missing := not_set_up(result.message for result in results):
-                raise GarbledOutput(f"{missing}; {SET_UP}")
-            if not results and not fine:
-                raise _failure(done, root, "no result")
-        return results, "" if fine else f", exit code {done.code}"
-
-    def _parse(self, done: FinishedProcess, root: Path, home: Path) -> list[Result]:
-        silent = not done.stdout.strip()
-        # Like grep, which exits 1 without a word when it finds nothing; a complaint on stderr is another matter.
-        if silent and (done.code == 0 or (isinstance(self.settings.parse, Regex) and not done.stderr.strip())):
-            return []
-        try:
-            return self._read(done, root, home)
-        except GarbledOutput as error:
-            if done.code in self.settings.ok_codes and not silent:
-                raise
-            raise _failure(done, root, str(error)) from None
-
-    def _read(self, done: FinishedProcess, root: Path, home: Path) -> list[Result]:
-        parse = self.settings.parse
-        if isinstance(parse, JsonResults):
-            return read_items(done.stdout, parse.at, root)
-        if not isinstance(parse, Regex):
-            return read_sarif(done.stdout, root)
-        found = markers.read(done.stdout, parse.regex, root, home, MOST + 1)
-        if not found and done.code != 0:
-            raise GarbledOutput(f"no line of its output fits the regex (exit code {done.code})")
-        return found
+            return run_check(self.settings, root, home, lent)
 
     def _signals(self, results: Sequence[Result], commit: str) -> tuple[Signal, ...]:
         blobs = self.git.blobs(f"{commit}:{result.path}" for result in results if result.path and result.line)
@@ -305,7 +267,52 @@ class Command:
         )
 
 
-def _discreet(result: Result, secrets: Sequence[str]) -> Result:
+def run_check(settings: CommandSettings, root: Path, home: Path, lent: LentSetup) -> tuple[list[Result], str]:
+    """What a command says of the files in `root`, and a remark on how it ended. Raises GarbledOutput."""
+    done = run_foreign(
+        settings.run,
+        cwd=root,
+        home=home,
+        timeout=settings.timeout,
+        output_cap=settings.output_cap,
+        extra_env={**lent.environment, "PATH": search_path(lent.environment)},
+    )
+    _refuse_unfinished(done, settings)
+    results = _tidy(_parse(settings, done, root, home), root)
+    fine = done.code in settings.ok_codes
+    if missing := not_set_up(result.message for result in results):
+        raise GarbledOutput(f"{missing}; {SET_UP}")
+    if not results and not fine:
+        raise _failure(done, root, "no result")
+    return results, "" if fine else f", exit code {done.code}"
+
+
+def _parse(settings: CommandSettings, done: FinishedProcess, root: Path, home: Path) -> list[Result]:
+    silent = not done.stdout.strip()
+    # Like grep, which exits 1 without a word when it finds nothing; a complaint on stderr is another matter.
+    if silent and (done.code == 0 or (isinstance(settings.parse, Regex) and not done.stderr.strip())):
+        return []
+    try:
+        return _read(settings, done, root, home)
+    except GarbledOutput as error:
+        if done.code in settings.ok_codes and not silent:
+            raise
+        raise _failure(done, root, str(error)) from None
+
+
+def _read(settings: CommandSettings, done: FinishedProcess, root: Path, home: Path) -> list[Result]:
+    parse = settings.parse
+    if isinstance(parse, JsonResults):
+        return read_items(done.stdout, parse.at, root)
+    if not isinstance(parse, Regex):
+        return read_sarif(done.stdout, root)
+    found = markers.read(done.stdout, parse.regex, root, home, MOST + 1)
+    if not found and done.code != 0:
+        raise GarbledOutput(f"no line of its output fits the regex (exit code {done.code})")
+    return found
+
+
+def keep_secret(result: Result, secrets: Sequence[str]) -> Result:
     """Before anything is cut: half of a secret is one that nobody recognises."""
     return replace(
         result,
@@ -359,7 +366,8 @@ def _severity(settings: CommandSettings, level: str) -> Severity:
     return min(found, settings.severity or found, key=list(Severity).index)
 
 
-def _path(lent: Mapping[str, str]) -> str:
+def search_path(lent: Mapping[str, str]) -> str:
+    """Where programs are looked for."""
     # Our own environment comes last: its tools (ruff, typos) are there even when it is not activated.
     path = lent.get("PATH") or os.environ.get("PATH", os.defpath)
     return os.pathsep.join((path, os.path.dirname(sys.executable)))

@@ -44,6 +44,7 @@ def sources(settings: Config, git: Git, environment: Mapping[str, str]) -> Itera
     yield from web(settings, environment)
     for name, check in (
         ("dependencies", _dependencies(settings, git)),
+        ("scanners", _scanners(git)),
         ("database", _database(settings, git, environment)),
         ("thinker", _thinker(settings, environment)),
     ):
@@ -102,6 +103,18 @@ def _dependencies(settings: Config, git: Git) -> Iterator[DoctorLine]:
         if manager and not find_program(manager):
             what = f"{manager.program} is not installed: updates of {project.path} are reported, not made"
             yield DoctorLine("dependencies", "note", what, f"install {manager.program}")
+
+
+def _scanners(git: Git) -> Iterator[DoctorLine]:
+    """One line; a scanner that is missing is no fault."""
+    from ralph_mission.adapters.observers.scanners import fitting_scanners, is_installed
+
+    commit = git.resolve("HEAD")
+    fitting = fitting_scanners(entry.path for entry in git.listing(commit)) if commit else ()
+    ready = [one.name for one in fitting if is_installed(one.name)]
+    missing = [one.name for one in fitting if one.name not in ready]
+    lacking = f"; not installed: {', '.join(missing)}" if missing else ""
+    yield DoctorLine("scanners", "ok", f"ready: {', '.join(ready) or 'none fits here'}{lacking}")
 
 
 def _database(settings: Config, git: Git, environment: Mapping[str, str]) -> Iterator[DoctorLine]:

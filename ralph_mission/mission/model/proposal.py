@@ -86,6 +86,9 @@ KINDS: dict[str, FindingKind] = {
     "update-bot": FindingKind(
         _PROPOSE, _HIGH, 3, "gap in dependency updates", "gaps in dependency updates", words=("dependabot", "renovate")
     ),
+    "workflow-risk": FindingKind(_PROPOSE, _HIGH, 7, "risk in a workflow", "risks in workflows", RESEARCH),
+    "workflow-fix": FindingKind(_PROPOSE, _HIGH, 3, "safe fix of a workflow", "safe fixes of workflows"),
+    "workflow": FindingKind(_MONITOR, _LOW, 4, "weak spot in a workflow", "weak spots in workflows"),
     "dependency-minor": FindingKind(_PROPOSE, _HIGH, 2, "minor update", "minor updates", RESEARCH),
     "dependency-major": FindingKind(_PROPOSE, _HIGH, 3, "major update", "major updates", RESEARCH),
     "flaky-check": FindingKind(_MONITOR, _LOW, 5, "flaky check", "flaky checks"),
@@ -123,6 +126,9 @@ MATTERS: dict[str, str] = {
     "dependency": "what falls behind gets harder to update",
     "advisory": "whoever relies on it should know, and may want to replace it",
     "update-bot": "what nothing updates falls behind, and security fixes come late",
+    "workflow-risk": "a workflow has tokens and secrets, and somebody else may get to use them",
+    "workflow-fix": "the tool that found it also knows the safe change",
+    "workflow": "a workflow has tokens and secrets, and each weak spot makes an attack easier",
     "dependency-minor": "new features come with it, and the longer it waits, the larger the step",
     "dependency-major": "it may break what relies on it, and old versions are one day fixed no more",
     "broken-build": "while it is red nobody sees what the next change breaks",

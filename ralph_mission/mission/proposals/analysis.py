@@ -97,6 +97,25 @@ ANALYSIS_FORMS: dict[str, AnalysisForm] = {
         "whether the world changed, or what is measured, or how",
         "the value is back in its usual range, or the new range is explained",
     ),
+    "workflow-risk": AnalysisForm(
+        "Research",
+        (
+            ("change the workflow", "", "a job may need what is taken away"),
+            ("mark it as intended", "minutes of work", "the next reader trusts the mark"),
+        ),
+        "a release may fail for want of a permission",
+        "whoever gets a text or a step into the workflow acts with its token",
+        "who can trigger it, and what its token may do here",
+        "the scanner no longer finds it, and the workflow still runs",
+    ),
+    "workflow-fix": AnalysisForm(
+        "Research",
+        (("make the change", "", "none that is known"), ("leave it", "none", "the scanner goes on reporting it")),
+        "the scanner may not know the reason for it",
+        "it stays as it is, and is reported by others",
+        "whether it was meant to be so",
+        "the scanner no longer finds it",
+    ),
     "update-bot": AnalysisForm(
         "Research",
         (("let a bot propose updates", "", "a pull request or two a week"), ("update by hand", "", "easily forgotten")),

@@ -222,6 +222,7 @@ def test_with_nothing_configured_every_source_says_so_and_nothing_is_wrong(tmp_p
         "ci": ("ok", "ready"),
         "code": ("ok", "ready"),
         "dependencies": ("ok", "ready"),
+        "scanners": ("ok", "ready"),
         "docs": ("ok", "ready"),
         "forge": ("ok", "local, as ralph[bot]; merges into main"),
         "releases": ("ok", "ready"),

@@ -1,0 +1,375 @@
+"""Observes through well-known scanners: each runs where it fits and is installed, without any configuration.
+
+`SCANNERS` says of each when it fits, what is run, how its output is read and what its results are. One that is missing
+is no fault, and `ralph doctor` names it. Results are grouped: one finding for each rule, because a person mends a rule,
+not a line. What a scanner can mend safely by itself is one change, which a person is asked about.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, field
+from pathlib import Path
+from typing import Any
+
+from ralph_mission.adapters.cache import FileCache, cache_key
+from ralph_mission.adapters.git.git import Git, TreeEntry
+from ralph_mission.adapters.observers.commands import RECIPES, keep_secret, run_check, search_path
+from ralph_mission.adapters.observers.markers import excluder
+from ralph_mission.adapters.observers.results import GarbledOutput, Result
+from ralph_mission.adapters.observers.text import block, count_noun, one_line, split_lines
+from ralph_mission.adapters.projects.setup import SECONDS as SETUP_SECONDS
+from ralph_mission.adapters.projects.setup import LentSetup, ProjectSetup
+from ralph_mission.adapters.sandbox.process import run_foreign
+from ralph_mission.adapters.workspace.clone import clone
+from ralph_mission.config.observers import CommandSettings, ScannerSettings
+from ralph_mission.errors import UserError
+from ralph_mission.mission.model.mission import Observation, Quote, Severity, Signal
+from ralph_mission.mission.model.proposal import ObservationContext
+from ralph_mission.safety.patch import REGULAR, FileChange, Patch
+from ralph_mission.safety.secrets import find_secrets
+from ralph_mission.values import dataclass
+
+NAME = "scanners"
+ENCODING = 1  # of what is cached
+SHOWN = 8
+"""Places of one rule that are told; all are counted."""
+QUOTED = 5
+LARGEST = 200_000  # bytes of a file that is mended
+ZIZMOR = "zizmor --offline --no-progress --quiet --min-severity medium --min-confidence medium"
+WORKFLOWS = r"(\.github/workflows/[^/]+\.ya?ml|(.*/)?action\.ya?ml)"
+
+
+@dataclass(frozen=True, slots=True)
+class Scanner:
+    """One tool: the program's name, which paths it is for, and one item of `observers.commands`.
+
+    `asked` is the kind of errors, `listed` that of all other results, of rules in `mild`, and of files that hold the
+    expression of their rule in `guards`: somebody thought of it there. `first` are the rules that matter most, in
+    order; lines that `usual` finds come last. `mend` makes its safe fixes; `docs` is where a rule is explained.
+    """
+
+    name: str
+    fits: str
+    settings: Mapping[str, Any]
+    asked: str
+    listed: str
+    first: tuple[str, ...] = ()
+    mild: tuple[str, ...] = ()
+    guards: Mapping[str, str] = field(default_factory=dict)
+    usual: str = r"(?!)"
+    mend: str = ""
+    docs: str = ""
+
+    @property
+    def command(self) -> CommandSettings:
+        """Its settings, checked."""
+        return CommandSettings.model_validate({"name": self.name, **self.settings})
+
+
+SCANNERS: tuple[Scanner, ...] = (
+    Scanner(
+        "zizmor",
+        WORKFLOWS,
+        {
+            "run": f"{ZIZMOR} --format sarif .",
+            "parse": "sarif",
+        },
+        asked="workflow-risk",
+        listed="workflow",
+        first=("dangerous-triggers", "template-injection", "github-env", "excessive-permissions", "unpinned-uses"),
+        mild=("unpinned-uses",),
+        guards={"dangerous-triggers": r"author_association|[cC]ollaborator_?[pP]ermission|user permission"},
+        usual=r"uses: *[\"']?(actions|github)/",
+        mend=f"{ZIZMOR} --fix=safe .",
+        docs="https://docs.zizmor.sh/audits/#",
+    ),
+    Scanner(
+        "actionlint",
+        r"\.github/workflows/[^/]+\.ya?ml",
+        {
+            "run": "actionlint -no-color -shellcheck= -pyflakes= -format '{{json .}}'",
+            "parse": {"json": {"path": "filepath", "code": "kind"}},
+        },
+        asked="",
+        listed="workflow",
+    ),
+    Scanner(
+        "knip",
+        r"knip\.(json|jsonc|ts|js)",
+        {key: value for recipe in RECIPES if recipe.tool == "knip" for key, value in recipe.settings.items()},
+        asked="",
+        listed="dead-code",
+    ),
+    Scanner(
+        "deptry",
+        r"pyproject\.toml",
+        {
+            "setup": True,
+            "run": "grep -q '^\\[tool\\.deptry' pyproject.toml || exit 0; deptry . --json-output report.json;"
+            " test $? -le 1 && cat report.json",
+            "parse": {
+                "json": {
+                    "path": "location.file",
+                    "line": "location.line",
+                    "message": "error.message",
+                    "code": "error.code",
+                }
+            },
+        },
+        asked="",
+        listed="dead-code",
+    ),
+)
+"""What needs the packages of the project (`setup`) runs only where they are installed anyway."""
+
+
+def build(
+    settings: ScannerSettings,
+    git: Git,
+    cache: Path | None = None,
+    secrets: tuple[str, ...] = (),
+    setup: ProjectSetup | None = None,
+    scanners: Sequence[Scanner] = SCANNERS,
+) -> ScannerObserver:
+    """The observer; `cache` is a folder for what was found in a commit."""
+    return ScannerObserver(settings, git, FileCache(cache / NAME if cache else None), secrets, setup, tuple(scanners))
+
+
+def is_installed(name: str) -> bool:
+    """Whether a scanner is on the search path, or in our own environment."""
+    return shutil.which(name, path=search_path({})) is not None
+
+
+def fitting_scanners(paths: Iterable[str], scanners: Sequence[Scanner] = SCANNERS) -> tuple[Scanner, ...]:
+    """Those for which there is a file among `paths`."""
+    paths = tuple(paths)
+    return tuple(one for one in scanners if any(re.fullmatch(one.fits, path) for path in paths))
+
+
+@dataclass(frozen=True, slots=True)
+class ScanReport:
+    """What a scanner said of a commit: what is left, what it mends by itself, and the changed files by that."""
+
+    left: tuple[Result, ...]
+    mended: tuple[Result, ...] = ()
+    changes: tuple[tuple[str, str], ...] = ()  # path and new text
+
+
+@dataclass(frozen=True, slots=True)
+class ScannerObserver:
+    """Runs every scanner that fits on one commit."""
+
+    settings: ScannerSettings
+    git: Git
+    cache: FileCache
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+    setup: ProjectSetup | None = None
+    scanners: tuple[Scanner, ...] = SCANNERS
+    name: str = NAME
+
+    @property
+    def seconds(self) -> float:
+        """How long all may take together."""
+        longest = 3 * sum(one.command.timeout for one in self.scanners if self._may_run(one))
+        return longest + (SETUP_SECONDS if self.setup else 0.0)
+
+    def observe(self, context: ObservationContext) -> Observation:
+        """One finding for each rule of each scanner, and one for what a scanner can mend."""
+        commit = self.git.resolve(context.head.sha) if context.head.sha else ""
+        if not commit:
+            return Observation(NAME, "ok", detail="no commits yet", cursor=context.cursor)
+        entries = {entry.path: entry for entry in self.git.listing(commit)}
+        signals: list[Signal] = []
+        told: list[str] = []
+        failed = 0
+        for scanner in fitting_scanners(entries, self.scanners):
+            if not self._may_run(scanner):
+                continue
+            try:
+                report = self._report(scanner, commit, entries, Path(context.scratch))
+            except (GarbledOutput, UserError) as problem:
+                failed += 1
+                told.append(f"{scanner.name}: {one_line(str(problem), 160)}")
+                continue
+            told.append(f"{scanner.name}: {count_noun(len(report.left) + len(report.mended), 'result')}")
+            signals += self._signals(scanner, report, commit, entries)
+        detail = one_line("; ".join(told) or "nothing here for the scanners that are installed", 300)
+        return Observation(
+            NAME,
+            "unavailable" if failed and failed == len(told) else "ok",
+            tuple(signals),
+            detail=detail,
+            cursor=commit,
+            complete=not failed,
+        )
+
+    def _may_run(self, scanner: Scanner) -> bool:
+        return is_installed(scanner.name) and (self.setup is not None or not scanner.settings.get("setup"))
+
+    def _report(self, scanner: Scanner, commit: str, entries: Mapping[str, TreeEntry], scratch: Path) -> ScanReport:
+        question = cache_key(str(ENCODING), commit, scanner.name, str(scanner.settings), scanner.mend)
+        with suppress(TypeError, KeyError, ValueError):
+            known = self.cache.get(question)
+            left, mended = ([Result(**one) for one in known[name]] for name in ("left", "mended"))
+            return ScanReport(
+                tuple(left), tuple(mended), tuple((str(path), str(new)) for path, new in known["changes"])
+            )
+        report = self._scan(scanner, commit, entries, scratch)
+        self.cache.put(question, asdict(report))
+        self.cache.tidy()
+        return report
+
+    def _scan(self, scanner: Scanner, commit: str, entries: Mapping[str, TreeEntry], scratch: Path) -> ScanReport:
+        """Look, mend, and look again: what is no longer there was mended."""
+        home, command = scratch / f"home-{scanner.name}", scanner.command
+        with clone(self.git, commit, scratch) as root:
+            tools = scratch / f"tools-{scanner.name}"
+            lent = self.setup.lend(commit, root, tools) if self.setup and command.setup else LentSetup()
+            found = self._discreet(run_check(command, root, home, lent)[0])
+            if not (found and scanner.mend):
+                return ScanReport(tuple(found))
+            environment = {**lent.environment, "PATH": search_path(lent.environment)}
+            run_foreign(scanner.mend, cwd=root, home=home, timeout=command.timeout, extra_env=environment)
+            changes = tuple(self._changes(root, entries))
+            if not changes:
+                return ScanReport(tuple(found))
+            left = Counter(_same(one) for one in run_check(command, root, home, lent)[0])
+        still: list[Result] = []
+        mended: list[Result] = []
+        for one in found:
+            (still if left[_same(one)] > 0 else mended).append(one)
+            left[_same(one)] -= 1
+        return ScanReport(tuple(still), tuple(mended), changes if mended else ())
+
+    def _discreet(self, results: Iterable[Result]) -> list[Result]:
+        """Without what names or holds a secret, and what is left out."""
+        excluded = excluder(self.settings.exclude)
+        named = (one for one in results if not (one.path and excluded(one.path)))
+        return [keep_secret(one, self.secrets) for one in named if not find_secrets(one.path, self.secrets)]
+
+    def _changes(self, root: Path, entries: Mapping[str, TreeEntry]) -> Iterator[tuple[str, str]]:
+        """Ordinary files below `.github` and actions that read otherwise now: nothing else is for a scanner to mend."""
+        excluded = excluder(self.settings.exclude)
+        for path, entry in entries.items():
+            mendable = path.startswith(".github/") or re.fullmatch(WORKFLOWS, path)
+            file = root / path
+            if not mendable or excluded(path) or entry.mode != REGULAR or file.is_symlink() or not file.is_file():
+                continue
+            if file.stat().st_size <= LARGEST and (new := file.read_bytes()) != self.git.blobs([entry.oid])[entry.oid]:
+                with suppress(UnicodeDecodeError):
+                    yield path, new.decode()
+
+    def _signals(
+        self, scanner: Scanner, report: ScanReport, commit: str, entries: Mapping[str, TreeEntry]
+    ) -> Iterator[Signal]:
+        texts = self._texts(report, commit)
+        groups: dict[tuple[int, str, str], list[ScannedLine]] = {}
+        for one in report.left:
+            rule, text = _rule(scanner, one), texts.get(one.path, ())
+            place = scanner.first.index(rule) if rule in scanner.first else len(scanner.first)
+            guarded = re.search(scanner.guards.get(rule, r"(?!)"), "\n".join(text))
+            milder = one.level != "error" or rule in scanner.mild or guarded
+            kind = scanner.listed if milder or not scanner.asked else scanner.asked
+            line = text[one.line - 1].strip() if 0 < one.line <= len(text) else ""
+            groups.setdefault((place, rule, kind), []).append(ScannedLine(one, line))
+        for place, rule, kind in sorted(groups):
+            yield _rule_signal(scanner, rule, kind, groups[place, rule, kind], commit, place)
+        if report.changes:
+            yield self._mending(scanner, report, commit, entries)
+
+    def _texts(self, report: ScanReport, commit: str) -> dict[str, list[str]]:
+        """The lines of each file that a result is about."""
+        paths = sorted({one.path for one in report.left if one.path and one.line})
+        blobs = self.git.blobs(f"{commit}:{path}" for path in paths)
+        return {path: split_lines(blobs[f"{commit}:{path}"]) for path in paths if f"{commit}:{path}" in blobs}
+
+    def _mending(self, scanner: Scanner, report: ScanReport, commit: str, entries: Mapping[str, TreeEntry]) -> Signal:
+        old = self.git.blobs(entries[path].oid for path, _ in report.changes)
+        changes = tuple(
+            FileChange(path, REGULAR, REGULAR, old[entries[path].oid], new.encode()) for path, new in report.changes
+        )
+        rules = Counter(_rule(scanner, one) for one in report.mended)
+        paths = [path for path, _ in report.changes]
+        said = {_rule(scanner, one): one.message.partition(": ")[0] for one in report.mended}
+        return Signal(
+            observer=NAME,
+            kind="workflow-fix",
+            title=one_line(f"{scanner.name} has a safe fix: {', '.join(rules)} in {' and '.join(paths[:2])}"),
+            essence=("workflow-fix", scanner.name, *sorted(rules)),
+            severity=Severity.LOW,
+            confidence=0.9,
+            effort=0.5,
+            detail=block(
+                "\n".join(
+                    f"{rule}, {number} times: {said[rule]}. {scanner.docs}{rule}" for rule, number in rules.items()
+                )
+            ),
+            path=paths[0],
+            facts=tuple(("file", path) for path in paths),
+            patch=Patch(commit, changes),
+        )
+
+
+def _same(one: Result) -> tuple[str, str, str]:
+    return one.code, one.path, one.message
+
+
+def _rule(scanner: Scanner, one: Result) -> str:
+    return one.code.removeprefix(f"{scanner.name}/") or scanner.name
+
+
+@dataclass(frozen=True, slots=True)
+class ScannedLine:
+    """A result with the line that it is about; "" for a file as a whole."""
+
+    result: Result
+    line: str
+
+    @property
+    def place(self) -> str:
+        """PATH:LINE."""
+        return f"{self.result.path}:{self.result.line}" if self.result.line else self.result.path
+
+
+def _rule_signal(
+    scanner: Scanner, rule: str, kind: str, found: Sequence[ScannedLine], commit: str, place: int
+) -> Signal:
+    """All results of one rule. Of equal lines, which are mended alike, the first one is told with a count."""
+    found = sorted(found, key=lambda one: (bool(re.search(scanner.usual, one.line)), one.result.path, one.result.line))
+    alike = Counter((one.line or one.place) for one in found)
+    distinct = list({(one.line or one.place): one for one in reversed(found)}.values())[::-1]
+    distinct = [one for one in found if one in distinct]
+    first, paths = found[0].result, {one.result.path for one in found}
+    named = all(": " in one.result.message for one in found)
+    what = first.message.partition(": ")[0] if named else first.message
+    rows = [_explain_line(one, alike[one.line or one.place]) for one in distinct]
+    more = [f"... and {len(rows) - SHOWN} more lines"] if len(rows) > SHOWN else []
+    where = f"{len(found)} places in {first.path if len(paths) == 1 else count_noun(len(paths), 'file')}"
+    grave = Severity.MEDIUM if first.level == "error" else Severity.LOW
+    return Signal(
+        observer=NAME,
+        kind=kind,
+        title=one_line(f"{what[:1].upper()}{what[1:]} ({rule}): {found[0].place if len(found) == 1 else where}"),
+        essence=(kind, scanner.name, rule),
+        severity=Severity.HIGH if kind == scanner.asked else grave,
+        confidence=0.9,
+        effort=1.0 + place / 4,
+        detail=block("\n".join([*rows[:SHOWN], *more, *([f"{scanner.docs}{rule}"] if scanner.docs else [])])),
+        path=first.path,
+        line=first.line,
+        facts=(("rule", rule), ("places", len(found)), ("files", len(paths))),
+        quotes=tuple(
+            Quote(one.line, one.result.path, one.result.line, commit) for one in distinct[:QUOTED] if one.line
+        ),
+    )
+
+
+def _explain_line(one: ScannedLine, alike: int) -> str:
+    said = one.result.message.partition(": ")[2] or one.result.message
+    more = f" and {alike - 1} more like it" if alike > 1 else ""
+    return f"{one.place}{more}: {said}" + (f"\n    {one.line}" if one.line else "")

@@ -1,0 +1,197 @@
+"""Scanners that run by themselves: where they fit, what their results become, silence about those that are missing."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from ralph_mission.adapters.observers import scanners
+from ralph_mission.adapters.observers.scanners import SCANNERS, Scanner, fitting_scanners
+from ralph_mission.config.observers import ScannerSettings
+from ralph_mission.mission.model.mission import Observation, Severity, Signal
+from tests.adapters.observers.place import Place
+from tests.helpers import make_repo
+
+SHA = "a" * 40
+RELEASE = """name: release
+on: {push: {tags: ['v*']}}
+permissions:
+  contents: write
+  id-token: write
+jobs:
+  out:
+    runs-on: ubuntu-latest
+    steps:
+      - uses: actions/checkout@v4
+        with: {persist-credentials: false}
+      - uses: harbour/pilot@main
+      - run: echo "VERSION=${{ github.ref_name }}" >> $GITHUB_ENV
+  notes:
+    runs-on: ubuntu-latest
+    steps: [{run: echo hello}]
+"""
+COMMENTED = """name: comments
+on: {issue_comment: {types: [created]}}
+permissions: {}
+jobs:
+  answer:
+    runs-on: ubuntu-latest
+    steps:
+      - run: echo hello
+"""
+GUARDED = COMMENTED.replace(
+    "    runs-on", "    if: contains(fromJSON('[\"OWNER\"]'), github.event.comment.author_association)\n    runs-on"
+)
+DEPENDABOT = """version: 2
+updates:
+  - package-ecosystem: npm
+    directory: /
+    schedule: {interval: daily}
+"""
+
+
+def look(tmp_path: Path, files: dict[str, str], only: str = "", **settings: object) -> Observation:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir(parents=True, exist_ok=True)
+    place = Place(make_repo(tmp_path / "repo", files), scratch)
+    chosen = [one for one in SCANNERS if only in ("", one.name)]
+    watch = scanners.build(ScannerSettings.model_validate(settings), place.git, tmp_path / "cache", scanners=chosen)
+    return watch.observe(place.context())
+
+
+def by_rule(seen: Observation) -> dict[str, Signal]:
+    return {str(dict(signal.facts).get("rule", signal.kind)): signal for signal in seen.signals}
+
+
+def program(folder: Path, name: str, prints: str, monkeypatch: pytest.MonkeyPatch, code: int = 0) -> None:
+    """A scanner of that name that says this, whatever it is asked."""
+    folder.mkdir(exist_ok=True)
+    (folder / f"{name}.out").write_text(prints)
+    script = folder / name
+    script.write_text(f"#!/bin/sh\ncat '{folder}/{name}.out'\nexit {code}\n")
+    script.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+
+
+def test_each_rule_of_zizmor_is_one_finding_and_the_worst_ask_a_person(tmp_path: Path) -> None:
+    seen = look(tmp_path, {".github/workflows/release.yml": RELEASE}, "zizmor")
+    found = by_rule(seen)
+    assert {rule: (one.kind, one.severity) for rule, one in found.items()} == {
+        "template-injection": ("workflow-risk", Severity.HIGH),
+        "excessive-permissions": ("workflow-risk", Severity.HIGH),
+        "unpinned-uses": ("workflow", Severity.MEDIUM),
+    }
+    assert list(found) == ["template-injection", "excessive-permissions", "unpinned-uses"]  # what matters most is first
+    injection = found["template-injection"]
+    assert injection.title.endswith("(template-injection): .github/workflows/release.yml:13")
+    assert [(quote.text, quote.line) for quote in injection.quotes] == [
+        ('- run: echo "VERSION=${{ github.ref_name }}" >> $GITHUB_ENV', 13)
+    ]
+    assert found["excessive-permissions"].title.endswith("2 places in .github/workflows/release.yml")
+    assert seen.detail == "zizmor: 5 results" and seen.complete
+
+
+def test_other_peoples_actions_are_told_before_those_of_github(tmp_path: Path) -> None:
+    seen = look(tmp_path, {".github/workflows/release.yml": RELEASE}, "zizmor")
+    quotes = [quote.text for quote in by_rule(seen)["unpinned-uses"].quotes]
+    assert quotes == ["- uses: harbour/pilot@main", "- uses: actions/checkout@v4"]
+
+
+def test_a_dangerous_trigger_that_is_guarded_is_listed_and_another_asks(tmp_path: Path) -> None:
+    files = {".github/workflows/a.yml": COMMENTED, ".github/workflows/b.yml": GUARDED}
+    seen = look(tmp_path, files, "zizmor")
+    kinds = [(signal.kind, signal.path) for signal in seen.signals]
+    assert sorted(kinds) == [
+        ("workflow", ".github/workflows/b.yml"),
+        ("workflow-risk", ".github/workflows/a.yml"),
+    ]
+
+
+def test_what_zizmor_mends_safely_is_one_change_and_no_line_besides(tmp_path: Path) -> None:
+    files = {".github/dependabot.yml": DEPENDABOT, ".github/workflows/a.yml": GUARDED.replace("issue_comment", "push")}
+    files[".github/workflows/a.yml"] = "on: push\npermissions: {}\njobs: {a: {runs-on: x, steps: [{run: ls}]}}\n"
+    seen = look(tmp_path, files, "zizmor")
+    (one,) = seen.signals
+    assert (one.kind, one.essence) == ("workflow-fix", ("workflow-fix", "zizmor", "dependabot-cooldown"))
+    assert one.patch and one.patch.paths == (".github/dependabot.yml",)
+    assert b"default-days: 7" in (one.patch.changes[0].new or b"")
+
+
+def test_a_commit_is_scanned_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = {".github/workflows/release.yml": RELEASE}
+    first = look(tmp_path, files, "zizmor")
+    monkeypatch.setattr(scanners, "run_check", None)
+    (tmp_path / "repo").rename(tmp_path / "before")
+    (tmp_path / "before").rename(tmp_path / "repo")
+    place = Place(tmp_path / "repo", tmp_path / "scratch")
+    again = scanners.build(ScannerSettings(), place.git, tmp_path / "cache", scanners=SCANNERS[:1])
+    assert again.observe(place.context()).signals == first.signals
+
+
+def test_a_scanner_that_is_missing_or_fits_nothing_says_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scanners, "is_installed", lambda name: False)
+    seen = look(tmp_path, {".github/workflows/release.yml": RELEASE})
+    assert (seen.status, seen.signals, seen.detail) == ("ok", (), "nothing here for the scanners that are installed")
+    monkeypatch.undo()
+    assert look(tmp_path / "other", {"a.py": ""}).signals == ()
+
+
+def test_paths_can_be_left_out(tmp_path: Path) -> None:
+    files = {".github/workflows/release.yml": RELEASE, ".github/dependabot.yml": DEPENDABOT}
+    assert look(tmp_path, files, "zizmor", exclude=[".github/**"]).signals == ()
+
+
+def test_what_actionlint_says_is_listed_by_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = [
+        {
+            "message": 'unexpected key "branch" for "push" section',
+            "filepath": ".github/workflows/release.yml",
+            "line": number,
+            "column": 5,
+            "kind": kind,
+            "snippet": "x",
+            "end_column": 11,
+        }
+        for number, kind in ((3, "syntax-check"), (4, "syntax-check"), (7, "expression"))
+    ]
+    program(tmp_path / "bin", "actionlint", json.dumps(said), monkeypatch, code=1)
+    seen = look(tmp_path, {".github/workflows/release.yml": RELEASE}, "actionlint")
+    assert [(signal.kind, signal.essence[2], dict(signal.facts)["places"]) for signal in seen.signals] == [
+        ("workflow", "expression", 1),
+        ("workflow", "syntax-check", 2),
+    ]
+
+
+def test_a_scanner_that_fails_hides_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program(tmp_path / "bin", "actionlint", "no JSON", monkeypatch)
+    seen = look(tmp_path, {".github/workflows/release.yml": RELEASE})
+    assert seen.status == "ok" and not seen.complete and "actionlint: no JSON that fits" in seen.detail
+    assert "template-injection" in by_rule(seen)
+
+
+def test_what_needs_the_packages_of_a_project_runs_only_where_they_are_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program(tmp_path / "bin", "knip", '{"issues": []}', monkeypatch)
+    seen = look(tmp_path, {"knip.json": "{}"}, "knip")
+    assert seen.detail == "nothing here for the scanners that are installed"
+
+
+@pytest.mark.parametrize("one", SCANNERS, ids=lambda one: one.name)
+def test_every_scanner_has_settings_that_can_be_used(one: Scanner) -> None:
+    assert one.command.name == one.name and dataclasses.asdict(one)
+
+
+def test_scanners_fit_by_path() -> None:
+    def names(*paths: str) -> list[str]:
+        return [one.name for one in fitting_scanners(paths)]
+
+    assert names(".github/workflows/ci.yaml") == ["zizmor", "actionlint"]
+    assert names("tools/action.yml") == ["zizmor"]
+    assert names(".github/ISSUE_TEMPLATE/bug.yml", "docs/pyproject.toml") == []
