@@ -119,6 +119,10 @@ class Forge(Protocol):
         """One pull with reviews, remarks, commits and events. Raises Missing when there is none."""
         ...
 
+    def is_ready(self, number: int) -> bool:
+        """Whether nothing stands against merging an open pull: no conflict, no check, no rule. Raises UserError."""
+        ...
+
     def pulse(self, since: datetime) -> Pulse:
         """How the project fared since then."""
         ...

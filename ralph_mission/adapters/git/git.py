@@ -117,11 +117,11 @@ ROOM = "free some disk space, then run again"
 
 
 class GitError(Exception):
-    """Git said no. `detail` is what it said."""
+    """Git said no. `detail` is what it said, `output` what it had written before."""
 
-    def __init__(self, command: Sequence[str], code: int, detail: str) -> None:
+    def __init__(self, command: Sequence[str], code: int, detail: str, output: bytes = b"") -> None:
         super().__init__(f"git {' '.join(command[:2])}: {detail.strip() or f'exit {code}'}")
-        self.command, self.code, self.detail = tuple(command), code, detail
+        self.command, self.code, self.detail, self.output = tuple(command), code, detail, output
 
     def next_step(self, otherwise: str) -> str:
         """What a person does about it: `otherwise`, unless it is plain that there was no room."""
@@ -182,7 +182,7 @@ class Git:
         except subprocess.TimeoutExpired:
             raise GitError(arguments, TIMED_OUT, f"no answer within {timeout:g} s") from None
         if done.returncode != 0:
-            raise GitError(arguments, done.returncode, done.stderr.decode(errors="replace"))
+            raise GitError(arguments, done.returncode, done.stderr.decode(errors="replace"), done.stdout)
         return done
 
     def text(self, *arguments: str, stdin: bytes = b"") -> str:

@@ -102,7 +102,7 @@ def _build_docs(settings: DocsSettings, sources: Sources) -> Observer:
 def _build_forge(settings: ForgeSettings, sources: Sources) -> Observer:
     from ralph_mission.adapters.observers import forge
 
-    return forge.build(settings, sources.forge)
+    return forge.build(settings, sources.forge, sources.git, sources.cache)
 
 
 def _build_releases(settings: ReleaseSettings, sources: Sources) -> Observer:

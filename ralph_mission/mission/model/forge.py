@@ -123,6 +123,8 @@ class Pull:
     merged_by: Actor | None = None
     closed_by: Actor | None = None
     closed_at: datetime | None = None
+    draft: bool = False
+    newcomer: bool = False  # whether nothing of its author was ever merged here
     patch_ids: frozenset[str] = frozenset()  # of each file's change, as `safety.patch.patch_id` makes them
 
     def merged_after(self, since: datetime) -> bool:

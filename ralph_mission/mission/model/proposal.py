@@ -68,8 +68,9 @@ KINDS: dict[str, FindingKind] = {
     "dead-code": FindingKind(_MONITOR, _LOW, 2, "unused definition", "unused definitions"),
     "stale-issue": FindingKind(_MONITOR, _LOW, 3, "unassigned issue", "unassigned issues"),
     "pull-waiting": FindingKind(
-        _MONITOR, _LOW, 4, "pull request waiting for review", "pull requests waiting for review"
+        _MONITOR, _LOW, 4, "pull request that waits for somebody", "pull requests that wait for somebody"
     ),
+    "triage": FindingKind(_MONITOR, _LOW, 4, "hint for triage", "hints for triage"),
     "question": FindingKind(_MONITOR, _LOW, 4, "question without an answer", "questions without an answer"),
     "community": FindingKind(
         _MONITOR, _LOW, 2, "sign of how the project is doing", "signs of how the project is doing"
@@ -120,6 +121,7 @@ MATTERS: dict[str, str] = {
     "dead-code": "unused code still has to be read",
     "stale-issue": "its author still waits",
     "pull-waiting": "its author still waits",
+    "triage": "whoever sorts issues has to find it out again",
     "question": "the person who asked still waits",
     "community": "it shows how the project's people fare",
     "news": "something elsewhere may concern the project",

@@ -50,7 +50,7 @@ class World:
         self.now += timedelta(days=days)
 
     def look(self, cursor: str = "", **settings: str) -> Observation:
-        observer = forge.build(forge.ForgeSettings.model_validate(settings), self.forge)
+        observer = forge.build(forge.ForgeSettings.model_validate(settings), self.forge, self.place.git)
         return observer.observe(self.place.context(cursor, now=self.now))
 
     def lookups(self, times: int, hours: float = 1) -> list[Observation]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from ralph_mission.adapters.observers import forge
 from ralph_mission.mission.findings.identity import identify
 from ralph_mission.mission.model.effects import Comment, Label, marker
+from ralph_mission.mission.model.mission import Quote
 from tests.adapters.observers.forge_world import World
-from tests.helpers import git
+from tests.helpers import commit, git
 
 # --- stale issues ---------------------------------------------------------------------
 
@@ -80,10 +83,113 @@ def test_a_pull_nobody_reviewed_is_told_after_three_days(world: World) -> None:
 
 
 @pytest.mark.parametrize("state", ["approved", "changes_requested"])
-def test_a_reviewed_pull_does_not_wait(world: World, state: str) -> None:
+def test_a_reviewed_pull_does_not_wait_for_a_review(world: World, state: str) -> None:
     world.joe.review(world.pull(), state, "Read it.")
+    world.later(1)
+    assert world.seen("pull-waiting") == ()
+
+
+def test_a_pull_with_changes_requested_waits_for_its_author_alone(world: World) -> None:
+    world.joe.review(world.pull(), "changes_requested", "Not yet.")
     world.later(10)
     assert world.seen("pull-waiting") == ()
+
+
+def test_an_approved_pull_that_nobody_merges_is_told_after_two_days(world: World) -> None:
+    number = world.pull()
+    world.joe.review(number, "approved", "Fine.")
+    world.later(2)
+    assert world.seen("pull-waiting") == ()
+    world.later(1)
+    (signal,) = world.seen("pull-waiting")
+    assert signal.title == f"#{number} was approved 3 days ago, is green and not merged: Add a thing"
+    assert "approved by joe at its present commit" in signal.detail
+
+
+def test_an_approval_of_an_older_commit_does_not_count(world: World) -> None:
+    world.joe.review(world.pull(), "approved", "Fine.")
+    world.push()
+    world.later(10)
+    (signal,) = world.seen("pull-waiting")
+    assert "has waited" in signal.title
+
+
+def test_a_pull_with_conflicts_is_told_with_the_files_and_leaves_nothing_in_the_repository(world: World) -> None:
+    number = world.pull()
+    world.joe.review(number, "approved", "Fine.")
+    commit(world.place.path, {"topic": "another"})
+    world.later(10)
+    before = git(world.place.path, "count-objects")
+    (signal,) = world.seen("pull-waiting")
+    assert signal.title == f"#{number} has conflicts with main: Add a thing"
+    assert "merging it into main stops at topic." in signal.detail
+    assert git(world.place.path, "count-objects") == before
+
+
+# --- likely duplicates and traces -----------------------------------------------------
+
+TWICE = "Download stops at half of the file with a slow proxy"
+
+
+def twins(world: World) -> tuple[int, int]:
+    return (
+        world.mara.create_issue(TWICE, "It just stops."),
+        world.joe.create_issue("With a slow proxy the download stops at half of the file", "Same every day."),
+    )
+
+
+def test_likely_duplicates_are_told_with_what_each_says(world: World) -> None:
+    older, newer = twins(world)
+    (signal,) = world.seen("triage")
+    assert signal.title.startswith(f"#{newer} is likely the same as #{older}: ")
+    assert [(quote.reference, quote.text[:8]) for quote in signal.quotes] == [(newer, "With a s"), (older, "Download")]
+
+
+def test_issues_that_somebody_related_are_not_told(world: World) -> None:
+    older, newer = twins(world)
+    world.joe.comment(newer, f"See #{older}.")
+    assert world.seen("triage") == ()
+
+
+def test_likely_duplicates_are_gone_once_one_is_closed(world: World) -> None:
+    _, newer = twins(world)
+    first = world.look()
+    world.mara.close_issue(newer)
+    world.later(1)
+    assert world.look(first.cursor).gone == (("duplicate", str(newer)),)
+
+
+TRACE = """It fails:
+
+```
+Traceback (most recent call last):
+  File "/home/mara/venv/lib/python3.11/site-packages/shop/cart.py", line 3, in total
+    return sum(prices) / len(prices)
+  File "/usr/lib/python3.11/statistics.py", line 9, in mean
+    raise StatisticsError('mean requires at least one data point')
+```
+"""
+CART = "def total(prices):\n    prices = list(prices)\n    return sum(prices) / len(prices)\n"
+
+
+def test_a_report_whose_trace_names_a_line_of_the_commit_is_told_with_the_line(world: World) -> None:
+    head = commit(world.place.path, {"src/shop/cart.py": CART})
+    number = world.mara.create_issue("Empty cart crashes", TRACE)
+    seen = world.look()
+    (signal,) = [signal for signal in seen.signals if signal.kind == "triage"]
+    assert signal.title == f"#{number} has a stack trace through src/shop/cart.py:3: Empty cart crashes"
+    assert signal.quotes == (Quote("return sum(prices) / len(prices)", "src/shop/cart.py", 3, head),)
+    commit(world.place.path, {"src/shop/cart.py": CART.replace("len(prices)", "max(1, len(prices))")})
+    assert world.look(seen.cursor).gone == (("trace", str(number)),)
+
+
+def test_traces_are_looked_up_once_for_a_commit(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    commit(world.place.path, {"src/shop/cart.py": CART})
+    world.mara.create_issue("Empty cart crashes", TRACE)
+    observer = forge.build(forge.ForgeSettings(), world.forge, world.place.git, tmp_path / "cache")
+    first = observer.observe(world.place.context(now=world.now))
+    monkeypatch.setattr(forge, "TracedCommit", None)
+    assert observer.observe(world.place.context(now=world.now)).signals == first.signals != ()
 
 
 def test_a_pull_waits_again_after_a_push(world: World) -> None:

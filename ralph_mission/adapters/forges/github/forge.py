@@ -14,6 +14,7 @@ from ralph_mission.adapters.forges import effects
 from ralph_mission.adapters.forges.effects import ForgeRefused, is_work, mark
 from ralph_mission.adapters.forges.github import builds, people, reading
 from ralph_mission.adapters.forges.github.api import Api, Counts
+from ralph_mission.adapters.forges.github.checks import require_green
 from ralph_mission.adapters.forges.github.effects import GitHubEffects
 from ralph_mission.adapters.forges.github.limits import Absent, Doubt
 from ralph_mission.adapters.forges.github.people import Heads, People
@@ -157,6 +158,17 @@ class GitHubForge:
             events=told.events,
             closed_by=self._closer(wire),
         )
+
+    def is_ready(self, number: int) -> bool:
+        """Whether GitHub would merge it now, with every check of its head ended well. Raises Missing, UserError."""
+        wire = self.threads.pull(number)
+        if wire.state != "open" or wire.mergeable_state not in ("clean", "has_hooks"):
+            return False
+        try:
+            require_green(self.threads, wire)
+        except ForgeRefused:
+            return False
+        return True
 
     def _closer(self, wire: PullWire) -> Actor | None:
         """Who closed a pull; only the pull seen as an issue tells."""

@@ -51,6 +51,8 @@ def shape(name: str) -> dict[str, str]:
     return {"name": name, "color": color, "description": description}
 
 
+NEWCOMERS = ("FIRST_TIMER", "FIRST_TIME_CONTRIBUTOR")
+"""Whose commits GitHub has seen nowhere, or not here."""
 GHOST = Actor(10137, "ghost")
 
 T = TypeVar("T")
@@ -124,6 +126,8 @@ class PullWire(ThreadWire):
     merged_by: UserWire | None = None
     merge_commit_sha: str | None = None
     mergeable_state: str = ""
+    draft: bool = False
+    author_association: str = ""
     head: Side
     base: Side
 
@@ -270,6 +274,8 @@ def pull(wire: PullWire, reviews: tuple[Review, ...] = ()) -> Pull:
         merged_sha=(wire.merge_commit_sha or "") if wire.merged_at else "",
         merged_by=actor(wire.merged_by) if wire.merged_at and wire.merged_by else None,
         closed_at=wire.merged_at or wire.closed_at,
+        draft=wire.draft,
+        newcomer=wire.author_association in NEWCOMERS,
         reviews=reviews,
     )
 

@@ -100,6 +100,15 @@ class LocalForge:
         thread = branches.settle_thread(self.git, self._thread(number, "pull"), known)
         return self._pull(thread, known, details=True)
 
+    def is_ready(self, number: int) -> bool:
+        """Whether it merges without conflicts; there are no checks here. Raises Missing."""
+        pull = self.pull(number)
+        try:
+            commits.merged_tree(self.git, self.branch(pull.base), pull.head_sha)
+        except ForgeRefused:
+            return False
+        return pull.state == "open"
+
     def look_anew(self) -> None:
         """Nothing: files are read each time."""
 

@@ -16,6 +16,7 @@ from ralph_mission.adapters.observers.overdue.versions import RUNTIMES, Declared
 from ralph_mission.mission.model.mission import Quote
 from ralph_mission.values import compile_regex, dataclass
 
+LONGEST = 300  # characters behind a marker that are read
 WORDS = frozenset({"TODO", "FIXME", "HACK", "XXX", "BUG"})
 
 UNDO = r"(?:remov|delet|drop|revert|undo|restor|reset|disabl)\w*|(?:switch|chang)\w*\s+(?:\w+\s+)?back"
@@ -84,7 +85,7 @@ def overdue(hits: Iterable[Hit], declared: Callable[[], DeclaredVersions], today
     for hit in hits:
         if hit.word not in WORDS or is_test_data(hit.path) or hit.path.lower().endswith(PROSE):
             continue
-        said = hit.text.partition(hit.word)[2].rstrip("*/->} ").strip()
+        said = hit.text.partition(hit.word)[2][:LONGEST].rstrip("*/->} ").strip()
         if found := _left(hit, said) or _dated(hit, said, today) or _by_version(hit, said, declared):
             yield found
 
