@@ -103,7 +103,7 @@ def judge_top(target: Target, answers: Answers, state: WatchState, now: datetime
     told = tell.begin(state, {"": join_key(ranking)}, now)
     after = replace(tell.mark_told(state, told), border=ranking)
     if told[""].quiet:
-        return WatchOutcome((), after, (*said, *tell.silent(state, told)))
+        return WatchOutcome((), after, said)
     ranks: list[tuple[str, Value]] = [
         (f"{place}.{name}", row[name]) for place, row in enumerate(rows, 1) for name in target.fields
     ]
