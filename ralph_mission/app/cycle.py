@@ -53,7 +53,7 @@ class App:
     @cached_property
     def settings(self) -> CycleSettings:
         """The settings as a cycle takes them."""
-        return _cycle_settings(self.config, self.name, self.page)
+        return cycle_settings(self.config, self.name, self.page)
 
 
 def build_app(
@@ -72,7 +72,7 @@ def build_app(
     Raises UserError for a repository or a setting that cannot be used.
     """
     git = Git.open(repo)
-    _new_enough(git)
+    refuse_old_git(git)
     clock = FixedClock(now) if now else SystemClock()
     progress = progress or QuietProgress()
     host = hosting.choose_hosting(git, config, forge, clock, progress, staged=staged, spell=spell)
@@ -98,7 +98,8 @@ def build_app(
     )
 
 
-def _new_enough(git: Git) -> None:
+def refuse_old_git(git: Git) -> None:
+    """Raises UserError for a git that cannot do what we need."""
     said = git.try_text("version")
     if git_version(said) < GIT:
         raise UserError(f"{said or 'this git'} is too old", "install git 2.38 or newer")
@@ -120,7 +121,8 @@ def git_version(said: str) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d+", said)[:2])
 
 
-def _cycle_settings(settings: Config, name: str, page: str) -> CycleSettings:
+def cycle_settings(settings: Config, name: str, page: str = "") -> CycleSettings:
+    """The settings of `ralph.yml` as a cycle takes them; `name` and `page` are the repository's, for people."""
     from ralph_mission.mission.model.cycle import CycleSettings
 
     return CycleSettings(
@@ -134,4 +136,5 @@ def _cycle_settings(settings: Config, name: str, page: str) -> CycleSettings:
         quiet_hours=settings.publishers.quiet,
         announce=settings.publishers.announce,
         post_pause=settings.publishers.apart,
+        watch_only=settings.thinker.watch_only,
     )

@@ -68,7 +68,7 @@ def choose_hosting(
     if settings.extensions and acts_on_github(os.environ):
         what = "extensions are taken from the default branch alone, and this ralph.yml is that of a checkout"
         raise UserError(what, "let forge.kind be auto or github there, or take extensions out", usage=True)
-    return _on_this_machine(git, settings, clock, spell)
+    return on_this_machine(git, settings, clock, spell)
 
 
 def _of_default_branch(git: Git, config: Path | None, head: str) -> Config:
@@ -93,7 +93,8 @@ def committed_name(git: Git, config: Path | None) -> str:
     return ""
 
 
-def _on_this_machine(git: Git, settings: Config, clock: CycleClock, spell: Callable[[str], str]) -> Hosting:
+def on_this_machine(git: Git, settings: Config, clock: CycleClock, spell: Callable[[str], str]) -> Hosting:
+    """Issues and pulls as files, memory on a local branch, nobody to wake. Raises UserError."""
     memory = settings.memory
     _apart(git, memory, git.resolve(f"refs/heads/{memory.branch}"))
     store = RecoverableStore(git, clock, branch=memory.branch, path=memory.path, secrets=environment_secrets())
@@ -124,7 +125,7 @@ def _on_github(
     remote.fetch({f"refs/heads/{name}": head})
     settings = _of_default_branch(git, config, head)
     if forge == "auto" and settings.forge.kind == "local":
-        return replace(_on_this_machine(git, settings, clock, spell), head=head)
+        return replace(on_this_machine(git, settings, clock, spell), head=head)
     _apart(git, settings.memory, _memory_tip(git, remote, settings.memory))
     memory = settings.memory
     github = connect(

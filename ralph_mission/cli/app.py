@@ -23,6 +23,10 @@ COMMANDS = {
     "cycle": ("ralph_mission.cli.mission.cycle:cycle", "Run one cycle: look, decide, act, remember."),
     "due": ("ralph_mission.cli.mission.wakes:due", "Say whether a cycle is due (exit code 0) or not (10)."),
     "watch": ("ralph_mission.cli.mission.wakes:watch", "Keep cycling here, whenever a cycle is due."),
+    "backtest": (
+        "ralph_mission.cli.mission.backtest:backtest",
+        "Replay the repository's history: what would Ralph have opened?",
+    ),
     "status": ("ralph_mission.cli.mission.cycle:status", "Show missions, who waits for whom, and the next cycle."),
     "pause": ("ralph_mission.cli.mission.cycle:pause", "Stop before the next effect, until `ralph resume`."),
     "resume": ("ralph_mission.cli.mission.cycle:resume", "Resume after `ralph pause`."),

@@ -23,7 +23,7 @@ from pydantic import (
     model_validator,
 )
 
-from ralph_mission.config.fields import OLD_LIMIT, Duration, ObserverSection, PathPattern, at_most
+from ralph_mission.config.fields import OLD_LIMIT, Duration, ObserverSection, PathPattern, Slug, at_most
 
 CHARACTERS_PER_TOKEN = 4  # of English text, roughly
 Whole = Annotated[int, Field(strict=True)]
@@ -379,6 +379,9 @@ class ThinkerSettings(BaseModel):
     kind: Literal["rules", "llm"] = Field("rules", description="Who ranks findings; `rules` needs no model.")
     weights: dict[str, Weight] = Field(
         default_factory=dict, description="Multiplies the impact of a finding kind: {spelling: 0.5, bug: 2}."
+    )
+    watch_only: tuple[Slug, ...] = Field(
+        (), description="Finding kinds about which nothing is opened: they are counted in reports only."
     )
     model: Annotated[str, AfterValidator(_model)] = Field(
         "", description="anthropic:NAME, openai:NAME, or openai-chat:NAME for servers that speak as OpenAI does."

@@ -37,7 +37,7 @@ def with_findings(situation: Situation) -> Situation:
 
 def with_fresh_findings(situation: Situation) -> Situation:
     """The situation with the findings that nothing was done about, nobody banned and whose kind nobody silenced."""
-    silenced = silenced_kinds(situation)
+    silenced = silenced_kinds(situation).union(situation.settings.watch_only)
     bans, _ = do_not_repeat.parse_bans(situation.memory.do_not_repeat, frozenset(KINDS))
     fresh = tuple(
         finding

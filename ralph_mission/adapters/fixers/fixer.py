@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import field
 from pathlib import Path
+from typing import Any
 
 from ralph_mission.adapters.git.git import Git, TreeEntry
 from ralph_mission.safety.patch import EXECUTABLE, REGULAR
@@ -40,20 +42,25 @@ class Fix:
 
 @dataclass(frozen=True, slots=True)
 class CommitTree:
-    """The regular files of one commit, a folder to work in, and until when (monotonic) there is time."""
+    """The regular files of one commit, a folder to work in, and until when (monotonic) there is time.
+
+    `memo` is the fixer's own: what it worked out of files, for when it looks at another commit that has them too.
+    """
 
     git: Git
     commit: str
     entries: tuple[TreeEntry, ...]
     scratch: Path
     deadline: float
+    memo: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @staticmethod
-    def at(git: Git, commit: str, scratch: Path, seconds: float) -> CommitTree:
+    def at(git: Git, commit: str, scratch: Path, seconds: float, memo: dict[str, Any] | None = None) -> CommitTree:
         """The tree of `commit`; files larger than LARGEST are left out."""
         files = [entry for entry in git.listing(commit) if entry.mode in (REGULAR, EXECUTABLE)]
         small = _small(git, files)
-        return CommitTree(git, commit, tuple(e for e in files if e.oid in small), scratch, time.monotonic() + seconds)
+        entries = tuple(e for e in files if e.oid in small)
+        return CommitTree(git, commit, entries, scratch, time.monotonic() + seconds, {} if memo is None else memo)
 
     @property
     def out_of_time(self) -> bool:

@@ -10,7 +10,7 @@ import json
 import re
 import tomllib
 from collections.abc import Container, Iterator
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -191,6 +191,7 @@ _CODE_LINE = compile_regex(
 )
 
 
+@lru_cache(maxsize=1024)  # taking code apart takes most of a look, and each file is asked about twice in one
 def prose(path: str, text: str) -> str | None:
     """The sentences of a text, one paragraph or comment after another; None for an unknown kind of file."""
     suffix = PurePosixPath(path).suffix.lower()

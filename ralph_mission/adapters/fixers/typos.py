@@ -81,6 +81,14 @@ class Misspelling:
     correction: str
 
 
+@dataclass(frozen=True, slots=True)
+class SearchedNames:
+    """Which words a file was searched for as names, and which of them are some there."""
+
+    asked: frozenset[str] = frozenset()
+    found: frozenset[str] = frozenset()
+
+
 def version() -> str:
     """Of the dictionary and of the rules here, for caches."""
     return f"typos {importlib.metadata.version('typos')}, rules {RULES}"
@@ -88,11 +96,8 @@ def version() -> str:
 
 def fixes(tree: CommitTree) -> Iterator[Fix]:
     """One fix per file with misspellings. Raises UserError when typos cannot run or read the repository's settings."""
-    readable = ((entry, text) for entry, text in tree.texts(_is_wanted) if _is_utf8(entry.path))  # typos ends at others
-    texts = {entry.path: (entry, text) for entry, text in readable if not is_generated(text)}
-    settings = [entry.path for entry in tree.entries if entry.path in SETTINGS]
-    with clone(tree.git, tree.commit, tree.scratch, paths=[*texts, *settings]) as folder:
-        found = run_typos(folder, tree.scratch / "home")
+    found = _suspects(tree)
+    texts = {entry.path: (entry, text) for entry, text in tree.texts(found.__contains__)}
     suspected = {path: correct(path, texts[path][1], found[path]) for path in sorted(found.keys() & texts.keys())}
     words = frozenset(one.word.lower() for _, corrections in suspected.values() for one in corrections)
     names = _names_in(tree, words)
@@ -103,6 +108,21 @@ def fixes(tree: CommitTree) -> Iterator[Fix]:
         new, corrections = correct(path, text, found[path], names)
         if corrections:
             yield Fix(path, entry.mode, text.encode(), new.encode(), _to_corrections(text, corrections))
+
+
+def _suspects(tree: CommitTree) -> dict[str, list[TyposHit]]:
+    """What typos finds in the files of a tree, by path; it is not run again on those that it knows."""
+    settings = [entry for entry in tree.entries if entry.path in SETTINGS]
+    known = tree.memo.setdefault(f"found with {[entry.oid for entry in settings]}", {})
+    wanted = [e for e in tree.entries if _is_wanted(e.path) and _is_utf8(e.path)]  # typos ends at others
+    unseen = {entry.path for entry in wanted if (entry.path, entry.oid) not in known}
+    texts = [entry.path for entry, text in tree.texts(unseen.__contains__) if not is_generated(text)]
+    found: dict[str, list[TyposHit]] = {}
+    if texts:
+        with clone(tree.git, tree.commit, tree.scratch, paths=[*texts, *(entry.path for entry in settings)]) as folder:
+            found = run_typos(folder, tree.scratch / "home")
+    known.update({(e.path, e.oid): found.get(e.path, []) for e in wanted if e.path in unseen})
+    return {entry.path: hits for entry in wanted if (hits := known[entry.path, entry.oid])}
 
 
 def _is_utf8(path: str) -> bool:
@@ -218,8 +238,19 @@ def _is_plausible(written: str, corrections: int) -> bool:
 
 def _names_in(tree: CommitTree, words: frozenset[str]) -> frozenset[str]:
     """Which of `words` are names of something anywhere in the repository: an option, a key, a function."""
-    everywhere = tree.texts(lambda _: True) if words else ()
-    return frozenset(word for entry, text in everywhere for word in _names(entry.path, text, words))
+    if not words:
+        return frozenset()
+    known: dict[tuple[str, str], SearchedNames] = tree.memo.setdefault("names", {})
+    nothing = SearchedNames()
+    missing = {e.path: new for e in tree.entries if (new := words - known.get((e.path, e.oid), nothing).asked)}
+    there = {e.path: frozenset(_names(e.path, text, missing[e.path])) for e, text in tree.texts(missing.__contains__)}
+    asked: dict[frozenset[str], frozenset[str]] = {}  # files that were asked the same share one set
+    for entry in tree.entries:
+        if entry.path in missing:
+            before = known.get((entry.path, entry.oid), nothing)
+            every = asked.setdefault(before.asked | words, before.asked | words)
+            known[entry.path, entry.oid] = SearchedNames(every, before.found | there.get(entry.path, frozenset()))
+    return words & frozenset(name for entry in tree.entries for name in known[entry.path, entry.oid].found)
 
 
 def _names(path: str, text: str, words: frozenset[str]) -> Iterator[str]:

@@ -8,7 +8,7 @@ import itertools
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict, field, replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -48,11 +48,15 @@ class Survey:
 
 @dataclass(frozen=True, slots=True)
 class FixerObserver:
-    """One fixer looking at the head. `cache` is a folder for what it found there the last time; None keeps nothing."""
+    """One fixer looking at the head. `cache` is a folder for what it found there the last time; None keeps nothing.
+
+    Whoever has one look at commit after commit spares it the files that it knows.
+    """
 
     git: Git
     fixer: Fixer
     cache: Path | None
+    memo: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def name(self) -> str:
@@ -69,7 +73,7 @@ class FixerObserver:
         return Observation(self.name, "ok", signals, seconds, detail, complete=survey.complete)
 
     def _fresh(self, commit: str, scratch: Path) -> Survey:
-        tree = CommitTree.at(self.git, commit, scratch, SURVEY_SECONDS)
+        tree = CommitTree.at(self.git, commit, scratch, SURVEY_SECONDS, self.memo)
         fixes = tuple(itertools.islice(self.fixer.fixes(tree), MOST_FILES + 1))
         survey = Survey(fixes[:MOST_FILES], len(fixes) <= MOST_FILES and not tree.out_of_time)
         if survey.complete:

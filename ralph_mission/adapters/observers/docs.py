@@ -13,8 +13,8 @@ import posixpath
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict
-from functools import cached_property
+from dataclasses import asdict, field
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
@@ -79,6 +79,20 @@ def build(settings: DocsSettings, git: Git, cache: Path | None = None) -> DocsOb
 
 
 @dataclass(frozen=True, slots=True)
+class KnownHistory:
+    """What git said of paths and lines: dear to ask, and the same for commit after commit."""
+
+    moves: dict[str, tuple[str, str]] = field(default_factory=dict)
+    said: dict[tuple[str, str, str], str] = field(default_factory=dict)
+
+    def forget(self, files: Collection[str]) -> None:
+        """What need not hold any more in a commit with these files."""
+        for path, (_, now) in tuple(self.moves.items()):
+            if path in files or (now and now not in files):
+                del self.moves[path]
+
+
+@dataclass(frozen=True, slots=True)
 class DocsObserver:
     """Reads the pages of one commit."""
 
@@ -86,6 +100,7 @@ class DocsObserver:
     git: Git
     cache: FileCache = FileCache(None)
     name: str = NAME
+    known: KnownHistory = field(default_factory=KnownHistory, repr=False, compare=False)
 
     def observe(self, context: ObservationContext) -> Observation:
         """Everything that is broken now."""
@@ -103,7 +118,7 @@ class DocsObserver:
         with suppress(TypeError, KeyError, ValueError):
             known = self.cache.get(question)
             return int(known["pages"]), [BrokenReference(**one) for one in known["broken"]]
-        tree = DocTree.of(self.git, commit, self.settings.exclude)
+        tree = DocTree.of(self.git, commit, self.settings.exclude, self.known)
         broken = [one for page in tree.pages for one in broken_references(tree, page)]
         self.cache.put(question, {"pages": len(tree.pages), "broken": [asdict(one) for one in broken]})
         self.cache.tidy()
@@ -116,22 +131,25 @@ class DocsObserver:
 class DocTree:
     """The files of one commit, its pages read."""
 
-    def __init__(self, git: Git, commit: str, files: Collection[str], texts: Mapping[str, str]) -> None:
-        self.git, self.commit, self.files, self.texts = git, commit, frozenset(files), texts
+    def __init__(
+        self, git: Git, commit: str, files: Mapping[str, str], texts: Mapping[str, str], known: KnownHistory
+    ) -> None:
+        self.git, self.commit, self.oids, self.texts, self.known = git, commit, files, texts, known
+        self.files = frozenset(files)
         self.folders = frozenset(str(parent) for path in files for parent in Path(path).parents)
 
     @classmethod
-    def of(cls, git: Git, commit: str, exclude: Sequence[str]) -> DocTree:
+    def of(cls, git: Git, commit: str, exclude: Sequence[str], known: KnownHistory) -> DocTree:
         """Raises GitError."""
         excluded = excluder(exclude)
         entries = {entry.path: entry for entry in git.listing(commit)}
+        known.forget(entries.keys())
         wanted = [path for path in entries if path.lower().endswith(PAGES) and not excluded(path)][:MOST_PAGES]
         wanted += [path for path in ("Makefile", "package.json") if path in entries]
         blobs = git.blobs(entries[path].oid for path in wanted)
         contents = {path: blobs.get(entries[path].oid, b"") for path in wanted}
-        return cls(
-            git, commit, entries, {p: c.decode("utf-8", "replace") for p, c in contents.items() if len(c) <= LARGEST}
-        )
+        texts = {path: c.decode("utf-8", "replace") for path, c in contents.items() if len(c) <= LARGEST}
+        return cls(git, commit, {path: entry.oid for path, entry in entries.items()}, texts, known)
 
     @property
     def pages(self) -> tuple[str, ...]:
@@ -181,6 +199,11 @@ class DocTree:
     def went_to(self, path: str) -> tuple[str, str]:
         """(commit, path now) of a file that once stood at `path`: ("", "") when none ever did, and "" for its path
         when it was removed for good."""
+        if path not in self.known.moves:
+            self.known.moves[path] = self._follow(path)
+        return self.known.moves[path]
+
+    def _follow(self, path: str) -> tuple[str, str]:
         gone = ""
         for _ in range(HOPS):
             commit = self.git.try_text(
@@ -196,7 +219,12 @@ class DocTree:
 
     def last_said(self, expression: str, path: str) -> str:
         """The newest commit that changed a line of `path` which the expression fits; "" when none did."""
-        return self.git.try_text("log", "-1", "--format=%H", "-G", expression, self.commit, "--", path)
+        question = (expression, path, self.oids.get(path, ""))  # the same content has the same past
+        if question not in self.known.said:
+            self.known.said[question] = self.git.try_text(
+                "log", "-1", "--format=%H", "-G", expression, self.commit, "--", path
+            )
+        return self.known.said[question]
 
     def _renamed_to(self, commit: str, path: str) -> str:
         flags = ("--no-commit-id", "-r", "-z", "-M", "--diff-filter=R", "--name-status", "--root")
@@ -213,20 +241,28 @@ class DocTree:
 
 def broken_references(tree: DocTree, page: str) -> Iterator[BrokenReference]:
     """Everything in a page that leads nowhere."""
+    for line, text, is_command in _references(tree.texts[page]):
+        reference = DocReference(page, line, text)
+        if is_command:
+            if why := _missing(tree, text):
+                yield _broken(reference, why)
+        elif broken := _judge_link(tree, reference):
+            yield broken
+
+
+@lru_cache(maxsize=2 * MOST_PAGES)  # of a new commit, most pages are those of the one before
+def _references(page: str) -> tuple[tuple[int, str, bool], ...]:
+    """What a page refers to: on which line, its text, whether it is a command."""
     from markdown_it import MarkdownIt  # takes a while to load
 
-    tokens = MarkdownIt("commonmark").enable("table").parse(tree.texts[page])
-    at = [0]
-    for token in tokens:
-        at[0] = token.map[0] + 1 if token.map else at[0]
-        for target in _targets(token):
-            reference = DocReference(page, _line_of(tree.texts[page], target, at[0]), target)
-            if broken := _judge_link(tree, reference):
-                yield broken
+    found: list[tuple[int, str, bool]] = []
+    at = 0
+    for token in MarkdownIt("commonmark").enable("table").parse(page):
+        at = token.map[0] + 1 if token.map else at
+        found += ((_line_of(page, target, at), target, False) for target in _targets(token))
         if token.type == "fence" and token.info.strip().split(" ")[0].lower() in SHELLS:
-            for offset, command in _commands(token.content):
-                if why := _missing(tree, command):
-                    yield _broken(DocReference(page, at[0] + 1 + offset, command), why)
+            found += ((at + 1 + offset, command, True) for offset, command in _commands(token.content))
+    return tuple(found)
 
 
 def _targets(token: Token) -> Iterator[str]:
@@ -311,6 +347,7 @@ def _judge_anchor(tree: DocTree, reference: DocReference, page: str, fragment: s
     return _broken(reference, f"{page} has no heading #{fragment}", sure=0.85)
 
 
+@lru_cache(maxsize=2 * MOST_PAGES)
 def anchors(text: str) -> set[str]:
     """Names that a link can lead to in a page, as GitHub makes them from headings."""
     from markdown_it import MarkdownIt

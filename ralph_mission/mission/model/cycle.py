@@ -274,6 +274,7 @@ class CycleSettings:
     quiet_hours: tuple[time, time] | None = None  # in UTC
     announce: tuple[str, ...] = ()  # kinds of missions that are announced once they are merged
     post_pause: timedelta = timedelta(0)  # between two posts on one network
+    watch_only: tuple[str, ...] = ()  # finding kinds about which nothing is opened
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,108 @@
+"""What `ralph backtest` found out, in a terminal and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from ralph_mission.adapters.report.progress import count_noun, safe, shorten
+from ralph_mission.mission.backtest.judge import FEWEST, WORTH, BacktestReport, KindRecord, RankingRecord
+
+SHOWN = 10  # threads named in a terminal
+ORDERS = {"ranking": "Ralph's ranking", "chronological": "oldest first", "static": "by kind alone"}
+
+
+def to_document(report: BacktestReport) -> dict[str, Any]:
+    """The report as plain JSON values; moments in UTC with `Z`."""
+    document: dict[str, Any] = _adapter().dump_python(report, mode="json")
+    return document
+
+
+@cache
+def _adapter() -> TypeAdapter[BacktestReport]:
+    return TypeAdapter(BacktestReport)
+
+
+def headline(report: BacktestReport) -> str:
+    """One sentence for all of it."""
+    fixed = sum(record.fixed for record in report.kinds)
+    judged = sum(judged_items(record) for record in report.kinds)
+    told = f"Of the {judged} things that can be judged, people fixed {fixed} within {report.within_days} days untold."
+    return (
+        f"From {report.since:%Y-%m-%d} to {report.until:%Y-%m-%d} ({count_noun(report.commits, 'commit')}) Ralph would "
+        f"have opened {count_noun(len(report.threads), 'thread')}, {report.threads_a_week:g} a week. "
+        + (told if judged else "Nothing that it found can be judged.")
+    )
+
+
+def judged_items(record: KindRecord) -> int:
+    """How many items the precision of a kind rests on."""
+    return record.fixed + record.stayed + record.withdrawn
+
+
+def percent(share: float | None) -> str:
+    """A share for people; a dash where nothing was judged."""
+    return "-" if share is None else f"{share:.0%}"
+
+
+def snippet(report: BacktestReport) -> str:
+    """The settings that are proposed; "" where today's are right."""
+    if not report.watch_only:
+        return ""
+    return f"thinker:\n  watch_only: [{', '.join(report.watch_only)}]\n"
+
+
+def proposal(report: BacktestReport) -> str:
+    """Why the settings are proposed, or none."""
+    if report.watch_only:
+        return f"People fixed less than {WORTH:.0%} of these kinds. To count them and open nothing, in ralph.yml:"
+    return f"No kind with {FEWEST} judged things or more is below {WORTH:.0%}: nothing to change in ralph.yml."
+
+
+def lines(report: BacktestReport) -> list[str]:
+    """The report for a terminal."""
+    return [
+        headline(report),
+        "",
+        *_kinds(report.kinds),
+        *_ranking(report.ranking),
+        *_threads(report),
+        proposal(report),
+        *(f"  {line}" for line in snippet(report).splitlines()),
+        "",
+        *report.remarks,
+    ]
+
+
+def _kinds(kinds: Sequence[KindRecord]) -> Iterator[str]:
+    if not kinds:
+        return
+    yield f"{'kind':<14} {'found':>6} {'fixed':>6} {'stayed':>7} {'file gone':>10} {'too young':>10} {'precision':>10}"
+    for one in kinds:
+        stayed = one.stayed + one.withdrawn
+        yield (
+            f"{safe(one.kind):<14} {one.found:>6} {one.fixed:>6} {stayed:>7} {one.removed:>10} {one.young:>10} "
+            f"{percent(one.precision):>10}"
+        )
+    yield ""
+
+
+def _ranking(ranking: Sequence[RankingRecord]) -> Iterator[str]:
+    if not ranking:
+        return
+    yield "What people fixed, in the order of (nDCG: 1 is best; place: 0 first, 0.5 by chance):"
+    for one in ranking:
+        yield f"  {ORDERS.get(one.order, one.order):<16} nDCG {one.ndcg:.2f}, place {one.place:.2f}"
+    yield ""
+
+
+def _threads(report: BacktestReport) -> Iterator[str]:
+    for one in report.threads[:SHOWN]:
+        yield shorten(f"{one.at:%Y-%m-%d} {one.verdict}: {safe(one.title)}")
+    if len(report.threads) > SHOWN:
+        yield f"and {count_noun(len(report.threads) - SHOWN, 'thread')} more, on the page"
+    if report.threads:
+        yield ""

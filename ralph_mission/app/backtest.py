@@ -1,0 +1,315 @@
+"""`ralph backtest`: cycles of the past, played with today's settings in a repository that is thrown away.
+
+It borrows the objects of the real one, and its default branch is moved from commit to commit. What looks, ranks, judges
+and opens there is what always does, with the clock of then and the local forge; only sources that read nothing but git
+are asked, and nobody ever answers an issue.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from pathlib import Path
+
+from ralph_mission.adapters.forges.local.branches import default_branch
+from ralph_mission.adapters.git.git import Git
+from ralph_mission.adapters.observers import OBSERVERS
+from ralph_mission.adapters.storage.memory.recordings import Recordings
+from ralph_mission.app.cycle import cycle_settings, refuse_old_git
+from ralph_mission.app.hosting import on_this_machine
+from ralph_mission.app.ports import build_ports
+from ralph_mission.app.secrets import environment_secrets
+from ralph_mission.app.stand_ins import QuietProgress
+from ralph_mission.config.loop import CoderSettings
+from ralph_mission.config.publishers import Publishers, TelegramControl
+from ralph_mission.config.reading import read
+from ralph_mission.config.settings import Config, Observers
+from ralph_mission.errors import UserError
+from ralph_mission.mission.backtest.follow import (
+    HistoryLook,
+    HistoryStep,
+    TrackedItem,
+    follow,
+    items_of,
+    opened,
+    plan_steps,
+    stands_in,
+)
+from ralph_mission.mission.backtest.judge import (
+    BacktestReport,
+    OpenedThread,
+    RankedStep,
+    ReplayedHistory,
+    judge_history,
+    order_findings,
+)
+from ralph_mission.mission.cycle import CycleRequest, run_cycle
+from ralph_mission.mission.model.cycle import CycleSettings, Situation
+from ralph_mission.mission.model.effects import OpenIssue
+from ralph_mission.mission.model.mission import Action, Finding, Observation, Verdict
+from ralph_mission.mission.model.proposal import Brief, Decision, ObservationContext, Proposal
+from ralph_mission.mission.observe import redact_observation
+from ralph_mission.mission.ports import NO_PUBLISHER, CyclePorts, CycleProgress
+from ralph_mission.values import dataclass
+
+GIT_ALONE = ("code", "docs")
+"""Observers, beside the fixers, whose whole source is a commit: what others saw then, nobody can see now."""
+BRANCH = "refs/heads/main"
+ROUNDS = 8
+"""Cycles at one step, at most; they end when one opens nothing."""
+SAID = 10  # lines of progress
+
+
+@dataclass(frozen=True, slots=True)
+class BacktestOptions:
+    """One command line. `since` is a date, or a span before the last commit."""
+
+    repo: Path = Path()
+    config: Path | None = None
+    since: datetime | timedelta = timedelta(days=365)
+    every: timedelta = timedelta(weeks=1)
+
+
+def backtest(wanted: BacktestOptions, progress: CycleProgress) -> BacktestReport:
+    """Walk through the history. Raises UserError where there is too little of it, and for settings that cannot be."""
+    started = time.monotonic()
+    git = Git.open(wanted.repo)
+    refuse_old_git(git)
+    settings = read(git, wanted.config)
+    steps = _steps(git, wanted)
+    with tempfile.TemporaryDirectory(prefix="ralph-backtest-", ignore_cleanup_errors=True) as folder:
+        history = _Replay(git, _borrow(git, Path(folder) / "history.git"), settings, progress).walk(steps)
+    return judge_history(history, time.monotonic() - started)
+
+
+def _steps(git: Git, wanted: BacktestOptions) -> tuple[HistoryStep, ...]:
+    head = default_branch(git).sha
+    rows = git.text("log", "--first-parent", "--reverse", "--format=%ct %H", head, "--").split("\n")
+    line = [(datetime.fromtimestamp(int(at), UTC), commit) for at, commit in (row.split(" ") for row in rows)]
+    until = max(at for at, _ in line)
+    since = until - wanted.since if isinstance(wanted.since, timedelta) else wanted.since
+    if since >= until:
+        what = f"the last commit is of {until:%Y-%m-%d}: nothing came after {since:%Y-%m-%d}"
+        raise UserError(what, "name an earlier day with --since", usage=True)
+    steps = plan_steps(line, since, wanted.every)
+    if len(steps) < 2:
+        shallow = (git.common_dir / "shallow").exists()
+        there = f"{len(line)} commit{'s' * (len(line) != 1)} on the default branch"
+        mend = "fetch the rest: git fetch --unshallow" if shallow else "choose a shorter --every, or an earlier --since"
+        raise UserError(f"there is no history to play: {there}{', a shallow clone' * shallow}", mend)
+    return steps
+
+
+def _borrow(git: Git, folder: Path) -> Git:
+    """A bare repository without refs that reads the objects of `git` and writes none there."""
+    folder.mkdir()
+    algorithm = git.try_text("rev-parse", "--show-object-format") or "sha1"
+    Git(folder, folder, None).run("init", "--bare", "--quiet", f"--object-format={algorithm}")
+    borrowed = Git.open(folder)
+    (folder / "objects/info").mkdir(parents=True, exist_ok=True)
+    (folder / "objects/info/alternates").write_bytes(os.fsencode(git.common_dir / "objects") + b"\n")
+    if (git.common_dir / "shallow").exists():
+        shutil.copyfile(git.common_dir / "shallow", folder / "shallow")
+    if origin := git.try_text("config", "remote.origin.url"):
+        borrowed.run("config", "remote.origin.url", origin)
+    borrowed.run("symbolic-ref", "HEAD", BRANCH)
+    return borrowed
+
+
+def _replayable(settings: Config) -> Config:
+    """Today's settings without everything that is outside the repository, or would run what it holds."""
+    seen = settings.observers
+    return settings.model_copy(
+        update={
+            "observers": Observers(code=seen.code, docs=seen.docs),
+            "hands": CoderSettings(fixers=settings.hands.fixers),
+            "thinker": settings.thinker.model_copy(update={"kind": "rules"}),
+            "publishers": Publishers(),
+            "telegram": TelegramControl(),
+            "extensions": (),
+        }
+    )
+
+
+def _remarks(settings: Config) -> Iterator[str]:
+    others = (name for name in OBSERVERS if name not in (*GIT_ALONE, "forge"))
+    names = [name for name in others if getattr(settings.observers, name, None)]
+    names += [f"extension {one.use}" for one in settings.extensions]
+    left = ", ".join(dict.fromkeys(("issues, pull requests, workflow runs", *names)))
+    yield f"Only what git alone can tell was looked at; left out: {left}."
+    yield "Nobody answers an issue or merges a pull request here, so what was opened waits until it is parked."
+    if settings.thinker.kind != "rules":
+        yield "Findings are ranked by rules here, not by your model."
+
+
+@dataclass(frozen=True, slots=True)
+class _PastClock:
+    """The time of then; `moments` holds one."""
+
+    moments: list[datetime]
+
+    def now(self) -> datetime:
+        """That moment."""
+        return self.moments[0]
+
+
+class _Tape:
+    """A recorder that hands back what a cycle rested on and decided."""
+
+    def __init__(self) -> None:
+        self.situation: Situation | None = None
+        self.allowed: list[Proposal] = []
+
+    def record(self, name: str, value: object) -> None:
+        """Keep the last situation, and what was allowed in it."""
+        if isinstance(value, Situation):
+            self.situation = value
+        elif name == "decisions" and isinstance(value, tuple):
+            verdicts = (one for one in value if isinstance(one, Decision))
+            self.allowed = [one.proposal for one in verdicts if one.verdict is Verdict.ALLOW]
+
+
+class _Replay:
+    """One walk. What observers worked out of a file is kept by them from step to step."""
+
+    def __init__(self, git: Git, past: Git, settings: Config, progress: CycleProgress) -> None:
+        self.git, self.past, self.progress, self.said = git, past, progress, settings
+        self.settings = _replayable(settings)
+        self.clock, self.tape = _PastClock([datetime.now(UTC)]), _Tape()
+        self.name = (git.work_tree or git.git_dir).resolve().name.removesuffix(".git")
+        self.cursors: dict[str, str] = {}
+        self.tracked: tuple[TrackedItem, ...] = ()
+        self.threads: list[OpenedThread] = []
+        self.failures: dict[str, str] = {}
+
+    @cached_property
+    def ports(self) -> CyclePorts:
+        """Those of the repository that is thrown away."""
+        host = on_this_machine(self.past, self.settings, self.clock, str)
+        quiet = QuietProgress()
+        ports = build_ports(self.past, host, None, self.clock, quiet, recordings=Recordings(self.past))
+        names = (*GIT_ALONE, *self.settings.hands.fixers)
+        return replace(
+            ports,
+            observers=tuple(one for one in ports.observers if one.name in names),
+            recorder=self.tape,
+            publisher=NO_PUBLISHER,
+            coder=None,
+            inbox=None,
+            switch=lambda: False,
+        )
+
+    def walk(self, steps: Sequence[HistoryStep]) -> ReplayedHistory:
+        """All steps, oldest first."""
+        ranked: list[RankedStep] = []
+        before, told = "", -1
+        for number, step in enumerate(steps):
+            if (share := number * SAID // len(steps)) > told:
+                told = share
+                self.progress.phase(f"{step.at:%Y-%m-%d}", f"step {number + 1} of {len(steps)}, {self._so_far()}")
+            self._stand_at(step)
+            self._look(step, before)
+            self._cycle(step)
+            ranked.append(order_findings(self.tracked, step.at, self._rank))
+            before = step.commit
+        commits = int(self.git.text("rev-list", "--count", f"{steps[0].commit}..{steps[-1].commit}", "--"))
+        failed = (f"{name} could not look at {reason}" for name, reason in self.failures.items())
+        remarks = (*_remarks(self.said), *failed)
+        return ReplayedHistory(
+            self.name, tuple(steps), commits, self.tracked, tuple(self.threads), tuple(ranked), remarks
+        )
+
+    def _so_far(self) -> str:
+        return f"{len(self.threads)} threads opened, {len(self.tracked)} things found"
+
+    def _stand_at(self, step: HistoryStep) -> None:
+        self.past.run("update-ref", "--no-deref", BRANCH, step.commit)
+        self.clock.moments[0] = step.at
+
+    def _look(self, step: HistoryStep, before: str) -> None:
+        """Every observer, whether a cycle would ask it now or not: what became of things does not wait for a slot."""
+        around = _look_of(self.past, step, before)
+        secrets = environment_secrets()
+        with self.ports.scratch() as scratch:
+            head = self.ports.forge.default_branch()
+            asked = [
+                (one, ObservationContext(head, step.at, None, self.cursors.get(one.name, ""), scratch))
+                for one in self.ports.observers
+            ]
+            for seen in self.ports.lookups(asked):
+                observation = redact_observation(self.ports, seen, secrets)
+                self._note_failure(observation, step)
+                self.cursors[observation.name] = observation.cursor or self.cursors.get(observation.name, "")
+                self.tracked = follow(self.tracked, observation, around)
+
+    def _note_failure(self, seen: Observation, step: HistoryStep) -> None:
+        if seen.status == "unavailable":
+            self.failures.setdefault(seen.name, f"{step.commit[:12]}: {seen.detail}")
+
+    def _cycle(self, step: HistoryStep) -> None:
+        """Cycles one after the other, as long as they open something."""
+        settings: CycleSettings = cycle_settings(self.settings, self.name)
+        for _ in range(ROUNDS):
+            self.tape.allowed = []
+            run_cycle(self.ports, settings, CycleRequest(force=True), environment_secrets())
+            new = [proposal for proposal in self.tape.allowed if proposal.members and not proposal.before]
+            for proposal in new:
+                self._open(proposal, step)
+            if not any(proposal.new_mission or _opens(proposal) for proposal in new):
+                return
+            self.clock.moments[0] += settings.rhythm.low
+
+    def _open(self, proposal: Proposal, step: HistoryStep) -> None:
+        signals = [member.signal for member in proposal.members]
+        if _opens(proposal):
+            named = {(s.kind, item.path, item.identity) for s in signals for item in items_of(s)}
+            places = tuple(
+                place
+                for place, one in enumerate(self.tracked)
+                if not one.ending and (one.kind, one.item.path, one.item.identity) in named
+            )
+            counted = sum(int(dict(s.facts).get("count", 0)) for s in signals if not items_of(s))
+            action = "list" if proposal.action is Action.MONITOR else str(proposal.action)
+            self.threads.append(
+                OpenedThread(step.at, step.commit, action, proposal.kind, proposal.title, proposal.why, places, counted)
+            )
+        self.tracked = opened(self.tracked, signals, step.at)
+
+    def _rank(self, findings: tuple[Finding, ...]) -> Iterable[str]:
+        situation = self.tape.situation
+        if situation is None:
+            return ()
+        brief = Brief(
+            findings,
+            (),
+            dict(situation.state.acceptance),
+            situation.settings.limits,
+            situation.memory,
+            situation.now,
+        )
+        return [member for ranked in self.ports.thinker.think(brief).ranked_findings for member in ranked.members]
+
+
+def _opens(proposal: Proposal) -> bool:
+    return any(isinstance(effect, OpenIssue) for effect in proposal.effects)
+
+
+def _look_of(git: Git, step: HistoryStep, before: str) -> HistoryLook:
+    names = git.run("ls-tree", "-r", "-z", "--name-only", "--full-tree", step.commit).split(b"\0")
+    files: Collection[str] = frozenset(name.decode("utf-8", "surrogateescape") for name in names if name)
+
+    def stands(path: str, text: str) -> bool:
+        found: Mapping[str, bytes] = git.blobs([f"{step.commit}:{path}"])
+        return any(stands_in(content.decode("utf-8", "replace"), text) for content in found.values())
+
+    def touched(path: str) -> str:
+        between = (f"{before}..{step.commit}",) if before else (step.commit,)
+        return git.try_text("log", "-1", "--first-parent", "--format=%H", *between, "--", path)
+
+    return HistoryLook(step.at, files, stands, touched)

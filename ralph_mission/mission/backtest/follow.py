@@ -1,0 +1,231 @@
+"""Which commits to look at, and what became of everything that was reported there: it stays, or people put it right.
+
+An observer's report is taken apart into items, the smallest things that a person puts right alone: one word of a file's
+misspellings, one link of a page, one marker. An item lives as long as it is reported. One that is reported no more was
+fixed when its file is still there and its old line is not; a file that is gone takes its items with it, and where the
+line still stands the observer took its report back. An item that reappears elsewhere, or reworded, was not fixed.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from difflib import SequenceMatcher
+from itertools import accumulate
+from typing import Literal
+
+from ralph_mission.mission.findings.identity import normalise_line
+from ralph_mission.mission.model.mission import Observation, Signal
+from ralph_mission.safety.patch import FileChange, edits
+from ralph_mission.values import dataclass
+
+REWORDED, MOVED = 0.6, 0.8
+"""How alike an item that is gone and a new one must be to be the same: in one file, and across files."""
+LONGEST = 2_000  # characters of a line that are compared
+
+Ending = Literal["", "fixed", "removed", "withdrawn"]
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryStep:
+    """A moment of the past, where the default branch stood then, and how many commits it gained since the last one."""
+
+    at: datetime
+    commit: str
+    commits: int
+
+
+def plan_steps(line: Sequence[tuple[datetime, str]], since: datetime, every: timedelta) -> tuple[HistoryStep, ...]:
+    """A step for each period in which something was committed; `line` is the default branch, oldest first.
+
+    Times of commits are their authors' machines': a commit counts as made no earlier than those it stands on.
+    """
+    times = list(accumulate((at for at, _ in line), max))
+    steps: list[HistoryStep] = []
+    moment, last = since, -1
+    while times and moment < times[-1] + every:
+        at = min(moment, times[-1])
+        place = bisect_right(times, at) - 1
+        if place > last:
+            steps.append(HistoryStep(at, line[place][1], place - last if steps else 0))
+            last = place
+        moment += every
+    return tuple(steps)
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedItem:
+    """One thing in a signal: `identity` says which, `what` says it to people, `text` is how it stands in its file."""
+
+    identity: tuple[str, ...]
+    what: str
+    path: str
+    line: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class TrackedItem:
+    """An item over time: since when it is reported, when a thread or a list first named it, how and when it ended."""
+
+    observer: str
+    kind: str
+    item: ReportedItem
+    signal: Signal
+    since: datetime
+    opened_at: datetime | None = None
+    ending: Ending = ""
+    ended_at: datetime | None = None
+    commit: str = ""  # the newest that touched its file before it was found gone
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryLook:
+    """What one commit says beyond the observers.
+
+    `stands(path, text)`: whether the lines are in that file; `touched(path)`: which commit changed it last.
+    """
+
+    at: datetime
+    files: Collection[str]
+    stands: Callable[[str, str], bool]
+    touched: Callable[[str], str]
+
+
+def items_of(signal: Signal) -> tuple[ReportedItem, ...]:
+    """What a signal is about, one by one; a count that names no place is about nothing that could be followed."""
+    if signal.patch:
+        return tuple(item for change in signal.patch.changes for item in _corrections(change))
+    if not signal.path:
+        return ()
+    return (ReportedItem(signal.essence, signal.title, signal.path, signal.line, " ".join(signal.essence)),)
+
+
+def _corrections(change: FileChange) -> Iterator[ReportedItem]:
+    old, new = change.old or b"", change.new or b""
+    try:
+        changed, lines = edits(old, new), old.decode().splitlines(keepends=True)
+    except UnicodeDecodeError:
+        return
+    for edit in changed:
+        before = lines[edit.start : edit.start + edit.delete]
+        one_by_one = len(before) == len(edit.insert)
+        whole = [("".join(before), "".join(edit.insert))]
+        for offset, (was, becomes) in enumerate(zip(before, edit.insert, strict=True) if one_by_one else whole):
+            for gone, put in _changed_words(was[:LONGEST], becomes[:LONGEST]):
+                what = f"{gone} → {put}" if put else f"{gone} goes"
+                yield ReportedItem((gone, put), what[:160], change.path, edit.start + offset + 1, was)
+
+
+def _changed_words(was: str, becomes: str) -> Iterator[tuple[str, str]]:
+    old, new = (re.findall(r"\w+|\S", text) for text in (was, becomes))
+    for tag, a, b, c, d in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if tag != "equal":
+            yield " ".join(old[a:b]), " ".join(new[c:d])
+
+
+# --- from look to look ----------------------------------------------------------------
+
+
+def follow(tracked: Sequence[TrackedItem], observation: Observation, look: HistoryLook) -> tuple[TrackedItem, ...]:
+    """The items after one observer looked again. Who saw nothing says nothing: its items are as they were."""
+    if observation.status != "ok":
+        return tuple(tracked)
+    items = list(tracked)
+    alive = [place for place, one in enumerate(items) if one.observer == observation.name and not one.ending]
+    reported = [(signal, item) for signal in observation.signals for item in items_of(signal)]
+    same, new = _match(items, alive, reported)
+    for place, (signal, item) in same.items():
+        items[place] = replace(items[place], signal=signal, item=item)
+    left = [place for place in alive if place not in same]
+    lost = left if observation.complete else _named_gone(items, left, observation.gone)
+    for place in lost:
+        heir = _heir(items[place], new, look.files)
+        if heir:
+            new.remove(heir)
+            items[place] = replace(items[place], signal=heir[0], item=heir[1])
+        else:
+            items[place] = _ended(items[place], look)
+    items += (TrackedItem(observation.name, signal.kind, item, signal, look.at) for signal, item in new)
+    return tuple(items)
+
+
+Reported = tuple[Signal, ReportedItem]
+
+
+def _match(
+    items: Sequence[TrackedItem], alive: Iterable[int], reported: Iterable[Reported]
+) -> tuple[dict[int, Reported], list[Reported]]:
+    """What is reported at the same place as before, and what is new."""
+    waiting: dict[tuple[str, str, tuple[str, ...]], list[int]] = defaultdict(list)
+    for place in alive:
+        one = items[place]
+        waiting[one.kind, one.item.path, one.item.identity].append(place)
+    same: dict[int, Reported] = {}
+    new: list[Reported] = []
+    for signal, item in reported:
+        places = waiting[signal.kind, item.path, item.identity]
+        if places:
+            same[places.pop(0)] = (signal, item)
+        else:
+            new.append((signal, item))
+    return same, new
+
+
+def _named_gone(items: Sequence[TrackedItem], left: Iterable[int], gone: Iterable[tuple[str, ...]]) -> list[int]:
+    waiting = list(gone)
+    lost = []
+    for place in left:
+        if items[place].signal.essence in waiting:
+            waiting.remove(items[place].signal.essence)
+            lost.append(place)
+    return lost
+
+
+def _heir(one: TrackedItem, new: Sequence[Reported], files: Collection[str]) -> Reported | None:
+    """The new report that is the same thing, moved with its file or reworded in its place."""
+    moved = one.item.path not in files
+    alike = [
+        (_likeness(one.item, item), place)
+        for place, (signal, item) in enumerate(new)
+        if signal.kind == one.kind and (moved or item.path == one.item.path)
+    ]
+    likeness, place = max(alike, default=(0.0, 0))
+    return new[place] if likeness >= (MOVED if moved else REWORDED) else None
+
+
+def _likeness(one: ReportedItem, other: ReportedItem) -> float:
+    if one.identity == other.identity:
+        return 1.0
+    matcher = SequenceMatcher(None, one.text[:LONGEST], other.text[:LONGEST], autojunk=False)
+    return matcher.ratio() if matcher.quick_ratio() >= REWORDED else 0.0
+
+
+def _ended(one: TrackedItem, look: HistoryLook) -> TrackedItem:
+    path = one.item.path
+    if path not in look.files:
+        ending: Ending = "removed"
+    else:
+        ending = "withdrawn" if one.signal.patch and look.stands(path, one.item.text) else "fixed"
+    commit = look.touched(path)
+    return replace(one, signal=replace(one.signal, patch=None), ending=ending, ended_at=look.at, commit=commit)
+
+
+def stands_in(content: str, text: str) -> bool:
+    """Whether every line of `text` is a line of `content`, however indented."""
+    lines = {normalise_line(line) for line in content.split("\n")}
+    return all(normalise_line(line) in lines for line in text.split("\n") if line.strip())
+
+
+def opened(tracked: Sequence[TrackedItem], signals: Iterable[Signal], at: datetime) -> tuple[TrackedItem, ...]:
+    """The items once the signals they stand in were told to people at `at`."""
+    told = {(signal.kind, item.path, item.identity) for signal in signals for item in items_of(signal)}
+
+    def is_told(one: TrackedItem) -> bool:
+        return not one.ending and not one.opened_at and (one.kind, one.item.path, one.item.identity) in told
+
+    return tuple(replace(one, opened_at=at) if is_told(one) else one for one in tracked)

@@ -1,0 +1,143 @@
+"""`ralph backtest`, from a repository with a past to a page."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from tests.helpers import cli_here, commit, git, make_repo
+
+START = datetime(2025, 1, 6, 12, tzinfo=UTC)
+PROSE = "We hope that you can use this guide and that it is of use to all of you who read it.\n"
+WRONG = "You will recieve the answer when the server has it.\n"
+RIGHT = WRONG.replace("recieve", "receive")
+STAYS = "This is seperate from the rest of the guide for you.\n"
+
+
+def at(week: int) -> datetime:
+    return START + timedelta(weeks=week)
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    """A year: one misspelling that a person corrects after three weeks, one that nobody does."""
+    place = make_repo(tmp_path / "harbour", {"README.md": PROSE, "a.py": "x = 1\n"}, date=START)
+    commit(place, {"docs/guide.md": PROSE + WRONG, "docs/other.md": PROSE + STAYS}, date=at(1))
+    commit(place, {"docs/guide.md": PROSE + RIGHT}, date=at(4))
+    for week in (10, 20, 30, 40):
+        commit(place, {"a.py": f"x = {week}\n"}, date=at(week))
+    return place
+
+
+def test_what_people_fixed_later_is_told_from_what_stayed(repo: Path) -> None:
+    told = cli_here("backtest", "--json", repo=repo)
+    assert told.code == 0, told.err
+    fates = {one["what"]: one["fate"] for one in told.json["items"]}
+    assert fates == {"recieve → receive": "fixed", "seperate → separate": "stayed"}
+    (kind,) = told.json["kinds"]
+    assert (kind["kind"], kind["precision"]) == ("spelling", 0.5)
+    assert [one["action"] for one in told.json["threads"]] == ["open-fix"]
+    assert told.json["threads"][0]["verdict"] == "partly"
+
+
+def test_the_fix_is_named_by_its_commit(repo: Path) -> None:
+    (fixed,) = [one for one in cli_here("backtest", "--json", repo=repo).json["items"] if one["fate"] == "fixed"]
+    assert fixed["commit"] == git(repo, "log", "--format=%H", "-1", "--", "docs/guide.md")
+
+
+def test_nothing_of_the_repository_changes_but_the_page(repo: Path) -> None:
+    def state() -> tuple[str, str, str]:
+        return git(repo, "for-each-ref"), git(repo, "status", "--porcelain"), git(repo, "count-objects")
+
+    before = state()
+    told = cli_here("backtest", repo=repo)
+    assert told.code == 0, told.err
+    assert state() == before
+    assert [path.name for path in (repo / ".ralph").iterdir()] == ["backtest.html"]
+    assert "wrote" in told.err and "1 week" not in told.out
+
+
+def test_progress_is_shown(repo: Path) -> None:
+    assert "step 1 of" in cli_here("backtest", repo=repo).err
+
+
+class Reader(HTMLParser):
+    """Every tag with what it refers to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.refers: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.refers += [value or "" for name, value in attrs if name in ("src", "href", "srcset", "xlink:href")]
+
+
+def test_the_page_loads_nothing_and_runs_nothing(repo: Path, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    assert cli_here("backtest", "--output", str(page), repo=repo).code == 0
+    text, reader = page.read_text(), Reader()
+    reader.feed(text)
+    assert reader.refers == [] and not reader.tags & {"script", "link", "img", "iframe", "object"}
+    assert {"svg", "table", "title"} <= reader.tags and 'name="viewport"' in text
+    assert not re.search(r"url\(|@import", text)
+    assert "recieve → receive" in text
+
+
+def test_text_of_the_repository_is_escaped_on_the_page(tmp_path: Path) -> None:
+    name = "docs/<script>alert(1).md"
+    place = make_repo(tmp_path / "harbour", {name: PROSE + WRONG}, date=START)
+    commit(place, {"a.py": "x = 2\n"}, date=at(20))
+    page = tmp_path / "page.html"
+    assert cli_here("backtest", "--output", str(page), repo=place).code == 0
+    text = page.read_text()
+    assert "&lt;script&gt;" in text and "<script" not in text
+
+
+def test_a_kind_that_is_only_watched_opens_nothing(repo: Path) -> None:
+    (repo / "ralph.yml").write_text("thinker: {watch_only: [spelling]}\n")
+    told = cli_here("backtest", "--json", repo=repo).json
+    assert told["threads"] == [] and told["kinds"][0]["found"] == 2
+
+
+def test_settings_are_proposed_for_a_kind_that_nobody_fixes(tmp_path: Path) -> None:
+    wrong = ["recieve", "seperate", "occured", "untill", "wich", "acheive"]
+    files = {f"docs/{word}.md": f"{PROSE}We hope that this {word} is read by you and the others.\n" for word in wrong}
+    place = make_repo(tmp_path / "harbour", files, date=START)
+    commit(place, {"a.py": "x = 2\n"}, date=at(30))
+    told = cli_here("backtest", repo=place)
+    assert "thinker:\n    watch_only: [spelling]\n" in told.out
+
+
+def test_a_shallow_clone_is_told_how_many_commits_it_has(repo: Path, tmp_path: Path) -> None:
+    git(tmp_path, "clone", "--quiet", "--depth", "1", repo.as_uri(), "shallow")
+    told = cli_here("backtest", repo=tmp_path / "shallow")
+    assert told.code == 1
+    assert "1 commit on the default branch, a shallow clone" in told.err and "--unshallow" in told.err
+
+
+def test_a_repository_without_commits_is_told_so(tmp_path: Path) -> None:
+    git(tmp_path, "init", "--quiet", "empty")
+    told = cli_here("backtest", repo=tmp_path / "empty")
+    assert told.code == 1 and "no commits" in told.err
+
+
+@pytest.mark.parametrize("since", ["yesterday", "0d", "2025-13-40", "9999y", "-1w"])
+def test_a_time_that_is_none_is_wrong_usage(repo: Path, since: str) -> None:
+    told = cli_here("backtest", f"--since={since}", repo=repo)
+    assert told.code == 2 and "Traceback" not in told.err
+
+
+def test_a_day_after_the_last_commit_is_wrong_usage(repo: Path) -> None:
+    told = cli_here("backtest", "--since", "2026-01-01", repo=repo)
+    assert told.code == 2 and "the last commit is of" in told.err
+
+
+def test_a_page_that_cannot_be_written_is_told(repo: Path, tmp_path: Path) -> None:
+    told = cli_here("backtest", "--output", str(tmp_path / "no" / "page.html"), repo=repo)
+    assert told.code == 1 and "--output" in told.err
