@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from math import log2
 from statistics import fmean, median
+from typing import Any
 
 from ralph_mission.mission.backtest.follow import HistoryStep, TrackedItem
 from ralph_mission.mission.findings.identity import identify
@@ -210,20 +211,20 @@ def order_findings(
     findings = identify(places)
     ranked = {fingerprint: place for place, fingerprint in enumerate(rank(findings))}
 
-    def age(finding: Finding) -> tuple[object, ...]:
+    def age(finding: Finding) -> tuple[Any, ...]:
         first = min(tracked[place].since for place in places[finding.signal])
         return first, -finding.signal.age_days, finding.signal.path, finding.signal.line
 
-    def fixed_order(finding: Finding) -> tuple[object, ...]:
+    def fixed_order(finding: Finding) -> tuple[Any, ...]:
         return -lookup(finding.kind).impact, finding.kind, finding.signal.path, finding.signal.line
 
-    keys: Mapping[str, Callable[[Finding], object]] = {
+    keys: Mapping[str, Callable[[Finding], Any]] = {
         "ranking": lambda finding: ranked.get(finding.fingerprint, len(ranked)),
         "chronological": age,
         "static": fixed_order,
     }
     orders = {
-        name: tuple(tuple(places[finding.signal]) for finding in sorted(findings, key=key))  # type: ignore[arg-type]
+        name: tuple(tuple(places[finding.signal]) for finding in sorted(findings, key=key))
         for name, key in keys.items()
     }
     return RankedStep(at, orders)

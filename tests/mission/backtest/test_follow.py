@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Literal
 
 from ralph_mission.mission.backtest.follow import (
     HistoryLook,
@@ -39,14 +40,14 @@ def look(
     files: dict[str, str] | None = None,
     complete: bool = True,
     gone: tuple[tuple[str, ...], ...] = (),
-    status: str = "ok",
+    status: Literal["ok", "unavailable"] = "ok",
     observer: str = "typos",
 ) -> tuple[TrackedItem, ...]:
     there = files if files is not None else {one.path: "" for one in signals}
     around = HistoryLook(
         START + week * WEEK, there, lambda path, text: stands_in(there[path], text), lambda path: f"commit of {path}"
     )
-    seen = Observation(observer, status, signals, complete=complete, gone=gone)  # type: ignore[arg-type]
+    seen = Observation(observer, status, signals, complete=complete, gone=gone)
     return follow(tracked, seen, around)
 
 
