@@ -139,8 +139,9 @@ class DocTree:
         self.folders = frozenset(str(parent) for path in files for parent in Path(path).parents)
 
     @classmethod
-    def of(cls, git: Git, commit: str, exclude: Sequence[str], known: KnownHistory) -> DocTree:
+    def of(cls, git: Git, commit: str, exclude: Sequence[str], known: KnownHistory | None = None) -> DocTree:
         """Raises GitError."""
+        known = known or KnownHistory()
         excluded = excluder(exclude)
         entries = {entry.path: entry for entry in git.listing(commit)}
         known.forget(entries.keys())

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from ralph_mission.adapters.report.progress import count_noun, safe, shorten
-from ralph_mission.mission.backtest.judge import FEWEST, WORTH, BacktestReport, KindRecord, RankingRecord
+from ralph_mission.mission.backtest.judge import FEWEST, FILES, WORTH, BacktestReport, KindRecord, RankingRecord
 
 SHOWN = 10  # threads named in a terminal
 ORDERS = {"ranking": "Ralph's ranking", "chronological": "oldest first", "static": "by kind alone"}
@@ -59,7 +59,7 @@ def proposal(report: BacktestReport) -> str:
     """Why the settings are proposed, or none."""
     if report.watch_only:
         return f"People fixed less than {WORTH:.0%} of these kinds. To count them and open nothing, in ralph.yml:"
-    return f"No kind with {FEWEST} judged things or more is below {WORTH:.0%}: nothing to change in ralph.yml."
+    return f"No kind with {FEWEST} judged things in {FILES} files is below {WORTH:.0%}: nothing to change in ralph.yml."
 
 
 def lines(report: BacktestReport) -> list[str]:

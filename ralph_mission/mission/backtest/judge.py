@@ -23,8 +23,8 @@ from ralph_mission.values import dataclass
 
 SCHEMA = 1
 WITHIN = timedelta(days=90)
-FEWEST, WORTH = 5, 0.2
-"""From how many judged items on a kind's precision means something, and below which it is only watched."""
+FEWEST, FILES, WORTH = 5, 3, 0.2
+"""From how many judged items in how many files on a kind's precision means something, and below which it is watched."""
 
 
 class ItemFate(StrEnum):
@@ -76,6 +76,7 @@ def _judge_kind(kind: str, items: Sequence[TrackedItem], until: datetime) -> Kin
     count = Counter(fates)
     judged = sum(count[one] for one in JUDGED)
     precision = count[ItemFate.FIXED] / judged if judged else None
+    files = {one.item.path for one, what in zip(items, fates, strict=True) if what in JUDGED}
     days = [_days(one) for one, what in zip(items, fates, strict=True) if what is ItemFate.FIXED]
     return KindRecord(
         kind,
@@ -88,7 +89,7 @@ def _judge_kind(kind: str, items: Sequence[TrackedItem], until: datetime) -> Kin
         count[ItemFate.YOUNG],
         None if precision is None else round(precision, 3),
         round(median(days), 1) if days else None,
-        precision is not None and judged >= FEWEST and precision < WORTH,
+        precision is not None and precision < WORTH and judged >= FEWEST and len(files) >= FILES,
     )
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -15,7 +17,9 @@ from ralph_mission.adapters.fixers.typos import TyposHit
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.errors import UserError
 from ralph_mission.mission.findings.identity import identify
+from ralph_mission.mission.model.forge import Branch
 from ralph_mission.mission.model.mission import Severity
+from ralph_mission.mission.model.proposal import ObservationContext
 from tests.helpers import commit, git, make_repo
 
 CHANGED = [
@@ -574,3 +578,32 @@ def test_a_tree_leaves_out_what_is_too_large(tmp_path, scratch):
     repo = make_repo(tmp_path / "repo", {"a.md": "x", "b.md": "x" * 1_000_001})
     tree = verify.CommitTree.at(Git.open(repo), git(repo, "rev-parse", "HEAD"), scratch, 60)
     assert [entry.path for entry in tree.entries] == ["a.md"]
+
+
+def test_an_observer_that_knows_files_says_what_a_new_one_says(tmp_path):
+    prose = "We hope that you can use this guide and that it is of use to all of you who read it.\n"
+    repo = make_repo(tmp_path / "repo", {"a.md": f"{prose}You will recieve the answer.\n"})
+    walk = [
+        {"b.md": f"{prose}This is seperate from the rest of it.\n"},
+        {"c.py": "def recieve(data):\n    return data\n"},
+        {"c.py": None, "d.md": f"{prose}An error occured in the place that you named.\n"},
+        {"c.py": "def recieve(data):\n    return data\n", "e.py": "occured = 1\n"},
+        {"typos.toml": "[default.extend-words]\nseperate = 'seperate'\n"},
+        {"c.py": None, "e.py": None, "typos.toml": None},
+    ]
+
+    def look(observer: verify.FixerObserver) -> list[str]:
+        with TemporaryDirectory(dir=tmp_path) as folder:
+            head = Branch("main", git(repo, "rev-parse", "HEAD"))
+            seen = observer.observe(ObservationContext(head, datetime(2026, 5, 4, tzinfo=UTC), None, "", folder))
+        return [f"{signal.path}: {signal.detail}" for signal in seen.signals]
+
+    def fresh() -> verify.FixerObserver:
+        return verify.FixerObserver(Git.open(repo), FIXERS["typos"], None)
+
+    one, said = fresh(), []
+    for files in walk:
+        commit(repo, files)
+        said.append(look(one))
+        assert said[-1] == look(fresh())
+    assert len({tuple(found) for found in said}) > 3

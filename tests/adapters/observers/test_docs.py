@@ -192,3 +192,21 @@ def test_excluded_pages_are_not_read(tmp_path):
     place = make_place(tmp_path)
     head = commit(place.path, {"notes/a.md": "[x](#none)\n"})
     assert build(DocsSettings(exclude=("notes/**",)), place.git).observe(place.context(head=head)).signals == ()
+
+
+def test_an_observer_that_knows_the_past_says_what_a_new_one_says(tmp_path):
+    place = make_place(tmp_path)
+    page = "[a](docs/a.md)\n[b](docs/b.md)\n\n```sh\nmake check\n```\n"
+    text = "# Long text\n\nthat stays as it is\n"
+    walk: list[dict[str, str | None]] = [
+        {"README.md": page, "docs/a.md": text, "docs/c.md": "c\n", "Makefile": "check:\n\ttrue\n"},
+        {"docs/a.md": None, "docs/new.md": text, "Makefile": "test:\n\ttrue\n"},
+        {"docs/b.md": "b\n"},
+        {"docs/b.md": None},
+        {"docs/new.md": None, "docs/newer.md": text},
+        {"docs/a.md": "again\n", "Makefile": "check:\n\ttrue\n"},
+    ]
+    one = build(DocsSettings(), place.git)
+    for files in walk:
+        commit(place.path, files)
+        assert one.observe(place.context()).signals == build(DocsSettings(), place.git).observe(place.context()).signals

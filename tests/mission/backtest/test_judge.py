@@ -62,17 +62,22 @@ def test_precision_leaves_out_what_is_young_or_gone_with_its_file() -> None:
 
 
 def test_a_kind_that_people_hardly_ever_fix_is_to_be_watched_only() -> None:
-    (record,) = judge_kinds([item(5), *(item() for _ in range(5))], END)
+    (record,) = judge_kinds([item(5), *(item(name=name) for name in "abcde")], END)
     assert record.watch_only
 
 
+def test_one_file_full_of_them_is_too_little_to_say_so() -> None:
+    (record,) = judge_kinds([item() for _ in range(30)], END)
+    assert record.precision == 0 and not record.watch_only
+
+
 def test_four_items_are_too_few_to_say_so() -> None:
-    (record,) = judge_kinds([item() for _ in range(4)], END)
+    (record,) = judge_kinds([item(name=name) for name in "abcd"], END)
     assert record.precision == 0 and not record.watch_only
 
 
 def test_a_kind_at_twenty_percent_stays_as_it_is() -> None:
-    (record,) = judge_kinds([item(5), *(item() for _ in range(4))], END)
+    (record,) = judge_kinds([item(5), *(item(name=name) for name in "abcd")], END)
     assert record.precision == 0.2 and not record.watch_only
 
 
