@@ -17,6 +17,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 
+from ralph_mission.adapters.fixers import FIXERS
 from ralph_mission.adapters.forges.local.branches import default_branch
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.observers import OBSERVERS
@@ -26,7 +27,7 @@ from ralph_mission.app.hosting import on_this_machine
 from ralph_mission.app.ports import build_ports
 from ralph_mission.app.secrets import environment_secrets
 from ralph_mission.app.stand_ins import QuietProgress
-from ralph_mission.config.loop import CoderSettings
+from ralph_mission.config.loop import CoderSettings, FixerName
 from ralph_mission.config.publishers import Publishers, TelegramControl
 from ralph_mission.config.reading import read
 from ralph_mission.config.settings import Config, Observers
@@ -128,13 +129,18 @@ def _replayable(settings: Config) -> Config:
     return settings.model_copy(
         update={
             "observers": Observers(code=seen.code, docs=seen.docs),
-            "hands": CoderSettings(fixers=settings.hands.fixers),
+            "hands": CoderSettings(fixers=_own_fixers(settings)),
             "thinker": settings.thinker.model_copy(update={"kind": "rules"}),
             "publishers": Publishers(),
             "telegram": TelegramControl(),
             "extensions": (),
         }
     )
+
+
+def _own_fixers(settings: Config) -> tuple[FixerName, ...]:
+    """Those that only read: a command of the repository would run what it held then."""
+    return tuple(name for name in settings.hands.fixers if isinstance(name, str) and name in FIXERS)
 
 
 def _remarks(settings: Config) -> Iterator[str]:
@@ -194,7 +200,7 @@ class _Replay:
         host = on_this_machine(self.past, self.settings, self.clock, str)
         quiet = QuietProgress()
         ports = build_ports(self.past, host, None, self.clock, quiet, recordings=Recordings(self.past))
-        names = (*GIT_ALONE, *self.settings.hands.fixers)
+        names = (*GIT_ALONE, *_own_fixers(self.settings))
         return replace(
             ports,
             observers=tuple(one for one in ports.observers if one.name in names),
