@@ -17,6 +17,7 @@ from ralph_mission.adapters.fixers import FIXERS
 from ralph_mission.adapters.fixers.verify import FixerObserver, Workbench
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.observers import OBSERVERS, Sources, look_once
+from ralph_mission.adapters.observers.alerts import AlertObserver
 from ralph_mission.adapters.observers.together import OneAtATime, together
 from ralph_mission.adapters.report.dashboard import dashboard
 from ralph_mission.adapters.storage.memory.recordings import Recordings, keep_out_of_git
@@ -175,6 +176,8 @@ def _observers(
             continue
         for item in section if isinstance(section, tuple) else (section,):
             yield ProgressObserver(build(item, sources))
+    if host.github:
+        yield ProgressObserver(AlertObserver(sources.forge))
     for observer in build_extensions(settings, "observer", git.work_tree, sources):
         yield ProgressObserver(observer)
     others = build_extensions(settings, "fixer", git.work_tree)

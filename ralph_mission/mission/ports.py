@@ -13,6 +13,7 @@ from typing import Protocol
 
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.agent_job import AgentJob, AgentResult
+from ralph_mission.mission.model.alerts import AlertKind, SecurityAlert
 from ralph_mission.mission.model.builds import FailedJob, WorkflowRun
 from ralph_mission.mission.model.effects import Effect, Publish, Receipt
 from ralph_mission.mission.model.forge import Actor, BodyEdit, Branch, ChatCommand, Issue, Post, Pull, Pulse, Wording
@@ -140,6 +141,10 @@ class Forge(Protocol):
 
     def test_reports(self, run: WorkflowRun) -> tuple[bytes, ...]:
         """The XML files that a run kept as reports of its tests, a few of moderate size. Raises UserError."""
+        ...
+
+    def security_alerts(self, kind: AlertKind) -> tuple[SecurityAlert, ...] | None:
+        """The open ones of a kind; None where there are none of its kind, or nobody may read them. Raises UserError."""
         ...
 
     def may_approve(self, actor: Actor) -> bool:

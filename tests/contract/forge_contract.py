@@ -5,6 +5,9 @@ A binding subclasses `ForgeContract` and provides the fixture `world`, a `World`
 
 from __future__ import annotations
 
+import pytest
+
+from ralph_mission.mission.model.alerts import AlertKind
 from ralph_mission.mission.model.ledger import Anchor
 from tests.contract.branches import BranchContract
 from tests.contract.forge_world import World
@@ -23,6 +26,10 @@ class ForgeContract(IssueContract, LabelContract, BranchContract, PullContract, 
         for serial in (1, 2):
             world.forge.set_anchor(Anchor("lineage", serial, "c" * 40))
         assert world.forge.anchor() == Anchor("lineage", 2, "c" * 40)
+
+    @pytest.mark.parametrize("kind", ["dependency", "code", "secret"])
+    def test_where_nobody_looks_for_them_there_are_no_alerts(self, world: World, kind: AlertKind) -> None:
+        assert world.forge.security_alerts(kind) is None
 
     def test_where_nothing_ran_no_run_failed(self, world: World) -> None:
         assert world.forge.workflow_runs() == world.forge.workflow_runs(failed=True, event="push") == ()

@@ -12,6 +12,7 @@ from ralph_mission.adapters.forges import effects
 from ralph_mission.adapters.forges.effects import ForgeRefused
 from ralph_mission.adapters.thinkers import RulesThinker
 from ralph_mission.errors import Missing
+from ralph_mission.mission.model.alerts import AlertKind, SecurityAlert
 from ralph_mission.mission.model.builds import FailedJob, WorkflowRun
 from ralph_mission.mission.model.cycle import CycleSettings
 from ralph_mission.mission.model.effects import AT_MOST_ONCE, Effect, Receipt
@@ -184,6 +185,9 @@ class Hub:
         self, workflow: int = 0, event: str = "", failed: bool = False, most: int = 100
     ) -> tuple[WorkflowRun, ...]:
         return ()
+
+    def security_alerts(self, kind: AlertKind) -> tuple[SecurityAlert, ...] | None:
+        return None
 
     def failed_jobs(self, run: WorkflowRun, log: bool = False) -> tuple[FailedJob, ...]:
         return ()

@@ -88,7 +88,8 @@ def _build_dependencies(settings: DependencySettings, sources: Sources) -> Obser
         from ralph_mission.adapters.observers.dependencies import observer
 
         pulls = partial(sources.forge.pulls, "open")
-        return observer.build(settings, sources.git, sources.cache, sources.bumper, pulls=pulls)
+        alerts = partial(sources.forge.security_alerts, "dependency")
+        return observer.build(settings, sources.git, sources.cache, sources.bumper, pulls=pulls, alerts=alerts)
 
     return PackageObserver(sources.git, make)
 

@@ -87,6 +87,8 @@ KINDS: dict[str, FindingKind] = {
     "update-bot": FindingKind(
         _PROPOSE, _HIGH, 3, "gap in dependency updates", "gaps in dependency updates", words=("dependabot", "renovate")
     ),
+    "security-alert": FindingKind(_PROPOSE, _HIGH, 10, "security alert", "security alerts", RESEARCH),
+    "code-alert": FindingKind(_MONITOR, _LOW, 5, "alert of code scanning", "alerts of code scanning"),
     "workflow-risk": FindingKind(_PROPOSE, _HIGH, 7, "risk in a workflow", "risks in workflows", RESEARCH),
     "workflow-fix": FindingKind(_PROPOSE, _HIGH, 3, "safe fix of a workflow", "safe fixes of workflows"),
     "workflow": FindingKind(_MONITOR, _LOW, 4, "weak spot in a workflow", "weak spots in workflows"),
@@ -128,6 +130,8 @@ MATTERS: dict[str, str] = {
     "dependency": "what falls behind gets harder to update",
     "advisory": "whoever relies on it should know, and may want to replace it",
     "update-bot": "what nothing updates falls behind, and security fixes come late",
+    "security-alert": "somebody may use it already, and the alert alone mends nothing",
+    "code-alert": "a fault that a scanner knows is one that others find, too",
     "workflow-risk": "a workflow has tokens and secrets, and somebody else may get to use them",
     "workflow-fix": "the tool that found it also knows the safe change",
     "workflow": "a workflow has tokens and secrets, and each weak spot makes an attack easier",

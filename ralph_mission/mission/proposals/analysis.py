@@ -97,6 +97,17 @@ ANALYSIS_FORMS: dict[str, AnalysisForm] = {
         "whether the world changed, or what is measured, or how",
         "the value is back in its usual range, or the new range is explained",
     ),
+    "security-alert": AnalysisForm(
+        "Research",
+        (
+            ("fix the cause, or revoke the secret", "", "what relied on it may stop working"),
+            ("dismiss the alert with a reason", "minutes of work", "the reason may turn out wrong"),
+        ),
+        "it is for nothing if the alert is a false one",
+        "whoever finds it, too, can use it",
+        "whether it was used already, and by whom",
+        "the alert is closed",
+    ),
     "workflow-risk": AnalysisForm(
         "Research",
         (

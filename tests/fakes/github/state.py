@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import count
+from typing import Any
 
 from tests.fakes.github.bare import Bare
 from tests.fakes.github.nouns import (
@@ -61,6 +62,7 @@ class World:
     runs: dict[int, Run] = field(default_factory=dict)
     stored: dict[str, bytes] = field(default_factory=dict)  # logs and archives, by the end of their address
     dispatches: list[Dispatch] = field(default_factory=list)
+    alerts: dict[str, list[dict[str, Any]]] = field(default_factory=dict)  # by kind; none of a kind that is off
     ids: Iterator[int] = field(default_factory=lambda: count(3001))
     list_lag: int = 0
     mergeable_lag: int = 0

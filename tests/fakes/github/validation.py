@@ -54,6 +54,9 @@ REPLIES: dict[tuple[str, str], dict[int, str | None]] = {
     ("GET", REVIEW): {200: "PullRequestReview"},
     ("PUT", REVIEW): {200: "PullRequestReview"},
     ("PUT", PULL + "/merge"): {200: "PullRequestMergeResult"},
+    ("GET", REPO + "/dependabot/alerts"): {200: "[DependabotAlert]"},
+    ("GET", REPO + "/code-scanning/alerts"): {200: "[CodeScanningAlertItems]"},
+    ("GET", REPO + "/secret-scanning/alerts"): {200: "[SecretScanningAlert]"},
     ("GET", ACTIONS + "/runs/{id:int}"): {200: "WorkflowRun"},
     ("GET", ACTIONS + "/runs"): {200: "ReposOwnerRepoActionsRunsGetResponse200"},
     ("GET", ACTIONS + "/runs/{id:int}/attempts/{attempt:int}/jobs"): {

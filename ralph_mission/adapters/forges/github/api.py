@@ -32,7 +32,7 @@ from ralph_mission.mission.model.mission import FailureReason
 from ralph_mission.values import compile_regex, dataclass
 
 MOST = 8_000_000  # characters of the file
-BALLAST = frozenset({"_links", "node_id", "reactions", "performed_via_github_app", "pinned_comment"})
+BALLAST = frozenset({"secret", "_links", "node_id", "reactions", "performed_via_github_app", "pinned_comment"})
 VERSION = 2
 
 

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 
 from ralph_mission.adapters.forges import effects
 from ralph_mission.adapters.forges.effects import ForgeRefused, is_work, mark
-from ralph_mission.adapters.forges.github import builds, people, reading
+from ralph_mission.adapters.forges.github import alerts, builds, people, reading
 from ralph_mission.adapters.forges.github.api import Api, Counts
 from ralph_mission.adapters.forges.github.checks import require_green
 from ralph_mission.adapters.forges.github.effects import GitHubEffects
@@ -23,6 +23,7 @@ from ralph_mission.adapters.forges.github.threads import RECENT, Threads
 from ralph_mission.adapters.git.git import Git, GitError
 from ralph_mission.adapters.git.remote import HEADS, Remote
 from ralph_mission.errors import Damaged, Missing, UserError
+from ralph_mission.mission.model.alerts import AlertKind, SecurityAlert
 from ralph_mission.mission.model.builds import FailedJob, WorkflowRun
 from ralph_mission.mission.model.effects import AT_MOST_ONCE, Effect, Receipt, marker
 from ralph_mission.mission.model.forge import Actor, BodyEdit, Branch, Issue, Pull, Pulse
@@ -216,6 +217,10 @@ class GitHubForge:
     def test_reports(self, run: WorkflowRun) -> tuple[bytes, ...]:
         """What a run kept of its tests. Raises UserError."""
         return builds.test_reports(self.api, run)
+
+    def security_alerts(self, kind: AlertKind) -> tuple[SecurityAlert, ...] | None:
+        """The open ones of a kind; None where the token may not read them. Raises UserError."""
+        return alerts.security_alerts(self.api, kind, self.now())
 
     # --- our own things
 

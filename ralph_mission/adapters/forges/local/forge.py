@@ -18,6 +18,7 @@ from ralph_mission.adapters.forges.local.effects import LocalEffects, MergeReque
 from ralph_mission.adapters.forges.local.store import ThreadStore, nothing
 from ralph_mission.adapters.git.git import Git, GitError, Identity
 from ralph_mission.errors import Missing, UserError
+from ralph_mission.mission.model.alerts import AlertKind, SecurityAlert
 from ralph_mission.mission.model.builds import FailedJob, WorkflowRun
 from ralph_mission.mission.model.effects import Effect, Receipt
 from ralph_mission.mission.model.forge import Actor, BodyEdit, Branch, Issue, Pull, Pulse
@@ -134,6 +135,10 @@ class LocalForge:
     def test_reports(self, run: WorkflowRun) -> tuple[bytes, ...]:
         """None."""
         return ()
+
+    def security_alerts(self, kind: AlertKind) -> tuple[SecurityAlert, ...] | None:
+        """None: a folder looks for nothing itself."""
+        return None
 
     def diff(self, number: int) -> str:
         """What a pull changes, as git's patch, for a person to read. Raises UserError when there is none."""

@@ -5,16 +5,36 @@ What came of bumps, as plain JSON and back: deriving lock files is dear, so one 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from packaging.utils import canonicalize_name
+
 from ralph_mission.adapters.packages import registries as indexes
-from ralph_mission.adapters.packages.advisories import Advisories, Advisory, Known, Subject
+from ralph_mission.adapters.packages.advisories import (
+    Advisories,
+    Advisory,
+    Affected,
+    Known,
+    Subject,
+    nearest,
+)
 from ralph_mission.adapters.packages.lockfiles import DependencyReading
-from ralph_mission.adapters.packages.model import Bump, Bumped, Ecosystem, Package, Project, Release, ahead, patches
+from ralph_mission.adapters.packages.model import (
+    CRATES,
+    Bump,
+    Bumped,
+    Ecosystem,
+    Package,
+    Project,
+    Release,
+    ahead,
+    patches,
+)
 from ralph_mission.adapters.packages.registries import (
     AnswerCache,
     CachedAnswer,
@@ -23,6 +43,7 @@ from ralph_mission.adapters.packages.registries import (
     ReleaseAnswers,
 )
 from ralph_mission.errors import UserError
+from ralph_mission.mission.model.alerts import SecurityAlert
 from ralph_mission.safety.bumps import Step
 from ralph_mission.safety.patch import REGULAR, FileChange, Patch
 from ralph_mission.values import dataclass
@@ -32,6 +53,7 @@ if TYPE_CHECKING:
 
 PATIENCE = timedelta(hours=1)
 """How long OSV is left alone after it could not be asked: whoever is offline waits for that once."""
+Alerts = Callable[[], "Sequence[SecurityAlert] | None"]
 Against = Mapping[Subject, Sequence[Advisory]]
 
 
@@ -106,10 +128,15 @@ class DependencyLookup:
     most: int
     updates: bool = True
 
-    def all(self, reading: DependencyReading) -> DependencyFindings:
-        """Advisories about every package; releases of what a person asked for or what is vulnerable."""
+    def all(self, reading: DependencyReading, alerts: Sequence[SecurityAlert] | None = None) -> DependencyFindings:
+        """Advisories about every package; releases of what a person asked for or what is vulnerable.
+
+        Where the forge has alerts of its own, which people also dismiss there, OSV is not asked.
+        """
         bases = self._bases(reading) if self.updates else {}
-        known, problem = self._osv(map(subject, _packages(reading)))
+        known, problem = of_alerts(alerts, reading), ""
+        if alerts is None:
+            known, problem = self._osv(map(subject, _packages(reading)))
         vulnerable = {advisory.subject for advisory in known}
         asked = {p: base for p, base in bases.items() if p.direct or subject(p) in vulnerable}
         told = self._registries(self.most).tell(question(p, base) for p, base in asked.items() if base)
@@ -170,6 +197,50 @@ class DependencyLookup:
         base = indexes.built_in(ecosystem, self.scratch)
         self.shelf.put(asked, CachedAnswer(base, self.now))
         return base
+
+
+ECOSYSTEMS: Mapping[str, Ecosystem] = {
+    "npm": "npm",
+    "pip": "PyPI",
+    "rust": CRATES,
+    "go": "Go",
+    "maven": "Maven",
+}
+"""As GitHub names them."""
+EDGE = re.compile(r"(<=|>=|<|>|=)\s*([0-9A-Za-z.!+_-]{1,100})")
+
+
+def nobody_alerts() -> None:
+    """Of a forge that has no alerts of its own."""
+
+
+def of_alerts(alerts: Iterable[SecurityAlert] | None, reading: DependencyReading) -> tuple[Advisory, ...]:
+    """The forge's alerts as advisories about the versions that this commit uses: an alert may be older than it."""
+    used: dict[tuple[str, str], list[Package]] = {}
+    for package in _packages(reading):
+        used.setdefault((package.ecosystem, package.name.lower()), []).append(package)
+    found: dict[tuple[str, Subject], Advisory] = {}
+    for alert in alerts or ():
+        ecosystem = ECOSYSTEMS.get(alert.ecosystem)
+        name = canonicalize_name(alert.package) if ecosystem == "PyPI" else alert.package.lower()
+        affected = _affected(alert.affected)
+        for package in used.get((ecosystem or "", name), ()):
+            about = subject(package)
+            if affected.holds(package.ecosystem, package.version):
+                fixed = nearest(about, [alert.fixed] if alert.fixed else [], affected)
+                found[alert.advisory, about] = Advisory(
+                    alert.advisory, about, alert.aliases, alert.title, alert.severity, fixed, affected=affected
+                )
+    return tuple(found.values())
+
+
+def _affected(range_: str) -> Affected:
+    """A range as GitHub writes it (`>= 1.0, < 1.2.3`, `= 1.0`), as OSV would tell it."""
+    edges = EDGE.findall(range_)
+    single = tuple(version for sign, version in edges if sign == "=")
+    since = next((version for sign, version in edges if sign in (">=", ">")), "0")
+    until = [("fixed" if sign == "<" else "last_affected", version) for sign, version in edges if sign in ("<", "<=")]
+    return Affected((), single) if single else Affected(((("introduced", since), *until),))
 
 
 def _packages(reading: DependencyReading) -> Iterator[Package]:

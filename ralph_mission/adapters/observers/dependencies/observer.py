@@ -22,11 +22,13 @@ from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.observers.dependencies import signals as about
 from ralph_mission.adapters.observers.dependencies import updates as bots
 from ralph_mission.adapters.observers.dependencies.lookup import (
+    Alerts,
     DependencyFindings,
     DependencyLookup,
     dump_bumps,
     load_bumps,
     mends,
+    nobody_alerts,
 )
 from ralph_mission.adapters.observers.markers import FOLDERS
 from ralph_mission.adapters.observers.text import one_line
@@ -39,6 +41,7 @@ from ralph_mission.adapters.packages.registries import AnswerCache, CachedAnswer
 from ralph_mission.adapters.sandbox.process import STOPPED
 from ralph_mission.config.observers import DependencySettings
 from ralph_mission.errors import UserError
+from ralph_mission.mission.model.alerts import SecurityAlert
 from ralph_mission.mission.model.forge import Pull
 from ralph_mission.mission.model.mission import Observation, Signal
 from ralph_mission.mission.model.proposal import ObservationContext
@@ -66,15 +69,18 @@ def build(
     web: Web | None = None,
     environment: Mapping[str, str] | None = None,
     pulls: Pulls = tuple,
+    alerts: Alerts = nobody_alerts,
 ) -> Dependencies:
-    """The observer. `bumper` makes changes of bumps; without one they are told alone. `pulls` gives the open ones."""
+    """The observer. `bumper` makes changes of bumps; without one they are told alone. `pulls` gives the open ones,
+    `alerts` the forge's own about packages: where there are any, OSV is not asked."""
     told = registries.own_environment() if environment is None else environment
     endpoint = told.get("OSV_API_URL", OSV).rstrip("/")
     if web is None:
         from ralph_mission.adapters.http.guard import GuardedWeb
 
         web = GuardedWeb(allow=registries.hosts(told, told.get("OSV_API_URL", "")))
-    return Dependencies(settings, git, web, AnswerCache(cache / NAME if cache else None), bumper, endpoint, told, pulls)
+    shelf = AnswerCache(cache / NAME if cache else None)
+    return Dependencies(settings, git, web, shelf, bumper, endpoint, told, pulls, alerts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +95,7 @@ class Dependencies:
     endpoint: str
     environment: Mapping[str, str] = field(repr=False)
     pulls: Pulls = tuple
+    alerts: Alerts = nobody_alerts
 
     @property
     def name(self) -> str:
@@ -103,7 +110,7 @@ class Dependencies:
         reading = self._read(commit)
         if not reading.projects:
             return Observation(NAME, "ok", detail=about.unread(reading) or "no lock files and no exact versions")
-        seen = self._asking(context, self.shelf).all(reading)
+        seen = self._asking(context, self.shelf).all(reading, self._alerts())
         self.shelf.tidy()
         if not (seen.told.releases or seen.advisories) and seen.told.failed:
             return Observation(NAME, "unavailable", detail=one_line(next(iter(seen.told.failed.values())), 200))
@@ -128,6 +135,13 @@ class Dependencies:
         if reading.unread:
             raise UserError(about.unread(reading), "fix the file, or name it in observers.dependencies.exclude")
         return about.detail(self._asking(context, AnswerCache(None)).a_little(reading)), reading.projects
+
+    def _alerts(self) -> Sequence[SecurityAlert] | None:
+        """The forge's own; where it does not answer, OSV is asked as if it had none."""
+        try:
+            return self.alerts()
+        except UserError:
+            return None
 
     def _read(self, commit: str) -> DependencyReading:
         return read(self.git, commit, _excluder(self.settings.exclude), _also)

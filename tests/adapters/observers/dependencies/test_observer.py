@@ -19,6 +19,8 @@ from ralph_mission.adapters.observers.dependencies import updates as bots
 from ralph_mission.adapters.packages import lockfiles, managers
 from ralph_mission.adapters.packages import scratch as rooms
 from ralph_mission.adapters.sandbox.process import STOPPED
+from ralph_mission.errors import UserError
+from ralph_mission.mission.model.alerts import SecurityAlert
 from ralph_mission.mission.model.forge import Actor, Pull, Touch
 from ralph_mission.mission.model.mission import Observation, Severity, Signal
 from ralph_mission.safety.bumps import only_patches
@@ -675,3 +677,52 @@ def test_settings_of_a_bot_that_grow_without_end_cost_little() -> None:
     levels = "".join(f"l{n}: &l{n} {{<<: [{', '.join([f'*l{n - 1}'] * 9)}]}}\n" for n in range(1, 30))
     text = "l0: &l0 {package-ecosystem: pip}\n" + levels + "updates: [{<<: *l29}, {<<: *l1}]\n"
     assert bots.find_updaters({".github/dependabot.yml": text}) == {"PyPI": "Dependabot"}
+
+
+# --- alerts of the forge ----------------------------------------------------------------
+
+
+def alert(package: str, affected: str, fixed: str = "", ecosystem: str = "pip") -> SecurityAlert:
+    return SecurityAlert(
+        "dependency",
+        3,
+        "",
+        "It lets anybody in",
+        "high",
+        "",
+        ecosystem,
+        package,
+        "x",
+        affected,
+        fixed,
+        "GHSA-1",
+        ("CVE-1",),
+    )
+
+
+def test_where_the_forge_has_alerts_they_are_told_and_osv_is_not_asked(tmp_path: Path, registry: Registry) -> None:
+    place = project(tmp_path, {"requirements.txt": "Buoy==1.4.2\nknots==7.0\nmoon==1.0\n"})
+    registry.advise("GHSA-9999-0000-1111", "PyPI", "knots", ["7.0"], "8.0")
+    alerts = (
+        alert("buoy", ">= 1.0, < 1.5", "1.5"),
+        alert("knots", "< 7.0", "7.0"),  # an alert about what this commit uses no longer
+        alert("moon", "= 1.0"),
+        alert("buoy", ">= 1.0, < 1.5", "1.5", ecosystem="rubygems"),
+    )
+    watch = dataclasses.replace(observer(place, registry, updates=False), alerts=lambda: alerts)
+    seen = watch.observe(place.context())
+    assert [(one.kind, one.title) for one in seen.signals] == [
+        ("vulnerability", "buoy 1.4.2 has a known vulnerability (high): 1.5 fixes it"),
+        ("advisory", "moon 1.0 has a known vulnerability (high)"),
+    ]
+    assert registry.journal == []
+
+
+def test_a_forge_that_does_not_answer_leaves_it_to_osv(tmp_path: Path, registry: Registry) -> None:
+    def silent() -> None:
+        raise UserError("no answer", "try later", "network")
+
+    place = project(tmp_path, {"requirements.txt": "knots==7.0\n"})
+    registry.advise("GHSA-9999-0000-1111", "PyPI", "knots", ["7.0"], "8.0")
+    watch = dataclasses.replace(observer(place, registry, updates=False), alerts=silent)
+    assert len(watch.observe(place.context()).signals) == 1

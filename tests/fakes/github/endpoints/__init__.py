@@ -3,6 +3,7 @@
 from tests.fakes.github.endpoints import (
     accounts,
     actions,
+    alerts,
     comments,
     commits,
     graphql,
@@ -19,6 +20,7 @@ from tests.fakes.github.endpoints import (
 ALL = (
     accounts,
     actions,
+    alerts,
     comments,
     commits,
     graphql,

@@ -1,0 +1,33 @@
+"""Security alerts that a forge raised itself. What they say is foreign text; the value of a secret is never in them."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from ralph_mission.values import dataclass
+
+AlertKind = Literal["dependency", "code", "secret"]
+"""A vulnerable package, a fault that a scanner of code found, a secret in the history."""
+
+
+@dataclass(frozen=True, slots=True)
+class SecurityAlert:
+    """One open alert. `severity` is low, medium, high, critical or "".
+
+    Of a dependency: its ecosystem as the forge names it, its name, the file that asks for it, the range of versions
+    that are affected, the first that is not ("" when there is none), and the advisory with its other names.
+    """
+
+    kind: AlertKind
+    number: int
+    url: str
+    title: str
+    severity: str = ""
+    rule: str = ""
+    ecosystem: str = ""
+    package: str = ""
+    path: str = ""
+    affected: str = ""
+    fixed: str = ""
+    advisory: str = ""
+    aliases: tuple[str, ...] = ()
