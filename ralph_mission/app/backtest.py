@@ -314,8 +314,11 @@ def _look_of(git: Git, step: HistoryStep, before: str) -> HistoryLook:
         found: Mapping[str, bytes] = git.blobs([f"{step.commit}:{path}"])
         return any(stands_in(content.decode("utf-8", "replace"), text) for content in found.values())
 
-    def touched(path: str) -> str:
-        between = (f"{before}..{step.commit}",) if before else (step.commit,)
-        return git.try_text("log", "-1", "--first-parent", "--format=%H", *between, "--", path)
+    def changed(path: str, texts: Sequence[str]) -> str:
+        lines = (text.strip().split("\n")[0] for text in texts)
+        asked = (*((f"-S{line}",) for line in lines if line and "\0" not in line), ())
+        query = ("log", "-1", "--first-parent", "-m", "--format=%H")
+        found = (git.try_text(*query, *how, f"{before}..{step.commit}", "--", path) for how in asked)
+        return next((commit for commit in found if commit), "")
 
-    return HistoryLook(step.at, files, stands, touched)
+    return HistoryLook(step.at, files, stands, changed)

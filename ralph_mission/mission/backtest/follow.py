@@ -80,20 +80,21 @@ class TrackedItem:
     opened_at: datetime | None = None
     ending: Ending = ""
     ended_at: datetime | None = None
-    commit: str = ""  # the newest that touched its file before it was found gone
+    commit: str = ""  # that ended it, as far as git can tell
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryLook:
     """What one commit says beyond the observers.
 
-    `stands(path, text)`: whether the lines are in that file; `touched(path)`: which commit changed it last.
+    `stands(path, text)`: whether the lines are in that file; `changed(path, texts)`: which commit since the last look
+    added or removed one of the texts there, or changed the file last.
     """
 
     at: datetime
     files: Collection[str]
     stands: Callable[[str, str], bool]
-    touched: Callable[[str], str]
+    changed: Callable[[str, Sequence[str]], str]
 
 
 def items_of(signal: Signal) -> tuple[ReportedItem, ...]:
@@ -211,7 +212,7 @@ def _ended(one: TrackedItem, look: HistoryLook) -> TrackedItem:
         ending: Ending = "removed"
     else:
         ending = "withdrawn" if one.signal.patch and look.stands(path, one.item.text) else "fixed"
-    commit = look.touched(path)
+    commit = look.changed(path, [one.item.text] if one.signal.patch else sorted(one.item.identity, key=len)[::-1])
     return replace(one, signal=replace(one.signal, patch=None), ending=ending, ended_at=look.at, commit=commit)
 
 

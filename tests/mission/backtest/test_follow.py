@@ -45,7 +45,10 @@ def look(
 ) -> tuple[TrackedItem, ...]:
     there = files if files is not None else {one.path: "" for one in signals}
     around = HistoryLook(
-        START + week * WEEK, there, lambda path, text: stands_in(there[path], text), lambda path: f"commit of {path}"
+        START + week * WEEK,
+        there,
+        lambda path, text: stands_in(there[path], text),
+        lambda path, texts: f"commit of {path}: {texts[0]}",
     )
     seen = Observation(observer, status, signals, complete=complete, gone=gone)
     return follow(tracked, seen, around)
@@ -72,7 +75,7 @@ def test_one_of_two_words_corrected_by_a_person_is_fixed_and_the_other_stays() -
     tracked = look((), spelling("teh end\nthey recieve it\n"))
     tracked = look(tracked, spelling("the end\nthey recieve it\n"), week=1, files={GUIDE: "the end\nthey recieve it\n"})
     assert endings(tracked) == ["fixed", ""]
-    assert tracked[0].ended_at == START + WEEK and tracked[0].commit == f"commit of {GUIDE}"
+    assert tracked[0].ended_at == START + WEEK and tracked[0].commit == f"commit of {GUIDE}: teh end\n"
 
 
 def test_an_edit_beside_the_word_fixes_nothing() -> None:
