@@ -10,7 +10,7 @@ import importlib.metadata
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
 from itertools import accumulate
@@ -34,7 +34,7 @@ from ralph_mission.errors import UserError
 from ralph_mission.mission.findings.identity import normalise_line
 from ralph_mission.values import compile_regex, dataclass
 
-RULES = 1
+RULES = 2
 """Counts the changes to what follows here, so that no cache outlives its rules."""
 SETTINGS = ("typos.toml", "_typos.toml", ".typos.toml", "pyproject.toml")
 """Where a repository says what typos leaves alone; the first of them that says anything is read."""
@@ -44,6 +44,15 @@ SHORT = frozenset("teh hte thsi taht thta wich whic wiht wtih htis".split())  # 
 # Names, other languages or words of the trade more often than misspellings.
 DOUBTFUL = frozenset("claus datas exemple overlayed overwritte programms serie unparseable".split())
 MAX_REPEATS = 3  # a "misspelling" that a file uses more often is its own word
+SWAPPED = 6  # letters of a word of which the dictionary does not know that two of them are swapped
+EVIDENCE = 2  # times as often a file writes such a word rightly; from ...
+STRONG = 3  # ... so many times on it is a slip of the pen, however often
+# Words that are right, though another word is made of them by swapping two letters.
+BOTH_RIGHT = frozenset(
+    "angels angles barely barley calvary cavalry casual casually causal causally complaint complaints compliant "
+    "discreet discrete marital martial nuclear unclear perfect prefect reigns resign sacred scared signed singed "
+    "silver sliver trails trials united untied unites unties".split()
+)
 MAX_SHARE = 3 / 100  # corrections per word: above it the text is not English
 WORD = compile_regex(r"[A-Za-z]+(?:'[A-Za-z]+)*")
 _PLAIN = compile_regex(r"[A-Za-z]+(?: [a-z]+)?")  # a correction
@@ -168,16 +177,64 @@ def correct(
     written = prose(path, text)
     if written is None:
         return text, ()
+    found = tuple(found)
+    strong: frozenset[str] = frozenset()
+    if any(_is_certain(path, text, one) for one in _locate(text, found)):  # who mistypes once does so again
+        slips, strong = _find_slips(text, written, {hit.word.lower() for hit in found})
+        found = (*found, *slips)
     certain = [one for one in _locate(text, found) if one.word.lower() not in names and _is_certain(path, text, one)]
     counted = Counter(one.word.lower() for one in certain)
     # A word that also stands elsewhere in the file, or within a longer name, is a name itself.
-    kept = {word for word, times in counted.items() if not (_count(word, text) == _count(word, written) == times)}
-    certain = [one for one in certain if counted[one.word.lower()] <= MAX_REPEATS and one.word.lower() not in kept]
+    kept = {
+        word
+        for word, times in counted.items()
+        if _count(word, text) != _count(word, written) or (word not in strong and _count(word, written) != times)
+    }
+    few = {word for word, times in counted.items() if times <= MAX_REPEATS or word in strong}
+    certain = [one for one in certain if one.word.lower() in few - kept]
     if not certain or not _is_plausible(written, len(certain)):
         return text, ()
     for one in reversed(certain):
         text = text[: one.start] + one.correction + text[one.start + len(one.word) :]
     return text, tuple(certain)
+
+
+def _find_slips(text: str, written: str, known: Collection[str]) -> tuple[tuple[TyposHit, ...], frozenset[str]]:
+    """Words with two neighbouring letters swapped, which the file itself writes rightly far more often; and those of
+    which it does so often enough that no repetition makes a name of them. `known` to the dictionary are left out."""
+    counted = Counter(word.lower() for word in WORD.findall(written))
+    slips: dict[str, str] = {}
+    for word, times in counted.items():
+        if len(word) < SWAPPED or word in known or word in BOTH_RIGHT:
+            continue
+        right = [other for other in _swaps(word) if counted[other] >= EVIDENCE * times and other not in known]
+        if len(right) == 1:
+            slips[word] = right[0]
+    strong = frozenset(word for word, right in slips.items() if counted[right] >= STRONG * counted[word])
+    return tuple(_hits(text, slips)), strong
+
+
+def _hits(text: str, slips: Mapping[str, str]) -> Iterator[TyposHit]:
+    for number, line in enumerate(text.split("\n") if slips else (), 1):
+        for found in WORD.finditer(line):
+            if right := slips.get(found[0].lower()):
+                right = right.capitalize() if found[0][0].isupper() else right
+                yield TyposHit(number, len(line[: found.start()].encode()), found[0], (right,))
+
+
+def _swaps(word: str) -> Iterator[str]:
+    """What becomes of a word when two neighbouring letters change places."""
+    for place in range(len(word) - 1):
+        if word[place] != word[place + 1]:
+            yield word[:place] + word[place + 1] + word[place] + word[place + 2 :]
+
+
+def _only_right(hit: TyposHit) -> str:
+    """The one correction there is, or of several the one that only swaps two neighbouring letters; "" for none."""
+    if len(hit.corrections) == 1:
+        return hit.corrections[0]
+    swapped = [one for one in hit.corrections if one.lower() in _swaps(hit.word.lower())]
+    return swapped[0] if len(swapped) == 1 and len(hit.word) >= SWAPPED else ""
 
 
 def _settings(folder: Path) -> list[str]:
@@ -199,12 +256,13 @@ def _locate(text: str, found: Iterable[TyposHit]) -> Iterator[Misspelling]:
     lines = text.encode().split(b"\n")
     starts = list(accumulate((len(line.decode()) + 1 for line in lines), initial=0))
     for hit in sorted(found):
-        if hit.line > len(lines) or len(hit.corrections) != 1 or not _PLAIN.fullmatch(hit.corrections[0]):
+        right = _only_right(hit)
+        if hit.line > len(lines) or not _PLAIN.fullmatch(right):
             continue
         start = starts[hit.line - 1] + len(lines[hit.line - 1][: hit.byte].decode(errors="replace"))
         long_enough = len(hit.word) >= MIN_LENGTH or hit.word.lower() in SHORT
         if long_enough and text.startswith(hit.word, start):
-            yield Misspelling(start, hit.word, hit.corrections[0])
+            yield Misspelling(start, hit.word, right)
 
 
 def _is_certain(path: str, text: str, found: Misspelling) -> bool:

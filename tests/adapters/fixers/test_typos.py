@@ -243,7 +243,7 @@ def test_nothing_but_the_corrected_words_changes(tmp_path):
 @pytest.mark.parametrize(
     "hit",
     [
-        TyposHit(1, 4, "recieve", ("receive", "relieve")),
+        TyposHit(1, 4, "recieve", ("receives", "relieve")),
         TyposHit(1, 4, "recieve", ()),
         TyposHit(1, 4, "recieve", ("rm -rf /",)),
         TyposHit(1, 4, "recieve", ("a\nb",)),
@@ -607,3 +607,49 @@ def test_an_observer_that_knows_files_says_what_a_new_one_says(tmp_path):
         said.append(look(one))
         assert said[-1] == look(fresh())
     assert len({tuple(found) for found in said}) > 3
+
+
+SLIP = "We recieve it. The staking of it is good staking. Nobody does {} alone."
+
+
+def corrected(text: str, *more: TyposHit) -> str:
+    return typos.correct("README.md", text, [TyposHit(1, 3, "recieve", ("receive",)), *more])[0]
+
+
+def test_a_word_with_two_letters_swapped_that_the_file_writes_rightly_is_corrected_with_the_others():
+    assert corrected(SLIP.format("stakign")) == SLIP.format("staking").replace("recieve", "receive")
+
+
+def test_a_slip_that_is_repeated_is_one_all_the_same_where_the_right_word_is_far_more_frequent():
+    text = "We recieve it. " + "The staking is good. " * 60 + "They do stakign here. " * 4
+    assert corrected(text + "\n\n- stakign rewards") == (text + "\n\n- stakign rewards").replace(
+        "stakign", "staking"
+    ).replace("recieve", "receive")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "We recieve it. Nobody does stakign alone. One staking is enough.",  # too little to go by
+        "We recieve it. The causal link is the causal link. It is casual here.",  # both are right
+        "We recieve it. The form of it takes form. Come from there.",  # short words
+        "We recieve it. The staking is the staking. Call `stakign` for it. Nobody does stakign.",  # a name
+        "We recieve it. The tables are tables. The table is elsewhere in it.",  # no swap
+    ],
+)
+def test_a_word_that_may_be_right_stays_beside_a_correction(text):
+    assert corrected(text) == text.replace("recieve", "receive")
+
+
+def test_a_file_without_any_misspelling_is_not_searched_for_slips():
+    text = SLIP.replace("recieve", "receive").format("stakign")
+    assert typos.correct("README.md", text, [])[0] == text
+
+
+def test_of_several_corrections_the_one_that_swaps_two_letters_is_certain():
+    text = "The chain perforamnce is fine and it was Twiiter."
+    hits = [
+        TyposHit(1, 10, "perforamnce", ("performances", "performance")),
+        TyposHit(1, 41, "Twiiter", ("Twitter", "Twister")),
+    ]
+    assert typos.correct("README.md", text, hits)[0] == text.replace("perforamnce", "performance")
