@@ -100,7 +100,7 @@ def _steps(git: Git, wanted: BacktestOptions) -> tuple[HistoryStep, ...]:
         raise UserError(what, "name an earlier day with --since", usage=True)
     steps = plan_steps(line, since, wanted.every)
     if len(steps) < 2:
-        shallow = (git.common_dir / "shallow").exists()
+        shallow = _is_shallow(git)
         there = f"{len(line)} commit{'s' * (len(line) != 1)} on the default branch"
         mend = "fetch the rest: git fetch --unshallow" if shallow else "choose a shorter --every, or an earlier --since"
         raise UserError(f"there is no history to play: {there}{', a shallow clone' * shallow}", mend)
@@ -115,7 +115,7 @@ def _borrow(git: Git, folder: Path) -> Git:
     borrowed = Git.open(folder)
     (folder / "objects/info").mkdir(parents=True, exist_ok=True)
     (folder / "objects/info/alternates").write_bytes(os.fsencode(git.common_dir / "objects") + b"\n")
-    if (git.common_dir / "shallow").exists():
+    if _is_shallow(git):
         shutil.copyfile(git.common_dir / "shallow", folder / "shallow")
     if origin := git.try_text("config", "remote.origin.url"):
         borrowed.run("config", "remote.origin.url", origin)
@@ -143,7 +143,13 @@ def _own_fixers(settings: Config) -> tuple[FixerName, ...]:
     return tuple(name for name in settings.hands.fixers if isinstance(name, str) and name in FIXERS)
 
 
-def _remarks(settings: Config) -> Iterator[str]:
+def _is_shallow(git: Git) -> bool:
+    return (git.common_dir / "shallow").exists()
+
+
+def _remarks(settings: Config, git: Git, steps: Sequence[HistoryStep]) -> Iterator[str]:
+    if _is_shallow(git):
+        yield f"This clone is shallow: its history begins on {steps[0].at:%Y-%m-%d} (git fetch --unshallow)."
     others = (name for name in OBSERVERS if name not in (*GIT_ALONE, "forge"))
     names = [name for name in others if getattr(settings.observers, name, None)]
     names += [f"extension {one.use}" for one in settings.extensions]
@@ -226,7 +232,7 @@ class _Replay:
             before = step.commit
         commits = int(self.git.text("rev-list", "--count", f"{steps[0].commit}..{steps[-1].commit}", "--"))
         failed = (f"{name} could not look at {reason}" for name, reason in self.failures.items())
-        remarks = (*_remarks(self.said), *failed)
+        remarks = (*_remarks(self.said, self.git, steps), *failed)
         return ReplayedHistory(
             self.name, tuple(steps), commits, self.tracked, tuple(self.threads), tuple(ranked), remarks
         )

@@ -121,6 +121,13 @@ def test_a_shallow_clone_is_told_how_many_commits_it_has(repo: Path, tmp_path: P
     assert "1 commit on the default branch, a shallow clone" in told.err and "--unshallow" in told.err
 
 
+def test_a_clone_with_a_part_of_the_history_says_where_it_begins(repo: Path, tmp_path: Path) -> None:
+    git(tmp_path, "clone", "--quiet", "--depth", "3", repo.as_uri(), "shallow")
+    told = cli_here("backtest", "--json", repo=tmp_path / "shallow")
+    assert told.code == 0, told.err
+    assert told.json["remarks"][0].startswith("This clone is shallow: its history begins on 2025-06-")
+
+
 def test_a_repository_without_commits_is_told_so(tmp_path: Path) -> None:
     git(tmp_path, "init", "--quiet", "empty")
     told = cli_here("backtest", repo=tmp_path / "empty")
