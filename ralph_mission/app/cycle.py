@@ -126,7 +126,9 @@ def cycle_settings(settings: Config, name: str, page: str = "") -> CycleSettings
     from ralph_mission.mission.model.cycle import CycleSettings
 
     return CycleSettings(
-        limits=replace(settings.limits.limits(), posts_per_day=settings.publishers.per_day),
+        limits=replace(
+            settings.limits.limits(), posts_per_day=settings.publishers.per_day, auto_kinds=settings.hands.auto
+        ),
         rhythm=settings.schedule.rhythm(),
         owners=settings.owners,
         merge_method=settings.forge.merge_method,

@@ -7,8 +7,9 @@ from __future__ import annotations
 import os
 import secrets
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -63,7 +64,7 @@ def build_ports(
         clock=clock,
         store=host.store,
         forge=host.forge,
-        observers=tuple(_observers(settings, git, host, cache, chat, setup)),
+        observers=tuple(_observers(settings, git, host, cache, chat, setup, progress.note)),
         thinker=thinker(settings, cache, git.work_tree),
         hands=Workbench(
             git, settings.hands.verify, settings.hands.verify_timeout, partial(_patch_sandbox, settings), setup
@@ -156,6 +157,7 @@ def _observers(
     cache: Path | None,
     chat: TelegramInbox | None,
     setup: ProjectSetup | None,
+    note: Callable[[str], None],
 ) -> Iterator[Observer]:
     packages = settings.observers.dependencies
     sources = Sources(
@@ -168,6 +170,11 @@ def _observers(
         secrets=environment_secrets(),
         setup=setup,
     )
+    if settings.observers.explore is not None and settings.hands.agent is not None and cache:
+        from ralph_mission.app.exploring import AgentExplorer, build_prover  # a loop's parts take a while to load
+
+        prover = build_prover(settings, git, cache, note)
+        sources = replace(sources, explorer=AgentExplorer(git, settings), prover=prover)
     for name, build in OBSERVERS.items():
         section = getattr(settings.observers, name, None)
         if name == "forge":

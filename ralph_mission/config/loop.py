@@ -360,6 +360,9 @@ class CoderSettings(FixerSettings):
     """What changes files, and how changes are checked."""
 
     agent: AgentChoice | None = Field(None, description="The coding agent.")
+    auto: tuple[Literal["proven-bug"], ...] = Field(
+        (), description="Kinds that ask a person, of which a fix under the limits is a pull request at once."
+    )
 
 
 Weight = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]

@@ -136,6 +136,12 @@ class ReleaseSettings(ObserverSection):
     )
 
 
+class ExploreSettings(ObserverSection):
+    """Bugs that an agent finds by reading, and proves. `{}` turns it on."""
+
+    exclude: tuple[PathPattern, ...] = Field((), description="Files to leave out, as in .gitignore.")
+
+
 class DocsSettings(ObserverSection):
     """Pages that are no longer true."""
 

@@ -31,6 +31,7 @@ from ralph_mission.config.observers import CodeSettings as Code
 from ralph_mission.config.observers import CommandSettings as Command
 from ralph_mission.config.observers import DependencySettings as Dependencies
 from ralph_mission.config.observers import DocsSettings as Docs
+from ralph_mission.config.observers import ExploreSettings as Explore
 from ralph_mission.config.observers import ForgeSettings as ForgeWatch
 from ralph_mission.config.observers import ReleaseSettings as Releases
 from ralph_mission.config.observers import ScannerSettings as Scanners
@@ -187,6 +188,7 @@ class Observers(ObserverSection):
         description="Vulnerable packages, of which OSV is asked; `{}` also asks registries for newer releases.",
     )
     docs: Docs = Field(Docs.model_construct(), description="Links and commands in Markdown that lead nowhere.")
+    explore: Explore | None = Field(None, description="Bugs that hands.agent finds by reading, and proves by tests.")
     forge: Annotated[ForgeWatch, OLD_LIMIT] = ForgeWatch()
     releases: Releases = Field(Releases.model_construct(), description="What waits for a release.")
     scanners: Scanners = Field(

@@ -303,6 +303,17 @@ REVIEWER = Hat(
     "critical must be fixed, major should be, minor may stay. Matters of taste are no issues.",
     write_allowed=(), tools_denied=WRITING, commands_denied=DENIED, payload=("issues",),
 )  # fmt: skip  # as above
+EXPLORER = Hat(
+    "explorer", (), (),
+    description="reads code for bugs, and brings a test that shows each",
+    instructions="Read the files that are named below, and what they call, for behaviour that is wrong: a case that is "
+    "not handled, a limit that is off by one, a state that is left behind, an error that is swallowed. Run what you "
+    "suspect, and drop what you cannot show. A claim counts only with a test that fails today because of it, by an "
+    "assertion or by the exception that you name, and passes with the smallest change that mends it. Matters of taste, "
+    "missing features and tests of how code is written are no bugs. None is a good answer.",
+    write_allowed=(), tools_denied=WRITING, commands_denied=DENIED,
+)  # fmt: skip  # as above
+"""Of no pattern: a cycle asks it, see `mission/proof`."""
 FIXER = Hat(
     "fixer", (VERDICT,), (FIXED,),
     description="fixes what the reviewer found",

@@ -14,7 +14,8 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any
+from functools import partial
+from typing import Any, Generic, TypeVar
 
 from ralph_mission.loop import session as waiting
 from ralph_mission.loop.hats import REVIEWER
@@ -234,28 +235,55 @@ def reviewer_prompt(material: str, why: str = "") -> str:
 
 def ask_reviewer(agent: Agent, material: str, first: Session, limits: RunLimits, clock: LoopClock) -> ReviewerAnswer:
     """The answer, after at most two sessions. `first` says where, by which model and how long."""
+    asked = ask_session(agent, partial(reviewer_prompt, material), parse_findings, first, limits, clock)
+    return ReviewerAnswer(asked.found, asked.why, asked.usage, asked.seconds)
+
+
+Parsed = TypeVar("Parsed")
+
+
+@dataclass(frozen=True, slots=True)
+class SessionAnswer(Generic[Parsed]):
+    """What came of asking for an answer of some shape. `found` None: no answer, and `why`."""
+
+    found: Parsed | None
+    why: str
+    usage: SessionUsage
+    seconds: float
+
+
+def ask_session(
+    agent: Agent,
+    prompt: Callable[[str], str],
+    parse: Callable[[str], Parsed],
+    first: Session,
+    limits: RunLimits,
+    clock: LoopClock,
+) -> SessionAnswer[Parsed]:
+    """An answer that `parse` takes (it raises UnclearVerdict), after at most two sessions.
+
+    `prompt` is given what was wrong with the answer before, "" at first.
+    """
     began, usage, why = clock.now(), SessionUsage(), ""
     end = began + timedelta(seconds=limits.runtime)
     for attempt in range(1, ANSWERS + 1):
-        session = replace(
-            first, iteration=attempt, prompt=reviewer_prompt(material, why), usd=_money_left(limits, usage)
-        )
+        session = replace(first, iteration=attempt, prompt=prompt(why), usd=_money_left(limits, usage))
         turn = _patiently(agent, session, limits, clock, end)
         usage += turn.usage
-        found, why = _parse_answer(turn)
+        found, why = _parse_answer(turn, parse)
         if found is not None or turn.failure:
             break
         if over := _why_no_other(limits, usage, end - clock.now()):
             why = f"{why}, {over}"
             break
-    return ReviewerAnswer(found, why, usage, (clock.now() - began).total_seconds())
+    return SessionAnswer(found, why, usage, (clock.now() - began).total_seconds())
 
 
-def _parse_answer(turn: AgentTurn) -> tuple[tuple[ReviewFinding, ...] | None, str]:
+def _parse_answer(turn: AgentTurn, parse: Callable[[str], Parsed]) -> tuple[Parsed | None, str]:
     if turn.failure:
         return None, f"{turn.failure}: {turn.detail}" if turn.detail else turn.failure
     try:
-        return parse_findings(turn.text), ""
+        return parse(turn.text), ""
     except UnclearVerdict as unclear:
         return None, f"no answer that can be used ({unclear})"
 

@@ -9,12 +9,16 @@ from functools import partial
 from ralph_mission.mission.decide import keys_to_read, silenced_kinds, with_findings, with_fresh_findings
 from ralph_mission.mission.gather import read_records
 from ralph_mission.mission.lifecycle.facts import authorised_among, read_if_there
+from ralph_mission.mission.memory.schedule import enough, spent_today
 from ralph_mission.mission.model.cycle import Situation
 from ralph_mission.mission.model.ledger import MemorySnapshot, MonitorRecord
 from ralph_mission.mission.model.mission import Observation, Signal
 from ralph_mission.mission.model.proposal import ObservationContext
 from ralph_mission.mission.ports import CyclePorts
 from ralph_mission.safety.secrets import find_secrets, redact
+
+SHARE = 0.5
+"""Of the money of a cycle, what an observer may spend on a model: the rest is for the thinker and for missions."""
 
 
 def observe(
@@ -46,10 +50,12 @@ def _newly_silenced(ports: CyclePorts, situation: Situation) -> Iterable[str]:
 
 
 def _observation_context(name: str, situation: Situation, scratch: str) -> ObservationContext:
-    header = situation.memory.header
+    header, limits = situation.memory.header, situation.settings.limits
+    left = min(limits.usd_per_cycle, limits.usd_per_day - spent_today(header, situation.now)) * SHARE
     return ObservationContext(
-        situation.world.default, situation.now, header.last_cycle_at, dict(header.cursors).get(name, ""), scratch
-    )
+        situation.world.default, situation.now, header.last_cycle_at, dict(header.cursors).get(name, ""), scratch,
+        left if enough(left, limits.usd_per_cycle) else 0.0,
+    )  # fmt: skip  # one value
 
 
 def redact_observation(ports: CyclePorts, observation: Observation, secrets: tuple[str, ...]) -> Observation:

@@ -136,7 +136,8 @@ def _inspect_kept(proposal: Proposal, context: PolicyContext) -> tuple[objection
 
 
 def _kind_tier(proposal: Proposal, context: PolicyContext) -> bool:
-    return proposal.automatic and lookup(proposal.kind).tier is Tier.HIGH
+    asks = lookup(proposal.kind).tier is Tier.HIGH and proposal.kind not in context.limits.auto_kinds
+    return proposal.automatic and asks
 
 
 def _branch_name(proposal: Proposal, context: PolicyContext) -> bool:

@@ -21,6 +21,7 @@ from ralph_mission.values import dataclass
 if TYPE_CHECKING:
     from ralph_mission.adapters.observers.web.state import Errands
     from ralph_mission.adapters.packages.model import Bumper
+    from ralph_mission.adapters.projects.prover import Prover
     from ralph_mission.adapters.projects.setup import ProjectSetup
     from ralph_mission.config.database import DatabaseSettings
     from ralph_mission.config.observers import (
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
         CommandSettings,
         DependencySettings,
         DocsSettings,
+        ExploreSettings,
         ForgeSettings,
         ReleaseSettings,
         ScannerSettings,
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from ralph_mission.mission.model.forge import Posted
     from ralph_mission.mission.model.proposal import ObservationContext
     from ralph_mission.mission.ports import Forge, Observer
+    from ralph_mission.mission.proof.exploring import Exploration, ExplorationJob
 
 REASON = 300  # characters
 
@@ -55,6 +58,8 @@ class Sources:
     overheard: Callable[[], Sequence[Mapping[str, Any]]] | None = None  # what Telegram told who looked for orders
     secrets: tuple[str, ...] = field(default=(), repr=False)  # values that nothing may be told of
     setup: ProjectSetup | None = None  # what installs the packages that checks of the project need
+    explorer: Callable[[ExplorationJob], Exploration] | None = None  # who reads code, where an agent is named
+    prover: Prover | None = None  # who judges what was claimed of it
 
 
 def _build_ci(settings: CiSettings, sources: Sources) -> Observer:
@@ -100,6 +105,12 @@ def _build_docs(settings: DocsSettings, sources: Sources) -> Observer:
     return docs.build(settings, sources.git, sources.cache)
 
 
+def _build_explore(settings: ExploreSettings, sources: Sources) -> Observer:
+    from ralph_mission.adapters.observers import explore
+
+    return explore.build(settings, sources.git, sources.cache, sources.explorer, sources.prover)
+
+
 def _build_forge(settings: ForgeSettings, sources: Sources) -> Observer:
     from ralph_mission.adapters.observers import forge
 
@@ -138,6 +149,7 @@ OBSERVERS: Mapping[str, Callable[[Any, Sources], Observer]] = {
     "database": _build_database,
     "dependencies": _build_dependencies,
     "docs": _build_docs,
+    "explore": _build_explore,
     "forge": _build_forge,
     "releases": _build_releases,
     "scanners": _build_scanners,

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,13 +39,19 @@ def policy() -> None:
 @policy.command()
 @repo_option
 @click.option("--patch", metavar="FILE", help="A git diff against HEAD; - reads it from standard input.")
+@click.option(
+    "--claims", metavar="FILE", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Judge claims about bugs instead, by running the tests that they bring.",
+)  # fmt: skip  # one option
 @json_option
 @click.pass_context
-def check(context: click.Context, repo: Path, patch: str | None, as_json: bool) -> None:
+def check(context: click.Context, repo: Path, patch: str | None, claims: Path | None, as_json: bool) -> None:
     """Judge a patch as if a fixer or an agent had made it; without --patch, the work tree against HEAD.
 
-    Exits with 0 only if it would be done without asking.
+    Exits with 0 only if it would be done without asking; for claims, only if all are proven.
     """
+    if claims is not None:
+        context.exit(0 if _tell_claims(repo, claims, as_json) else 1)
     from ralph_mission.adapters.git.git import Git
     from ralph_mission.app.secrets import environment_secrets
     from ralph_mission.safety.objections import describe_weakening
@@ -66,6 +73,21 @@ def check(context: click.Context, repo: Path, patch: str | None, as_json: bool) 
     for weaker in describe_weakening(change):
         click.echo(f"  look at this first: it {weaker}", err=as_json)
     context.exit(0 if said == "allow" else 1)
+
+
+def _tell_claims(repo: Path, place: Path, as_json: bool) -> bool:
+    """Print what became of each claim; whether all are proven."""
+    from ralph_mission.app.exploring import prove_claims
+
+    judged = []
+    for claim in prove_claims(repo, place, lambda note: click.echo(f"  {_plain(note)}", err=True)):
+        judged.append(claim)
+        if not as_json:
+            click.echo(f"{'proven' if claim.proven else f'dropped, {claim.rule}'}: {_plain(claim.title)}")
+            click.echo("\n".join(f"  {_plain(line)}" for line in claim.why.splitlines()))
+    if as_json:
+        print_json({"claims": [asdict(claim) for claim in judged]})
+    return bool(judged) and all(claim.proven for claim in judged)
 
 
 def _limit(git: Git) -> int:

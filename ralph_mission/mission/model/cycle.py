@@ -321,8 +321,8 @@ class Situation:
 
     @property
     def usage(self) -> Usage:
-        """What models cost in this cycle: of the thinker and of agents."""
-        spent = [self.plan.usage, *(made.usage for made in self.made)]
+        """What models cost in this cycle: of the thinker, of observers and of agents."""
+        spent = [self.plan.usage, *(made.usage for made in self.made), *(seen.usage for seen in self.observations)]
         return Usage(
             sum(one.model_calls for one in spent),
             sum(one.input_tokens for one in spent),

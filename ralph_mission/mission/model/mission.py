@@ -166,6 +166,16 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
+class Usage:
+    """What models cost."""
+
+    model_calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Observation:
     """What came of asking one observer. `cursor` is remembered for its next call.
 
@@ -182,6 +192,7 @@ class Observation:
     complete: bool = True
     gone: tuple[tuple[str, ...], ...] = ()
     measured: tuple[Measured, ...] = ()  # what became of our own posts
+    usage: Usage = Usage()  # what a model cost that was asked for it
 
 
 # --- what is intended -----------------------------------------------------------------
@@ -273,16 +284,6 @@ def update_mission(mission: Mission, **values: Any) -> Mission:
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
-    """What models cost."""
-
-    model_calls: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cost_usd: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
 class Limits:
     """The ceilings. Configuration may lower them, never raise them."""
 
@@ -295,6 +296,7 @@ class Limits:
     posts_per_day: int = 10  # on each network
     usd_per_cycle: float = 2.0
     usd_per_day: float = 10.0
+    auto_kinds: tuple[str, ...] = ()  # kinds of high tier whose fixes need no question: the owner said so
 
 
 @dataclass(frozen=True, slots=True)

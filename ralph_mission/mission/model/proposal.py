@@ -98,6 +98,7 @@ KINDS: dict[str, FindingKind] = {
     "unreleased": FindingKind(_MONITOR, _LOW, 3, "release that is due", "releases that are due"),
     "broken-build": FindingKind(_PROPOSE, _HIGH, 10, "broken build", "broken builds", RESEARCH),
     "bug": FindingKind(_PROPOSE, _HIGH, 8, "bug", "bugs", RESEARCH),
+    "proven-bug": FindingKind(_FIX, _HIGH, 8, "proven bug", "proven bugs", RESEARCH),
     "vulnerability": FindingKind(_PROPOSE, _HIGH, 9, "vulnerability", "vulnerabilities", RESEARCH),
     "anomaly": FindingKind(_PROPOSE, _HIGH, 6, "anomaly", "anomalies", RESEARCH),
     "feature": FindingKind(_PROPOSE, _HIGH, 4, "feature idea", "feature ideas", RESEARCH),
@@ -141,6 +142,7 @@ MATTERS: dict[str, str] = {
     "flaky-check": "people learn to run it again, and overlook a real failure one day",
     "unreleased": "what was fixed or added reaches nobody before it is released",
     "bug": "something does not work as it should",
+    "proven-bug": "something does not work as it should, and a test shows it",
     "vulnerability": "it may let somebody do what they should not be able to do",
     "anomaly": "a number left its usual range",
     "feature": "it would help somebody",
@@ -365,3 +367,4 @@ class ObservationContext:
     last_cycle_at: datetime | None
     cursor: str
     scratch: str  # an existing folder of the run, removed afterwards
+    usd: float = 0.0  # what a model that it asks may cost

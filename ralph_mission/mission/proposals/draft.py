@@ -20,7 +20,7 @@ from ralph_mission.mission.lifecycle.approval import about
 from ralph_mission.mission.model.effects import EditComment, Effect, OpenIssue, OpenPull, Publish, PushBranch, Ref, fact
 from ralph_mission.mission.model.forge import Branch, Post, Pull, Wording
 from ralph_mission.mission.model.ledger import MonitorRecord, Record, key_of, monitor_key
-from ralph_mission.mission.model.mission import Action, Finding, Limits, Mission, Status, update_mission
+from ralph_mission.mission.model.mission import Action, Finding, Limits, Mission, Status, Tier, update_mission
 from ralph_mission.mission.model.proposal import BUMPS, CONTENT, RESEARCH, Proposal, RankedFinding, Route, lookup
 from ralph_mission.mission.proposals import wording
 from ralph_mission.mission.publishing import content, posting
@@ -236,6 +236,8 @@ def fixes(ranked: RankedFinding, members: Sequence[Finding], context: DraftConte
     if not ready:
         return () if context.free_slot else (_waiting(ranked, members, context),)
     unasked = [] if _asks(ranked, context) else ready
+    if lookup(ranked.kind).tier is Tier.HIGH:  # each is a change of behaviour: one at a time
+        unasked = unasked[:1]
     fitting = _largest_set([member for member in unasked if not _objections(member, context)], context)
     if fitting and (proposal := _not_refused(ranked, fitting, context)):
         return (proposal,)
@@ -255,8 +257,10 @@ def _not_refused(ranked: RankedFinding, members: Sequence[Finding], context: Dra
 
 
 def _asks(ranked: RankedFinding, context: DraftContext) -> bool:
-    """Whether a person is asked about a fix however small it is: the thinker wants it, or none is allowed unasked."""
-    return ranked.ask or not context.limits.auto_prs_per_cycle
+    """Whether a person is asked about a fix however small it is: the thinker wants it, its kind asks and the owner did
+    not say otherwise, or none is allowed unasked."""
+    asks = lookup(ranked.kind).tier is Tier.HIGH and ranked.kind not in context.limits.auto_kinds
+    return ranked.ask or asks or not context.limits.auto_prs_per_cycle
 
 
 def _waiting(ranked: RankedFinding, members: Sequence[Finding], context: DraftContext) -> Proposal:

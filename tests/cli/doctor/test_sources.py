@@ -194,6 +194,7 @@ observers:
   dependencies: {{}}
   ci: {{}}
   docs: {{}}
+  explore: {{}}
   releases: {{}}
   database:
     prisma_schema: prisma

@@ -1,0 +1,210 @@
+"""Has a model read the code that changes much and is tested little, and reports the bugs that it can prove.
+
+The model reads and claims, code judges (`adapters/projects/prover.py`): a claim without a proof is counted and dropped.
+What was read is remembered by content, so a file is read again only when it has changed; what was proven is reported as
+long as the files that it is about stay as they were.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ralph_mission.adapters.cache import FileCache
+from ralph_mission.adapters.git.git import Git, TreeEntry
+from ralph_mission.adapters.observers.looking import unavailable
+from ralph_mission.adapters.observers.markers import excluder
+from ralph_mission.config.observers import ExploreSettings
+from ralph_mission.errors import UserError
+from ralph_mission.mission.model.mission import Observation, Signal
+from ralph_mission.mission.model.proposal import ObservationContext
+from ralph_mission.mission.proof.claim import CodeClaim, MalformedClaim, read_claim
+from ralph_mission.mission.proof.exploring import (
+    NAME,
+    Exploration,
+    ExplorationJob,
+    SourceFile,
+    choose_files,
+    describe_look,
+    describe_proof,
+    proven_signal,
+)
+from ralph_mission.safety.objections import TEST_PATH
+from ralph_mission.values import dataclass
+
+if TYPE_CHECKING:
+    from ralph_mission.adapters.projects.prover import Prover
+
+SESSION, LOOK = 1_200.0, 2_400.0
+"""Seconds for the explorer, and for a look with the proofs of its claims."""
+MOST_CLAIMS = 6
+"""Judged in one look."""
+MOST_KNOWN, MOST_PROVEN = 5_000, 20
+COMMITS = 2_000  # of a year, whose files are counted
+STATE = "state"
+
+Explorer = Callable[[ExplorationJob], Exploration]
+"""Asks a model, in a clone that is thrown away. Raises UserError when none can be asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExploreObserver:
+    """Reads a few files a look. `explorer` None: nobody is named who could."""
+
+    settings: ExploreSettings
+    git: Git
+    cache: FileCache
+    explorer: Explorer | None
+    prover: Prover | None
+    name: str = NAME
+    seconds: float = LOOK
+
+    def observe(self, context: ObservationContext) -> Observation:
+        """What is proven now."""
+        if self.explorer is None or self.prover is None or self.cache.folder is None:
+            problem = UserError("no agent reads code here", "name one in hands.agent; a staged cycle asks none")
+            return unavailable(NAME, problem, context.cursor)
+        commit = self.git.resolve(context.head.sha) if context.head.sha else ""
+        if not commit:
+            return Observation(NAME, "ok", detail="no commits yet", cursor=context.cursor)
+        entries = {entry.path: entry for entry in self.git.listing(commit) if entry.kind == "blob"}
+        look = ExploreLook(self, self.explorer, self.prover, commit, entries, ExploreMemory.load(self.cache))
+        try:
+            return look.observe(context)
+        except UserError as problem:
+            return replace(unavailable(NAME, problem, context.cursor), complete=False)
+
+
+class ExploreMemory:
+    """What was read (path -> object id), what was proven (claims as they came, and the files that they are about), and
+    the commit of which nothing is left to read."""
+
+    def __init__(self, known: Mapping[str, str], proven: list[dict[str, Any]], done: str) -> None:
+        self.known, self.proven, self.done = dict(known), proven, done
+
+    @classmethod
+    def load(cls, cache: FileCache) -> ExploreMemory:
+        """An empty one where nothing can be read."""
+        with suppress(KeyError, TypeError, AttributeError):
+            found = cache.get(STATE)
+            known = {str(path): str(oid) for path, oid in found["known"].items()}
+            return cls(known, [one for one in found["proven"] if isinstance(one, dict)], str(found["done"]))
+        return cls({}, [], "")
+
+    def keep(self, cache: FileCache) -> None:
+        """For the next look."""
+        known = dict(list(self.known.items())[-MOST_KNOWN:])
+        cache.put(STATE, {"known": known, "proven": self.proven[-MOST_PROVEN:], "done": self.done})
+
+
+@dataclass(frozen=True, slots=True)
+class ExploreLook:
+    """One look at one commit."""
+
+    observer: ExploreObserver
+    explorer: Explorer
+    prover: Prover
+    commit: str
+    entries: Mapping[str, TreeEntry]
+    memory: ExploreMemory
+
+    def observe(self, context: ObservationContext) -> Observation:
+        """Report what still holds, and read on."""
+        held = list(self._held())
+        if not context.usd:
+            why = "the money of this cycle or day is spent"
+            return Observation(NAME, "ok", tuple(held), detail=why, cursor=self.commit)
+        if not (chosen := self._choose()):
+            return Observation(
+                NAME, "ok", tuple(held), detail="all that changed within a year was read", cursor=self.commit
+            )
+        started = time.monotonic()
+        paths = tuple(file.path for file in chosen)
+        said = self.explorer(ExplorationJob(self.commit, paths, context.usd, SESSION))
+        if said.claims is None:
+            detail = f"the explorer gave no answer: {said.why}"[:300]
+            return Observation(NAME, "unavailable", tuple(held), detail=detail, complete=False, usage=said.usage)
+        dropped: list[str] = []
+        for raw in said.claims[:MOST_CLAIMS]:
+            if time.monotonic() - started > LOOK:
+                dropped.append("no-time")
+            elif isinstance(found := self._judge(raw), Signal):
+                held.append(found)
+            else:
+                dropped.append(found)
+        if "no-time" not in dropped:
+            self.memory.known.update({file.path: file.oid for file in chosen})
+        self.memory.keep(self.observer.cache)
+        proven = min(len(said.claims), MOST_CLAIMS) - len(dropped)
+        detail = describe_look(len(paths), proven, dropped)
+        return Observation(NAME, "ok", tuple(held), detail=detail, cursor=self.commit, usage=said.usage)
+
+    def _choose(self) -> tuple[SourceFile, ...]:
+        if self.memory.done == self.commit:
+            return ()
+        tests = [path for path in self.entries if TEST_PATH.search(path)]
+        chosen = choose_files(self._sources(), tests, self.memory.known)
+        if not chosen:
+            self.memory.done = self.commit
+            self.memory.keep(self.observer.cache)
+        return chosen
+
+    def _judge(self, raw: Mapping[str, Any]) -> Signal | str:
+        """The signal of a claim that is proven; else the rule that speaks against it."""
+        try:
+            claim = read_claim(raw, self._read)
+        except MalformedClaim:
+            return "malformed"
+        outcome = self.prover.prove(claim, self.commit)
+        if outcome.verdict.refusal:
+            self.prover.note(f"dropped: {claim.title}: {outcome.verdict.refusal.why}")
+            return outcome.verdict.refusal.rule
+        evidence = describe_proof(claim, outcome.verdict)
+        self.memory.proven.append({"claim": dict(raw), "files": self._oids(claim), "evidence": evidence})
+        return proven_signal(claim, evidence, self.commit)
+
+    def _held(self) -> Iterator[Signal]:
+        """What was proven earlier, as long as its files stay as they were."""
+        still = []
+        for one in self.memory.proven:
+            with suppress(MalformedClaim, KeyError, TypeError, AttributeError, StopIteration):
+                claim = read_claim(one["claim"], self._read)
+                if self._oids(claim) == one["files"]:
+                    still.append(one)
+                    yield proven_signal(claim, str(one["evidence"]), self.commit)
+        if len(still) != len(self.memory.proven):
+            self.memory.proven[:] = still
+            self.memory.keep(self.observer.cache)
+
+    def _oids(self, claim: CodeClaim) -> dict[str, str]:
+        paths = (change.path for change in claim.patch_changes)
+        return {path: self.entries[path].oid if path in self.entries else "" for path in paths}
+
+    def _read(self, path: str) -> bytes | None:
+        entry = self.entries.get(path)
+        return self.prover.git.blobs([entry.oid]).get(entry.oid) if entry else None
+
+    def _sources(self) -> Iterator[SourceFile]:
+        """Files of the commit with how often they changed within a year."""
+        asked = ("log", "--since=1.year", f"--max-count={COMMITS}", "--no-merges", "--name-only", "--format=", "-z")
+        log = self.observer.git.run(*asked, self.commit).decode("utf-8", "surrogateescape")
+        changes = Counter(path for path in log.replace("\n", "\0").split("\0") if path in self.entries)
+        excluded = excluder(self.observer.settings.exclude)
+        sizes = self._sizes([path for path in changes if not excluded(path)])
+        return (SourceFile(path, self.entries[path].oid, size, changes[path]) for path, size in sizes.items())
+
+    def _sizes(self, paths: list[str]) -> dict[str, int]:
+        blobs = self.observer.git.blobs(self.entries[path].oid for path in paths)
+        return {path: len(blobs.get(self.entries[path].oid, b"")) for path in paths}
+
+
+def build(
+    settings: ExploreSettings, git: Git, cache: Path | None, explorer: Explorer | None, prover: Prover | None
+) -> ExploreObserver:
+    """The observer of a repository; `cache` is a folder for what was read and proven."""
+    return ExploreObserver(settings, git, FileCache(cache / NAME if cache else None), explorer, prover)

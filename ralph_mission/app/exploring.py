@@ -1,0 +1,111 @@
+"""Composes what explores code and proves claims: a session of the settings' agent in a clone that is thrown away."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+from ralph_mission.adapters.agents.clients import PRICED
+from ralph_mission.adapters.cache import FileCache
+from ralph_mission.adapters.git.git import Git
+from ralph_mission.adapters.git.remote import without_steering
+from ralph_mission.adapters.projects.prover import Prover
+from ralph_mission.adapters.storage.loop import run_files
+from ralph_mission.adapters.workspace.parallel import make_parts
+from ralph_mission.app import sandboxes
+from ralph_mission.app.hosting import choose_hosting
+from ralph_mission.app.run import PausingClock, agent_of
+from ralph_mission.app.run_options import RunOptions
+from ralph_mission.app.stand_ins import QuietProgress, SystemClock
+from ralph_mission.config.settings import Config
+from ralph_mission.errors import UserError
+from ralph_mission.loop.cost import CostMeter, MeteredAgent
+from ralph_mission.loop.hats import EXPLORER
+from ralph_mission.loop.model.spec import RunLimits
+from ralph_mission.loop.model.state import Session
+from ralph_mission.loop.planning import ask_session
+from ralph_mission.mission.model.mission import Usage
+from ralph_mission.mission.proof.claim import SCHEMA, MalformedClaim, read_claim, read_claims
+from ralph_mission.mission.proof.exploring import (
+    Exploration,
+    ExplorationJob,
+    describe_proof,
+    explorer_prompt,
+    parse_answer,
+)
+from ralph_mission.values import dataclass
+
+TURNS = 80
+PLACE = "explore"
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedClaim:
+    """A claim as people are told of it: `rule` is what speaks against it, "" for one that is proven."""
+
+    title: str
+    proven: bool
+    rule: str
+    why: str
+
+
+def build_prover(settings: Config, git: Git, cache: Path | None, note: Callable[[str], None]) -> Prover:
+    """Who judges claims about this repository; `cache` is a folder for what all tests of a commit came to."""
+    place = git.state_dir / "setup" if cache else None
+    setup = sandboxes.project_setup(settings, git, place, note)
+    return Prover(git, setup, FileCache(cache / "proof" if cache else None), note=note)
+
+
+@dataclass(frozen=True, slots=True)
+class AgentExplorer:
+    """Has the settings' agent read code. Whatever it writes is gone with its clone: its answer alone is read."""
+
+    git: Git
+    settings: Config
+
+    def __call__(self, job: ExplorationJob) -> Exploration:
+        """One exploration. Raises UserError when no session can be played here."""
+        meter = CostMeter(job.usd, PRICED)
+        steered = without_steering(self.git, job.base, job.base)
+        with make_parts(self.git, steered, [PLACE], self.git.state_dir / PLACE) as (part,):
+            run_files.prepare(part.folder / ".ralph")
+            run_dir = part.folder / ".ralph" / "loop"
+            run_dir.mkdir(exist_ok=True)
+            choice = self.settings.hands.agent
+            model = choice.model if choice else ""
+            asked = RunOptions(part.folder, model=model)
+            level = sandboxes.agent_level(self.settings)
+            agent = agent_of(asked, self.settings, part.git, part.folder, model, level)
+            session = Session(EXPLORER, 1, "", str(run_dir), model, job.seconds, TURNS, schema=json.dumps(SCHEMA))
+            limits = RunLimits(runtime=job.seconds, usd=job.usd, unpriced=False)
+            answer = ask_session(
+                MeteredAgent(agent, meter), lambda why: explorer_prompt(job.files, why), parse_answer, session, limits,
+                PausingClock(),
+            )  # fmt: skip  # one call
+        spent = Usage(meter.begun, answer.usage.input_tokens, answer.usage.output_tokens, meter.usd)
+        return Exploration(answer.found, answer.why, spent)
+
+
+def prove_claims(repo: Path, place: Path, note: Callable[[str], None]) -> Iterator[JudgedClaim]:
+    """Judge the claims of a file about HEAD of a repository. Raises UserError for a file that holds none."""
+    git = Git.open(repo)
+    settings = choose_hosting(git, None, "local", SystemClock(), QuietProgress(), staged=True).settings
+    prover = build_prover(settings, git, git.state_dir / "cache", note)
+    head = git.resolve("HEAD")
+    try:
+        claims = read_claims(place.read_text("utf-8", "replace"))
+    except MalformedClaim as problem:
+        raise UserError(f"{place} {problem}", 'write {"claims": […]} as docs/observers.md shows', usage=True) from None
+    for raw in claims:
+        title = str(raw.get("title") or "a claim")
+        try:
+            claim = read_claim(raw, partial(prover.read, head))
+        except MalformedClaim as problem:
+            yield JudgedClaim(title, False, "malformed", f"it {problem}")
+            continue
+        verdict = prover.prove(claim, head).verdict
+        refusal = verdict.refusal
+        why = refusal.why if refusal else describe_proof(claim, verdict)
+        yield JudgedClaim(title, verdict.proven, refusal.rule if refusal else "", why)

@@ -1,0 +1,178 @@
+"""What an explorer reads next, what it is told, and what is said of a claim that was proven. Pure."""
+
+from __future__ import annotations
+
+import json
+import posixpath
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+from ralph_mission.loop.hats import EXPLORER
+from ralph_mission.loop.prompt.framing import line, section
+from ralph_mission.loop.prompt.session import render_hat
+from ralph_mission.loop.rules.verdicts import UnclearVerdict, parse_json
+from ralph_mission.mission.model.mission import Quote, Severity, Signal, Usage
+from ralph_mission.mission.proof.claim import (
+    ASSERTION,
+    PROVABLE,
+    CodeClaim,
+    MalformedClaim,
+    comment_of,
+    read_claims,
+)
+from ralph_mission.mission.proof.judge import RUNS, CaseResult, ProofVerdict
+from ralph_mission.safety.objections import TEST_PATH
+from ralph_mission.safety.patch import Patch
+from ralph_mission.safety.paths import protected_path
+from ralph_mission.values import dataclass
+
+NAME, KIND = "explore", "proven-bug"
+FILES = 4
+"""Read in one look: few enough to be read whole."""
+SMALLEST, LARGEST = 400, 120_000  # bytes of a file that is worth a look, and can be read in one
+TESTED = 0.3
+"""What the changes of a file count for, of which a test has the name."""
+NO_CODE = (".md", ".html", ".toml", ".yml", ".yaml", ".css")
+SHOWN = 12  # lines of a test's output
+ASKED = section(
+    "HOW TO END",
+    "Your last message is one JSON document and nothing else; `{\"claims\": []}` when you can show none:",
+    '`{"claims": [{"kind": "bug", "title": "…", "path": "src/a.py", "reason": "what goes wrong, when, and why", '
+    '"quotes": [{"path": "src/a.py", "text": "whole lines, byte for byte"}], "fails_with": "assertion", "test": '
+    '[{"path": "tests/test_a.py", "old": "", "new": "…"}], "change": [{"path": "src/a.py", "old": "…", "new": "…"}]}'
+    "]}`",
+    f"`kind` is {' or '.join(PROVABLE)}. `path` is the file at fault; at least one quote is of it. `fails_with` is "
+    f'"{ASSERTION}", or the name of the exception that comes out of that file today. An edit replaces the one place '
+    'where `old` stands, byte for byte; `"old": ""` makes a new file. `test` adds tests where the repository keeps '
+    "them, and takes none away; `change` touches no test and no settings. `cases` may name the tests that count, where "
+    "others fail.",
+    "The test is run three times as it is and three times with the change, without a network; all other tests have to "
+    "stay as they are. Your own files are gone when you end: what is not in the JSON does not exist.",
+)  # fmt: skip  # as it stands in the prompt
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """A file that could be read. `oid` names its content, `changes` counts its commits of a year."""
+
+    path: str
+    oid: str
+    size: int
+    changes: int
+
+
+@dataclass(frozen=True, slots=True)
+class ExplorationJob:
+    """What an explorer is asked to read, of which commit, for how much money and time."""
+
+    base: str
+    files: tuple[str, ...]
+    usd: float
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Exploration:
+    """What an explorer said: its claims as they came, None and `why` where there was no answer."""
+
+    claims: tuple[Mapping[str, Any], ...] | None
+    why: str = ""
+    usage: Usage = Usage()
+
+
+def choose_files(
+    files: Iterable[SourceFile], tests: Collection[str], known: Mapping[str, str], most: int = FILES
+) -> tuple[SourceFile, ...]:
+    """Those that changed most and are tested least, of which this content was not read before.
+
+    `known`: what was read, path -> object id.
+    """
+    named = {_stem(path) for path in tests}
+    fit = [file for file in files if is_readable(file) and known.get(file.path) != file.oid]
+    return tuple(sorted(fit, key=lambda file: (-_worth(file, named), file.path))[:most])
+
+
+def is_readable(file: SourceFile) -> bool:
+    """Whether it is source code that a person wrote, and no test or setting."""
+    code = comment_of(file.path) is not None and not file.path.endswith(
+        (".md", ".html", ".toml", ".yml", ".yaml", ".css")
+    )
+    plain = code and not TEST_PATH.search(file.path) and not protected_path(file.path)
+    return plain and SMALLEST <= file.size <= LARGEST and file.changes > 0
+
+
+def _worth(file: SourceFile, tested: Collection[str]) -> float:
+    return file.changes * (TESTED if _stem(file.path) in tested else 1.0)
+
+
+def _stem(path: str) -> str:
+    """ "parser" of src/parser.py, tests/test_parser.py and parser.spec.ts."""
+    name = posixpath.basename(path).partition(".")[0].lower()
+    return re.sub(r"^tests?[_-]|[_-](?:tests?|spec)$|^_+", "", name)
+
+
+def explorer_prompt(files: Sequence[str], why: str = "") -> str:
+    """What a session is told; `why` says what was wrong with the answer before."""
+    before = f"An explorer before you did not answer as asked: {line(why, 300)}." if why else ""
+    listed = section("READ THESE", "\n".join(f"- `{line(path, 300)}`" for path in files))
+    return "\n\n".join(filter(None, (render_hat(EXPLORER), listed, before, ASKED))) + "\n"
+
+
+def parse_answer(text: str) -> tuple[Mapping[str, Any], ...]:
+    """The claims of an explorer's last message. Raises UnclearVerdict."""
+    try:
+        return read_claims(json.dumps(parse_json(text)))
+    except MalformedClaim as problem:
+        raise UnclearVerdict(f"it {problem}") from None
+
+
+def proven_signal(claim: CodeClaim, evidence: str, base: str) -> Signal:
+    """What is reported of a claim that was proven on the commit `base`; `evidence` is what its runs showed."""
+    paths = [change.path for change in claim.patch_changes]
+    number = _line_of(claim)
+    quoted = claim.quotes[0] if claim.quotes[0].path == claim.path else next(
+        quote for quote in claim.quotes if quote.path == claim.path
+    )  # fmt: skip  # one value
+    return Signal(
+        NAME, KIND, " ".join(claim.title.split())[:160], (claim.path, "".join(quoted.text.split())),
+        severity=Severity.HIGH, confidence=0.95, effort=1.0, detail=evidence, path=claim.path, line=number,
+        facts=tuple(("file", path) for path in dict.fromkeys(paths)),
+        patch=Patch(base, claim.patch_changes), quotes=(Quote(quoted.text[:600], claim.path, number, base),),
+    )  # fmt: skip  # one value
+
+
+def _line_of(claim: CodeClaim) -> int:
+    content = next((one.old for one in claim.change if one.path == claim.path), None) or b""
+    text = next(quote.text for quote in claim.quotes if quote.path == claim.path).strip("\r\n")
+    before, found, _ = content.decode("utf-8", "surrogateescape").partition(text)
+    return before.count("\n") + 1 if found else 0
+
+
+def describe_proof(claim: CodeClaim, verdict: ProofVerdict) -> str:
+    """The evidence for people: why, which cases, and what they failed with."""
+    cases = verdict.cases
+    first = cases[0] if cases else CaseResult("", "", "failed")
+    output = [text for text in first.message.split("\n") if text.strip()][:SHOWN]
+    where = "".join(f"\n  {path}:{number}" for path, number in first.frames[-4:])
+    more = f" and {len(cases) - 3} more" if len(cases) > 3 else ""
+    return "\n".join(
+        (
+            claim.reason.strip() or claim.title,
+            "",
+            f"Proof: {', '.join(case.id for case in cases[:3])}{more}: fails in {RUNS} of {RUNS} runs on this commit, "
+            f"passes in {RUNS} of {RUNS} with the change; all other tests stay as they were.",
+            f"It fails with {first.error}:",
+            *(f"  {text[:300]}" for text in output),
+            where.removeprefix("\n"),
+        )
+    ).rstrip()
+
+
+def describe_look(files: int, proven: int, dropped: Sequence[str]) -> str:
+    """One line for the report: how many claims were dropped, and by which rules."""
+    total = proven + len(dropped)
+    said = f"{files} file{'s' * (files != 1)} read, {proven} of {total} claim{'s' * (total != 1)} proven"
+    counted = ", ".join(f"{number} {rule}" for rule, number in sorted(Counter(dropped).items()))
+    return f"{said} (dropped: {counted})" if dropped else said
