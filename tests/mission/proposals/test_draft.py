@@ -145,10 +145,26 @@ def test_the_same_thing_thought_of_twice_is_proposed_once():
 
 @pytest.mark.parametrize("kind", [kind for kind, row in KINDS.items() if row.tier is Tier.HIGH])
 def test_a_ready_change_of_a_high_kind_is_asked_about_and_not_made(kind):
-    assert KINDS[kind].route is Route.PROPOSE
+    assert KINDS[kind].route in (Route.PROPOSE, Route.FIX)
     (proposal,) = drafts([fixable("a.md", kind=kind)], kind)
     assert proposal.action is Action.OPEN_PROPOSAL
     assert [type(effect) for effect in proposal.effects] == [OpenIssue]
+
+
+def test_what_the_owner_lets_go_unasked_is_a_pull_of_its_own_under_the_limits():
+    bugs = [fixable(f"src/{n}.py", b"x = 1\n", b"x = 2\n", "proven-bug") for n in range(3)]
+    unasked = Limits(auto_kinds=("proven-bug",))
+    (proposal,) = [one for one in drafts(bugs, "proven-bug", limits=unasked) if one.automatic]
+    assert proposal.action is Action.OPEN_FIX
+    assert len(proposal.members) == 1
+    assert judge(proposal, bench(limits=unasked)).verdict is Verdict.ALLOW
+    assert judge(proposal, bench()).rules == ("kind-tier",)
+
+
+def test_a_large_change_is_asked_about_though_its_kind_may_go_unasked():
+    big = fixable("src/a.py", b"x = 1\n" * 60, b"x = 2\n" * 60, "proven-bug")
+    (proposal,) = drafts([big], "proven-bug", limits=Limits(auto_kinds=("proven-bug",)))
+    assert proposal.action is Action.OPEN_PROPOSAL
 
 
 # --- the largest set ------------------------------------------------------------------
