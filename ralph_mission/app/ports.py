@@ -171,7 +171,7 @@ def _observers(
         setup=setup,
     )
     if settings.observers.explore is not None and settings.hands.agent is not None and cache:
-        from ralph_mission.app.exploring import AgentExplorer, build_prover  # a loop's parts take a while to load
+        from ralph_mission.app.proof.exploring import AgentExplorer, build_prover  # a loop's parts take a while to load
 
         prover = build_prover(settings, git, cache, note)
         sources = replace(sources, explorer=AgentExplorer(git, settings), prover=prover)

@@ -1,0 +1,1 @@
+"""Composition roots of what explores code and proves claims about it."""
