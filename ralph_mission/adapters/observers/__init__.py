@@ -71,7 +71,7 @@ def _build_ci(settings: CiSettings, sources: Sources) -> Observer:
 def _build_code(settings: CodeSettings, sources: Sources) -> Observer:
     from ralph_mission.adapters.observers import code
 
-    return code.build(settings, sources.git, sources.cache)
+    return code.build(settings, sources.git, sources.cache, sources.forge)
 
 
 def _build_command(settings: CommandSettings, sources: Sources) -> Observer:

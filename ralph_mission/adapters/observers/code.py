@@ -21,14 +21,20 @@ from typing import TypeVar
 from ralph_mission.adapters.cache import FileCache
 from ralph_mission.adapters.git.git import Git, GitError
 from ralph_mission.adapters.observers.markers import Hit, excluder, is_test_data, marker, scan
-from ralph_mission.adapters.observers.overdue import MOST as MOST_OVERDUE
-from ralph_mission.adapters.observers.overdue import OverdueSearch, overdue_signal
-from ralph_mission.adapters.observers.overdue.rules import OverdueMarker
-from ralph_mission.adapters.observers.text import age_days, block, count_noun, one_line, split_lines, surroundings
+from ralph_mission.adapters.observers.overdue import OverdueSearch
+from ralph_mission.adapters.observers.text import (
+    age_days,
+    block,
+    count_noun,
+    one_line,
+    split_lines,
+    surroundings,
+    valid_path,
+)
 from ralph_mission.config.observers import CodeSettings
 from ralph_mission.mission.model.mission import Observation, Quote, Severity, Signal
 from ralph_mission.mission.model.proposal import ObservationContext
-from ralph_mission.mission.ports import Observer
+from ralph_mission.mission.ports import Forge, Observer
 from ralph_mission.values import compile_regex, dataclass
 
 FILES = 30  # blamed in one look
@@ -156,9 +162,9 @@ SUSPICIOUS = compile_regex(
 T = TypeVar("T")
 
 
-def build(settings: CodeSettings, git: Git, cache: Path | None = None) -> Observer:
-    """The observer of a repository's code; `cache` is a folder for what was found in a commit."""
-    return Code(settings, git, FileCache(cache / NAME if cache else None))
+def build(settings: CodeSettings, git: Git, cache: Path | None = None, forge: Forge | None = None) -> Observer:
+    """The observer of a repository's code; `cache` keeps what was found in a commit, `forge` knows its issues."""
+    return Code(settings, git, FileCache(cache / NAME if cache else None), forge)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +182,7 @@ class Code:
     settings: CodeSettings
     git: Git
     cache: FileCache = FileCache(None)
+    forge: Forge | None = None
     name: str = NAME
 
     def observe(self, context: ObservationContext) -> Observation:
@@ -217,40 +224,22 @@ class Code:
             for signal in _signals([s for s in new if s.hit.kind == kind], written, now, head)
         )
         late = self._overdue(head, now, lambda: self._scan(head, None))
-        over = self._no_longer_overdue(before, now, [seen.hit for seen in then], late)
+        over = self._search().essences(before, now, [seen.hit for seen in then]) - late.keys()
         detail = f"{count_noun(len(paths), 'file')} changed, {count_noun(len(new), 'new marker')}"
         detail += _late_words(late)
-        return (*signals, *late.values()), detail, (*(seen.essence for seen in gone), *over)
+        return (*signals, *late.values()), detail, (*(seen.essence for seen in gone), *sorted(over))
 
     def _overdue(self, head: str, now: datetime, hits: Callable[[], Sequence[Hit]]) -> dict[tuple[str, ...], Signal]:
         """What is overdue at a commit, by essence."""
-        search = self._search()
-        found = search.essences(head, search.known(head, now.date(), hits, self.settings.model_dump_json()))
-        told = dict(list(found.items())[:MOST_OVERDUE])
-        written = origins(self.git, head, _by_file(group[0].hit for group in told.values()))
-        return {essence: self._late(essence, group, written, head, now) for essence, group in told.items()}
 
-    def _late(
-        self,
-        essence: tuple[str, ...],
-        group: Sequence[OverdueMarker],
-        written: Mapping[Place, Origin],
-        head: str,
-        now: datetime,
-    ) -> Signal:
-        origin = written.get((group[0].hit.path, group[0].hit.line))
-        return overdue_signal(essence, group, head, origin.author if origin else "", _age(origin, now))
+        def written(found: Sequence[Hit]) -> dict[Place, tuple[str, datetime]]:
+            known = origins(self.git, head, _by_file(found))
+            return {place: (origin.author, origin.at) for place, origin in known.items()}
 
-    def _no_longer_overdue(
-        self, before: str, now: datetime, hits: Sequence[Hit], late: Mapping[tuple[str, ...], Signal]
-    ) -> Iterator[tuple[str, ...]]:
-        """The essences of those among the markers of changed files that are gone now."""
-        search = self._search()
-        then = search.essences(before, search.among(before, now.date(), hits)) if hits else {}
-        return (essence for essence in then if essence not in late)
+        return self._search().look(head, now, hits, written, self.settings.model_dump_json())
 
     def _search(self) -> OverdueSearch:
-        return OverdueSearch(self.git, excluder(self.settings.exclude), self.cache)
+        return OverdueSearch(self.git, excluder(self.settings.exclude), self.cache, self.forge)
 
     def _scan(self, commit: str, paths: Sequence[str] | None) -> tuple[Hit, ...]:
         markers = [marker(kind, pattern) for kind, pattern in self.settings.markers.items()]
@@ -318,7 +307,7 @@ def _signal(seen: SeenMarker, origin: Origin | None, now: datetime, head: str) -
         confidence=0.7,
         effort=2.0,
         detail=block(f"{hit.path}:{hit.line}\n{text}{by}"),
-        path=_valid(hit.path),
+        path=valid_path(hit.path),
         line=hit.line,
         author=one_line(origin.author) if origin else "",
         age_days=age,
@@ -353,7 +342,7 @@ def _count(
 def _quotes(hits: Iterable[Hit], head: str) -> tuple[Quote, ...]:
     """A few of the markers themselves: first those in own code whose words sound like something to look at."""
     first = sorted(hits, key=lambda hit: (is_test_data(hit.path), not SUSPICIOUS.search(hit.text), hit.path, hit.line))
-    return tuple(Quote(one_line(hit.text), _valid(hit.path), hit.line, head) for hit in first[:QUOTED])
+    return tuple(Quote(one_line(hit.text), valid_path(hit.path), hit.line, head) for hit in first[:QUOTED])
 
 
 def _ranking(files: Counter[str]) -> str:
@@ -389,7 +378,3 @@ def _by_file(hits: Iterable[Hit]) -> dict[str, list[int]]:
 
 def _age(origin: Origin | None, now: datetime) -> float:
     return age_days(origin.at, now) if origin else 0.0
-
-
-def _valid(path: str) -> str:
-    return path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

@@ -60,6 +60,11 @@ def surroundings(lines: Sequence[str], number: int) -> tuple[str, str, str]:
     return normalise_line(lines[number - 1]), normalise_line(before), normalise_line(after)
 
 
+def valid_path(path: str) -> str:
+    """A path as git has it (surrogateescape), as valid text."""
+    return path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
 def split_lines(content: bytes) -> list[str]:
     """The lines of a file as git counts them; bytes that are no UTF-8 become U+FFFD."""
     return content.decode("utf-8", "replace").split("\n")

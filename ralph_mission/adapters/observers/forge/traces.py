@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.observers.markers import is_test_data
-from ralph_mission.adapters.observers.text import block, one_line, split_lines
+from ralph_mission.adapters.observers.text import block, one_line, split_lines, valid_path
 from ralph_mission.mission.model.forge import Issue
 from ralph_mission.mission.model.mission import Quote, Severity, Signal
 from ralph_mission.values import compile_regex, dataclass
@@ -150,7 +150,7 @@ def traced_lines(commit: TracedCommit, text: str) -> Iterator[Quote]:
         line = _line(commit, frame, path) if path and not is_test_data(path) else 0
         if line and (path, line) not in seen:
             seen.add((path, line))
-            yield Quote(commit.lines(path)[line - 1].strip(), path, line, commit.commit)
+            yield Quote(commit.lines(path)[line - 1].strip(), valid_path(path), line, commit.commit)
 
 
 def _innermost_first(found: Sequence[TraceFrame]) -> Iterable[TraceFrame]:

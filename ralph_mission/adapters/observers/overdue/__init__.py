@@ -5,77 +5,151 @@ What one fact made overdue is one finding, however many markers wait for it. Loo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
-from dataclasses import asdict
-from datetime import date
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
+from datetime import datetime
 from functools import cache
 from typing import Any
 
 from ralph_mission.adapters.cache import FileCache, cache_key
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.observers.markers import Hit, is_test_data
+from ralph_mission.adapters.observers.overdue.closed import ClosedIssues, NamedIssue, named_issues
 from ralph_mission.adapters.observers.overdue.rules import OverdueMarker, overdue
 from ralph_mission.adapters.observers.overdue.versions import declared_versions
-from ralph_mission.adapters.observers.text import block, count_noun, one_line, split_lines, surroundings
+from ralph_mission.adapters.observers.text import (
+    age_days,
+    block,
+    count_noun,
+    one_line,
+    split_lines,
+    surroundings,
+    valid_path,
+)
+from ralph_mission.errors import UserError
 from ralph_mission.mission.model.mission import Quote, Severity, Signal
+from ralph_mission.mission.ports import Forge
 from ralph_mission.values import dataclass
 
 KIND = "overdue-marker"
 ENCODING = 1  # of what is kept
 MOST = 20  # findings of one look
 QUOTED = 8  # lines of one finding
+LOOKED_UP = 30  # markers of a commit whose history is looked at
+
+
+Essence = tuple[str, ...]
+Written = Callable[[Sequence[Hit]], Mapping[tuple[str, int], tuple[str, datetime]]]
+"""Who wrote markers and when, by path and line, as far as that is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class OverdueReading:
+    """What the markers of one commit say: those that are overdue, those that name issues, and who wrote which when."""
+
+    found: Sequence[OverdueMarker]
+    named: Sequence[NamedIssue]
+    origins: Mapping[tuple[str, int], tuple[str, str]]  # author, ISO time
 
 
 @dataclass(frozen=True, slots=True)
 class OverdueSearch:
-    """Looks for them in one repository."""
+    """Looks for them in one repository, and asks its forge about issues that they name."""
 
     git: Git
     excluded: Callable[[str], bool]
     cache: FileCache = FileCache(None)
+    forge: Forge | None = None
 
-    def known(self, commit: str, today: date, hits: Callable[[], Iterable[Hit]], settings: str) -> list[OverdueMarker]:
-        """Those at a commit; `hits` are its markers, asked for when it was not looked at today. Raises GitError."""
-        question = cache_key(str(ENCODING), commit, today.isoformat(), settings)
-        with suppress(TypeError, KeyError, ValueError):
-            return [_restore(**one) for one in self.cache.get(question)]
-        found = self.among(commit, today, hits())
-        self.cache.put(question, [asdict(one) for one in found])
-        self.cache.tidy()
-        return found
+    def look(
+        self, commit: str, now: datetime, hits: Callable[[], Sequence[Hit]], written: Written, settings: str
+    ) -> dict[Essence, Signal]:
+        """What is overdue at a commit; its markers (`hits`) are asked for once a day. Raises GitError."""
+        question = cache_key(str(ENCODING), commit, now.date().isoformat(), settings)
+        reading = _restore(self.cache.get(question))
+        if reading is None:
+            reading = self._read(commit, now, hits(), written)
+            self.cache.put(question, _encode(reading))
+            self.cache.tidy()
+        groups = self._by_essence(commit, (*reading.found, *self._closed(reading.named)))
+        return {essence: _told(essence, group, reading, commit, now) for essence, group in [*groups.items()][:MOST]}
 
-    def among(self, commit: str, today: date, hits: Iterable[Hit]) -> list[OverdueMarker]:
-        """Those among markers of a commit."""
-        declared = cache(
-            lambda: declared_versions(self.git, commit, lambda path: not self.excluded(path) and not is_test_data(path))
-        )
-        return list(overdue(hits, declared, today))
+    def essences(self, commit: str, now: datetime, hits: Sequence[Hit]) -> set[Essence]:
+        """Those that these markers of a commit may have had."""
+        named = {(KIND, f"issue {one.number}") for one in named_issues(hits)}
+        return {*self._by_essence(commit, self._among(commit, now, hits)), *named} if hits else set()
 
-    def essences(self, commit: str, found: Sequence[OverdueMarker]) -> dict[tuple[str, ...], list[OverdueMarker]]:
+    def _read(self, commit: str, now: datetime, hits: Sequence[Hit], written: Written) -> OverdueReading:
+        found, named = self._among(commit, now, hits)[:LOOKED_UP], list(named_issues(hits))[:LOOKED_UP]
+        origins = written([*(one.hit for one in found), *(one.hit for one in named)])
+        told = {place: (author, at.isoformat()) for place, (author, at) in origins.items()}
+        dated = [replace(one, written=told.get((one.hit.path, one.hit.line), ("", ""))[1]) for one in named]
+        return OverdueReading(found, dated, told)
+
+    def _among(self, commit: str, now: datetime, hits: Iterable[Hit]) -> list[OverdueMarker]:
+        def wanted(path: str) -> bool:
+            return not self.excluded(path) and not is_test_data(path)
+
+        return list(overdue(hits, cache(lambda: declared_versions(self.git, commit, wanted)), now.date()))
+
+    def _closed(self, named: Sequence[NamedIssue]) -> Sequence[OverdueMarker]:
+        if self.forge is None:
+            return ()
+        try:
+            return list(ClosedIssues(self.forge, self.cache).overdue(named))
+        except UserError:  # the forge observer tells why
+            return ()
+
+    def _by_essence(self, commit: str, found: Iterable[OverdueMarker]) -> dict[Essence, list[OverdueMarker]]:
         """They by what tells one finding from another: the cause that they share, or the line and its neighbours."""
+        found = tuple(found)
         blobs = self.git.blobs(f"{commit}:{one.hit.path}" for one in found if not one.cause)
         lines = {name: split_lines(content) for name, content in blobs.items()}
-        groups: dict[tuple[str, ...], list[OverdueMarker]] = {}
+        groups: dict[Essence, list[OverdueMarker]] = {}
         for one in found:
             alone = () if one.cause else surroundings(lines[f"{commit}:{one.hit.path}"], one.hit.line)
             groups.setdefault((KIND, *(alone or (one.cause,))), []).append(one)
         return groups
 
 
-def _restore(hit: dict[str, Any], cause: str, why: str, proof: dict[str, Any] | None) -> OverdueMarker:
+def _encode(reading: OverdueReading) -> dict[str, Any]:
+    return {
+        "found": [asdict(one) for one in reading.found],
+        "named": [asdict(one) for one in reading.named],
+        "origins": [[*place, *origin] for place, origin in reading.origins.items()],
+    }
+
+
+def _restore(kept: Any) -> OverdueReading | None:
+    """What was kept, None where that cannot be read."""
+    try:
+        return OverdueReading(
+            [_marker(**one) for one in kept["found"]],
+            [NamedIssue(Hit(**one.pop("hit")), **one) for one in kept["named"]],
+            {(path, line): (author, at) for path, line, author, at in kept["origins"]},
+        )
+    except (TypeError, KeyError, ValueError, AttributeError):
+        return None
+
+
+def _marker(hit: dict[str, Any], cause: str, why: str, proof: dict[str, Any] | None) -> OverdueMarker:
     return OverdueMarker(Hit(**hit), cause, why, Quote(**proof) if proof else None)
 
 
-def overdue_signal(
-    essence: tuple[str, ...], found: Sequence[OverdueMarker], commit: str, author: str, age_days: float
+def _told(
+    essence: Essence, group: Sequence[OverdueMarker], reading: OverdueReading, commit: str, now: datetime
 ) -> Signal:
-    """One finding; `author` and `age_days` are those of its first marker."""
+    author, at = reading.origins.get((group[0].hit.path, group[0].hit.line), ("", ""))
+    return overdue_signal(essence, group, commit, author, age_days(datetime.fromisoformat(at), now) if at else 0.0)
+
+
+def overdue_signal(essence: Essence, found: Sequence[OverdueMarker], commit: str, author: str, age: float) -> Signal:
+    """One finding; `author` and `age` (days) are those of its first marker."""
     first = found[0]
     hit, said = first.hit, first.hit.text.partition(first.hit.word)[2].strip(" :-*/")
     more = f" (and {count_noun(len(found) - 1, 'marker')} more)" if len(found) > 1 else ""
-    lines = [Quote(one.hit.text.strip(), one.hit.path, one.hit.line, commit) for one in found[:QUOTED]]
-    who = f"\nWritten by {author}, {age_days:.0f} days ago." if author else ""
+    lines = [Quote(one.hit.text.strip(), valid_path(one.hit.path), one.hit.line, commit) for one in found[:QUOTED]]
+    who = f"\nWritten by {one_line(author)}, {age:.0f} days ago." if author else ""
     return Signal(
         observer="code",
         kind=KIND,
@@ -85,9 +159,9 @@ def overdue_signal(
         confidence=0.9,
         effort=1.0,
         detail=block(f"{first.why}.{who}"),
-        path=hit.path.encode("utf-8", "surrogateescape").decode("utf-8", "replace"),
+        path=valid_path(hit.path),
         line=hit.line,
         author=one_line(author),
-        age_days=age_days,
+        age_days=age,
         quotes=(*lines, *((first.proof,) if first.proof else ())),
     )
