@@ -90,6 +90,16 @@ class MergeContract:
         assert world.forge.default_branch().sha == theirs
         assert world.forge.pull(opened.number).state == "open"
 
+    def test_pull_is_ready_while_it_is_open_and_merges_without_conflicts(self, world: World) -> None:
+        opened = pulled(world)
+        assert world.forge.is_ready(opened.number)
+        world.push("main", {"README.md": b"# Third\n"})
+        world.forge.look_anew()
+        assert not world.forge.is_ready(opened.number)
+        world.human("mara").close_pull(opened.number)
+        world.forge.look_anew()
+        assert not world.forge.is_ready(opened.number)
+
     def test_closed_pull_is_not_merged(self, world: World) -> None:
         opened = pulled(world)
         world.human("mara").close_pull(opened.number)

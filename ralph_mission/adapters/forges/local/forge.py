@@ -104,11 +104,13 @@ class LocalForge:
     def is_ready(self, number: int) -> bool:
         """Whether it merges without conflicts; there are no checks here. Raises Missing."""
         pull = self.pull(number)
+        if pull.state != "open":
+            return False
         try:
             commits.merged_tree(self.git, self.branch(pull.base), pull.head_sha)
         except ForgeRefused:
             return False
-        return pull.state == "open"
+        return True
 
     def look_anew(self) -> None:
         """Nothing: files are read each time."""

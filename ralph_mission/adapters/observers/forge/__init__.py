@@ -28,7 +28,7 @@ from ralph_mission.adapters.observers.forge.duplicates import (
     names,
 )
 from ralph_mission.adapters.observers.forge.pulls import PullFacts, conflicts_with, waiting_pull
-from ralph_mission.adapters.observers.forge.traces import TracedCommit, frames, trace_signal, traced_lines
+from ralph_mission.adapters.observers.forge.traces import TracedCommit, trace_signal, traced_lines, traces
 from ralph_mission.adapters.observers.text import age_days, block, one_line, quote
 from ralph_mission.adapters.observers.turns import ForgeCursor, Item, Told, fair
 from ralph_mission.config.observers import ForgeSettings
@@ -165,7 +165,7 @@ class ForgeObserver:
 
     def _traces(self, issues: Sequence[Issue], commit: str) -> Iterable[Signal]:
         """Reports whose stack traces name lines of the commit; looked up once for what they say and the commit."""
-        newest = sorted((issue for issue in issues if frames(issue.body)), key=lambda issue: -issue.number)[:TRACES]
+        newest = sorted((issue for issue in issues if traces(issue.body)), key=lambda issue: -issue.number)[:TRACES]
         if not newest or not commit:
             return ()
         question = cache_key(commit, *(f"{issue.number} {issue.body}" for issue in newest))

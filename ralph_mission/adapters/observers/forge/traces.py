@@ -1,8 +1,9 @@
 """Stack traces in bug reports, and the lines of this commit that they name.
 
-Precision first. A frame counts if its file is at the commit beyond doubt, and if the line is the one that was traced:
-Python quotes it; elsewhere the function that the frame names must begin shortly above it. Frames of other packages are
-nothing.
+Precision first. A trace counts if its innermost frame outside the language's own library is of this repository: one
+that merely passes through it is somebody else's. A frame counts if its file is at the commit beyond doubt, and if the
+line is the one that was traced: Python quotes it, the tag of a Go module's version has it; elsewhere the line must
+stand in the function that the frame names.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import json
 import posixpath
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.observers.markers import is_test_data
@@ -51,6 +52,23 @@ _RUST = compile_regex(
     rf"^{MARGIN}\d{{1,4}}: ([^\n]{{1,200}}?)(?:::h[0-9a-f]{{16}})?[ \t]*\n{MARGIN}at (\S{{1,300}}\.rs):{LINE}",
     re.MULTILINE,
 )
+_HEAD = compile_regex(
+    r"Traceback \(most recent|Caused by|goroutine \d+ \[|stack backtrace|^[ \t>|]*[\w.]*(?:Error|Exception|Panic)\b"
+    r"|\n[ \t>|]*\n",
+    re.MULTILINE,
+)
+_UNREAD = compile_regex(r"^[ \t>|]*(?:at |File |/)[^\n]*\.(?:py|[cm]?[jt]sx?|java|kt|go|rs)\b\W{1,8}\d", re.MULTILINE)
+_RUNTIME = compile_regex(r"[^\n]*(?:/src/runtime/|node:internal|/rustc/)[^\n]*")
+_LIBRARY = {
+    "python": compile_regex(
+        r"^<|(?:^|/)lib(?:64)?/python[\d.]+/(?!site-packages|dist-packages)|(?:^|/)Lib/(?!site-packages)"
+    ),
+    "node": compile_regex(r"^(?:node:|internal/)|^[^/\\]+$"),
+    "java": compile_regex(r"^(?:java|javax|jdk|sun|com/sun|kotlin)/"),
+    "go": compile_regex(r"/go[\d.]*(?:/libexec)?/src/|^/usr/local/go/"),
+    "rust": compile_regex(r"(?:^|/)rustc/"),
+}
+"""What comes with a language, by the path of a frame."""
 _HINT = compile_regex(r'File "|\bat |\.go:\d|\.rs:\d', re.MULTILINE)
 _ELSEWHERE = compile_regex(r"(?:^|/)(?:site-packages|dist-packages|node_modules|\.cargo/registry/src/[^/]+|pkg/mod)/")
 
@@ -66,22 +84,34 @@ class TraceFrame:
     source: str = ""
 
 
-def frames(text: str) -> list[TraceFrame]:
-    """The frames of all traces in a text, in order."""
+def traces(text: str) -> list[list[TraceFrame]]:
+    """The traces in a text, each from its innermost frame outwards."""
     text = text[:BODY].replace("\r\n", "\n")
     if not _HINT.search(text):
         return []
     found = [
         *(
-            (m.start(), TraceFrame("python", m[1], int(m[2]), m[3], (m[4] or "").strip(" \t>|")))
+            (m.span(), TraceFrame("python", m[1], int(m[2]), m[3], (m[4] or "").strip(" \t>|")))
             for m in _PYTHON.finditer(text)
         ),
-        *((m.start(), TraceFrame("node", m[2], int(m[3]), (m[1] or "").strip())) for m in _NODE.finditer(text)),
-        *((m.start(), TraceFrame("java", _java_path(m), int(m[4]), m[2])) for m in _JAVA.finditer(text)),
-        *((m.start(), TraceFrame("go", m[3], int(m[4]), m[2], m[1])) for m in _GO.finditer(text)),
-        *((m.start(), TraceFrame("rust", m[2], int(m[3]), m[1])) for m in _RUST.finditer(text)),
+        *((m.span(), TraceFrame("node", m[2], int(m[3]), (m[1] or "").strip())) for m in _NODE.finditer(text)),
+        *((m.span(), TraceFrame("java", _java_path(m), int(m[4]), m[2])) for m in _JAVA.finditer(text)),
+        *((m.span(), TraceFrame("go", m[3], int(m[4]), m[2], m[1])) for m in _GO.finditer(text)),
+        *((m.span(), TraceFrame("rust", m[2], int(m[3]), m[1])) for m in _RUST.finditer(text)),
     ]
-    return [frame for _, frame in sorted(found, key=lambda pair: pair[0])][:FRAMES]
+    found.sort(key=lambda pair: pair[0])
+    told: list[list[TraceFrame]] = []
+    end = 0
+    for span, frame in found[:FRAMES]:
+        between = text[end : span[0]]
+        heads = list(_HEAD.finditer(between))
+        if not told or heads or told[-1][0].language != frame.language:
+            told.append([])
+        if _UNREAD.search(_RUNTIME.sub("", between[heads[-1].end() if heads else 0 :])):
+            told[-1].append(TraceFrame(frame.language, "", 0, ""))  # of whom nothing is known
+        told[-1].append(frame)
+        end = span[1]
+    return [trace[::-1] if trace[0].language == "python" else trace for trace in told]
 
 
 def _java_path(match: re.Match[str]) -> str:
@@ -107,6 +137,11 @@ class TracedCommit:
             oid = self.files[path]
             self._lines[path] = split_lines(self.git.blobs([oid]).get(oid, b""))
         return self._lines[path]
+
+    def lines_at(self, tag: str, path: str) -> list[str]:
+        """A file's lines as a tag has them; none where there is no such tag."""
+        oid = self.git.resolve(f"refs/tags/{tag}")
+        return split_lines(self.git.blobs([f"{oid}:{path}"]).get(f"{oid}:{path}", b"")) if oid else []
 
     def ending_with(self, tail: str, within: Callable[[str], bool] = lambda path: True) -> str:
         """The one file whose path ends with `tail`, whole names; "" when there is none, or more than one."""
@@ -143,20 +178,24 @@ def _name(manifest: str) -> str:
 
 
 def traced_lines(commit: TracedCommit, text: str) -> Iterator[Quote]:
-    """The lines of the commit that a text's traces name, as they stand there, the innermost of each trace first."""
+    """The lines of the commit in which the traces of a text begin and by which they go on, as they stand there."""
     seen = set[tuple[str, int]]()
-    for frame in _innermost_first(frames(text)):
-        path = _file(commit, frame)
-        line = _line(commit, frame, path) if path and not is_test_data(path) else 0
-        if line and (path, line) not in seen:
-            seen.add((path, line))
-            yield Quote(commit.lines(path)[line - 1].strip(), valid_path(path), line, commit.commit)
+    for trace in traces(text):
+        own = [frame for frame in trace if not _LIBRARY[frame.language].search(frame.path)]
+        places = [_place(commit, frame) for frame in own]
+        if not places or places[0] is None:
+            continue
+        for place in places:
+            if place and place not in seen:
+                seen.add(place)
+                path, line = place
+                yield Quote(commit.lines(path)[line - 1].strip(), valid_path(path), line, commit.commit)
 
 
-def _innermost_first(found: Sequence[TraceFrame]) -> Iterable[TraceFrame]:
-    """Python prints the innermost frame last."""
-    python = [frame for frame in found if frame.language == "python"]
-    return (*reversed(python), *(frame for frame in found if frame.language != "python"))
+def _place(commit: TracedCommit, frame: TraceFrame) -> tuple[str, int] | None:
+    path = _file(commit, frame) if frame.path else ""
+    line = _line(commit, frame, path) if path and not is_test_data(path) else 0
+    return (path, line) if line else None
 
 
 def _file(commit: TracedCommit, frame: TraceFrame) -> str:
@@ -200,13 +239,18 @@ def _line(commit: TracedCommit, frame: TraceFrame, path: str) -> int:
     """The line that was traced, 0 where the commit has another one there."""
     lines = commit.lines(path)
     if frame.language == "python":
-        return _quoted_line(lines, frame)
+        return _quoted_line(lines, frame.line, frame.source)
+    if (version := re.search(r"@(v\d+\.\d+\.\d+)/", frame.path)) and frame.language == "go":
+        then = commit.lines_at(version[1], path)
+        said = then[frame.line - 1].strip() if 1 <= frame.line <= len(then) else ""
+        return _quoted_line(lines, frame.line, said)
     name = _function(frame)
     if not re.fullmatch(r"[A-Za-z_$][\w$]{2,}", name) or not 1 <= frame.line <= len(lines):
         return 0
-    begins = re.compile(_BEGINS[frame.language].replace("NAME", re.escape(name)))
-    above = lines[max(0, frame.line - 1 - ABOVE) : frame.line]
-    return frame.line if lines[frame.line - 1].strip() and any(map(begins.search, above)) else 0
+    above = reversed(lines[max(0, frame.line - ABOVE) : frame.line])
+    begun = next(filter(None, map(_BEGINS[frame.language].search, above)), None)
+    inside = begun is not None and name in begun.groups()
+    return frame.line if inside and lines[frame.line - 1].strip() else 0
 
 
 def _function(frame: TraceFrame) -> str:
@@ -217,23 +261,28 @@ def _function(frame: TraceFrame) -> str:
 
 
 _BEGINS = {
-    "node": r"\bfunction\*?\s+NAME\b|\bNAME\s*[=:]\s*(?:async\s*)?(?:function|\()|class\s+NAME\b"
-    r"|^\s*(?:(?:public|private|static|async|export|get|set)\s+)*NAME\s*\([^;]*\{\s*$",
-    "java": r"\bNAME\s*\([^;]*$",
-    "go": r"^func\s+(?:\([^)]*\)\s*)?NAME\b",
-    "rust": r"\bfn\s+NAME\b",
+    "node": compile_regex(
+        r"\bfunction\*?\s+([\w$]+)|([\w$]+)\s*[=:]\s*(?:async\s*)?function\b|([\w$]+)\s*=\s*(?:async\s*)?\([^()]*\)\s*=>"
+        r"|^\s*(?:(?:public|private|protected|static|async|get|set)\s+)*(?!(?:if|for|while|switch|catch|return)\b)([\w$]+)"
+        r"\s*\([^;]*\{\s*$"
+    ),
+    "java": compile_regex(
+        r"^\s*(?!return|throw|new|else|if|for|while|switch|catch|try\b)(?:@\w+\s+)*[\w<>\[\], ?.]+\s+([\w$]+)"
+        r"\s*\([^;]*$"
+    ),
+    "go": compile_regex(r"^func\s+(?:\([^)]*\)\s*)?(\w+)"),
+    "rust": compile_regex(r"\bfn\s+(\w+)"),
 }
-"""How a function begins, by language."""
+"""How a function begins, by language; the nearest one above a line is the one that it stands in."""
 
 
-def _quoted_line(lines: Sequence[str], frame: TraceFrame) -> int:
-    """Where the line stands that the trace quotes: at its number, or at the only place of the file."""
-    said = frame.source
+def _quoted_line(lines: Sequence[str], number: int, said: str) -> int:
+    """Where a line stands that was quoted: at its number, or at the only place of the file."""
     if len(said) < 8:
         return 0
-    if frame.line <= len(lines) and lines[frame.line - 1].strip() == said:
-        return frame.line
-    places = [number for number, line in enumerate(lines, 1) if line.strip() == said]
+    if 1 <= number <= len(lines) and lines[number - 1].strip() == said:
+        return number
+    places = [at for at, line in enumerate(lines, 1) if line.strip() == said]
     return places[0] if len(places) == 1 and len(said) >= 16 else 0
 
 

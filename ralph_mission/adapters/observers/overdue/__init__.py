@@ -29,12 +29,13 @@ from ralph_mission.adapters.observers.text import (
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.mission import Quote, Severity, Signal
 from ralph_mission.mission.ports import Forge
-from ralph_mission.values import dataclass
+from ralph_mission.values import compile_regex, dataclass
 
 KIND = "overdue-marker"
 ENCODING = 1  # of what is kept
 MOST = 20  # findings of one look
 QUOTED = 8  # lines of one finding
+TAG = compile_regex(r"\([\w@.-]{1,40}\)")  # whose a marker is, or what it is for
 LOOKED_UP = 30  # markers of a commit whose history is looked at
 
 
@@ -146,14 +147,18 @@ def _told(
 def overdue_signal(essence: Essence, found: Sequence[OverdueMarker], commit: str, author: str, age: float) -> Signal:
     """One finding; `author` and `age` (days) are those of its first marker."""
     first = found[0]
-    hit, said = first.hit, first.hit.text.partition(first.hit.word)[2].strip(" :-*/")
+    hit = first.hit
+    behind = hit.text.partition(hit.word)[2]
+    tagged = TAG.match(behind)
+    tag = tagged[0] if tagged else ""
+    said = behind[len(tag) :].strip(" :-*/")
     more = f" (and {count_noun(len(found) - 1, 'marker')} more)" if len(found) > 1 else ""
     lines = [Quote(one.hit.text.strip(), valid_path(one.hit.path), one.hit.line, commit) for one in found[:QUOTED]]
     who = f"\nWritten by {one_line(author)}, {age:.0f} days ago." if author else ""
     return Signal(
         observer="code",
         kind=KIND,
-        title=one_line(f"Overdue {hit.word} in {hit.path}:{hit.line}{more}: {said}"),
+        title=one_line(f"Overdue {hit.word}{tag} in {hit.path}:{hit.line}{more}: {said}"),
         essence=essence,
         severity=Severity.LOW if first.cause else Severity.MEDIUM,
         confidence=0.9,

@@ -127,7 +127,7 @@ def _dropped(hit: Hit, found: re.Match[str], declared: DeclaredVersions) -> Over
     if name in RUNTIMES and declared.is_run_below(name, first):
         return None
     what = f"{found['name']} {'below ' if below else ''}{found['version']}"
-    why = f"{what} is no longer supported here: {floor.said.text}"
+    why = f"{what} is no longer supported here: {floor.said.text.rstrip(chr(44))}"
     return OverdueMarker(hit, f"{name} {found['version']} dropped", why, floor.said)
 
 
@@ -138,7 +138,7 @@ def _required(hit: Hit, found: re.Match[str], declared: DeclaredVersions) -> Ove
         return None
     if name in RUNTIMES and declared.is_run_below(name, version):
         return None
-    why = f"{found['name']} {found['version']} is the minimum here by now: {floor.said.text}"
+    why = f"{found['name']} {found['version']} is the minimum here by now: {floor.said.text.rstrip(chr(44))}"
     return OverdueMarker(hit, f"{name} {found['version']} required", why, floor.said)
 
 
@@ -151,7 +151,7 @@ def _own(hit: Hit, version: Numbers, declared: DeclaredVersions) -> OverdueMarke
     if not reaches(now, version) or (not final and now[: len(version)] == version):
         return None
     why = f"Version {'.'.join(map(str, version))} is out: {said.text}"
-    return OverdueMarker(hit, f"{said.path} {'.'.join(map(str, version))}", why, said)
+    return OverdueMarker(hit, f"version {'.'.join(map(str, version))}", why, said)
 
 
 def _after(version: Numbers) -> Numbers:

@@ -17,7 +17,7 @@ from ralph_mission.mission.model.ledger import Anchor, key_of
 from tests.adapters.forges.github.making import new_branch
 from tests.adapters.forges.github_world import GitHubWorld, kept_file
 from tests.contract.forge_contract import ForgeContract
-from tests.contract.forge_world import open_issue
+from tests.contract.forge_world import open_issue, pulled
 
 
 class TestGitHubForge(ForgeContract):
@@ -263,3 +263,12 @@ def _recorded_git(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def _forms(token: str) -> tuple[str, ...]:
     return token, token[::-1], base64.b64encode(f"x-access-token:{token}".encode()).decode(), token.encode().hex()
+
+
+@pytest.mark.parametrize("result", ["failure", "action_required", None])
+def test_pull_whose_checks_did_not_end_well_is_not_ready(world: GitHubWorld, result: str | None) -> None:
+    opened = pulled(world)
+    assert world.forge.is_ready(opened.number)
+    world.fake.check(opened.sha, "tests", result)
+    world.forge.look_anew()
+    assert not world.forge.is_ready(opened.number)

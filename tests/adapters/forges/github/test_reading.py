@@ -216,6 +216,17 @@ def test_who_left_is_the_ghost() -> None:
     assert reading.pull(reading.read(reading.PullWire, a_pull())).author == Actor(10137, "ghost")
 
 
+def test_drafts_and_first_contributions_are_told() -> None:
+    def read(**changes: Any) -> tuple[bool, bool]:
+        pull = reading.pull(reading.read(reading.PullWire, a_pull(**changes)))
+        return pull.draft, pull.newcomer
+
+    assert read() == (False, False)
+    assert read(draft=True, author_association="FIRST_TIME_CONTRIBUTOR") == (True, True)
+    assert read(author_association="FIRST_TIMER") == (False, True)
+    assert read(author_association="CONTRIBUTOR") == (False, False)
+
+
 @pytest.mark.parametrize("changes", [{"number": None}, {"head": None}, {"state": "odd"}, {"created_at": "yesterday"}])
 def test_answer_of_another_shape_is_trouble_with_the_forge(changes: dict[str, Any]) -> None:
     with pytest.raises(UserError) as caught:

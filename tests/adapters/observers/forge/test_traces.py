@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ralph_mission.adapters.observers.forge.traces import TracedCommit, frames, traced_lines
+from ralph_mission.adapters.observers.forge.traces import TracedCommit, traced_lines, traces
 from tests.adapters.observers.place import Place
-from tests.helpers import commit
+from tests.helpers import commit, git
 
 FILES = {
     "src/shop/cart.py": "def total(prices):\n    prices = list(prices)\n    return sum(prices) / len(prices)\n",
@@ -14,7 +14,8 @@ FILES = {
     "packages/web/package.json": '{"name": "@shop/web"}\n',
     "package.json": '{"name": "shop"}\n',
     "packages/web/lib/view.js": "'use strict';\nclass View {\n  render(cart) {\n    return cart.items;\n  }\n}\n",
-    "lib/router.js": "function dispatch(req) {\n  const next = req.next;\n  return next(req.url);\n}\n",
+    "lib/router.js": "function dispatch(req) {\n  const next = req.next;\n  return next(req.url);\n}\n"
+    "function other() {\n  return stop();\n}\n",
     "src/main/java/org/shop/Cart.java": "package org.shop;\nclass Cart {\n  int total() {\n    return 1 / 0;\n  }\n}\n",
     "go.mod": "module example.org/acme/shop/v2\n\ngo 1.22\n",
     "cart/cart.go": "package cart\n\nfunc (c *Cart) Total() int {\n\treturn c.items[3]\n}\n",
@@ -25,12 +26,23 @@ PYTHON = """Traceback (most recent call last):
   File "{}", line {}, in total
     {}
 ZeroDivisionError: division by zero"""
+GO = (
+    "goroutine 1 [running]:\nexample.org/acme/shop/v2/cart.(*Cart).Total(0xc000012)\n"
+    "\t/root/go/pkg/mod/example.org/acme/shop/v2@{}/cart/cart.go:4 +0x3b"
+)
 LINE = "return sum(prices) / len(prices)"
 
 
 @pytest.fixture
 def traced(place: Place) -> TracedCommit:
-    return TracedCommit(place.git, commit(place.path, FILES))
+    commit(
+        place.path,
+        {"cart/cart.go": "package cart\n\n" + FILES["cart/cart.go"].partition("\n\n")[2].replace("3]", "3+1]")},
+    )
+    git(place.path, "tag", "v2.0.0")
+    commit(place.path, FILES)
+    git(place.path, "tag", "v2.1.0")
+    return TracedCommit(place.git, commit(place.path, {"cart/cart.go": "// Carts.\n" + FILES["cart/cart.go"]}))
 
 
 def named(traced: TracedCommit, text: str) -> list[str]:
@@ -61,7 +73,7 @@ def named(traced: TracedCommit, text: str) -> list[str]:
         (
             "goroutine 1 [running]:\nexample.org/acme/shop/v2/cart.(*Cart).Total(0xc000012)\n"
             "\t/root/go/pkg/mod/example.org/acme/shop/v2@v2.1.0/cart/cart.go:4 +0x3b",
-            "cart/cart.go:4",
+            "cart/cart.go:5",  # as the tag has it; it moved
         ),
         ("   4: rg::search\n             at ./crates/core/main.rs:2:5", "crates/core/main.rs:2"),
         ("   4: rg::search::{{closure}}\n             at /home/m/rg/crates/core/main.rs:2:5", "crates/core/main.rs:2"),
@@ -89,6 +101,15 @@ def test_a_frame_of_ours_names_its_line(traced: TracedCommit, text: str, line: s
         "\tat org.other.Cart.total(Cart.java:4)",
         "\tat org.shop.Cart.pay(Cart.java:4)",
         "github.com/other/shop/cart.(*Cart).Total(0xc0)\n\t/go/pkg/mod/github.com/other/shop@v1/cart/cart.go:4 +0x3b",
+        GO.format("v2.0.0"),  # another line by now
+        GO.format("v9.9.9"),
+        "    at handle (/app/a.js:3:1)\n    at dispatch (/app/node_modules/shop/lib/router.js:3:10)",  # it passes
+        "    at ?? (/app/user/handler.js:3:1)\n    at dispatch (/app/node_modules/shop/lib/router.js:3:10)",
+        PYTHON.format("/venv/lib/python3.11/site-packages/shop/cart.py", 3, LINE).replace(
+            "ZeroDivisionError",
+            '  File "/home/mara/app/user.py", line 3, in total\n    return 1 / 0\nZeroDivisionError',
+        ),
+        "    at dispatch (/app/node_modules/shop/lib/router.js:6:10)",  # in another function
         "runtime.gopanic(0x1)\n\t/usr/local/go/src/cart/cart.go:4 +0x3b",
         "   4: std::search\n             at /rustc/abc/library/std/src/main.rs:2:5",
         "   4: serde::search\n             at /root/.cargo/registry/src/index-1/serde-1/crates/core/main.rs:2:5",
@@ -112,4 +133,4 @@ def test_the_innermost_line_of_ours_comes_first(traced: TracedCommit) -> None:
 @pytest.mark.attack(57)
 @pytest.mark.parametrize("piece", ["at (", "\n   at a.b.c.", "\n1: x", '\nFile "', "a/", "a.b/c.(*d).e(", "\n> > > "])
 def test_a_long_report_is_read_in_no_time(piece: str) -> None:
-    assert frames(f"at .go:1 .rs:1\n{piece * (60_000 // len(piece))}") == []
+    assert traces(f"at .go:1 .rs:1\n{piece * (60_000 // len(piece))}") == []
