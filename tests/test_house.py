@@ -39,7 +39,7 @@ HOSTS = tuple(
     )
 )
 RULES = frozenset(
-    """mission-cap new-mission-cap action-cap auto-pr-cap diff-size protected-path file-mode kind-tier
+    """mission-cap new-mission-cap thread-cap action-cap auto-pr-cap diff-size protected-path file-mode kind-tier
     human-duplicate spend-cycle spend-day dispatch-day posts-day posts-pause quiet-hours known-finding
     rejected-before branch-name default-branch closing-keyword mention secret workflow-command approval-author
     approval-content approval-head paused scope foreign-commit""".split()
@@ -330,4 +330,4 @@ def test_functions_are_named_by_a_verb_and_an_object() -> None:
 def test_there_is_little_to_learn() -> None:
     assert len(list(surface.commands())) <= 41
     assert len(surface.options()) <= 120
-    assert len(surface.keys()) <= 142
+    assert len(surface.keys()) <= 143

@@ -244,7 +244,11 @@ class LoopCoder:
             preset="" if planned else PRESET, pattern=PATTERN if planned else "", build=planned,
             setup=self.git.state_dir / "setup",
         )  # fmt: skip  # one command line
-        return CloneRun(job, asked, self.settings.work.max_iterations)
+        usual = self.settings.hands.agent.kind if self.settings.hands.agent else ""
+        other = bool(job.agent) and job.agent != usual
+        if other:  # the command and the model of the settings are for the usual one
+            asked = replace(asked, agent=job.agent, command="", model="")
+        return CloneRun(job, asked, self.settings.work.max_iterations, own_model=other)
 
     def _config(self) -> Path:
         """The settings of the cycle, never those of the clone: what is made there does not say how it is made."""

@@ -139,4 +139,6 @@ def cycle_settings(settings: Config, name: str, page: str = "") -> CycleSettings
         announce=settings.publishers.announce,
         post_pause=settings.publishers.apart,
         watch_only=settings.thinker.watch_only,
+        weights=tuple(settings.thinker.weights.items()),
+        agent=settings.hands.agent.kind if settings.hands.agent else "",
     )

@@ -108,7 +108,7 @@ class Schedule(ObserverSection):
 
 
 class Ceilings(ObserverSection):
-    """What a cycle may do at most. The defaults are the ceilings: they may only be lowered."""
+    """What a cycle may do at most. The defaults are the ceilings: they may only be lowered, but `threads_per_week`."""
 
     active_missions: Count = Field(
         CEILING.active_missions, ge=1, le=CEILING.active_missions, description="Missions at a time."
@@ -127,6 +127,12 @@ class Ceilings(ObserverSection):
         ge=1,
         le=CEILING.auto_pr_lines,
         description="Changed lines (added and deleted) of such a pull request.",
+    )
+    threads_per_week: Count = Field(
+        CEILING.threads_per_week,
+        ge=0,
+        le=50,
+        description="Issues and pull requests opened unasked within seven days; as many may be without an answer.",
     )
     dispatches_per_day: Count = Field(
         CEILING.dispatches_per_day, ge=0, le=CEILING.dispatches_per_day, description="Wakes sent in a day."

@@ -75,6 +75,7 @@ def intend(
         effects=(*situation.state.effects, *opened),
         missions=_interim(situation, allowed),
         recent=(*conclude.still_counted(situation), *conclude.automatic_lines(situation, allowed)),
+        opened=(*decide.threads_of_week(situation), *conclude.opened_threads(situation, allowed)),
         next_mission=decide.next_mission(situation) + sum(p.new_mission for p in allowed),
     )
     subject = f"ralph: cycle {situation.cycle}: intends {len(opened)} effects"
@@ -174,6 +175,7 @@ def _without_unopened(
             missions=tuple(mission for mission in state.missions if mission not in gone),
             next_mission=state.next_mission - any(mission.id == state.next_mission - 1 for mission in gone),
             recent=tuple(entry for entry in state.recent if entry[0] not in times),
+            opened=tuple(entry for entry in state.opened if not entry[1] or entry[1] not in ids),
         ),
         tuple(learning.not_acted_on(record) for record in members if isinstance(record, FindingRecord)),
     )
@@ -259,6 +261,7 @@ def next_state(
         acceptance=tuple(sorted(conclusion.acceptance.items())),
         backlog=conclusion.backlog,
         recent=conclusion.recent,
+        opened=conclusion.opened,
         unverified=situation.state.unverified,
         silenced=tuple(sorted(decide.silenced_kinds(situation) | _still_silenced(situation))),
         done=(*base.done, situation.cycle_id)[-KEPT_IDS:],

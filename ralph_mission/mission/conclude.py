@@ -36,7 +36,7 @@ from ralph_mission.safety.patch import measure
 from ralph_mission.values import dataclass
 
 CURSORS = 200_000  # characters, as they are written; the head of the memory file has 256 KiB
-CUT_BY_CAP = frozenset({"new-mission-cap", "action-cap", "auto-pr-cap"})
+CUT_BY_CAP = frozenset({"new-mission-cap", "action-cap", "auto-pr-cap"})  # which the very next cycle lifts
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +55,7 @@ class Conclusion:
     said: tuple[Finding, ...] = ()  # of these nothing is left to be said in public
     finished: tuple[FinishedMission, ...] = ()  # what is to be announced
     posted: tuple[Posted, ...] = ()  # what went out in this cycle
+    opened: tuple[tuple[datetime, int], ...] = ()  # threads that nobody asked for, as `OpenState` has them
 
 
 def conclude(situation: Situation, decided: CycleDecisions, acts: Sequence[ExecutedDecision]) -> Conclusion:
@@ -74,6 +75,7 @@ def conclude(situation: Situation, decided: CycleDecisions, acts: Sequence[Execu
     news = identity.list_announceable(over, situation.settings.announce, situation.cycle, situation.now)
     at_once = _ready(situation, decided, acts) or _agent_waits(situation, everyone) or _has_news(situation, news)
     at_once = at_once or _were_posts_answered(situation, acts)
+    opened = (*decide.threads_of_week(situation), *opened_threads(situation, _proposals(acts, dropped)))
     return Conclusion(
         tuple(mission for mission in everyone if mission not in over),
         over,
@@ -87,6 +89,7 @@ def conclude(situation: Situation, decided: CycleDecisions, acts: Sequence[Execu
         said,
         (*_findings_to_announce(situation, said, _in_doubt(situation, acts)), *news),
         tuple(_new_posts(situation, acts)),
+        _unaccepted(opened, lessons),
     )
 
 
@@ -170,7 +173,9 @@ def _silencing(situation: Situation) -> tuple[Lesson, ...]:
 
 
 def _waiting(situation: Situation, acts: Sequence[ExecutedDecision], said: Sequence[Finding]) -> tuple[Finding, ...]:
-    """Findings that nothing was done about, in the plan's order."""
+    """Findings that nothing was done about, in the plan's order; after a mere word of a person, those of before."""
+    if situation.steering:
+        return situation.state.backlog
     done = {m.fingerprint for act in acts if _counts(act) for m in act.decision.proposal.members}
     done |= {finding.fingerprint for finding in said}
     order = {fp: place for place, fp in enumerate(fp for t in situation.plan.ranked_findings for fp in t.members)}
@@ -236,6 +241,19 @@ def automatic_lines(situation: Situation, proposals: Iterable[Proposal]) -> Iter
         if proposal.automatic and proposal.patch:
             for file in measure(counted_patch(proposal.patch) if proposal.kind == BUMPS else proposal.patch).files:
                 yield situation.now, file.path, file.lines
+
+
+def opened_threads(situation: Situation, proposals: Iterable[Proposal]) -> Iterable[tuple[datetime, int]]:
+    """One entry for each issue and pull that these proposals open unasked."""
+    for proposal in proposals:
+        mission = proposal.interim.id if proposal.interim else 0
+        yield from ((situation.now, mission) for _ in range(proposal.threads))
+
+
+def _unaccepted(opened: Iterable[tuple[datetime, int]], lessons: Iterable[Lesson]) -> tuple[tuple[datetime, int], ...]:
+    """The threads but for those of missions that people accepted: what is wanted is not rationed."""
+    accepted = {lesson.mission for lesson in lessons if lesson.verdict == "accepted" and lesson.mission}
+    return tuple(entry for entry in opened if entry[1] not in accepted)
 
 
 # --- when to look again ---------------------------------------------------------------

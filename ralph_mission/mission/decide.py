@@ -8,18 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import datetime
 
 from ralph_mission.mission.findings import exclusions as do_not_repeat
-from ralph_mission.mission.findings import identity
+from ralph_mission.mission.findings import identity, ranking
 from ralph_mission.mission.findings.exclusions import other_pulls
 from ralph_mission.mission.lifecycle.steps import next_step
 from ralph_mission.mission.lifecycle.table import interpret_facts
-from ralph_mission.mission.memory.learning import WINDOW
+from ralph_mission.mission.memory.learning import WINDOW, learn
 from ralph_mission.mission.memory.schedule import day_of
-from ralph_mission.mission.model.cycle import CycleDecisions, MissionStep, Situation, StepContext
+from ralph_mission.mission.model.cycle import CycleDecisions, MissionFacts, MissionStep, Situation, StepContext
 from ralph_mission.mission.model.effects import Receipt
-from ralph_mission.mission.model.ledger import MonitorRecord, monitor_key
-from ralph_mission.mission.model.mission import Finding, Mission, Status, update_mission
+from ralph_mission.mission.model.ledger import FindingRecord, MonitorRecord, monitor_key
+from ralph_mission.mission.model.mission import HUMAN, Action, Finding, Mission, Status, update_mission
 from ralph_mission.mission.model.proposal import KINDS, BudgetUsed, PolicyContext, Proposal
 from ralph_mission.mission.policy import judge_all
 from ralph_mission.mission.proposals.draft import DraftContext, draft_all
@@ -67,7 +68,6 @@ def drafts(situation: Situation) -> tuple[Proposal, ...]:
         situation.now,
         next_mission(situation),
         situation.settings.limits,
-        situation.free_slot,
         situation.records,
         recent_lines(situation),
         frozenset(key for key, base in situation.state.unverified if base == verified),
@@ -76,6 +76,8 @@ def drafts(situation: Situation) -> tuple[Proposal, ...]:
         {(wording.fingerprint, wording.occurrence): wording for wording in situation.wordings},
         situation.settings.page,
         is_quiet_period(situation),
+        unworthy(situation),
+        situation.settings.agent,
     )
     return draft_all(situation.plan.ranked_findings, situation.fresh, context)
 
@@ -103,7 +105,7 @@ def decide(situation: Situation, secrets: tuple[str, ...] = (), paused: bool = F
 
 def _steps(situation: Situation) -> tuple[MissionStep, ...]:
     """The step of each mission. After a mere word of a person, missions that wait do not count as waiting longer."""
-    facts = dict(situation.world.facts)
+    facts = facts_of_missions(situation)
     around = StepContext(
         situation.cycle,
         situation.now,
@@ -129,6 +131,22 @@ def _without_wait(step: MissionStep, before: Mission) -> MissionStep:
     return replace(step, mission=update_mission(step.mission, stalled_cycles=stalled))
 
 
+def facts_of_missions(situation: Situation) -> dict[int, MissionFacts]:
+    """What is known of each mission now: what the forge says, and whether what it is about is still found."""
+    solved = {mission.id for mission in situation.missions if _is_solved(mission, situation)}
+    return {number: replace(facts, solved=number in solved) for number, facts in situation.world.facts}
+
+
+def _is_solved(mission: Mission, situation: Situation) -> bool:
+    """Whether every one of its findings is gone; what an agent has just made a change for is under way."""
+    if mission.action is Action.PUBLISH or not mission.members or not situation.world.default.sha:
+        return False
+    if any(made.mission == mission.id for made in situation.made):
+        return False
+    records = [situation.records.get(member) for member in mission.members]
+    return all(isinstance(one, FindingRecord) and identity.is_gone(one, situation.observations) for one in records)
+
+
 def policy_context(situation: Situation, secrets: tuple[str, ...], paused: bool) -> PolicyContext:
     """What judgement rests on."""
     header, settings, world = situation.memory.header, situation.settings, situation.world
@@ -137,6 +155,8 @@ def policy_context(situation: Situation, secrets: tuple[str, ...], paused: bool)
     posted, records, now = situation.state.posted, situation.records, situation.judged_at or situation.now
     spent = BudgetUsed(
         active=situation.slots_taken,
+        threads_week=len(threads_of_week(situation)),
+        unanswered=sum(is_unanswered(mission) for mission in situation.missions),
         usd_cycle=situation.usage.cost_usd,
         usd_day=(header.spend_usd if today else 0.0) + situation.usage.cost_usd,
         dispatches_day=header.dispatches if today else 0,
@@ -171,6 +191,38 @@ def recent_lines(situation: Situation) -> Mapping[str, int]:
         if situation.now - when < WINDOW:
             totals[path] = totals.get(path, 0) + lines
     return totals
+
+
+def threads_of_week(situation: Situation) -> tuple[tuple[datetime, int], ...]:
+    """The issues and pulls of the last seven days that nobody asked for, without those that people accepted."""
+    return tuple(entry for entry in situation.state.opened if situation.now - entry[0] < WINDOW)
+
+
+def is_unanswered(mission: Mission) -> bool:
+    """Whether something that we began waits for a person, or waited in vain."""
+    waits = (Status.DISCOVERED, Status.IN_REVIEW, Status.ESCALATED, Status.PARKED)
+    return mission.kind != HUMAN and mission.status in waits
+
+
+def unworthy(situation: Situation) -> frozenset[str]:
+    """The fingerprints of findings that no thread is opened about; see `findings.ranking`."""
+    weights = dict(situation.settings.weights)
+    silent = _unwanted(situation)
+    listed = {r.kind for r in situation.records.values() if isinstance(r, MonitorRecord) and r.issue}
+    small = ranking.too_small([f for f in situation.fresh if f.kind not in listed], weights)
+    stale = ranking.not_seen_again(situation.fresh, situation.observations, situation.now)
+    return frozenset(finding.fingerprint for finding in (*silent, *small, *stale))
+
+
+def silent_kinds(situation: Situation) -> tuple[str, ...]:
+    """The kinds of what was found and is not proposed, because people refuse it."""
+    return tuple(sorted({finding.kind for finding in _unwanted(situation)}))
+
+
+def _unwanted(situation: Situation) -> tuple[Finding, ...]:
+    just_said = (step.lesson for step in _steps(situation) if step.lesson)
+    tallies = learn(dict(situation.state.acceptance), just_said, situation.records)
+    return ranking.unwanted(situation.fresh, situation.findings, tallies, dict(situation.settings.weights))
 
 
 def next_mission(situation: Situation) -> int:

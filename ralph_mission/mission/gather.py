@@ -73,7 +73,7 @@ def anchor_of(past: MemorySnapshot) -> Anchor:
 
 def slots(past: MemorySnapshot | None, settings: CycleSettings) -> str:
     """ "2 of 3 missions active"."""
-    taken = sum(mission.status.active for mission in past.state.missions) if past else 0
+    taken = sum(mission.status.begun for mission in past.state.missions) if past else 0
     return f"{taken} of {settings.limits.active_missions} missions active"
 
 

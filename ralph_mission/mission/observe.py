@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from functools import partial
 
 from ralph_mission.mission.decide import keys_to_read, silenced_kinds, with_findings, with_fresh_findings
 from ralph_mission.mission.gather import read_records
@@ -24,14 +23,10 @@ SHARE = 0.5
 def observe(
     ports: CyclePorts, situation: Situation, past: MemorySnapshot | None, scratch: str, secrets: tuple[str, ...]
 ) -> Situation:
-    """Ask every observer, if there is a free slot; one that fails is unavailable and nothing more."""
-    ports.progress.phase("observe", "" if situation.free_slot else "skipped, no free slot")
-    if situation.free_slot:
-        asked = ((observer, _observation_context(observer.name, situation, scratch)) for observer in ports.observers)
-        observations = tuple(redact_observation(ports, observation, secrets) for observation in ports.lookups(asked))
-    else:
-        skipped = partial(Observation, status="skipped", detail="no free mission slot")
-        observations = tuple(skipped(observer.name) for observer in ports.observers)
+    """Ask every observer, whatever is under way; one that fails is unavailable and nothing more."""
+    ports.progress.phase("observe")
+    asked = ((observer, _observation_context(observer.name, situation, scratch)) for observer in ports.observers)
+    observations = tuple(redact_observation(ports, observation, secrets) for observation in ports.lookups(asked))
     situation = with_findings(replace(situation, observations=observations))
     missing = keys_to_read(situation) - set(situation.records)
     situation = with_fresh_findings(replace(situation, records=read_records(ports, situation, missing, past)))

@@ -25,7 +25,7 @@ from ralph_mission.mission.findings.exclusions import (
 )
 from ralph_mission.mission.model.effects import MARKER, Effect, OpenPull, Publish, PushBranch
 from ralph_mission.mission.model.forge import Issue
-from ralph_mission.mission.model.mission import Action, Tier, Verdict
+from ralph_mission.mission.model.mission import Action, Severity, Tier, Verdict
 from ralph_mission.mission.model.proposal import BUMPS, BudgetUsed, Decision, PolicyContext, Proposal, lookup
 from ralph_mission.safety import objections, paths, secrets, text
 from ralph_mission.safety.patch import sketch
@@ -46,7 +46,7 @@ class Rule:
 
 
 def _mission_cap(proposal: Proposal, context: PolicyContext) -> bool:
-    return proposal.new_mission and context.spent.active >= context.limits.active_missions
+    return proposal.begins_work and context.spent.active >= context.limits.active_missions
 
 
 def _new_mission_cap(proposal: Proposal, context: PolicyContext) -> bool:
@@ -61,6 +61,17 @@ def _auto_pr_cap(proposal: Proposal, context: PolicyContext) -> bool:
     # What a person wished for counts too, as nobody saw its change yet; it never waits for what nobody asked for.
     used_up = context.spent.auto_pulls >= context.limits.auto_prs_per_cycle
     return used_up and proposal.unasked and not proposal.wished
+
+
+def _thread_cap(proposal: Proposal, context: PolicyContext) -> bool:
+    # The last thread of a week is kept for what is grave; what is grave waits for no answer to what is not.
+    if not proposal.threads:
+        return False
+    most = context.limits.threads_per_week
+    grave = any(member.signal.severity is Severity.HIGH for member in proposal.members)
+    room, patience = (most, 2 * most) if grave else (most - 1, most)
+    too_many = context.spent.threads_week + proposal.threads > room
+    return too_many or (proposal.new_mission and context.spent.unanswered >= patience)
 
 
 def _spend_cycle(proposal: Proposal, context: PolicyContext) -> bool:
@@ -275,6 +286,7 @@ def _rows() -> Iterable[Rule]:
     hold, deny = Verdict.HOLD, Verdict.DENY
     yield Rule("mission-cap", hold, _mission_cap, "a mission to end")
     yield Rule("new-mission-cap", hold, _new_mission_cap, "the next cycle")
+    yield Rule("thread-cap", hold, _thread_cap, "answers to what is open, or the next week")
     yield Rule("action-cap", hold, _action_cap, "the next cycle")
     yield Rule("auto-pr-cap", hold, _auto_pr_cap, "the next cycle")
     yield Rule("diff-size", hold, _patch("diff-size"), "a person's approval")
@@ -338,8 +350,10 @@ def spend(spent: BudgetUsed, proposal: Proposal) -> BudgetUsed:
     return replace(
         spent,
         actions=spent.actions + 1,
-        active=spent.active + proposal.new_mission,
+        active=spent.active + proposal.begins_work,
         new_missions=spent.new_missions + proposal.new_mission,
+        threads_week=spent.threads_week + proposal.threads,
+        unanswered=spent.unanswered + proposal.new_mission,
         auto_pulls=spent.auto_pulls + proposal.unasked,
         usd_cycle=spent.usd_cycle + proposal.cost_usd,
         usd_day=spent.usd_day + proposal.cost_usd,

@@ -9,7 +9,7 @@ from datetime import datetime
 from ralph_mission.mission import decide
 from ralph_mission.mission.conclude import Conclusion
 from ralph_mission.mission.execute import AppliedEffect, ExecutedDecision
-from ralph_mission.mission.findings import exclusions
+from ralph_mission.mission.findings import exclusions, ranking
 from ralph_mission.mission.findings.identity import is_known
 from ralph_mission.mission.lifecycle.waiting import How, list_waiting
 from ralph_mission.mission.model.cycle import (
@@ -39,7 +39,7 @@ from ralph_mission.mission.model.mission import (
     Usage,
     Verdict,
 )
-from ralph_mission.mission.model.proposal import KINDS, Decision
+from ralph_mission.mission.model.proposal import KINDS, Decision, lookup
 from ralph_mission.mission.policy import LIFTED_BY
 from ralph_mission.mission.publishing import posting
 
@@ -263,6 +263,8 @@ def _remarks(situation: Situation, acts: Sequence[ExecutedDecision], conclusion:
         yield f"an agent worked on mission {made.mission}, {made.sessions} sessions{cost}: {made.outcome}{why}"
     for refused in situation.refused:
         yield f"not proposed, the repository's own checks fail with it: {refused}"
+    for kind in decide.silent_kinds(situation):
+        yield f"people refuse {lookup(kind).plural}, so no more are proposed: {ranking.bring_back(kind)}"
     for line in _not_understood(situation):
         yield f"Do Not Repeat: not understood, so ignored: {line}"
     for act in acts:

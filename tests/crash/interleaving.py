@@ -32,10 +32,9 @@ from ralph_mission.mission.publishing import publish_now
 from ralph_mission.mission.transaction import TransactionContext
 from tests.crash import expected, setups
 from tests.crash.dying import WAYS_OUT, Died
-from tests.crash.stages import ASKED, EVERY, Stage, staged
+from tests.crash.stages import ASKED, EVERY, THREE, Stage, staged
 from tests.crash.witness import open_state
 from tests.integration.hub import Hub
-from tests.integration.test_life import BUG
 
 AT_WORK = threading.local()  # the runner whose thread this is
 NUMBERS = count(100)  # of workflow runs
@@ -193,7 +192,7 @@ def two_missions(harbour: Hub) -> None:
 LAST_SLOT = "one slot is left, and three are wanted"
 TEXTS = "an approved text goes to two networks"
 MORE = {
-    LAST_SLOT: Stage("two runners waking together", expected.three_missions, two_missions, setups.FIVE, BUG),
+    LAST_SLOT: Stage("two runners waking together", expected.three_missions, two_missions, setups.FIVE, THREE),
     TEXTS: Stage(
         "content approved, two concurrency groups",
         expected.published_on_two,

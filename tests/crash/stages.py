@@ -35,7 +35,8 @@ __all__ = ["EVERY", "NOW", "STAGES", "Rest", "Stage", "come_to_rest", "differenc
 
 NOW = timedelta(0)
 OWNED = f"owners: [mara]\n{CALM}"
-MARKERS = "hands: {fixers: []}\n"
+THREE = f"{BUG}limits: {{threads_per_week: 3}}\n"
+MARKERS = "hands: {fixers: []}\nthinker: {weights: {todo: 3}}\n"
 ASKED = f"owners: [mara]\nhands: {{fixers: []}}\nobservers:\n  code: {{markers: {{}}}}\n{PUBLISHERS % ''}"
 ROUNDS = 6  # cycles in which everything must have come to rest
 
@@ -93,7 +94,7 @@ STAGES = {
         expected.two_issues,
         setups.nothing,
         {**TYPOS, **BUGS, **setups.TODO},
-        BUG.replace("fixers: []", "fixers: [typos]").replace("{markers: {}}", "{}"),
+        BUG.replace("fixers: []", "fixers: [typos]").replace("{markers: {}}", "{}") + "thinker: {weights: {todo: 3}}\n",
     ),
     "a monitoring issue is brought up to date": Stage(
         "monitoring", expected.list_of_two, setups.more_markers, setups.TODO, MARKERS
@@ -149,7 +150,7 @@ EVERY = {
     ),
     "two runners wake together": Stage("two runners waking together", expected.merged, setups.approved, act=two_wake),
     "three missions are under way and two more are wanted": Stage(
-        "never more than three missions", expected.three_missions, setups.three_missions, setups.FIVE, BUG
+        "never more than three missions", expected.three_missions, setups.three_missions, setups.FIVE, THREE
     ),
 }
 

@@ -10,7 +10,7 @@ from tests.integration.hub import Hub, hub
 from tests.integration.world import CALM, TYPOS, world
 
 ASKING = CALM + "limits: {auto_prs_per_cycle: 0}\n"  # every change is shown in an issue first
-LISTING = "hands: {fixers: []}\n"
+LISTING = "hands: {fixers: []}\nthinker: {weights: {todo: 3}}\n"
 TODO = {"a.py": "# TODO: one\nx = 1\n"}
 
 

@@ -17,7 +17,7 @@ from tests.integration.world import World, statuses, world
 pytestmark = pytest.mark.long  # takes ten seconds or more
 
 NOW = timedelta(0)
-MARKERS = "hands: {fixers: []}\n"
+MARKERS = "hands: {fixers: []}\nthinker: {weights: {todo: 3}}\n"
 TODO = {"a.py": "# TODO: one\nx = 1\n"}
 LONG = {"docs/long.md": "".join(f"{SENTENCE} {SENTENCE} We read {word} in that log.\n\n" for word in MISSPELT)}
 

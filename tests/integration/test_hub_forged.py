@@ -306,7 +306,7 @@ def intended(place, effect) -> EffectRecord:
 
 @pytest.mark.parametrize("target", ["hers", "a mission's", "the list"])
 def test_an_intent_that_memory_invents_rewrites_no_text(place, target):
-    harbour = place({**TYPOS, **TODO}, "hands: {fixers: [typos]}\n")
+    harbour = place({**TYPOS, **TODO}, LISTING.replace("[]", "[typos]"))
     while not any(line.title.startswith("Watching") for line in opened(harbour)):
         harbour.cycle()
     number = {

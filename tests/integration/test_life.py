@@ -136,11 +136,12 @@ class TestProposals:
         assert "proposal is now `" in issue.body
         assert "/ralph reject" in issue.body
 
-    def test_an_approved_proposal_is_planned_and_escalates_when_nobody_can_do_it(self, tmp_path):
+    def test_an_approved_proposal_that_nobody_here_can_do_is_planned_and_waits_for_a_person(self, tmp_path):
         harbour = self.asked(tmp_path)
         harbour.person().label(1, ("ralph:approved",))
         seen = [statuses(harbour.cycle()[0]) for _ in range(5)]
-        assert seen == [["PLANNED"]] * 4 + [["ESCALATED"]]
+        assert seen == [["PLANNED"]] * 5
+        assert statuses(harbour.cycle(after=timedelta(days=14))[0]) == ["PARKED"]
 
     @pytest.mark.attack(11)
     def test_an_approval_of_an_edited_proposal_is_refused_and_asked_anew(self, tmp_path):
@@ -394,7 +395,7 @@ def test_a_paused_cycle_writes_no_memory(tmp_path, monkeypatch):
 
 
 def test_a_closed_monitoring_issue_teaches_only_when_its_closer_counts(tmp_path):
-    config = "owners: [mara]\nhands: {fixers: []}\n"
+    config = "owners: [mara]\nhands: {fixers: []}\nthinker: {weights: {todo: 3}}\n"
     harbour = world(tmp_path, {"a.py": "# TODO: one\nx = 1\n"}, config)
     harbour.cycle()
     harbour.person("passer-by").close_issue(1)
@@ -418,7 +419,7 @@ def test_a_persons_mission_that_was_parked_for_90_days_does_not_begin_anew_by_it
     harbour = world(tmp_path, {"a.txt": "fine\n"})
     number = harbour.person().create_issue("Add a chart of the springs")
     harbour.person().label(number, ("ralph:mission",))
-    told = [statuses(harbour.cycle(after=timedelta(days=days))[0]) for days in (1, 1, 1, 1, 8, 91, 1)]
+    told = [statuses(harbour.cycle(after=timedelta(days=days))[0]) for days in (1, 13, 1, 91, 1)]
     assert told[-3:] == [["PARKED"], ["PARKED"], []]
 
 
@@ -466,9 +467,9 @@ def test_a_pull_of_a_person_does_not_hide_that_a_question_waits_for_it(tmp_path)
     assert ["human-duplicate" in rules for _, _, rules in verdicts(report)].count(True) == 1
 
 
-def test_bugs_that_wait_for_a_slot_keep_urgency_high_for_four_cycles_only(tmp_path):
+def test_bugs_that_wait_their_turn_keep_urgency_high_for_four_cycles_only(tmp_path):
     files = {"bugs.txt": "src/a.py:1: one\nsrc/a.py:2: two\nsrc/a.py:3: three\n", "src/a.py": "x = 1\ny = 2\nz = 3\n"}
-    harbour = world(tmp_path, files, BUGS_CONFIG + "limits: {active_missions: 1}\n")
+    harbour = world(tmp_path, files, BUGS_CONFIG + "limits: {threads_per_week: 1}\n")
     assert [harbour.cycle()[0].urgency for _ in range(6)] == ["high"] * 4 + ["medium"] * 2
 
 

@@ -45,8 +45,8 @@ LIVES: dict[str, tuple[str, ...]] = {
     "three missions are under way and two more are wanted": (
         *(ASKED, WAITS, WAITS, WAITS, WAITS),
         *(ASKED, WAITS, WAITS, WAITS),
-        *(ASKED, *["open-proposal bug high: hold by mission-cap, new-mission-cap"] * 2),
-        *["open-proposal bug high: hold by mission-cap"] * 2,
+        *(ASKED, *["open-proposal bug high: hold by new-mission-cap, thread-cap"] * 2),
+        *["open-proposal bug high: hold by thread-cap"] * 2,
     ),
 }
 """By stage, all that was decided until it rested: what, of which tier; who said so; and what spoke against it.

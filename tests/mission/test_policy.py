@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ralph_mission.mission.findings.exclusions import parse_bans, touched_by
-from ralph_mission.mission.model.effects import Label, OpenPull, Publish, PushBranch
+from ralph_mission.mission.model.effects import Label, OpenIssue, OpenPull, Publish, PushBranch
 from ralph_mission.mission.model.forge import Post, Touch
 from ralph_mission.mission.model.ledger import FindingRecord
 from ralph_mission.mission.model.mission import Action, Limits, Severity, Verdict
@@ -53,6 +53,7 @@ QUIET = (time(22), time(7))
 CASES = {
     "mission-cap": (fix(), bench(spent=FULL)),
     "new-mission-cap": (fix(), bench(spent=BudgetUsed(new_missions=1))),
+    "thread-cap": (ask(effects=(OpenIssue("k", "t", "b"),)), bench(spent=BudgetUsed(threads_week=4))),
     "action-cap": (writing(comment("hello")), bench(spent=BudgetUsed(actions=3))),
     "auto-pr-cap": (fix(), bench(spent=BudgetUsed(auto_pulls=1))),
     "diff-size": (fix(patch(lines=25)), bench()),
@@ -243,7 +244,7 @@ def test_many_small_fixes_of_one_file_share_one_budget():
 
 
 def test_the_fourth_mission_is_held_with_mission_cap():
-    decisions = judge_all([ask("a"), ask("b")], bench(spent=BudgetUsed(active=2)))
+    decisions = judge_all([fix(key="a"), fix(key="b")], bench(spent=BudgetUsed(active=2)))
     assert decisions[0].verdict is Verdict.ALLOW
     assert "mission-cap" in decisions[1].rules
     assert decisions[1].verdict is Verdict.HOLD
@@ -278,7 +279,7 @@ def test_caps_hold_under_arbitrary_plans(plan, limits, active):
     allowed = [d.proposal for d in decisions if d.verdict is Verdict.ALLOW]
     assert len(allowed) <= limits.actions_per_cycle
     assert sum(p.new_mission for p in allowed) <= 1
-    assert sum(p.new_mission for p in allowed) + min(active, limits.active_missions) <= limits.active_missions
+    assert sum(p.begins_work for p in allowed) + min(active, limits.active_missions) <= limits.active_missions
     assert sum(p.unasked for p in allowed) <= limits.auto_prs_per_cycle
 
 

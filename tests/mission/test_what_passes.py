@@ -2,20 +2,58 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import time
 
 import pytest
 
+from ralph_mission.mission.model.effects import EditComment, OpenIssue, OpenPull
 from ralph_mission.mission.model.ledger import FindingRecord
-from ralph_mission.mission.model.mission import Action
+from ralph_mission.mission.model.mission import Action, Severity, Status
 from ralph_mission.mission.model.proposal import BudgetUsed
 from ralph_mission.mission.policy import judge
-from tests.mission.build import MARA, NOW, bench, comment, finding, fix, issue, mission, writing
+from tests.mission.build import MARA, NOW, ask, bench, comment, finding, fix, issue, mission, writing
 
 
 def test_a_step_of_a_mission_that_goes_on_needs_no_free_slot():
     step = writing(comment("done"), before=mission(), action=Action.FINISH)
     assert judge(step, bench(spent=BudgetUsed(active=3, new_missions=1))).rules == ()
+
+
+def test_a_question_needs_no_slot_whatever_is_under_way():
+    assert judge(ask(), bench(spent=BudgetUsed(active=3))).rules == ()
+
+
+def test_a_yes_begins_work_only_while_a_slot_is_free():
+    asked = mission(status=Status.DISCOVERED)
+    yes = writing(comment("approved"), before=asked, after=replace(asked, status=Status.PLANNED))
+    assert judge(yes, bench(spent=BudgetUsed(active=2))).rules == ()
+    assert judge(yes, bench(spent=BudgetUsed(active=3))).rules == ("mission-cap",)
+
+
+@pytest.mark.parametrize("spent", [BudgetUsed(threads_week=4), BudgetUsed(unanswered=5), BudgetUsed(unanswered=9)])
+def test_what_is_grave_has_the_last_thread_of_a_week_and_waits_for_no_answer(spent):
+    opened = (OpenIssue("k", "t", "b"),)
+    alarm = ask(effects=opened, members=(finding(kind="bug", severity=Severity.HIGH),))
+    assert judge(alarm, bench(spent=spent)).rules == ()
+    assert judge(ask(effects=opened), bench(spent=spent)).rules == ("thread-cap",)
+
+
+@pytest.mark.parametrize("spent", [BudgetUsed(threads_week=5), BudgetUsed(unanswered=10)])
+def test_a_storm_of_what_is_grave_ends_too(spent):
+    alarm = ask(effects=(OpenIssue("k", "t", "b"),), members=(finding(kind="bug", severity=Severity.HIGH),))
+    assert judge(alarm, bench(spent=spent)).rules == ("thread-cap",)
+
+
+def test_what_goes_on_opens_no_thread_that_nobody_asked_for():
+    opened = OpenPull("k", "t", "b", "ralph/spelling-1", "main", 3)
+    step = writing(opened, before=mission(), action=Action.OPEN_FIX, approved=True)
+    assert "thread-cap" not in judge(step, bench(spent=BudgetUsed(threads_week=5, unanswered=9))).rules
+
+
+def test_a_list_that_stands_is_brought_up_to_date_however_many_threads_there_are():
+    edit = writing(EditComment("k", 3, 0, "a list"), action=Action.MONITOR)
+    assert judge(edit, bench(spent=BudgetUsed(threads_week=5, unanswered=9))).rules == ()
 
 
 def test_an_answer_about_something_that_was_rejected_may_be_sent():

@@ -9,7 +9,7 @@ from tests.protocol.world import Config
 
 FIX = Setting(CycleSettings())
 ASKED = Setting(CycleSettings(limits=Limits(auto_prs_per_cycle=0)))  # a person is asked about every change
-FOUR = Setting(CycleSettings(), spelling=0, bugs=4)  # one more than there are slots
+FIVE = Setting(CycleSettings(), spelling=0, bugs=5)  # one more than a week has room for
 LISTED = Setting(CycleSettings(), spelling=0, todos=2)
 HERE = Setting(CycleSettings(), spelling=0, todos=2, lists_at_once=True)  # one clone on one machine
 
@@ -65,8 +65,8 @@ LARGE = {
         Config("memory is paused", FIX, crashes=1, moves=("pauses", "resumes")),
         Config("a yes", ASKED, runners=1, cycles=3, crashes=1, doubts=1, late=1, moves=("says yes",)),
         Config("a yes and a no", ASKED, cycles=3, crashes=1, moves=("says yes", "says no")),
-        Config("four questions, three slots", FOUR, runners=1, cycles=5, crashes=1),
-        Config("four questions, two runners", FOUR, cycles=4, crashes=1),
+        Config("five questions, room for four", FIVE, runners=1, cycles=6, crashes=1),
+        Config("five questions, two runners", FIVE, cycles=5, crashes=1),
         Config("a list, everything goes wrong", LISTED, crashes=1, doubts=1, late=1),
     )
 }

@@ -12,7 +12,7 @@ from ralph_mission.mission import commit, decide, execute, gather, policy, trans
 from ralph_mission.mission.model import ledger
 from ralph_mission.mission.model.cycle import Situation
 from ralph_mission.mission.model.ledger import SETTLED, EffectRecord
-from tests.protocol.configs import FIX, FOUR
+from tests.protocol.configs import FIVE, FIX
 from tests.protocol.ports import Memories
 from tests.protocol.register import History
 from tests.protocol.world import Config
@@ -23,7 +23,7 @@ LATE = Config("one runner, one death, lists are late", FIX, runners=1, crashes=1
 DOUBT = Config("one runner, an answer is lost", FIX, runners=1, doubts=1, late=1)
 STOP = Config("one runner, a stop", FIX, runners=1, cycles=1, moves=("throws the kill switch",))
 CALM = Config("one runner", FIX, runners=1)
-SLOTS = Config("one runner, four questions", FOUR, runners=1, cycles=4)
+WEEK = Config("one runner, five questions", FIVE, runners=1, cycles=5)
 
 
 @dataclass(frozen=True)
@@ -137,8 +137,8 @@ def sent_twice(ports, effect, known: dict[str, Any]):
 
 
 def without_cap(proposals, bench):
-    """All rules are asked but the one about missions."""
-    return policy.judge_all(proposals, bench, tuple(rule for rule in policy.RULES if rule.id != "mission-cap"))
+    """All rules are asked but the one about threads."""
+    return policy.judge_all(proposals, bench, tuple(rule for rule in policy.RULES if rule.id != "thread-cap"))
 
 
 def settled_blindly(ports, record, effect, known, secrets):
@@ -168,10 +168,10 @@ MUTANTS = (
         "leftovers are made up for without a look", DEATH, "no claim", ((execute, "look_up_effect", settled_blindly),)
     ),
     Mutant(
-        "the cap on missions is gone",
-        SLOTS,
+        "the cap on threads is gone",
+        WEEK,
         "otherwise",
-        ((decide, "judge_all", without_cap), (Situation, "free_slot", True)),
+        ((decide, "judge_all", without_cap),),
         decides=True,
     ),
 )

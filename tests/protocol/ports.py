@@ -52,7 +52,7 @@ class Setting:
         for number in range(self.bugs):
             yield Signal("eye", "bug", f"bug {number}", (str(number),), path=f"src/{number}.py", confidence=0.9)
         for number in range(self.todos):
-            yield Signal("eye", "todo", f"marker {number}", (str(number),), path=f"lib/{number}.py")
+            yield Signal("eye", "question", f"question {number}", (str(number),), path=f"lib/{number}.py")
 
 
 def ports_of(setting: Setting, store: Any, ask: Callable[..., Any]) -> CyclePorts:

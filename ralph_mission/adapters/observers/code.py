@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from ralph_mission.adapters.cache import FileCache
-from ralph_mission.adapters.git.git import Git, GitError
+from ralph_mission.adapters.git.git import Git, GitError, Identity
 from ralph_mission.adapters.observers.markers import Hit, excluder, is_test_data, marker, scan
 from ralph_mission.adapters.observers.overdue import OverdueSearch
 from ralph_mission.adapters.observers.text import (
@@ -218,6 +218,7 @@ class Code:
         then, now_there = (self._essences(commit, self._scan(commit, paths)) for commit in (before, head))
         new, gone = changes(then, now_there)
         written = self._written(head, [seen.hit for seen in new], commits)
+        new = [seen for seen in new if not _is_ours(written.get((seen.hit.path, seen.hit.line)))]
         signals = tuple(
             signal
             for kind in sorted({seen.hit.kind for seen in new})
@@ -285,6 +286,11 @@ def drop_matched(items: Iterable[T], others: Iterable[T], key: Callable[[T], Has
         else:
             rest.append(item)
     return rest
+
+
+def _is_ours(origin: Origin | None) -> bool:
+    """Whether a commit of our own wrote it: what our change caused is no news, people reviewed it."""
+    return origin is not None and origin.author == Identity().name
 
 
 def _signals(seen: Sequence[SeenMarker], written: Mapping[Place, Origin], now: datetime, head: str) -> list[Signal]:

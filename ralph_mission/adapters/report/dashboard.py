@@ -135,10 +135,11 @@ def dashboard(
     """
     now = memory.header.last_cycle_at
     active = [mission for mission in state.missions if mission.status.active]
+    begun = sum(mission.status.begun for mission in active)
     parts = (
-        _head(memory.header, state, repository, len(active), slots),
+        _head(memory.header, state, repository, begun, slots),
         _waiting(state, link, how),
-        _missions(f"## Missions ({len(active)} of {slots} slots)", active, now, link) or ["## Missions", "", "None."],
+        _missions(f"## Missions ({begun} of {slots} slots)", active, now, link) or ["## Missions", "", "None."],
         _missions("## Parked", [m for m in state.missions if not m.status.active], now, link),
         _issues(memory.issues, link),
         _done_lines(memory.completed),

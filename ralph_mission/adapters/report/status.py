@@ -27,7 +27,7 @@ def facts(
     """
     header = recalled.memory.header if recalled else Header()
     missions = recalled.state.missions if recalled else ()
-    active = [mission for mission in missions if mission.status.active]
+    begun = sum(mission.status.begun for mission in missions)
     return {
         "started": recalled is not None,
         "cycle": header.cycle,
@@ -38,7 +38,7 @@ def facts(
         "due": not header.paused and is_due(header.next_due_at, now, rhythm.longest),
         "due_in_seconds": _until(header.next_due_at, now),
         "drift_seconds": header.drift_seconds,
-        "slots": {"used": len(active), "total": limits.active_missions},
+        "slots": {"used": begun, "total": limits.active_missions},
         "missions": [_mission(mission, now) for mission in missions],
         "issues": [asdict(note) for note in recalled.memory.issues] if recalled else [],
         "waiting": list(waiting),
@@ -65,7 +65,7 @@ def lines(known: dict[str, Any], typed: Callable[[str], str] = str) -> list[str]
         *cap_lines(list(_missions(known)), 14, typed("ralph status --json")),
         *cap_lines(list(_issues(known)), 8, typed("ralph status --json")),
         *cap_lines(_waiting(known, typed), 8, typed("ralph status --json")),
-        f"backlog: {count_noun(known['backlog'], 'finding')} waiting for a free slot",
+        f"backlog: {count_noun(known['backlog'], 'finding')} not acted on",
         f"spent today: ${spend['usd_today']:.2f} of ${spend['limit_usd']:.2f}, {wakes} sent",
         typed(_wake(known)),
     ]

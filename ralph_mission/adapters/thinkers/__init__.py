@@ -14,7 +14,7 @@ from ralph_mission.values import dataclass
 
 @dataclass(frozen=True, slots=True)
 class RulesThinker:
-    """Impact x confidence x acceptance / effort."""
+    """Impact x severity x confidence x acceptance."""
 
     weights: dict[str, float] = field(default_factory=dict)
 

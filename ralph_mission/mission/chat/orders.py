@@ -289,10 +289,11 @@ def status(memory: Memory, state: OpenState, slots: int) -> str:
     """Memory in some lines for a phone."""
     header = memory.header
     active = [mission for mission in state.missions if mission.status.active]
+    begun = sum(mission.status.begun for mission in active)
     due = f"next cycle due {header.next_due_at:%Y-%m-%d %H:%M} UTC" if header.next_due_at else "due now"
     return "\n".join(
         (
-            f"Cycle {header.cycle}, {len(active)} of {slots} missions active, {'PAUSED' if header.paused else due}.",
+            f"Cycle {header.cycle}, {begun} of {slots} missions active, {'PAUSED' if header.paused else due}.",
             *(_line(mission) for mission in active),
             *([f"Unknown whether sent: {len(state.unknown)}; see ralph journal."] if state.unknown else ()),
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ralph_mission.mission import commit, execute
+from ralph_mission.mission import commit, decide, execute
 from ralph_mission.mission.coder import tasks
 from ralph_mission.mission.coder.results import RedactingCoder
 from ralph_mission.mission.lifecycle.facts import refresh_facts
@@ -39,7 +39,7 @@ def run_agent_jobs(tx: Transaction, situation: Situation) -> tuple[Transaction, 
 
 
 def _is_ready(situation: Situation, mission: Mission) -> bool:
-    facts = dict(situation.world.facts).get(mission.id)
+    facts = decide.facts_of_missions(situation).get(mission.id)
     if facts is None or not tasks.is_waiting(mission, facts):
         return False
     return interpret_facts(mission, facts, situation.now).event is None

@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from ralph_mission.mission.coder.baseline import standing_note
-from ralph_mission.mission.lifecycle.approval import content_hash, is_unaltered
+from ralph_mission.mission.lifecycle.approval import agent_asked_for, content_hash, is_unaltered
 from ralph_mission.mission.model.agent_job import AgentJob
 from ralph_mission.mission.model.cycle import MissionFacts
 from ralph_mission.mission.model.effects import marker
@@ -235,6 +235,7 @@ def build_job(mission: Mission, facts: MissionFacts, base_sha: str, learnings: s
         number=mission.id,
         round=mission.review.rounds + 1 if mission.status is Status.FIXING else 0,
         title=mission.title,
+        agent=agent_asked_for(issue, facts.authorised),
         branch=mission.branch or mission_branch(mission),
         base_sha=mission.head_sha if mission.status is Status.FIXING else base_sha,
         task=task_for(mission, facts, learnings),

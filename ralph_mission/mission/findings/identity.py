@@ -95,6 +95,21 @@ def _without(waiting: Iterable[Finding], gone: Counter[tuple[str, tuple[str, ...
             yield finding
 
 
+def is_gone(record: FindingRecord, observations: Iterable[Observation]) -> bool:
+    """Whether the observer that found it looked in this cycle and finds it no more.
+
+    That is certain only where it saw everything there is, or says itself what is gone. What it sees under the same
+    title may be the same thing in other words, or at another place.
+    """
+    look = next((one for one in observations if one.name == record.observer and one.status == "ok"), None)
+    if look is None or any((one.kind, one.title) == (record.kind, record.title) for one in look.signals):
+        return False
+    if record.key in {finding.fingerprint for finding in identify(look.signals)}:
+        return False
+    told = {key_of("finding", record.kind, *essence, "0") for essence in look.gone}
+    return look.complete or record.key in told
+
+
 def drop_duplicates(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """Each (fingerprint, occurrence) once, the first one kept."""
     return tuple({(f.fingerprint, f.signal.occurrence): f for f in reversed(tuple(findings))}.values())[::-1]

@@ -1,4 +1,7 @@
-"""Which finding matters most: impact x confidence x acceptance x resonance / effort, said in plain words.
+"""Which finding matters most: impact x severity x confidence x acceptance x resonance, said in plain words.
+
+Impact and severity say who is hurt and how badly, so a fault comes before what is only quick to do. Among equals a fix
+that is ready comes first, then what takes less effort, then the larger group.
 
 Acceptance is learned (`Acceptance.mean`), and so is how people react to posts of a kind (`resonance`); everything else
 stands in the finding and in `proposal.KINDS`. Weights, from configuration, multiply a kind's impact.
@@ -9,18 +12,25 @@ there and in the groups in which rules handle them. What it leaves out keeps its
 A post does better than most when it got more reactions than the median of its network's measured posts; one that got
 as many counts half. What is expected of the next one is the mean of a Beta(1 + better, 1 + others) posterior, and what
 ranking makes of it is `FLOOR` + mean / 2: between 0.75 and 1.25, and 1 while nobody knows anything.
+
+Not all that ranks is worth a thread of people's: what is too small, of a kind that they refuse, or not seen to be true
+now stays in the report and in memory. Posts, for which the owner has words, are not concerned.
+
+A kind falls silent once a person is expected to accept at most `SILENT` of it, and the graver a finding is, the longer
+it is asked about: after 3 refusals of 3 at low severity, 6 at medium, 11 at high. What people said of other kinds of
+the same observer counts half. A weight that the owners wrote for a kind brings it back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime, timedelta
 from itertools import groupby
-from math import log2
 from statistics import median
 
 from ralph_mission.mission.model.forge import OUTBOX, Posted
-from ralph_mission.mission.model.mission import Acceptance, Finding, Severity
+from ralph_mission.mission.model.mission import Acceptance, Finding, Observation, Severity
 from ralph_mission.mission.model.proposal import RankedFinding, Route, lookup
 from ralph_mission.values import dataclass
 
@@ -83,11 +93,11 @@ def score(
     weights: Mapping[str, float],
     resonance: Mapping[str, float] = {},
 ) -> float:
-    """Worth doing first, 0 upwards. Doubling a weight doubles the score; so does doubling the acceptance."""
+    """How much it matters, 0 upwards. Doubling a weight doubles the score; so does doubling the acceptance."""
     signal = finding.signal
     impact = lookup(signal.kind).impact * SEVERITY[signal.severity] * weights.get(signal.kind, 1.0)
     liked = acceptance.get(signal.kind, Acceptance()).mean
-    return round(impact * signal.confidence * liked * resonance.get(signal.kind, 1.0) / max(signal.effort, 0.1), 4)
+    return round(impact * signal.confidence * liked * resonance.get(signal.kind, 1.0), 4)
 
 
 def rank(
@@ -96,34 +106,30 @@ def rank(
     weights: Mapping[str, float],
     resonance: Mapping[str, float] = {},
 ) -> tuple[RankedFinding, ...]:
-    """Thoughts, best first: fixes and monitored kinds in one group each, everything else alone."""
+    """Ranked findings, best first: fixes and monitored kinds in one group each, everything else alone."""
     scored = {f: score(f, acceptance, weights, resonance) for f in findings}
     groups = [tuple(group) for _, group in groupby(sorted(findings, key=_group), key=_group)]
-    ranked_findings = [_rank_group(group, scored, acceptance, resonance) for group in groups]
-    ordered = sorted(ranked_findings, key=lambda t: (-t.score, t.kind, t.members))
-    return tuple(_with_place(ranked, place, len(ordered)) for place, ranked in enumerate(ordered, 1))
+    best = [tuple(sorted(group, key=lambda f: (-scored[f], _readiness(f), f.fingerprint))) for group in groups]
+    best.sort(key=lambda g: (-scored[g[0]], _readiness(g[0]), -len(g), g[0].kind, g[0].fingerprint))
+    return tuple(
+        RankedFinding(
+            tuple(finding.fingerprint for finding in group),
+            group[0].kind,
+            scored[group[0]],
+            f"{explain(group, acceptance, resonance)}; number {place} of {len(best)}",
+        )
+        for place, group in enumerate(best, 1)
+    )
 
 
-def _with_place(ranked: RankedFinding, place: int, of: int) -> RankedFinding:
-    return replace(ranked, why=f"{ranked.why}; number {place} of {of} by score ({ranked.score:.2f})")
+def _readiness(finding: Finding) -> tuple[bool, float]:
+    """Among what matters as much: a fix that is ready first, then what is less work."""
+    return finding.signal.patch is None, finding.signal.effort
 
 
 def _group(finding: Finding) -> tuple[str, ...]:
     alone = lookup(finding.kind).route is Route.PROPOSE
     return (finding.kind, finding.fingerprint if alone else "")
-
-
-def _rank_group(
-    group: Sequence[Finding],
-    scored: Mapping[Finding, float],
-    acceptance: Mapping[str, Acceptance],
-    resonance: Mapping[str, float],
-) -> RankedFinding:
-    best = sorted(group, key=lambda f: (-scored[f], f.fingerprint))
-    # Many alike are worth more than one, but ten are not worth ten times as much of a person's day.
-    total = scored[best[0]] * (1 + log2(len(group)) / 4)
-    members = tuple(finding.fingerprint for finding in best)
-    return RankedFinding(members, group[0].kind, round(total, 4), explain(best, acceptance, resonance))
 
 
 def explain(group: Sequence[Finding], acceptance: Mapping[str, Acceptance], resonance: Mapping[str, float] = {}) -> str:
@@ -156,6 +162,94 @@ def effort(amount: float) -> str:
     """What an effort means in a person's time."""
     return "minutes of work" if amount <= 1 else "about an hour of work" if amount <= 4 else "real work"
 
+
+# --- what is worth a thread ---
+
+LEAST = 1.6
+"""Impact x severity x confidence below which nothing is opened: a certain misspelling has 2, a plain marker 1.05."""
+SILENT = 0.2
+"""The expected acceptance at which a kind falls silent, for findings of low severity."""
+BELIEVED = timedelta(days=1)
+"""How long a question may wait that its observer, which tells news alone, does not see again."""
+
+
+def too_small(findings: Iterable[Finding], weights: Mapping[str, float]) -> tuple[Finding, ...]:
+    """Those below `LEAST`. Of what is handled as a group all are as worthy as the best of them."""
+    findings = tuple(findings)
+    best: dict[tuple[str, ...], float] = {}
+    for finding in findings:
+        best[_group(finding)] = max(best.get(_group(finding), 0.0), _worth(finding, weights))
+    return tuple(finding for finding in findings if best[_group(finding)] < LEAST)
+
+
+def _worth(finding: Finding, weights: Mapping[str, float]) -> float:
+    signal = finding.signal
+    row = lookup(signal.kind)
+    return round(row.impact * SEVERITY[signal.severity] * signal.confidence * weights.get(signal.kind, 1.0), 4)
+
+
+def unwanted(
+    findings: Iterable[Finding],
+    present: Iterable[Finding],
+    tallies: Mapping[str, Acceptance],
+    weights: Mapping[str, float],
+) -> tuple[Finding, ...]:
+    """Those of a kind that fell silent. `present`: everything that observers see, which tells their kinds."""
+    kinds: dict[str, set[str]] = {}
+    for finding in present:
+        kinds.setdefault(finding.signal.observer, set()).add(finding.kind)
+    return tuple(
+        finding
+        for finding in findings
+        if not weights.get(finding.kind)
+        and is_silent(finding, tallies, kinds.get(finding.signal.observer, set()) - {finding.kind})
+    )
+
+
+def is_silent(finding: Finding, tallies: Mapping[str, Acceptance], siblings: Collection[str] = ()) -> bool:
+    """Whether people refused so much like it that it is not asked about; `siblings`: kinds of the same observer."""
+    own = tallies.get(finding.kind, Acceptance())
+    others = [tallies.get(kind, Acceptance()) for kind in siblings]
+    accepted = own.accepted + sum(one.accepted for one in others) / 2
+    rejected = own.rejected + sum(one.rejected for one in others) / 2
+    together = (accepted + 1) / (accepted + rejected + 2)
+    return min(own.mean, together) * SEVERITY[finding.signal.severity] <= SILENT
+
+
+def fell_silent(tally: Acceptance) -> bool:
+    """Whether findings of low severity of such a kind are asked about no more."""
+    return tally.mean * SEVERITY[Severity.LOW] <= SILENT
+
+
+def bring_back(kind: str) -> str:
+    """How the owners have a kind proposed again, as a clause."""
+    return f"`thinker.weights: {{{kind}: 1}}` in `ralph.yml` brings them back"
+
+
+def not_seen_again(
+    findings: Iterable[Finding], observations: Sequence[Observation], now: datetime
+) -> tuple[Finding, ...]:
+    """Questions that wait and that nobody can say are still true.
+
+    What this cycle's look shows is. What it does not show may be, of an observer that answered and tells news alone
+    (it keeps a cursor and says what is gone); for a day.
+    """
+    seen = {
+        (signal.observer, signal.kind, signal.essence, signal.occurrence)
+        for observation in observations
+        for signal in observation.signals
+    }
+    reporters = {one.name for one in observations if one.status == "ok" and one.cursor and not one.complete}
+    return tuple(
+        finding
+        for finding in findings
+        if lookup(finding.kind).route is Route.PROPOSE
+        and (finding.signal.observer, finding.kind, finding.signal.essence, finding.signal.occurrence) not in seen
+        and not (finding.signal.observer in reporters and finding.seen_at and now - finding.seen_at < BELIEVED)
+    )
+
+
+# --- what posts teach ---
 
 FLOOR = 0.75
 

@@ -14,6 +14,7 @@ from datetime import datetime
 from ralph_mission.mission.coder.tasks import GUIDANCE, REMARK, REMARKS, quote_issue, task_prompt
 from ralph_mission.mission.findings.exclusions import closed_issues
 from ralph_mission.mission.lifecycle import approval
+from ralph_mission.mission.lifecycle.approval import agent_of
 from ralph_mission.mission.model.effects import marker
 from ralph_mission.mission.model.forge import Actor, BodyEdit, Issue, Pull, ThreadComment
 from ralph_mission.mission.model.ledger import WorkRecord
@@ -24,8 +25,6 @@ from ralph_mission.safety.text import inline, inline_words, quote
 from ralph_mission.values import dataclass
 
 READY, WORKING, FAILED = "ralph-ready", "ralph-working", "ralph-failed"
-AGENT = "agent:"
-"""Before the name of an agent: a label that asks for work as `ralph-ready` does, by that agent. Only people set it."""
 TRIES = 2
 SPARED = 5
 """So many tries on one issue do not count when the agent could not be reached: more would be a bad key for ever."""
@@ -60,12 +59,6 @@ class WorkTask:
     def agent(self) -> str:
         """The agent that the label names, "" when any will do."""
         return agent_of(self.call)
-
-
-def agent_of(label: str) -> str:
-    """ "claude" for `agent:claude`; "" for a label that names no agent."""
-    name = label.casefold()
-    return name.removeprefix(AGENT) if name.startswith(AGENT) else ""
 
 
 def why_not_yet(issue: Issue, record: WorkRecord | None, missions: Sequence[Mission], pulls: Sequence[Pull]) -> str:

@@ -11,19 +11,18 @@ from datetime import datetime
 
 from ralph_mission.mission.lifecycle import approval, ownership
 from ralph_mission.mission.lifecycle.facts import authorised_among, read_if_there
-from ralph_mission.mission.lifecycle.steps import BY_HAND
+from ralph_mission.mission.lifecycle.steps import NOBODY_HERE
 from ralph_mission.mission.lifecycle.table import advance
 from ralph_mission.mission.lifecycle.waiting import WAITS_FOR_AGENT
 from ralph_mission.mission.model.cycle import CycleSettings, MissionEvent
 from ralph_mission.mission.model.effects import MARKER
 from ralph_mission.mission.model.forge import Issue, Pull
 from ralph_mission.mission.model.ledger import OpenState, key_of
-from ralph_mission.mission.model.mission import Action, Mission, Status, Tier, update_mission
+from ralph_mission.mission.model.mission import HUMAN, Action, Mission, Status, Tier, update_mission
 from ralph_mission.mission.ports import CyclePorts
 from ralph_mission.mission.proposals.wording import plain
 from ralph_mission.values import compile_regex
 
-KIND = "human"
 STANDING = (("ralph:parked", Status.PARKED), ("ralph:escalated", Status.ESCALATED))
 """Labels of ours on an issue that tell how its mission stands, whatever else there is."""
 _NUMBER = compile_regex(r"[1-9][0-9]{0,8}")
@@ -32,9 +31,9 @@ _NUMBER = compile_regex(r"[1-9][0-9]{0,8}")
 def mission_of_issue(issue: Issue, number: int, cycle: int, now: datetime, agent: bool) -> Mission:
     """The mission that a person made of this issue; `agent`: whether one carries it out."""
     made = Mission(
-        number, _key(issue, _times(issue)), plain(issue.title), KIND, Action.OPEN_PROPOSAL, Tier.HIGH,
+        number, _key(issue, _times(issue)), plain(issue.title), HUMAN, Action.OPEN_PROPOSAL, Tier.HIGH,
         Status.DISCOVERED, cycle, now, now, issue=issue.number, last_action="a person made it a mission",
-        next_step=WAITS_FOR_AGENT if agent else BY_HAND,
+        next_step=WAITS_FOR_AGENT if agent else NOBODY_HERE,
     )  # fmt: skip  # one value
     return advance(made, MissionEvent.APPROVED, now)
 
@@ -105,7 +104,7 @@ def _signature(pull: Pull) -> tuple[str, Mapping[str, str]]:
 
 def _names_a_wish(facts: Mapping[str, str]) -> bool:
     numbers = (facts.get("mission", "1"), facts.get("issue", ""))
-    if facts.get("kind") != KIND or not all(_NUMBER.fullmatch(number) for number in numbers):
+    if facts.get("kind") != HUMAN or not all(_NUMBER.fullmatch(number) for number in numbers):
         return False
     return "mission" in facts or facts == ownership.work_facts(int(facts["issue"]))
 

@@ -17,11 +17,13 @@ from ralph_mission.mission.model.cycle import NO_VERDICT, PersonVerdict
 from ralph_mission.mission.model.effects import MARKER, MergePull
 from ralph_mission.mission.model.forge import Actor, BodyEdit, Issue, LabelEvent, Pull, Review, ThreadComment
 from ralph_mission.mission.model.ledger import ChatYes
-from ralph_mission.mission.model.mission import Action, Mission, update_mission
+from ralph_mission.mission.model.mission import Action, Mission, Status, update_mission
 from ralph_mission.values import compile_regex
 
 APPROVED, REJECTED = "ralph:approved", "ralph:rejected"
 CONTENT_APPROVED = "content:approved"
+AGENT = "agent:"
+"""Before the name of an agent: a label that asks for work by that agent. Only people set it."""
 COMMAND = compile_regex(r"\A(?:[ \t]*\r?\n)* {0,3}/ralph[ \t]+(approve|reject)(?![\w-])[ \t]*(.*)", re.IGNORECASE)
 """What begins a comment; indented further it is code, which somebody only shows."""
 YES = compile_regex(r"\s*/ralph[ \t]+approve(?:[ \t]+`?(?P<hash>[0-9a-f]{8})`?)?\s*", re.IGNORECASE)
@@ -108,9 +110,28 @@ def said_in_chat(
     return tuple(one for one in yes if offered_at is None and _counts_from_chat(one, issue, mission, since))
 
 
-def yes_labels(mission: Mission) -> tuple[str, ...]:
-    """The labels that say yes to a mission's issue: of texts to publish, one of their own too."""
-    return (APPROVED, CONTENT_APPROVED) if mission.action is Action.PUBLISH else (APPROVED,)
+def yes_labels(mission: Mission, issue: Issue) -> tuple[str, ...]:
+    """The labels that say yes to a mission's issue: of texts to publish, one of their own too.
+
+    One that names an agent is a yes to a proposal, with that agent.
+    """
+    if mission.action is Action.PUBLISH:
+        return (APPROVED, CONTENT_APPROVED)
+    named = sorted(label for label in issue.labels if agent_of(label)) if mission.status is Status.DISCOVERED else ()
+    return (APPROVED, *named)
+
+
+def agent_of(label: str) -> str:
+    """ "claude" for `agent:claude`; "" for a label that names no agent."""
+    name = label.casefold()
+    return name.removeprefix(AGENT) if name.startswith(AGENT) else ""
+
+
+def agent_asked_for(issue: Issue, authorised: Collection[int]) -> str:
+    """The agent of the newest label by which somebody who may decide chose one; "" where nobody did."""
+    named = (standing_label(issue, label) for label in issue.labels if agent_of(label))
+    events = [event for event in named if event and event.actor.id in authorised]
+    return agent_of(max(events, key=lambda event: (event.at, event.label)).label) if events else ""
 
 
 def on_offer(issue: Issue, mission: Mission, authorised: frozenset[int], offered_at: datetime | None) -> PersonVerdict:
@@ -250,7 +271,7 @@ def _approvals(issue: Issue, since: datetime, mission: Mission) -> Iterable[tupl
     A comment may name the text that it means by its hash; with any other words it is no yes to anything.
     """
     current = mission.question.proposal_hash
-    for label in yes_labels(mission):
+    for label in yes_labels(mission, issue):
         if event := standing_label(issue, label):
             yield event.actor, event.at > since
     for remark in issue.remarks:

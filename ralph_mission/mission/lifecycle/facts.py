@@ -11,8 +11,9 @@ from ralph_mission.errors import Missing
 from ralph_mission.mission.chat import orders
 from ralph_mission.mission.coder import tasks
 from ralph_mission.mission.decide import with_findings
-from ralph_mission.mission.issues.tasks import READY, agent_of
+from ralph_mission.mission.issues.tasks import READY
 from ralph_mission.mission.lifecycle import approval, ownership
+from ralph_mission.mission.lifecycle.approval import agent_of
 from ralph_mission.mission.lifecycle.table import brought_back
 from ralph_mission.mission.model.cycle import CycleSettings, MissionFacts, Situation
 from ralph_mission.mission.model.forge import Actor, Issue, Pull

@@ -23,12 +23,12 @@ from ralph_mission.mission.lifecycle.step_builder import (
     tell_once,
     wait_step,
 )
-from ralph_mission.mission.lifecycle.table import ESCALATED_FOR
+from ralph_mission.mission.lifecycle.table import ESCALATED_FOR, waits_for_person
 from ralph_mission.mission.lifecycle.waiting import WAITS_FOR_AGENT
 from ralph_mission.mission.model.cycle import Interpretation, MissionEvent, MissionFacts, MissionStep, StepContext
 from ralph_mission.mission.model.effects import Comment, Label, MergePull, OpenPull, PushBranch
 from ralph_mission.mission.model.ledger import EffectRecord, key_of
-from ralph_mission.mission.model.mission import Action, Mission, Status
+from ralph_mission.mission.model.mission import HUMAN, Action, Mission, Status
 from ralph_mission.mission.proposals import wording
 from ralph_mission.mission.publishing import steps
 
@@ -37,7 +37,8 @@ CLAIM_IT = (
     "if not, memory was tampered with: `ralph memory verify`."
 )
 UNNAMED = "the change kept for it is not named in this issue and is not sent"
-BY_HAND = "No fixer can do this: do it by hand, then close the issue as completed."
+NOBODY_HERE = "No agent is set up here (`hands.agent`) that could make the change. Close the issue once it is done."
+SOLVED_BY_ITSELF = "No agent is set up here (`hands.agent`) that could make the change. Once it is made, this closes."
 NOTHING_LEFT = "Nothing is left to do."
 
 
@@ -141,7 +142,7 @@ def suspend(mission: Mission, facts: MissionFacts, context: StepContext) -> Miss
     A person's own mission ends with the label; any other gives its slot back after a week.
     """
     step = build_step(mission, context)
-    if mission.kind == "human" and not facts.ours:
+    if mission.kind == HUMAN and not facts.ours:
         return _let_go(step, facts)
     if mission.status is Status.ESCALATED and context.now - mission.changed_at >= ESCALATED_FOR:
         return MissionStep(step.advance(MissionEvent.UNANSWERED).change(outcome="parked").after)
@@ -246,6 +247,16 @@ def _close_done(mission: Mission, facts: MissionFacts, reading: Interpretation, 
     return step.send_story().propose(Action.FINISH, who)
 
 
+def _close_solved(mission: Mission, facts: MissionFacts, reading: Interpretation, context: StepContext) -> MissionStep:
+    """Somebody did it, or it passed: whatever found it finds it no more. Nobody judged it, so nothing is learned."""
+    approved = mission.status in (Status.PLANNED, Status.ESCALATED)
+    outcome = "done by a person" if approved else "gone by itself"
+    line = f"{outcome}: it was looked for at `{context.default.sha[:8]}` and is no longer found"
+    step = build_step(mission, context).advance(MissionEvent.SOLVED).tell(line, NOTHING_LEFT)
+    step = step.finish(outcome, "it was no longer found").send_story()
+    return step.close_issue(facts.issue, "completed").propose(Action.FINISH)
+
+
 # --- after a yes ----------------------------------------------------------------------
 
 
@@ -261,7 +272,7 @@ def _start_approved(
     step = build_step(mission, context).advance(MissionEvent.APPROVED)
     if not mission.pending or not (facts.announced or facts.offered):  # our issue names no change to say yes to
         unnamed = f"; {UNNAMED}" if mission.pending else ""
-        then = WAITS_FOR_AGENT if facts.coder else BY_HAND
+        then = WAITS_FOR_AGENT if facts.coder else SOLVED_BY_ITSELF
         step = step.tell(f"approved by {who}{unnamed}", then).change(pending=()).send_story()
         return step.teach("accepted").propose(Action.ANSWER, who)
     step = step.advance(MissionEvent.STARTED)
@@ -345,6 +356,7 @@ _BY_EVENT: dict[MissionEvent, Callable[[Mission, MissionFacts, Interpretation, S
     MissionEvent.MERGED: _close_merged,
     MissionEvent.REFUSED: _refuse,
     MissionEvent.DONE: _close_done,
+    MissionEvent.SOLVED: _close_solved,
     MissionEvent.PUBLISHED: steps.over,
     MissionEvent.APPROVED: _start_approved,
     MissionEvent.CHANGES_REQUESTED: _answer_review,
@@ -367,6 +379,8 @@ def _publish(mission: Mission, facts: MissionFacts, context: StepContext) -> Mis
 
 def _wait(mission: Mission, facts: MissionFacts, context: StepContext) -> MissionStep:
     """Nothing happened. An agent that cannot be told what to do says so: in the mission's story, once."""
+    if mission.status is Status.PLANNED and waits_for_person(mission, facts):
+        return MissionStep(mission)  # progress would be a person's to make
     why_not = facts.coder and mission.status in tasks.WAITS and facts.issue and tasks.why_not(mission, facts)
     if not why_not:
         return wait_step(mission)

@@ -43,6 +43,7 @@ TRANSITIONS: dict[tuple[Status, MissionEvent], Status] = {
     (S.DISCOVERED, MissionEvent.UNANSWERED): S.PARKED,
     (S.IN_REVIEW, MissionEvent.UNANSWERED): S.PARKED,
     (S.ESCALATED, MissionEvent.UNANSWERED): S.PARKED,
+    (S.PLANNED, MissionEvent.UNANSWERED): S.PARKED,
     (S.ESCALATED, MissionEvent.REVIVED): S.PLANNED,
     (S.ESCALATED, MissionEvent.PULL_OPENED): S.IN_REVIEW,
     (S.PARKED, MissionEvent.REVIVED): S.DISCOVERED,
@@ -51,6 +52,10 @@ TRANSITIONS: dict[tuple[Status, MissionEvent], Status] = {
     (S.PARKED, MissionEvent.MERGED): S.COMPLETED,
     (S.PARKED, MissionEvent.DONE): S.COMPLETED,
     (S.PARKED, MissionEvent.PUBLISHED): S.COMPLETED,
+    (S.PARKED, MissionEvent.SOLVED): S.COMPLETED,
+    (S.DISCOVERED, MissionEvent.SOLVED): S.COMPLETED,
+    (S.PLANNED, MissionEvent.SOLVED): S.COMPLETED,
+    (S.ESCALATED, MissionEvent.SOLVED): S.COMPLETED,
     (S.PARKED, MissionEvent.GONE): S.REJECTED,
     **{(status, MissionEvent.GONE): S.REJECTED for status in _ACTIVE},
     **{(status, MissionEvent.REFUSED): S.REJECTED for status in _ACTIVE},
@@ -81,7 +86,7 @@ def interpret_facts(mission: Mission, facts: MissionFacts, now: datetime) -> Int
     A yes that was refused is told only when nothing else happened.
     """
     refused = QUIET
-    for reader in (_read_published, _read_end, _read_offer, _read_pull, _read_issue, _read_patience):
+    for reader in (_read_published, _read_end, _read_offer, _read_pull, _read_solved, _read_issue, _read_patience):
         reading = reader(mission, facts, now)
         if reading.event in (MissionEvent.MERGEABLE, MissionEvent.BEHIND) or (
             reading.event and allows(mission, reading.event)
@@ -186,6 +191,11 @@ def _read_approved(mission: Mission, opinion: PersonVerdict) -> Interpretation:
     )
 
 
+def _read_solved(mission: Mission, facts: MissionFacts, now: datetime) -> Interpretation:
+    """What it is about is no longer found; a change that waits for a review is people's to close."""
+    return Interpretation(MissionEvent.SOLVED) if facts.solved and facts.pull is None else QUIET
+
+
 def _hopeless(mission: Mission) -> bool:
     """Whether trying once more will not help."""
     return mission.progress.failures >= STUCK_CYCLES or mission.progress.failure_reason is FailureReason.NEEDS_PERSON
@@ -213,7 +223,7 @@ def _said_since(issue: Issue, mission: Mission, facts: MissionFacts) -> bool:
     What was said in a chat is compared with what was heard there: its clock is another one than the forge's. Where
     nothing had been heard of it, whatever counts is news.
     """
-    said = approval.asked_at(issue, facts.authorised, *approval.yes_labels(mission))
+    said = approval.asked_at(issue, facts.authorised, *approval.yes_labels(mission, issue))
     since = (
         mission.question.seen_at or _put_at(issue, mission) or mission.changed_at
     )  # one that came while it was is not lost
@@ -260,7 +270,8 @@ def _read_patience(mission: Mission, facts: MissionFacts, now: datetime) -> Inte
     if mission.status is S.ESCALATED and now - mission.changed_at >= ESCALATED_FOR:
         return Interpretation(MissionEvent.UNANSWERED, words="nobody answered the escalation for 7 days")
     waiting = mission.question.waiting_since or mission.changed_at
-    if mission.status in (S.DISCOVERED, S.IN_REVIEW) and now - waiting >= UNANSWERED_FOR:
+    for_a_person = mission.status is S.PLANNED and waits_for_person(mission, facts)
+    if (mission.status in (S.DISCOVERED, S.IN_REVIEW) or for_a_person) and now - waiting >= UNANSWERED_FOR:
         return Interpretation(MissionEvent.UNANSWERED, words="nobody answered for 14 days")
     if mission.status in (S.PLANNED, S.EXECUTING, S.FIXING) and mission.progress.stalled_cycles >= STUCK_CYCLES:
         refused = mission.progress.refused
@@ -273,6 +284,11 @@ def _read_patience(mission: Mission, facts: MissionFacts, now: datetime) -> Inte
     if _hopeless(mission) and mission.status is not S.ESCALATED:
         return Interpretation(MissionEvent.STUCK, words=_why_hopeless(mission))
     return QUIET
+
+
+def waits_for_person(mission: Mission, facts: MissionFacts) -> bool:
+    """Whether nobody here can go on with it: there is no agent, and nothing that was made is on its way."""
+    return not facts.coder and not mission.pending
 
 
 def _why_hopeless(mission: Mission) -> str:

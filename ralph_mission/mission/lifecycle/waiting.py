@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from ralph_mission.mission.model.mission import FailureReason, Mission, Status
 
 How = Callable[[str, int], str]
+CLOSES_BY_ITSELF = "It closes once it is no longer found, or when a person closes it."
 WAITS_FOR_AGENT = "An agent continues it in the next cycle."
 
 
@@ -19,10 +20,9 @@ def list_waiting(missions: Iterable[Mission], how: How) -> tuple[str, ...]:
         if mission.status is Status.IN_REVIEW and not mission.review.offered_until:
             lines += _review_lines(mission, how)
         elif mission.review.offered_until or (mission.status is Status.DISCOVERED and mission.question.proposal_hash):
-            lines += [
-                f"read it:   {how('show_issue', mission.issue)}",
-                f"approve:   {how('approve_issue', mission.issue)}",
-            ]
+            lines.append(f"read it:   {how('show_issue', mission.issue)}")
+            if mission.next_step != CLOSES_BY_ITSELF:
+                lines.append(f"approve:   {how('approve_issue', mission.issue)}")
         elif mission.status in (Status.ESCALATED, Status.PLANNED) and mission.issue and not waits_for_agent(mission):
             lines += [f"decide:    {how('show_issue', mission.issue)}"]
     return tuple(lines)

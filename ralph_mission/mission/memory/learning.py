@@ -72,8 +72,11 @@ def _acted_on(finding: Finding, before: Record | None, cycle: int, mission: int)
     occurrence = finding.signal.occurrence
     if isinstance(before, FindingRecord):
         occurrences = tuple(dict.fromkeys((*before.occurrences, occurrence)))[-50:]
-        return replace(before, occurrences=occurrences, cycle=cycle, mission=mission or before.mission)
-    return FindingRecord(finding.fingerprint, finding.kind, finding.title, (occurrence,), cycle, mission)
+        observer = finding.signal.observer
+        mission = mission or before.mission
+        return replace(before, occurrences=occurrences, cycle=cycle, mission=mission, observer=observer)
+    record = FindingRecord(finding.fingerprint, finding.kind, finding.title, (occurrence,), cycle, mission)
+    return replace(record, observer=finding.signal.observer)
 
 
 def not_acted_on(record: FindingRecord) -> FindingRecord:
@@ -95,8 +98,16 @@ def _verdicts(acceptance: Mapping[str, Acceptance]) -> tuple[str, ...]:
     return tuple(
         f"{capitalise(lookup(kind).plural)} ({kind}): people accepted {tally.accepted} of "
         f"{tally.accepted + tally.rejected}; the next one is expected to be accepted with {tally.mean:.0%}."
+        f"{_silence(kind, tally)}"
         for kind, tally in sorted(acceptance.items())
     )
+
+
+def _silence(kind: str, tally: Acceptance) -> str:
+    """What becomes of a kind that people refuse again and again, and how they get it back."""
+    if not ranking.fell_silent(tally):
+        return ""
+    return f" They are proposed no more, unless they are grave; {ranking.bring_back(kind)}."
 
 
 def narrate(

@@ -178,6 +178,7 @@ class MissionEvent(StrEnum):
     BEHIND = "behind its base"  # nor has this: the base is merged in, and the review asked for again
     MERGED = "merged"
     DONE = "done by a person"
+    SOLVED = "no longer found"  # by whatever found it
     PUBLISHED = "published"  # every network answered
     REFUSED = "refused"  # a person said no
     STUCK = "stuck"
@@ -210,6 +211,7 @@ class MissionFacts:
     guidance: tuple[ChatGuidance, ...] = ()  # what they said there to its next session
     seen_at: datetime | None = None  # the newest that anybody did to its issue, by the forge's clock
     heard_at: datetime | None = None  # the newest yes of a chat that memory holds, be it proven or not
+    solved: bool = False  # whether all that it is about was looked for in this cycle, and is no longer found
     unasked: bool = False  # whether our own issue says that we began it without asking, and no person brought it back
 
 
@@ -275,6 +277,8 @@ class CycleSettings:
     announce: tuple[str, ...] = ()  # kinds of missions that are announced once they are merged
     post_pause: timedelta = timedelta(0)  # between two posts on one network
     watch_only: tuple[str, ...] = ()  # finding kinds about which nothing is opened
+    weights: tuple[tuple[str, float], ...] = ()  # of finding kinds, where the owners wrote one
+    agent: str = ""  # the agent that makes changes; "" where none is set up
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,13 +336,8 @@ class Situation:
 
     @property
     def slots_taken(self) -> int:
-        """How many missions are active."""
-        return sum(mission.status.active for mission in self.missions)
-
-    @property
-    def free_slot(self) -> bool:
-        """Whether a new mission could start at all."""
-        return self.slots_taken < self.settings.limits.active_missions
+        """On how many missions work has begun."""
+        return sum(mission.status.begun for mission in self.missions)
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,6 +66,7 @@ class FindingRecord:
     mission: int = 0
     verdict: str = ""  # accepted | rejected | ""
     reason: str = ""
+    observer: str = ""  # whose it is; "" of an earlier version, or after `memory recover`
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +196,7 @@ class OpenState:
     acceptance: tuple[tuple[str, Acceptance], ...] = ()
     backlog: tuple[Finding, ...] = ()  # seen, held, not yet acted on; best first
     recent: tuple[tuple[datetime, str, int], ...] = ()  # (when, path, lines) of automatic pulls
+    opened: tuple[tuple[datetime, int], ...] = ()  # (when, mission or 0) of issues and pulls that nobody asked for
     unverified: tuple[tuple[str, str], ...] = ()  # (action key, base commit) whose verification failed
     silenced: tuple[str, ...] = ()  # finding kinds whose monitoring issue a person closed
     done: tuple[str, ...] = ()  # ids of the last cycles

@@ -30,13 +30,22 @@ class Status(StrEnum):
 
     @property
     def active(self) -> bool:
-        """Whether a mission in this state takes one of the slots."""
+        """Whether a mission in this state is on people's list: it has not ended, and was not set aside."""
         return not self.ended and self is not Status.PARKED
+
+    @property
+    def begun(self) -> bool:
+        """Whether work on it has begun, which takes a slot; a question that waits for an answer takes none."""
+        return self.active and self is not Status.DISCOVERED
 
     @property
     def ended(self) -> bool:
         """Whether it leaves memory: nothing follows."""
         return self in (Status.COMPLETED, Status.REJECTED)
+
+
+HUMAN = "human"
+"""The kind of a mission that a person made by labelling an issue."""
 
 
 class FailureReason(StrEnum):
@@ -285,7 +294,7 @@ def update_mission(mission: Mission, **values: Any) -> Mission:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The ceilings. Configuration may lower them, never raise them."""
+    """The ceilings. Configuration may lower them, never raise them, but for `threads_per_week`."""
 
     active_missions: int = 3
     new_missions_per_cycle: int = 1
@@ -294,6 +303,7 @@ class Limits:
     auto_pr_lines: int = 49  # "under 50 changed lines"
     dispatches_per_day: int = 48
     posts_per_day: int = 10  # on each network
+    threads_per_week: int = 5  # issues and pulls that nobody asked for; so many of them may be without an answer, too
     usd_per_cycle: float = 2.0
     usd_per_day: float = 10.0
     auto_kinds: tuple[str, ...] = ()  # kinds of high tier whose fixes need no question: the owner said so

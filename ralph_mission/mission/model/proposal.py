@@ -11,7 +11,7 @@ from dataclasses import field
 from datetime import datetime, time, timedelta
 from enum import StrEnum
 
-from ralph_mission.mission.model.effects import Effect, Publish
+from ralph_mission.mission.model.effects import Effect, OpenIssue, OpenPull, Publish
 from ralph_mission.mission.model.forge import Branch, Issue, Pull
 from ralph_mission.mission.model.ledger import MonitorRecord, Record
 from ralph_mission.mission.model.memory import Memory
@@ -52,7 +52,7 @@ RESEARCH, CONTENT = ("ralph:research",), ("ralph:content", "content:review")
 KINDS: dict[str, FindingKind] = {
     "spelling": FindingKind(_FIX, _LOW, 2, "misspelling", "misspellings", words=("typo", "spelling", "misspell")),
     "lint-fix": FindingKind(_FIX, _LOW, 3, "lint finding", "lint findings", words=("lint",)),
-    "formatting": FindingKind(_FIX, _LOW, 1.5, "unformatted file", "unformatted files", words=("format",)),
+    "formatting": FindingKind(_FIX, _LOW, 2, "unformatted file", "unformatted files", words=("format",)),
     "dependency-patch": FindingKind(
         _FIX, _LOW, 4, "patch-level update", "patch-level updates", words=("bump", "update")
     ),
@@ -62,7 +62,7 @@ KINDS: dict[str, FindingKind] = {
     ),
     "overdue-marker": FindingKind(_PROPOSE, _HIGH, 5, "overdue marker", "overdue markers", RESEARCH),
     "todo": FindingKind(_MONITOR, _LOW, 1.5, "new TODO, FIXME or HACK marker", "TODO, FIXME and HACK markers"),
-    "ts-ignore": FindingKind(_MONITOR, _LOW, 2, "new ts-ignore comment", "ts-ignore comments"),
+    "ts-ignore": FindingKind(_MONITOR, _LOW, 1.5, "new ts-ignore comment", "ts-ignore comments"),
     "any": FindingKind(_MONITOR, _LOW, 1, "new `any` type", "`any` types"),
     "code-quality": FindingKind(_MONITOR, _LOW, 2, "code quality finding", "code quality findings"),
     "dead-code": FindingKind(_MONITOR, _LOW, 2, "unused definition", "unused definitions"),
@@ -75,7 +75,7 @@ KINDS: dict[str, FindingKind] = {
     "community": FindingKind(
         _MONITOR, _LOW, 2, "sign of how the project is doing", "signs of how the project is doing"
     ),
-    "news": FindingKind(_MONITOR, _LOW, 2, "piece of news", "pieces of news"),
+    "news": FindingKind(_MONITOR, _LOW, 4, "piece of news", "pieces of news"),
     "dependency": FindingKind(_MONITOR, _LOW, 3, "outdated dependency", "outdated dependencies"),
     "advisory": FindingKind(
         _MONITOR,
@@ -212,8 +212,19 @@ class Proposal:
 
     @property
     def new_mission(self) -> bool:
-        """Whether allowing it takes a slot that is free now."""
+        """Whether allowing it makes a mission."""
         return self.before is None and self.action in (Action.OPEN_FIX, Action.OPEN_PROPOSAL)
+
+    @property
+    def begins_work(self) -> bool:
+        """Whether allowing it takes a slot that is free now."""
+        begun = self.after.status.begun if self.after else self.action is Action.OPEN_FIX
+        return begun and not (self.before and self.before.status.begun)
+
+    @property
+    def threads(self) -> int:
+        """How many issues and pulls it opens that nobody asked for."""
+        return sum(isinstance(effect, OpenIssue | OpenPull) for effect in self.effects) if self.before is None else 0
 
     @property
     def automatic(self) -> bool:
@@ -244,7 +255,7 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True)
 class BudgetUsed:
-    """What has been used up: this cycle's actions, and today's money and dispatches."""
+    """What has been used up: slots, this cycle's actions, today's money and dispatches, this week's threads."""
 
     active: int = 0
     new_missions: int = 0
@@ -255,6 +266,8 @@ class BudgetUsed:
     dispatches_day: int = 0
     posts_day: Mapping[str, int] = field(default_factory=dict)  # by network
     posts_lately: Mapping[str, int] = field(default_factory=dict)  # the same, within the pause between two posts
+    threads_week: int = 0
+    unanswered: int = 0  # missions of ours that a person has not answered yet
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from datetime import datetime
 from ralph_mission.mission.findings.exclusions import drop_touched, touched_by
 from ralph_mission.mission.lifecycle import ownership
 from ralph_mission.mission.lifecycle.approval import about
+from ralph_mission.mission.lifecycle.waiting import CLOSES_BY_ITSELF
 from ralph_mission.mission.model.effects import EditComment, Effect, OpenIssue, OpenPull, Publish, PushBranch, Ref, fact
 from ralph_mission.mission.model.forge import Branch, Post, Pull, Wording
 from ralph_mission.mission.model.ledger import MonitorRecord, Record, key_of, monitor_key
@@ -41,7 +42,6 @@ class DraftContext:
     now: datetime
     next_mission: int
     limits: Limits
-    free_slot: bool
     records: Mapping[str, Record]
     recent_lines: Mapping[str, int]
     unverified: frozenset[str] = frozenset()  # action keys whose verification failed on this commit
@@ -50,6 +50,8 @@ class DraftContext:
     wordings: Mapping[tuple[str, str], Wording] = field(default_factory=dict)  # by fingerprint and occurrence
     page: str = ""  # the repository's address on the forge, for links
     hushed: bool = False  # memory was recovered: nobody knows any more what was said already
+    unworthy: frozenset[str] = frozenset()  # fingerprints about which nothing is opened
+    agent: str = ""  # what makes a change after a yes where no patch is ready; "": nothing does
 
 
 def subject_of(what: str, kind: str, members: Sequence[Finding]) -> str:
@@ -174,8 +176,10 @@ def question(ranked: RankedFinding, finding: Finding, context: DraftContext, pat
     issue = key_of(subject, "open_issue")
     planned = carrying(subject, ranked.kind, title, (finding,), shown, context, Ref(issue), ranked.why) if shown else ()
     named = ownership.announcement_line(planned, asked=True)
-    body = wording.proposal_body(finding, ranked.why, shown, named, ranked.sections, context.page)
+    body = wording.proposal_body(finding, ranked.why, shown, named, ranked.sections, context.agent, context.page)
     mission = mission_of(subject, title, Action.OPEN_PROPOSAL, ranked.kind, (finding,), context)
+    if not shown and not context.agent:
+        mission = replace(mission, last_action="told in an issue", next_step=CLOSES_BY_ITSELF)
     asked = _question_proposal(ranked, finding, mission, body, subject, lookup(ranked.kind).labels or RESEARCH, planned)
     return replace(asked, patch=shown)
 
@@ -234,7 +238,7 @@ def fixes(ranked: RankedFinding, members: Sequence[Finding], context: DraftConte
         return ()
     ready = [member for member in members if member.signal.patch and member.signal.patch.base == context.default.sha]
     if not ready:
-        return () if context.free_slot else (_waiting(ranked, members, context),)
+        return ()
     unasked = [] if _asks(ranked, context) else ready
     if lookup(ranked.kind).tier is Tier.HIGH:  # each is a change of behaviour: one at a time
         unasked = unasked[:1]
@@ -261,16 +265,6 @@ def _asks(ranked: RankedFinding, context: DraftContext) -> bool:
     not say otherwise, or none is allowed unasked."""
     asks = lookup(ranked.kind).tier is Tier.HIGH and ranked.kind not in context.limits.auto_kinds
     return ranked.ask or asks or not context.limits.auto_prs_per_cycle
-
-
-def _waiting(ranked: RankedFinding, members: Sequence[Finding], context: DraftContext) -> Proposal:
-    """What waits for a slot has a title and no effects: it is judged, held, and drafted anew when its turn comes."""
-    what, action, title = "fix", Action.OPEN_FIX, wording.fix_title(ranked.kind, members)
-    if _asks(ranked, context):  # one at a time
-        members = members[:1]
-        what, action, title = "ask", Action.OPEN_PROPOSAL, wording.proposal_title(members[0])
-    key = subject_of(what, ranked.kind, members)
-    return Proposal(key, action, ranked.kind, title, members=tuple(members), why=ranked.why, score=ranked.score)
 
 
 def _objections(member: Finding, context: DraftContext) -> tuple[Objection, ...]:
@@ -404,7 +398,7 @@ def _draft(ranked: RankedFinding, present: Mapping[str, Finding], context: Draft
     for member, words in sayable.items():
         if effects := not_posted_yet(member, words, context):
             return (posting.data_post(ranked, member, effects),)
-    others = [member for member in members if member not in sayable]
+    others = [member for member in members if member not in sayable and member.fingerprint not in context.unworthy]
     watch = questions if ranked.ask else lists
     say = questions if ready.keys() - sayable.keys() else _nothing
     draw = {Route.FIX: fixes, Route.MONITOR: watch, Route.PROPOSE: questions, Route.SAY: say}

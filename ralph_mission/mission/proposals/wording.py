@@ -154,20 +154,18 @@ def proposal_body(
     patch: Patch | None,
     named: str = "",
     sections: analysis.Sections = (),
+    agent: str = "",
     page: str = "",
 ) -> str:
     """The text of a proposal, down to (not including) the line that names its hash.
 
     `named` is the line that binds us to exactly this patch; `sections` are a thinker's words for its analysis; `page`
-    is the repository's address, for links.
+    is the repository's address, for links. Without a patch and an `agent` nothing could follow from a yes, so none is
+    asked for.
     """
     where = f" in {_place(finding)}" if finding.signal.path else ""
-    asked = (
-        "shall the change below be made? Approval pushes it to a branch for review, and no further."
-        if patch
-        else "do you want it fixed?"
-    )
-    parts = [f"**{capitalise(lookup(finding.kind).noun)}**{where}: {asked}", _why(finding.kind)]
+    asked = f": {_question(patch, agent)}" if patch or agent else "."
+    parts = [f"**{capitalise(lookup(finding.kind).noun)}**{where}{asked}", _why(finding.kind)]
     by = inline(finding.signal.observer, 60)
     parts += [f"**Evidence:** found by the {by} observer. {_ranking_line(why)}"]
     if finding.signal.quotes:
@@ -178,9 +176,15 @@ def proposal_body(
         change = fence(redact(diff(patch)), DIFF, "diff")
         parts += ["**The change that approval would push to a branch for review:**", named, change]
     else:
-        parts.append(analysis.body(finding, sections))
-    parts += ["**To approve:** label it `ralph:approved` or comment `/ralph approve`.", HOW_TO_SAY_NO]
-    return "\n\n".join(parts)
+        parts.append(analysis.body(finding, sections, agent))
+    yes = ["**To approve:** label it `ralph:approved` or comment `/ralph approve`."] if patch or agent else []
+    return "\n\n".join([*parts, *yes, HOW_TO_SAY_NO])
+
+
+def _question(patch: Patch | None, agent: str) -> str:
+    if patch:
+        return "shall the change below be made? Approval pushes it to a branch for review, and no further."
+    return f"shall an agent ({plain(agent, 40)}) make a change? Approval starts it; the change waits for review."
 
 
 def seal_proposal(title: str, body: str, key: str, facts: dict[str, str]) -> tuple[str, str]:

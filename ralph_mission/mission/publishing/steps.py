@@ -196,7 +196,7 @@ def _ask_again(mission: Mission, facts: MissionFacts, around: StepContext) -> Mi
     asked = facts.issue.updated_at + TICK
     step = replace(build_step(mission, around), after=bound)
     step = step.change(proposal_at=asked, waiting_since=around.now)
-    stale = tuple(sorted(facts.issue.labels & {*approval.yes_labels(mission)}))
+    stale = tuple(sorted(facts.issue.labels & {*approval.yes_labels(mission, facts.issue)}))
     unlabel = key_of(mission.key, "label", "asked", bound.question.proposal_sha256, since)
     off = (Label(unlabel, mission.issue, remove=stale),) if stale else ()
     comment = Comment(

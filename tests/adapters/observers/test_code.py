@@ -401,3 +401,11 @@ def test_a_file_named_like_a_record_of_the_log_is_a_file(place: Place) -> None:
     before = git(place.path, "rev-parse", "HEAD")
     commit(place.path, {"a": "1", "\x01Mara": "1", "\nb": "1"})
     assert look(place, before).detail.startswith("1 commit by 1 author")
+
+
+def test_a_marker_that_a_change_of_our_own_brought_is_no_news(place: Place) -> None:
+    before = commit(place.path, {"a.py": "x = 1\n"})
+    commit(place.path, {"a.py": "x = 1\n# TODO: ours\n"}, author="Ralph <ralph@localhost>")
+    assert look(place, before).signals == ()
+    commit(place.path, {"b.py": "# TODO: theirs\n"})
+    assert [signal.path for signal in look(place, before).signals] == ["b.py"]

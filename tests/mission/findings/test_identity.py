@@ -5,9 +5,9 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralph_mission.mission.findings.identity import identify, is_known, merge_findings, to_backlog
+from ralph_mission.mission.findings.identity import identify, is_gone, is_known, merge_findings, to_backlog
 from ralph_mission.mission.model.ledger import FindingRecord
-from ralph_mission.mission.model.mission import Observation
+from ralph_mission.mission.model.mission import Observation, Signal
 from tests.mission.build import DAY, NOW, finding, patch, signal
 
 essences = st.lists(st.tuples(st.text(max_size=8), st.text(max_size=8)), min_size=1, max_size=8)
@@ -75,3 +75,32 @@ def test_what_waits_remembers_when_it_was_seen_first_also_when_it_is_seen_again(
     assert kept.seen_at == NOW
     (again,) = to_backlog(merge_findings([Observation(found.signal.observer, "ok", (signal(),))], [kept]), NOW + DAY)
     assert again.seen_at == NOW
+
+
+class TestWhatIsGone:
+    """A finding is gone only where its observer would have told of it."""
+
+    made = Signal("eye", "bug", "a title", ("essence",))
+
+    def known(self, **changes):
+        (one,) = identify([self.made])
+        return replace(FindingRecord(one.fingerprint, "bug", "a title", ("",), 1, observer="eye"), **changes)
+
+    def test_after_a_whole_look_without_it(self):
+        assert is_gone(self.known(), [Observation("eye", "ok")])
+        assert not is_gone(self.known(), [Observation("eye", "ok", (self.made,))])
+
+    def test_not_where_nobody_looked_or_not_everywhere(self):
+        blind = [Observation("eye", status) for status in ("unavailable", "skipped")]
+        for look in (*blind, Observation("other", "ok"), Observation("eye", "ok", complete=False)):
+            assert not is_gone(self.known(), [look])
+        assert not is_gone(self.known(observer=""), [Observation("eye", "ok")])
+
+    def test_where_a_partial_look_says_so(self):
+        told = Observation("eye", "ok", complete=False, gone=(("essence",),))
+        assert is_gone(self.known(), [told])
+        assert not is_gone(self.known(key="other"), [told])
+
+    def test_not_where_the_same_is_seen_elsewhere(self):
+        moved = replace(self.made, essence=("other neighbours",))
+        assert not is_gone(self.known(), [Observation("eye", "ok", (moved,))])

@@ -27,7 +27,7 @@ from ralph_mission.mission.model.ledger import EffectRecord
 from ralph_mission.mission.model.mission import Acceptance, Action, Severity, Tier
 from ralph_mission.mission.model.proposal import KINDS, Brief, RankedFinding, Route
 from ralph_mission.mission.proposals.draft import draft_all
-from tests.mission.build import NOW, finding, signal
+from tests.mission.build import NOW, finding, patch, signal
 from tests.mission.proposals.test_draft import fixable, store
 
 A, B, C = "a" * 4, "b" * 4, "c" * 4
@@ -120,10 +120,10 @@ def test_no_opinion_makes_anything_be_done_that_is_asked_about(kind):
     assert [draft.action for draft in draft_all(ranked_findings, found, store())] == [Action.OPEN_PROPOSAL]
 
 
-def test_impact_confidence_and_acceptance_raise_the_score_and_effort_lowers_it():
+def test_impact_severity_confidence_and_acceptance_make_the_score():
     plain = score(finding(), {}, {})
     assert score(finding(confidence=0.4), {}, {}) < plain
-    assert score(finding(effort=4.0), {}, {}) < plain
+    assert score(finding(effort=4.0), {}, {}) == plain
     assert score(finding(severity=Severity.HIGH), {}, {}) > plain
     assert score(finding(), {"spelling": Acceptance(accepted=5)}, {}) > plain
     assert score(finding(), {}, {"spelling": 2.0}) == 2 * plain
@@ -134,6 +134,20 @@ def test_a_kind_that_people_reject_sinks_below_one_that_they_accept():
     said = {"lint-fix": Acceptance(rejected=4), "spelling": Acceptance(accepted=4)}
     assert [t.kind for t in rank(found, said, {})] == ["spelling", "lint-fix"]
     assert [t.kind for t in rank(found, {}, {})] == ["lint-fix", "spelling"]
+
+
+def test_a_fault_comes_before_any_number_of_small_fixes_that_are_ready():
+    unused = [finding(kind="lint-fix", essence=(str(n),), patch=patch(), effort=0.2, confidence=1.0) for n in range(40)]
+    bug = finding(kind="bug", essence=("b",), effort=8.0)
+    assert [t.kind for t in rank([*unused, bug], {}, {})] == ["bug", "lint-fix"]
+
+
+def test_among_equals_a_ready_fix_is_first_and_then_what_is_less_work():
+    ready = finding(kind="bug", essence=("a",), patch=patch(), effort=8.0)
+    quick = finding(kind="bug", essence=("b",), effort=1.0)
+    slow = finding(kind="bug", essence=("c",), effort=4.0)
+    ordered = rank([slow, quick, ready], {}, {})
+    assert [t.members[0] for t in ordered] == [ready.fingerprint, quick.fingerprint, slow.fingerprint]
 
 
 def test_fixes_of_one_kind_make_one_thought_and_bugs_one_each():
@@ -150,7 +164,7 @@ def test_the_order_in_which_findings_come_changes_nothing():
 
 def test_the_explanation_names_what_the_score_rests_on():
     ranked = rank([finding(age_days=40.0)], {"spelling": Acceptance(3, 1)}, {})[0]
-    for part in ("number 1 of 1", "40 days old", "impact 2 of 10", "accepted 3 of 4", f"({ranked.score:.2f})"):
+    for part in ("number 1 of 1", "40 days old", "impact 2 of 10", "accepted 3 of 4"):
         assert part in ranked.why
 
 

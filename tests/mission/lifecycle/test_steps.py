@@ -9,7 +9,7 @@ import pytest
 
 from ralph_mission.mission.lifecycle import ownership
 from ralph_mission.mission.lifecycle.approval import content_hash
-from ralph_mission.mission.lifecycle.steps import CLAIM_IT, next_step
+from ralph_mission.mission.lifecycle.steps import CLAIM_IT, SOLVED_BY_ITSELF, next_step
 from ralph_mission.mission.model.cycle import Interpretation, MissionEvent, MissionFacts, PersonVerdict, StepContext
 from ralph_mission.mission.model.effects import (
     CloseIssue,
@@ -27,7 +27,7 @@ from ralph_mission.mission.model.ledger import EffectRecord, key_of
 from ralph_mission.mission.model.mission import Action, FailureReason, Status, Verdict
 from ralph_mission.mission.model.proposal import BudgetUsed
 from ralph_mission.mission.policy import judge
-from tests.mission.build import BASE, HEAD, MARA, NOW, bench, issue, mission, patch, pull, push
+from tests.mission.build import BASE, BOT, HEAD, MARA, NOW, bench, issue, mission, patch, pull, push
 
 AROUND = StepContext(5, NOW, ("mara",), "squash", {}, Branch("main", "b" * 40))
 MARAS = frozenset({MARA.id})
@@ -144,7 +144,7 @@ class TestApprovedProposal:
     def test_without_one_is_planned_and_says_who_must_act(self):
         found = one(MissionEvent.APPROVED, facts=MissionFacts(issue(), None, MARAS), **ASKED)
         assert found.proposal.after.status is Status.PLANNED
-        assert "by hand" in found.proposal.after.next_step
+        assert found.proposal.after.next_step == SOLVED_BY_ITSELF
 
     def test_edited_is_asked_again_and_forgets_the_planned_change(self):
         text = issue(body="something else")
@@ -168,11 +168,11 @@ def test_a_waiting_proposal_is_not_counted_as_stuck():
     assert (found.proposal, found.mission.progress.stalled_cycles) == (None, 0)
 
 
-def test_a_planned_mission_that_nobody_carries_out_counts_its_cycles():
-    (found,) = next_step(
-        mission(status=Status.PLANNED, pull=0), MissionFacts(issue(), None, MARAS), Interpretation(), AROUND
-    )
-    assert found.mission.progress.stalled_cycles == 1
+@pytest.mark.parametrize(("coder", "stalled"), [(True, 1), (False, 0)])
+def test_a_planned_mission_that_an_agent_does_not_carry_out_counts_its_cycles(coder, stalled):
+    facts = MissionFacts(issue(), None, MARAS, coder=coder, us=BOT.id)
+    (found,) = next_step(mission(status=Status.PLANNED, pull=0), facts, Interpretation(), AROUND)
+    assert found.mission.progress.stalled_cycles == stalled
 
 
 def test_an_unfinished_opening_is_resumed_with_the_same_keys():

@@ -13,6 +13,7 @@ from ralph_mission.mission.lifecycle import approval, steps, table
 from ralph_mission.mission.lifecycle.approval import content_hash
 from ralph_mission.mission.lifecycle.table import TRANSITIONS, advance, allows, interpret_facts
 from ralph_mission.mission.model.cycle import Interpretation, MissionEvent, MissionFacts, StepContext
+from ralph_mission.mission.model.effects import CloseIssue, Comment
 from ralph_mission.mission.model.forge import Actor, Branch
 from ralph_mission.mission.model.ledger import ChatYes
 from ralph_mission.mission.model.mission import Action, FailureReason, Status, update_mission
@@ -38,6 +39,42 @@ def test_lifecycle_never_leaves_its_table(events):
         else:
             with pytest.raises(ValueError, match="cannot be"):
                 advance(current, event, NOW)
+
+
+@pytest.mark.parametrize("status", [Status.DISCOVERED, Status.PLANNED, Status.ESCALATED, Status.PARKED])
+def test_what_is_no_longer_found_ends_a_mission_without_a_change_and_teaches_nothing(status):
+    known = replace(facts(pull=None), solved=True)
+    waits = mission(status=status, pull=0, action=Action.OPEN_PROPOSAL)
+    reading = interpret_facts(waits, known, NOW)
+    assert reading.event is MissionEvent.SOLVED
+    ((step),) = steps.next_step(waits, known, reading, AROUND)
+    done = step.proposal.after
+    by_a_person = status in (Status.PLANNED, Status.ESCALATED)
+    assert (done.status, done.outcome) == (
+        Status.COMPLETED, "done by a person" if by_a_person else "gone by itself"
+    )  # fmt: skip  # one value
+    assert [type(effect) for effect in step.proposal.effects] == [Comment, CloseIssue]
+    assert step.lesson is None
+
+
+def test_a_persons_no_comes_before_what_is_no_longer_found():
+    closed = replace(facts(issue=issue(state="closed", closed_by=MARA), pull=None), solved=True)
+    assert interpret_facts(mission(status=Status.DISCOVERED, pull=0), closed, NOW).event is MissionEvent.REFUSED
+
+
+def test_a_change_that_waits_for_its_review_is_peoples_to_close():
+    assert interpret_facts(mission(), replace(facts(), solved=True), NOW).event is None
+
+
+def test_what_only_a_person_can_do_is_never_stuck_and_is_parked_after_two_weeks():
+    planned = mission(status=Status.PLANNED, pull=0, action=Action.OPEN_PROPOSAL)
+    alone = facts(pull=None)
+    for _ in range(5):
+        (step,) = steps.next_step(planned, alone, interpret_facts(planned, alone, NOW), AROUND)
+        planned = step.mission
+    assert (planned.status, planned.progress.stalled_cycles) == (Status.PLANNED, 0)
+    assert interpret_facts(planned, alone, NOW + 14 * DAY).event is MissionEvent.UNANSWERED
+    assert interpret_facts(planned, replace(alone, coder=True), NOW + 14 * DAY).event is None
 
 
 @pytest.mark.parametrize("status", [Status.COMPLETED, Status.REJECTED])

@@ -23,8 +23,8 @@ ANOMALY = finding(
 
 @pytest.mark.parametrize("kind", [*ASKED, "never heard of"])
 def test_every_kind_that_is_asked_about_has_each_section_once(kind):
-    body = analysis.body(finding(kind=kind))
-    for heading in (*analysis.WRITABLE, "What approval does"):
+    body = analysis.body(finding(kind=kind), [(heading, "few words") for heading in analysis.WRITABLE], "claude")
+    for heading in (*analysis.WRITABLE, "What closes it", "What approval does"):
         assert body.count(f"**{heading}") == 1
 
 
@@ -40,15 +40,19 @@ def test_what_was_seen_stands_in_a_small_table_with_since_when():
     body = analysis.body(ANOMALY)
     assert "| value | 5.2 |\n| usual | 3.1 |\n| window_from | 2026-05-03T12:00Z |" in body
     assert "\n\nThere for 3 days.\n\n" in body
-    assert "| look for the cause | about an hour of work |" in body
 
 
-def test_what_it_says_of_risks_and_effort_is_about_the_kind():
-    sure = {kind: analysis.body(finding(kind=kind, confidence=0.9)) for kind in (*ASKED, "never heard of")}
-    risks = {body.split("**Risks.** ")[1].splitlines()[0] for body in sure.values()}
-    assert len(risks) == len(sure)
-    assert "| stay | none |" in sure["dependency-minor"]
-    assert "what was seen may be nothing" in analysis.body(finding(kind="bug", confidence=0.5))
+def test_nothing_is_said_that_would_be_true_of_anything_else():
+    body = analysis.body(ANOMALY)
+    assert not any(heading in body for heading in analysis.WRITABLE)
+
+
+def test_where_nobody_could_carry_out_a_yes_none_is_asked_for():
+    alone, helped = (wording.proposal_body(ANOMALY, "why", None, agent=agent) for agent in ("", "claude"))
+    assert "nothing to approve" in alone and "approve" not in alone.replace("nothing to approve", "")
+    assert "**To reject:**" in alone and "**What closes it.** The value is back" in alone
+    assert "shall an agent (claude) make a change?" in helped and "**To approve:**" in helped
+    assert "`agent:NAME` is a yes with the agent of that name" in helped
 
 
 @pytest.mark.parametrize(("age", "said"), [(0.2, "Seen by this cycle"), (1.2, "for 1 day."), (1.6, "for 2 days.")])
@@ -59,7 +63,7 @@ def test_its_age_is_said_as_people_say_it(age, said):
 def test_how_sure_it_is_and_what_a_yes_does_are_said_once():
     ranked = "impact 2 of 10, severity low, 90% sure; number 1 of 4 by score (0.80)"
     body = wording.proposal_body(ANOMALY, ranked, None)
-    assert (body.count("% sure"), body.count("severity low"), body.lower().count("changes nothing")) == (1, 1, 1)
+    assert (body.count("% sure"), body.count("severity low"), body.count("What closes it")) == (1, 1, 1)
 
 
 def test_what_is_in_capitals_stays_so_and_an_empty_value_is_seen():
@@ -76,13 +80,7 @@ def test_a_phone_shows_it_on_a_few_screens():
 def test_a_thinkers_words_stand_under_their_heading_and_are_marked():
     body = analysis.body(ANOMALY, (("Risks", "The feed may be late."),))
     assert "**Risks** \\*: The feed may be late." in body
-    assert "Of leaving it" not in body
     assert "were written by a model: check them" in body
-
-
-def test_our_options_stay_in_sight_beside_a_thinkers():
-    body = analysis.body(ANOMALY, (("Options", "Ask whoever feeds it."),))
-    assert "**Options** \\*: Ask whoever feeds it.\n\n| what | effort | risk |" in body
 
 
 @pytest.mark.parametrize("heading", ["What approval does", "seen", "Research", "", "To reject"])
@@ -95,7 +93,7 @@ def test_hostile_words_and_facts_do_no_harm(words, value, heading):
     hostile = finding(kind="bug", facts=((value, value), ("count", value)))
     body = analysis.body(hostile, ((heading, words),))
     assert misdeeds(body) == []
-    assert body.count("**What approval does.**") >= 1
+    assert body.count("**What closes it.**") >= 1
     assert misdeeds(wording.proposal_body(hostile, "why", None, "", ((heading, words),))) == []
 
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ralph_mission.mission.findings.identity import identify
 from ralph_mission.mission.model.effects import MARKER, Comment, EditComment, OpenIssue, OpenPull, PushBranch
-from ralph_mission.mission.model.forge import Branch
+from ralph_mission.mission.model.forge import Branch, Post, Wording
 from ralph_mission.mission.model.mission import Action, Limits, Tier, Verdict
-from ralph_mission.mission.model.proposal import KINDS, BudgetUsed, RankedFinding, Route
+from ralph_mission.mission.model.proposal import KINDS, RankedFinding, Route
 from ralph_mission.mission.policy import judge, judge_all
 from ralph_mission.mission.proposals.draft import DraftContext, draft_all
 from ralph_mission.safety.patch import REGULAR, FileChange, Patch, measure
@@ -30,7 +28,6 @@ def store(**changes):
         "now": NOW,
         "next_mission": 4,
         "limits": Limits(),
-        "free_slot": True,
         "records": {},
         "recent_lines": {},
     }
@@ -84,11 +81,11 @@ signals = st.builds(
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.lists(signals, min_size=1, max_size=5), texts, st.booleans())
-def test_no_text_of_the_repository_makes_a_proposal_harmful_or_denied(seen, why, free):
+@given(st.lists(signals, min_size=1, max_size=5), texts)
+def test_no_text_of_the_repository_makes_a_proposal_harmful_or_denied(seen, why):
     found = identify(seen)
     plan = [ranked([f for f in found if f.kind == kind], kind, why) for kind in dict.fromkeys(f.kind for f in found)]
-    made = draft_all(plan, found, store(free_slot=free))
+    made = draft_all(plan, found, store())
     for proposal in made:
         assert judge(proposal, bench()).verdict is not Verdict.DENY, judge(proposal, bench()).rules
         for effect in (*proposal.effects, *proposal.planned):
@@ -257,15 +254,15 @@ def test_where_no_pull_may_be_opened_unasked_a_small_fix_is_a_question_that_show
     assert judge(proposal, bench(limits=Limits(auto_prs_per_cycle=0))).verdict is Verdict.ALLOW
 
 
-def test_a_fix_that_is_to_be_asked_about_waits_for_a_slot_as_a_question():
-    found = identify([signal(kind="spelling", path="a.md", essence=("a",))])
-    asking = replace(ranked(found), ask=True)
-    for plan, limits in ((asking, Limits()), (ranked(found), Limits(auto_prs_per_cycle=0))):
-        (waiting,) = draft_all([plan], found, store(free_slot=False, limits=limits))
-        assert (waiting.action, waiting.tier, waiting.effects) == (Action.OPEN_PROPOSAL, Tier.HIGH, ())
-        assert "mission-cap" in judge(waiting, bench(spent=BudgetUsed(active=3))).rules
-    (waiting,) = draft_all([ranked(found)], found, store(free_slot=False))
-    assert (waiting.action, waiting.tier) == (Action.OPEN_FIX, Tier.LOW)
+def test_nothing_is_opened_about_what_is_not_worth_it_but_the_owners_words_are_still_said():
+    found = identify([signal(kind="anomaly"), signal(kind="bug", essence=("b",))])
+    unworthy = frozenset(one.fingerprint for one in found)
+    plans = [ranked([one], one.kind) for one in found]
+    assert draft_all(plans, found, store(unworthy=unworthy)) == ()
+    anomaly = next(one for one in found if one.kind == "anomaly")
+    ready = Wording(anomaly.fingerprint, "", (Post("outbox", ("Tides are up.",), (13,), 2000),), ready=True)
+    (post,) = draft_all(plans, found, store(unworthy=unworthy, wordings={(anomaly.fingerprint, ""): ready}))
+    assert post.action is Action.PUBLISH
 
 
 @pytest.mark.attack(4, 34)
