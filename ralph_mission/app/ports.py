@@ -18,7 +18,6 @@ from ralph_mission.adapters.fixers import FIXERS
 from ralph_mission.adapters.fixers.verify import FixerObserver, Workbench
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.observers import OBSERVERS, Sources, look_once
-from ralph_mission.adapters.observers.alerts import AlertObserver
 from ralph_mission.adapters.observers.together import OneAtATime, together
 from ralph_mission.adapters.report.dashboard import dashboard
 from ralph_mission.adapters.storage.memory.recordings import Recordings, keep_out_of_git
@@ -150,6 +149,10 @@ def _forge_watch(settings: Config) -> ForgeSettings:
     return older.model_copy(update={"stale_after": patience})
 
 
+ON_GITHUB = ("ci",)
+"""Observers of what no other forge has."""
+
+
 def _observers(
     settings: Config,
     git: Git,
@@ -181,9 +184,13 @@ def _observers(
             section = _forge_watch(settings)
         if section is None:  # a source that only works when it is asked for
             continue
+        if name in ON_GITHUB and not host.github:
+            continue
         for item in section if isinstance(section, tuple) else (section,):
             yield ProgressObserver(build(item, sources))
     if host.github:
+        from ralph_mission.adapters.observers.alerts import AlertObserver
+
         yield ProgressObserver(AlertObserver(sources.forge))
     for observer in build_extensions(settings, "observer", git.work_tree, sources):
         yield ProgressObserver(observer)

@@ -58,7 +58,7 @@ class VulnerabilityWire(WireModel):
     first_patched_version: NamedWire | None = None
 
 
-class RuleWire(WireModel):
+class AlertRuleWire(WireModel):
     """What a scanner of code looks for."""
 
     id: str | None = None
@@ -75,7 +75,7 @@ class AlertWire(WireModel):
     dependency: DependencyWire = DependencyWire()
     security_advisory: AdvisoryWire = AdvisoryWire()
     security_vulnerability: VulnerabilityWire = VulnerabilityWire()
-    rule: RuleWire = RuleWire()
+    rule: AlertRuleWire = AlertRuleWire()
     secret_type_display_name: str | None = None
     secret_type: str | None = None
 
