@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from ralph_mission.mission.proof.claim import CodeClaim, CodeQuote
+from ralph_mission.mission.proof.claim import ASSERTION, CodeClaim, CodeQuote
 from ralph_mission.safety.patch import REGULAR, FileChange, touched_lines
 
 Falsify = Callable[[CodeClaim], CodeClaim]
@@ -106,7 +106,8 @@ def _tests(claim: CodeClaim) -> Mapping[str, str]:
 
 def _with_test(claim: CodeClaim, text: str) -> CodeClaim:
     python = claim.path.endswith(".py")
-    return replace(claim, test=(_new("tests/test_ralph.py" if python else "test/ralph.js", text),), cases=())
+    test = (_new("tests/test_ralph.py" if python else "test/ralph.js", text),)
+    return replace(claim, test=test, expected=ASSERTION, cases=())
 
 
 def _new(path: str, text: str) -> FileChange:

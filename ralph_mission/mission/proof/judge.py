@@ -34,7 +34,9 @@ NETWORK = compile_regex(
     r"Temporary failure in name resolution|fetch failed|nodename nor servname|No address associated", re.IGNORECASE
 )  # fmt: skip  # one expression
 ASSERTIONS = frozenset({"AssertionError", "JestAssertionError", "assertion", "MultipleFailures"})
-EXPECTED = compile_regex(r"^(?:DID NOT (?:RAISE|WARN)|expect\(|expected\b.+\bgot\b|assertion )", re.IGNORECASE)
+EXPECTED = compile_regex(
+    r"^(?:DID NOT (?:RAISE|WARN)|expect\(|expected\b.+\bgot\b|expected \".+\" header field|assertion )", re.IGNORECASE
+)
 """What libraries say of an expectation that does not hold, whose errors have no type of their own."""
 
 

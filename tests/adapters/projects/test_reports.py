@@ -49,6 +49,8 @@ def test_an_expectation_of_supertest_is_an_assertion_and_a_type_error_none() -> 
         "mocha", mocha({"stack": 'Error: expected 200 "OK", got 404 "Not Found"\n    at x (/tmp/w/test/a.js:1:2)'})
     )
     assert is_assertion(case)
+    header = 'Error: expected "Location" header field\n    at x (/tmp/w/test/a.js:1:2)'
+    assert is_assertion(one("mocha", mocha({"stack": header})))
     case = one("mocha", mocha({"stack": "Uncaught TypeError: x is not a function\n    at x (/tmp/w/lib/a.js:1:2)"}))
     assert (case.error, case.frames) == ("TypeError", (("lib/a.js", 1),))
     assert not is_assertion(case)
