@@ -25,6 +25,7 @@ from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.projects.detection import DetectedProject, Read, SetupStep, detect_project
 from ralph_mission.adapters.projects.excerpt import excerpt
 from ralph_mission.adapters.projects.fixers import ProjectFixer, project_fixers
+from ralph_mission.adapters.sandbox.bwrap import rustup_home
 from ralph_mission.adapters.sandbox.isolation import Sandbox
 from ralph_mission.adapters.sandbox.process import run_foreign
 from ralph_mission.adapters.workspace.clone import check_out
@@ -210,7 +211,7 @@ class ProjectSetup:
             cwd=tree / step.folder,
             home=home,
             timeout=self.seconds,
-            extra_env={**QUIET, **passed, "PATH": os.pathsep.join(_path_entries(tree, home))},
+            extra_env={**QUIET, **passed, **_rustup(), "PATH": os.pathsep.join(_path_entries(tree, home))},
             sandbox=self.sandbox_for(fresh),
         )
         if done.code == 0:
@@ -237,7 +238,12 @@ def lent_environment(folder: Path, tools: Path) -> dict[str, str]:
     """For commands in the clone at `folder` that was lent a set-up, with caches and tools in the folder `tools`."""
     caches = {name: str(tools / place) for name, place in CACHES.items()}
     caches["MAVEN_OPTS"] = f"-Dmaven.repo.local={tools / '.m2/repository'}"
-    return {**QUIET, **caches, "PATH": os.pathsep.join(_path_entries(folder, tools))}
+    return {**QUIET, **caches, **_rustup(), "PATH": os.pathsep.join(_path_entries(folder, tools))}
+
+
+def _rustup() -> dict[str, str]:
+    """Where toolchains are, which rustup looks for below a home that is another one here."""
+    return {"RUSTUP_HOME": str(rustup_home())} if rustup_home().is_dir() else {}
 
 
 def _path_entries(folder: Path, home: Path) -> Iterator[str]:

@@ -173,6 +173,8 @@ SYSTEM = tuple(map(Path, "/usr /bin /sbin /lib /lib32 /lib64 /libx32 /etc /opt /
 """Programs, libraries and settings of the machine. Not homes, /var, /run (sockets of services), /srv, /mnt, /tmp."""
 INSTALLED = ("lib", "lib64", "libexec", "pyvenv.cfg")
 """What belongs to the programs in a folder `bin` beside it. Not `share`: below a home that is people's data."""
+RUSTUP = ("toolchains", "settings.toml", "update-hashes", "downloads", "tmp")
+"""What it wants to see in its own folder."""
 LONGEST = 65_536  # bytes: all that a pipe holds
 RELAY = "/run/ralph"
 SECONDS = 20.0  # for a program that does nothing
@@ -354,12 +356,19 @@ def _needed_paths(view: View) -> Iterator[Path]:
         if folder in known or not os.access(folder / ".", os.R_OK) or _inside(folder.resolve(), closed):
             continue
         known.add(folder)
+        if (folder / "rustup").exists():  # its `cargo` starts the one of a toolchain, which stands elsewhere
+            found |= {rustup_home() / name for name in RUSTUP}
         found |= {folder, *(folder.parent / name for name in INSTALLED if folder.name == "bin")}
         links = (entry for entry in folder.iterdir() if entry.is_symlink())
         targets = [folder.resolve() / "-", *(Path(os.path.realpath(link)) for link in links)]  # one may lead to itself
         folders += [target.parent for target in targets if target.parent.name == "bin" or target.name == "-"]
         found |= {target for target in targets if target.parent.name != "bin" and target.name != "-"}
     return (place for place in found if os.path.exists(place))
+
+
+def rustup_home() -> Path:
+    """Where rustup keeps toolchains: `RUSTUP_HOME`, or its folder below the home of whoever runs us."""
+    return Path(os.environ.get("RUSTUP_HOME") or Path.home() / ".rustup")
 
 
 def _inside(place: Path, folders: Iterable[Path]) -> bool:

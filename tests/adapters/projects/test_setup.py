@@ -14,9 +14,11 @@ import pytest
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.projects import setup as module
 from ralph_mission.adapters.projects.setup import LentSetup, ProjectSetup
+from ralph_mission.adapters.sandbox.isolation import of_clone
 from ralph_mission.adapters.workspace.clone import clone
 from ralph_mission.errors import UserError
 from tests.helpers import commit, git, make_repo
+from tests.integration.isolation_attacks import level_or_skip
 
 COUNT = 'echo x >> "$COUNTER"'
 
@@ -192,3 +194,25 @@ def test_the_report_of_a_set_up_is_ours_to_read(lend, tmp_path):
     lend("true")
     (report,) = (tmp_path / "kept").glob(f"*/{module.REPORT}")
     assert json.loads(report.read_text())["failed"] == ""
+
+
+def test_toolchains_of_rustup_are_found_though_the_home_is_another_one(repo, tmp_path, monkeypatch):
+    level_or_skip("bwrap")
+    home = tmp_path / "user"
+    files = {"cargo/rustup": "", "cargo/cargo": 'cat "$RUSTUP_HOME/toolchains/x"', "rust/toolchains/x": "stable"}
+    for name, text in files.items():
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_text(f"#!/bin/sh\n{text}" if "cargo/" in name else text)
+        (home / name).chmod(0o755)
+    (home / "rust/credentials").write_text("secret")
+    monkeypatch.setenv("RUSTUP_HOME", str(home / "rust"))
+    monkeypatch.setenv("PATH", f"{home / 'cargo'}{os.pathsep}{os.environ['PATH']}")
+    source, head = Git.open(repo), git(repo, "rev-parse", "HEAD")
+    setup = ProjectSetup(
+        source, tmp_path / "kept", ("cargo > said; cat $RUSTUP_HOME/credentials >> said; true",),
+        sandbox_for=lambda made: of_clone("bwrap", made, made.work_tree or made.git_dir, {}),
+    )  # fmt: skip  # one call
+    with clone(source, head, tmp_path) as folder:
+        lent = setup.lend(head, folder, tmp_path / "tools")
+        assert (folder / "said").read_text() == "stable"
+    assert lent.environment["RUSTUP_HOME"] == str(home / "rust")
