@@ -16,7 +16,6 @@ from ralph_mission.adapters.cache import FileCache, cache_key
 from ralph_mission.adapters.fixers.fixer import CommitTree, Correction, Fix, Fixer
 from ralph_mission.adapters.fixers.places import DOCUMENTS
 from ralph_mission.adapters.git.git import Git
-from ralph_mission.adapters.projects.excerpt import complaints, excerpt, is_worse, not_set_up, output_lines
 from ralph_mission.adapters.sandbox.isolation import OPEN, Sandbox
 from ralph_mission.adapters.sandbox.process import FinishedProcess, run_foreign
 from ralph_mission.adapters.workspace.clone import clone
@@ -248,6 +247,8 @@ class Workbench:
 
 def red_check(command: str, done: FinishedProcess) -> RedCheck:
     """What a command that failed on an unchanged commit says."""
+    from ralph_mission.adapters.projects.excerpt import complaints, excerpt, not_set_up, output_lines
+
     lines = output_lines(done.stdout, done.stderr)
     broken = not_set_up(lines)
     if done.timed_out:
@@ -262,6 +263,8 @@ def red_check(command: str, done: FinishedProcess) -> RedCheck:
 
 def known_red(red: Sequence[RedCheck]) -> Callable[[str, FinishedProcess], bool]:
     """Whether a command that failed is one of `red`, and makes no complaint more than it did then."""
+    from ralph_mission.adapters.projects.excerpt import complaints, is_worse, output_lines
+
     before = {check.command: dict(check.complaints) for check in red}
 
     def is_known(command: str, done: FinishedProcess) -> bool:
@@ -273,6 +276,8 @@ def known_red(red: Sequence[RedCheck]) -> Callable[[str, FinishedProcess], bool]
 
 
 def _failure_text(failure: CheckFailure, fails_anyway: bool) -> str:
+    from ralph_mission.adapters.projects.excerpt import excerpt
+
     finished = failure.finished
     how = f"exit code {finished.code}"
     if finished.timed_out:
