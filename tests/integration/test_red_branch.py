@@ -42,3 +42,16 @@ def test_a_red_branch_is_one_issue_with_its_culprit_and_what_the_log_says_and_ma
         run(harbour, 3, "failure")
         harbour.cycle(timedelta(minutes=20))
         assert len(harbour.issues) == 1
+
+
+def test_green_again_closes_the_issue_by_itself(tmp_path: Path) -> None:
+    with hub(tmp_path, FILES) as harbour:
+        run(harbour, 1, "success")
+        harbour.person("robin").push("main", {"src/code.txt": b"broken\n"}, message="Break it")
+        run(harbour, 2, "failure")
+        harbour.cycle()
+        harbour.person("robin").push("main", {"src/code.txt": b"fine\n"}, message="Mend it")
+        run(harbour, 3, "success")
+        harbour.cycle(timedelta(minutes=20))
+        (issue,) = harbour.issues
+        assert (issue.state, issue.state_reason) == ("closed", "completed")
