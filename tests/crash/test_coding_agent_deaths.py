@@ -14,7 +14,7 @@ from tests.integration.test_missions_bounds import scripted, spent
 from tests.integration.world import statuses
 
 MOMENTS = (*PORTS, (AgentCoder, "work"))
-WORKED = "after AgentCoder.work(Commission)"
+WORKED = "after AgentCoder.work(AgentJob)"
 LARGE = "write('src/table.py', ''.join(f'ROW_{n} = {n}\\n' for n in range(80)))"
 
 
