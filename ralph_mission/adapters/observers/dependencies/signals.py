@@ -172,6 +172,8 @@ def _upgrade(one: Vulnerable) -> str:
         return f"{words}; go.mod names the least version, so any later one will do."
     if one.admitted is None:
         return f"{words}."
+    if {range_.lstrip("=v ") for range_ in package.wanted} == {package.version}:
+        return f"{words}; it is pinned to {package.version}, so the pin has to change."
     return f"{words}; it is asked for by {ranges}, which {'allows' if one.admitted else 'does not allow'} it."
 
 

@@ -482,7 +482,7 @@ def test_what_a_vulnerable_package_is_told_with(tmp_path: Path, registry: Regist
     assert lantern.detail.endswith(
         "Asked for directly, for production. Imported in src/a.ts, src/b.ts, src/c.ts and 2 more files."
     )
-    assert "asked for by 1.4.2, which does not allow it" in buoy.detail
+    assert "a major step; it is pinned to 1.4.2, so the pin has to change." in buoy.detail
     (rope,) = told(seen, "advisory")
     assert rope.title == "rope 1.0.0 has a known vulnerability (low): 2.0.0 fixes it"
     assert "for development only" in rope.detail
