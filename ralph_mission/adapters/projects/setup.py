@@ -18,13 +18,13 @@ from contextlib import suppress
 from dataclasses import field
 from pathlib import Path
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from ralph_mission.adapters import files
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.projects.detection import DetectedProject, Read, SetupStep, detect_project
 from ralph_mission.adapters.projects.excerpt import excerpt
-from ralph_mission.adapters.projects.fixers import ProjectFixer, project_fixers
 from ralph_mission.adapters.sandbox.bwrap import rustup_home
 from ralph_mission.adapters.sandbox.isolation import Sandbox
 from ralph_mission.adapters.sandbox.process import run_foreign
@@ -32,6 +32,9 @@ from ralph_mission.adapters.workspace.clone import check_out
 from ralph_mission.adapters.workspace.snapshot import remove_any
 from ralph_mission.errors import UserError
 from ralph_mission.values import dataclass
+
+if TYPE_CHECKING:
+    from ralph_mission.adapters.projects.fixers import ProjectFixer
 
 SECONDS = 1_800.0
 """For one step: a first install of a large repository takes minutes."""
@@ -105,6 +108,8 @@ class ProjectSetup:
 
     def fixers(self, commit: str) -> tuple[ProjectFixer, ...]:
         """The formatters and linters that a commit says are used."""
+        from ralph_mission.adapters.projects.fixers import project_fixers  # no set-up needs them
+
         return project_fixers(*self._files(commit))
 
     def _files(self, commit: str) -> tuple[Collection[str], Read]:

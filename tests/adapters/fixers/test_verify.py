@@ -187,7 +187,7 @@ def test_the_older_name_of_a_fixer_is_understood():
 
 
 def test_both_fixers_are_on_and_no_check_is_run_by_default():
-    assert (FixerSettings().fixers, FixerSettings().verify) == (("typos", "ruff"), ())
+    assert (FixerSettings().fixers, FixerSettings().verify) == (("typos", "ruff", "project"), ())
 
 
 @pytest.mark.parametrize("settings", [{"fixer": []}, {"fixers": ["black"]}, {"verify": "make"}])
