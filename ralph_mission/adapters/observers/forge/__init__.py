@@ -12,39 +12,33 @@ from __future__ import annotations
 import itertools
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from ralph_mission.adapters.cache import FileCache, cache_key
+from ralph_mission.adapters.cache import FileCache
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.observers import turns
-from ralph_mission.adapters.observers.forge.duplicates import (
-    DuplicatePair,
-    duplicate_signal,
-    likely_duplicates,
-    names,
-)
-from ralph_mission.adapters.observers.forge.pulls import PullFacts, conflicts_with, waiting_pull
-from ralph_mission.adapters.observers.forge.traces import TracedCommit, trace_signal, traced_lines, traces
 from ralph_mission.adapters.observers.text import age_days, block, one_line, quote
 from ralph_mission.adapters.observers.turns import ForgeCursor, Item, Told, fair
 from ralph_mission.config.observers import ForgeSettings
 from ralph_mission.errors import Missing
 from ralph_mission.mission.model.forge import Actor, Issue, Pull
-from ralph_mission.mission.model.mission import Observation, Quote, Signal
+from ralph_mission.mission.model.mission import Observation, Signal
 from ralph_mission.mission.model.proposal import ObservationContext
 from ralph_mission.mission.ports import Forge, Observer
 from ralph_mission.values import compile_regex, dataclass
+
+if TYPE_CHECKING:
+    from ralph_mission.adapters.observers.forge.duplicates import DuplicatePair
 
 NAME = "forge"
 MOST = 50  # signals of one kind
 ISSUES, PULLS = 6, 4  # read in full on one look; on GitHub an issue costs two requests, a pull three
 SECONDS = 60.0  # for reading them
 PAIRS = 2  # likely duplicates among what is read in full on one look
-TRACES = 100  # issues with stack traces that are looked at, the newest first
 QUOTE = 500  # characters of a question
 _QUESTION = compile_regex(r"\?[\s()\[\]\"'*_`>!.:;^-\U0001F600-\U0001F64F]{0,20}$")
 _HIDDEN = compile_regex(r"<!--.*?(?:-->|$)", re.DOTALL)
@@ -138,8 +132,15 @@ class ForgeObserver:
             [issue for issue in issues if not issue.assignees and now - issue.updated_at > after.stale_after],
             [issue for issue in issues if now - issue.updated_at > after.answer_after],
             [pull for pull in pulls if now - pull.created_at > min(after.review_after, after.answer_after)],
-            likely_duplicates(issues),
+            self._twins(issues),
         )
+
+    def _twins(self, issues: Sequence[Issue]) -> Sequence[DuplicatePair]:
+        if len(issues) < 2:
+            return ()
+        from ralph_mission.adapters.observers.forge.duplicates import likely_duplicates
+
+        return likely_duplicates(issues)
 
     def _in_full(self, lists: OpenLists, before: ForgeCursor) -> tuple[list[Issue | Pull], frozenset[int]]:
         """Those whose turn it is, read in full, and everyone who had it in this round."""
@@ -151,33 +152,32 @@ class ForgeObserver:
     def _waits(
         self, lists: OpenLists, items: Sequence[Issue | Pull], us: int, context: ObservationContext
     ) -> tuple[Signal, ...]:
-        now, after = context.now, self.settings
-        conflicts = partial(conflicts_with, self.git, context.head, Path(context.scratch))
-        facts = PullFacts(us, self.forge.may_approve, self.forge.is_ready, conflicts)
-        pulls = [item for item in items if isinstance(item, Pull)]
+        now = context.now
         issues = {item.number: item for item in items if isinstance(item, Issue)}
+        twins = (pair.read_in_full(issues) for pair in lists.twins)
         return (
             *(_stale(issue, now) for issue in fair(lists.stale, MOST)),
-            *(s for pull in pulls if (s := waiting_pull(pull, facts, now, after.review_after, after.answer_after))),
+            *self._pulls([item for item in items if isinstance(item, Pull)], us, context),
             *(s for item in items if (s := self._question(item, us, now))),
-            *(duplicate_signal(pair) for pair in lists.twins if _still_apart(pair, issues)),
+            *(pair.signal() for pair in twins if pair),
         )
 
-    def _traces(self, issues: Sequence[Issue], commit: str) -> Iterable[Signal]:
-        """Reports whose stack traces name lines of the commit; looked up once for what they say and the commit."""
-        newest = sorted((issue for issue in issues if traces(issue.body)), key=lambda issue: -issue.number)[:TRACES]
-        if not newest or not commit:
+    def _pulls(self, pulls: Sequence[Pull], us: int, context: ObservationContext) -> Iterable[Signal]:
+        if not pulls:
             return ()
-        question = cache_key(commit, *(f"{issue.number} {issue.body}" for issue in newest))
-        known = self.cache.get(question)
-        if not isinstance(known, dict):
-            traced = TracedCommit(self.git, commit)
-            found = {str(issue.number): list(traced_lines(traced, issue.body)) for issue in newest}
-            known = {number: [asdict(quote) for quote in lines] for number, lines in found.items()}
-            self.cache.put(question, known)
-            self.cache.tidy()
-        told = {issue: [Quote(**one) for one in known.get(str(issue.number), ())] for issue in newest}
-        return [trace_signal(issue, lines) for issue, lines in told.items() if lines]
+        from ralph_mission.adapters.observers.forge.pulls import PullFacts, conflicts_with, waiting_pull
+
+        conflicts = partial(conflicts_with, self.git, context.head, Path(context.scratch))
+        facts, after = PullFacts(us, self.forge.may_approve, self.forge.is_ready, conflicts), self.settings
+        told = (waiting_pull(pull, facts, context.now, after.review_after, after.answer_after) for pull in pulls)
+        return [signal for signal in told if signal]
+
+    def _traces(self, issues: Sequence[Issue], commit: str) -> Iterable[Signal]:
+        if not issues or not commit:
+            return ()
+        from ralph_mission.adapters.observers.forge.traces import traced_reports
+
+        return traced_reports(self.git, commit, issues, self.cache)
 
     def _question(self, item: Issue | Pull, us: int, now: datetime) -> Signal | None:
         asked = last_word(item)
@@ -223,12 +223,6 @@ def _first(twins: Sequence[DuplicatePair], read: frozenset[int]) -> list[Issue]:
     """The likely duplicates that are read before all others: each pair at once, and once in a round."""
     fresh = [pair for pair in twins if not {pair.older.number, pair.newer.number} <= read]
     return [issue for pair in fresh[:PAIRS] for issue in (pair.older, pair.newer)]
-
-
-def _still_apart(pair: DuplicatePair, issues: Mapping[int, Issue]) -> bool:
-    """Whether both were read in full, and nobody has said yet that they have to do with each other."""
-    older, newer = issues.get(pair.older.number), issues.get(pair.newer.number)
-    return bool(older and newer and not names(older, newer.number) and not names(newer, older.number))
 
 
 def _read(

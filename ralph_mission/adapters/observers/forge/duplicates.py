@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 
 from ralph_mission.adapters.observers.text import block, one_line
@@ -56,6 +57,34 @@ class DuplicatePair:
     quotes: tuple[str, str]
     sure: float
 
+    def read_in_full(self, issues: Mapping[int, Issue]) -> DuplicatePair | None:
+        """They with all that was said; None where one was not read, or somebody said already that they are related."""
+        older, newer = issues.get(self.older.number), issues.get(self.newer.number)
+        if older is None or newer is None or names(older, newer.number) or names(newer, older.number):
+            return None
+        return replace(self, older=older, newer=newer)
+
+    def signal(self) -> Signal:
+        """What is told of them."""
+        newer, older = self.newer, self.older
+        return Signal(
+            observer="forge",
+            kind="triage",
+            title=one_line(f"#{newer.number} is likely the same as #{older.number}: {newer.title}"),
+            essence=("duplicate", str(newer.number)),
+            occurrence=f"of-{older.number}",
+            severity=Severity.MEDIUM,
+            confidence=self.sure,
+            effort=0.5,
+            detail=block(f"#{older.number} {one_line(older.title)}\n#{newer.number} {one_line(newer.title)}"),
+            author=one_line(newer.author.login),
+            reference=newer.number,
+            quotes=(
+                Quote(one_line(self.quotes[1], 200), reference=newer.number),
+                Quote(one_line(self.quotes[0], 200), reference=older.number),
+            ),
+        )
+
 
 def likely_duplicates(issues: Iterable[Issue]) -> tuple[DuplicatePair, ...]:
     """The pairs among open issues, the surest and newest first; an issue is in one of them at most."""
@@ -74,28 +103,6 @@ def names(issue: Issue, number: int) -> bool:
     said = (issue.title, issue.body, *(remark.body for remark in issue.remarks))
     expression = re.compile(rf"(?:#|/issues/|/pull/){number}(?!\d)")
     return any(expression.search(text) for text in said)
-
-
-def duplicate_signal(pair: DuplicatePair) -> Signal:
-    """What is told of a pair."""
-    newer, older = pair.newer, pair.older
-    return Signal(
-        observer="forge",
-        kind="triage",
-        title=one_line(f"#{newer.number} is likely the same as #{older.number}: {newer.title}"),
-        essence=("duplicate", str(newer.number)),
-        occurrence=f"of-{older.number}",
-        severity=Severity.MEDIUM,
-        confidence=pair.sure,
-        effort=0.5,
-        detail=block(f"#{older.number} {one_line(older.title)}\n#{newer.number} {one_line(newer.title)}"),
-        author=one_line(newer.author.login),
-        reference=newer.number,
-        quotes=(
-            Quote(one_line(pair.quotes[1], 200), reference=newer.number),
-            Quote(one_line(pair.quotes[0], 200), reference=older.number),
-        ),
-    )
 
 
 # --- titles ---------------------------------------------------------------------------

@@ -11,8 +11,10 @@ from __future__ import annotations
 import json
 import posixpath
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 
+from ralph_mission.adapters.cache import FileCache, cache_key
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.observers.markers import is_test_data
 from ralph_mission.adapters.observers.text import block, one_line, split_lines, valid_path
@@ -23,6 +25,7 @@ from ralph_mission.values import compile_regex, dataclass
 BODY = 60_000  # characters of one text
 FRAMES = 200  # of one text
 ABOVE = 200  # lines above a frame's own in which its function may begin
+REPORTS = 100  # issues with stack traces that are looked at, the newest first
 SHOWN = 3  # lines that are quoted
 
 MARGIN = r"[ \t>|]{0,60}"
@@ -284,6 +287,23 @@ def _quoted_line(lines: Sequence[str], number: int, said: str) -> int:
         return number
     places = [at for at, line in enumerate(lines, 1) if line.strip() == said]
     return places[0] if len(places) == 1 and len(said) >= 16 else 0
+
+
+def traced_reports(git: Git, commit: str, issues: Iterable[Issue], cache: FileCache) -> list[Signal]:
+    """The reports whose stack traces name lines of the commit; looked up once for what they say and the commit."""
+    newest = sorted((issue for issue in issues if traces(issue.body)), key=lambda issue: -issue.number)[:REPORTS]
+    if not newest:
+        return []
+    question = cache_key(commit, *(f"{issue.number} {issue.body}" for issue in newest))
+    known = cache.get(question)
+    if not isinstance(known, dict):
+        traced = TracedCommit(git, commit)
+        found = {str(issue.number): list(traced_lines(traced, issue.body)) for issue in newest}
+        known = {number: [asdict(quote) for quote in lines] for number, lines in found.items()}
+        cache.put(question, known)
+        cache.tidy()
+    told = ((issue, [Quote(**one) for one in known.get(str(issue.number), ())]) for issue in newest)
+    return [trace_signal(issue, lines) for issue, lines in told if lines]
 
 
 def trace_signal(issue: Issue, lines: Sequence[Quote]) -> Signal:

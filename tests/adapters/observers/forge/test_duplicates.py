@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ralph_mission.adapters.observers.forge.duplicates import duplicate_signal, error_lines, likely_duplicates
+from ralph_mission.adapters.observers.forge.duplicates import error_lines, likely_duplicates
 from ralph_mission.mission.model.forge import Actor, Issue
 from tests.helpers import NOON
 
@@ -74,7 +74,7 @@ def test_the_same_rare_error_and_words_make_it_likely() -> None:
     one = issue(1, "Adding an item to a paid cart fails", f"I see\n\n```\n{ERROR.format(4, '/home/a/x.py')}\n```")
     other = issue(2, "Paid cart: error on adding", f"Log:\n> {ERROR.format(4, '/srv/b/y.py')}")
     (pair,) = likely_duplicates([one, other])
-    signal = duplicate_signal(pair)
+    signal = pair.signal()
     assert [(quote.reference, "CartError" in quote.text) for quote in signal.quotes] == [(2, True), (1, True)]
     assert signal.essence == ("duplicate", "2") and signal.occurrence == "of-1"
 
