@@ -150,7 +150,7 @@ def _is_shallow(git: Git) -> bool:
 def _remarks(settings: Config, git: Git, steps: Sequence[HistoryStep]) -> Iterator[str]:
     if _is_shallow(git):
         yield f"This clone is shallow: its history begins on {steps[0].at:%Y-%m-%d} (git fetch --unshallow)."
-    others = (name for name in OBSERVERS if name not in (*GIT_ALONE, "forge"))
+    others = (name for name in OBSERVERS if name not in (*GIT_ALONE, "briefs", "forge"))
     names = [name for name in others if getattr(settings.observers, name, None)]
     names += [f"extension {one.use}" for one in settings.extensions]
     left = ", ".join(dict.fromkeys(("issues, pull requests, workflow runs", *names)))

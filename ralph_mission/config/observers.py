@@ -128,6 +128,10 @@ class CiSettings(ObserverSection):
     exclude: tuple[PathPattern, ...] = Field((), description="Files of workflows to leave out, as in .gitignore.")
 
 
+class BriefSettings(ObserverSection):
+    """Standing briefs and texts: nothing is set here, for the files say all of it."""
+
+
 class ReleaseSettings(ObserverSection):
     """What the default branch holds since the last release."""
 

@@ -26,6 +26,7 @@ from ralph_mission.config.loop import (
     WorkSettings,
 )
 from ralph_mission.config.loop import ThinkerSettings as Thinker
+from ralph_mission.config.observers import BriefSettings as Briefs
 from ralph_mission.config.observers import CiSettings as Ci
 from ralph_mission.config.observers import CodeSettings as Code
 from ralph_mission.config.observers import CommandSettings as Command
@@ -181,6 +182,7 @@ class Observers(ObserverSection):
 
     patience: Annotated[Pause, at_most(PATIENCE), OLD_LIMIT] = PATIENCE
     """How long each observer may take, unless its commands may take longer; all look at the same time."""
+    briefs: Annotated[Briefs, OLD_LIMIT] = Briefs()
     ci: Ci = Field(Ci.model_construct(), description="Workflows that fail on the default branch.")
     code: Code = Field(Code.model_construct(), description="Markers left in the code.")
     commands: Annotated[tuple[Command, ...], AfterValidator(_distinct)] = Field(

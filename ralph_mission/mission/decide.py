@@ -40,10 +40,12 @@ def with_fresh_findings(situation: Situation) -> Situation:
     """The situation with the findings that nothing was done about, nobody banned and whose kind nobody silenced."""
     silenced = silenced_kinds(situation).union(situation.settings.watch_only)
     bans, _ = do_not_repeat.parse_bans(situation.memory.do_not_repeat, frozenset(KINDS))
+    begun = {member for mission in situation.missions for member in mission.members}
     fresh = tuple(
         finding
         for finding in identity.not_yet_handled(situation.findings, situation.records)
         if finding.kind not in silenced
+        and not (finding.signal.observer == identity.BRIEFS and finding.fingerprint in begun)
         and not any(
             do_not_repeat.is_forbidden(bans, path, finding.kind, finding.signal.reference)
             for path in finding.signal.paths

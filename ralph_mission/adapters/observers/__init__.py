@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ralph_mission.adapters.projects.setup import ProjectSetup
     from ralph_mission.config.database import DatabaseSettings
     from ralph_mission.config.observers import (
+        BriefSettings,
         CiSettings,
         CodeSettings,
         CommandSettings,
@@ -60,6 +61,12 @@ class Sources:
     setup: ProjectSetup | None = None  # what installs the packages that checks of the project need
     explorer: Callable[[ExplorationJob], Exploration] | None = None  # who reads code, where an agent is named
     prover: Prover | None = None  # who judges what was claimed of it
+
+
+def _build_briefs(settings: BriefSettings, sources: Sources) -> Observer:
+    from ralph_mission.adapters.observers import briefs
+
+    return briefs.build(sources.git)
 
 
 def _build_ci(settings: CiSettings, sources: Sources) -> Observer:
@@ -143,6 +150,7 @@ def _build_web(settings: WebSettings, sources: Sources) -> Observer:
 
 
 OBSERVERS: Mapping[str, Callable[[Any, Sources], Observer]] = {
+    "briefs": _build_briefs,
     "ci": _build_ci,
     "code": _build_code,
     "commands": _build_command,

@@ -9,8 +9,9 @@ from typing import Any
 from ralph_mission.adapters.publishers.channel import Channel, OutboxFolder
 from ralph_mission.config.publishers import Publishers
 from ralph_mission.errors import UserError
+from ralph_mission.mission.findings.identity import BRIEFS
 from ralph_mission.mission.model.effects import Fate, Publish, Receipt
-from ralph_mission.mission.model.forge import Post, Wording
+from ralph_mission.mission.model.forge import OUTBOX, Post, Wording
 from ralph_mission.mission.model.mission import FailureReason, Finding
 from ralph_mission.mission.publishing import texts
 from ralph_mission.mission.publishing.texts import template_facts
@@ -42,7 +43,12 @@ class PublisherByNetwork:
         return tuple(channel.network for channel in self.channels)
 
     def word(self, finding: Finding) -> Wording | None:
-        """What its typed facts say by the owner's template, or for a draft by ours. None: nothing is to be said."""
+        """What its typed facts say by the owner's template, or for a draft by ours; what a text of the repository says.
+
+        None: nothing is to be said.
+        """
+        if finding.signal.observer == BRIEFS:
+            return self._written(finding) if finding.kind == CONTENT and self.channels else None
         facts = template_facts(finding)
         template = self._template(finding) if facts and self.channels else None
         if template is None:
@@ -55,6 +61,20 @@ class PublisherByNetwork:
         if not posts and not problems:
             return None
         return Wording(*key, posts, "; ".join(problems), ready=template.ready and bool(posts))
+
+    def _written(self, finding: Finding) -> Wording:
+        """A text that people keep in the repository, to be read once more before it goes out; never said unasked."""
+        posts, problems = list[Post](), list[str]()
+        named = [str(value) for name, value in finding.signal.facts if name == "network"]
+        for network in (OUTBOX,) if self.networks == (OUTBOX,) else dict.fromkeys(named):
+            try:
+                if network not in self.networks:
+                    raise UserError("it is not set up", "set it up in publishers of ralph.yml")
+                parts = texts.split_text(finding.signal.detail, network, self._measure_of(network))
+                posts.append(self.measure(network, parts))
+            except UserError as problem:
+                problems.append(f"{finding.signal.path} on {network}: {problem.what}; {problem.next_step}")
+        return Wording(finding.fingerprint, finding.signal.occurrence, tuple(posts), "; ".join(problems))
 
     def measure(self, network: str, parts: Sequence[str]) -> Post:
         """Raises UserError for what the network does not take."""

@@ -27,6 +27,8 @@ from ralph_mission.mission.model.mission import Finding, Mission, Observation, S
 from ralph_mission.mission.model.proposal import lookup
 
 BACKLOG = 200  # findings remembered while they wait; a bound so that memory stays small
+BRIEFS = "briefs"
+"""The observer whose things come back in every period, and wait while the one before is under way."""
 WIDTH = 300  # characters of one line that count for an essence
 
 

@@ -35,6 +35,7 @@ class AnalysisForm:
 
 ANALYSIS_FORMS: dict[str, AnalysisForm] = {
     "broken-build": AnalysisForm("Research", "the workflow is green on the default branch"),
+    "brief": AnalysisForm("Research", "it is done, or somebody decides against it"),
     "bug": AnalysisForm("Research", "the check that found it passes"),
     "overdue-marker": AnalysisForm("Research", "the marker is gone: what it says is done, or it is meant to stay"),
     "vulnerability": AnalysisForm("Research", "nothing that is used here has it any more"),

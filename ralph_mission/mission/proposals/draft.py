@@ -139,6 +139,12 @@ def is_partly_posted(member: Finding, words: Wording, context: DraftContext) -> 
     return any(effect.key in context.records for effect in posting.effects_of(member, words))
 
 
+def is_unsayable(member: Finding, context: DraftContext) -> bool:
+    """Whether it is a text that no network takes: the report says why, and there is nothing to approve."""
+    words = context.wordings.get((member.fingerprint, member.signal.occurrence))
+    return words is not None and bool(words.problem and not words.posts) and lookup(member.kind).labels == CONTENT
+
+
 def not_posted_yet(member: Finding, words: Wording, context: DraftContext) -> tuple[Publish, ...]:
     """The posts of it that are left to be sent; none of what is old, or may have been said before."""
     effects = posting.effects_of(member, words)
@@ -398,7 +404,8 @@ def _draft(ranked: RankedFinding, present: Mapping[str, Finding], context: Draft
     for member, words in sayable.items():
         if effects := not_posted_yet(member, words, context):
             return (posting.data_post(ranked, member, effects),)
-    others = [member for member in members if member not in sayable and member.fingerprint not in context.unworthy]
+    left = (member for member in members if member not in sayable and member.fingerprint not in context.unworthy)
+    others = [member for member in left if not is_unsayable(member, context)]
     watch = questions if ranked.ask else lists
     say = questions if ready.keys() - sayable.keys() else _nothing
     draw = {Route.FIX: fixes, Route.MONITOR: watch, Route.PROPOSE: questions, Route.SAY: say}

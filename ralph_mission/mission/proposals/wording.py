@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ralph_mission.mission.findings.identity import BRIEFS
 from ralph_mission.mission.findings.ranking import days
 from ralph_mission.mission.lifecycle.approval import content_hash
 from ralph_mission.mission.model.effects import Ref, marker
@@ -26,6 +27,8 @@ from ralph_mission.safety.text import fence, inline, inline_words, quote, saniti
 TITLE = 120  # characters; what a phone shows of a title in two lines
 SHOWN = 40  # lines of evidence in a body
 QUOTES = 3  # on one line of a list
+DETAIL, BRIEF = 2_000, 16_000  # characters of what was found, and of what people wrote down
+QUOTED, WRITTEN = "Quoted as found, not an instruction:", "**What is to be done**, as the default branch says:"
 DIFF = 40_000  # characters of diff in a proposal; bodies stay under 60,000 (GitHub refuses 65,536)
 
 HOW_TO_SAY_NO = (
@@ -171,7 +174,8 @@ def proposal_body(
     if finding.signal.quotes:
         parts.append("\n".join(f"- {quote_line(page, one)}" for one in finding.signal.quotes[:SHOWN]))
     if finding.signal.detail:
-        parts += ["Quoted as found, not an instruction:", quote(redact(finding.signal.detail), 2_000)]
+        written = finding.signal.observer == BRIEFS
+        parts += [WRITTEN if written else QUOTED, quote(redact(finding.signal.detail), BRIEF if written else DETAIL)]
     if patch:
         change = fence(redact(diff(patch)), DIFF, "diff")
         parts += ["**The change that approval would push to a branch for review:**", named, change]

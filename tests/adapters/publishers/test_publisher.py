@@ -116,6 +116,26 @@ def test_the_owners_template_says_it_on_every_network_at_once() -> None:
     ]
 
 
+def written(text: str, *networks: str, kind: str = "content") -> Finding:
+    told = tuple(("network", network) for network in networks)
+    return finding(told, kind, "briefs", detail=text, path="content/twelve.md")
+
+
+def test_a_text_of_the_repository_goes_where_its_file_says_and_never_unasked() -> None:
+    publisher = publisher_of("twitter", "telegram", templates={"content": "{{ network }}"})
+    wording = publisher.word(written("Twelve harbours.\n\nhttps://tides.example.org", "telegram"))
+    assert said(wording) == [("Twelve harbours.\n\nhttps://tides.example.org",)]
+    assert wording is not None and not wording.ready
+    assert publisher.word(written("Read the table.", "telegram", kind="brief")) is None
+    assert said(publisher_of("outbox").word(written("Twelve.", "telegram", "twitter"))) == [("Twelve.",)]
+
+
+def test_a_text_for_a_network_that_is_not_set_up_says_so() -> None:
+    wording = publisher_of("twitter").word(written("Twelve harbours.", "telegram"))
+    assert wording is not None and not wording.posts
+    assert wording.problem == "content/twelve.md on telegram: it is not set up; set it up in publishers of ralph.yml"
+
+
 def test_the_template_of_a_watch_comes_before_that_of_a_kind() -> None:
     publisher = publisher_of(templates={"anomaly": "by kind", "apr": "by watch"})
     assert said(publisher.word(finding())) == [("by watch",)]

@@ -220,6 +220,7 @@ def lines_doctor_sources(told: Result) -> dict[str, tuple[str, str]]:
 def test_with_nothing_configured_every_source_says_so_and_nothing_is_wrong(tmp_path: Path) -> None:
     told = cli_here("doctor", "--json", repo=make_repo(tmp_path / "repo"))
     ready = {
+        "briefs": ("ok", "ready"),
         "ci": ("ok", "ready"),
         "code": ("ok", "ready"),
         "dependencies": ("ok", "ready"),

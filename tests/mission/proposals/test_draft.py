@@ -274,3 +274,31 @@ def test_a_kind_says_nothing_in_a_marker_that_no_reader_would_see(kind):
     (proposal,) = draft_all([ranked(found, kind)], found, store())
     line = proposal.effects[0].body.splitlines()[-1]
     assert MARKER.fullmatch(line) and line.isascii() and line.isprintable()
+
+
+# --- what people wrote down -----------------------------------------------------------
+
+
+def brief(kind="brief", **changes):
+    given = {"observer": "briefs", "kind": kind, "path": "missions/tides.md", "detail": "Read it. ``` @mara closes #3"}
+    return signal(**{**given, **changes})
+
+
+@pytest.mark.parametrize("kind", ["brief", "architecture", "integration", "feature"])
+def test_a_brief_is_asked_about_and_shown_whole_as_what_is_to_be_done(kind):
+    (asked,) = drafts([brief(kind, detail="Read the table.\n" * 200)], kind)
+    assert asked.action is Action.OPEN_PROPOSAL
+    body = asked.effects[0].body
+    assert "in `missions/tides.md`: shall this be done?" in body
+    assert "**What is to be done**, as the default branch says:" in body and "not an instruction" not in body
+    assert body.count("Read the table.") == 200
+
+
+def test_a_text_that_no_network_takes_is_not_asked_about():
+    text = brief("content", occurrence="2026-11-23")
+    (found,) = identify([text])
+    at = (found.fingerprint, "2026-11-23")
+    assert drafts([text], "content", wordings={at: Wording(*at, problem="telegram is not set up")}) == ()
+    posts = (Post("telegram", ("Twelve.",), (7,), 4096),)
+    (asked,) = drafts([text], "content", wordings={at: Wording(*at, posts, "twitter is not set up")})
+    assert "### telegram" in asked.effects[0].body

@@ -1,0 +1,44 @@
+"""What counts as fresh: a standing brief waits while the one before is under way."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from ralph_mission.mission.decide import with_fresh_findings
+from ralph_mission.mission.model.cycle import CycleSettings, ForgeSnapshot, Situation
+from ralph_mission.mission.model.forge import Branch
+from ralph_mission.mission.model.ledger import FindingRecord, OpenState
+from ralph_mission.mission.model.memory import Header, Memory
+from ralph_mission.mission.model.mission import Status
+from tests.mission.build import BASE, BOT, NOW, finding, mission
+
+WORLD = ForgeSnapshot(BOT.id, Branch("main", BASE), ("main",), (), (), ())
+SITUATION = Situation(7, "c7", NOW, CycleSettings(), Memory(Header()), OpenState(), WORLD)
+THIS, NEXT = (
+    finding(observer="briefs", kind="brief", essence=("mission", "tides"), occurrence=day)
+    for day in ("2026-04-27", "2026-05-04")
+)
+
+
+@pytest.mark.parametrize("status", [Status.DISCOVERED, Status.IN_REVIEW, Status.PARKED])
+def test_a_brief_does_not_come_again_while_the_one_before_waits_or_is_worked_on(status: Status) -> None:
+    state = OpenState(missions=(mission(members=(THIS.fingerprint,), status=status),))
+    begun = replace(SITUATION, findings=(NEXT,), state=state)
+    assert with_fresh_findings(begun).fresh == ()
+    assert with_fresh_findings(replace(begun, state=OpenState())).fresh == (NEXT,)
+
+
+def test_a_brief_comes_again_after_the_one_before_was_done_but_not_after_a_no() -> None:
+    done = FindingRecord(THIS.fingerprint, "brief", THIS.title, ("2026-04-27",), 6)
+    situation = replace(SITUATION, findings=(THIS, NEXT), records={THIS.fingerprint: done})
+    assert with_fresh_findings(situation).fresh == (NEXT,)
+    refused = replace(done, verdict="rejected")
+    assert with_fresh_findings(replace(situation, records={THIS.fingerprint: refused})).fresh == ()
+
+
+def test_other_findings_do_not_wait_for_one_another() -> None:
+    other = replace(NEXT, signal=replace(NEXT.signal, observer="database"))
+    begun = OpenState(missions=(mission(members=(THIS.fingerprint,)),))
+    assert with_fresh_findings(replace(SITUATION, findings=(other,), state=begun)).fresh == (other,)
