@@ -79,7 +79,9 @@ class BriefObserver:
         due = [one for one in found if one.period is not None]
         signals = tuple(_mission(one, commit) if _is_mission(one) else _content(one, commit) for one in due)
         counted = f"{count_noun(len(found), 'file')}, {len(due)} due" if found or wrong else "no briefs"
-        return Observation(NAME, "ok", signals, detail=one_line("; ".join([counted, *wrong]), 300), cursor=commit)
+        detail = one_line("; ".join([counted, *wrong]), 300)
+        # A slip in a file does not mean that what it asks for is gone, and its issue with it.
+        return Observation(NAME, "ok", signals, detail=detail, cursor=commit, complete=not wrong)
 
     def _files(self, commit: str) -> Iterator[tuple[str, str]]:
         """The files of ours, by path."""

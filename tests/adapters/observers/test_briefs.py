@@ -122,6 +122,7 @@ def test_a_brief_that_cannot_be_read_is_a_line_in_the_report_and_holds_up_no_oth
 ) -> None:
     told = look(tmp_path / "repo", {"missions/tides.md": BRIEF.replace(*change), "content/twelve.md": TEXT})
     assert [signal.path for signal in told.signals] == ["content/twelve.md"]
+    assert not told.complete  # so that nobody takes what it asks for to be done
     assert told.status == "ok" and said in told.detail and "\n" not in told.detail, told.detail
 
 
