@@ -171,6 +171,7 @@ class CheckRun:
     name: str
     conclusion: str | None
     at: datetime
+    suite: int = 1
 
 
 @dataclass(slots=True)

@@ -23,6 +23,7 @@ RESULTS = {
     "timed_out": "ran out of time",
     "startup_failure": "could not be started",
 }
+OWN = ".github/workflows/ralph-loop.yml"
 SHOWN = 5
 """Checks that one message names."""
 
@@ -39,48 +40,63 @@ class CheckState:
         return f"{self.name} {RESULTS.get(self.result, f'ended with {self.result}')}"
 
 
-def read_checks(threads: Threads, sha: str) -> tuple[CheckState, ...] | None:
-    """The newest result of each check run and status of a commit; None when the token may see neither."""
-    runs = dig(ask(threads, f"/commits/{sha}/check-runs?per_page=100"), "check_runs")
-    statuses = dig(ask(threads, f"/commits/{sha}/status?per_page=100"), "statuses")
-    if runs is None and statuses is None:
-        return None
-    newest = sorted(dicts(runs), key=lambda run: (str(run.get("started_at") or ""), _number(run)))
-    found = [
-        CheckState(str(run.get("name")), str(run.get("conclusion") or PENDING), str(run.get("html_url") or ""))
-        for run in newest
-    ]
-    found += [
-        CheckState(str(one.get("context")), str(one.get("state") or PENDING), str(one.get("target_url") or ""))
-        for one in dicts(statuses)
-    ]
-    return tuple({check.name: check for check in found}.values())
-
-
 def require_green(threads: Threads, wire: PullWire) -> None:
     """Raise ForgeRefused, naming each check of the head that has not ended well. What may still pass is waited for.
 
     No check at all is no objection. What the token may not see is believed as far as GitHub sums it up: `clean`.
     """
-    checks = (*(read_checks(threads, wire.head.sha) or ()), *_workflow_runs(threads, wire.head.sha))
-    bad = [check for check in checks if check.result not in PASSED]
+    runs = _workflow_runs(threads, wire.head.sha)
+    found, everything = read_checks(threads, wire.head.sha, runs)
+    bad = [check for check in (*found, *_without_check_run(runs)) if check.result not in PASSED]
     if held := [check for check in bad if check.result == HELD]:
         what = f"its checks wait for a click on “Approve workflows to run”: {_links(held)}"
         raise ForgeRefused(what, reason=FailureReason.NOT_ATTEMPTED)
     if bad:
         bad.sort(key=lambda check: check.result == PENDING)
         raise ForgeRefused(f"not green: {_list(bad)}", reason=FailureReason.NOT_ATTEMPTED)
-    if wire.mergeable_state == "unstable":
+    if wire.mergeable_state == "unstable" and not everything:
         raise ForgeRefused(f"not green: a check {RESULTS[UNSEEN]}", reason=FailureReason.NOT_ATTEMPTED)
 
 
-def _workflow_runs(threads: Threads, sha: str) -> Iterator[CheckState]:
-    """The newest run of each workflow on a commit that no check run tells of: held, waiting, or never begun."""
-    runs = dicts(dig(ask(threads, f"/actions/runs?head_sha={sha}&per_page=100"), "workflow_runs"))
+def read_checks(threads: Threads, sha: str, runs: list[dict[str, Any]]) -> tuple[tuple[CheckState, ...], bool]:
+    """The newest result of each check run and status of a commit, and whether the token may see all of them.
+
+    `runs` are the workflow runs of the commit. A check that ran again counts as it ended last, be it in a new run of
+    its workflow; checks of two workflows, and a status, may have one name. A check that is skipped the second time, as
+    a label came that it is not about, has not run again.
+    """
+    flows = {run.get("check_suite_id"): (run.get("workflow_id"), run.get("event")) for run in runs}
+    own = {run.get("check_suite_id") for run in runs if _is_own(run)}
+    checks = _listed(threads, f"/commits/{sha}/check-runs", "check_runs")
+    statuses = _listed(threads, f"/commits/{sha}/status", "statuses")
+    newest: dict[Any, CheckState] = {}
+    for run in sorted(checks or (), key=lambda run: (run.get("conclusion") != "skipped", _number(run))):
+        suite, name = dig(run, "check_suite", "id"), str(run.get("name"))
+        if suite not in own:
+            result, url = str(run.get("conclusion") or PENDING), str(run.get("html_url") or "")
+            newest[flows.get(suite, suite), name] = CheckState(name, result, url)
+    for one in statuses or ():
+        name, url = str(one.get("context")), str(one.get("target_url") or "")
+        newest["status", name] = CheckState(name, str(one.get("state") or PENDING), url)
+    return tuple(newest.values()), checks is not None and statuses is not None
+
+
+def _workflow_runs(threads: Threads, sha: str) -> list[dict[str, Any]]:
+    """The workflow runs of a commit; none where the token may not see them."""
+    return _listed(threads, f"/actions/runs?head_sha={sha}", "workflow_runs") or []
+
+
+def _is_own(run: dict[str, Any]) -> bool:
+    """Whether it is of the cycle's own workflow: a review starts that on the very commit that is to be merged."""
+    return str(run.get("path")).partition("@")[0] == OWN
+
+
+def _without_check_run(runs: list[dict[str, Any]]) -> Iterator[CheckState]:
+    """The newest run of each workflow that no check run tells of: held, waiting, or never begun."""
     newest = {(run.get("workflow_id"), run.get("event")): run for run in sorted(runs, key=_number)}
     for run in newest.values():
         result = str(run.get("conclusion") or PENDING)
-        if result in (PENDING, HELD, "startup_failure"):
+        if result in (PENDING, HELD, "startup_failure") and not _is_own(run):
             yield CheckState(str(run.get("name")), result, str(run.get("html_url") or ""))
 
 
@@ -99,10 +115,12 @@ def missing_checks(threads: Threads, wire: PullWire, required_by_rulesets: dict[
     `required_by_rulesets` gives the setting behind each check that a ruleset asks for.
     """
     required = dict.fromkeys(_classic_checks(threads, wire.base.ref), "") | required_by_rulesets
-    found = read_checks(threads, wire.head.sha) if required else None
-    results = {check.name: check for check in found or ()}
+    if not required:
+        return
+    found, everything = read_checks(threads, wire.head.sha, _workflow_runs(threads, wire.head.sha))
+    results = {check.name: check for check in sorted(found, key=lambda check: check.result not in PASSED)}
     for name, where in required.items():
-        check = results.get(name, CheckState(name, UNSEEN if found is None else MISSING))
+        check = results.get(name, CheckState(name, MISSING if everything else UNSEEN))
         if check.result not in PASSED:
             yield check.result, f"the required check {check}{f': {where}' if where else ''}"
 
@@ -118,6 +136,15 @@ def ask(threads: Threads, path: str) -> Any:
     """What helps to explain, and is done without where the token may not see it."""
     try:
         return threads.api.get(path, fresh=True)
+    except (Absent, UserError):
+        return None
+
+
+def _listed(threads: Threads, path: str, key: str) -> list[dict[str, Any]] | None:
+    """Every page of a list; None where the token may not see it."""
+    mark = "&" if "?" in path else "?"
+    try:
+        return [one for page in threads.api.pages(f"{path}{mark}per_page=100", True, key) for one in dicts(page)]
     except (Absent, UserError):
         return None
 

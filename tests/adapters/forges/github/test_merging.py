@@ -173,6 +173,54 @@ def test_workflow_run_without_a_check_run_keeps_the_merge_waiting(
     assert receipt.not_attempted and said in receipt.detail and "/actions/runs/77" in receipt.detail
 
 
+CI, LOOP = ".github/workflows/ci.yml", ".github/workflows/ralph-loop.yml"
+
+
+def run_on(world: GitHubWorld, sha: str, number: int, conclusion: str | None, path: str = CI, **more: Any) -> None:
+    """A workflow run of a pull's head, with one job called tests."""
+    status = "completed" if conclusion else "in_progress"
+    world.fake.workflow_run(number, status, conclusion, **{"event": "pull_request", **more}, path=path, head_sha=sha)
+    world.fake.check(sha, "tests", conclusion, suite=number)
+
+
+def test_cycle_that_a_review_starts_on_the_head_does_not_wait_for_itself(world: GitHubWorld) -> None:
+    opened = pulled(world)
+    for number, conclusion in ((70, "cancelled"), (71, "skipped"), (72, None)):
+        run_on(world, opened.sha, number, conclusion, LOOP, event="pull_request_review")
+    assert world.forge.perform(merge_pull(opened)).status == "done"
+
+
+def test_checks_of_two_workflows_with_one_name_both_count(world: GitHubWorld) -> None:
+    opened = pulled(world)
+    run_on(world, opened.sha, 70, "failure")
+    run_on(world, opened.sha, 71, "success", ".github/workflows/other.yml")
+    world.fake.status(opened.sha, "tests", "success")
+    assert "tests ended with failure" in world.forge.perform(merge_pull(opened)).detail
+
+
+@pytest.mark.parametrize("before", ["cancelled", "failure"])
+def test_new_run_of_a_workflow_on_the_same_commit_replaces_the_one_before(world: GitHubWorld, before: str) -> None:
+    opened = pulled(world)
+    run_on(world, opened.sha, 70, before)
+    run_on(world, opened.sha, 71, "success")
+    assert world.forge.perform(merge_pull(opened)).status == "done"
+
+
+def test_failure_is_not_made_up_for_by_a_run_in_which_the_check_is_skipped(world: GitHubWorld) -> None:
+    opened = pulled(world)
+    run_on(world, opened.sha, 70, "failure")
+    run_on(world, opened.sha, 71, "skipped")
+    assert "tests ended with failure" in world.forge.perform(merge_pull(opened)).detail
+
+
+def test_every_page_of_checks_is_read(world: GitHubWorld) -> None:
+    opened = pulled(world)
+    for place in range(130):
+        world.fake.check(opened.sha, f"matrix {place}", "failure" if place in (0, 129) else "success")
+    detail = world.forge.perform(merge_pull(opened)).detail
+    assert "matrix 0 ended" in detail and "matrix 129 ended" in detail
+
+
 def test_checks_that_the_token_may_not_see_are_believed_as_github_sums_them_up(world: GitHubWorld) -> None:
     opened = pulled(world)
     world.fake.check(opened.sha, "tests", "failure")

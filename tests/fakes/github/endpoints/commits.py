@@ -25,7 +25,7 @@ def list_checks(call: Call) -> Response:
     sha = _resolve(call, call.parts["ref"])
     found = [check for check in call.world.checks if check.sha == sha]
     if call.choice("filter", ("latest", "all"), "latest") == "latest":
-        found = list({check.name: check for check in found}.values())
+        found = list({(check.suite, check.name): check for check in found}.values())
     if name := call.query.get("check_name"):
         found = [check for check in found if check.name == name]
     if wanted := call.choice("status", ("", "in_progress", "completed"), ""):

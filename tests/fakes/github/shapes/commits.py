@@ -81,7 +81,7 @@ def check_run(world: World, found: CheckRun) -> dict[str, Any]:
         "started_at": stamp(found.at),
         "completed_at": stamp(found.at) if found.conclusion else None,
         "output": output,
-        "check_suite": {"id": found.id},
+        "check_suite": {"id": found.suite},
         "app": app(world),
         "pull_requests": [],
     }
