@@ -254,6 +254,10 @@ def next_state(
     situation: Situation, acts: Sequence[ExecutedDecision], conclusion: Conclusion, base: OpenState
 ) -> OpenState:
     """The state of memory after these acts."""
+    silenced, wakes = base.silenced, base.wakes
+    if not situation.steering:  # then it was asked who closed a list, and the cycle came when it was due or later
+        silenced = tuple(sorted(decide.silenced_kinds(situation) | _still_silenced(situation)))
+        wakes = (*base.wakes, (situation.now, conclusion.header.drift_seconds))[-KEPT_WAKES:]
     state = replace(
         base,
         claim=None,
@@ -263,12 +267,12 @@ def next_state(
         recent=conclusion.recent,
         opened=conclusion.opened,
         unverified=situation.state.unverified,
-        silenced=tuple(sorted(decide.silenced_kinds(situation) | _still_silenced(situation))),
+        silenced=silenced,
         done=(*base.done, situation.cycle_id)[-KEPT_IDS:],
         posted=posting.remember_posts(base.posted, conclusion.posted, collect_measurements(situation), situation.now),
         finished=conclusion.finished,
         hushed_until=base.hushed_until if decide.is_quiet_period(situation) else None,
-        wakes=(*base.wakes, (situation.now, conclusion.header.drift_seconds))[-KEPT_WAKES:],
+        wakes=wakes,
     )
     return close_effects(state, receipts_of(acts))
 

@@ -216,6 +216,8 @@ def _findings_to_announce(
 
     So does what is in doubt: a person may yet say that it was not sent.
     """
+    if situation.steering:  # nobody was asked for words
+        return situation.state.finished
     worded = (wording for wording in situation.wordings if wording.problem or (wording.ready and wording.posts))
     waiting = {wording.fingerprint for wording in worded} - {finding.fingerprint for finding in said}
     waiting |= {fingerprint for fingerprint, _ in doubt}
@@ -308,6 +310,8 @@ def _header(situation: Situation, decided: CycleDecisions, at_once: bool) -> Hea
         return _header_between(situation)
     waited = {finding.fingerprint for finding in situation.state.backlog}
     urgency, cause, streak = schedule.assess(situation.fresh, _was_cut_by_cap(situation, decided), before, waited)
+    if situation.steering:  # nothing was looked at that could have changed them
+        urgency, cause, streak = before.urgency, before.high_cause, before.high_streak
     dispatches, wake = _grant_wake(situation)
     header = replace(
         before,

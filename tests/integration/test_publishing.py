@@ -331,6 +331,22 @@ def test_an_announcement_waits_for_words_that_can_be_mended(tmp_path):
     assert (harbour.counts, harbour.state.finished) == (ONCE, ())
 
 
+def test_an_announcement_that_waits_is_not_lost_when_a_person_speaks(tmp_path):
+    harbour = publishing(tmp_path, announce=("spelling",))
+    merged(harbour)
+    harbour.cycle()
+    word = harbour.publisher.word
+    harbour.publisher.word = lambda finding: Wording(finding.fingerprint, "", problem="the template names no such fact")
+    harbour.cycle(after=SOON)
+    waiting, lateness = harbour.state.finished, harbour.state.wakes
+    house = harbour.house()
+    run_cycle(house.ports, house.settings, CycleRequest(trigger="person"), house.secrets)
+    assert (harbour.state.finished, harbour.state.wakes) == (waiting, lateness) and waiting
+    harbour.publisher.word = word
+    harbour.cycle(after=SOON)
+    assert (harbour.counts, harbour.state.finished) == (ONCE, ())
+
+
 @pytest.mark.parametrize(
     ("announce", "kinds"), [((), {"completed"}), (("bug",), {"completed"}), (("spelling",), {"anomaly"})]
 )
