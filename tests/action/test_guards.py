@@ -91,6 +91,71 @@ def test_a_strangers_issue_or_another_label_starts_nothing(
     assert (job.starts, job.checkouts, job.owned, github.journal) == ([], [], [], [])
 
 
+MARA, SAM = {"id": 3, "type": "User"}, {"id": 4, "type": "User"}
+RALPH = {"id": 5, "type": "Bot"}
+
+
+def mission(sender: Mapping[str, Any], author: Mapping[str, Any] = RALPH, association: str = "NONE") -> dict[str, Any]:
+    """Somebody edits a mission's issue that an account of such an association wrote."""
+    labels = [{"name": "ralph:mission"}]
+    written = {"number": 7, "labels": labels, "user": author, "author_association": association}
+    return {"action": "edited", "issue": written, "sender": sender}
+
+
+def labelled(name: str, **more: Any) -> dict[str, Any]:
+    """The same with a label that is set."""
+    return {**mission(MARA), "action": "labeled", "label": {"name": name}, **more}
+
+
+def remark(body: str, association: str, **more: Any) -> dict[str, Any]:
+    """A comment on somebody's issue or pull request."""
+    return {"action": "created", "comment": {"body": body, "author_association": association}, **more}
+
+
+def verdict(association: str, head: str = "ralph/issue-7", repository: str = REPOSITORY) -> dict[str, Any]:
+    """A review of a pull request."""
+    return {**pull(head, repository), "action": "submitted", "review": {"author_association": association}}
+
+
+@pytest.mark.parametrize(
+    ("event", "payload"),
+    [
+        ("issue_comment", remark("/ralph approve", "OWNER")),
+        ("pull_request_review", verdict("MEMBER")),
+        ("issues", mission(MARA)),
+        ("issues", mission(MARA, MARA, "OWNER")),
+        ("issues", mission(MARA, SAM)),
+        ("issues", labelled("ralph:mission")),
+    ],
+)
+def test_the_word_of_who_may_decide_starts_a_cycle(
+    idle: Runner, github: FakeGitHub, event: str, payload: dict[str, Any]
+) -> None:
+    assert "cycle" in [command for command, _ in start(idle, github, "cycle", event, payload).starts]
+
+
+@pytest.mark.parametrize(
+    ("event", "payload"),
+    [
+        ("issue_comment", remark("/ralph approve", "CONTRIBUTOR")),
+        ("issue_comment", remark("Thank you", "OWNER")),
+        ("pull_request_review", verdict("NONE")),
+        ("pull_request_review", verdict("OWNER", "feature")),
+        ("pull_request_review", verdict("OWNER", repository="stranger/slackwater")),
+        ("issues", mission(RALPH)),
+        ("issues", mission(SAM, SAM, "CONTRIBUTOR")),
+        ("issues", labelled("ralph:mission", sender=RALPH)),
+        ("issues", labelled("bug")),
+        ("issues", {"action": "edited", "issue": {"labels": [], "user": MARA}, "sender": MARA}),
+    ],
+)
+def test_a_strangers_word_or_one_about_something_else_starts_no_cycle(
+    idle: Runner, github: FakeGitHub, event: str, payload: dict[str, Any]
+) -> None:
+    job = start(idle, github, "cycle", event, payload)
+    assert (job.starts, job.checkouts, job.owned, github.journal) == ([], [], [], [])
+
+
 @pytest.mark.parametrize(
     ("event", "payload", "options"),
     [
