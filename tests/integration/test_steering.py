@@ -47,6 +47,19 @@ def test_an_approval_is_merged_at_once_and_the_next_cycle_stays_due_when_it_was(
     assert after.generation > before.generation
 
 
+def test_what_a_merge_waits_for_is_told_for_as_long_as_it_waits(reviewed):
+    (pull,) = reviewed.pulls
+    head = reviewed.fake.branch(reviewed.head_name(pull.number))
+    reviewed.fake.check(head, "lint", "failure")
+    reviewed.person().review(pull.number, "approved")
+    for _ in range(4):
+        _, told = spoken(reviewed)
+        assert any("not green: lint ended with failure" in line for line in told.waiting), told.waiting
+    reviewed.fake.check(head, "lint", "success")
+    spoken(reviewed)
+    assert reviewed.merged(pull.number)
+
+
 def test_nothing_is_observed_and_nothing_new_is_opened(tmp_path):
     with hub(tmp_path) as harbour:
         harbour.cycle()

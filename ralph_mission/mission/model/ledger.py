@@ -15,6 +15,7 @@ from datetime import datetime
 from ralph_mission.mission.model.effects import (
     Comment,
     Effect,
+    MergePull,
     OpenIssue,
     OpenPull,
     Publish,
@@ -316,7 +317,7 @@ def refers_to(effect: Effect) -> str:
 def absorb(mission: Mission, effect: Effect, receipt: Receipt) -> Mission:
     """The mission once the receipt of one of its effects is in."""
     if receipt.status not in SETTLED:
-        return _count_failure(mission, receipt)
+        return _count_failure(mission, effect, receipt)
     if isinstance(effect, Publish):  # what a network got is looked up by its key, for ever
         return mission
     mission = replace(mission, pending=tuple(key for key in mission.pending if key != effect.key))
@@ -331,9 +332,11 @@ def absorb(mission: Mission, effect: Effect, receipt: Receipt) -> Mission:
     return mission
 
 
-def _count_failure(mission: Mission, receipt: Receipt) -> Mission:
-    if receipt.status != "failed" or receipt.not_attempted:
+def _count_failure(mission: Mission, effect: Effect, receipt: Receipt) -> Mission:
+    if receipt.status != "failed" or (receipt.not_attempted and not isinstance(effect, MergePull)):
         return mission
+    if receipt.not_attempted:  # it waits for checks, and is told of for as long as it does
+        return update_mission(mission, failure=receipt.detail, failure_reason=receipt.reason, failures=0)
     same = (mission.progress.failure, mission.progress.failure_reason) == (receipt.detail, receipt.reason)
     failures = mission.progress.failures + 1 if same else 1
     return update_mission(mission, failure=receipt.detail, failure_reason=receipt.reason, failures=failures)
