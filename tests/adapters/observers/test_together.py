@@ -33,7 +33,12 @@ NEEDED = {  # settings without which the observer of that key looks at nothing
     "commands": [{"name": "x", "run": "true", "parse": {"regex": "x"}}],
     "web": [{"name": "x", "kind": "page", "url": "https://127.0.0.1:9/"}],
 }
-ELSEWHERE = {"database": "unavailable", "social": "skipped", "web": "unavailable"}  # by key: what it sees is not here
+ELSEWHERE = {  # by key: what it sees is not here
+    "database": "unavailable",
+    "explore": "unavailable",
+    "social": "skipped",
+    "web": "unavailable",
+}
 
 
 @dataclass
