@@ -117,7 +117,7 @@ def failed_jobs(api: Api, run: WorkflowRun, log: bool) -> tuple[FailedJob, ...]:
     """As in the port; none where GitHub keeps them no longer. Raises UserError."""
     try:
         pages = api.pages(f"/actions/runs/{run.id}/attempts/{run.attempt}/jobs?per_page=100", key="jobs")
-        wires = read(tuple[JobWire, ...], next(pages, []))
+        wires = [wire for page in pages for wire in read(tuple[JobWire, ...], page)]
     except Absent:
         return ()
     failed = [wire for wire in wires if wire.conclusion in FAILED]

@@ -67,6 +67,14 @@ def test_a_run_tells_its_failed_jobs_and_their_first_failed_step_by_attempt(worl
     assert world.forge.failed_jobs(run)[0].log == ""
 
 
+def test_a_job_that_failed_is_found_in_a_matrix_of_any_size(world: GitHubWorld) -> None:
+    world.fake.workflow_run(1, "completed", "failure", "push", path=CI)
+    for place in range(130):
+        world.fake.workflow_job(1, f"test ({place})", "failure" if place == 129 else "success")
+    (run,) = world.forge.workflow_runs()
+    assert [job.name for job in world.forge.failed_jobs(run)] == ["test (129)"]
+
+
 def test_a_log_that_is_gone_is_no_error(world: GitHubWorld) -> None:
     world.fake.workflow_run(1, "completed", "failure", "push", path=CI)
     world.fake.workflow_job(1, "test")
