@@ -88,3 +88,14 @@ def test_a_cycle_that_is_due_anyway_looks_at_everything(reviewed):
 def test_a_paused_repository_stays_paused_whoever_speaks(reviewed, monkeypatch):
     monkeypatch.setenv("RALPH_PAUSED", "1")
     assert spoken(reviewed)[0].outcome == "paused"
+
+
+def test_a_cycle_that_has_nothing_to_answer_writes_on_nothing_that_would_start_another_one(reviewed):
+    """With a person's own token what Ralph writes looks like a person's word."""
+    spoken(reviewed)
+    before = len(reviewed.fake.journal)
+    spoken(reviewed)
+    written = [one for one in reviewed.fake.journal[before:] if one.method != "GET" and ".git/" not in one.path]
+    touched = [int(one.path.rsplit("/", 1)[1]) for one in written if one.method == "PATCH"]
+    assert [one.path for one in written if one.method != "PATCH" and "graphql" not in one.path] == []
+    assert touched and not any("ralph:mission" in reviewed.fake.threads[number].labels for number in touched)
