@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import shutil
+import sys
 from collections.abc import Mapping
+from pathlib import Path
 
 from ralph_mission.errors import UserError
 
@@ -15,14 +18,22 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
     "mcp": ("mcp",),
     "prisma": ("prisma", "sqlalchemy", "psycopg"),
     "web": ("feedparser", "protego", "selectolax"),
+    "workflows": ("zizmor",),
     "x": ("tweepy", "twitter_text"),
 }
-"""Each extra of pyproject.toml with the modules that are imported of it."""
+"""Each extra of pyproject.toml with the modules that are imported of it, or the program that is run."""
+PROGRAMS = frozenset({"zizmor"})
 
 
 def missing_module(extra: str) -> str:
-    """The first module of an extra that is not installed; "" when all of them are."""
-    return next((name for name in EXTRAS[extra] if importlib.util.find_spec(name) is None), "")
+    """The first module or program of an extra that is not installed; "" when all of them are."""
+    return next((name for name in EXTRAS[extra] if not _is_installed(name)), "")
+
+
+def _is_installed(name: str) -> bool:
+    if name in PROGRAMS:
+        return (Path(sys.executable).parent / name).exists() or shutil.which(name) is not None
+    return importlib.util.find_spec(name) is not None
 
 
 def install_command(extra: str) -> str:

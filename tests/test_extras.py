@@ -119,6 +119,11 @@ def test_what_a_configuration_needs(text: str, needed: tuple[str, ...]) -> None:
     assert extras.needed_extras(load(text) if text else Config()) == needed
 
 
+def test_a_repository_with_workflows_needs_what_scans_them(tmp_path: Path) -> None:
+    repo = make_repo(tmp_path / "repo", {".github/workflows/ci.yml": "on: push\n"})
+    assert extras.needed_extras(Config(), repo) == ("workflows",)
+
+
 def test_only_what_is_missing_is_printed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -15,9 +15,14 @@ from ralph_mission.config.settings import Config
 from ralph_mission.errors import UserError
 from ralph_mission.extras import missing_module
 
+WORKFLOWS = ".github/workflows"
 
-def needed_extras(config: Config) -> tuple[str, ...]:
-    """The extras without which something that is configured would be left out, in alphabetical order."""
+
+def needed_extras(config: Config, folder: Path | None = None) -> tuple[str, ...]:
+    """The extras without which something that is configured would be left out, in alphabetical order.
+
+    `folder` is the top of the repository: with workflows in it, what scans them is needed, too.
+    """
     observers, publishers, agent = config.observers, config.publishers, config.hands.agent
     posts = any((publishers.twitter, publishers.telegram, publishers.discord, publishers.outbox))
     agents = {config.cli.backend, *((agent.kind, *agent.fallback) if agent else ())}
@@ -28,6 +33,7 @@ def needed_extras(config: Config) -> tuple[str, ...]:
         "llm": config.thinker.kind == "llm",
         "prisma": observers.database is not None and observers.database.backend == "prisma",
         "web": any(source.kind != "search" for source in observers.web),
+        "workflows": folder is not None and (folder / WORKFLOWS).is_dir(),
         "x": publishers.twitter is not None or observers.social is not None,
     }
     return tuple(extra for extra, is_needed in needs.items() if is_needed)
@@ -40,7 +46,7 @@ def main(arguments: Sequence[str]) -> None:
         config = read(Git.open(folder), folder / file if file else None)
     except (UserError, GitError, OSError):
         return
-    print(*(extra for extra in needed_extras(config) if missing_module(extra)))
+    print(*(extra for extra in needed_extras(config, folder) if missing_module(extra)))
 
 
 if __name__ == "__main__":
