@@ -8,6 +8,7 @@ how to say no, in this order and briefly.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ralph_mission.mission.findings.identity import BRIEFS
 from ralph_mission.mission.findings.ranking import days
@@ -232,7 +233,8 @@ def monitor_line(finding: Finding, page: str = "") -> str:
     where = f" {_place(finding)}" if signal.path and signal.path not in signal.title else ""
     who = f", by {inline(redact(signal.author), 40)}" if signal.author else ""
     age = f", {days(signal.age_days)} old" if signal.age_days >= 1 else ""
-    said = "".join(f"; {quote_line(page, one)}" for one in signal.quotes[:QUOTES])
+    quotes = (replace(one, reference=0) if one.reference == signal.reference else one for one in signal.quotes[:QUOTES])
+    said = "".join(f"; {quote_line(page, one)}" for one in quotes)
     return f"- {thread}{inline(redact(title), 160)}{where}{who}{age}{said}"
 
 
