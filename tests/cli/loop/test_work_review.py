@@ -38,7 +38,7 @@ hands: {fixers: []}
 
 @pytest.fixture
 def repo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A repository whose database holds something worth telling."""
+    """A repository whose database holds news: its ranking has changed since the first look."""
     data = tmp_path / "data.db"
     with sqlite3.connect(data) as connection:
         connection.execute("create table harbour (id integer primary key, name text, berths integer)")
@@ -46,7 +46,11 @@ def repo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("DATABASE_URL", f"sqlite:///{data}")
     for name in ("DISCORD_WEBHOOK_URL", "TELEGRAM_BOT_TOKEN", "TWITTER_API_KEY"):
         monkeypatch.delenv(name, raising=False)
-    return make_repo(tmp_path / "repo", {"README.md": "# Harbour\n", "ralph.yml": CONFIG})
+    made = make_repo(tmp_path / "repo", {"README.md": "# Harbour\n", "ralph.yml": CONFIG})
+    done("cycle", repo=made)
+    with sqlite3.connect(data) as connection:
+        connection.execute("update harbour set berths = 20 where name = 'Mallaig'")
+    return made
 
 
 def done(*arguments: str, repo: Path) -> Result:
@@ -60,7 +64,7 @@ def outbox(repo: Path) -> list[Path]:
 
 
 def test_from_a_row_to_the_outbox(repo: Path) -> None:
-    done("cycle", repo=repo)
+    done("cycle", "--force", repo=repo)
     shown = done("issue", "show", "1", repo=repo).out
     assert "### outbox" in shown and "\n1. " in shown and "content:review" in shown, shown
     waits = done("publish", "--issue", "1", "--json", repo=repo).json
@@ -87,7 +91,7 @@ def test_what_cannot_be_meant_is_one_line(repo: Path, arguments: tuple[str, ...]
 
 
 def test_a_person_is_told_what_it_came_to(repo: Path) -> None:
-    done("cycle", repo=repo)
+    done("cycle", "--force", repo=repo)
     told = done("publish", "--issue", "1", repo=repo)
     assert told.out == "" and "#1: nothing: A person approves or rejects the texts." in told.err
 
