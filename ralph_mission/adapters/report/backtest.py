@@ -30,7 +30,7 @@ def headline(report: BacktestReport) -> str:
     """One sentence for all of it."""
     fixed = sum(record.fixed for record in report.kinds)
     judged = sum(judged_items(record) for record in report.kinds)
-    told = f"Of the {judged} things that can be judged, people fixed {fixed} within {report.within_days} days untold."
+    told = f"Of the {judged} things that can be judged, people fixed {fixed} later without being told."
     return (
         f"From {report.since:%Y-%m-%d} to {report.until:%Y-%m-%d} ({count_noun(report.commits, 'commit')}) Ralph would "
         f"have opened {count_noun(len(report.threads), 'thread')}, {report.threads_a_week:g} a week. "

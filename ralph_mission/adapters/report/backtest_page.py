@@ -159,8 +159,9 @@ def _kinds_note(report: BacktestReport) -> str:
     judged = sum(map(judged_items, report.kinds))
     also = f" {withdrawn} are reported no more although their line stands; they count as stayed." if withdrawn else ""
     return (
-        f"<p><small>Precision is the share of what people fixed within {report.within_days} days, of the {judged} that "
-        f"were fixed or stayed that long. Days: until the fix, at the median.{also}</small></p>"
+        f"<p><small>Precision is the share of what people fixed by {report.until:%Y-%m-%d}, of the {judged} that were "
+        f"fixed or stayed. Days: until the fix, at the median. Too young: found in the last {report.ripe_days} days."
+        f"{also}</small></p>"
     )
 
 

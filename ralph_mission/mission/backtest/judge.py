@@ -1,8 +1,8 @@
 """What a backtest comes to: how right each kind was, how noisy a week, whether what people fixed was ranked first.
 
-An item counts as done by people when they fixed it within `WITHIN` of its first report, and as stayed when they did
-not: nobody had told them of it, so that they did says that it was worth telling. What is younger than that and still
-there is not judged, nor what left with its file.
+An item counts as done by people when they fixed it by the end of the history, and as stayed when they did not: nobody
+had told them of it, so that they did says that it was worth telling. What was first reported less than `RIPE` before
+the end is not judged, whatever became of it, nor what left with its file.
 """
 
 from __future__ import annotations
@@ -15,36 +15,42 @@ from math import log2
 from statistics import fmean, median
 from typing import Any
 
-from ralph_mission.mission.backtest.follow import HistoryStep, TrackedItem
+from ralph_mission.mission.backtest.follow import Ending, HistoryStep, TrackedItem
 from ralph_mission.mission.findings.identity import identify
 from ralph_mission.mission.model.mission import Finding, Signal
 from ralph_mission.mission.model.proposal import lookup
 from ralph_mission.values import dataclass
 
 SCHEMA = 1
-WITHIN = timedelta(days=90)
+RIPE = timedelta(days=90)
 FEWEST, FILES, WORTH = 5, 3, 0.2
 """From how many judged items in how many files on a kind's precision means something, and below which it is watched."""
 
 
 class ItemFate(StrEnum):
-    """What became of an item within `WITHIN`."""
+    """What became of an item."""
 
     FIXED = "fixed"  # by people, who had not been told
     STAYED = "stayed"
     WITHDRAWN = "withdrawn"  # reported no more, though the line stands as it was: nobody did anything
     REMOVED = "removed"  # with its whole file
-    YOUNG = "too young"
+    YOUNG = "too young"  # to say so
 
 
+ENDED: Mapping[Ending, ItemFate] = {
+    "": ItemFate.STAYED,
+    "fixed": ItemFate.FIXED,
+    "removed": ItemFate.REMOVED,
+    "withdrawn": ItemFate.WITHDRAWN,
+}
 JUDGED = (ItemFate.FIXED, ItemFate.STAYED, ItemFate.WITHDRAWN)
 
 
 def fate(one: TrackedItem, since: datetime, until: datetime) -> ItemFate:
-    """What became of it, for somebody who was told at `since`, as far as is known at `until`."""
-    if one.ended_at and one.ended_at - since <= WITHIN:
-        return {"fixed": ItemFate.FIXED, "removed": ItemFate.REMOVED}.get(one.ending, ItemFate.WITHDRAWN)
-    return ItemFate.STAYED if until - since >= WITHIN else ItemFate.YOUNG
+    """What became of it at `until`, for somebody who was told at `since`."""
+    if until - since < RIPE:
+        return ItemFate.YOUNG
+    return ENDED[one.ending]
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,7 +305,7 @@ class BacktestReport:
     until: datetime
     commits: int
     seconds: float
-    within_days: int
+    ripe_days: int  # what was first reported later than so long before the end is not judged
     threads_a_week: float
     noise_a_week: float
     kinds: tuple[KindRecord, ...]
@@ -337,7 +343,7 @@ def judge_history(history: ReplayedHistory, seconds: float) -> BacktestReport:
         until,
         history.commits,
         round(seconds, 1),
-        WITHIN.days,
+        RIPE.days,
         round(len(threads) / weeks, 2),
         round(sum(thread.verdict == "stayed" for thread in threads) / weeks, 2),
         kinds,

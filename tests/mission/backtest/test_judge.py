@@ -43,15 +43,15 @@ def item(
     [
         (item(), ItemFate.STAYED),
         (item(10), ItemFate.FIXED),
-        (item(90), ItemFate.FIXED),
-        (item(91), ItemFate.STAYED),
+        (item(343), ItemFate.FIXED),
         (item(10, "removed"), ItemFate.REMOVED),
         (item(10, "withdrawn"), ItemFate.WITHDRAWN),
         (item(since=END - timedelta(days=89)), ItemFate.YOUNG),
+        (item(3, since=END - timedelta(days=89)), ItemFate.YOUNG),
         (item(since=END - timedelta(days=90)), ItemFate.STAYED),
     ],
 )
-def test_what_becomes_of_an_item_is_judged_after_ninety_days(one: TrackedItem, became: ItemFate) -> None:
+def test_what_became_of_an_item_is_judged_when_ninety_days_have_passed(one: TrackedItem, became: ItemFate) -> None:
     assert fate(one, one.since, END) is became
 
 
