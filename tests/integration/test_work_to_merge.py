@@ -147,7 +147,7 @@ def test_a_parked_mission_whose_issue_ralph_work_takes_goes_on_with_its_pull(her
     here.person().label(number, ("ralph:mission",))
     for _ in range(4):
         cycle(here)
-    here.local.now += timedelta(days=8)
+    here.local.now += timedelta(days=15)
     assert cycle(here) == [("PARKED", number, None)]
     here.person().label(number, ("ralph-ready",))
     report = here.work(Scripted())
