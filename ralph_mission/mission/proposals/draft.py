@@ -162,7 +162,7 @@ def to_read(ranked: RankedFinding, finding: Finding, context: DraftContext) -> t
 
 def questions(ranked: RankedFinding, members: Sequence[Finding], context: DraftContext) -> Iterable[Proposal]:
     """An issue about the first of them, one question at a time; with its change, where one is ready."""
-    return tuple(question(ranked, member, context, _askable_patch(member, context)) for member in members[:1])
+    return tuple(question(ranked, (member,), context, _askable_patch(member, context)) for member in members[:1])
 
 
 def _askable_patch(member: Finding, context: DraftContext) -> Patch | None:
@@ -172,27 +172,32 @@ def _askable_patch(member: Finding, context: DraftContext) -> Patch | None:
     return patch if ready and verdict(_objections(member, context)) != "deny" else None
 
 
-def question(ranked: RankedFinding, finding: Finding, context: DraftContext, patch: Patch | None) -> Proposal:
-    """An issue that asks; with a patch, the effects that a yes releases are planned with it."""
-    subject = subject_of("ask", ranked.kind, (finding,))
+def question(
+    ranked: RankedFinding, members: tuple[Finding, ...], context: DraftContext, patch: Patch | None
+) -> Proposal:
+    """An issue that asks; with a patch, which may be that of several fixes, what a yes releases is planned with it."""
+    finding, subject = members[0], subject_of("ask", ranked.kind, members)
     if posts := to_read(ranked, finding, context):
         return _content(ranked, finding, context, subject, posts)
-    title = wording.proposal_title(finding)
+    title = wording.fix_title(ranked.kind, members) if members[1:] else wording.proposal_title(finding)
     shown = patch if patch and showable(patch) else None
     issue = key_of(subject, "open_issue")
-    planned = carrying(subject, ranked.kind, title, (finding,), shown, context, Ref(issue), ranked.why) if shown else ()
+    planned = carrying(subject, ranked.kind, title, members, shown, context, Ref(issue), ranked.why) if shown else ()
     named = ownership.announcement_line(planned, asked=True)
-    body = wording.proposal_body(finding, ranked.why, shown, named, ranked.sections, context.agent, context.page)
-    mission = mission_of(subject, title, Action.OPEN_PROPOSAL, ranked.kind, (finding,), context)
+    if shown and members[1:]:
+        body = wording.fixes_question(ranked.kind, members, ranked.why, shown, named)
+    else:
+        body = wording.proposal_body(finding, ranked.why, shown, named, ranked.sections, context.agent, context.page)
+    mission = mission_of(subject, title, Action.OPEN_PROPOSAL, ranked.kind, members, context)
     if not shown and not context.agent:
         mission = replace(mission, last_action="told in an issue", next_step=CLOSES_BY_ITSELF)
-    asked = _question_proposal(ranked, finding, mission, body, subject, lookup(ranked.kind).labels or RESEARCH, planned)
+    asked = _question_proposal(ranked, members, mission, body, subject, lookup(ranked.kind).labels or RESEARCH, planned)
     return replace(asked, patch=shown)
 
 
 def _question_proposal(
     ranked: RankedFinding,
-    finding: Finding,
+    members: tuple[Finding, ...],
     mission: Mission,
     body: str,
     subject: str,
@@ -201,7 +206,7 @@ def _question_proposal(
 ) -> Proposal:
     """The issue that asks, sealed with the hash that a yes is bound to."""
     issue = key_of(subject, "open_issue")
-    sealed, _ = wording.seal_proposal(mission.title, body, issue, facts_of(ranked.kind, (finding,), mission.id))
+    sealed, _ = wording.seal_proposal(mission.title, body, issue, facts_of(ranked.kind, members, mission.id))
     mission = replace(about(mission, mission.title, body), pending=tuple(effect.key for effect in planned))
     return Proposal(
         subject,
@@ -209,7 +214,7 @@ def _question_proposal(
         ranked.kind,
         mission.title,
         (OpenIssue(issue, mission.title, sealed, ("ralph:mission", *labels)),),
-        (finding,),
+        members,
         interim=mission,
         after=mission,
         planned=planned,
@@ -227,7 +232,7 @@ def _content(
     planned = posting.publishing(mission.key, posts)
     return _question_proposal(
         ranked,
-        finding,
+        (finding,),
         mission,
         content.content_issue_body(finding, ranked.why, posts),
         subject,
@@ -252,7 +257,9 @@ def fixes(ranked: RankedFinding, members: Sequence[Finding], context: DraftConte
     if fitting and (proposal := _not_refused(ranked, fitting, context)):
         return (proposal,)
     askable = [m for m in ready if m not in fitting and verdict(_objections(m, context)) != "deny"]
-    return tuple(question(ranked, member, context, member.signal.patch) for member in askable[:1])
+    small = [m for m in askable if not _objections(m, context)] if lookup(ranked.kind).tier is Tier.LOW else []
+    together = _largest_set(small, context) or tuple(askable[:1])
+    return (question(ranked, together, context, _combine_patches(together, context.default.sha)),) if together else ()
 
 
 def _not_refused(ranked: RankedFinding, members: Sequence[Finding], context: DraftContext) -> Proposal | None:

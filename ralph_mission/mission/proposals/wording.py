@@ -186,6 +186,22 @@ def proposal_body(
     return "\n\n".join([*parts, *yes, HOW_TO_SAY_NO])
 
 
+def fixes_question(kind: str, members: Sequence[Finding], why: str, patch: Patch, named: str) -> str:
+    """The text of a proposal to make several small fixes of one kind as one change."""
+    number = sum(_size(member) for member in members)
+    parts = [
+        f"**{count_noun(number, kind)}** in {_files(_places(members))}: {_question(patch, '')}",
+        _why(kind),
+        _evidence(members, why),
+        "**The change that approval would push to a branch for review:**",
+        named,
+        fence(redact(diff(patch)), DIFF, "diff"),
+        "**To approve:** label it `ralph:approved` or comment `/ralph approve`.",
+        HOW_TO_SAY_NO,
+    ]
+    return "\n\n".join(parts)
+
+
 def _question(patch: Patch | None, agent: str) -> str:
     if patch:
         return "shall the change below be made? Approval pushes it to a branch for review, and no further."

@@ -77,7 +77,9 @@ def test_what_is_to_be_asked_about_leaves_its_group():
     assert alone == ALONE
 
 
-@pytest.mark.parametrize("kind", [name for name, row in KINDS.items() if row.route in (Route.FIX, Route.MONITOR)])
+@pytest.mark.parametrize(
+    "kind", [name for name, row in KINDS.items() if row.route in (Route.FIX, Route.MONITOR) and row.tier is Tier.LOW]
+)
 def test_asking_turns_what_is_done_at_once_into_a_question(kind):
     makes = fixable("a.md", kind=kind) if KINDS[kind].route is Route.FIX else signal(kind=kind)
     found = identify([makes])

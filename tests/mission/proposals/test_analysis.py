@@ -33,7 +33,8 @@ def test_every_kind_that_is_asked_about_has_each_section_once(kind):
     [("feature", "Research"), ("architecture", "Design"), ("integration", "Feasibility and integration analysis")],
 )
 def test_it_is_the_analysis_that_the_kind_needs(kind, name):
-    assert analysis.body(finding(kind=kind)).startswith(f"### {name}\n")
+    assert analysis.body(finding(kind=kind, facts=(("asked", 3),))).startswith(f"### {name}\n")
+    assert analysis.body(finding(kind=kind)).startswith("**What closes it.**")  # a heading over nothing says nothing
 
 
 def test_what_was_seen_stands_in_a_small_table_with_since_when():
@@ -57,7 +58,7 @@ def test_where_nobody_could_carry_out_a_yes_none_is_asked_for():
 
 @pytest.mark.parametrize(("age", "said"), [(0.2, "Seen by this cycle"), (1.2, "for 1 day."), (1.6, "for 2 days.")])
 def test_its_age_is_said_as_people_say_it(age, said):
-    assert said in analysis.body(finding(kind="bug", age_days=age))
+    assert said in analysis.body(finding(kind="bug", age_days=age, facts=(("value", 1),)))
 
 
 def test_how_sure_it_is_and_what_a_yes_does_are_said_once():

@@ -252,6 +252,9 @@ def test_where_no_pull_may_be_opened_unasked_a_small_fix_is_a_question_that_show
     assert proposal.action is Action.OPEN_PROPOSAL
     assert [type(effect) for effect in proposal.planned] == [PushBranch, OpenPull]
     assert judge(proposal, bench(limits=Limits(auto_prs_per_cycle=0))).verdict is Verdict.ALLOW
+    assert {member.signal.path for member in proposal.members} == {"a.md", "b.md"}  # one question about both
+    assert {file.path for file in proposal.planned[0].files} == {"a.md", "b.md"}
+    assert proposal.title == "Correct 2 misspellings in 2 files" and "- `b.md`" in proposal.effects[0].body
 
 
 def test_nothing_is_opened_about_what_is_not_worth_it_but_the_owners_words_are_still_said():
