@@ -54,6 +54,15 @@ def write(path: Path, content: bytes, mode: int = 0o666, *, lasting: bool = True
         sync(path.parent)
 
 
+def remove_drafts(path: Path) -> None:
+    """Take away what killed writes of this file left beside it. Nobody may be writing it now. Raises OSError."""
+    start = f".{path.name}."
+    if path.parent.is_dir():
+        for name in os.listdir(path.parent):
+            if name.startswith(start) and name.removeprefix(start).isdecimal():
+                (path.parent / name).unlink(missing_ok=True)
+
+
 def append(descriptor: int, content: bytes, path: Path) -> None:
     """Add `content` to the open file, which is called `path`: all of it or nothing. Raises OSError."""
     size = os.fstat(descriptor).st_size

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from ralph_mission.adapters import files
 from ralph_mission.adapters.fixers.verify import known_red
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.projects.excerpt import NOT_SET_UP
@@ -168,7 +169,11 @@ def _store_and_place(
     )  # fmt: skip  # one call
 
     def ready(spec: RunSpec) -> None:
-        checkouts.settle_branch(git, prd.branch if prd else "", (*exempt, *store.paths.kept))
+        carried = (*exempt, *store.paths.kept)
+        workplace.undo_cut_off()
+        for path in carried:
+            files.remove_drafts(root / path)
+        checkouts.settle_branch(git, prd.branch if prd else "", carried)
         if planned and prd:
             _take_over(asked, planned, root, prd)
         workplace.prepare()

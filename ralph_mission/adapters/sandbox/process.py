@@ -32,6 +32,8 @@ PASSED_ON = ("PATH", "LANG", "LC_ALL")
 ENDED_BY_US = 124  # as timeout(1) of GNU coreutils
 GRACE = 2.0  # seconds between TERM and KILL
 TICK = 0.05
+EXECVE = 0.5  # seconds that a process may take to become another program
+MEMORY = 20  # `vsize` among the fields of /proc/PID/stat behind the name: proc(5)
 ASKED_EVERY = 0.2  # seconds between two looks at whether somebody wants it ended
 PROC = Path("/proc")
 FILE_BLOCKS = 8 * 1024 * 1024  # of 512 bytes, POSIX's unit for `ulimit -f`: 4 GiB
@@ -338,8 +340,19 @@ def _belongs_to_us(folder: str, group: int, mark: bytes) -> bool:
         state, _, its_group, *_ = _content(f"{folder}/stat").rpartition(b")")[2].split()
         if state == b"Z":  # dead, only not yet collected by its parent
             return False
-        return int(its_group) == group or mark in _content(f"{folder}/environ").split(b"\0")
+        return int(its_group) == group or mark in _environment(folder).split(b"\0")
     return False
+
+
+def _environment(folder: str) -> bytes:
+    """What a process was started with. In the middle of `execve` it has neither arguments nor an environment yet:
+    whoever leaves the group in that moment (`setsid sleep`) would go unseen, so it is given time to have them."""
+    patience = time.monotonic() + EXECVE
+    while not (said := _content(f"{folder}/environ")) and not _content(f"{folder}/cmdline"):
+        if not int(_content(f"{folder}/stat").rpartition(b")")[2].split()[MEMORY]) or time.monotonic() > patience:
+            break  # a thread of the kernel, which never has any
+        time.sleep(TICK / 50)
+    return said
 
 
 def _content(path: str) -> bytes:

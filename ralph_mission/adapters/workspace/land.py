@@ -6,9 +6,11 @@ stands in the way, nothing is changed. Who the user is to git is read before any
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -88,6 +90,7 @@ class Landing:
         base = judged.base or EMPTY_TREE
         carried = [path for path in judged.paths if path in exempt]
         before = _write_index(here, carried)
+        self._begin(judged, tip)
         try:
             if carried:  # what the index has already as the commit has it, git leaves alone in the work tree
                 _index(here, {path: judged.paths[path] for path in carried})
@@ -95,12 +98,37 @@ class Landing:
         except GitError as error:
             if carried:
                 _index(here, before)
+            self._note.unlink(missing_ok=True)
             kept = self.keep_patch(judged.base, judged.commit)
             what = f"what was built cannot be taken over: {_said(error)}; it is in {kept}"
             raise UserError(what, "commit or stash what stands in the way, then resume with --continue") from None
         if not here.move_ref(tip, judged.commit, judged.base):
             _read_tree(here, judged.commit, base)
+            self._note.unlink(missing_ok=True)
             raise self._branch_moved_error(judged)
+        self._note.unlink(missing_ok=True)
+
+    def undo_cut_off(self) -> None:
+        """Take back what a landing that was killed had already written: the branch did not move, so the files go back
+        to it, each that stands as the landing left it. Whatever a person wrote since stays. Raises OSError."""
+        note = files.read_json(self._note, NOTE_CAP)
+        if not isinstance(note, dict):
+            return
+        git, (tip, base, commit) = self.git, (str(note.get(name, "")) for name in ("tip", "base", "commit"))
+        here = Git(git.git_dir, git.common_dir, git.work_tree, (*git.extra, *self.user.settings))
+        with suppress(GitError):
+            if git.resolve(tip) == base:
+                _take_back(here, base, commit)
+        self._note.unlink(missing_ok=True)
+
+    def _begin(self, judged: Judged, tip: str) -> None:
+        note = {"tip": tip, "base": judged.base, "commit": judged.commit}
+        files.write(self._note, json.dumps(note).encode(), lasting=False)
+
+    @property
+    def _note(self) -> Path:
+        """Stands while a landing writes into the work tree."""
+        return self.aside.parent / "landing.json"
 
     def _branch_moved_error(self, judged: Judged) -> UserError:
         kept = self.keep_patch(judged.base, judged.commit)
@@ -131,6 +159,33 @@ def _read_tree(git: Git, before: str, after: str) -> None:
         git.run("read-tree", "-m", "-u", before, after)
 
 
+def _take_back(git: Git, base: str, commit: str) -> None:
+    """Have the files and the index as `base` has them, where they stand as `commit` has them."""
+    objects = Objects(git)
+    old, new = objects.entries(base), objects.entries(commit)
+    paths = objects.paths_between(base, commit)
+    standing = _contents(git, [path for path in paths if path in new])
+    written: dict[str, File | None] = {path: new[path] for path, oid in standing.items() if new[path].oid == oid}
+    written |= {path: None for path in paths if path not in new and not os.path.lexists(_work_tree(git) / path)}
+    _index(git, {path: old.get(path) for path in paths} | written)
+    halfway = objects.commit(base, written, "Cut off", datetime.now(UTC), Identity())
+    _read_tree(git, halfway, base or EMPTY_TREE)
+
+
+def _contents(git: Git, paths: Sequence[str]) -> dict[str, str]:
+    """The object ids of those of the files that stand in the work tree, as the user's filters make them."""
+    top = _work_tree(git)
+    found = [path for path in paths if "\n" not in path and (top / path).is_file() and not (top / path).is_symlink()]
+    named = "".join(f"{path}\n" for path in found).encode("utf-8", "surrogateescape")
+    ids = git.text("hash-object", "--stdin-paths", stdin=named).split() if found else ()
+    return dict(zip(found, ids, strict=True))
+
+
+def _work_tree(git: Git) -> Path:
+    assert git.work_tree is not None  # nothing lands in the files of a bare repository
+    return git.work_tree
+
+
 def _write_index(git: Git, paths: Sequence[str]) -> dict[str, File | None]:
     raw = git.text("ls-files", "-s", "-z", "--", *paths) if paths else ""
     rows = (row.split("\t", 1) for row in raw.split("\0") if row)
@@ -151,6 +206,7 @@ def _said(error: GitError) -> str:
 WANTED = r"^(user\.(name|email)|core\.(autocrlf|eol|excludesfile)|filter\..*)$"
 """Who commits; how bytes become blobs (line ends, large files); what is left out everywhere."""
 SEEN = ("PATH", "HOME", "XDG_CONFIG_HOME")
+NOTE_CAP = 10_000  # bytes
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,6 +104,10 @@ class Workspace:
         self._stand()
         self.clone.make(self._at.head)
 
+    def undo_cut_off(self) -> None:
+        """Take back what a landing that was killed left in the user's files. Nobody else may work in it."""
+        self._landing.undo_cut_off()
+
     @_as_user_errors()
     def begin_session(self) -> str:
         """Make the clone ready for a session: the files of the last commit and the lists, with a repository of its own.

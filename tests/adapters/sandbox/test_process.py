@@ -7,10 +7,12 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from ralph_mission.adapters.sandbox import process as process_module
 from ralph_mission.adapters.sandbox.process import ENDED_BY_US, FinishedProcess, own_tool, run_foreign
 
 
@@ -193,6 +195,20 @@ def test_both_streams_are_read_at_once(run):
 def test_children_left_behind_are_ended(run, how):
     finished = run(how)
     assert finished.code == 0 and not alive(int(finished.stdout))
+
+
+@needs_proc
+def test_a_child_that_is_just_becoming_another_program_is_not_overlooked(run, monkeypatch):
+    """In the middle of `execve` the kernel shows neither its arguments nor its environment."""
+    real, looked = process_module._content, Counter()
+
+    def early(path: str) -> bytes:
+        looked[path] += 1
+        return b"" if path.endswith(("/environ", "/cmdline")) and looked[path] == 1 else real(path)
+
+    monkeypatch.setattr(process_module, "_content", early)
+    finished = run("setsid sleep 60 >/dev/null 2>&1 & echo $!")
+    assert not alive(int(finished.stdout)) and any("sleep 60" in left for left in finished.left)
 
 
 HOPPER = """

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.workspace.land import meeting
 from ralph_mission.errors import UserError
 from tests.adapters.workspace.world import state
@@ -120,3 +121,66 @@ def test_the_users_filters_write_the_files(repo, land):
 
 def test_paths_meet_above_below_and_at_one():
     assert meeting(("a", "b/c", "d", "ab"), ("a", "b", "d/e")) == ("a", "b/c", "d")
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+def die(*_: object, **__: object) -> None:
+    raise Killed
+
+
+CHANGES = {"src/a.py": "a = 2\n", "src/new.py": "x\n", "README.md": "other\n"}
+
+
+def cut_off(repo: Path, land, monkeypatch, written: tuple[str, ...]) -> dict[str, object]:
+    """A landing that died when only `written` of its files stood there; how everything was before."""
+    before = state(repo)
+    with monkeypatch.context() as patched:
+        patched.setattr(Git, "move_ref", die)
+        with pytest.raises(Killed):
+            land(lambda: None, **CHANGES)
+    if len(written) < len(CHANGES):  # git writes its index last
+        later = {path: (repo / path).read_bytes() for path in written}
+        git(repo, "reset", "--quiet", "--hard")
+        for path, content in later.items():
+            (repo / path).write_bytes(content)
+    return before
+
+
+@pytest.mark.parametrize(
+    "written", [(), ("src/new.py",), ("src/a.py", "src/new.py"), ("src/a.py", "src/new.py", "README.md")]
+)
+def test_a_landing_that_was_killed_is_taken_back_wherever_it_was(written, repo, workspace, land, monkeypatch):
+    before = cut_off(repo, land, monkeypatch, written)
+    workspace.undo_cut_off()
+    assert state(repo) == before and git(repo, "status", "--porcelain") == ""
+    workspace.undo_cut_off()
+    assert land(lambda: None, **CHANGES) and git(repo, "status", "--porcelain") == ""
+
+
+def test_what_a_person_wrote_after_a_landing_was_killed_stays(repo, workspace, land, monkeypatch):
+    cut_off(repo, land, monkeypatch, ("src/a.py", "src/new.py"))
+    (repo / "src/new.py").write_text("mine\n")
+    (repo / "README.md").write_text("mine, too\n")
+    workspace.undo_cut_off()
+    assert git(repo, "status", "--porcelain") == " M README.md\n?? src/new.py"
+    assert (repo / "src/new.py").read_text() == "mine\n" and (repo / "README.md").read_text() == "mine, too\n"
+
+
+def test_a_landing_that_was_killed_is_left_alone_once_a_person_has_committed(repo, workspace, land, monkeypatch):
+    cut_off(repo, land, monkeypatch, tuple(CHANGES))
+    git(repo, "commit", "--quiet", "--all", "--message", "Mine")
+    before = state(repo)
+    workspace.undo_cut_off()
+    assert state(repo) == before
+
+
+@pytest.mark.parametrize("note", ["{", "[]", '{"tip": "HEAD", "base": "nothing", "commit": "--all"}', "{}"])
+def test_a_note_of_a_landing_that_says_nothing_changes_nothing(note, repo, workspace, land):
+    before = state(repo)
+    (repo.parent / "ours").mkdir()
+    (repo.parent / "ours/landing.json").write_text(note)
+    workspace.undo_cut_off()
+    assert state(repo) == before

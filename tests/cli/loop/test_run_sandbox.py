@@ -298,6 +298,16 @@ def test_a_kill_at_any_moment_and_nothing_is_redone(tmp_path: Path, seed: int) -
     assert len(shop.calls) <= STORIES + 1
 
 
+def test_what_a_killed_write_left_beside_a_list_is_in_nobodys_way(tmp_path: Path) -> None:
+    shop = world(tmp_path)
+    shop.stories(1)
+    for name in (".prd.json.27338", ".progress.txt.27342"):
+        (shop.repo / name).write_text("half of")
+    done = shop.run("--prd", "--preset", "fresh", *shop.agent(ONE_STORY))
+    assert (done.code, shop.passing()) == (0, ["US-001"]), done.err
+    assert not list(shop.repo.glob(".p*.*.*"))
+
+
 DIES = """
 import os, sys
 from ralph_mission.cli.main import main
