@@ -14,7 +14,7 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 from ralph_mission.adapters.fixers import FIXERS
@@ -316,9 +316,11 @@ def _look_of(git: Git, step: HistoryStep, before: str) -> HistoryLook:
     names = git.run("ls-tree", "-r", "-z", "--name-only", "--full-tree", step.commit).split(b"\0")
     files: Collection[str] = frozenset(name.decode("utf-8", "surrogateescape") for name in names if name)
 
+    @cache
     def stands(path: str, text: str) -> bool:
-        found: Mapping[str, bytes] = git.blobs([f"{step.commit}:{path}"])
-        return any(stands_in(content.decode("utf-8", "replace"), text) for content in found.values())
+        found: Mapping[str, bytes] = git.blobs([f"{step.commit}:{path}", f"{before}:{path}"])
+        now, then = (found.get(f"{at}:{path}", b"").decode("utf-8", "replace") for at in (step.commit, before))
+        return stands_in(now, text, then)
 
     def changed(path: str, texts: Sequence[str]) -> str:
         lines = (text.strip().split("\n")[0] for text in texts)

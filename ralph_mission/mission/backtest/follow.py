@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -114,12 +114,18 @@ def _corrections(change: FileChange) -> Iterator[ReportedItem]:
         return
     for edit in changed:
         before = lines[edit.start : edit.start + edit.delete]
-        one_by_one = len(before) == len(edit.insert)
+        one_by_one = len(before) == len(edit.insert) and all(map(_is_corrected, before, edit.insert))
         whole = [("".join(before), "".join(edit.insert))]
         for offset, (was, becomes) in enumerate(zip(before, edit.insert, strict=True) if one_by_one else whole):
-            for gone, put in _changed_words(was[:LONGEST], becomes[:LONGEST]):
+            was, becomes = was[:LONGEST], becomes[:LONGEST]
+            for gone, put in _changed_words(was, becomes) if one_by_one else _joined(was, becomes):
                 what = f"{gone} → {put}" if put else f"{gone} goes"
                 yield ReportedItem((gone, put), what[:160], change.path, edit.start + offset + 1, was)
+
+
+def _is_corrected(was: str, becomes: str) -> bool:
+    """Whether a line stays what it is but for a word: lines that are joined or split are one thing together."""
+    return SequenceMatcher(None, was[:LONGEST], becomes[:LONGEST], autojunk=False).ratio() >= REWORDED
 
 
 def _changed_words(was: str, becomes: str) -> Iterator[tuple[str, str]]:
@@ -127,6 +133,13 @@ def _changed_words(was: str, becomes: str) -> Iterator[tuple[str, str]]:
     for tag, a, b, c, d in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if tag != "equal":
             yield " ".join(old[a:b]), " ".join(new[c:d])
+
+
+def _joined(was: str, becomes: str) -> Iterator[tuple[str, str]]:
+    """Lines that become others, as one change of all their words."""
+    gone, put = normalise_line(was), normalise_line(becomes)
+    if gone != put:
+        yield gone, put
 
 
 # --- from look to look ----------------------------------------------------------------
@@ -143,7 +156,7 @@ def follow(tracked: Sequence[TrackedItem], observation: Observation, look: Histo
     for place, (signal, item) in same.items():
         items[place] = replace(items[place], signal=signal, item=item)
     left = [place for place in alive if place not in same]
-    lost = left if observation.complete else _named_gone(items, left, observation.gone)
+    lost = left if observation.complete else _named_gone(items, left, observation.gone, look)
     for place in lost:
         heir = _heir(items[place], new, look.files)
         if heir:
@@ -177,13 +190,26 @@ def _match(
     return same, new
 
 
-def _named_gone(items: Sequence[TrackedItem], left: Iterable[int], gone: Iterable[tuple[str, ...]]) -> list[int]:
+def _named_gone(
+    items: Sequence[TrackedItem], left: Sequence[int], gone: Iterable[tuple[str, ...]], look: HistoryLook
+) -> list[int]:
+    """Those that an observer names as gone: by the essence in which they were reported, else by one with other
+    neighbours, which change without a word; then the line must be gone from the item's own file."""
     waiting = list(gone)
     lost = []
     for place in left:
         if items[place].signal.essence in waiting:
             waiting.remove(items[place].signal.essence)
             lost.append(place)
+    for essence in waiting:
+        alike = [
+            (_likeness_of(" ".join(items[place].signal.essence), " ".join(essence)), place)
+            for place in left
+            if place not in lost
+            and items[place].signal.essence[:2] == essence[:2]
+            and not look.stands(items[place].item.path, " ".join(essence[1:2]))
+        ]
+        lost += [max(alike)[1]] if alike else []
     return lost
 
 
@@ -200,9 +226,11 @@ def _heir(one: TrackedItem, new: Sequence[Reported], files: Collection[str]) -> 
 
 
 def _likeness(one: ReportedItem, other: ReportedItem) -> float:
-    if one.identity == other.identity:
-        return 1.0
-    matcher = SequenceMatcher(None, one.text[:LONGEST], other.text[:LONGEST], autojunk=False)
+    return 1.0 if one.identity == other.identity else _likeness_of(one.text, other.text)
+
+
+def _likeness_of(one: str, other: str) -> float:
+    matcher = SequenceMatcher(None, one[:LONGEST], other[:LONGEST], autojunk=False)
     return matcher.ratio() if matcher.quick_ratio() >= REWORDED else 0.0
 
 
@@ -216,10 +244,11 @@ def _ended(one: TrackedItem, look: HistoryLook) -> TrackedItem:
     return replace(one, signal=replace(one.signal, patch=None), ending=ending, ended_at=look.at, commit=commit)
 
 
-def stands_in(content: str, text: str) -> bool:
-    """Whether every line of `text` is a line of `content`, however indented."""
-    lines = {normalise_line(line) for line in content.split("\n")}
-    return all(normalise_line(line) in lines for line in text.split("\n") if line.strip())
+def stands_in(content: str, text: str, before: str = "") -> bool:
+    """Whether every line of `text` is in `content`, however indented, and as often as in `before`."""
+    now, then = (Counter(normalise_line(line) for line in one.split("\n")) for one in (content, before))
+    lines = {normalise_line(line) for line in text.split("\n") if line.strip()}
+    return bool(lines) and all(now[line] >= max(then[line], 1) for line in lines)
 
 
 def opened(tracked: Sequence[TrackedItem], signals: Iterable[Signal], at: datetime) -> tuple[TrackedItem, ...]:

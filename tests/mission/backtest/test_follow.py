@@ -99,11 +99,33 @@ def test_a_report_that_is_taken_back_while_its_line_stands_is_nobodys_fix() -> N
     assert endings(tracked) == ["withdrawn"]
 
 
+def test_a_line_that_stands_elsewhere_too_is_counted() -> None:
+    assert stands_in("teh\nx\nteh\n", "teh\n", "teh\nteh\n")
+    assert not stands_in("teh\nx\n", "teh\n", "teh\nteh\n")
+
+
+def test_lines_that_are_joined_are_one_item_and_fixed_once() -> None:
+    old, new = 'a = 1\n"""\nWhether it is.\n"""\n', 'a = 1\n"""Whether it is."""\n'
+    change = FileChange("a.py", REGULAR, REGULAR, old.encode(), new.encode())
+    joined = Signal("ruff", "lint-fix", "a docstring", ("x",), path="a.py", patch=Patch("b" * 40, (change,)))
+    (item,) = items_of(joined)
+    assert item.text == '"""\nWhether it is.\n"""\n'
+    assert endings(look(look((), joined, observer="ruff"), week=1, files={"a.py": new}, observer="ruff")) == ["fixed"]
+
+
 def test_a_marker_named_as_gone_is_fixed_and_one_not_named_stays() -> None:
     first, second = todo("TODO: retry"), todo("TODO: cache it", around=("x", "y"))
     tracked = look((), first, second, complete=False, observer="code")
     tracked = look(tracked, week=1, files={"a.py": ""}, complete=False, gone=(first.essence,), observer="code")
     assert endings(tracked) == ["fixed", ""]
+
+
+def test_a_marker_whose_neighbours_changed_before_it_went_is_fixed() -> None:
+    first, twin = todo("TODO: retry"), todo("TODO: retry", "b.py", ("y", "z"))
+    tracked = look((), first, twin, complete=False, observer="code")
+    files = {"a.py": "other\n", "b.py": "TODO: retry\n"}
+    gone = (("todo", "TODO: retry", "new line above", "after"),)
+    assert endings(look(tracked, week=2, files=files, complete=False, gone=gone, observer="code")) == ["fixed", ""]
 
 
 def test_a_reworded_marker_is_the_same_one() -> None:
