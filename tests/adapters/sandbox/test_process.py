@@ -9,10 +9,11 @@ import threading
 import time
 from collections import Counter
 from pathlib import Path
+from typing import IO
 
 import pytest
 
-from ralph_mission.adapters.sandbox import process as process_module
+from ralph_mission.adapters.sandbox import process
 from ralph_mission.adapters.sandbox.process import ENDED_BY_US, FinishedProcess, own_tool, run_foreign
 
 
@@ -200,13 +201,14 @@ def test_children_left_behind_are_ended(run, how):
 @needs_proc
 def test_a_child_that_is_just_becoming_another_program_is_not_overlooked(run, monkeypatch):
     """In the middle of `execve` the kernel shows neither its arguments nor its environment."""
-    real, looked = process_module._content, Counter()
+    looked: Counter[str] = Counter()
 
-    def early(path: str) -> bytes:
+    def early(path: str, *how: object, **more: object) -> IO[bytes]:
         looked[path] += 1
-        return b"" if path.endswith(("/environ", "/cmdline")) and looked[path] == 1 else real(path)
+        at_once = path.endswith(("/environ", "/cmdline")) and looked[path] == 1
+        return open("/dev/null" if at_once else path, *how, **more)
 
-    monkeypatch.setattr(process_module, "_content", early)
+    monkeypatch.setattr(process, "open", early, raising=False)
     finished = run("setsid sleep 60 >/dev/null 2>&1 & echo $!")
     assert not alive(int(finished.stdout)) and any("sleep 60" in left for left in finished.left)
 
