@@ -291,7 +291,7 @@ def test_a_kill_at_any_moment_and_nothing_is_redone(tmp_path: Path, seed: int) -
     done = shop.run("--continue", *asked)
     assert (done.code, done.json["ending"]) == (0, "complete"), done.err
     noted = (shop.repo / "progress.txt").read_text().count("- Passed in session")
-    assert done.json["sessions"] == noted, done.err
+    assert noted - done.json["sessions"] in (0, 1), done.err  # killed between the note and the count of a session
     assert noted in (STORIES, STORIES - 1)  # killed between a commit and its note: the story is done all the same
     assert shop.messages() == [f"feat: US-00{number} - Part {number}" for number in range(STORIES, 0, -1)] + ["Start"]
     assert not set(given(shop)[before:]) & set(passed)
