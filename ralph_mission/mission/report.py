@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -25,9 +25,10 @@ from ralph_mission.mission.model.cycle import (
     Outcome,
     PostLine,
     Situation,
+    ThreadLine,
     Trigger,
 )
-from ralph_mission.mission.model.effects import Publish, Receipt, kind_of
+from ralph_mission.mission.model.effects import OpenIssue, OpenPull, Publish, Receipt, kind_of
 from ralph_mission.mission.model.ledger import SETTLED, EffectRecord, MemorySnapshot, OpenState, Record
 from ralph_mission.mission.model.mission import (
     Action,
@@ -213,10 +214,18 @@ def _cycle_summary(
         held=tuple(_held_line(d) for d in decided.decisions if d.verdict is not Verdict.ALLOW),
         waiting=list_waiting(conclusion.missions, how),
         remarks=tuple(_remarks(situation, acts, conclusion)),
+        threads=tuple(_opened(acts)),
         posts=tuple(lines(acts)),
         refusal=refusal(acts),
         late=conclusion.header.drift_seconds,
     )
+
+
+def _opened(acts: Iterable[ExecutedDecision]) -> Iterator[ThreadLine]:
+    for act in acts:
+        for effect in (deed.effect for deed in act.deeds):
+            if isinstance(effect, OpenIssue | OpenPull):
+                yield ThreadLine(effect.key, effect.title, effect.body)
 
 
 def refusal(acts: Sequence[ExecutedDecision]) -> str:

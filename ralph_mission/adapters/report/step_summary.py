@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from ralph_mission.adapters.report.progress import RequestCounts, count_noun, drift, spell, stamp
-from ralph_mission.adapters.report.summary import SAYINGS, SHOWN
+from ralph_mission.adapters.report.summary import SAYINGS, SHOWN, name_effect
 from ralph_mission.mission.model.cycle import CycleReport, CycleSummary, EffectLine, MissionLine, PostLine
 from ralph_mission.mission.model.mission import Verdict
 from ralph_mission.mission.policy import LIFTED_BY
@@ -55,10 +55,11 @@ def step_summary(
 ) -> str:
     """The page of one cycle; `asked` where somebody counted."""
     done = "Would be done" if report.staged else "Done"
+    titles = {thread.key: thread.title for thread in cycle_summary.threads}
     parts = (
         [f"## Ralph, cycle {report.cycle}: {_outcome(report)}"],
         _missions(report.missions, places),
-        section(done, (_effect(effect, places) for effect in report.effects if _is_shown(effect))),
+        section(done, (_effect(effect, titles, places) for effect in report.effects if _is_shown(effect))),
         section("Would be said" if report.staged else "Said", (_post(post) for post in cycle_summary.posts)),
         section("Why", map(harmless, cycle_summary.why)),
         section("Held back", (_held_line(line, places) for line in cycle_summary.held)),
@@ -116,9 +117,11 @@ def _is_shown(effect: EffectLine) -> bool:
     return effect.kind in SHOWN or effect.status in ("failed", "unknown")
 
 
-def _effect(effect: EffectLine, places: Places) -> str:
+def _effect(effect: EffectLine, titles: Mapping[str, str], places: Places) -> str:
     doubt = f" **{effect.status}**" if effect.status in ("failed", "unknown") else ""
-    return f"{SHOWN.get(effect.kind, effect.kind.replace('_', ' '))}{doubt} {_links(effect.url or effect.key, places)}"
+    title = titles.get(effect.key, "")
+    place = _links(effect.url or ("" if title else effect.key), places)
+    return ": ".join(filter(None, (f"{name_effect(effect)}{doubt} {place}".rstrip(), harmless(title) if title else "")))
 
 
 def _held_line(line: str, places: Places) -> str:

@@ -23,7 +23,7 @@ from ralph_mission.adapters.report.progress import (
     stamp,
     wrap_text,
 )
-from ralph_mission.mission.model.cycle import CycleReport, CycleSummary, PostLine
+from ralph_mission.mission.model.cycle import CycleReport, CycleSummary, EffectLine, PostLine
 from ralph_mission.mission.model.mission import Verdict
 from ralph_mission.values import dataclass
 
@@ -130,7 +130,10 @@ def _sections(report: CycleReport, cycle_summary: CycleSummary, at: Standpoint) 
     return (
         SummarySection("seen", tuple(_observer_lines(report)), 3 if said else 4, whole),
         SummarySection(
-            "would be done" if report.staged else "done", tuple(_deeds(report, at)), 4 if said else 6, whole
+            "would be done" if report.staged else "done",
+            tuple(_deeds(report, cycle_summary, at)),
+            4 if said else 6,
+            whole,
         ),
         SummarySection("would be said" if report.staged else "said", public, said, whole),
         SummarySection("why", tuple(fold_lines(cycle_summary.why)), 3 if said else 5, whole),
@@ -182,14 +185,24 @@ def _observer_lines(report: CycleReport) -> list[str]:
     return indent_lines(lines)
 
 
-def _deeds(report: CycleReport, at: Standpoint) -> list[str]:
+def _deeds(report: CycleReport, cycle_summary: CycleSummary, at: Standpoint) -> list[str]:
+    titles = {thread.key: thread.title for thread in cycle_summary.threads}
     lines = []
     for effect in report.effects:
         doubtful = effect.status in ("failed", "unknown")
         if effect.kind in SHOWN or doubtful:
-            said = f"{SHOWN.get(effect.kind, effect.kind)}{f' ({effect.status})' if doubtful else ''}"
-            lines.append(f"{said} {at.place(effect.url) or effect.key}")
-    return indent_lines(lines)
+            said = f"{name_effect(effect)}{f' ({effect.status})' if doubtful else ''}"
+            title, place = titles.get(effect.key, ""), at.place(effect.url)
+            known = place or ("" if title else effect.key)
+            lines.append(": ".join(filter(None, (f"{said} {known}".rstrip(), title))))
+    return fold_lines(lines)
+
+
+def name_effect(effect: EffectLine) -> str:
+    """What was done in words, or what would be: `opened issue`, `open issue`."""
+    if effect.status == "staged":
+        return effect.kind.replace("_", " ").replace("pull", "pull request")
+    return SHOWN.get(effect.kind, effect.kind.replace("_", " "))
 
 
 def _verdicts(report: CycleReport) -> list[str]:

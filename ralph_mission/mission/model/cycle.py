@@ -129,6 +129,15 @@ class PostLine:
 
 
 @dataclass(frozen=True, slots=True)
+class ThreadLine:
+    """An issue or a pull request that was opened, or would be: by the key of its effect, as people would read it."""
+
+    key: str
+    title: str
+    body: str
+
+
+@dataclass(frozen=True, slots=True)
 class CycleSummary:
     """What the summary says beyond the report: why this one, who is waited for, what to type next."""
 
@@ -137,6 +146,7 @@ class CycleSummary:
     waiting: tuple[str, ...] = ()  # commands or clicks a person can do now, one per line
     remarks: tuple[str, ...] = ()  # everything else worth a line (drift, human edits, unknown effects)
     late: int | None = None  # seconds that this cycle started after it was due; None when it did not start
+    threads: tuple[ThreadLine, ...] = ()  # what was opened
     posts: tuple[PostLine, ...] = ()  # what was said in public, network by network
     refusal: str = ""  # why everything that was tried was refused, where only a person can change that
 

@@ -18,7 +18,7 @@ from ralph_mission.adapters.report.dashboard import dashboard
 from ralph_mission.adapters.report.progress import WIDTH, RequestCounts, fold_lines, rows, wrap_text
 from ralph_mission.adapters.report.step_summary import step_summary
 from ralph_mission.adapters.report.summary import ROWS, Standpoint, schema, summary, to_document, to_json
-from ralph_mission.mission.model.cycle import CycleSummary, DecisionLine, EffectLine, ObserverLine, PostLine
+from ralph_mission.mission.model.cycle import CycleSummary, DecisionLine, EffectLine, ObserverLine, PostLine, ThreadLine
 from ralph_mission.mission.model.forge import Posted
 from ralph_mission.mission.model.mission import Tier, Verdict
 from tests.adapters.report.samples import MEMORY, NOON, REPORT, STATE
@@ -88,6 +88,13 @@ def test_what_was_opened_why_and_what_to_type_next_are_shown() -> None:
         "next: in 59 min, 2026-05-04 13:00 UTC",
     ):
         assert expected in text
+
+
+def test_what_would_be_opened_is_told_by_its_title() -> None:
+    (first, *rest) = (replace(effect, status="staged", url="") for effect in REPORT.effects)
+    threads = (ThreadLine(first.key, "Correct 3 misspellings in 3 files", "body"),)
+    text = summary(replace(REPORT, effects=(first, *rest), staged=True), CycleSummary(threads=threads))
+    assert f"  {first.kind.replace('_', ' ')}: Correct 3 misspellings in 3 files\n" in text and first.key not in text
 
 
 def test_what_the_forge_was_asked_is_told_where_somebody_counted() -> None:
