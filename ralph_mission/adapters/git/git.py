@@ -232,7 +232,7 @@ class Git:
 
         Raises GitError when git would not have one of them exactly so.
         """
-        wanted = {path: change and (change[0], self._blob(change[1])) for path, change in changes.items()}
+        wanted = {path: change and (change[0], self.write_blob(change[1])) for path, change in changes.items()}
         with self.scratch_index() as env:
             if base:
                 self.run("read-tree", base, env=env)
@@ -286,7 +286,8 @@ class Git:
         with tempfile.TemporaryDirectory(prefix="ralph-index-") as folder:
             yield {"GIT_INDEX_FILE": os.path.join(folder, "index")}
 
-    def _blob(self, content: bytes) -> str:
+    def write_blob(self, content: bytes) -> str:
+        """Store a content as it is; gives its object id. Raises GitError."""
         return self.run("hash-object", "-w", "-t", "blob", "--stdin", "--no-filters", stdin=content).decode().strip()
 
     def _command(self, arguments: Sequence[str]) -> list[str]:

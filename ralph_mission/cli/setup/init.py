@@ -8,6 +8,7 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -57,6 +58,7 @@ class InitOptions:
     units: Path | None
     agents: tuple[str, ...] = ()  # work, review, publish: workflows beside the loop
     preset: str = ""
+    pull_request: bool = False
 
     @property
     def told(self) -> bool:
@@ -79,6 +81,7 @@ class InitOptions:
     "--server", is_flag=True, help="Units for a tunnel to a database and a runner, and SQL for a read-only role."
 )
 @click.option("--preset", type=click.Choice(PRESETS), help="Settings for a kind of project, with all workflows.")
+@click.option("--pull-request", is_flag=True, help="Leave the checkout alone; prepare a pull request instead.")
 @click.option("--force", is_flag=True, help="Overwrite existing files that differ.")
 @json_option
 def init(
@@ -93,6 +96,7 @@ def init(
     folder: Path | None,
     server: bool,
     preset: str | None,
+    pull_request: bool,
     force: bool,
     as_json: bool,
 ) -> None:
@@ -107,8 +111,18 @@ def init(
         mode for mode, wanted in (("work", work), ("review", review), ("publish", publish)) if wanted or preset
     )
     options = InitOptions(
-        runner, wake, service, server, action, folder.absolute() if folder else None, agents, preset or ""
+        runner,
+        wake,
+        service,
+        server,
+        action,
+        folder.absolute() if folder else None,
+        agents,
+        preset or "",
+        pull_request,
     )
+    if pull_request and (service or server or wake == "timer"):
+        raise UserError("systemd units belong to a host, not into a pull request", "run it twice", usage=True)
     _install(git, top, options, force, as_json, repo)
 
 
@@ -121,17 +135,24 @@ def _install(git: Git, top: Path, options: InitOptions, force: bool, as_json: bo
     chosen = preset_choices(options.preset, found)
     if not as_json and sys.stdin.isatty() and sys.stdout.isatty() and (force or not (top / NAME).exists()):
         chosen = ask(found, project, chosen)
+        if files.github_name(git) and not options.pull_request:
+            apart = click.confirm("prepare this as a pull request, and leave the checkout as it is?", default=False)
+            options = replace(options, pull_request=apart)
     settings, names = _settings(top, options, project, chosen, found)
     wanted = [settings, *_workflows(git, top, options, project), *_units(top, options)]
     planned = [(file, file.state(top, force)) for file in wanted]
-    refuse_differing(planned)
+    if not options.pull_request:  # which shows what differs
+        refuse_differing(planned)
     kept = planned[0][1] == "kept"
     config = load((read_text(settings.place) or "") if kept else settings.text)
     steps = list(_steps(git, top, options, planned, config))
+    keep_out_of_git(git)
+    if options.pull_request:
+        _prepare(git, top, planned, steps, as_json)
+        return
     for file, state in planned:
         if state in ("new", "replaced"):
             file.write()
-    keep_out_of_git(git)
     _tell(planned, names, steps, as_json, repo)
 
 
@@ -223,7 +244,8 @@ def _steps(git: Git, top: Path, options: InitOptions, planned: Sequence[Planned]
         yield f"in {NAME}: forge: {{kind: github}}, or `ralph watch` keeps issues in files here"
     if "cycle" in modes:
         *most, last = [NAME, *(files.PLACES[mode] for mode in modes)]
-        yield f"commit {', '.join(most)} and {last} to the default branch and push them"
+        if not options.pull_request:
+            yield f"commit {', '.join(most)} and {last} to the default branch and push them"
         yield "Settings, Actions, General: allow GitHub Actions to create pull requests"
         yield from _agent_steps(top, modes, config)
     elif _for_github(git, options):
@@ -255,6 +277,36 @@ def _unit_steps(top: Path, options: InitOptions) -> Iterator[str]:
             yield from files.commands(texts(), _folder(top, options), top)
     if options.server or _unit_texts(options):
         yield "to keep them running after logout: loginctl enable-linger"
+
+
+def _prepare(git: Git, top: Path, planned: Sequence[Planned], steps: Sequence[str], as_json: bool) -> None:
+    from ralph_mission.cli.setup.onboarding import prepare_pull_request
+
+    texts = {file.place.relative_to(top).as_posix(): file.text for file, state in planned if state not in DONE}
+    if not texts:
+        raise UserError("everything stands there already", "ralph doctor says what is missing, if anything")
+    if not as_json:
+        click.echo("looking at what a first cycle would do …", err=True)
+    made = prepare_pull_request(git, top, texts, steps)
+    if as_json:
+        files_now = [{"path": str(file.place), "state": state} for file, state in planned]
+        print_json(
+            {
+                "branch": made.branch,
+                "commit": made.commit,
+                "text": str(made.text),
+                "files": files_now,
+                "steps": list(made.steps),
+            }
+        )
+        return
+    click.echo(f"committed {', '.join(texts)} to the branch {made.branch}; the checkout is as it was")
+    click.echo(f"wrote {made.text}: what the first cycle would do, as the text of the pull request")
+    for step in made.steps:
+        click.echo(f"next: {step}")
+
+
+DONE: tuple[State, ...] = ("unchanged", "kept")
 
 
 def _tell(planned: Sequence[Planned], names: Sequence[str], steps: Sequence[str], as_json: bool, repo: Path) -> None:

@@ -1,0 +1,153 @@
+"""`ralph init --pull-request`: the files on a branch of their own, and what a first cycle would do with them as the
+text of one pull request. The checkout stays as it is, and nothing is sent: a person pushes, whose own credentials may
+add workflows.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import shlex
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlencode
+
+from ralph_mission.adapters import files as durable_files
+from ralph_mission.adapters.git.git import Git
+from ralph_mission.adapters.workspace.land import User
+from ralph_mission.adapters.workspace.objects import Objects
+from ralph_mission.adapters.workspace.snapshot import REGULAR, File
+from ralph_mission.cli.options import household, run_cycle
+from ralph_mission.cli.setup import files
+from ralph_mission.config.reading import NAME
+from ralph_mission.errors import UserError
+from ralph_mission.values import compile_regex, dataclass
+
+if TYPE_CHECKING:
+    from ralph_mission.mission.model.cycle import CycleReport, CycleSummary, ThreadLine
+
+BRANCH = "ralph/configure"
+TITLE = "Configure Ralph"
+TEXT = "onboarding.md"
+LONGEST = 60_000  # characters: GitHub takes 65,536
+THREAD = 6_000  # characters of an issue's or pull request's text; of a longer one the title is shown
+MARKERS = compile_regex(r"<!--.*?-->\s*", re.DOTALL)
+ROLES: Mapping[str, str] = {
+    NAME: "the settings, each with a comment",
+    files.PLACES["cycle"]: "the workflow that runs a cycle when one is due",
+    files.PLACES["work"]: "the workflow in which an agent works on labelled issues",
+    files.PLACES["review"]: "the workflow in which an agent reviews Ralph's pull requests",
+    files.PLACES["publish"]: "the workflow that publishes approved texts",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Onboarding:
+    """The branch that holds the files, on the commit `base`, and the text of the pull request, which is kept at `text`
+    for a person to read. `steps` are the commands that bring it to GitHub."""
+
+    branch: str
+    commit: str
+    base: str
+    text: Path
+    steps: tuple[str, ...] = field(default=())
+
+
+def prepare_pull_request(git: Git, top: Path, texts: Mapping[str, str], steps: Sequence[str]) -> Onboarding:
+    """Commit `texts` by path to the branch, and look at what a first cycle would do with them.
+
+    `steps` are what only a person can do. Raises UserError: no commit yet, or a branch of that name that holds more.
+    """
+    base = git.resolve("HEAD")
+    if not base:
+        raise UserError("there is no commit yet", "commit something first", usage=True)
+    commit = _commit(git, base, texts)
+    old = git.resolve(f"refs/heads/{BRANCH}")
+    if old and not _is_replaceable(git, old, texts):
+        raise UserError(
+            f"the branch {BRANCH} has other changes", f"look at it, then: git branch -D {BRANCH}", usage=True
+        )
+    body = render_text(*_staged_cycle(top, texts.get(NAME, "")), texts, steps)
+    place = git.state_dir / TEXT
+    durable_files.write(place, body.encode())
+    if not git.move_ref(f"refs/heads/{BRANCH}", commit, old):
+        raise UserError(f"the branch {BRANCH} was moved meanwhile", "run it again")
+    return Onboarding(BRANCH, commit, base, place, tuple(_commands(git, place, top)))
+
+
+def _commit(git: Git, base: str, texts: Mapping[str, str]) -> str:
+    held = {path: File(REGULAR, git.write_blob(text.encode())) for path, text in texts.items()}
+    message = f"{TITLE}\n\nWhat a first cycle would do is told in the pull request."
+    return Objects(git).commit(base, held, message, datetime.now(UTC), User.of(git).identity)
+
+
+def _is_replaceable(git: Git, tip: str, texts: Mapping[str, str]) -> bool:
+    """Whether the branch holds one commit that changes nothing but files that we write."""
+    parent = git.resolve(f"{tip}^")
+    changed = set(Objects(git).paths_between(parent, tip)) if parent else {""}
+    return git.try_text("log", "-1", "--format=%s", tip) == TITLE and changed <= {*ROLES, *texts}
+
+
+def _staged_cycle(top: Path, settings: str) -> tuple[CycleReport, CycleSummary]:
+    """A cycle of this checkout with those settings that changes nothing, here or elsewhere."""
+    with tempfile.TemporaryDirectory(prefix="ralph-") as folder:
+        config = Path(folder) / NAME
+        config.write_text(settings or (files.read_text(top / NAME) or ""), encoding="utf-8")
+        return run_cycle(household(top, config, "local", staged=True), staged=True, force=True)
+
+
+def _commands(git: Git, text: Path, top: Path) -> Iterable[str]:
+    name = files.github_name(git)
+    if not name:
+        return [f"git merge {BRANCH}"]
+    query = urlencode({"expand": "1", "title": TITLE})
+    where = text.relative_to(top) if text.is_relative_to(top) else text
+    return [
+        f"git push -u origin {BRANCH}",
+        f"gh pr create --head {BRANCH} --title {shlex.quote(TITLE)} --body-file {shlex.quote(str(where))}",
+        f"or, without gh: https://github.com/{name}/compare/{BRANCH}?{query} with the text of {where}",
+    ]
+
+
+# --- the text -------------------------------------------------------------------------
+
+
+def render_text(report: CycleReport, summary: CycleSummary, texts: Iterable[str], steps: Iterable[str]) -> str:
+    """The text of the pull request, in Markdown and at most `LONGEST` characters."""
+    from ralph_mission.adapters.report.step_summary import harmless, section
+
+    opened = "nothing: it found nothing that is worth a thread" if not summary.threads else ""
+    whole = io.StringIO()
+    whole.write(
+        "Merge this, and Ralph looks after this repository: small fixes become pull requests that you merge, "
+        "everything bigger becomes an issue that asks first. Close it, and nothing happens.\n\n"
+    )
+    added = (f"`{path}`: {ROLES.get(path, 'as `ralph init` writes it')}" for path in texts)
+    for heading, lines in (
+        ("What this adds", added),
+        ("What only you can do", map(harmless, steps)),
+    ):
+        whole.write("\n".join(section(heading, lines)) + "\n\n")
+    whole.write(f"### What the first cycle would open\n\n{opened}")
+    for thread in summary.threads:
+        part = _thread(thread, harmless(thread.title))
+        whole.write(part if whole.tell() + len(part) < LONGEST * 3 // 4 else f"- {harmless(thread.title)}\n\n")
+    observers = (f"{line.name}: {harmless(line.detail or line.status)}" for line in report.observers)
+    rest = [
+        *section("What would wait", map(harmless, summary.held)),
+        "",
+        *section("What was looked at", observers),
+    ]
+    whole.write("\n".join(["", *rest]))
+    return whole.getvalue()[:LONGEST].rstrip() + "\n"
+
+
+def _thread(thread: ThreadLine, title: str) -> str:
+    body = MARKERS.sub("", thread.body).strip()
+    if len(body) > THREAD:
+        return f"- {title}\n\n"
+    return f"<details><summary>{title}</summary>\n\n{body}\n\n</details>\n\n"
