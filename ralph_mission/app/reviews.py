@@ -67,7 +67,6 @@ def reviewer(wanted: AgentServiceOptions, progress: PlainRunProgress, spell: Cal
     doors = AppFactory(wanted, progress, spell)
     first = doors.first()
     reader = AgentReader(wanted, first)
-    reader.check()
     progress.note(f"isolation: {describe_level(sandboxes.agent_level(first.config))}")
     return ReviewSetup(doors.house, reader, time.sleep, progress.note, wanted.usd if wanted.usd is not None else USD)
 
@@ -79,10 +78,14 @@ class AgentReader:
     wanted: AgentServiceOptions
     first: App
 
-    def check(self) -> None:
+    def check(self, stranger: bool) -> None:
         """Raises UserError when no session could be played: before money is set aside for it."""
         if self.first.git.work_tree is not None:
             self._agent(self.first.git, self.first.git.work_tree)
+        level = sandboxes.agent_level(self.first.config)
+        if stranger and level.level != "bwrap" and not level.wrap:
+            what = "its author may not write here, and an agent reads code of strangers at the isolation bwrap alone"
+            raise UserError(what, level.lacking or "take sandbox: env out of hands.agent")
 
     def look(self, base: str, head: str) -> PullView:
         """The view of commit `head` from the tip `base` of its base branch."""

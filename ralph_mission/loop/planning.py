@@ -173,7 +173,7 @@ ANSWERS = 2
 LONGEST, MOST = 200_000, 200
 """Characters of an answer, and issues in it: more is no answer."""
 FIELDS: Mapping[str, type] = {
-    "file": str, "line": int, "kind": str, "severity": str, "message": str, "suggestion": str,
+    "file": str, "line": int, "quote": str, "kind": str, "severity": str, "message": str, "suggestion": str,
 }  # fmt: skip  # one table
 SEVERITIES = ("critical", "major", "minor")
 SCHEMA = json.dumps(
@@ -202,7 +202,8 @@ SCHEMA = json.dumps(
 ASKED = section(
     "HOW TO END",
     "Your last message is one JSON document and nothing else:",
-    '`{"issues": [{"file": "src/a.py", "line": 12, "kind": "race", "severity": "critical|major|minor", '
+    '`{"issues": [{"file": "src/a.py", "line": 12, "quote": "that line", "kind": "race", "severity": '
+    '"critical|major|minor", '
     '"message": "what is wrong and when", "suggestion": "what would fix it"}]}`',
     '`{"issues": []}` when you found none. `file` and `line` are of the changed side of the diff; "" and 0 where there '
     "is no such place. There are no other fields: whether it is approved or merged is for a person to say.",
@@ -215,6 +216,7 @@ class ReviewFinding:
 
     issue: ReviewIssue
     suggestion: str = ""
+    quote: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,7 +334,10 @@ def parse_findings(text: str) -> tuple[ReviewFinding, ...]:
     said = [event.payload for event in routing.events_in_text(text) if event.topic == VERDICT]
     rows = _rows(verdicts.parse_json(said[-1] if said else text))
     issues = verdicts.parse_issues(LoopEvent(VERDICT, json.dumps({"issues": rows})))
-    return tuple(ReviewFinding(issue, row.get("suggestion") or "") for issue, row in zip(issues, rows, strict=True))
+    return tuple(
+        ReviewFinding(issue, row.get("suggestion") or "", row.get("quote") or "")
+        for issue, row in zip(issues, rows, strict=True)
+    )
 
 
 def _rows(value: Any) -> list[Mapping[str, Any]]:

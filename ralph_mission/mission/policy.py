@@ -23,7 +23,7 @@ from ralph_mission.mission.findings.exclusions import (
     same_change,
     touches,
 )
-from ralph_mission.mission.model.effects import MARKER, Effect, OpenPull, Publish, PushBranch
+from ralph_mission.mission.model.effects import MARKER, Effect, OpenPull, PostReview, Publish, PushBranch
 from ralph_mission.mission.model.forge import Issue
 from ralph_mission.mission.model.mission import Action, Severity, Tier, Verdict
 from ralph_mission.mission.model.proposal import BUMPS, BudgetUsed, Decision, PolicyContext, Proposal, lookup
@@ -225,6 +225,8 @@ def _texts(effects: Iterable[Effect]) -> Iterator[_Text]:
         for name in ("title", "message", "branch", "head"):
             yield _Text(getattr(effect, name, ""), markdown=False)
         yield _Text(MARKER.sub("", getattr(effect, "body", "")), markdown=True)
+        for one in effect.lines if isinstance(effect, PostReview) else ():
+            yield _Text(one.body, markdown=True)
         yield from _said_in_public(effect)
         for label in (*getattr(effect, "labels", ()), *getattr(effect, "add", ())):
             yield _Text(label, markdown=False)

@@ -139,7 +139,8 @@ def test_inputs_and_outputs_are_documented() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "beyond"), [("loop", ()), ("work", ("checks", "statuses")), ("review", ("checks", "statuses"))]
+    ("name", "beyond"),
+    [("loop", ()), *((name, ("checks", "statuses", "security-events")) for name in ("work", "review"))],
 )
 def test_permissions_of_our_workflows_are_the_documented_ones(name: str, beyond: tuple[str, ...]) -> None:
     flow = yaml.safe_load((ROOT / ".github" / "workflows" / f"ralph-{name}.yml").read_text())

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from ralph_mission.mission.model.effects import EditReview, PostReview, marker
+from ralph_mission.mission.model.effects import EditReview, LineComment, PostReview, marker
 from tests.contract.forge_world import KEY, OTHER, Opened, World, merge_pull, pulled
 
 
@@ -22,6 +24,12 @@ class ReviewContract:
         assert (made.status, made.number, review.id) == ("done", review.id, review.id) and made.url
         assert (review.state, review.sha, review.author) == ("commented", opened.sha, world.forge.identity())
         assert review.body == post_review(opened).body
+
+    def test_review_with_remarks_on_lines_is_sent_once(self, world: World) -> None:
+        opened = pulled(world)
+        effect = replace(post_review(opened), lines=(LineComment("README.md", 1, "Why?"),))
+        assert [world.forge.perform(effect).status for _ in range(2)] == ["done", "adopted"]
+        assert len(world.forge.pull(opened.number).reviews) == 1
 
     def test_reviewing_twice_is_reviewing_once(self, world: World) -> None:
         opened = pulled(world)

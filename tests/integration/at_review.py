@@ -11,6 +11,7 @@ from typing import Any
 from ralph_mission.adapters.report.loop_progress import PlainRunProgress
 from ralph_mission.app.reviews import AgentReader
 from ralph_mission.app.services import AgentServiceOptions
+from ralph_mission.errors import UserError
 from ralph_mission.loop import planning
 from ralph_mission.loop.model.state import SessionUsage
 from ralph_mission.loop.planning import ReviewerAnswer
@@ -41,6 +42,11 @@ class Told:
     says: Sequence[str | Callable[[AgentJob], str]] = (ONE,)
     jobs: list[AgentJob] = field(default_factory=list)
     usd: float = 0.25
+    missing: str = ""
+
+    def check(self, stranger: bool) -> None:
+        if self.missing:
+            raise UserError(self.missing, "name one in hands.agent of ralph.yml")
 
     def look(self, base: str, head: str) -> PullView:
         return reader(self.place).look(base, head)

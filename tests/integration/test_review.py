@@ -126,20 +126,65 @@ def test_a_real_agent_reviews_in_a_clone_that_is_gone_afterwards(place, tmp_path
 # --- whose ----------------------------------------------------------------------------
 
 
-def test_a_pull_of_a_person_is_refused(place):
+def of_mara(place, content: bytes = b"x\n") -> int:
+    """A pull of a person, from a branch that is called like ours."""
     head = place.house().forge.default_branch().sha
     if place.hub:
-        place.hub.fake.push("ralph/mine", {"x.txt": b"x\n"})
+        place.hub.fake.push("ralph/mine", {"x.txt": content})
     else:
         git = place.house().git
-        tree = git.write_tree(head, {"x.txt": ("100644", b"x\n")})
+        tree = git.write_tree(head, {"x.txt": ("100644", content)})
         git.move_ref("refs/heads/ralph/mine", git.commit_tree(tree, [head], "x", NOON), "")
-    number = place.person().open_pull("ralph/mine", "main", "Mine", marker(review.review_key(1)))
-    hands = Told(place)
+    return place.person().open_pull("ralph/mine", "main", "Mine", marker(review.review_key(1)))
+
+
+def test_a_pull_of_a_person_is_refused(place):
+    number, hands = of_mara(place), Told(place)
     with pytest.raises(UserError, match="not one that Ralph made: another account") as refused:
         read(place, number, hands)
     assert refused.value.exit_code == 2 and hands.jobs == []
     assert place.house().forge.pull(number).reviews == ()
+
+
+QUOTING = issue(file="x.txt", line=9, quote="two = 2")
+
+
+def on_lines(place, number) -> list[str]:
+    """What our reviews say on lines, with the places."""
+    if place.hub:
+        reviews = place.hub.fake.world.reviews.values()
+        return [f"{path}:{line}: {words}" for one in reviews for _, path, line, words in one.lines]
+    return [part for one in ours(place, number) for part in one.body.split("\n\n") if part.startswith("x.txt:")]
+
+
+def test_a_person_gets_one_review_for_each_head_when_somebody_who_may_decide_asks(place):
+    proposed(place)
+    number = of_mara(place, b"one = 1\ntwo = 2\n")
+    hands = Told(place, (told(QUOTING, issue(file="x.txt", quote="three = 3"), issue(file="x.txt", line=1)),))
+    if place.hub:
+        place.hub.fake.person("stranger", "read").comment(number, "/ralph review")
+    with pytest.raises(UserError, match="another account"):
+        read(place, number, hands)
+    place.person().comment(number, "/ralph review the numbers")
+    assert [read(place, number, hands, force=True).outcome for _ in range(2)] == ["posted", "reviewed"]
+    (posted,) = ours(place, number)
+    (said,) = on_lines(place, number)
+    assert posted.state == "commented" and "2 more quoted no line of the diff and were dropped" in posted.body
+    assert said.startswith("x.txt:2: **major**, `race`: Two readers meet.")
+    assert "the numbers" in hands.jobs[0].task and len(hands.jobs) == 1 and spent(place) == 0.25
+
+
+def test_whoever_asks_where_there_is_no_agent_is_told_once_what_to_configure(place):
+    proposed(place)
+    number = of_mara(place)
+    place.person().comment(number, "/ralph review")
+    hands = Told(place, missing="no agent is named")
+    assert [read(place, number, hands).outcome for _ in range(2)] == ["failed", "failed"]
+    place.house().forge.look_anew()
+    pull = place.house().forge.pull(number)
+    (line,) = [one.body for one in pull.remarks if one.author != pull.author and one.author.login != "mara"]
+    assert line.startswith("No agent reviews this: no agent is named; name one in hands.agent of ralph.yml.")
+    assert hands.jobs == [] and ours(place, number) == []
 
 
 def test_a_pull_that_is_not_there_and_an_issue_are_refused(place):

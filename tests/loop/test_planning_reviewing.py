@@ -17,9 +17,17 @@ from ralph_mission.loop.planning import HAT, ReviewFinding, ask_reviewer, parse_
 from ralph_mission.loop.rules.verdicts import UnclearVerdict
 from tests.helpers import NOON
 
-RACE = {"file": "a.py", "line": 3, "kind": "race", "severity": "major", "message": "Two meet.", "suggestion": "Lock."}
+RACE = {
+    "file": "a.py",
+    "line": 3,
+    "quote": "x",
+    "kind": "race",
+    "severity": "major",
+    "message": "Two meet.",
+    "suggestion": "Lock.",
+}
 ANSWER = json.dumps({"issues": [RACE]})
-FOUND = (ReviewFinding(ReviewIssue("Two meet.", "a.py", 3, "race", "major"), "Lock."),)
+FOUND = (ReviewFinding(ReviewIssue("Two meet.", "a.py", 3, "race", "major"), "Lock.", "x"),)
 FIRST = Session(HAT, 1, "", "/run", "opus", 1800.0, 60)
 
 

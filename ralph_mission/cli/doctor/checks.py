@@ -139,8 +139,8 @@ def _tools(git: Git, settings: Config) -> Iterator[DoctorLine]:
         if fixer in ("typos", "ruff"):
             yield _check_installed(str(fixer))
     project = _setup(git, settings)
-    if project is not None:
-        yield from _set_up(project)
+    needed = bool(settings.hands.verify) or any(check.setup for check in settings.observers.commands)
+    yield _set_up(project, needed)
     if not settings.hands.verify:
         yield DoctorLine("verify", "note", "no command proves a change", "set hands.verify in ralph.yml")
     for command in settings.hands.verify:
@@ -180,27 +180,26 @@ def _check_installed(package: str) -> DoctorLine:
         return DoctorLine(f"fixer {package}", "wrong", "not installed", f"pip install {package}")
 
 
-def _setup(git: Git, settings: Config) -> DetectedProject | None:
-    """What installs packages here; None where nothing needs them."""
-    if not settings.hands.verify and not any(check.setup for check in settings.observers.commands):
-        return None
+def _setup(git: Git, settings: Config) -> DetectedProject:
+    """What installs packages here."""
     from ralph_mission.app.sandboxes import project_setup
 
     head = git.resolve("HEAD")
-    setup = project_setup(settings, git, None)
     if settings.hands.setup != "auto":
         return DetectedProject(tuple(SetupStep(command, "", command) for command in settings.hands.setup), ())
-    return setup.detect(head) if head else None
+    return project_setup(settings, git, None).detect(head) if head else DetectedProject((), ())
 
 
-def _set_up(project: DetectedProject) -> Iterator[DoctorLine]:
+def _set_up(project: DetectedProject, needed: bool) -> DoctorLine:
+    """`needed`: whether a check or an agent runs in what is set up."""
     missing = sorted({name for step in project.steps for name in step.needs if not shutil.which(name)})
     told = ", ".join(project.tools) or "; ".join(project.notes) or "none"
-    if missing:
+    if missing and needed:
         advice = f"install {' and '.join(missing)}, or give the commands in hands.setup"
-        yield DoctorLine("setup", "wrong", f"{told}; {' and '.join(missing)} not installed", advice)
-    else:
-        yield DoctorLine("setup", "ok", told)
+        return DoctorLine("setup", "wrong", f"{told}; {' and '.join(missing)} not installed", advice)
+    lacks = f", of which {' and '.join(missing)} would have to be installed" if missing else ""
+    unused = "" if needed or told == "none" else f"; it is not run while no check needs it{lacks}"
+    return DoctorLine("setup", "ok", f"{told}{unused}")
 
 
 def _present(name: str, command: str, git: Git, project: DetectedProject | None) -> DoctorLine:

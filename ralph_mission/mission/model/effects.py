@@ -150,6 +150,15 @@ class Label:
 
 
 @dataclass(frozen=True, slots=True)
+class LineComment:
+    """What a review says about a line, on the changed side of the pull's diff."""
+
+    path: str
+    line: int
+    body: str
+
+
+@dataclass(frozen=True, slots=True)
 class PostReview:
     """Sent once. A review of `pull` at commit `head_sha` that comments, never decides; its body ends with a marker."""
 
@@ -157,6 +166,7 @@ class PostReview:
     pull: int
     head_sha: str
     body: str
+    lines: tuple[LineComment, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""A pull of ours, read by an agent that did not see it being made, and one review that comments.
+"""A pull, read by an agent that did not see it being made, and one review that comments.
 
 Memory is held for two moments: when the money is set aside, and when the review is posted or edited. Between them a
 lock that dies with this process keeps another one of this clone from reading the same pull.
@@ -22,10 +22,13 @@ from ralph_mission.mission import execute
 from ralph_mission.mission.lifecycle.approval import may_decide
 from ralph_mission.mission.memory import schedule
 from ralph_mission.mission.model.agent_job import AgentJob
-from ralph_mission.mission.model.effects import Receipt
-from ralph_mission.mission.model.forge import Issue, Pull
-from ralph_mission.mission.model.ledger import SETTLED, CallRecord, MemoryBatch, Record
+from ralph_mission.mission.model.effects import Comment, Receipt, marker
+from ralph_mission.mission.model.forge import Actor, Issue, Pull, ThreadComment
+from ralph_mission.mission.model.ledger import SETTLED, CallRecord, MemoryBatch, Record, key_of
 from ralph_mission.mission.model.memory import Header
+from ralph_mission.mission.model.mission import Action
+from ralph_mission.mission.model.proposal import Proposal
+from ralph_mission.mission.proposals.wording import person_name
 from ralph_mission.mission.reviews import review
 from ralph_mission.mission.reviews.review import DiffLines, PostedReview, ReviewPoint
 from ralph_mission.mission.transaction import (
@@ -42,6 +45,7 @@ from ralph_mission.mission.transaction import (
     run_transaction,
 )
 from ralph_mission.safety.secrets import redact
+from ralph_mission.safety.text import inline_words
 from ralph_mission.values import dataclass
 
 WHY = {
@@ -56,8 +60,8 @@ FAILED = ("failed", "refused", "unknown", "moved")
 @dataclass(frozen=True, slots=True)
 class ReviewReport:
     """What came of it. `outcome`: posted, edited, unchanged (our review says the same already), reviewed (this commit
-    was read before), closed, paused, held (no money), lost (somebody else is at it), moved (the head did, meanwhile),
-    refused (by a rule), failed, unknown (nobody can tell whether it was posted), interrupted.
+    was read before), closed, paused, held (no money, or it has had its reviews), lost (somebody else is at it), moved
+    (the head did, meanwhile), refused (by a rule), failed, unknown (nobody can tell whether it was sent), interrupted.
     """
 
     outcome: str
@@ -76,7 +80,10 @@ class ReviewReport:
 
 @dataclass(frozen=True, slots=True)
 class StartedReview:
-    """A review whose money is set aside; `before` is our review as it stood."""
+    """A review whose money is set aside; `before` is our review as it stood.
+
+    `asking` is the comment that asks for that of a pull of somebody else.
+    """
 
     pull: Pull
     base: str
@@ -85,26 +92,28 @@ class StartedReview:
     usd: float
     at: datetime
     secrets: tuple[str, ...] = field(repr=False)
+    asking: ThreadComment | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class FinishedReading:
     """What the reviewer said: `points` as they are posted, None without an answer; then `outcome` says how it ended.
 
-    `usd` is what it cost; all that was set aside when nobody can tell.
+    `usd` is what it cost; all that was set aside when nobody can tell. `dropped` points quoted nothing.
     """
 
     answer: ReviewerAnswer
     usd: float
     points: tuple[ReviewPoint, ...] | None = None
     outcome: str = "failed"
+    dropped: int = 0
 
 
-def read_posted_review(tx: Transaction, pull: Pull) -> PostedReview:
-    """Our review of the pull, as forge and memory know it."""
-    key = review.review_key(pull.number)
+def read_posted_review(tx: Transaction, pull: Pull, asked: bool = False) -> PostedReview:
+    """Our review of the pull, or where it was `asked` for the one at its head, as forge and memory know it."""
+    key = review.review_key(pull.number, pull.head_sha if asked else "")
     record = tx.records([key]).get(key)
-    return review.find_posted_review(pull, record, tx.ports.forge.identity().id)
+    return review.find_posted_review(pull, record, tx.ports.forge.identity().id, key)
 
 
 def finish_review(begun: StartedReview, read: FinishedReading, tx: Transaction) -> ReviewReport:
@@ -117,10 +126,13 @@ def finish_review(begun: StartedReview, read: FinishedReading, tx: Transaction) 
     if read.points is None:
         return _unsent(tx, errand, report)
     pull = tx.ports.forge.pull(number)
-    text, before = review.review_body(pull, read.points), read_posted_review(tx, pull)
+    text, before = review.review_body(pull, read.points), read_posted_review(tx, pull, begun.asking is not None)
     if outcome := _why_needless(begun, pull, before, text):
         return _unsent(tx, errand, replace(report, outcome=outcome, reason=WHY.get(outcome, "")))
-    carried = execute_plan(tx, errand, review.review_proposal(pull, text, before))
+    plan = review.review_proposal(pull, text, before)
+    if begun.asking:
+        plan = review.asked_proposal(pull, read.points, person_name(begun.asking.author), read.dropped)
+    carried = execute_plan(tx, errand, plan)
     if carried.refused:
         rules = carried.decision.rules
         outcome = "paused" if "paused" in rules else "refused"
@@ -172,6 +184,10 @@ class PullView:
 class PullReader(Protocol):
     """Looks at a pull, and has an agent review it in a clone that is thrown away."""
 
+    def check(self, stranger: bool) -> None:
+        """Raises UserError where no session could be played; of a `stranger`'s code, where it could do harm."""
+        ...
+
     def look(self, base: str, head: str) -> PullView:
         """The view of commit `head` from the tip `base` of its base branch. Raises UserError."""
         ...
@@ -194,9 +210,9 @@ class ReviewSetup:
 
 
 def review_once(reviewer: ReviewSetup, number: int, force: bool = False) -> ReviewReport:
-    """Review one pull, unless its head was reviewed before; `force` reads it again.
+    """Review one pull, unless its head was reviewed before; `force` reads one of ours again.
 
-    Raises UserError: usage for a pull that Ralph did not make, Missing for one that is not there.
+    Raises UserError: usage for a pull of somebody else about which nobody asked, Missing for one that is not there.
     """
     with ExitStack() as held:
         try:
@@ -233,11 +249,21 @@ def _begin(
     held.pop_all().close()  # of an attempt that somebody else was ahead of
     forge, us = tx.ports.forge, tx.ports.forge.identity().id
     pull = forge.pull(number)
-    if why := review.why_not_ours(pull, us):
-        raise UserError(f"pull request #{number} is not one that Ralph made: {why}", "a person reviews it", usage=True)
-    before = read_posted_review(tx, pull)
-    if waits := _waits(tx, pull, before, force):
+    why, asking = review.why_not_ours(pull, us), None
+    if why and (asking := review.find_asking(pull, partial(_may_decide, tx))) is None:
+        what, mend = f"pull request #{number} is not one that Ralph made: {why}", "comment `/ralph review` there first"
+        raise UserError(what, mend, usage=True)
+    before = read_posted_review(tx, pull, asking is not None)
+    if waits := _waits(tx, pull, before, force and asking is None):
         return waits
+    if asking and review.count_reviews(pull, us) >= review.MOST_REVIEWS:
+        return ReviewReport("held", number, pull.head_sha, f"it has had {review.MOST_REVIEWS} reviews")
+    try:
+        reviewer.reader.check(asking is not None and not forge.may_approve(pull.author))
+    except UserError as problem:
+        if asking is None:
+            raise
+        return _decline(tx, pull, asking, problem)
     if not held.enter_context(tx.store.at_work(number)):
         return ReviewReport("lost", number, pull.head_sha, "another process here is at it")
     usd = schedule.allowance(tx.memory.header, tx.now, tx.settings.limits, reviewer.usd)
@@ -245,9 +271,24 @@ def _begin(
         return ReviewReport("held", number, pull.head_sha, "today's money is spent (limits.usd_per_day)")
     default = forge.default_branch()
     base = default.sha if pull.base == default.name else forge.branch(pull.base)
-    begun = StartedReview(pull, base, _task(tx, pull, us), before, usd, tx.now, tx.secrets)
+    begun = StartedReview(pull, base, _task(tx, pull, us), before, usd, tx.now, tx.secrets, asking)
     book_cost(tx, f"reviews #{number}", usd)
     return begun
+
+
+def _may_decide(tx: Transaction, person: Actor) -> bool:
+    return may_decide(person, tx.settings.owners, tx.ports.forge.may_approve)
+
+
+def _decline(tx: Transaction, pull: Pull, asking: ThreadComment, problem: UserError) -> ReviewReport:
+    """Tell whoever asked, once, why there is no review and what would bring one."""
+    key = key_of("review", str(pull.number), "declined", str(asking.id))
+    line = f"No agent reviews this: {inline_words(f'{problem.what}; {problem.next_step}', 400)}."
+    said = Comment(key, pull.number, f"{redact(line, tx.secrets)}\n\n{marker(key)}")
+    plan = Proposal(key, Action.ANSWER, review.KIND, f"review of #{pull.number}", (said,))
+    name = f"review-{pull.number}"
+    execute_plan(tx, ExecutionRequest(name, f"review of #{pull.number}: declined"), plan)
+    return ReviewReport("failed", pull.number, pull.head_sha, f"{problem.what}; {problem.next_step}")
 
 
 def _waits(tx: Transaction, pull: Pull, before: PostedReview, force: bool) -> ReviewReport | None:
@@ -270,7 +311,7 @@ def _task(tx: Transaction, pull: Pull, us: int) -> Issue | None:
         return None
     if issue is None or issue.author.id == us:
         return issue
-    return issue if may_decide(issue.author, tx.settings.owners, forge.may_approve) else None
+    return issue if _may_decide(tx, issue.author) else None
 
 
 # --- reading --------------------------------------------------------------------------
@@ -282,7 +323,7 @@ def _read_pull(reviewer: ReviewSetup, begun: StartedReview) -> FinishedReading:
     try:
         view = reviewer.reader.look(begun.base, pull.head_sha)
         told = review.review_material(
-            pull, begun.task, view.diff, view.fork, view.guides, begun.secrets, changed=view.shown
+            pull, begun.task, view.diff, view.fork, view.guides, begun.secrets, view.shown, begun.asking
         )
         job = AgentJob(pull.number, title, pull.head_sha, told, begun.usd, default_sha=view.fork)
         answer = reviewer.reader.read(job)
@@ -294,15 +335,18 @@ def _read_pull(reviewer: ReviewSetup, begun: StartedReview) -> FinishedReading:
         return FinishedReading(
             ReviewerAnswer(None, f"it failed unexpectedly ({type(error).__name__}: {error})"), begun.usd
         )
-    points = None
-    if answer.found is not None:
-        points = review.redact_points(review.place_points(map(_point, answer.found), view.shown), begun.secrets)
-    return FinishedReading(answer, answer.usage.cost_usd or 0.0, points)
+    usd = answer.usage.cost_usd or 0.0
+    if answer.found is None:
+        return FinishedReading(answer, usd)
+    found = tuple(map(_point, answer.found))
+    points = review.quoted_points(found, view.diff) if begun.asking else review.place_points(found, view.shown)
+    dropped = len(found) - len(points)
+    return FinishedReading(answer, usd, review.redact_points(points, begun.secrets), dropped=dropped)
 
 
 def _point(found: ReviewFinding) -> ReviewPoint:
     issue = found.issue
-    return ReviewPoint(issue.severity, issue.message, issue.file, issue.line, issue.kind, found.suggestion)
+    return ReviewPoint(issue.severity, issue.message, issue.file, issue.line, issue.kind, found.suggestion, found.quote)
 
 
 Call = Callable[[int], Receipt]

@@ -226,7 +226,10 @@ def test_nothing_foreign_stands_where_a_shell_or_a_stranger_could_use_it(tmp_pat
     document = flow(repo, mode)
     assert document["permissions"] == {}
     assert not [step for step in job(document)["steps"] if "run" in step]
-    assert "pull_request_target" not in document["on"] and "issue_comment" not in document["on"]
+    assert "pull_request_target" not in document["on"] and ("issue_comment" in document["on"]) == (mode == "review")
+    if mode == "review":  # a comment is heard where somebody with a say asks for it, and nothing of it is used
+        assert 'fromJSON(\'["OWNER", "MEMBER", "COLLABORATOR"]\')' in job(document)["if"]
+        assert json.dumps(document).count("comment.body") == 1
     assert job(document)["permissions"].keys() == {"contents", "issues", "pull-requests", "actions"}
     assert job(document)["concurrency"]["cancel-in-progress"] == "false"
 

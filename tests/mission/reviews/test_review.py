@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
 from ralph_mission.mission import policy
-from ralph_mission.mission.model.effects import MARKER, EditReview, PostReview, Receipt, marker
-from ralph_mission.mission.model.forge import Actor, Pull, Review
+from ralph_mission.mission.model.effects import MARKER, EditReview, LineComment, PostReview, Receipt, marker
+from ralph_mission.mission.model.forge import Actor, Pull, Review, ThreadComment
 from ralph_mission.mission.model.ledger import EffectRecord
 from ralph_mission.mission.model.mission import Action, Limits, Verdict
-from ralph_mission.mission.model.proposal import BudgetUsed, PolicyContext
+from ralph_mission.mission.model.proposal import BudgetUsed, PolicyContext, Proposal
 from ralph_mission.mission.reviews import review
 from ralph_mission.mission.reviews.review import PostedReview, ReviewPoint, place_points
 from tests.helpers import NOON
@@ -144,3 +145,96 @@ def test_no_secret_stands_in_a_point():
     point = ReviewPoint("major", f"it is {SECRET}", "a.py", 1, "bug", f"say {SECRET}")
     (clean,) = review.redact_points((point,), (SECRET,))
     assert SECRET not in f"{clean.what}{clean.suggestion}"
+
+
+# --- a pull of somebody else ----------------------------------------------------------
+
+DIFF = """ a.py | 3 ++-
+ 1 file changed, 2 insertions(+), 1 deletion(-)
+
+diff --git a/src/a.py b/src/a.py
+index 1..2 100644
+--- a/src/a.py
++++ b/src/a.py
+@@ -10,3 +10,4 @@ def f():
+     total = 0
+-    old = 1
++    new = 2
++++ b/odd
+     total = 0
+diff --git a/gone.py b/gone.py
+--- a/gone.py
++++ /dev/null
+@@ -1 +0,0 @@
+-x
+"""
+
+
+def quoting(quote: str, file: str = "src/a.py", line: int = 0) -> ReviewPoint:
+    return ReviewPoint("minor", "odd", file, line, quote=quote)
+
+
+@pytest.mark.parametrize(
+    ("point", "line"),
+    [
+        (quoting("new = 2"), 11),
+        (quoting("    new = 2\n"), 11),
+        (quoting("new = 2", "./src/a.py", 99), 11),
+        (quoting("total = 0", line=12), 13),
+        (quoting("total = 0", line=9), 10),
+        (quoting("total = 0\nnew = 2"), 11),
+        (quoting("++ b/odd"), 12),
+        (quoting("old = 1"), None),
+        (quoting("new"), None),
+        (quoting(""), None),
+        (quoting("  \n"), None),
+        (quoting("new = 2", "src/b.py"), None),
+        (quoting("x", "gone.py"), None),
+        (quoting("new = 2\ntotal = 0"), None),
+    ],
+)
+def test_a_point_stands_at_the_line_that_it_quotes_or_is_dropped(point: ReviewPoint, line: int | None) -> None:
+    found = review.quoted_points([point], DIFF)
+    assert [(one.file, one.line) for one in found] == ([("src/a.py", line)] if line else [])
+
+
+def remark(text: str, by: Actor = MARA, edited: bool = False) -> ThreadComment:
+    return ThreadComment(5, by, text, NOON, NOON + timedelta(hours=edited))
+
+
+@pytest.mark.parametrize(
+    ("said", "asks"),
+    [
+        (remark("/ralph review"), True),
+        (remark("\n  /Ralph  review look at the locks"), True),
+        (remark("/ralph reviewer"), False),
+        (remark("Please /ralph review"), False),
+        (remark("    /ralph review"), False),
+        (remark("/ralph review", edited=True), False),
+        (remark("/ralph review", by=Actor(8, "joe")), False),
+    ],
+)
+def test_a_review_is_asked_for_by_an_unedited_command_of_somebody_who_may_decide(
+    said: ThreadComment, asks: bool
+) -> None:
+    found = review.find_asking(replace(PULL, remarks=(said,)), lambda actor: actor.id == MARA.id)
+    assert (found is not None) == asks
+
+
+def test_an_asked_review_has_a_key_for_each_head_and_only_remarks_that_quote() -> None:
+    points = review.quoted_points([quoting("new = 2"), quoting("nowhere")], DIFF)
+    (effect,) = review.asked_proposal(PULL, points, "mara", 1).effects
+    assert isinstance(effect, PostReview) and effect.key == review.review_key(7, HEAD) != KEY
+    assert [(one.path, one.line) for one in effect.lines] == [("src/a.py", 11)]
+    assert "`new = 2`" in effect.lines[0].body and "1 more quoted no line of the diff and was dropped" in effect.body
+    other = review.asked_proposal(replace(PULL, head_sha="b" * 40), points, "mara", 1)
+    assert other.key != effect.key
+
+
+def test_rules_judge_what_stands_on_lines_too() -> None:
+    bench = PolicyContext(Limits(), BudgetUsed(), "main", "ralph-memory", US.id, NOON, secrets=(SECRET,))
+    for words, rules in (("@mara", ("mention",)), ("Fixes #1", ("closing-keyword",)), ("Fine.", ())):
+        (effect,) = review.asked_proposal(PULL, (quoting("x"),), "mara", 0).effects
+        assert isinstance(effect, PostReview)
+        shown = replace(effect, lines=(LineComment("a.py", 1, words),))
+        assert policy.judge(Proposal("k", Action.ANSWER, "review", "t", (shown,)), bench).rules == rules

@@ -187,7 +187,11 @@ class GitHubEffects(EffectVerbs):
         return self._find_ours(effect, (r for r in self.threads.reviews(effect.pull) if r.state == COMMENTED))
 
     def do_review(self, effect: PostReview) -> Receipt:
-        order = {"event": "COMMENT", "body": effect.body, "commit_id": effect.head_sha}
+        order: dict[str, object] = {"event": "COMMENT", "body": effect.body, "commit_id": effect.head_sha}
+        if effect.lines:
+            order["comments"] = [
+                {"path": one.path, "line": one.line, "side": "RIGHT", "body": one.body} for one in effect.lines
+            ]
         return self._send(effect, ReviewWire, "POST", f"/pulls/{effect.pull}/reviews", order)
 
     # --- helpers

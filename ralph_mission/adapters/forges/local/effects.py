@@ -164,7 +164,9 @@ class LocalEffects(EffectVerbs):
 
     def do_review(self, effect: PostReview) -> Receipt:
         thread = self.store.require("pull", effect.pull)
-        thread = threads.add_review(thread, BOT, "commented", effect.body, effect.head_sha, self.now())
+        said = (f"{one.path}:{one.line}: {one.body}" for one in effect.lines)  # before our marker, which ends it
+        body = "\n\n".join((*said, effect.body))
+        thread = threads.add_review(thread, BOT, "commented", body, effect.head_sha, self.now())
         return self._keep(effect, thread, len(thread.reviews))
 
     def find_edit_review(self, effect: EditReview) -> Receipt | None:

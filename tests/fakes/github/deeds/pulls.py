@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -58,6 +59,16 @@ def review(
     world.reviews[made.id] = made
     thread.updated_at = at
     return made
+
+
+def shown_lines(world: World, thread: Thread, path: str) -> set[int]:
+    """The lines of a file that the pull's diff shows on the changed side: the only ones that take a remark."""
+    assert thread.pull
+    span = f"{world.bare.branch(thread.pull.base)}...{thread.pull.head_sha}"
+    told = world.bare.run("diff", "-U3", "-M", span).stdout.decode("utf-8", "replace")
+    patch = next((one for one in told.split("diff --git ") if f"\n+++ b/{path}\n" in one), "")
+    hunks = re.findall(r"^@@ -\S+ \+(\d+)(?:,(\d+))? @@", patch, re.MULTILINE)
+    return {at for first, most in hunks for at in range(int(first), int(first) + int(most or 1))}
 
 
 def edit_review(world: World, actor: Account, found: Review, text: str, line: int = 0) -> None:

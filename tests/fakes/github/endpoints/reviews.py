@@ -28,7 +28,7 @@ def list_line_comments(call: Call) -> Response:
     return call.page(said, lambda world, pair: line_comment(world, *pair))
 
 
-@route("POST", PULL + "/reviews", needs=WRITE, role="read", body=("body", "event", "commit_id"))
+@route("POST", PULL + "/reviews", needs=WRITE, role="read", body=("body", "event", "commit_id", "comments"))
 def create_review(call: Call) -> dict[str, Any]:
     thread = call.thread(pull=True)
     event, text = call.text("event") or "", call.text("body", limit=LIMIT, resource="PullRequestReview") or ""
@@ -40,7 +40,19 @@ def create_review(call: Call) -> dict[str, Any]:
     sha = call.text("commit_id") or ""
     if sha and not call.world.bare.resolve(sha):
         raise Refusal(422, "Unprocessable Entity", ["commit_id is not part of the pull request"])
-    return review(call.world, pulls.review(call.world, call.actor, thread, STATES[event], text, sha))
+    lines = _lines(call, thread)
+    return review(call.world, pulls.review(call.world, call.actor, thread, STATES[event], text, sha, lines))
+
+
+def _lines(call: Call, thread: Thread) -> list[tuple[str, int, str]]:
+    """Remarks on lines; as on GitHub one that is not of the diff refuses the whole review."""
+    given = call.body.get("comments") or []
+    for one in given:
+        if set(one) != {"path", "line", "side", "body"} or one["side"] != "RIGHT":
+            raise Unknown(f"a remark on a line with {sorted(one)}")
+        if one["line"] not in pulls.shown_lines(call.world, thread, one["path"]):
+            raise Refusal(422, "Unprocessable Entity", ["Line could not be resolved"])
+    return [(one["path"], one["line"], one["body"]) for one in given]
 
 
 def _may_review(call: Call, thread: Thread, event: str) -> None:
