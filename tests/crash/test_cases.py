@@ -109,6 +109,7 @@ def of(group: Sequence[str]) -> list[str]:
     return [name for name, kind in KINDS.items() if kind.of in group]
 
 
+@pytest.mark.long  # a sample of what `make crash` plays whole
 def test_a_few_faults_of_a_fixs_life_end_as_if_nothing_had_happened(tmp_path, tables):
     with scene(tmp_path, "a fix is opened") as on:
         chosen = [

@@ -126,6 +126,7 @@ def once(tmp_path, schedule: str, table: Table, deaths: int = 0) -> None:
     assert ran.schedule.startswith(schedule)
 
 
+@pytest.mark.long  # a sample of what `make crash` plays whole
 def test_of_two_that_wake_together_the_one_whose_claim_came_first_acts(tmp_path, table):
     once(tmp_path, "ABABAAA", table)
 

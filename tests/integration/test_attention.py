@@ -42,6 +42,7 @@ def cycles(place: World, number: int) -> list[str]:
     return [remark for _ in range(number) for remark in place.cycle()[1].remarks]
 
 
+@pytest.mark.long  # weeks of cycles; the limits have pure tests
 def test_questions_that_nobody_answers_stop_neither_observing_nor_an_alarm(place):
     cycles(place, 6)
     assert len(ours(place)) == 4  # one a cycle, and the last thread of the week is kept
@@ -54,6 +55,7 @@ def test_questions_that_nobody_answers_stop_neither_observing_nor_an_alarm(place
     assert len(ours(place)) == 5
 
 
+@pytest.mark.long  # weeks of cycles; the limits have pure tests
 def test_an_owner_who_refuses_everything_is_soon_left_alone_and_told_how_to_undo_it(place):
     remarks = []
     for _ in range(24):  # a week
@@ -83,6 +85,7 @@ def test_a_question_whose_finding_is_gone_is_closed_and_teaches_nothing(place):
     assert "people accepted" not in place.memory()
 
 
+@pytest.mark.long  # weeks of cycles; the limits have pure tests
 def test_what_a_person_did_by_hand_after_a_yes_is_noticed_and_never_escalated(place):
     change(place, "wishes.txt", "")
     change(place, "faults.txt", "src/m1.py:1: it crashes\n")

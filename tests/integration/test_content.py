@@ -99,6 +99,7 @@ def test_the_command_does_at_once_what_cycles_would(place, networks):
     assert len(networks.said) == 2 and len(place.comments(number)) == 1
 
 
+@pytest.mark.long  # a variation; approval and sending have pure tests
 def test_a_yes_that_the_command_heard_can_be_counted_again_from_the_journal(place, networks):
     number = asked(place)
     place.person().label(number, YES)
@@ -109,6 +110,7 @@ def test_a_yes_that_the_command_heard_can_be_counted_again_from_the_journal(plac
     assert past.memory.measured == recount_learnings(place.house().store.journal())
 
 
+@pytest.mark.long  # a variation; approval and sending have pure tests
 def test_the_journal_knows_what_the_command_said_word_for_word(place, networks):
     number = asked(place)
     place.person().label(number, YES)
@@ -143,6 +145,7 @@ def test_an_issue_that_shows_no_text_is_none_of_its_business(place):
     assert (report.outcome, report.code) == ("nothing", 0) and "no text" in report.reason
 
 
+@pytest.mark.long  # a variation; approval and sending have pure tests
 @pytest.mark.parametrize("say", ["label", "comment"])
 def test_every_way_of_saying_yes_counts(place, networks, say):
     number = asked(place)
@@ -153,6 +156,7 @@ def test_every_way_of_saying_yes_counts(place, networks, say):
     assert publish(place, number).outcome == "published" and len(networks.said) == 2
 
 
+@pytest.mark.long  # a variation; approval and sending have pure tests
 def test_a_no_is_learned_and_nothing_is_ever_said(place, networks):
     number = asked(place)
     place.person().comment(number, "/ralph reject too early")
@@ -178,6 +182,7 @@ def test_a_strangers_yes_publishes_nothing(place, networks):
     assert (networks.said, status(place, number)) == ([], "DISCOVERED")
 
 
+@pytest.mark.long  # a variation; approval and sending have pure tests
 @BOTH
 def test_what_a_person_edits_before_the_yes_is_what_is_published(place, networks):
     number = asked(place)
@@ -206,6 +211,7 @@ def test_an_edit_after_the_yes_asks_anew_and_takes_the_label_off(place, networks
     assert networks.got("twitter") == [("Buy anchors.",)]
 
 
+@pytest.mark.long  # a variation; approval and sending have pure tests
 @BOTH
 def test_a_text_that_comes_back_is_asked_about_once_more(place, networks):
     number = asked(place)
@@ -219,6 +225,7 @@ def test_a_text_that_comes_back_is_asked_about_once_more(place, networks):
     assert publish(place, number).outcome == "published" and networks.got("twitter") == [(TEXT,)]
 
 
+@pytest.mark.long  # a variation; approval and sending have pure tests
 def test_a_yes_that_names_another_text_is_none_to_this_one(place, networks):
     number = asked(place)
     place.person().comment(number, "/ralph approve 00000000")
@@ -228,6 +235,7 @@ def test_a_yes_that_names_another_text_is_none_to_this_one(place, networks):
     assert publish(place, number).outcome == "published"
 
 
+@pytest.mark.long  # a variation; approval and sending have pure tests
 @pytest.mark.parametrize(
     ("text", "why"),
     [
@@ -249,6 +257,7 @@ def test_what_cannot_be_said_is_said_so_and_nothing_is_sent(place, networks, tex
     assert sum("nothing is published" in said for said in place.comments(number)) == 1
 
 
+@pytest.mark.long  # a variation; approval and sending have pure tests
 def test_a_network_that_was_taken_out_gets_nothing(place, networks):
     number = asked(place)
     edit(place, f"### telegram\n\n37 of 4096:\n\n```text\n{TEXT}\n```\n", "")
@@ -258,6 +267,7 @@ def test_a_network_that_was_taken_out_gets_nothing(place, networks):
     assert networks.said == [("twitter", (TEXT,))]
 
 
+@pytest.mark.long  # a variation; approval and sending have pure tests
 def test_a_network_that_nobody_set_up_is_named(place, networks):
     number = asked(place)
     edit(place, "### telegram", "### mastodon")
@@ -271,6 +281,7 @@ def test_a_network_that_nobody_set_up_is_named(place, networks):
 # --- networks that fail ---------------------------------------------------------------
 
 
+@pytest.mark.long  # a variation; approval and sending have pure tests
 @BOTH
 def test_one_network_that_refuses_costs_the_other_nothing_and_is_told(place, networks):
     networks.faults = {"twitter": ["failed forbidden: the app may only read"]}
@@ -297,6 +308,7 @@ def test_a_network_that_may_have_got_it_never_gets_it_again(place, networks):
     assert [len(networks.got(name)) for name in ("twitter", "telegram")] == [1, 1]
 
 
+@pytest.mark.long  # a variation; approval and sending have pure tests
 def test_what_may_come_later_is_tried_again_and_the_others_are_left_alone(place, networks):
     networks.faults = {"twitter": ["failed later: rate limit"]}
     number = asked(place)
@@ -309,6 +321,7 @@ def test_what_may_come_later_is_tried_again_and_the_others_are_left_alone(place,
     assert "content:published" in place.labels(number)
 
 
+@pytest.mark.long  # a variation; approval and sending have pure tests
 def test_an_edit_after_one_network_has_it_never_sends_it_there_again(place, networks):
     networks.faults = {"twitter": ["failed later: rate limit"]}
     number = asked(place)
@@ -322,6 +335,7 @@ def test_an_edit_after_one_network_has_it_never_sends_it_there_again(place, netw
     assert networks.said == [("telegram", (TEXT,)), ("twitter", ("Another text.",))]
 
 
+@pytest.mark.long  # a variation; approval and sending have pure tests
 def test_where_nobody_takes_it_a_person_is_asked_and_can_bring_it_back(place, networks):
     networks.faults = {"twitter": ["failed forbidden"], "telegram": ["failed no such chat"]}
     number = asked(place)
@@ -336,6 +350,7 @@ def test_where_nobody_takes_it_a_person_is_asked_and_can_bring_it_back(place, ne
     assert len(networks.said) == 2 and "content:published" in place.labels(number)
 
 
+@pytest.mark.long  # a variation; approval and sending have pure tests
 def test_after_memory_was_lost_nothing_is_said_that_may_have_been_said_before(place, networks):
     number = asked(place)
     place.person().label(number, YES)
@@ -353,6 +368,7 @@ def test_after_memory_was_lost_nothing_is_said_that_may_have_been_said_before(pl
     assert len(networks.said) == 2
 
 
+@pytest.mark.long  # a variation; approval and sending have pure tests
 def test_a_recovery_that_lost_nothing_keeps_the_texts_that_wait(place, networks):
     number = asked(place)
     house = place.house()
@@ -361,6 +377,7 @@ def test_a_recovery_that_lost_nothing_keeps_the_texts_that_wait(place, networks)
     assert publish(place, number).outcome == "published" and len(networks.said) == 2
 
 
+@pytest.mark.long  # a variation; approval and sending have pure tests
 def test_quiet_hours_hold_it_and_say_so(tmp_path, networks):
     quiet = lambda settings: replace(settings, quiet_hours=(time(0), time(23, 59, 59)))  # noqa: E731  # one use
     with FORGES["local"](tmp_path, CONFIG) as found:
@@ -390,6 +407,7 @@ class Meanwhile:
         return Observation("slow", "ok", ())
 
 
+@pytest.mark.long  # a variation; approval and sending have pure tests
 @pytest.mark.parametrize("what", ["edit", "reject", "close", "unlabel", "say no"])
 def test_what_a_person_does_while_a_cycle_observes_is_heeded(place, networks, what):
     number = asked(place)
@@ -434,6 +452,7 @@ def test_a_yes_that_is_taken_back_between_two_networks_is_heeded_by_the_last_loo
     assert [name for name, _ in networks.said] == ["twitter"]
 
 
+@pytest.mark.long  # a variation; approval and sending have pure tests
 def test_a_yes_that_is_taken_back_before_every_network_has_it_waits_for_a_person(place, networks):
     networks.faults = {"twitter": ["failed later: rate limit"]}
     number = asked(place)
@@ -449,6 +468,7 @@ def test_a_yes_that_is_taken_back_before_every_network_has_it_waits_for_a_person
     assert networks.said == [("telegram", (TEXT,)), ("twitter", (TEXT,))]
 
 
+@pytest.mark.long  # a variation; approval and sending have pure tests
 def test_after_memory_was_recovered_learnings_is_what_the_journal_says(place, networks):
     number = asked(place)
     place.person().label(number, YES)
@@ -468,6 +488,7 @@ def test_after_memory_was_recovered_learnings_is_what_the_journal_says(place, ne
     assert past.memory.measured == recount_learnings(place.house().store.journal())
 
 
+@pytest.mark.long  # a variation; approval and sending have pure tests
 def test_where_the_journal_is_gone_its_count_says_why_it_differs(place, networks):
     number = asked(place)
     place.person().label(number, YES)
@@ -482,6 +503,7 @@ def test_where_the_journal_is_gone_its_count_says_why_it_differs(place, networks
     assert (done.code, "the journal holds 0 of 2 cycles" in done.out) == (1, True), done
 
 
+@pytest.mark.long  # a variation; approval and sending have pure tests
 def test_a_pause_between_two_networks_is_told_as_one_and_the_other_gets_it_later(place, networks, monkeypatch):
     number, publishes = asked(place), Networks.publish
 
@@ -525,6 +547,7 @@ def test_a_text_that_was_put_under_an_owners_yes_is_not_published(tmp_path, way)
         assert publish(place, number).outcome == "published"
 
 
+@pytest.mark.long  # a variation; approval and sending have pure tests
 @pytest.mark.parametrize("forged", [False, True])
 def test_a_proposal_that_was_put_under_an_owners_yes_is_not_taken_up(tmp_path, forged):
     with FORGES["github"](tmp_path, ASKING, BUG) as place:

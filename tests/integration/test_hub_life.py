@@ -86,6 +86,7 @@ def test_a_fix_is_discovered_reviewed_merged_at_that_commit_and_told_everywhere(
     assert any("approved by mara" in line for line in cycle_summary.why)
 
 
+@pytest.mark.long  # a variation of the life above; its rule has a pure test
 def test_requested_changes_escalate_with_the_reviewers_words(tmp_path):
     with hub(tmp_path, config=f"owners: [mara]\n{CALM}") as harbour:
         issue, pull = opened(harbour)
@@ -165,6 +166,7 @@ def test_an_outsiders_approval_is_refused(harbour):
     assert not harbour.merged(pull)
 
 
+@pytest.mark.long  # a variation of the life above; its rule has a pure test
 @pytest.mark.attack(13, 14)
 def test_a_bot_with_a_look_alike_name_is_refused(harbour):
     pull = harbour.pulls[0].number
@@ -175,6 +177,7 @@ def test_a_bot_with_a_look_alike_name_is_refused(harbour):
     assert not harbour.merged(pull)
 
 
+@pytest.mark.long  # a variation of the life above; its rule has a pure test
 @pytest.mark.attack(12)
 def test_an_outsiders_yes_to_a_proposal_is_refused(buggy):
     issue = buggy.issues[0].number
@@ -196,6 +199,7 @@ def test_closed_pull_request_is_never_reopened(harbour):
     assert harbour.fake.issue(issue).state == "closed"
 
 
+@pytest.mark.long  # a variation of the life above; its rule has a pure test
 def test_where_pulls_may_not_be_opened_the_issue_carries_the_change_and_names_the_setting(fresh):
     fresh.fake.settings.actions_can_create_pulls = False
     fresh.cycle()
@@ -212,6 +216,7 @@ def test_where_pulls_may_not_be_opened_the_issue_carries_the_change_and_names_th
     assert len(fresh.pulls) == 1
 
 
+@pytest.mark.long  # a variation of the life above; its rule has a pure test
 def test_a_base_that_must_be_merged_in_first_is_and_the_review_asked_again(harbour):
     pull = harbour.pulls[0].number
     branch = harbour.head_name(pull)
@@ -232,6 +237,7 @@ def test_a_base_that_must_be_merged_in_first_is_and_the_review_asked_again(harbo
     assert harbour.merged(pull)
 
 
+@pytest.mark.long  # a variation of the life above; its rule has a pure test
 def test_a_failing_required_check_keeps_a_merge_back_and_is_named(harbour):
     pull = harbour.pulls[0].number
     harbour.fake.check(harbour.fake.branch(harbour.head_name(pull)), "tests", "failure", required=True)
@@ -241,6 +247,7 @@ def test_a_failing_required_check_keeps_a_merge_back_and_is_named(harbour):
     assert any("tests" in line for line in cycle_summary.remarks)
 
 
+@pytest.mark.long  # a variation of the life above; its rule has a pure test
 def test_somebody_elses_pull_on_the_same_lines_holds_the_fix(fresh):
     fresh.fake.push(
         "mend",
@@ -330,6 +337,7 @@ def test_a_wrong_clock_brings_an_escalated_mission_back(fresh, hours):
 WEAK = {"contents": "write", "issues": "read", "pull_requests": "write", "actions": "read"}
 
 
+@pytest.mark.long  # a variation of the life above; its rule has a pure test
 def test_a_cycle_in_which_everything_was_refused_has_failed_and_says_what_to_change(fresh):
     strong, fresh.token = fresh.token, fresh.fake.token(permissions=WEAK)
     for _ in range(2):
@@ -351,6 +359,7 @@ def run(harbour: Hub, token: str) -> Result:
         )
 
 
+@pytest.mark.long  # a variation of the life above; its rule has a pure test
 def test_the_command_fails_when_everything_was_refused(fresh):
     assert run(fresh, fresh.fake.token(permissions=WEAK)).code == 1
 
@@ -380,6 +389,7 @@ def refused(cycle_summary: CycleSummary, kind: str) -> list[str]:
     return [line for line in cycle_summary.remarks if line.startswith(f"{kind} failed")]
 
 
+@pytest.mark.long  # a variation of the life above; its rule has a pure test
 def test_a_ruleset_that_wants_signed_commits_on_our_branches_escalates_and_names_its_setting(
     fresh: Hub,
 ) -> None:
@@ -401,12 +411,14 @@ def test_a_ruleset_that_wants_signed_commits_everywhere_stops_before_anything_an
     assert (fresh.issues, fresh.pulls) == ([], [])
 
 
+@pytest.mark.long  # a variation of the life above; its rule has a pure test
 def test_a_token_that_may_not_open_pulls_escalates_and_names_its_permission(fresh: Hub) -> None:
     may_only(fresh, pull_requests="read")
     said = escalated(fresh)
     assert said.count("give the job `permissions: pull-requests: write`") >= 2
 
 
+@pytest.mark.long  # a variation of the life above; its rule has a pure test
 def test_a_token_that_may_not_open_issues_does_nothing_and_names_its_permission(fresh: Hub) -> None:
     may_only(fresh, issues="read")
     report, cycle_summary = fresh.cycle()
@@ -416,6 +428,7 @@ def test_a_token_that_may_not_open_issues_does_nothing_and_names_its_permission(
     assert (fresh.issues, fresh.pulls) == ([], [])
 
 
+@pytest.mark.long  # a variation of the life above; its rule has a pure test
 def test_a_token_that_may_not_push_stops_before_anything_and_names_its_permission(fresh: Hub) -> None:
     may_only(fresh, contents="read")
     with pytest.raises(UserError) as problem:

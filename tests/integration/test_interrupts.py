@@ -61,6 +61,7 @@ def interrupted(repo: Path, phase: str) -> tuple[int, str]:
     return process.returncode, lines[-1]
 
 
+@pytest.mark.long  # five moments of dying, each a process
 @pytest.mark.parametrize("phase", ["check", "observe", "think", "act", "reflect"])
 def test_an_interrupt_ends_the_cycle_with_130_and_the_next_one_carries_on(tmp_path, phase):
     harbour, calm = world(tmp_path / "a"), world(tmp_path / "b")

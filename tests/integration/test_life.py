@@ -48,6 +48,7 @@ def test_a_fix_is_discovered_reviewed_merged_and_told(tmp_path):
     assert harbour.git("status", "--short") == ""
 
 
+@pytest.mark.long  # a variation; the step and the rule have pure tests
 def test_an_escalated_pull_that_is_approved_after_all_is_merged(tmp_path):
     harbour = world(tmp_path)
     harbour.cycle()
@@ -76,6 +77,7 @@ def test_closed_pull_request_is_never_reopened_and_its_kind_loses_score(tmp_path
     assert "people accepted 0 of 1" in harbour.memory()
 
 
+@pytest.mark.long  # a variation; the step and the rule have pure tests
 def test_a_rejection_survives_a_rename_of_the_file(tmp_path):
     harbour = world(tmp_path)
     harbour.cycle()
@@ -157,6 +159,7 @@ class TestProposals:
         report, _ = harbour.cycle()
         assert statuses(report) == ["PLANNED"]
 
+    @pytest.mark.long  # a variation; the step and the rule have pure tests
     @pytest.mark.attack(12)
     def test_an_approval_by_someone_who_is_no_owner_is_refused(self, tmp_path):
         harbour = self.asked(tmp_path, f"owners: [mara]\n{BUG}")
@@ -165,12 +168,14 @@ class TestProposals:
         assert ("open-fix", "deny", ("approval-author",)) in verdicts(report)
         assert statuses(report) == ["DISCOVERED"]
 
+    @pytest.mark.long  # a variation; the step and the rule have pure tests
     def test_a_homoglyph_of_an_owner_is_nobody(self, tmp_path):
         harbour = self.asked(tmp_path, f"owners: [mara]\n{BUG}")
         harbour.person("m\N{CYRILLIC SMALL LETTER A}ra").label(1, ("ralph:approved",))
         report, _ = harbour.cycle()
         assert ("open-fix", "deny", ("approval-author",)) in verdicts(report)
 
+    @pytest.mark.long  # a variation; the step and the rule have pure tests
     def test_closing_a_proposal_teaches(self, tmp_path):
         harbour = self.asked(tmp_path)
         harbour.person().comment(1, "we know, it is the point of the file")
@@ -210,6 +215,7 @@ def test_a_person_makes_an_issue_a_mission_by_its_label(tmp_path):
     assert statuses(report) == ["COMPLETED"]
 
 
+@pytest.mark.long  # a variation; the step and the rule have pure tests
 @pytest.mark.attack(17)
 def test_an_outsiders_title_that_closes_elsewhere_ends_no_cycle(tmp_path):
     harbour = world(tmp_path, {"a.txt": "fine\n"}, CALM)
@@ -247,6 +253,7 @@ def test_a_change_that_fails_the_repositorys_own_checks_is_not_proposed(tmp_path
     assert any("own checks fail" in line for line in cycle_summary.remarks)
 
 
+@pytest.mark.long  # a variation; the step and the rule have pure tests
 def test_the_files_of_a_pull_stay_under_the_limit_together(tmp_path):
     files = {f"docs/{n:02}.md": "We recieve it.\n\nIt is seperate.\n" for n in range(40)}
     harbour = world(tmp_path, files)
@@ -260,6 +267,7 @@ MIXED = {**TYPOS, **BUGS}
 ALL = BUG.replace("fixers: []", "fixers: [typos]")
 
 
+@pytest.mark.long  # a variation; the step and the rule have pure tests
 def test_work_that_a_cap_alone_cut_is_due_at_once_and_counted(tmp_path):
     harbour = world(tmp_path, MIXED, ALL)
     first, _ = harbour.cycle()
@@ -315,6 +323,7 @@ def refuse(monkeypatch):
     return refuse
 
 
+@pytest.mark.long  # a variation; the step and the rule have pure tests
 def test_of_two_fixes_that_are_owed_one_is_opened_in_a_cycle_and_the_other_in_the_next(tmp_path, refuse):
     harbour = two_that_are_owed(tmp_path, refuse)
     first, _ = harbour.cycle()
@@ -326,6 +335,7 @@ def test_of_two_fixes_that_are_owed_one_is_opened_in_a_cycle_and_the_other_in_th
     assert [issue.labels for issue in harbour.issues] == [{"ralph:mission"}] * 2
 
 
+@pytest.mark.long  # a variation; the step and the rule have pure tests
 def test_a_fix_that_waits_for_one_that_fails_again_and_again_is_not_asked_about(tmp_path, refuse):
     harbour = two_that_are_owed(tmp_path, refuse)
     failing = harbour.house().store.recall().state.missions[0].branch
@@ -352,6 +362,7 @@ def ask_about_two(harbour, refuse):
     assert statuses(told[-1])[:2] == ["ESCALATED", "ESCALATED"]
 
 
+@pytest.mark.long  # a variation; the step and the rule have pure tests
 def test_a_fix_that_is_owed_where_no_pull_is_allowed_unasked_any_more_is_opened_once_a_person_brings_it_back(
     tmp_path, refuse
 ):
@@ -367,6 +378,7 @@ def test_a_fix_that_is_owed_where_no_pull_is_allowed_unasked_any_more_is_opened_
     assert {pull.state for pull in harbour.pulls if pull.author.is_bot} == {"open"}
 
 
+@pytest.mark.long  # a variation; the step and the rule have pure tests
 def test_a_fix_that_is_owed_is_opened_also_when_it_is_brought_back_only_after_it_was_parked(tmp_path, refuse):
     harbour = two_that_are_asked_about(tmp_path, refuse)
     assert statuses(harbour.cycle(after=timedelta(days=8))[0])[:2] == ["PARKED", "PARKED"]
@@ -376,6 +388,7 @@ def test_a_fix_that_is_owed_is_opened_also_when_it_is_brought_back_only_after_it
     assert [opened(report) for report in told] == [0, 1]
 
 
+@pytest.mark.long  # a variation; the step and the rule have pure tests
 def test_todays_wakes_used_up_make_work_wait_its_turn(tmp_path):
     harbour = world(tmp_path, MIXED, f"limits: {{dispatches_per_day: 0}}\n{ALL}")
     report, _ = harbour.cycle()
@@ -394,6 +407,7 @@ def test_a_paused_cycle_writes_no_memory(tmp_path, monkeypatch):
 # --- What waits and for how long: missions parked for 90 days, findings that others hold up, what comes first. ---
 
 
+@pytest.mark.long  # a variation; the step and the rule have pure tests
 def test_a_closed_monitoring_issue_teaches_only_when_its_closer_counts(tmp_path):
     config = "owners: [mara]\nhands: {fixers: []}\nthinker: {weights: {todo: 3}}\n"
     harbour = world(tmp_path, {"a.py": "# TODO: one\nx = 1\n"}, config)
@@ -403,6 +417,7 @@ def test_a_closed_monitoring_issue_teaches_only_when_its_closer_counts(tmp_path)
     assert "people accepted" not in harbour.memory()
 
 
+@pytest.mark.long  # a variation; the step and the rule have pure tests
 def test_a_mission_parked_for_90_days_is_brought_back_by_a_persons_label_and_by_nothing_else(tmp_path):
     harbour = world(tmp_path)
     harbour.cycle()
@@ -415,6 +430,7 @@ def test_a_mission_parked_for_90_days_is_brought_back_by_a_persons_label_and_by_
     assert statuses(harbour.cycle()[0]) == ["PLANNED"]
 
 
+@pytest.mark.long  # a variation; the step and the rule have pure tests
 def test_a_persons_mission_that_was_parked_for_90_days_does_not_begin_anew_by_itself(tmp_path):
     harbour = world(tmp_path, {"a.txt": "fine\n"})
     number = harbour.person().create_issue("Add a chart of the springs")
@@ -423,6 +439,7 @@ def test_a_persons_mission_that_was_parked_for_90_days_does_not_begin_anew_by_it
     assert told[-3:] == [["PARKED"], ["PARKED"], []]
 
 
+@pytest.mark.long  # a variation; the step and the rule have pure tests
 def test_what_waits_on_an_observer_that_is_configured_no_longer_is_forgotten(tmp_path):
     bugs = "src/a.py:1: one\nsrc/a.py:2: two\n"
     harbour = world(tmp_path, {"bugs.txt": bugs, "src/a.py": "x = 1\ny = 2\n"}, BUGS_CONFIG)
@@ -433,6 +450,7 @@ def test_what_waits_on_an_observer_that_is_configured_no_longer_is_forgotten(tmp
     assert harbour.house().store.recall().state.backlog == ()
 
 
+@pytest.mark.long  # a variation; the step and the rule have pure tests
 def test_one_file_that_fails_the_checks_holds_up_neither_the_rest_nor_the_next_cycles(tmp_path):
     files = {f"docs/{n}.md": "We recieve it by mail.\n" for n in range(8)}
     config = CALM.replace("[typos]", "[typos], verify: ['! grep -rq receive docs/1.md']")
@@ -444,6 +462,7 @@ def test_one_file_that_fails_the_checks_holds_up_neither_the_rest_nor_the_next_c
     assert "docs/1.md" not in changed
 
 
+@pytest.mark.long  # a variation; the step and the rule have pure tests
 def test_a_pull_of_a_person_holds_up_only_the_file_it_touches(tmp_path):
     harbour = world(tmp_path)
     harbour.git("checkout", "-q", "-b", "hers")
@@ -456,6 +475,7 @@ def test_a_pull_of_a_person_holds_up_only_the_file_it_touches(tmp_path):
     assert statuses(report) == ["IN_REVIEW"]
 
 
+@pytest.mark.long  # a variation; the step and the rule have pure tests
 def test_a_pull_of_a_person_does_not_hide_that_a_question_waits_for_it(tmp_path):
     files = {"bugs.txt": "src/a.py:1: one\nsrc/b.py:1: two\n", "src/a.py": "x = 1\n", "src/b.py": "y = 1\n"}
     harbour = world(tmp_path, files, BUGS_CONFIG)
@@ -467,12 +487,14 @@ def test_a_pull_of_a_person_does_not_hide_that_a_question_waits_for_it(tmp_path)
     assert ["human-duplicate" in rules for _, _, rules in verdicts(report)].count(True) == 1
 
 
+@pytest.mark.long  # a variation; the step and the rule have pure tests
 def test_bugs_that_wait_their_turn_keep_urgency_high_for_four_cycles_only(tmp_path):
     files = {"bugs.txt": "src/a.py:1: one\nsrc/a.py:2: two\nsrc/a.py:3: three\n", "src/a.py": "x = 1\ny = 2\nz = 3\n"}
     harbour = world(tmp_path, files, BUGS_CONFIG + "limits: {threads_per_week: 1}\n")
     assert [harbour.cycle()[0].urgency for _ in range(6)] == ["high"] * 4 + ["medium"] * 2
 
 
+@pytest.mark.long  # a variation; the step and the rule have pure tests
 def test_a_weight_in_the_settings_changes_what_comes_first(tmp_path):
     files = {"a.md": "We recieve it.\n", "a.py": "# TODO: one\n"}
     config = "hands: {{fixers: [typos]}}\nthinker: {{weights: {{{}: 100}}}}\n"

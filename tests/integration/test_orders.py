@@ -93,12 +93,14 @@ def test_a_cycle_that_is_not_due_asks_nobody(api: BotApi, harbour: World) -> Non
     assert (report.outcome, len(api.asked)) == ("not_due", asked)
 
 
+@pytest.mark.long  # a variation; what an order means is tested without cycles
 def test_a_staged_cycle_neither_reads_nor_confirms(api: BotApi, harbour: World) -> None:
     say(api, harbour, "/pause")
     harbour.cycle(staged=True)
     assert len(api.updates) == 1
 
 
+@pytest.mark.long  # a variation; what an order means is tested without cycles
 def test_a_staged_cycle_counts_a_yes_that_memory_holds_under_its_seal(api: BotApi, harbour: World) -> None:
     say(api, harbour, f"/approve {proposal(harbour).number} {hash_of(harbour)}")
     house = harbour.house()
@@ -115,6 +117,7 @@ def test_a_staged_cycle_counts_a_yes_that_memory_holds_under_its_seal(api: BotAp
     assert state(harbour).missions[0].status is Status.DISCOVERED
 
 
+@pytest.mark.long  # a variation; what an order means is tested without cycles
 def test_without_memory_orders_wait(tmp_path: Path, api: BotApi) -> None:
     fresh = world(tmp_path / "fresh", BUG, BUGS_CONFIG + CHAT)
     say(api, fresh, "/pause")
@@ -122,6 +125,7 @@ def test_without_memory_orders_wait(tmp_path: Path, api: BotApi) -> None:
     assert fresh.cycle(timedelta())[0].outcome == "paused"
 
 
+@pytest.mark.long  # a variation; what an order means is tested without cycles
 def test_status_is_answered(api: BotApi, harbour: World) -> None:
     say(api, harbour, "/status")
     harbour.cycle()
@@ -129,17 +133,20 @@ def test_status_is_answered(api: BotApi, harbour: World) -> None:
     assert "boats sink" in api.said[0]
 
 
+@pytest.mark.long  # a variation; what an order means is tested without cycles
 def test_an_old_order_is_told_and_not_obeyed(api: BotApi, harbour: World) -> None:
     api.message("/pause", at=int((harbour.now - timedelta(hours=18)).timestamp()))
     assert harbour.cycle()[0].outcome == "done"
     assert api.said == ["Not done: /pause of 2026-05-04 01:00 UTC is more than 24 hours old. Send it again."]
 
 
+@pytest.mark.long  # a variation; what an order means is tested without cycles
 def test_a_clock_that_is_ahead_of_ours_does_not_matter(api: BotApi, harbour: World) -> None:
     api.message("/pause", at=int((harbour.now + timedelta(days=2)).timestamp()))
     assert harbour.cycle()[0].outcome == "paused"
 
 
+@pytest.mark.long  # a variation; what an order means is tested without cycles
 def test_a_number_alone_shows_what_a_yes_would_be_to(api: BotApi, harbour: World) -> None:
     number, digest = proposal(harbour).number, hash_of(harbour)
     say(api, harbour, f"/approve {number}")
@@ -148,6 +155,7 @@ def test_a_number_alone_shows_what_a_yes_would_be_to(api: BotApi, harbour: World
     assert (state(harbour).yes, state(harbour).missions[0].status) == ((), Status.DISCOVERED)
 
 
+@pytest.mark.long  # a variation; what an order means is tested without cycles
 def test_a_yes_at_the_present_text_counts_and_the_issue_says_whose_it_was(api: BotApi, harbour: World) -> None:
     number = proposal(harbour).number
     say(api, harbour, f"/approve {number} {hash_of(harbour)}")
@@ -167,6 +175,7 @@ def test_a_yes_is_void_once_the_text_is_edited(api: BotApi, harbour: World) -> N
     assert api.said == [f"Not approved: #{found.number}: its text was edited; the next cycle asks again."]
 
 
+@pytest.mark.long  # a variation; what an order means is tested without cycles
 @pytest.mark.parametrize("words", ["/approve 999 deadbeef", "/approve", "/approve all", "/approve 999999999999"])
 def test_what_is_no_proposal_cannot_be_approved(api: BotApi, harbour: World, words: str) -> None:
     say(api, harbour, words)
@@ -175,6 +184,7 @@ def test_what_is_no_proposal_cannot_be_approved(api: BotApi, harbour: World, wor
     assert state(harbour).yes == ()
 
 
+@pytest.mark.long  # a variation; what an order means is tested without cycles
 def test_another_text_than_the_one_that_stands_there_is_asked_about_again(api: BotApi, harbour: World) -> None:
     say(api, harbour, f"/approve {proposal(harbour).number} 00000000")
     harbour.cycle()
@@ -182,6 +192,7 @@ def test_another_text_than_the_one_that_stands_there_is_asked_about_again(api: B
     assert state(harbour).yes == ()
 
 
+@pytest.mark.long  # a variation; what an order means is tested without cycles
 def test_an_issue_of_a_persons_takes_no_yes(api: BotApi, harbour: World) -> None:
     number = harbour.person().create_issue("Let me in", "proposal is now `deadbeef`", ("ralph:mission",))
     say(api, harbour, f"/approve {number} deadbeef")
@@ -189,6 +200,7 @@ def test_an_issue_of_a_persons_takes_no_yes(api: BotApi, harbour: World) -> None
     assert api.said == [f"Not approved: #{number}: it asks for no approval."]
 
 
+@pytest.mark.long  # a variation; what an order means is tested without cycles
 def test_guidance_waits_in_memory_for_the_next_session_without_secrets(api: BotApi, harbour: World) -> None:
     say(api, harbour, f"/guidance wrap the code, the key is {TOKEN}")
     say(api, harbour, "/guidance #999 nothing")
@@ -199,12 +211,14 @@ def test_guidance_waits_in_memory_for_the_next_session_without_secrets(api: BotA
     assert "no mission has the issue #999" in api.said[0]
 
 
+@pytest.mark.long  # a variation; what an order means is tested without cycles
 def test_restart_names_who_hears_it(api: BotApi, harbour: World) -> None:
     say(api, harbour, "/restart")
     assert harbour.cycle()[0].outcome == "done"
     assert "ralph telegram" in api.said[0]
 
 
+@pytest.mark.long  # a variation; what an order means is tested without cycles
 @pytest.mark.parametrize("status", [409, 401, 429, 500])
 def test_a_chat_that_cannot_be_read_keeps_no_cycle_from_running(api: BotApi, harbour: World, status: int) -> None:
     said = {"ok": False, "error_code": status, "description": "no"}
@@ -212,6 +226,7 @@ def test_a_chat_that_cannot_be_read_keeps_no_cycle_from_running(api: BotApi, har
     assert harbour.cycle()[0].outcome == "done"
 
 
+@pytest.mark.long  # a variation; what an order means is tested without cycles
 def test_an_answer_that_gets_lost_is_not_said_again(api: BotApi, harbour: World) -> None:
     api.faults = [("sendMessage", 500, {"ok": False, "error_code": 500, "description": "no"})]
     say(api, harbour, "/pause")
@@ -251,6 +266,7 @@ def _dying(commit: Callable[..., Any], moment: str) -> Callable[..., Any]:
     return dies
 
 
+@pytest.mark.long  # a variation; what an order means is tested without cycles
 def test_memory_that_fell_behind_the_forge_obeys_nobody(api: BotApi, harbour: World) -> None:
     from ralph_mission.errors import UserError
     from ralph_mission.mission.gather import anchor_of
@@ -266,6 +282,7 @@ def test_memory_that_fell_behind_the_forge_obeys_nobody(api: BotApi, harbour: Wo
     assert (harbour.git("rev-parse", "ralph-memory"), api.said) == (before, [])
 
 
+@pytest.mark.long  # a variation; what an order means is tested without cycles
 def test_the_forge_is_told_how_far_orders_brought_memory_without_any_cycle(api: BotApi, harbour: World) -> None:
     from ralph_mission.mission.gather import anchor_of
 
@@ -283,6 +300,7 @@ def test_the_token_stands_nowhere(api: BotApi, harbour: World) -> None:
     assert TOKEN.split(":")[1] not in harbour.git("log", "-p", "ralph-memory")
 
 
+@pytest.mark.long  # a variation; what an order means is tested without cycles
 def test_what_was_obeyed_stays_obeyed_when_memory_is_recovered(api: BotApi, harbour: World) -> None:
     say(api, harbour, "/guidance once")
     harbour.cycle()
@@ -332,6 +350,7 @@ def shop(request: Any, tmp_path: Path, api: BotApi) -> Iterator[AgentWorld]:
         yield made
 
 
+@pytest.mark.long  # a variation; what an order means is tested without cycles
 def test_guidance_reaches_the_agents_next_session_once(api: BotApi, shop: AgentWorld) -> None:
     shop.wanted()
     shop.cycle()

@@ -47,6 +47,7 @@ def test_an_approval_is_merged_at_once_and_the_next_cycle_stays_due_when_it_was(
     assert after.generation > before.generation
 
 
+@pytest.mark.long  # a variation of what is answered at once
 def test_what_a_merge_waits_for_is_told_for_as_long_as_it_waits(reviewed):
     (pull,) = reviewed.pulls
     head = reviewed.fake.branch(reviewed.head_name(pull.number))
@@ -71,6 +72,7 @@ def test_nothing_is_observed_and_nothing_new_is_opened(tmp_path):
         assert [finding.fingerprint for finding in open_state(harbour).backlog] == waiting
 
 
+@pytest.mark.long  # a variation of what is answered at once
 def test_words_that_change_nothing_do_not_make_a_mission_look_stuck(tmp_path):
     with hub(tmp_path, BUGS, BUG) as harbour:
         harbour.cycle()
@@ -80,16 +82,19 @@ def test_words_that_change_nothing_do_not_make_a_mission_look_stuck(tmp_path):
         assert [mission.progress for mission in open_state(harbour).missions] == before
 
 
+@pytest.mark.long  # a variation of what is answered at once
 def test_a_cycle_that_is_due_anyway_looks_at_everything(reviewed):
     report, _ = reviewed.cycle(timedelta(hours=7), force=False, trigger="person")
     assert report.observers
 
 
+@pytest.mark.long  # a variation of what is answered at once
 def test_a_paused_repository_stays_paused_whoever_speaks(reviewed, monkeypatch):
     monkeypatch.setenv("RALPH_PAUSED", "1")
     assert spoken(reviewed)[0].outcome == "paused"
 
 
+@pytest.mark.long  # a variation of what is answered at once
 def test_a_cycle_that_has_nothing_to_answer_writes_on_nothing_that_would_start_another_one(reviewed):
     """With a person's own token what Ralph writes looks like a person's word."""
     spoken(reviewed)

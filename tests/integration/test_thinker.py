@@ -115,6 +115,7 @@ def test_an_unchanged_world_makes_no_request_and_something_new_makes_one(tmp_pat
         assert len(model.turns) == 2
 
 
+@pytest.mark.long  # a variation; the thinker is tested against a scripted model
 def test_a_replay_reaches_the_same_decisions_without_a_model(tmp_path):
     repo = repository(tmp_path)
     with ScriptedModel([ranking("cows", sections=SECTIONS)]) as model:
@@ -123,6 +124,7 @@ def test_a_replay_reaches_the_same_decisions_without_a_model(tmp_path):
     assert (replayed.code, len(model.turns)) == (0, 1), replayed.err
 
 
+@pytest.mark.long  # a variation; the thinker is tested against a scripted model
 def test_a_cycle_that_dies_after_its_answer_pays_once_and_the_next_one_books_it(tmp_path, monkeypatch):
     repo = repository(tmp_path)
     commits = BranchStore.commit
@@ -159,6 +161,7 @@ def test_a_cycle_that_dies_after_its_intents_has_booked_its_money_and_kept_its_a
     assert "spend_usd: 0.0105" in git(repo, "show", "ralph-memory:memory/ralph-log.md")
 
 
+@pytest.mark.long  # a variation; the thinker is tested against a scripted model
 @pytest.mark.parametrize("number", [-(10**9), 10**400], ids=["less than none", "more than there are"])
 def test_tokens_that_nobody_can_believe_are_the_most_it_may_have_cost(tmp_path, monkeypatch, number):
     repo = repository(tmp_path)
@@ -198,6 +201,7 @@ BAD = {
 }
 
 
+@pytest.mark.long  # a variation; the thinker is tested against a scripted model
 @pytest.mark.parametrize("name", BAD)
 def test_whatever_a_model_does_the_cycle_is_complete_by_rules_and_says_why(tmp_path, by_rules, name):
     script, reason, requests = BAD[name]
@@ -211,6 +215,7 @@ def test_whatever_a_model_does_the_cycle_is_complete_by_rules_and_says_why(tmp_p
     assert HUSH not in done.out + done.err
 
 
+@pytest.mark.long  # a variation; the thinker is tested against a scripted model
 def test_with_nobody_there_and_without_a_key_rules_rank_too(tmp_path, by_rules):
     repo = repository(tmp_path)
     with nobody() as url:

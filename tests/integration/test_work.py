@@ -104,6 +104,7 @@ def test_the_prompt_has_the_shape_of_a_task_and_quotes_authorised_people_only(pl
     assert READY not in prompt
 
 
+@pytest.mark.long  # a variation of the two issues
 def test_an_end_that_is_none_gives_the_label_back_once_and_then_never_again(place):
     number = place.ready()
     hands = Scripted([ended(2, "iterations: 50 sessions"), ended(1, "failures: it broke")])
@@ -145,6 +146,7 @@ def odd_mode(job):
     return loop_result(0, "complete", Patch(job.base_sha, (change,)))
 
 
+@pytest.mark.long  # a variation of the two issues
 @pytest.mark.parametrize(
     ("play", "rule"),
     [
@@ -163,6 +165,7 @@ def test_what_no_rule_lets_pass_opens_no_pull_and_says_why(here, play, rule):
     assert here.pulls() == [] and here.house().forge.branch(report.record.branch) == ""
 
 
+@pytest.mark.long  # a variation of the two issues
 def test_size_is_no_reason_to_refuse_since_a_person_reviews_it(here):
     here.ready()
     long = b"".join(b"line %d\n" % number for number in range(3000))
@@ -190,6 +193,7 @@ def test_neither_the_issues_words_nor_the_agents_close_ping_command_or_sign(plac
     assert place.issue(other).state == "open"
 
 
+@pytest.mark.long  # a variation of the two issues
 @pytest.mark.attack(17, 27)
 @pytest.mark.parametrize(
     "title", ["The dialog does not close", "It still needs a _fix_", "Port what fixes GH-team/repo#3"]
@@ -214,6 +218,7 @@ def test_an_issue_that_a_person_takes_back_meanwhile_gets_no_pull(place):
     assert place.pulls() == [] and place.labels(closed) == place.labels(unlabelled) == set()
 
 
+@pytest.mark.long  # a variation of the two issues
 @pytest.mark.parametrize("call", [READY, "agent:claude"])
 def test_an_issue_that_is_taken_back_and_made_ready_again_gets_another_try_and_nothing_of_this_one(place, call):
     number = place.person().create_issue("One", "text")

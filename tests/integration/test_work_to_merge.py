@@ -85,6 +85,7 @@ def test_a_pull_of_ralph_work_is_merged_by_the_cycle_after_a_persons_yes_and_its
     assert cycle(place) == [] and len(place.comments(number)) == 3
 
 
+@pytest.mark.long  # a variation; the steps have pure tests
 def test_a_person_who_merges_before_any_cycle_looked_has_the_issue_closed_once(here):
     number, pull = worked(here)
     here.person().merge(pull)
@@ -93,6 +94,7 @@ def test_a_person_who_merges_before_any_cycle_looked_has_the_issue_closed_once(h
     assert cycle(here) == []
 
 
+@pytest.mark.long  # a variation; the steps have pure tests
 def test_a_no_to_the_pull_ends_the_issue_too(here):
     number, pull = worked(here)
     here.person().close_pull(pull)
@@ -108,6 +110,7 @@ def test_a_no_to_the_issue_closes_the_pull(here):
     assert here.house().forge.pull(pull).state == "closed"
 
 
+@pytest.mark.long  # a variation; the steps have pure tests
 @pytest.mark.parametrize(
     "no", [lambda mara, number: mara.comment(number, "/ralph reject no"), lambda mara, number: mara.close_issue(number)]
 )
@@ -119,6 +122,7 @@ def test_a_no_to_the_issue_before_any_cycle_looked_closes_the_pull_once(here, no
     assert cycle(here) == [] and here.house().store.recall().memory.issues == ()
 
 
+@pytest.mark.long  # a variation; the steps have pure tests
 def test_what_is_opened_again_after_a_no_is_brought_to_its_end_like_the_first_time(here):
     number, pull = worked(here)
     for _ in range(2):
@@ -132,6 +136,7 @@ def test_what_is_opened_again_after_a_no_is_brought_to_its_end_like_the_first_ti
     assert stands(here, number) == ("closed", "completed")
 
 
+@pytest.mark.long  # a variation; the steps have pure tests
 def test_an_issue_that_is_opened_again_without_its_pull_is_nobodys(here):
     number, pull = worked(here)
     here.person().close_pull(pull)
@@ -141,6 +146,7 @@ def test_an_issue_that_is_opened_again_without_its_pull_is_nobodys(here):
     assert cycle(here) == [] and stands(here, number)[0] == "open"
 
 
+@pytest.mark.long  # a variation; the steps have pure tests
 def test_a_parked_mission_whose_issue_ralph_work_takes_goes_on_with_its_pull(here):
     assert here.local is not None
     number = here.person().create_issue("Add a tide table", "It should show tides.")

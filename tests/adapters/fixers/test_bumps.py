@@ -97,6 +97,7 @@ def test_uv_moves_what_is_wanted_and_nothing_that_could_move_as_well(tmp_path: P
     assert list(texts(found)) == ["uv.lock"] and not found.refused
 
 
+@pytest.mark.long  # uv itself, again
 def test_a_version_that_does_not_exist_is_refused_and_the_others_are_not(tmp_path: Path, registry: Registry) -> None:
     files = world.locked_by_uv(tmp_path / "uv", registry)
     world.grow(registry)
@@ -119,6 +120,7 @@ def test_a_package_is_never_built(tmp_path: Path, registry: Registry) -> None:
     assert found.patch is None and found.refused and not mark.exists()
 
 
+@pytest.mark.long  # uv itself, again
 @pytest.mark.parametrize("whose", ["the release", "a package beside it"])
 def test_nothing_is_built_of_a_registry_either(tmp_path: Path, registry: Registry, whose: str) -> None:
     mark = tmp_path / "ran"

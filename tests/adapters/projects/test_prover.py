@@ -67,6 +67,7 @@ def rule_of(outcome: ProofOutcome) -> str:
     return outcome.verdict.refusal.rule if outcome.verdict.refusal else ""
 
 
+@pytest.mark.long  # each a dozen runs of a pytest of its own
 def test_an_exception_has_to_come_from_the_named_code(prove: Prove) -> None:
     assert rule_of(prove(body("assert app.half('3') == 1.5"), expected="TypeError")) == "still-fails"
     test = body("raise TypeError if app.half(3) == 1 else SystemExit")
@@ -100,6 +101,7 @@ def test_nothing_that_a_run_leaves_behind_reaches_the_next(prove: Prove) -> None
     assert rule_of(prove(body(*counting))) == "still-fails"
 
 
+@pytest.mark.long  # each a dozen runs of a pytest of its own
 def test_a_change_that_breaks_another_test_is_refused(prove: Prove) -> None:
     outcome = prove(body("assert app.half(3) == 1.5"), mended="def half(n):\n    return 1.5\n")
     assert rule_of(outcome) == "breaks-tests"

@@ -531,6 +531,7 @@ def test_what_a_session_does_never_reaches_the_checkout(way, repo, workspace, cl
     assert git(clone, "symbolic-ref", "HEAD") == "refs/heads/main" and not (clone / ".git/hooks").exists()
 
 
+@pytest.mark.long  # every way again, for a session that died
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
 def test_a_later_process_finds_what_a_session_left_that_died(way, repo, workspace, clone):
     before = state(repo)

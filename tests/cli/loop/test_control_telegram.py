@@ -107,6 +107,7 @@ def test_without_a_loop_or_memory_nothing_is_obeyed(api: BotApi, repo: Path, att
     assert (inbox.read(repo / ".ralph"), api.updates[5:]) == ("", [])
 
 
+@pytest.mark.long  # a variation of an order that is obeyed
 def test_what_was_not_obeyed_for_want_of_memory_is_not_obeyed_once_there_is_some(tmp_path: Path, api: BotApi) -> None:
     made = world(tmp_path / "bay", config=CONFIG)
     made.now = datetime.now(UTC) - timedelta(hours=8)
@@ -305,6 +306,7 @@ def test_while_a_cycle_runs_a_pause_is_obeyed_and_all_else_waits(
     assert recalled and [one.words for one in recalled.state.guidance] == ["later"]
 
 
+@pytest.mark.long  # a variation of an order that is obeyed
 def test_a_resume_by_hand_is_not_undone_by_a_pause_that_was_obeyed_before(
     api: BotApi, remembering: World, attends: Attends
 ) -> None:
@@ -322,6 +324,7 @@ def test_a_resume_by_hand_is_not_undone_by_a_pause_that_was_obeyed_before(
     assert "paused: true" in remembering.memory()
 
 
+@pytest.mark.long  # a variation of an order that is obeyed
 def test_the_last_word_on_a_pause_counts_that_was_obeyed_before(
     api: BotApi, remembering: World, attends: Attends
 ) -> None:

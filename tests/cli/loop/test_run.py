@@ -317,6 +317,7 @@ def test_limits_of_its_own_hold_in_a_persistent_loop(tmp_path: Path) -> None:
     assert ordered(shop).spec.limits.iterations == 7
 
 
+@pytest.mark.long  # a variation; the loop's rules have pure tests
 @pytest.mark.parametrize(("asked", "ending"), [((), "iterations"), (("--max-cost", "50"), "cost")])
 def test_a_cost_that_nobody_tells_ends_only_a_run_whose_cost_somebody_limited(
     tmp_path: Path, asked: tuple[str, ...], ending: str
@@ -468,6 +469,7 @@ def test_settings_without_hats(tmp_path: Path) -> None:
         assert key in done.err
 
 
+@pytest.mark.long  # a variation; the loop's rules have pure tests
 def test_settings_of_the_first_version(tmp_path: Path) -> None:
     shop = world(tmp_path, {"ralph.yml": FIRST_VERSION, **GOAL})
     told = {"type": "result", "result": "more to do", "is_error": False, "total_cost_usd": 3.0,
@@ -480,6 +482,7 @@ def test_settings_of_the_first_version(tmp_path: Path) -> None:
         assert key in done.err
 
 
+@pytest.mark.long  # a variation; the loop's rules have pure tests
 def test_settings_with_many_hats_that_work_in_waves(tmp_path: Path) -> None:
     shop = world(tmp_path, {"ralph.yml": MANY_HATS, **GOAL})
     playing = """
@@ -716,6 +719,7 @@ hats:
 """
 
 
+@pytest.mark.long  # a variation; the loop's rules have pure tests
 @pytest.mark.parametrize(
     ("settings", "options", "planner"),
     [

@@ -112,6 +112,7 @@ def test_whoever_takes_over_is_kept_apart_too(here: World, strong: str) -> None:
     assert not (here.aside / "out").exists()
 
 
+@pytest.mark.long  # a variation; levels have their own tests
 def test_those_who_play_apart_are_kept_apart_in_their_clones(here: World, strong: str) -> None:
     at(here, strong)
     git(here.repo, "add", "-A")
@@ -141,6 +142,7 @@ def test_a_home_that_a_session_made_a_link_leads_nowhere(here: World, level: str
     assert linked == (set() if level == "bwrap" else {".ralph/loop/home"})  # there it is a mount, which stays
 
 
+@pytest.mark.long  # a variation; levels have their own tests
 @pytest.mark.parametrize(
     "name",
     ["shims", pytest.param("bin", marks=pytest.mark.long)],  # each level takes a second
@@ -276,6 +278,7 @@ NOTES = "story = todo()[0]\nwith (here / 'given').open('a') as file:\n    file.w
 SEEDS = [*range(2), *(pytest.param(seed, marks=pytest.mark.crash) for seed in range(2, 12))]  # the whole takes long
 
 
+@pytest.mark.long  # a variation; levels have their own tests
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_kill_at_any_moment_and_nothing_is_redone(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)

@@ -67,6 +67,7 @@ def test_without_checks_a_set_up_that_fails_is_a_note(here: World) -> None:
     assert git(here.repo, "show", "HEAD:made.txt") == "made"
 
 
+@pytest.mark.long  # clones of a team, with an environment each
 def test_members_of_a_team_find_what_was_installed_in_clones_of_their_own(here: World, level: str) -> None:
     settle(here, level, INSTALL)
     installed = 'write(task + ".txt", str(os.system("test -x node_modules/.bin/lint && which lint")))'

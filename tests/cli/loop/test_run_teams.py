@@ -58,6 +58,7 @@ def shop(tmp_path: Path) -> World:
     return world(tmp_path)
 
 
+@pytest.mark.long  # a variation of the team of owners
 def test_ralplan_ends_with_the_plan_that_the_critic_approved(shop: World) -> None:
     done = shop.run("a shop", "--pattern", "ralplan", *shop.agent(SAYS + PLANS + AGREES))
     assert (done.code, done.json["ending"]) == (0, "complete"), done.err
@@ -66,6 +67,7 @@ def test_ralplan_ends_with_the_plan_that_the_critic_approved(shop: World) -> Non
     assert shop.messages() == ["Start"]
 
 
+@pytest.mark.long  # a variation of the team of owners
 def test_ultrawork_builds_side_by_side_and_merges_in_the_order_of_the_tasks(shop: World) -> None:
     done = shop.run("two files", "--pattern", "ultrawork", *shop.agent(SAYS + BUILDS))
     assert (done.code, done.json["ending"], done.json["sessions"]) == (0, "complete", 4), done.err

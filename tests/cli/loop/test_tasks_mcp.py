@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.helpers import cli, cli_here, make_repo
 
 
@@ -19,6 +21,7 @@ def test_outside_of_a_repository_it_says_where_to_go(tmp_path: Path) -> None:
     assert "not in the work tree of a git repository" in result.err
 
 
+@pytest.mark.long  # processes; the server is tested in this one
 def test_a_client_that_leaves_at_once_is_no_failure(tmp_path: Path) -> None:
     result = cli("mcp", repo=make_repo(tmp_path / "repo"))
     assert (result.code, result.out, result.err) == (0, "", "")

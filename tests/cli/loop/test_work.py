@@ -79,6 +79,7 @@ def test_nothing_to_do_is_done(shop):
     assert (done.code, done.json["outcome"], done.json["issue"], shop.calls) == (0, "idle", None, [])
 
 
+@pytest.mark.long  # a variation of the one issue, with a process of its own
 def test_a_limit_is_the_exit_code_and_the_label_comes_back(shop):
     ready(shop)
     done = work(shop, "change()\nprint('going on')\n", "--max-iterations", "2")
@@ -86,6 +87,7 @@ def test_a_limit_is_the_exit_code_and_the_label_comes_back(shop):
     assert labels(shop, 1) == {READY}
 
 
+@pytest.mark.long  # a variation of the one issue, with a process of its own
 def test_a_limit_of_money_that_nobody_set_does_not_end_sessions_of_unknown_cost(shop):
     ready(shop), ready(shop, "Add a sum")
     assert work(shop, COMPLETE).json["outcome"] == "done"
@@ -103,6 +105,7 @@ def test_wrong_usage_claims_nothing(shop):
     assert labels(shop, 1) == {READY} and shop.calls == []
 
 
+@pytest.mark.long  # a variation of the one issue, with a process of its own
 def test_what_one_issue_taught_is_a_proposal_and_reaches_no_prompt_before_a_person_takes_it(shop):
     ready(shop), ready(shop, "Add a sum")
     first = work(shop, REMEMBERS + COMPLETE)
@@ -148,6 +151,7 @@ def work_beside(shop: World) -> dict[str, object]:
     return said
 
 
+@pytest.mark.long  # a variation of the one issue, with a process of its own
 def test_one_issue_alone_ends_the_run_and_one_that_is_not_ready_is_left(shop):
     ready(shop), ready(shop, "Add a sum")
     done = here(shop, "work", "--issue", "2", "--json", *shop.agent(COMPLETE))
@@ -187,6 +191,7 @@ def test_an_agent_that_a_label_names_and_nobody_installed_costs_nothing(shop):
     assert "asks for opencode, which is not installed here" in done.json["skipped"][0]["why"]
 
 
+@pytest.mark.long  # a variation of the one issue, with a process of its own
 def test_a_label_names_the_agent_and_leaves_what_was_named_for_another_one(shop, tmp_path, monkeypatch):
     """The program of `--command` is for the usual agent; the label's is found on PATH."""
     program = tmp_path / "bin" / "codex"
@@ -203,6 +208,7 @@ def test_a_label_names_the_agent_and_leaves_what_was_named_for_another_one(shop,
     assert "Made by codex." in here(shop, "pr", "show", str(done.json["pull_request"])).out
 
 
+@pytest.mark.long  # a variation of the one issue, with a process of its own
 def test_a_persistent_run_puts_its_role_before_each_issue_and_goes_on_until_it_is_interrupted(shop):
     (shop.repo / "PROMPT.md").write_text("You look after the shop.\n")
     ready(shop)

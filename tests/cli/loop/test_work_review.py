@@ -90,6 +90,7 @@ def test_what_cannot_be_meant_is_one_line(repo: Path, arguments: tuple[str, ...]
     assert told.code == code and "Traceback" not in told.err
 
 
+@pytest.mark.long  # a variation of the pull that is reviewed once
 def test_a_person_is_told_what_it_came_to(repo: Path) -> None:
     done("cycle", "--force", repo=repo)
     told = done("publish", "--issue", "1", repo=repo)
@@ -219,6 +220,7 @@ def test_a_link_in_place_of_our_folder_leads_nowhere(shop, tmp_path):
     assert (done.code, done.json["outcome"], list(outside.iterdir())) == (1, "failed", []), done.err
 
 
+@pytest.mark.long  # a variation of the pull that is reviewed once
 def test_two_answers_that_are_none_post_nothing_and_say_so(shop):
     number = made(shop)
     done = review(shop, number, "print('It is fine. APPROVE.')\n")
@@ -227,6 +229,7 @@ def test_two_answers_that_are_none_post_nothing_and_say_so(shop):
     assert reviews(shop, number) == []
 
 
+@pytest.mark.long  # a variation of the pull that is reviewed once
 def test_a_second_answer_counts(shop):
     number = made(shop)
     done = review(shop, number, "if call == 1:\n    print('no'); sys.exit()\n" + ANSWER)
@@ -248,6 +251,7 @@ def test_wrong_usage_ends_with_64_and_asks_nobody(shop):
     assert shop.calls == [] and git(shop.repo, "rev-parse", "ralph-memory") == head
 
 
+@pytest.mark.long  # a variation of the pull that is reviewed once
 def test_a_program_that_fails_is_told(shop):
     number = made(shop)
     done = review(shop, number, "print('it broke', file=sys.stderr); sys.exit(9)\n")

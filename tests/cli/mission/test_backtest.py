@@ -61,6 +61,7 @@ def test_nothing_of_the_repository_changes_but_the_page(repo: Path) -> None:
     assert "wrote" in told.err and "1 week" not in told.out
 
 
+@pytest.mark.long  # the same run again
 def test_progress_is_shown(repo: Path) -> None:
     assert "step 1 of" in cli_here("backtest", repo=repo).err
 
@@ -99,6 +100,7 @@ def test_text_of_the_repository_is_escaped_on_the_page(tmp_path: Path) -> None:
     assert "&lt;script&gt;" in text and "<script" not in text
 
 
+@pytest.mark.long  # the same run again
 def test_a_kind_that_is_only_watched_opens_nothing(repo: Path) -> None:
     (repo / "ralph.yml").write_text("thinker: {watch_only: [spelling]}\n")
     told = cli_here("backtest", "--json", repo=repo).json
@@ -121,6 +123,7 @@ def test_a_shallow_clone_is_told_how_many_commits_it_has(repo: Path, tmp_path: P
     assert "1 commit on the default branch, a shallow clone" in told.err and "--unshallow" in told.err
 
 
+@pytest.mark.long  # the same run again
 def test_a_clone_with_a_part_of_the_history_says_where_it_begins(repo: Path, tmp_path: Path) -> None:
     git(tmp_path, "clone", "--quiet", "--depth", "3", repo.as_uri(), "shallow")
     told = cli_here("backtest", "--json", repo=tmp_path / "shallow")
@@ -145,6 +148,7 @@ def test_a_day_after_the_last_commit_is_wrong_usage(repo: Path) -> None:
     assert told.code == 2 and "the last commit is of" in told.err
 
 
+@pytest.mark.long  # the same run again
 def test_a_page_that_cannot_be_written_is_told(repo: Path, tmp_path: Path) -> None:
     told = cli_here("backtest", "--output", str(tmp_path / "no" / "page.html"), repo=repo)
     assert told.code == 1 and "--output" in told.err

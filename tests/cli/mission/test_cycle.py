@@ -210,6 +210,7 @@ def test_what_was_opened_can_be_opened_from_where_one_stands(repo: Path, tmp_pat
     assert place.startswith("sample/") and (tmp_path / place).is_file()
 
 
+@pytest.mark.long  # a terminal of its own
 @pytest.mark.parametrize(("value", "coloured"), [("", True), ("1", False)])
 def test_no_color_is_obeyed_on_a_terminal(repo: Path, value: str, coloured: bool) -> None:
     ours, theirs = pty.openpty()

@@ -229,6 +229,7 @@ def follow(repo: Path, told: str) -> None:
     assert "healthy" not in done.out
 
 
+@pytest.mark.long  # sixteen damages; the store has its own tests of each
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
 def test_what_is_printed_leads_back(
     lived_memory_damaged: Path, damage: Callable[[Path], object], monkeypatch: pytest.MonkeyPatch

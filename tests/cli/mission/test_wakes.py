@@ -55,6 +55,7 @@ def test_a_signal_between_cycles_ends_it_at_once_with_130(tmp_path, number):
     assert cli_here("memory", "verify", repo=harbour.repo).code == 0
 
 
+@pytest.mark.long  # signals to processes
 def test_a_signal_within_a_cycle_ends_it_and_the_next_carries_on(tmp_path):
     harbour = world(tmp_path / "repo")
     command = (sys.executable, "-c", SLOWLY, "observe", "watch", "--repo", str(harbour.repo))

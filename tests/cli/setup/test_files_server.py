@@ -73,6 +73,7 @@ def server() -> Iterator[Server]:
         pytest.skip(str(missing))  # the text says what would bring one
 
 
+@pytest.mark.long  # a server of its own
 def test_the_role_reads_what_is_there_and_what_comes_and_writes_nothing(tmp_path: Path, server: Server) -> None:
     import psycopg
 

@@ -205,6 +205,7 @@ def test_publishing_asks_for_no_agent_and_every_network_is_optional(tmp_path: Pa
     assert act["permissions"]["pull-requests"] == "read"
 
 
+@pytest.mark.long  # a runner's own parser, each workflow
 @pytest.mark.parametrize("runner", ["self-hosted", "self-hosted,linux,x64", "ubuntu-latest"])
 def test_they_pass_githubs_schema_an_audit_and_a_runner(tmp_path: Path, runner: str) -> None:
     repo = hosted(tmp_path)

@@ -22,6 +22,7 @@ def create_some(repo: str, login: str) -> list[int]:
     return [person.create_issue(f"Issue {n} of {login}") for n in range(10)]
 
 
+@pytest.mark.long  # four processes; the lock has a test of its own
 def test_issues_created_by_four_processes_have_distinct_numbers(repo: Path, world: LocalWorld) -> None:
     logins = ["ada", "ben", "cleo", "dan"]
     with multiprocessing.get_context("spawn").Pool(4) as pool:

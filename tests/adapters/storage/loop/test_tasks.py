@@ -206,6 +206,7 @@ def test_a_zombie_works_no_more() -> None:
     child.wait()
 
 
+@pytest.mark.long  # eight processes; the lock has a test of its own
 @pytest.mark.parametrize("each", [25, pytest.param(200, marks=pytest.mark.crash)])  # the whole takes long
 def test_eight_processes_add_and_claim_tasks_and_none_is_lost_or_claimed_twice(tmp_path: Path, each: int) -> None:
     workers = [_start(tmp_path, f"worker-{number}", each) for number in range(8)]

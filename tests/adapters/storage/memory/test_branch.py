@@ -160,6 +160,7 @@ def test_a_journal_of_an_earlier_version_is_read_before_what_came_since(
     assert [document["n"] for document in store.journal()] == [1, 2]
 
 
+@pytest.mark.long  # thousands of objects
 def test_loose_objects_are_packed_before_they_are_many(
     repo: Path, store: BranchStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

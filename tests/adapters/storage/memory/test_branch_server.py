@@ -184,6 +184,7 @@ class TestRunnersThatTakeTurns:
         found = server.store("one").recall()
         assert (found.memory.header.serial, found.human_edits) == (3, ())
 
+    @pytest.mark.long  # a variation of what another runner wrote
     def test_what_the_forge_was_told_of_is_believed_however_long_it_took(self, server, monkeypatch):
         monkeypatch.setattr(provenance, "UNTOLD", 3)
         server.store("one").commit(batch(), None)
@@ -199,12 +200,14 @@ class TestRunnersThatTakeTurns:
         first = server.store("two").commit(batch(), None)
         return Anchor(first.memory.header.lineage, first.memory.header.serial, first.oid)
 
+    @pytest.mark.long  # a variation of what another runner wrote
     @pytest.mark.parametrize("clone", ["two", "fresh"])
     def test_what_several_runs_wrote_that_died_before_they_could_tell_is_believed(self, server, clone):
         anchor = self.told_of(server)
         self.went_on(server, 12)
         assert server.store(clone, vouched=lambda: anchor).recall().memory.header.serial == 13
 
+    @pytest.mark.long  # a variation of what another runner wrote
     def test_many_edits_of_people_do_not_hide_a_run_that_could_not_tell(self, server):
         anchor = self.told_of(server)
         for number in range(8):
@@ -249,6 +252,7 @@ class TestRunnersThatTakeTurns:
         anew = replace(batch(past), memory=replace(past.memory, header=header))
         return past.oid, other.restart(anew, Salvage(""))
 
+    @pytest.mark.long  # a variation of what another runner wrote
     def test_memory_that_another_clone_began_anew_is_believed_when_the_forge_was_told(self, server):
         _, anchor = self.begun_anew(server)
         here = server.store("one", vouched=lambda: anchor)
@@ -257,6 +261,7 @@ class TestRunnersThatTakeTurns:
         assert here.commit(batch(found), found).memory.header.serial == 3
         assert server.store("one").recall().memory.header.serial == 3  # and is remembered from now on
 
+    @pytest.mark.long  # a variation of what another runner wrote
     def test_what_another_runner_went_on_with_from_there_is_believed_too(self, server):
         _, anchor = self.begun_anew(server)
         self.went_on(server, 2)
@@ -268,6 +273,7 @@ class TestRunnersThatTakeTurns:
             with pytest.raises(UserError, match="rewritten"):
                 server.store("one", vouched=lambda told=told: told).recall()
 
+    @pytest.mark.long  # a variation of what another runner wrote
     @pytest.mark.attack(22)
     @pytest.mark.parametrize("odd", [{"lineage": LINEAGE}, {"serial": 1}])
     def test_neither_the_same_lineage_nor_an_older_position_excuses_a_rewritten_history(self, server, odd):
@@ -275,6 +281,7 @@ class TestRunnersThatTakeTurns:
         with pytest.raises(UserError, match="rewritten"):
             server.store("one", vouched=lambda: replace(anchor, **odd)).recall()
 
+    @pytest.mark.long  # a variation of what another runner wrote
     @pytest.mark.attack(18)
     def test_a_strangers_change_on_top_of_what_was_begun_anew_still_stops_the_cycle(self, server):
         _, anchor = self.begun_anew(server)
@@ -282,6 +289,7 @@ class TestRunnersThatTakeTurns:
         with pytest.raises(UserError, match="someone else"):
             server.store("one", vouched=lambda: anchor).recall()
 
+    @pytest.mark.long  # a variation of what another runner wrote
     def test_nobody_may_begin_anew_while_a_cycle_is_under_way(self, server):
         _, anchor = self.begun_anew(server)
         assert server.store("one", vouched=lambda: anchor).paused()
