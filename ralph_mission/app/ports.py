@@ -31,9 +31,21 @@ from ralph_mission.app.stand_ins import Nowhere, switched_off
 from ralph_mission.config.loop import FixerCommand
 from ralph_mission.config.settings import Config
 from ralph_mission.mission.model.forge import Posted
-from ralph_mission.mission.model.mission import Observation
+from ralph_mission.mission.model.mission import Finding, Observation, Usage
 from ralph_mission.mission.model.proposal import ObservationContext
-from ralph_mission.mission.ports import Coder, CycleClock, CyclePorts, CycleProgress, Forge, Observer, Store, Thinker
+from ralph_mission.mission.ports import (
+    AgentQuestion,
+    AskAgent,
+    Coder,
+    CycleClock,
+    CyclePorts,
+    CycleProgress,
+    Forge,
+    Observer,
+    Parsed,
+    Store,
+    Thinker,
+)
 from ralph_mission.values import dataclass
 
 if TYPE_CHECKING:
@@ -81,6 +93,7 @@ def build_ports(
         lookups=partial(together, patience=settings.observers.patience.total_seconds()),
         inbox=chat,
         seal=orders.seal(settings, os.environ),
+        ask=None if staged else _ask(settings, git),
     )
 
 
@@ -141,6 +154,19 @@ def _coder(git: Git, settings: Config, config: Path | None, head: str) -> Coder 
     return agent_jobs.build_coder(git, settings, config, head)
 
 
+def _ask(settings: Config, git: Git) -> AskAgent | None:
+    """Who writes and researches here; what it takes is loaded with the first question."""
+    if settings.hands.agent is None:
+        return None
+
+    def ask(question: AgentQuestion, parse: Callable[[str], Parsed]) -> tuple[Parsed | None, str, Usage]:
+        from ralph_mission.app.proof.exploring import AgentSessions
+
+        return AgentSessions(git, settings)(question, parse)
+
+    return ask
+
+
 def _forge_watch(settings: Config) -> ForgeSettings:
     """What `forge.stale_after` says, and an older file's `observers.forge` where that waits longer."""
     older, patience = settings.observers.forge, settings.forge.stale_after
@@ -169,15 +195,17 @@ def _observers(
         cache,
         bumper=_bumper(git) if packages and packages.updates else None,
         posted=partial(_read_posted, host.store),
+        ask=_ask(settings, git) if cache else None,
+        backlog=partial(_read_backlog, host.store),
         overheard=(lambda: tuple(chat.overheard)) if chat else None,
         secrets=environment_secrets(),
         setup=setup,
     )
     if settings.observers.explore is not None and settings.hands.agent is not None and cache:
-        from ralph_mission.app.proof.exploring import AgentExplorer, build_prover  # a loop's parts take a while to load
+        from ralph_mission.app.proof.exploring import AgentSessions, build_prover, explore  # they take a while to load
 
         prover = build_prover(settings, git, cache, note)
-        sources = replace(sources, explorer=AgentExplorer(git, settings), prover=prover)
+        sources = replace(sources, explorer=partial(explore, AgentSessions(git, settings)), prover=prover)
     for name, build in OBSERVERS.items():
         section = getattr(settings.observers, name, None)
         if name == "forge":
@@ -231,6 +259,11 @@ def _bumper(git: Git) -> Bumper:
 def _read_posted(store: Store) -> tuple[Posted, ...]:
     past = store.recall()
     return past.state.posted if past else ()
+
+
+def _read_backlog(store: Store) -> tuple[Finding, ...]:
+    past = store.recall()
+    return past.state.backlog if past else ()
 
 
 @contextmanager

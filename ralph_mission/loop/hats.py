@@ -264,6 +264,8 @@ TESTS = (
 PLANS = ("PLAN.md", "plans/**")
 WRITING = ("Edit", "MultiEdit", "Write", "NotebookEdit")
 """Tools that change files, by the names that coding agents give them."""
+WEB = ("WebFetch", "WebSearch")
+"""Tools that ask the web, likewise."""
 DENIED = ("git push --force", "git reset --hard", "git clean -fdx", "git rebase", "rm -rf /", "sudo")
 """What no session may run while nobody watches; what `shims.DANGEROUS` names is denied besides."""
 
@@ -314,6 +316,25 @@ EXPLORER = Hat(
     write_allowed=(), tools_denied=WRITING, commands_denied=DENIED,
 )  # fmt: skip  # as above
 """Of no pattern: a cycle asks it, see `mission/proof`."""
+RESEARCHER = Hat(
+    "researcher", (), (),
+    description="reads sources, and says what they say with a quote of each",
+    instructions="Answer what is asked from the pages that are shown, and from the repository where it is about that. "
+    "Say one thing in each section, plainly, with the words of the page that show it, copied to the letter. What no "
+    "page says you do not say, however well you know it. You have no network of your own: ask for the pages that you "
+    "need. None is a good answer.",
+    write_allowed=(), tools_denied=(*WRITING, *WEB), commands_denied=DENIED,
+)  # fmt: skip  # as above
+"""As the explorer; every section is checked, see `mission/proof/researching.py`."""
+WRITER = Hat(
+    "writer", (), (),
+    description="writes a text from what it is given, and from nothing else",
+    instructions="Write what is wanted for the people who read there: short, plain, and interesting because of what "
+    "it tells. Use what you are given and nothing besides: no figure, name, date or address of your own, no promise, "
+    "no praise that the material does not show. No mentions, no tags, no mark-up.",
+    write_allowed=(), tools_denied=(*WRITING, *WEB), commands_denied=DENIED,
+)  # fmt: skip  # as above
+"""As the explorer; every text is checked, see `mission/publishing/drafting.py`."""
 FIXER = Hat(
     "fixer", (VERDICT,), (FIXED,),
     description="fixes what the reviewer found",

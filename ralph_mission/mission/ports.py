@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.agent_job import AgentJob, AgentResult
@@ -19,11 +19,14 @@ from ralph_mission.mission.model.effects import Effect, Publish, Receipt
 from ralph_mission.mission.model.forge import Actor, BodyEdit, Branch, ChatCommand, Issue, Post, Pull, Pulse, Wording
 from ralph_mission.mission.model.ledger import Anchor, MemoryBatch, MemorySnapshot, OpenState, Record
 from ralph_mission.mission.model.memory import Memory
-from ralph_mission.mission.model.mission import Finding, Observation
+from ralph_mission.mission.model.mission import Finding, Observation, Usage
 from ralph_mission.mission.model.proposal import Brief, ObservationContext, PatchVerification, Plan
 from ralph_mission.safety.patch import Patch
 from ralph_mission.safety.text import truncate
 from ralph_mission.values import dataclass
+
+if TYPE_CHECKING:
+    from ralph_mission.loop.model.state import Hat
 
 
 class CycleClock(Protocol):
@@ -354,6 +357,28 @@ class CycleProgress(Protocol):
         ...
 
 
+Parsed = TypeVar("Parsed")
+
+
+@dataclass(frozen=True, slots=True)
+class AgentQuestion:
+    """What one hat is asked, in a clone of the commit `base`. `prompt` is given what was wrong before."""
+
+    hat: Hat
+    base: str
+    prompt: Callable[[str], str]
+    usd: float
+    seconds: float
+
+
+class AskAgent(Protocol):
+    """Asks the settings' agent in a clone that is thrown away."""
+
+    def __call__(self, question: AgentQuestion, parse: Callable[[str], Parsed]) -> tuple[Parsed | None, str, Usage]:
+        """The answer, or why there is none, and what it took. `parse` raises UnclearVerdict; UserError: none plays."""
+        ...
+
+
 Switch = Callable[[], bool]
 """Whether the kill switch (`RALPH_PAUSED=1`) is thrown, asked anew each time."""
 
@@ -382,3 +407,4 @@ class CyclePorts:
     publisher: PostPublisher = NO_PUBLISHER
     inbox: Inbox | None = None
     seal: Seal | None = None  # None: what memory holds of a chat counts for nothing
+    ask: AskAgent | None = None  # who writes texts anew, where an agent is named

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import time
 
 import pytest
 
-from ralph_mission.mission.lifecycle.approval import about
+from ralph_mission.loop.rules.verdicts import UnclearVerdict
+from ralph_mission.mission.lifecycle.approval import about, content_hash
 from ralph_mission.mission.memory import learning
 from ralph_mission.mission.memory.learning import recount_learnings
 from ralph_mission.mission.model.ledger import MemoryBatch
-from ralph_mission.mission.model.mission import Observation, Status, update_mission
+from ralph_mission.mission.model.mission import Observation, Status, Usage, update_mission
 from ralph_mission.mission.model.proposal import ObservationContext
 from ralph_mission.mission.operations import control
 from ralph_mission.mission.operations.recover import recover_memory
@@ -573,3 +575,107 @@ def _pretend_it_was_so_always(place, title: str, body: str) -> None:
     (mission,) = past.state.missions
     forged = update_mission(about(mission, title, body), proposal_at=None)
     store.commit(MemoryBatch(past.memory, replace(past.state, missions=(forged,)), (), "ralph: cycle"), past)
+
+
+# --- another draft --------------------------------------------------------------------
+
+
+class NoCoder:
+    """There is an agent, and nothing for it to build."""
+
+    def work(self, job):
+        raise AssertionError(job)
+
+    def tidy(self, missions) -> None:
+        return None
+
+
+@dataclass
+class Writer:
+    """`AskAgent`: answers with `texts`, one for each question; the prompts are kept."""
+
+    texts: list[str]
+    prompts: list[str] = field(default_factory=list)
+
+    def __call__(self, question, parse):
+        self.prompts.append(question.prompt(""))
+        text = self.texts[min(len(self.prompts), len(self.texts)) - 1]
+        told = {"texts": [{"network": name, "text": text} for name in ("twitter", "telegram")]}
+        try:
+            return parse(json.dumps(told)), "", Usage(1, cost_usd=0.1)
+        except UnclearVerdict as unclear:
+            return None, str(unclear), Usage(1, cost_usd=0.1)
+
+
+def with_writer(place: Place, writer: Writer) -> Place:
+    plain = place.house
+
+    def house():
+        made = plain()
+        return with_parts(made, ports=replace(made.ports, coder=NoCoder(), ask=writer))
+
+    return replace(place, house=house)
+
+
+def revise(place: Place, number: int, words: str, by: str = "mara") -> None:
+    later(place, 0.1)
+    place.person(by).comment(number, f"/ralph revise {words}")
+
+
+@BOTH
+def test_somebody_who_may_decide_gets_another_draft_and_an_earlier_yes_is_void(place, networks):
+    number, writer = asked(place), Writer(["12 harbours now."])
+    here = with_writer(place, writer)
+    before = place.issue(number)
+    place.person().label(number, YES)
+    revise(here, number, "make it shorter")
+    revise(here, number, "shout", by="joe")
+    cycle(here)
+    after = place.issue(number)
+    assert blocks(after.body) == ["12 harbours now."] * 2 and networks.said == []
+    assert content_hash(after.title, after.body) != content_hash(before.title, before.body)
+    assert "content:approved" not in after.labels and status(place, number) == "DISCOVERED"
+    (line,) = [one for one in place.comments(number) if "written anew" in one]
+    assert line.startswith("This was written anew as mara asked (round 1 of 5).")
+    assert "make it shorter" in writer.prompts[0] and TEXT in writer.prompts[0] and "shout" not in writer.prompts[0]
+    assert round(place.spent(), 6) == 0.1
+    cycle(here)
+    assert len(writer.prompts) == 1 and networks.said == []
+    place.person().label(number, YES)
+    cycle(here)
+    assert networks.said == [("twitter", ("12 harbours now.",)), ("telegram", ("12 harbours now.",))]
+
+
+def test_a_draft_that_makes_something_up_is_dropped_with_the_reason(place, networks):
+    number, writer = asked(place), Writer(["13 harbours now."])
+    here = with_writer(place, writer)
+    revise(here, number, "shorter")
+    cycle(here)
+    assert blocks(place.issue(number).body) == [TEXT, TEXT]
+    (line,) = place.comments(number)
+    assert line.startswith("The text stays as it is: it says “13”, which stands in nothing that was given.")
+    revise(here, number, "say that there are 13")
+    cycle(here)
+    assert blocks(place.issue(number).body) == ["13 harbours now."] * 2
+
+
+def test_drafts_of_one_text_are_bounded(place, networks):
+    number, writer = asked(place), Writer([f"Table: {'now ' * n}12." for n in range(1, 9)])
+    here = with_writer(place, writer)
+    for n in range(7):
+        revise(here, number, f"again, number {n}")
+        cycle(here)
+    assert len(writer.prompts) == 5
+    assert [one for one in place.comments(number) if "it was written anew 5 times: edit the blocks" in one]
+
+
+def test_without_an_agent_one_line_says_what_to_do_instead(place, networks):
+    number = asked(place)
+    for _ in range(2):
+        revise(place, number, "shorter") if not place.comments(number) else None
+        cycle(place)
+    (line,) = place.comments(number)
+    assert line.startswith("The text stays as it is: no agent is set up here (`hands.agent`) that could write another")
+    place.person().label(number, YES)
+    cycle(place)
+    assert [network for network, _ in networks.said] == ["twitter", "telegram"]

@@ -19,6 +19,7 @@ from ralph_mission.mission.model.mission import Observation
 from ralph_mission.values import dataclass
 
 if TYPE_CHECKING:
+    from ralph_mission.adapters.observers.research import Researcher
     from ralph_mission.adapters.observers.web.state import Errands
     from ralph_mission.adapters.packages.model import Bumper
     from ralph_mission.adapters.projects.prover import Prover
@@ -39,8 +40,9 @@ if TYPE_CHECKING:
         WebSettings,
     )
     from ralph_mission.mission.model.forge import Posted
+    from ralph_mission.mission.model.mission import Finding
     from ralph_mission.mission.model.proposal import ObservationContext
-    from ralph_mission.mission.ports import Forge, Observer
+    from ralph_mission.mission.ports import AskAgent, Forge, Observer
     from ralph_mission.mission.proof.exploring import Exploration, ExplorationJob
 
 REASON = 300  # characters
@@ -61,12 +63,23 @@ class Sources:
     setup: ProjectSetup | None = None  # what installs the packages that checks of the project need
     explorer: Callable[[ExplorationJob], Exploration] | None = None  # who reads code, where an agent is named
     prover: Prover | None = None  # who judges what was claimed of it
+    ask: AskAgent | None = None  # who researches and writes, where an agent is named
+    backlog: Callable[[], Iterable[Finding]] = tuple  # what was seen and nothing was done about, best first
 
 
 def _build_briefs(settings: BriefSettings, sources: Sources) -> Observer:
     from ralph_mission.adapters.observers import briefs
 
-    return briefs.build(sources.git)
+    if sources.ask is None:
+        return briefs.build(sources.git, sources.cache)
+    ask, backlog = sources.ask, sources.backlog
+
+    def make() -> Researcher:
+        from ralph_mission.adapters.observers import research  # prompts take a while to load
+
+        return research.Researcher(ask, lambda: research.watched_lines(backlog()))
+
+    return briefs.build(sources.git, sources.cache, make)
 
 
 def _build_ci(settings: CiSettings, sources: Sources) -> Observer:

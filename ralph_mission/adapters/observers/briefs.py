@@ -7,24 +7,30 @@ one is due follows from the day and from the file, never from what was told befo
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, replace
 from datetime import UTC, date, datetime, time, timedelta
 from functools import cache
 from hashlib import sha256
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ralph_mission.adapters.cache import FileCache, cache_key
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.observers.text import count_noun, one_line, plain
 from ralph_mission.errors import UserError
 from ralph_mission.mission.findings.identity import BRIEFS
-from ralph_mission.mission.model.mission import Observation, Quote, Severity, Signal
+from ralph_mission.mission.model.mission import Observation, Quote, Severity, Signal, Usage
 from ralph_mission.mission.model.proposal import ObservationContext
 from ralph_mission.safety.front_matter import Document, YamlError, parse_front_matter
 from ralph_mission.safety.front_matter import Path as KeyPath
 from ralph_mission.values import compile_regex, dataclass
 
 if TYPE_CHECKING:
+    from ralph_mission.adapters.observers.research import Researcher
     from ralph_mission.config.briefs import BriefHeader, TextHeader
 
 NAME = BRIEFS
@@ -38,6 +44,8 @@ MONDAY = date(1970, 1, 5)  # periods are counted from it where a file names no d
 HEAD = 4_000  # characters among which the key is looked for
 LARGEST, LONGEST, MOST = 20_000, 4_000, 50
 """Bytes of a file, characters of what an issue shows of it, and files in a folder."""
+LOOK, OVER = 2_400.0, 3
+"""Seconds of a look with research, and how often research of a brief is tried: what came of one is not done again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,17 +63,24 @@ class DueBrief:
         return self.path.rpartition("/")[2].removesuffix(".md")
 
 
-def build(git: Git) -> BriefObserver:
-    """The observer of briefs and texts that the repository holds."""
-    return BriefObserver(git)
+def build(git: Git, cache: Path | None = None, researcher: Callable[[], Researcher] | None = None) -> BriefObserver:
+    """The observer of briefs and texts that the repository holds; with a `researcher` the former are researched."""
+    return BriefObserver(git, cache, researcher)
 
 
 @dataclass(frozen=True, slots=True)
 class BriefObserver:
-    """Reads two folders of one commit."""
+    """Reads two folders of one commit; what a brief asks for is researched once in each period, before it is told."""
 
     git: Git
+    cache: Path | None = None
+    researcher: Callable[[], Researcher] | None = None
     name: str = NAME
+
+    @property
+    def seconds(self) -> float:
+        """How long a look may take."""
+        return LOOK if self.researcher else 0.0
 
     def observe(self, context: ObservationContext) -> Observation:
         """What is due now; a file that cannot be read is named in the report, and holds up no other."""
@@ -77,11 +92,15 @@ class BriefObserver:
             except UserError as problem:
                 wrong.append(f"{problem.what}; {problem.next_step}")
         due = [one for one in found if one.period is not None]
-        signals = tuple(_mission(one, commit) if _is_mission(one) else _content(one, commit) for one in due)
+        desk = _Desk(self, context, commit, Researched.parse(context.cursor))
+        signals = [
+            signal for one in due for signal in (desk.tell(one) if _is_mission(one) else [_content(one, commit)])
+        ]
         counted = f"{count_noun(len(found), 'file')}, {len(due)} due" if found or wrong else "no briefs"
-        detail = one_line("; ".join([counted, *wrong]), 300)
-        # A slip in a file does not mean that what it asks for is gone, and its issue with it.
-        return Observation(NAME, "ok", signals, detail=detail, cursor=commit, complete=not wrong)
+        detail = one_line("; ".join([counted, *desk.said, *wrong]), 300)
+        # A slip in a file, or research that waits, does not mean that what is asked for is gone, and its issue with it.
+        whole, cursor = not (wrong or desk.waits), desk.done.dump(commit, [_name(one) for one in due])
+        return Observation(NAME, "ok", tuple(signals), detail=detail, cursor=cursor, complete=whole, usage=desk.usage)
 
     def _files(self, commit: str) -> Iterator[tuple[str, str]]:
         """The files of ours, by path."""
@@ -92,6 +111,90 @@ class BriefObserver:
             text = plain(blobs.get(page.oid, b"").decode("utf-8", "replace"))
             if text.startswith("---") and OURS[page.path.partition("/")[0]].search(text[:HEAD]):
                 yield page.path, text
+
+
+@dataclass(frozen=True, slots=True)
+class Researched:
+    """How often each brief that is due was researched, by its name and period; `OVER` times is enough."""
+
+    tries: Mapping[str, int]
+
+    @classmethod
+    def parse(cls, cursor: str) -> Researched:
+        """From memory; what cannot be read was never researched."""
+        with suppress(ValueError, AttributeError, TypeError):
+            found = json.loads(cursor.partition(" ")[2])
+            return cls({str(name): int(count) for name, count in found.items()})
+        return cls({})
+
+    def dump(self, commit: str, due: Sequence[str]) -> str:
+        """On one line, behind the commit, what is still due."""
+        kept = {name: count for name, count in self.tries.items() if name in due}
+        return f"{commit} {json.dumps(kept, sort_keys=True)}" if kept else commit
+
+
+class _Desk:
+    """What is told of briefs in one look, and what was spent on them."""
+
+    def __init__(self, observer: BriefObserver, context: ObservationContext, commit: str, done: Researched) -> None:
+        self.observer, self.context, self.commit, self.done = observer, context, commit, done
+        self.cache = FileCache(observer.cache / NAME if observer.cache else None, most=MOST)
+        self.said, self.waits, self.usage = list[str](), False, Usage()
+
+    def tell(self, one: DueBrief) -> list[Signal]:
+        """The brief, with what was found out for it and the text that came of it; nothing while that is to be done."""
+        key, header = cache_key("research", _name(one)), one.header
+        sources: tuple[str, ...] = getattr(header, "sources", ())
+        if self.observer.researcher and (sources or header.networks) and self.done.tries.get(_name(one), 0) < OVER:
+            try:
+                self.cache.put(key, self._research(one, sources))
+            except UserError as problem:
+                self.said.append(f"{one.path}: {problem.what}; {problem.next_step}")
+                self._count(one, 1)
+            if self.done.tries.get(_name(one), 0) < OVER:
+                self.waits = True
+                return []
+        kept = self.cache.get(key)
+        return _with_research(one, self.commit, kept if isinstance(kept, dict) else {})
+
+    def _research(self, one: DueBrief, sources: tuple[str, ...]) -> dict[str, Any]:
+        assert self.observer.researcher is not None
+        left = self.context.usd - self.usage.cost_usd
+        if left <= 0:
+            raise UserError("its research waits for money", "raise limits.usd_per_day, or wait until tomorrow")
+        from ralph_mission.adapters.observers.research import GuardedPages
+
+        pages = GuardedPages(self.observer.cache, Path(self.context.scratch), self.context.now)
+        made = self.observer.researcher().research(
+            one.words, sources, tuple(one.header.networks), pages, self.commit, left
+        )
+        self.usage += made.usage
+        answered = bool(made.sections or made.text or made.dropped)
+        self._count(one, OVER if answered else 1)
+        self.said += [f"{one.path}: {count_noun(len(made.sections), 'section')}", *([made.why] if made.why else [])]
+        return {"sections": [asdict(section) for section in made.sections], "text": made.text}
+
+    def _count(self, one: DueBrief, tries: int) -> None:
+        before = self.done.tries.get(_name(one), 0)
+        self.done = Researched({**self.done.tries, _name(one): before + tries})
+
+
+def _name(one: DueBrief) -> str:
+    return f"{one.name} {one.period}".strip()
+
+
+def _with_research(one: DueBrief, commit: str, kept: Mapping[str, Any]) -> list[Signal]:
+    """The brief, with sections and quotes; and the text, which people approve as any other."""
+    text, sections = str(kept.get("text") or ""), kept.get("sections") or ()
+    told = _mission(one, commit, writes=not text)
+    if sections:
+        from ralph_mission.mission.proof.researching import ResearchSection, describe_sections
+
+        found = [ResearchSection(**{name: str(value) for name, value in row.items()}) for row in sections]
+        detail = f"{told.detail}\n\nWhat its sources say:\n\n{describe_sections(found)}"
+        quotes = tuple(Quote(" ".join(each.quote.split()), url=each.source) for each in found)
+        told = replace(told, detail=detail, quotes=(*told.quotes, *quotes))
+    return [told, *([_content(replace(one, words=text), commit)] if text else [])]
 
 
 def _is_mission(one: DueBrief) -> bool:
@@ -142,12 +245,15 @@ def period_of(now: datetime, every: timedelta | None, after: date | None) -> str
     return (begin + (now - begin) // every * every).date().isoformat() if every else ""
 
 
-def _mission(one: DueBrief, commit: str) -> Signal:
-    """A brief that is due. It is the same thing in each period, whatever is edited in it."""
+def _mission(one: DueBrief, commit: str, writes: bool = True) -> Signal:
+    """A brief that is due. It is the same thing in each period, whatever is edited in it.
+
+    `writes`: whoever carries it out writes its text too.
+    """
     header: Any = one.header
     lists = (("Sources", header.sources), ("Done when", (header.done_when,) if header.done_when else ()))
     parts = [one.words, *(f"{name}:\n" + "\n".join(f"- {each}" for each in those) for name, those in lists if those)]
-    if header.networks:
+    if header.networks and writes:
         parts.append(
             f"Write the text to be published into content/{one.name}-{one.period or 'text'}.md, below front matter "
             f"with title: and networks: [{', '.join(header.networks)}]. A person reads it before it goes out."

@@ -27,6 +27,7 @@ from ralph_mission.loop.model.spec import RunLimits
 from ralph_mission.loop.model.state import Session
 from ralph_mission.loop.planning import ask_session
 from ralph_mission.mission.model.mission import Usage
+from ralph_mission.mission.ports import AgentQuestion, Parsed
 from ralph_mission.mission.proof.claim import SCHEMA, MalformedClaim, read_claim, read_claims
 from ralph_mission.mission.proof.exploring import (
     Exploration,
@@ -38,7 +39,6 @@ from ralph_mission.mission.proof.exploring import (
 from ralph_mission.values import dataclass
 
 TURNS = 80
-PLACE = "explore"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,17 +59,20 @@ def build_prover(settings: Config, git: Git, cache: Path | None, note: Callable[
 
 
 @dataclass(frozen=True, slots=True)
-class AgentExplorer:
-    """Has the settings' agent read code. Whatever it writes is gone with its clone: its answer alone is read."""
+class AgentSessions:
+    """Asks the settings' agent (`mission.ports.AskAgent`). Whatever it writes is gone with its clone."""
 
     git: Git
     settings: Config
 
-    def __call__(self, job: ExplorationJob) -> Exploration:
-        """One exploration. Raises UserError when no session can be played here."""
-        meter = CostMeter(job.usd, PRICED)
-        steered = without_steering(self.git, job.base, job.base)
-        with make_parts(self.git, steered, [PLACE], self.git.state_dir / PLACE) as (part,):
+    def __call__(
+        self, question: AgentQuestion, parse: Callable[[str], Parsed], schema: str = ""
+    ) -> tuple[Parsed | None, str, Usage]:
+        """One answer. Raises UserError when no session can be played here."""
+        meter = CostMeter(question.usd, PRICED)
+        place = question.hat.name
+        steered = without_steering(self.git, question.base, question.base)
+        with make_parts(self.git, steered, [place], self.git.state_dir / place) as (part,):
             run_files.prepare(part.folder / ".ralph")
             run_dir = part.folder / ".ralph" / "loop"
             run_dir.mkdir(exist_ok=True)
@@ -78,14 +81,19 @@ class AgentExplorer:
             asked = RunOptions(part.folder, model=model)
             level = sandboxes.agent_level(self.settings)
             agent = agent_of(asked, self.settings, part.git, part.folder, model, level)
-            session = Session(EXPLORER, 1, "", str(run_dir), model, job.seconds, TURNS, schema=json.dumps(SCHEMA))
-            limits = RunLimits(runtime=job.seconds, usd=job.usd, unpriced=False)
+            session = Session(question.hat, 1, "", str(run_dir), model, question.seconds, TURNS, schema=schema)
+            limits = RunLimits(runtime=question.seconds, usd=question.usd, unpriced=False)
             answer = ask_session(
-                MeteredAgent(agent, meter), lambda why: explorer_prompt(job.files, why), parse_answer, session, limits,
-                PausingClock(),
+                MeteredAgent(agent, meter), question.prompt, parse, session, limits, PausingClock()
             )  # fmt: skip  # one call
         spent = Usage(meter.begun, answer.usage.input_tokens, answer.usage.output_tokens, meter.usd)
-        return Exploration(answer.found, answer.why, spent)
+        return answer.found, answer.why, spent
+
+
+def explore(sessions: AgentSessions, job: ExplorationJob) -> Exploration:
+    """Has the settings' agent read code: its answer alone is read. Raises UserError as the session does."""
+    question = AgentQuestion(EXPLORER, job.base, lambda why: explorer_prompt(job.files, why), job.usd, job.seconds)
+    return Exploration(*sessions(question, parse_answer, json.dumps(SCHEMA)))
 
 
 def prove_claims(repo: Path, place: Path, note: Callable[[str], None]) -> Iterator[JudgedClaim]:

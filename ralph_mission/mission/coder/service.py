@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ralph_mission.errors import UserError
 from ralph_mission.mission import commit, decide, execute
 from ralph_mission.mission.coder import tasks
 from ralph_mission.mission.coder.results import RedactingCoder
@@ -11,10 +12,11 @@ from ralph_mission.mission.lifecycle.facts import refresh_facts
 from ralph_mission.mission.lifecycle.table import advance, interpret_facts
 from ralph_mission.mission.memory import schedule
 from ralph_mission.mission.model.agent_job import AgentResult, broken_job
-from ralph_mission.mission.model.cycle import MissionEvent, Situation
+from ralph_mission.mission.model.cycle import MissionEvent, MissionFacts, Situation
 from ralph_mission.mission.model.memory import Memory
-from ralph_mission.mission.model.mission import Limits, Mission, Status
-from ralph_mission.mission.ports import Coder, CyclePorts
+from ralph_mission.mission.model.mission import Action, Limits, Mission, Status, Usage
+from ralph_mission.mission.ports import AskAgent, Coder, CyclePorts
+from ralph_mission.mission.publishing import content
 from ralph_mission.mission.transaction import Transaction
 
 SECONDS = 2400.0
@@ -25,7 +27,7 @@ SHORTEST = 60.0  # seconds that are worth a beginning
 def run_agent_jobs(tx: Transaction, situation: Situation) -> tuple[Transaction, Situation]:
     """Every mission that waits for an agent has its turn, oldest first, while money and time last. Raises Lost."""
     if tx.past is None or tx.ports.coder is None:
-        return tx, situation
+        return tx, situation  # without one nobody writes texts either
     coder = RedactingCoder(tx.ports.coder, tx.secrets)
     ready = [mission for mission in situation.state.missions if _is_ready(situation, mission)]
     coder.tidy([m.id for m in situation.state.missions if m.status in tasks.WAITS])
@@ -40,9 +42,15 @@ def run_agent_jobs(tx: Transaction, situation: Situation) -> tuple[Transaction, 
 
 def _is_ready(situation: Situation, mission: Mission) -> bool:
     facts = decide.facts_of_missions(situation).get(mission.id)
-    if facts is None or not tasks.is_waiting(mission, facts):
+    if facts is None or not (tasks.is_waiting(mission, facts) or _is_to_revise(mission, facts)):
         return False
     return interpret_facts(mission, facts, situation.now).event is None
+
+
+def _is_to_revise(mission: Mission, facts: MissionFacts) -> bool:
+    """Whether somebody wants another draft of its text, and gets one."""
+    request = content.find_request(mission, facts)
+    return request is not None and not content.why_not_revised(mission, facts, request)
 
 
 def _run_job(
@@ -88,7 +96,9 @@ def _reason_to_stop(ports: CyclePorts, left: tasks.AgentBudget, limits: Limits) 
 def _work(
     tx: Transaction, coder: Coder, situation: Situation, mission: Mission, left: tasks.AgentBudget
 ) -> AgentResult:
-    facts = dict(situation.world.facts)[mission.id]
+    facts, ask = dict(situation.world.facts)[mission.id], tx.ports.ask
+    if mission.action is Action.PUBLISH:
+        return _revise(tx, situation, mission, facts, ask, left) if ask else AgentResult(mission.id, "held", "no agent")
     job = tasks.build_job(mission, facts, situation.world.default.sha, situation.memory.learnings, left)
     tx.ports.progress.note(f"#{mission.issue} {mission.title}: an agent works on it, for at most ${left.usd:.2f}")
     try:
@@ -98,3 +108,17 @@ def _work(
     newest = max((when for when, _ in tasks.new_guidance(mission, facts)), default=mission.review.guided_at)
     tx.ports.progress.note(f"#{mission.issue}: {made.outcome}{f', {made.reason}' if made.reason else ''}")
     return replace(made, guided_at=newest if made.sessions else mission.review.guided_at)
+
+
+def _revise(
+    tx: Transaction, situation: Situation, mission: Mission, facts: MissionFacts, ask: AskAgent, left: tasks.AgentBudget
+) -> AgentResult:
+    from ralph_mission.mission.publishing import drafting  # hats and prompts take a while to load
+
+    tx.ports.progress.note(f"#{mission.issue} {mission.title}: an agent writes it anew, for at most ${left.usd:.2f}")
+    try:
+        return drafting.revise(ask, tx.ports.publisher, mission, facts, situation.world.default.sha, left.usd)
+    except UserError as problem:
+        return AgentResult(mission.id, "failed", f"{problem.what}; {problem.next_step}")
+    except Exception as error:  # as above
+        return replace(AgentResult(mission.id, "failed", type(error).__name__), usage=Usage(cost_usd=left.usd))

@@ -24,7 +24,9 @@ APPROVED, REJECTED = "ralph:approved", "ralph:rejected"
 CONTENT_APPROVED = "content:approved"
 AGENT = "agent:"
 """Before the name of an agent: a label that asks for work by that agent. Only people set it."""
-COMMAND = compile_regex(r"\A(?:[ \t]*\r?\n)* {0,3}/ralph[ \t]+(approve|reject)(?![\w-])[ \t]*(.*)", re.IGNORECASE)
+COMMAND = compile_regex(
+    r"\A(?:[ \t]*\r?\n)* {0,3}/ralph[ \t]+(approve|reject|revise)(?![\w-])[ \t]*(.*)", re.IGNORECASE
+)
 """What begins a comment; indented further it is code, which somebody only shows."""
 YES = compile_regex(r"\s*/ralph[ \t]+approve(?:[ \t]+`?(?P<hash>[0-9a-f]{8})`?)?\s*", re.IGNORECASE)
 """The whole of a comment that says yes: a question, a condition or a "not yet" behind the command makes it none."""

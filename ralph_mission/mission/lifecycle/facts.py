@@ -63,6 +63,9 @@ def read_facts(ports: CyclePorts, settings: CycleSettings, mission: Mission) -> 
     if mission.action is Action.PUBLISH and issue:
         said = content.measure_posts(ports.publisher, issue.body) if issue.author.id == us else content.FOREIGN
         facts = replace(facts, shown=said)
+        if request := content.find_request(mission, facts):  # a yes from before was to the text that is to change
+            edited = max(filter(None, (facts.edited_at, request.created_at)))
+            facts = replace(facts, edited_at=edited)
     if issue is None or not settings.owners:
         return facts
     calls = {event.label for event in issue.events if event.label == READY or agent_of(event.label)}

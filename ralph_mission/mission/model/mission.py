@@ -107,8 +107,8 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """Words that show what was seen, and where they stand: a line of a file at a commit, a commit, an issue or pull, or
-    a run of a workflow."""
+    """Words that show what was seen, and where they stand: a line of a file at a commit, a commit, an issue or pull, a
+    run of a workflow, or a page of the web."""
 
     text: str
     path: str = ""
@@ -116,6 +116,7 @@ class Quote:
     commit: str = ""  # the object id that `line` counts in
     reference: int = 0  # an issue or pull number; 0 where there is none
     run: int = 0  # the forge's number of a run; 0 where there is none
+    url: str = ""  # a page of the web
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +183,14 @@ class Usage:
     input_tokens: int = 0
     output_tokens: int = 0
     cost_usd: float = 0.0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.model_calls + other.model_calls,
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.cost_usd + other.cost_usd,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,8 @@ from ralph_mission.values import compile_regex
 PAGE = compile_regex(r"https?://[\w.:-]+(?:/[\w.-]+)+")
 COMMIT = compile_regex(r"[0-9a-f]{40,64}")
 QUOTED = 160  # characters of one line
+PLAIN_URL = compile_regex(r"https://[\w.-]+(?:/[\w./-]*)?")
+"""An address that leads where it says, and can do nothing else."""
 
 
 def thread_link(page: str, number: int) -> str:
@@ -59,5 +61,7 @@ def quote_line(page: str, quote: Quote) -> str:
         place = run_link(page, quote.run)
     elif quote.commit:
         place = commit_link(page, quote.commit)
-    said = inline(redact(quote.text.strip()), QUOTED)
+    elif quote.url:
+        place = f"<{quote.url}>" if PLAIN_URL.fullmatch(quote.url) else inline(quote.url, QUOTED)
+    said = inline(redact(quote.text.strip()), 2 * QUOTED if quote.url else QUOTED)
     return f"{place}: {said}" if place else said

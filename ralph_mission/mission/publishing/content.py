@@ -12,11 +12,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 
 from ralph_mission.errors import UserError
-from ralph_mission.mission.model.cycle import ShownPosts
+from ralph_mission.mission.model.cycle import MissionFacts, ShownPosts
 from ralph_mission.mission.model.effects import Receipt
-from ralph_mission.mission.model.forge import Chart, Post
+from ralph_mission.mission.model.forge import Chart, Post, ThreadComment
 from ralph_mission.mission.model.ledger import key_of
-from ralph_mission.mission.model.mission import Finding
+from ralph_mission.mission.model.mission import Action, Finding, Mission, Status
 from ralph_mission.mission.model.proposal import capitalise, lookup, reason
 from ralph_mission.mission.ports import PostPublisher
 from ralph_mission.mission.proposals.wording import HOW_TO_SAY_NO
@@ -235,3 +235,43 @@ def receipt_line(network: str, key: str, receipt: Receipt | None) -> str:
 def _address(url: str) -> str:
     """A link that leads where it says; anything else as the name of a place."""
     return f"<{url}>" if _LINK.fullmatch(url) else inline(url, 200) if url else ""
+
+
+# --- another draft --------------------------------------------------------------------
+
+REVISE = compile_regex(r"\A(?:[ \t]*\r?\n)* {0,3}/ralph[ \t]+revise(?![\w-])[ \t]*", re.IGNORECASE)
+ROUNDS = 5
+"""New drafts of one text."""
+
+
+def find_request(mission: Mission, facts: MissionFacts) -> ThreadComment | None:
+    """The newest comment by which somebody who may decide asks for another draft, and that nobody answered yet."""
+    if mission.action is not Action.PUBLISH or mission.status is not Status.DISCOVERED or facts.issue is None:
+        return None
+    said = (
+        one
+        for one in reversed(facts.issue.remarks)
+        if REVISE.match(one.body) and one.author.id in facts.authorised and one.created_at == one.updated_at
+    )
+    newest = next(said, None)
+    answered = mission.review.answered_at
+    return newest if newest and (answered is None or newest.created_at > answered) else None
+
+
+def words_of(request: ThreadComment) -> str:
+    """What is wanted."""
+    return REVISE.sub("", request.body, count=1).strip()
+
+
+def why_not_revised(mission: Mission, facts: MissionFacts, request: ThreadComment) -> str:
+    """Why no other draft is made, with what to do instead; "" when one may be."""
+    edit = "edit the blocks of the issue instead"
+    if not facts.coder:
+        return f"no agent is set up here (`hands.agent`) that could write another text: {edit}"
+    if mission.review.rounds >= ROUNDS:
+        return f"it was written anew {ROUNDS} times: {edit}"
+    if not words_of(request):
+        return "say what to change: `/ralph revise WORDS`"
+    if facts.shown.wrong or not facts.shown.posts:
+        return f"its blocks cannot be read ({'; '.join(facts.shown.wrong) or 'there are none'}): {edit}"
+    return ""

@@ -12,19 +12,24 @@ from dataclasses import replace
 from ralph_mission.mission.lifecycle import approval
 from ralph_mission.mission.lifecycle.step_builder import TICK, StepBuilder, build_step, tell_once, wait_step
 from ralph_mission.mission.lifecycle.table import PUBLISHED, advance
+from ralph_mission.mission.model.agent_job import AgentResult
 from ralph_mission.mission.model.cycle import Interpretation, MissionEvent, MissionFacts, MissionStep, StepContext
-from ralph_mission.mission.model.effects import Comment, Label, Publish
-from ralph_mission.mission.model.forge import Chart, Post
+from ralph_mission.mission.model.effects import Comment, EditComment, Label, Publish, marker
+from ralph_mission.mission.model.forge import Chart, Post, ThreadComment
 from ralph_mission.mission.model.ledger import SETTLED, EffectRecord, Record, key_of
 from ralph_mission.mission.model.mission import Action, Mission, Status
 from ralph_mission.mission.proposals import wording
 from ralph_mission.mission.publishing import content, posting
+from ralph_mission.safety.secrets import redact
+from ralph_mission.safety.text import inline_words
 
 REVIEW = "content:review"
 
 
 def follow(mission: Mission, facts: MissionFacts, around: StepContext) -> MissionStep:
-    """What follows where nothing new happened: what is left of it is sent, told or asked about again."""
+    """What follows where nothing new happened: what is left of it is sent, told, written anew or asked about again."""
+    if request := content.find_request(mission, facts):
+        return _answer_request(mission, facts, request, around)
     if mission.status in (Status.PLANNED, Status.EXECUTING):
         return _go_on(mission, facts, around)
     return _ask_again(mission, facts, around) if _was_edited(mission, facts) else wait_step(mission)
@@ -160,6 +165,39 @@ def _line(network: str, record: Record | None) -> str:
     if not isinstance(record, EffectRecord):
         return content.receipt_line(network, "", None)
     return content.receipt_line(network, record.key, record.receipt)
+
+
+# --- another draft --------------------------------------------------------------------
+
+
+def _answer_request(mission: Mission, facts: MissionFacts, request: ThreadComment, around: StepContext) -> MissionStep:
+    """Show the new draft and ask about it, or say in one line why there is none. A yes to the text before is void."""
+    made = around.made.get(mission.id)
+    why = content.why_not_revised(mission, facts, request)
+    if not why and (made is None or made.outcome == "held"):
+        return wait_step(mission)
+    step = build_step(mission, around).change(answered_at=request.created_at, waiting_since=around.now)
+    if not why:
+        step = step.change(rounds=mission.review.rounds + 1)
+    if made is None or made.outcome != "made":
+        key = key_of(mission.key, "comment", "revise", str(request.id))
+        said = f"The text stays as it is: {inline_words(redact(why or (made.reason if made else '')), 400)}."
+        return step.send(Comment(key, mission.issue, f"{said}\n\n{marker(key)}")).propose(Action.ANSWER)
+    return _show_draft(step, facts, request, made)
+
+
+def _show_draft(step: StepBuilder, facts: MissionFacts, request: ThreadComment, made: AgentResult) -> MissionStep:
+    assert facts.issue is not None
+    mission, who = step.before, wording.person_name(request.author)
+    bound = approval.about(step.after, facts.issue.title, made.words)
+    step = replace(step, after=bound).change(proposal_at=facts.issue.updated_at + TICK)
+    line = f"written anew as {who} asked (round {bound.review.rounds} of {content.ROUNDS})"
+    key = key_of(mission.key, "comment", "revise", str(request.id))
+    text = "\n\n".join((f"This was {line}.", wording.seal_line(bound.question.proposal_hash), marker(key)))
+    edit = EditComment(key_of(mission.key, "edit_comment", made.words), mission.issue, 0, made.words)
+    stale = tuple(sorted(facts.issue.labels & {*approval.yes_labels(mission, facts.issue)}))
+    off = (Label(key_of(key, "label"), mission.issue, remove=stale),) if stale else ()
+    return step.send(*off, edit, Comment(key, mission.issue, text)).propose(Action.ANSWER)
 
 
 # --- words that wait for a person -----------------------------------------------------

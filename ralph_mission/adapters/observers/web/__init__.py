@@ -164,6 +164,17 @@ ALLOW = "RALPH_WEB_ALLOW"
 """The environment's list of hosts (or host:port) that may be private. A repository's files cannot add to it."""
 
 
+def read_once(settings: Mapping[str, str], cache: Path | None, scratch: Path, now: datetime) -> str:
+    """What a page or a search says, as text, asked as a source of these settings is. Raises UserError."""
+    try:
+        source = build(WebSettings.model_validate(settings), cache)
+    except ValueError:
+        raise UserError("it is no address that can be asked", "give another one") from None
+    found = source._read(source._ask(WebCursor(""), now), None, scratch)
+    items = ("\n".join(one[part] for part in ("title", "url", "text")) for one in found.get("items", ()))
+    return found["text"] if "text" in found else "\n\n".join(items)
+
+
 def build(
     settings: WebSettings,
     cache: Path | None = None,

@@ -1,0 +1,182 @@
+"""Researches what a standing brief asks for, and drafts the text that comes of it: a model reads, code asks the web.
+
+The model has no network: it is shown pages that the guard fetched, and may ask for more. What it says is kept where its
+quote stands in the page, which is asked for once more. Once for each brief and period, whatever comes of it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Protocol
+
+from ralph_mission.adapters.observers import web
+from ralph_mission.errors import UserError
+from ralph_mission.loop.hats import RESEARCHER, WRITER
+from ralph_mission.mission.model.mission import Finding, Usage
+from ralph_mission.mission.ports import AgentQuestion, AskAgent
+from ralph_mission.mission.proof.researching import (
+    ROUNDS,
+    ResearchSection,
+    addresses_in,
+    describe_sections,
+    parse_research,
+    researcher_prompt,
+    why_dropped,
+)
+from ralph_mission.mission.publishing.drafting import find_unknown, parse_texts, writer_prompt
+from ralph_mission.values import dataclass
+
+SESSION = 600.0  # seconds for one answer
+SHARE = 0.25
+"""Of the money that is left, what one answer may cost at most: pages may be asked for, and a text is to be written."""
+WATCHES = ("database", "dependencies", "social", "forge")
+
+
+class Pages(Protocol):
+    """The web, as texts."""
+
+    @property
+    def searches(self) -> bool:
+        """Whether there is where to search."""
+        ...
+
+    def fetch(self, address: str) -> str:
+        """A page's text. Raises UserError."""
+        ...
+
+    def search(self, words: str) -> str:
+        """What a search found, as text. Raises UserError."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class GuardedPages:
+    """Implements `Pages` by the guard, robots.txt included."""
+
+    cache: Path | None
+    scratch: Path
+    now: datetime
+    searches: bool = bool(os.environ.get(web.ENDPOINT))
+
+    def fetch(self, address: str) -> str:
+        """A page's text, without mark-up."""
+        return web.read_once({"name": "brief", "url": address, "kind": "page"}, self.cache, self.scratch, self.now)
+
+    def search(self, words: str) -> str:
+        """Titles, addresses and excerpts."""
+        return web.read_once({"name": "brief", "query": words, "kind": "search"}, self.cache, self.scratch, self.now)
+
+
+@dataclass(frozen=True, slots=True)
+class Research:
+    """What came of it. `text` "" where none was wanted, or none was kept; `why` tells of what was not."""
+
+    sections: tuple[ResearchSection, ...] = ()
+    text: str = ""
+    dropped: int = 0
+    why: str = ""
+    usage: Usage = Usage()
+
+
+def watched_lines(backlog: Iterable[Finding]) -> str:
+    """What watches told and nothing was done about yet, one line each."""
+    told = (one for one in backlog if one.signal.observer.split(".")[0] in WATCHES)
+    lines = (f"- {one.title}: " + ", ".join(f"{name} {value}" for name, value in one.signal.facts[:20]) for one in told)
+    return "\n".join(list(lines)[:40])
+
+
+@dataclass(frozen=True, slots=True)
+class Researcher:
+    """Asks the settings' agent. `watched` gives what watches told lately."""
+
+    ask: AskAgent
+    watched: Callable[[], str] = str
+
+    def research(
+        self, brief: str, sources: Iterable[str], networks: tuple[str, ...], pages: Pages, base: str, usd: float
+    ) -> Research:
+        """Sections that stand on their sources, and a text out of them. Raises UserError when no session plays."""
+        read, why = dict[str, str](), list[str]()
+        for source in sources:
+            try:
+                read[source] = pages.fetch(source)
+            except UserError as problem:
+                why.append(f"{source}: {problem.what}")
+        watched = self.watched()
+        found, usage = Research(), Usage()
+        if read or pages.searches:
+            found, usage = self._read(brief, read, watched, pages, base, usd)
+        text = ""
+        if networks:
+            said = (describe_sections(found.sections), watched) if found.sections or watched else ()
+            text, dropped, spent = self._write(brief, networks, tuple(filter(None, said)), base, usd)
+            usage, why = usage + spent, [*why, *filter(None, (dropped,))]
+        why = [*filter(None, (found.why,)), *why]
+        return Research(found.sections, text, found.dropped, "; ".join(why), usage)
+
+    def _read(
+        self, brief: str, read: dict[str, str], watched: str, pages: Pages, base: str, usd: float
+    ) -> tuple[Research, Usage]:
+        shown, results, usage = dict(read), list[str](), Usage()
+        for round_ in range(1, ROUNDS + 1):
+            more = round_ < ROUNDS
+            known = addresses_in((brief, *shown.values(), *results)) | set(shown)
+            told = {**shown, **{f"search {at}": text for at, text in enumerate(results, 1)}}
+            prompt = partial(_prompt, brief, told, watched, more, pages.searches)
+            question = AgentQuestion(RESEARCHER, base, prompt, usd * SHARE, SESSION)
+            answer, why, spent = self.ask(question, partial(parse_research, known, more))
+            usage += spent
+            if answer is None:
+                return Research(why=f"the researcher gave no answer: {why}"), usage
+            if not (answer.fetch or answer.search):
+                return _checked(answer.sections, known, pages), usage
+            for address in answer.fetch:
+                shown[address] = _or_problem(partial(pages.fetch, address))
+            if answer.search and pages.searches:
+                results.append(_or_problem(partial(pages.search, answer.search)))
+        return Research(why="the researcher did not come to an end"), usage
+
+    def _write(
+        self, brief: str, networks: tuple[str, ...], given: tuple[str, ...], base: str, usd: float
+    ) -> tuple[str, str, Usage]:
+        """The text, or why there is none."""
+        name = " and ".join(networks)  # one text, that all of them get
+        data = "\n".join((brief, *given))
+        prompt = partial(writer_prompt, (name,), brief, given)
+        question = AgentQuestion(WRITER, base, prompt, usd * SHARE, SESSION)
+        found, why, spent = self.ask(question, partial(parse_texts, (name,), data))
+        return (found[name], "", spent) if found else ("", f"no text was kept: {why}", spent)
+
+
+def _prompt(brief: str, pages: Mapping[str, str], watched: str, more: bool, searches: bool, why: str) -> str:
+    return researcher_prompt(brief, pages, watched, more, searches, why)
+
+
+def _checked(sections: Iterable[ResearchSection], known: Iterable[str], pages: Pages) -> Research:
+    kept, wrong, anew = list[ResearchSection](), list[str](), dict[str, str]()
+    known = set(known)
+    for one in sections:
+        if one.source in known and one.source not in anew:
+            anew[one.source] = _or_problem(partial(pages.fetch, one.source))
+        page = anew.get(one.source, "")
+        why = why_dropped(one, page, anew)
+        if not why and (figures := [said for said in find_unknown(one.text, page) if any(map(str.isdigit, said))]):
+            why = f"{figures[0]} is not in the source"
+        if why:
+            wrong.append(why)
+        else:
+            kept.append(one)
+    told = f"{len(wrong)} sections dropped: {', '.join(dict.fromkeys(wrong))}" if wrong else ""
+    return Research(tuple(kept), dropped=len(wrong), why=told)
+
+
+def _or_problem(ask: Callable[[], str]) -> str:
+    """A page, or in a line why there is none: a model may look elsewhere."""
+    try:
+        return ask()
+    except UserError as problem:
+        return f"(not to be had: {problem.what})"
