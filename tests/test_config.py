@@ -80,12 +80,12 @@ def test_warnings_name_the_line() -> None:
 
 def test_keys_of_ralph_orchestrator_only_warn() -> None:
     config = load(
-        "hats:\n  builder:\n    triggers: [x]\n    concurrency: 3\nevent_loop:\n  required_events: [x]\n"
+        "hats:\n  builder:\n    triggers: [x]\n    concurrency: 3\nevent_loop:\n  checkpoint_interval: 5\n"
         "RObot: {telegram: {bot_token: x}}\nplugins: []\ncli: {pty_mode: true}\n"
     )
     assert [line.removesuffix(" is a key of ralph-orchestrator; not used here") for line in config.warnings] == [
         "ralph.yml line 4: hats.builder.concurrency",
-        "ralph.yml line 6: event_loop.required_events",
+        "ralph.yml line 6: event_loop.checkpoint_interval",
         "ralph.yml line 7: RObot.telegram",
         "ralph.yml line 8: plugins",
         "ralph.yml line 9: cli.pty_mode",

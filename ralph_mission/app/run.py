@@ -106,7 +106,15 @@ def build_run(asked: RunOptions, progress: RunProgress, planned: Path | None = N
     after = (checkouts.describe_worktree(git, root),) if apart else ()
     notes = (*settings.warnings, *ordered.doubts)
     progress.note(f"isolation: {describe_level(found)}")
+    if not (asked.verify or settings.hands.verify or asked.errand):
+        progress.note(f"no check verifies this run; {_suggest_check(project.setup, git.resolve('HEAD'))}")
     return RunSetup(spec, ports, store, root, ordered.obeyed, began_with, notes, after, describe_level(found), project)
+
+
+def _suggest_check(setup: ProjectSetup, commit: str) -> str:
+    checks = setup.detect(commit).checks if commit else ()
+    found = [check.line for check in checks if check.name == "test"]
+    return f"this repository has one: --verify {shlex.quote(found[0])}" if found else "give one with --verify CMD"
 
 
 def _left_worktree(asked: RunOptions, git: Git) -> Path | None:

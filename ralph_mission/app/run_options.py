@@ -146,6 +146,8 @@ def resolve_run(asked: RunOptions, settings: Config, root: Path, prd: Prd | None
         memory_budget=settings.memories.characters(RunSpec(objective, preset).memory_budget),
         single_story=asked.single_story,
         require_checks=asked.require_tests,
+        require_change=not asked.errand,
+        required_events=settings.event_loop.required_events,
         kind=_kind(asked, preset),
         protected=obeyed.globs,
         no_agent_settings=asked.errand,
@@ -257,7 +259,21 @@ def _hats(asked: RunOptions, settings: Config, root: Path) -> tuple[hats.Found, 
     every: tuple[hats.Found, ...] = (
         *((hat, ()) for hat in usual), *_in_files(settings, root), *((hat, ()) for hat in named),
     )  # fmt: skip  # one list
-    return tuple({hat.name: (_with_guardrails(hat, settings), doubts) for hat, doubts in every}.values())
+    worn = tuple({hat.name: (_with_guardrails(hat, settings), doubts) for hat, doubts in every}.values())
+    return _with_resume(worn) if settings.event_loop.persistent else worn
+
+
+def _with_resume(worn: tuple[hats.Found, ...]) -> tuple[hats.Found, ...]:
+    """Whoever begins takes a persistent loop up again, where no hat says that it does."""
+    known = [hat for hat, _ in worn]
+    first = routing.find_hat(known, LoopEvent(START))
+    if first is None or routing.find_hat(known, LoopEvent(RESUME)):
+        return worn
+    told = f"{first.name} listens to {RESUME} too, as no hat does"
+    return tuple(
+        (replace(hat, triggers=(*hat.triggers, RESUME)), (*doubts, told)) if hat is first else (hat, doubts)
+        for hat, doubts in worn
+    )
 
 
 def _with_guardrails(hat: Hat, settings: Config) -> Hat:

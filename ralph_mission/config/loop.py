@@ -76,7 +76,10 @@ class EventLoop(Lenient):
     max_cost_usd: Number | None = Field(None, ge=0, description="USD over the whole run.")
     max_consecutive_failures: Annotated[Whole | None, Field(ge=1), OLD_LIMIT] = None
     """Failed sessions in a row, where that is fewer than the preset of the run allows."""
-    cooldown_delay_seconds: Number = Field(0, ge=0, le=86400, description="Seconds between two sessions.")
+    cooldown_delay_seconds: Number | None = Field(
+        None, ge=0, le=86400, description="Seconds between two sessions; 0: none."
+    )
+    required_events: Names = Field((), description="Topics that must have been said before the loop is done.")
     starting_event: str = Field("", description="Hats that listen to this topic begin.")
     persistent: bool = Field(False, description="Completion becomes task.resume; only limits and people end the loop.")
 

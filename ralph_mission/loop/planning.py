@@ -72,7 +72,8 @@ Read the code that the task touches. Then write `prd.json` in the root of the wo
 
 def planning_spec(usual: RunSpec) -> RunSpec:
     """What a planning is asked: objective, model and limits of the run that it is the first part of, no gate yet."""
-    return replace(usual, preset=replace(usual.preset, stories=False), persistent=False, kind=KIND)
+    return replace(usual, preset=replace(usual.preset, stories=False), persistent=False, kind=KIND,
+                   require_change=False, required_events=())  # fmt: skip  # as one reads it
 
 
 def plan_stories(wanted: RunSpec, ports: RunPorts, read: Read, follows: str = "", replacing: bool = False) -> RunResult:

@@ -106,7 +106,7 @@ def _is_proven(this: LoopRun, snapshot: RunSnapshot) -> bool:
     """Whether state files and green checks prove the end; else whoever has to hear why not is next."""
     if not completion.looks_done(this.spec, this.state, snapshot):
         return False
-    if why := completion.remaining(this.spec, snapshot):
+    if why := completion.remaining(this.spec, this.state, snapshot):
         this.state = completion.state_after_open_tasks(this.spec, this.state, why)
         return False
     verification = this.ports.workplace.verify()
@@ -160,7 +160,7 @@ def account(this: LoopRun, output: HatOutput) -> None:
 
 def _pause(this: LoopRun) -> None:
     """The pause between two sessions; a person's word ends it, and after the last one there is none."""
-    pause = max(this.spec.limits.pause, this.spec.cooldown)
+    pause = this.spec.limits.pause if this.spec.cooldown is None else this.spec.cooldown
     if pause and not _is_over(this) and not this.ports.store.heard():
         this.ports.clock.sleep(pause, this.ports.store.heard)
 

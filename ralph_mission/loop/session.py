@@ -160,10 +160,14 @@ def _settle_session(
 ) -> HatOutput:
     """The record with what the state files say now: stories that pass, what landed, whether anything moved."""
     after = ports.store.snapshot()
-    touched = any(not change.reverted and not scope.ours(change.path, snapshot.paths.kept) for change in output.changes)
+    touched = tuple(
+        change.path
+        for change in output.changes
+        if not change.reverted and not scope.ours(change.path, snapshot.paths.kept)
+    )
     flipped = judge.flipped_stories(snapshot.prd, after.prd)
     checked = ports.workplace.verify() if flipped or touched else CheckResult()
-    judged = judge.judge_stories(spec, state.item, snapshot.prd, after.prd, checked)
+    judged = judge.judge_stories(spec, state.item, snapshot.prd, after.prd, checked, state.touched.union(touched))
     # A check runs what the session wrote, and could flip stories that git does not see.
     if judged.prd is not None and (checked.ran or judged.prd != after.prd):
         ports.store.stories(judged.prd)
@@ -178,6 +182,7 @@ def _settle_session(
         verification=redact_record(checked, ports.secrets),
         reason="\n".join(filter(None, (output.reason, *judged.complaints))),
         progressed=bool(passed or touched or snapshot.tasks != after.tasks),
+        touched=redact_record(touched, ports.secrets),
     )
     if entry := judge.log_entry(spec, state.item, complete, after.notes, ports.clock.now()):
         ports.store.note(entry)

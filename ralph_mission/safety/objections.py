@@ -174,6 +174,13 @@ TEST_PATH = _any(
     r"(?:^|/)(?:test_[^/]*|[^/]*[._-](?:tests?|spec))\.[a-z]+$",
     r"(?-i:[a-z0-9]Tests?)\.[a-z]+$",
 )
+
+
+def is_test_file(path: str) -> bool:
+    """Whether a file may hold tests, by its path; Rust's stand beside the code they test."""
+    return TEST_PATH.search(path) is not None or path.endswith(".rs")
+
+
 TEST = _any(
     r"^[ \t]*(?:async[ \t]+)?def[ \t]+test",
     r"^[ \t]*x?(?:it|test|specify)(?:\.\w+)?[ \t]*[(`'\" ]",

@@ -121,7 +121,7 @@ def rolled_back(harbour: Hub) -> None:
 def aside(folder: Path) -> Path:
     """Where an agent of the tests keeps its own."""
     place = folder / "aside"
-    place.mkdir(exist_ok=True)
+    place.mkdir(parents=True, exist_ok=True)
     return place
 
 

@@ -140,7 +140,8 @@ def verdict(
     known: KnownRed = lambda *_: False,
 ) -> CheckResult:
     """Run shell commands in `top` one after another until one fails, each at most `seconds`, kept apart by `sandbox`,
-    with more in their `environment`. One that fails does not count where it is `known` to.
+    with more in their `environment`. One that fails does not count where it is `known` to. One whose runner says that
+    it ran no test is not green.
 
     Each has a HOME that nobody has been in: start-up files that a session, or its code in a check, left in one would
     judge the next. Raises UserError when it cannot be kept as far apart as `sandbox` wants.
@@ -151,10 +152,29 @@ def verdict(
             done = run_foreign(
                 check, cwd=top, home=Path(home), timeout=seconds, grace=GRACE, sandbox=sandbox, extra_env=environment
             )
+        output = (done.stdout + done.stderr).decode("utf-8", "replace").strip()
         if done.code and known(check, done):
             standing.append(check)
-        elif done.code:
-            said = (done.stdout + done.stderr).decode("utf-8", "replace").strip().splitlines()[-LINES:]
-            why = f"took over {seconds:g} s" if done.timed_out else f"exit {done.code}"
-            return CheckResult(False, True, "\n".join((f"{check}: {why}", *said)))
+        elif done.code or ran_no_test(output):
+            why = f"took over {seconds:g} s" if done.timed_out else f"exit {done.code}" if done.code else "ran no test"
+            return CheckResult(False, True, "\n".join((f"{check}: {why}", *output.splitlines()[-LINES:])))
     return CheckResult(True, True, "", standing=tuple(standing))
+
+
+ZERO = compile_regex(
+    r"^=* ?no tests ran in|^collected 0 items$|^Ran 0 tests in|^No tests? (?:files? )?found|^\s*0 passing\b"
+    r"|^(?:#|\u2139) tests 0$|^\?\s+\S+\s+\[no test files\]|^ok\s.*\[no tests to run\]|^running 0 tests$",
+    re.MULTILINE,
+)
+SOME = compile_regex(
+    r"\b[1-9]\d* (?:tests? )?pass(?:ed|ing)\b|^Ran [1-9]\d* tests? in|^(?:#|\u2139) tests [1-9]"
+    r"|^running [1-9]\d* tests?$"
+    r"|^ok\s+\S+\s+(?:[\d.]+s|\(cached\))(?!.*\[no tests to run\])",
+    re.MULTILINE,
+)
+
+
+def ran_no_test(output: str) -> bool:
+    """Whether a test runner says that it ran none: pytest, unittest, jest, vitest, mocha, node, go and cargo. One that
+    ran some beside it counts more; of what no runner says nothing is known."""
+    return ZERO.search(output) is not None and SOME.search(output) is None

@@ -65,7 +65,9 @@ class RunSpec:
 
     `threshold` is how many issues short of critical a verdict may leave; `open_tasks` "trust" lets a loop end with
     tasks open. `persistent` turns completion into `task.resume`. `single_story` ends the run at the first story that
-    passes; `require_checks` lets none pass that no check has looked at. `kind` is the kind of work, by which people's
+    passes; `require_checks` lets none pass that no check has looked at, or without a test that was changed.
+    `require_change`: what is declared done without a change of a file is not; `required_events` have to be said in the
+    run before it is. `kind` is the kind of work, by which people's
     verdicts are kept. `protected` are globs of files that say what a run may do: no session writes them, whatever its
     hat, or it could widen its own rights by a restart. `no_agent_settings`: nor what configures agents, which the next
     session would obey.
@@ -77,10 +79,12 @@ class RunSpec:
     threshold: int = 0
     open_tasks: Literal["reject", "trust"] = "reject"
     persistent: bool = False
-    cooldown: float = 0.0
+    cooldown: float | None = None
     memory_budget: int = 8000
     single_story: bool = False
     require_checks: bool = False
+    require_change: bool = False
+    required_events: tuple[str, ...] = ()
     kind: str = ""
     protected: tuple[str, ...] = ()
     no_agent_settings: bool = False

@@ -291,7 +291,8 @@ class CheckResult:
 class HatOutput:
     """The immutable record of one session: who played, what was said, what really changed, what was undone and why.
 
-    `refused`, `calls` and `left_running` as in `Turn`.
+    `touched` are the files of the project that it changed, without those of the engine and the lists. `refused`,
+    `calls` and `left_running` as in `Turn`.
     """
 
     hat: str
@@ -311,6 +312,7 @@ class HatOutput:
     agent: str = ""
     calls: tuple[str, ...] = ()
     left_running: tuple[str, ...] = ()
+    touched: tuple[str, ...] = ()
 
     @property
     def issues(self) -> tuple[ReviewIssue, ...]:
@@ -331,7 +333,9 @@ class RunState:
     on the same item (under a reviewer: verdicts that asked for no less), `idle` those that moved nothing,
     `redispatches` equal dispatches in a row. `left` is how many issues the last verdict had, None before one. `mark`
     names the mark of a session that has begun and is not accounted for. `kind` is the kind of work that people's
-    verdicts are about.
+    verdicts are about. `touched`: files that were changed since the item was taken up; `changed`: whether any was since
+    the run began (True where an older file does not say); `claims`: how often it was declared done and was not. `said`:
+    topics of the run's events.
     """
 
     run_id: str
@@ -354,3 +358,7 @@ class RunState:
     elapsed: float = 0.0
     mark: str = ""
     kind: str = ""
+    touched: frozenset[str] = frozenset()
+    changed: bool = True
+    claims: int = 0
+    said: frozenset[str] = frozenset()

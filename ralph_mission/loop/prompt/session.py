@@ -33,7 +33,7 @@ from ralph_mission.loop.model.state import (
 from ralph_mission.loop.prompt import situation
 from ralph_mission.loop.prompt.framing import indent_text, line, quote_text, section, whole_text
 from ralph_mission.loop.rules import completion, scope
-from ralph_mission.loop.rules.routing import COORDINATOR, PROMISE
+from ralph_mission.loop.rules.routing import PROMISE, coordinator
 from ralph_mission.safety.markdown import without_controls
 from ralph_mission.safety.text import sanitise
 from ralph_mission.values import dataclass
@@ -41,8 +41,8 @@ from ralph_mission.values import dataclass
 STORIES = (  # {prd} and {progress} are where they stand
     "Work on the current story and no other. When every criterion is true and the project's checks are green, set "
     "its `passes` to true in {prd}, leave the other stories as they are, and append to {progress} what you did "
-    "and learned; what helps everywhere goes to the patterns at its top. A story that passes without green checks is "
-    "set back."
+    "and learned; what helps everywhere goes to the patterns at its top. A story that passes without green checks, or "
+    "without a file that changed, is set back."
 )
 LASTING = (
     "A pattern that will hold for whoever works here later, in other runs too, also goes below `## Codebase Patterns` "
@@ -94,12 +94,12 @@ def callable_hats(spec: RunSpec) -> str:
 def rules(spec: RunSpec, hat: Hat | None, paths: RunPaths, notes: str) -> str:
     """How to work: one step or one story, checked and committed, and `notes`, a file, for whoever is next."""
     stories = STORIES.format(prd=line(paths.prd, 300), progress=line(paths.progress, 300))
-    lasting = "" if scope.why_outside(hat or spec.bound(COORDINATOR), "AGENTS.md") else LASTING
+    lasting = "" if scope.why_outside(hat or spec.bound(coordinator(spec.hats)), "AGENTS.md") else LASTING
     work = (f"{stories} {lasting}".strip() if spec.preset.stories else STEP, COMMIT)
     return section(
         "HOW TO WORK",
         *(() if hat and hat.write_allowed == () else work),
-        "" if hat else _may_write(spec.bound(COORDINATOR)),
+        "" if hat else _may_write(spec.bound(coordinator(spec.hats))),
         f"What the next session must know goes to the end of {notes}: nothing else of you stays.",
         "Tasks, memories and events are also reached through the `ralph` MCP server, or `ralph task` and `ralph emit`.",
     )
@@ -140,7 +140,7 @@ def render_done(spec: RunSpec) -> str:
         "DONE",
         f"When the objective is reached{gate} and the checks are green, let the final line of your last "
         f"message be `{line(spec.preset.promise, 80)}` and nothing else. {stays}Anywhere else in your message it "
-        "means nothing, and the claim is checked. Never say it before all of this is true:",
+        "means nothing, and the claim is checked: files must have changed. Never say it before all of this is true:",
         whole_text(spec.objective),
     )
 
@@ -158,7 +158,7 @@ OBJECTIVE = "Everything you do serves this. It was set once and nobody may chang
 
 def session_prompt(spec: RunSpec, state: RunState, snapshot: RunSnapshot, hat: Hat | None, run_dir: str) -> Session:
     """The next session of a run, for `hat` or for nobody in particular."""
-    worn = spec.bound(hat or COORDINATOR)
+    worn = spec.bound(hat or coordinator(spec.hats))
     return Session(
         worn,
         state.iteration + 1,
@@ -316,7 +316,7 @@ def _build_document(spec: RunSpec, state: RunState, snapshot: RunSnapshot, scale
 def _completion_part(spec: RunSpec, state: RunState, snapshot: RunSnapshot) -> Document:
     """Done, when files prove it and the last checks were not red; the run itself checks once more."""
     green = state.last is None or state.last.verification.green
-    done = green and completion.looks_done(spec, state, snapshot) and not completion.remaining(spec, snapshot)
+    done = green and completion.looks_done(spec, state, snapshot) and not completion.remaining(spec, state, snapshot)
     return {"completed": done, **({"completion_message": f"{state.iteration} sessions"} if done else {})}
 
 

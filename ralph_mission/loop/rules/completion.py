@@ -48,8 +48,27 @@ def looks_done(spec: RunSpec, state: RunState, snapshot: RunSnapshot) -> bool:
     return bool(state.last and state.last.promised)
 
 
-def remaining(spec: RunSpec, snapshot: RunSnapshot) -> str:
-    """Why a claim is not enough yet, "" when nothing is open."""
+def remaining(spec: RunSpec, state: RunState, snapshot: RunSnapshot) -> str:
+    """Why a claim is not enough yet, "" when nothing is open.
+
+    Checks that were green before say nothing about work that was not done: what nobody reviewed and no list tells of
+    needs at least a file that changed.
+    """
+    missing = [topic for topic in spec.required_events if topic not in state.said]
+    if missing:
+        return f"this has to be said first: {', '.join(missing)}"
+    if _is_empty_claim(spec, state):
+        return "it was declared done, and no file was changed"
+    return open_tasks(spec, snapshot)
+
+
+def _is_empty_claim(spec: RunSpec, state: RunState) -> bool:
+    unproven = not spec.preset.stories and not has_reviewer(spec.hats)
+    return spec.require_change and not spec.persistent and unproven and not state.changed
+
+
+def open_tasks(spec: RunSpec, snapshot: RunSnapshot) -> str:
+    """Which tasks are open, "" when none is or they do not count."""
     if spec.open_tasks == "trust" or not snapshot.open_tasks:
         return ""
     names = ", ".join(f"{task.id} ({task.status})" for task in snapshot.open_tasks[:5])
@@ -57,13 +76,17 @@ def remaining(spec: RunSpec, snapshot: RunSnapshot) -> str:
 
 
 def find_dead_end(spec: RunSpec, state: RunState, snapshot: RunSnapshot) -> RunEnding | None:
-    """The end when a person has to look: every story (in free form every open task) that is left was skipped, or
-    nothing is listed and the reviewer goes on asking for no less.
+    """The end when a person has to look: it was declared done again and nothing was changed, every story (in free
+    form every open task) that is left was skipped, or nothing is listed and the reviewer goes on asking for no less.
     """
     if not state.item and has_reviewer(spec.hats) and state.stale >= 2 * spec.limits.stuck:
         standing = f"{len(state.pending.issues)} issues are left" if state.pending.issues else "the checks stay red"
         what = f"{state.stale} reviews in a row came no nearer: {standing}"
         return RunEnding("stuck", what, "say what is meant with ralph guidance, then --continue")
+    if _is_empty_claim(spec, state) and state.claims >= CLAIMS:
+        what = f"it was declared done {state.claims} times, and no file was changed"
+        return RunEnding("idle", what, "read the last session's words, say what is missing with ralph guidance, "
+                         "then --continue")  # fmt: skip  # one value
     left = _stories_left(snapshot) if spec.preset.stories else _tasks_left(spec, snapshot)
     skipped = [row for name, row in left.items() if name in state.skipped]
     if not skipped or len(skipped) < len(left):
@@ -147,6 +170,9 @@ def _cost_ending(limits: RunLimits, state: RunState) -> RunEnding | None:
     )
 
 
+CLAIMS = 2
+"""How often a run may be declared done without a change before it ends: once it is told, the second time it is over."""
+TOUCHED = 200  # paths that are remembered
 REFUSALS = 20
 """Refused commands that the next session hears of."""
 StuckAdvice = Literal["", "warn", "replan", "skip"]
@@ -185,7 +211,7 @@ def focus(spec: RunSpec, state: RunState, snapshot: RunSnapshot) -> RunState:
         state = _call_next(spec, state, "the review is over, go on")
     item = item_of(spec, state, snapshot)
     if item != state.item:
-        return replace(state, item=item, stale=0, left=None)
+        return replace(state, item=item, stale=0, left=None, touched=frozenset())
     return _passed_over(spec, state, snapshot)
 
 
@@ -222,6 +248,9 @@ def advance_state(spec: RunSpec, state: RunState, output: HatOutput, elapsed: fl
         last=output,
         elapsed=elapsed,
         mark="",
+        touched=state.touched.union(output.touched[:TOUCHED]) if len(state.touched) < TOUCHED else state.touched,
+        changed=state.changed or bool(output.touched),
+        said=state.said | ({output.event.topic} if output.event else set()),
     )
     return _add_usage(settled, state.item, output)
 
@@ -238,7 +267,7 @@ def state_after_red_checks(spec: RunSpec, state: RunState, said: str) -> RunStat
 def state_after_open_tasks(spec: RunSpec, state: RunState, why: str) -> RunState:
     """The work looked done and tasks are open: back to whoever takes the next one."""
     return replace(_call_next(spec, state, why), feedback=f"Not done yet: {why}.", stale=_add_stuck(spec, state),
-                   last=_without_promise(state.last))  # fmt: skip  # one sentence
+                   last=_without_promise(state.last), claims=state.claims + 1)  # fmt: skip  # one sentence
 
 
 def _add_stuck(spec: RunSpec, state: RunState) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 
 from ralph_mission.errors import UserError
@@ -25,6 +26,17 @@ QUOTED = compile_regex(
 INDENTED = ("    ", "\t")
 """How markdown's other way of showing text begins."""
 PROMISE = compile_regex(r"(?:<promise>)?\s*([A-Z][A-Z_]{2,60})\s*(?:</promise>)?")
+
+
+def coordinator(hats: Sequence[Hat]) -> Hat:
+    """Nobody in particular, who may write what any of the hats may and no more."""
+    if not hats or any(hat.write_allowed is None for hat in hats):
+        allowed = None
+    else:
+        allowed = tuple(dict.fromkeys(glob for hat in hats for glob in hat.write_allowed or ()))
+    denied = [hat.write_denied for hat in hats]
+    everywhere = tuple(glob for glob in denied[0] if all(glob in globs for globs in denied)) if denied else ()
+    return replace(COORDINATOR, write_allowed=allowed, write_denied=everywhere)
 
 
 def find_hat(hats: Sequence[Hat], event: LoopEvent) -> Hat | None:
@@ -45,7 +57,7 @@ def single_event(hat: Hat | None, said: Sequence[LoopEvent], promise: str) -> tu
         names = ", ".join(event.topic for event in events)
         return None, f"one event ends a session, and {len(events)} were said ({names})"
     if not events:
-        return _default_event(hat)
+        return _default_event(hat, promise)
     if hat is not None and hat.publishes and not _may_say(hat, events[0].topic, promise):
         return None, f"{hat.name} may say {' or '.join(hat.publishes)}, not {events[0].topic}"
     return events[0], ""
@@ -106,9 +118,12 @@ def _may_say(hat: Hat, topic: str, promise: str) -> bool:
     return topic == promise or any(fnmatchcase(topic, allowed) for allowed in (*hat.publishes, hat.default_publishes))
 
 
-def _default_event(hat: Hat | None) -> tuple[LoopEvent | None, str]:
-    if hat is None or not hat.publishes:
+def _default_event(hat: Hat | None, promise: str) -> tuple[LoopEvent | None, str]:
+    """What silence means. It is never the end: neither the promise nor a verdict is said for anybody."""
+    if hat is None or not (hat.publishes or hat.default_publishes):
         return None, ""
+    if hat.default_publishes == promise or hat.default_publishes in (VERDICT, CONVERGED):
+        return None, f"no event was emitted, and {hat.default_publishes} is not taken as said"
     if hat.default_publishes:
         return LoopEvent(hat.default_publishes, "(nothing was said)"), ""
     return None, f"no event was emitted; {hat.name} ends with {' or '.join(hat.publishes)}"

@@ -11,12 +11,13 @@ headings of their own, brackets around the date).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 
 from ralph_mission.loop.model.spec import RunSpec
 from ralph_mission.loop.model.state import CheckResult, HatOutput, PathChange, Prd, ProgressNotes, UserStory
+from ralph_mission.safety.objections import is_test_file
 from ralph_mission.values import compile_regex, dataclass
 
 PROVIDER = frozenset({"rate_limit", "server", "auth", "missing"})
@@ -42,9 +43,10 @@ def flipped_stories(before: Prd | None, after: Prd | None) -> tuple[UserStory, .
 
 
 def judge_stories(
-    spec: RunSpec, item: str, before: Prd | None, after: Prd | None, checked: CheckResult
+    spec: RunSpec, item: str, before: Prd | None, after: Prd | None, checked: CheckResult, touched: Collection[str] = ()
 ) -> StoryJudgement:
-    """What of `after` stands: the list of `before` with at most one story more that passes, proven by green checks.
+    """What of `after` stands: the list of `before` with at most one story more that passes, proven by green checks and,
+    where the run requires it, by files that changed: `touched` are those of the project since the story was taken up.
 
     `item` is the story the session was given. Without a list afterwards (deleted, unreadable) the one before stands.
     """
@@ -54,7 +56,7 @@ def judge_stories(
     if listed is None:
         return StoryJudgement(None)
     flips = flipped_stories(before, listed)
-    kept, why = _accept_flips(spec, item, flips, checked)
+    kept, why = _accept_flips(spec, item, flips, checked, touched)
     lost = {id(story) for story in flips if story not in kept}
     stories = tuple(replace(story, passes=False) if id(story) in lost else story for story in listed.stories)
     return StoryJudgement(replace(listed, stories=stories), kept, (*complaints, *why))
@@ -132,7 +134,7 @@ def _list_head(prd: Prd) -> tuple[str, str, str]:
 
 
 def _accept_flips(
-    spec: RunSpec, item: str, flips: tuple[UserStory, ...], checked: CheckResult
+    spec: RunSpec, item: str, flips: tuple[UserStory, ...], checked: CheckResult, touched: Collection[str]
 ) -> tuple[tuple[UserStory, ...], list[str]]:
     """The one flip that counts, if any, and why the others do not."""
     names = ", ".join(story.id for story in flips)
@@ -141,6 +143,10 @@ def _accept_flips(
         return (), [f"The checks are red.{lost} They said: {checked.said.strip()[-SAID:]}"]
     if flips and spec.require_checks and not checked.ran:
         return (), [f"{names} does not pass: no check has run, and this run requires one"]
+    if flips and spec.require_change and not touched:
+        return (), [f"{names} does not pass: nothing but the list was changed; what is there already needs a test"]
+    if flips and spec.require_change and spec.require_checks and not any(map(is_test_file, touched)):
+        return (), [f"{names} does not pass: no test was changed, and this run requires one"]
     if len(flips) < 2:
         return flips, []
     one = next((story for story in flips if story.id == item), None) or min(flips, key=lambda story: story.priority)

@@ -120,7 +120,7 @@ class Orchestration:
 
     def finished(self, detail: str) -> RunEnding:
         """The end, unless tasks that anybody put on the list are open."""
-        why = completion.remaining(self.spec, self.ports.store.snapshot())
+        why = completion.open_tasks(self.spec, self.ports.store.snapshot())
         if why:
             return RunEnding("stuck", f"{detail}, but {why}", "work them off with ralph run, or close them: ralph task")
         return RunEnding("complete", detail)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from ralph_mission.adapters.workspace import workplace
+from ralph_mission.adapters.workspace.objects import ran_no_test
 from ralph_mission.adapters.workspace.workplace import Workspace
 from ralph_mission.errors import UserError
 from ralph_mission.loop.model.state import CheckResult
@@ -649,3 +650,31 @@ def test_what_was_ignored_when_the_session_began_stays_for_the_next(repo, worksp
     workspace.begin_session()
     assert (clone / "build/x.o").read_text() == "object\n" and not (repo / "build").exists()
     assert FILES[".gitignore"] == "build/\n"
+
+
+@pytest.mark.parametrize(
+    ("output", "none"),
+    [
+        ("============ no tests ran in 0.01s ============", True),
+        ("collected 0 items", True),
+        ("Ran 0 tests in 0.000s\n\nOK", True),
+        ("No tests found, exiting with code 0", True),
+        ("  0 passing (1ms)", True),
+        ("# tests 0\n# pass 0", True),
+        ("?   \texample.org/a\t[no test files]", True),
+        ("ok  \texample.org/a\t0.002s [no tests to run]", True),
+        ("running 0 tests\n\ntest result: ok. 0 passed; 0 failed", True),
+        ("?   \texample.org/a\t[no test files]\nok  \texample.org/b\t0.2s", False),
+        ("running 0 tests\n\nrunning 3 tests\n", False),
+        ("collected 3 items\n3 passed in 0.1s", False),
+        ("all good", False),
+        ("", False),
+    ],
+)
+def test_a_runner_that_says_it_ran_no_test_is_believed(output: str, none: bool) -> None:
+    assert ran_no_test(output) == none
+
+
+def test_a_check_that_ran_no_test_is_red(repo: Path) -> None:
+    found = opened(repo, "echo collected 0 items").verify()
+    assert not found.green and "ran no test" in found.said

@@ -16,6 +16,8 @@ from ralph_mission.app.run_options import ResolvedRun, RunOptions, resolve_run
 from ralph_mission.config.reading import read
 from ralph_mission.errors import UserError
 from ralph_mission.loop import hats
+from ralph_mission.loop.model.state import RESUME, LoopEvent
+from ralph_mission.loop.rules import routing
 from tests.cli.loop_world import ONE_STORY, World, until, world
 from tests.helpers import Result, cli_here, commit, git
 
@@ -243,7 +245,7 @@ def test_what_stands_where_the_engine_keeps_its_files_is_for_a_person_to_move(tm
         make()
         done = here.run("build it", *here.agent("pass"))
         assert (done.code, here.calls) == (1, [])
-        (error,) = [line for line in done.err.splitlines() if not line.startswith("isolation: ")]
+        (error,) = [line for line in done.err.splitlines() if line.startswith("error: ")]
         assert error.startswith(f"error: {place}{why}"), done.err
         place.unlink()
 
@@ -335,8 +337,20 @@ def test_persistent_and_stories_are_refused_as_a_pair(tmp_path: Path) -> None:
     assert "event_loop.persistent" in done.err and "stories" in done.err
 
 
-def test_a_persistent_loop_that_nobody_takes_up_again_is_refused(tmp_path: Path) -> None:
-    settings = "event_loop: {persistent: true}\nhats: {builder: {triggers: [loop.start]}}"
+@pytest.mark.parametrize("resumes", ["", "task.resume"])
+def test_who_begins_takes_a_persistent_loop_up_again_unless_another_hat_does(tmp_path: Path, resumes: str) -> None:
+    other = f"\n  keeper: {{triggers: [build.done, {resumes}], publishes: [build.start]}}" if resumes else ""
+    settings = (
+        "event_loop: {persistent: true, starting_event: build.start}\n"
+        f"hats:\n  builder: {{triggers: [build.start], publishes: [build.done]}}{other}\n"
+    )
+    spec = ordered(world(tmp_path, {"ralph.yml": settings})).spec
+    hat = routing.find_hat(spec.hats, LoopEvent(RESUME))
+    assert hat and hat.name == ("keeper" if resumes else "builder")
+
+
+def test_a_persistent_loop_with_which_nobody_begins_is_refused(tmp_path: Path) -> None:
+    settings = "event_loop: {persistent: true}\nhats: {builder: {triggers: [build.start]}}"
     with pytest.raises(UserError, match=r"task\.resume"):
         ordered(world(tmp_path, {"ralph.yml": settings}))
 

@@ -261,7 +261,7 @@ def test_commands_that_are_denied_are_refused_in_any_spelling_and_in_the_report(
     harmless.chmod(0o755)
     agent = shop.agent(
         f"codes = [subprocess.run(command, shell=True).returncode for command in {list(COMMANDS)!r}]\n"
-        "(here / 'codes').write_text(json.dumps(codes))\nprint('LOOP_COMPLETE')"
+        "(here / 'codes').write_text(json.dumps(codes))\npathlib.Path('made.txt').touch()\nprint('LOOP_COMPLETE')"
     )
     done = shop.run("build it", *agent, env={"PATH": f"{harmless.parent}{os.pathsep}{os.environ['PATH']}"})
     assert done.code == 0, done.err

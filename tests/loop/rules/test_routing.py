@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from ralph_mission.loop.model.state import VERDICT, LoopEvent, ReviewIssue
+from ralph_mission.loop.model.state import VERDICT, Hat, LoopEvent, ReviewIssue
 from ralph_mission.loop.rules import routing
 
 SAID = '<event topic="build.complete">all green</event>'
@@ -73,3 +73,32 @@ def test_one_critical_issue_keeps_the_loop_open_whatever_the_threshold() -> None
     critical = ReviewIssue("it loses data", "a.py", 1, "bug", "critical")
     assert not routing.is_converged(LoopEvent(VERDICT, "", (critical,)), 3)
     assert routing.is_converged(LoopEvent(VERDICT, "", (replace(critical, severity="minor"),)), 3)
+
+
+@pytest.mark.parametrize("default", ["LOOP_COMPLETE", VERDICT])
+def test_silence_is_never_taken_as_the_promise_or_as_a_verdict(default: str) -> None:
+    hat = Hat("builder", triggers=("loop.start",), publishes=(default,), default_publishes=default)
+    event, wrong = routing.single_event(hat, (), "LOOP_COMPLETE")
+    assert event is None and default in wrong
+
+
+def test_a_default_event_needs_no_other_that_is_published() -> None:
+    event, wrong = routing.single_event(Hat("builder", default_publishes="build.done"), (), "LOOP_COMPLETE")
+    assert event and (event.topic, wrong) == ("build.done", "")
+
+
+@pytest.mark.parametrize(
+    ("hats", "allowed", "denied"),
+    [
+        ((), None, ()),
+        ((Hat("a", write_allowed=("src/**",)), Hat("b", write_allowed=("docs/**",))), ("src/**", "docs/**"), ()),
+        ((Hat("a", write_allowed=("src/**",)), Hat("b")), None, ()),
+        ((Hat("a", write_denied=("x", "y")), Hat("b", write_denied=("y",))), None, ("y",)),
+        ((Hat("a", write_allowed=()),), (), ()),
+    ],
+)
+def test_who_wears_no_hat_writes_what_any_hat_may_and_no_more(
+    hats: tuple[Hat, ...], allowed: tuple[str, ...] | None, denied: tuple[str, ...]
+) -> None:
+    nobody = routing.coordinator(hats)
+    assert (nobody.write_allowed, nobody.write_denied) == (allowed, denied)

@@ -230,3 +230,28 @@ def test_what_the_provider_turned_away_was_no_attempt() -> None:
 
 def test_a_run_without_stories_has_nothing_to_say() -> None:
     assert stories.log_entry(RunSpec("x", LoopPreset("loop")), "US-001", HatOutput("ralph", 1), notes(""), NOW) == ""
+
+
+# --- what changed ---
+
+STRICT = replace(ORDER, require_change=True)
+TESTED = replace(STRICT, require_checks=True)
+
+
+@pytest.mark.parametrize(
+    ("spec", "touched", "why"),
+    [
+        (STRICT, (), "nothing but the list was changed"),
+        (STRICT, ("src/a.py",), ""),
+        (TESTED, ("src/a.py",), "no test was changed"),
+        (TESTED, ("src/a.py", "tests/test_a.py"), ""),
+        (TESTED, ("src/lib.rs",), ""),
+        (ORDER, (), ""),
+    ],
+)
+def test_a_story_passes_by_files_that_changed_and_with_tests_required_by_one_of_them(
+    spec: RunSpec, touched: tuple[str, ...], why: str
+) -> None:
+    judged = stories.judge_stories(spec, "US-001", LIST, passing(LIST, "US-001"), GREEN, touched)
+    assert bool(judged.passed) == (not why)
+    assert why in "".join(judged.complaints)

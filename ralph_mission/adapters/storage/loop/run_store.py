@@ -147,7 +147,7 @@ class FileRunStore:
         if left is None or left.objective != spec.objective:
             return None
         inbox.clear(self._home)
-        again = replace(left, failures=0, redispatches=0, idle=0)
+        again = replace(left, failures=0, redispatches=0, idle=0, claims=0)
         self._bringing = not left.mark  # else what that session claimed is told first
         stuck = completion.find_dead_end(spec, again, self.snapshot())
         self._stood = None
@@ -161,7 +161,8 @@ class FileRunStore:
         self._shared.forget()
         if spec.preset.stories and self._archive_previous:
             self._archive(now)
-        begun = RunState(archive.fresh_id(self._root, str(spec.preset.name), now), spec.objective, now, kind=spec.kind)
+        begun = RunState(archive.fresh_id(self._root, str(spec.preset.name), now), spec.objective, now, kind=spec.kind,
+                         changed=False)  # fmt: skip  # one value
         self._stood = None
         state.save(self._root, begun)
         return begun
