@@ -37,7 +37,7 @@ def write_repository(path: Path, files: Iterable[str], author: str, date: dateti
     entries = {name: _blob(place, path / name) for name in files}
     tree = _tree(place, {tuple(name.split("/")): entry for name, entry in entries.items()})
     stamp = f"{author} {int(date.timestamp())} {date.strftime('%z') or '+0000'}"
-    commit = _object(place, "commit", f"tree {tree}\nauthor {stamp}\ncommitter {stamp}\n\n{message}\n".encode())
+    commit = write_object(place, "commit", f"tree {tree}\nauthor {stamp}\ncommitter {stamp}\n\n{message}\n".encode())
     for name, text in (
         (f"refs/heads/{branch}", f"{commit}\n"),
         (f"logs/refs/heads/{branch}", line := f"{'0' * 40} {commit} {stamp}\tcommit (initial): {message}\n"),
@@ -48,7 +48,8 @@ def write_repository(path: Path, files: Iterable[str], author: str, date: dateti
     (place / "index").write_bytes(_index(path, entries))
 
 
-def _object(place: Path, kind: str, content: bytes) -> str:
+def write_object(place: Path, kind: str, content: bytes) -> str:
+    """The id of an object that the repository at `place` (its git directory) has from now on."""
     data = f"{kind} {len(content)}\0".encode() + content
     oid = hashlib.sha1(data).hexdigest()
     file = place / "objects" / oid[:2] / oid[2:]
@@ -59,9 +60,18 @@ def _object(place: Path, kind: str, content: bytes) -> str:
     return oid
 
 
+def read_object(place: Path, oid: str) -> tuple[str, bytes] | None:
+    """Kind and content of an object; None when it is in no file of its own."""
+    try:
+        head, _, content = zlib.decompress((place / "objects" / oid[:2] / oid[2:]).read_bytes()).partition(b"\0")
+    except FileNotFoundError:
+        return None
+    return head.split(b" ")[0].decode(), content
+
+
 def _blob(place: Path, file: Path) -> tuple[int, str]:
     mode = EXECUTABLE if file.stat().st_mode & stat.S_IXUSR else REGULAR
-    return mode, _object(place, "blob", file.read_bytes())
+    return mode, write_object(place, "blob", file.read_bytes())
 
 
 def _tree(place: Path, entries: Mapping[tuple[str, ...], tuple[int, str]]) -> str:
@@ -74,7 +84,7 @@ def _tree(place: Path, entries: Mapping[tuple[str, ...], tuple[int, str]]) -> st
         else:
             below = {parts[1:]: entry for parts, entry in entries.items() if parts[0] == name}
             lines[raw + b"/"] = b"40000 %s\0" % raw + bytes.fromhex(_tree(place, below))
-    return _object(place, "tree", b"".join(lines[key] for key in sorted(lines)))
+    return write_object(place, "tree", b"".join(lines[key] for key in sorted(lines)))
 
 
 def _index(path: Path, entries: Mapping[str, tuple[int, str]]) -> bytes:

@@ -17,7 +17,7 @@ import pytest
 from importlinter.cli import lint_imports
 
 from ralph_mission.extras import EXTRAS
-from tests.helpers import cli, make_repo
+from tests.helpers import cli_here, make_repo
 from tools import surface
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -192,6 +192,14 @@ finally:
 """
 
 
+@pytest.fixture(scope="module")
+def lived(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A repository after its first cycle."""
+    repo = make_repo(tmp_path_factory.mktemp("house") / "repo", {"a.py": "print()\n"})
+    cli_here("cycle", "--force", repo=repo)
+    return repo
+
+
 @pytest.mark.parametrize(
     ("line", "most", "also"),
     [
@@ -201,12 +209,10 @@ finally:
     ],
     ids=["due", "status", "idle cycle"],
 )
-def test_a_start_imports_little(tmp_path: Path, line: tuple[str, ...], most: int, also: frozenset[str]) -> None:
+def test_a_start_imports_little(lived: Path, line: tuple[str, ...], most: int, also: frozenset[str]) -> None:
     # Most of an idle cycle's time went into imports: this counts them, for a time would depend on the machine.
-    repo = make_repo(tmp_path / "repo", {"a.py": "print()\n"})
-    cli("cycle", "--force", repo=repo)
     started = subprocess.run(
-        [sys.executable, "-c", STARTED, *line, "--repo", str(repo)], capture_output=True, text=True, check=False
+        [sys.executable, "-c", STARTED, *line, "--repo", str(lived)], capture_output=True, text=True, check=False
     )
     names = started.stderr.splitlines()[-1].split()
     assert {name for name in names if name in SLOW | also} == set()

@@ -126,6 +126,7 @@ def test_a_secret_in_an_object_or_a_file_is_noticed(harbour: Hub, tmp_path: Path
     assert len(judge.breaches) == 2
 
 
+@pytest.mark.long  # a life of cycles, for the judge alone
 def test_an_ordinary_life_has_nothing_to_notice(harbour: Hub) -> None:
     judge = judge_of(harbour).watch()
     harbour.cycle()

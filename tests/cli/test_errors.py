@@ -184,10 +184,9 @@ def test_what_is_wrong_cannot_paint_the_terminal(capsys: pytest.CaptureFixture[s
     assert "\x1b" not in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
-def test_streams_that_are_closed_are_no_mistake_of_ours(tmp_path: Path, closed: str) -> None:
+def test_streams_that_are_closed_are_no_mistake_of_ours(tmp_path: Path) -> None:
     repo = make_repo(tmp_path / "repo")
-    command = f"{shlex.join([sys.executable, '-m', 'ralph_mission', 'cycle', '--repo', str(repo)])} {closed}"
+    command = f"{shlex.join([sys.executable, '-m', 'ralph_mission', 'cycle', '--repo', str(repo)])} >&- 2>&-"
     assert subprocess.run(["sh", "-c", command], check=False, capture_output=True).returncode == 0
     assert list(repo.glob(".ralph/*crash*")) == []
 

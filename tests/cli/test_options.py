@@ -9,7 +9,7 @@ import click
 import pytest
 
 from ralph_mission.cli.app import RENAMED, UNLISTED, app, expand_renamed
-from tests.helpers import cli, cli_here, make_repo
+from tests.helpers import cli_here, make_repo
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ from tests.helpers import cli, cli_here, make_repo
 )
 def test_shared_options_stand_before_or_behind_the_command(tmp_path: Path, line: list[str]) -> None:
     repo = make_repo(tmp_path / "here")
-    told = cli(*(word.replace("HERE", str(repo)) for word in line), env=dict(os.environ))
+    told = cli_here(*(word.replace("HERE", str(repo)) for word in line), env=dict(os.environ))
     assert told.code == 0, told.err
     assert told.json["started"] is False
 
@@ -33,26 +33,26 @@ def test_shared_options_stand_before_or_behind_the_command(tmp_path: Path, line:
 )
 def test_a_group_of_commands_takes_them_too(tmp_path: Path, line: list[str]) -> None:
     repo = make_repo(tmp_path / "here")
-    assert cli(*line, repo=repo).json == {"issues": []}
+    assert cli_here(*line, repo=repo).json == {"issues": []}
 
 
 def test_settings_can_be_named_before_the_command(tmp_path: Path) -> None:
     repo = make_repo(tmp_path / "here")
-    told = cli("--config", "nowhere.yml", "status", repo=repo)
+    told = cli_here("--config", "nowhere.yml", "status", repo=repo)
     assert told.code == 2
     assert "nowhere.yml" in told.err
 
 
 @pytest.mark.parametrize("line", [["--json", "watch"], ["--config", "x.yml", "issue", "list"]])
 def test_an_option_that_a_command_cannot_use_is_refused(tmp_path: Path, line: list[str]) -> None:
-    told = cli(*line, repo=make_repo(tmp_path / "here"))
+    told = cli_here(*line, repo=make_repo(tmp_path / "here"))
     assert told.code == 2
     assert "has no option --" in told.err
 
 
 def test_wrong_usage_of_a_loops_command_ends_with_64_wherever_its_name_stands(tmp_path: Path) -> None:
     repo = make_repo(tmp_path / "here")
-    assert cli("--json", "run", "--max-iterations", "0", repo=repo).code == 64
+    assert cli_here("--json", "run", "--max-iterations", "0", repo=repo).code == 64
 
 
 @pytest.mark.parametrize(

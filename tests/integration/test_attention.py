@@ -104,6 +104,7 @@ def test_what_a_person_did_by_hand_after_a_yes_is_noticed_and_never_escalated(pl
     assert "done by a person: it was looked for" in told.body and "by hand" not in told.body
 
 
+@pytest.mark.long  # weeks of cycles; the limits have pure tests
 def test_three_missions_under_way_hold_a_fourth_yes_and_nothing_else(place):
     cycles(place, 4)
     for issue in sorted(place.issues, key=lambda one: one.number):

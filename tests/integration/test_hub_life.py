@@ -399,6 +399,7 @@ def test_a_ruleset_that_wants_signed_commits_on_our_branches_escalates_and_names
     assert fresh.pulls == []
 
 
+@pytest.mark.long  # a variation of the life above; its rule has a pure test
 def test_a_ruleset_that_wants_signed_commits_everywhere_stops_before_anything_and_names_its_setting(
     fresh: Hub,
 ) -> None:

@@ -91,6 +91,7 @@ def test_a_rejection_survives_a_rename_of_the_file(tmp_path):
     assert "we like it so" in harbour.memory()
 
 
+@pytest.mark.long  # a variation; the step and the rule have pure tests
 def test_a_merge_by_hand_completes_the_mission(tmp_path):
     harbour = world(tmp_path)
     harbour.cycle()
@@ -187,6 +188,7 @@ class TestProposals:
         assert "it is the point of the file" in harbour.memory()
 
 
+@pytest.mark.long  # a variation; the step and the rule have pure tests
 def test_a_change_that_is_too_big_is_asked_about_and_pushed_only_after_a_yes(tmp_path):
     text = "".join(f"{SENTENCE} {SENTENCE} Somebody wrote {word} in the log of that day.\n\n" for word in MISSPELT)
     harbour = world(tmp_path, {"docs/long.md": text})

@@ -551,6 +551,7 @@ def test_the_command_dispatches_with_the_workflows_own_token(hosted: Place) -> N
     assert (woken(hosted).json["pulls"], len(hosted.hub.fake.dispatches)) == ([], 1)
 
 
+@pytest.mark.long  # a variation of the review that comments
 def test_with_a_token_of_another_account_github_is_left_to_it(hosted: Place) -> None:
     proposed(hosted)
     assert hosted.hub is not None
@@ -560,6 +561,7 @@ def test_with_a_token_of_another_account_github_is_left_to_it(hosted: Place) -> 
     assert hosted.hub.fake.dispatches == []
 
 
+@pytest.mark.long  # a variation of the review that comments
 def test_a_token_that_may_not_dispatch_is_named_as_the_reason(hosted: Place) -> None:
     proposed(hosted)
     assert hosted.hub is not None
@@ -569,6 +571,7 @@ def test_a_token_that_may_not_dispatch_is_named_as_the_reason(hosted: Place) -> 
     assert "the review was not woken" in told.json["error"]["what"] and "contents: write" in told.json["error"]["what"]
 
 
+@pytest.mark.long  # a variation of the review that comments
 def test_where_no_workflow_listens_no_dispatch_is_sent(tmp_path: Path) -> None:
     with on_hub(tmp_path, CALM, FILES) as place:
         assert place.hub is not None

@@ -237,6 +237,7 @@ def test_an_issue_that_is_taken_back_and_made_ready_again_gets_another_try_and_n
     assert place.content(pull.head, f"work-{number}.txt") == b"done\n" and place.labels(number) == set()
 
 
+@pytest.mark.long  # a variation of the two issues; what is judged has pure tests
 def test_a_branch_of_somebody_else_s_is_left_alone_and_another_name_is_taken(place):
     number = place.ready()
     name = f"ralph/issue-{number}-add-a-tide-table"
@@ -275,6 +276,7 @@ def test_todays_money_holds_and_what_was_not_spent_is_given_back(tmp_path):
         assert [job.usd for job in hands.jobs] == [1.0, 0.5] and place.spent() == 1.0
 
 
+@pytest.mark.long  # a variation of the two issues; what is judged has pure tests
 def test_one_after_the_other_with_pauses_that_fit_and_failures_that_stay_alone(here):
     here.ready("One"), here.ready("Two")
     hands = Scripted([ended(2, "cost"), made()])
@@ -291,6 +293,7 @@ def test_one_after_the_other_with_pauses_that_fit_and_failures_that_stay_alone(h
     assert [job.title for job in hands.jobs] == ["One", "One", "Two"]
 
 
+@pytest.mark.long  # a variation of the two issues; what is judged has pure tests
 def test_a_persistent_run_ends_at_its_limits_over_all_issues(here):
     for title in ("One", "Two", "Three"):
         here.ready(title)
@@ -321,6 +324,7 @@ def test_a_trouble_waits_a_minute_and_a_mistake_in_the_settings_ends_it(here):
         keep_working(replace(here.worker(Scripted()), opened=misused))
 
 
+@pytest.mark.long  # a variation of the two issues; what is judged has pure tests
 def test_a_result_waits_for_a_resume_and_is_given_up_when_none_comes(here):
     first, second = here.ready("One"), here.ready("Two")
 
@@ -344,6 +348,7 @@ def test_a_result_waits_for_a_resume_and_is_given_up_when_none_comes(here):
     assert here.work(Scripted()).settled == ((second, "waiting"),)
 
 
+@pytest.mark.long  # a variation of the two issues; what is judged has pure tests
 @pytest.mark.parametrize("landed", [False, True])
 def test_a_result_survives_a_network_that_fails_for_a_moment(here, landed):
     """Also when it was written down, and only the answer got lost: it is not paid for again."""
@@ -385,6 +390,7 @@ def test_a_label_that_names_an_agent_is_as_good_as_ready_and_chooses_it(place):
     assert place.work(hands).skipped == ()
 
 
+@pytest.mark.long  # a variation of the two issues; what is judged has pure tests
 def test_only_people_set_the_label_that_names_an_agent(place):
     """It stays for the second try instead of being given back, and goes when there is none."""
     number = asked(place, CLAUDE, READY)
@@ -409,6 +415,7 @@ def test_taking_the_issue_back_means_that_no_label_asks_for_it_any_more(place):
     assert (place.labels(number), place.pulls()) == (set(), [])
 
 
+@pytest.mark.long  # a variation of the two issues; what is judged has pure tests
 def test_a_strangers_label_chooses_nobody(tmp_path):
     with on_hub(tmp_path) as place:
         assert place.hub is not None
@@ -419,6 +426,7 @@ def test_a_strangers_label_chooses_nobody(tmp_path):
         assert (place.work(hands).outcome, [job.agent for job in hands.jobs]) == ("waiting", [""])
 
 
+@pytest.mark.long  # a variation of the two issues; what is judged has pure tests
 def test_an_agent_that_is_not_installed_costs_no_try(here):
     number, other = asked(here, CODEX), asked(here, READY)
     report = here.work(Scripted(missing=("codex",)))
@@ -446,6 +454,7 @@ def test_one_issue_alone_is_not_taken_when_nobody_asks_for_it(place):
 # --- guidance -------------------------------------------------------------------------
 
 
+@pytest.mark.long  # a variation of the two issues; what is judged has pure tests
 def test_guidance_on_the_issue_reaches_the_next_try_once_and_is_acknowledged(place):
     number = asked(place, READY)
     place.person().comment(number, "/ralph guidance Use metres.\nNot feet; closes #1, @bo")
@@ -459,6 +468,7 @@ def test_guidance_on_the_issue_reaches_the_next_try_once_and_is_acknowledged(pla
     assert "Guidance taken" not in place.comments(number)[2]
 
 
+@pytest.mark.long  # a variation of the two issues; what is judged has pure tests
 def test_guidance_of_somebody_without_a_say_is_neither_given_nor_acknowledged(tmp_path):
     with on_hub(tmp_path) as place:
         number = asked(place, READY)
@@ -469,6 +479,7 @@ def test_guidance_of_somebody_without_a_say_is_neither_given_nor_acknowledged(tm
         assert "Print" not in hands.jobs[0].task and "Guidance" not in place.comments(number)[0]
 
 
+@pytest.mark.long  # a variation of the two issues; what is judged has pure tests
 def test_words_said_on_this_machine_reach_one_try_and_are_not_shown_to_the_world(place, tmp_path):
     number = asked(place, READY)
     store = Guide(tmp_path / "desk", lambda: NOON)
@@ -482,6 +493,7 @@ def test_words_said_on_this_machine_reach_one_try_and_are_not_shown_to_the_world
     assert store.pending() == ()
 
 
+@pytest.mark.long  # a variation of the two issues; what is judged has pure tests
 def test_the_repositorys_guides_end_the_prompt(here):
     asked(here, READY)
     hands = Scripted(guides="## Conventions of this repository\n\n> Write tests.")
@@ -492,6 +504,7 @@ def test_the_repositorys_guides_end_the_prompt(here):
 # --- what memory tells ----------------------------------------------------------------
 
 
+@pytest.mark.long  # a variation of the two issues; what is judged has pure tests
 def test_memory_tells_where_each_issue_stands(here):
     numbers = [asked(here, READY) for _ in range(3)]
     seen = []
@@ -523,6 +536,7 @@ def away(job: AgentJob) -> AgentResult:
     return loop_result(1, "failures: 3 sessions in a row failed: 401 Unauthorized", sessions=3, away=True)
 
 
+@pytest.mark.long  # a variation of the two issues; what is judged has pure tests
 def test_an_agent_that_could_not_be_reached_costs_no_try_and_the_next_ones_count(here):
     number = here.ready()
     hands = Scripted([away, away, ended(1, "stuck"), away, made()])
@@ -542,6 +556,7 @@ def test_nothing_is_claimed_while_the_usual_agent_is_not_there(here):
     assert here.labels(number) == {READY} and here.comments(number) == []
 
 
+@pytest.mark.long  # a variation of the two issues; what is judged has pure tests
 def test_a_try_does_not_begin_with_what_is_left_of_a_day_s_money(here):
     number = here.ready()
     day = here.house().settings.limits.usd_per_day
@@ -582,6 +597,7 @@ def test_a_secret_in_the_reason_of_a_failure_reaches_neither_memory_nor_a_commen
     assert report.reason.startswith("3 sessions in a row failed")
 
 
+@pytest.mark.long  # a variation of the two issues; what is judged has pure tests
 def test_a_secret_in_the_last_words_does_not_spoil_a_change_that_holds_none(here):
     knowing(here, SECRET).ready()
     report = here.work(Scripted([made(words=f"I found {SECRET} on the way.", learned=(f"the key is {SECRET}",))]))
@@ -599,6 +615,7 @@ def test_a_secret_that_the_issue_itself_tells_is_not_told_to_the_agent(here):
     assert SECRET not in job.task
 
 
+@pytest.mark.long  # a variation of the two issues; what is judged has pure tests
 def test_what_is_given_back_after_midnight_is_not_taken_from_what_others_spent_by_then(here):
     assert here.local is not None
     first, second = here.ready(), here.ready("Add a moon table")
@@ -613,6 +630,7 @@ def test_what_is_given_back_after_midnight_is_not_taken_from_what_others_spent_b
     assert (here.tries(second), here.spent()) == (1, 4.0)
 
 
+@pytest.mark.long  # a variation of the two issues; what is judged has pure tests
 def test_an_issue_that_cannot_be_labelled_costs_nothing(tmp_path):
     with on_hub(tmp_path) as place:
         assert place.hub is not None
@@ -623,6 +641,7 @@ def test_an_issue_that_cannot_be_labelled_costs_nothing(tmp_path):
         assert WORKING not in place.labels(number)
 
 
+@pytest.mark.long  # a variation of the two issues; what is judged has pure tests
 def test_an_issue_of_which_nothing_may_be_said_does_not_keep_the_next_one_from_its_turn(here):
     first = knowing(here, SECRET).ready()
     here.person().comment(first, f"/ralph guidance use the key {SECRET}")
@@ -646,6 +665,7 @@ def held_up(place: Place) -> int:
     return number
 
 
+@pytest.mark.long  # a variation of the two issues; what is judged has pure tests
 def test_an_end_that_no_rule_lets_be_told_is_told_without_its_reason_after_three_refusals(here):
     number, hands = held_up(here), Scripted([ended(2, "cost")])
     rounds = [here.work(hands).settled for _ in range(plans.REFUSALS)]
@@ -655,6 +675,7 @@ def test_an_end_that_no_rule_lets_be_told_is_told_without_its_reason_after_three
     assert len(hands.jobs) == 1, "its second try, in the round that gave it back"
 
 
+@pytest.mark.long  # a variation of the two issues; what is judged has pure tests
 def test_an_end_of_which_not_a_word_may_be_told_is_an_end_all_the_same(here):
     number = held_up(here)
     with mock.patch.object(plans, "UNSAID", SECRET):
@@ -669,6 +690,7 @@ def stopped_from(asked: int) -> object:
     return mock.patch.object(execute, "is_stopped", lambda ports: next(counted) >= asked or found(ports))
 
 
+@pytest.mark.long  # a variation of the two issues; what is judged has pure tests
 @pytest.mark.parametrize(("asked", "said"), [(3, False), (4, True)], ids=["nothing was sent", "its label was"])
 def test_a_pause_between_a_claim_and_its_first_word_costs_neither_money_nor_a_try(here, asked, said):
     number, hands = here.ready(), Scripted([ended(1, "stuck")])
@@ -701,6 +723,7 @@ def refused(place: Place) -> str:
     return only[1]
 
 
+@pytest.mark.long  # a variation of the two issues; what is judged has pure tests
 @pytest.mark.attack(17)
 @pytest.mark.parametrize("level", ["read", "triage"])
 def test_an_outsiders_label_is_no_wish(github, level):
@@ -752,6 +775,7 @@ def test_a_text_that_is_changed_between_two_tries_is_no_order_for_the_second(own
     assert "bo changed its text" in refused(owned)
 
 
+@pytest.mark.long  # a variation of the two issues; what is judged has pure tests
 def test_an_edited_comment_is_left_out_and_said_to_be(owned):
     number = owned.person().create_issue("Add a tide table", "text")
     seen = owned.person().comment(number, "In feet.")
@@ -803,6 +827,7 @@ def test_an_issue_of_a_mission_is_left_to_the_mission(github):
     assert READY in github.labels(number)
 
 
+@pytest.mark.long  # a variation of the two issues; what is judged has pure tests
 def test_why_an_issue_is_not_taken_is_said_once(github):
     eve = github.person("eve", "read")
     number = eve.create_issue("Let me in", "text")
@@ -825,6 +850,7 @@ def test_a_text_that_somebody_with_a_say_touched_afterwards_still_holds_what_ano
     assert "bo changed its text" in refused(owned)
 
 
+@pytest.mark.long  # a variation of the two issues; what is judged has pure tests
 def test_an_issue_whose_checks_cannot_turn_green_costs_nothing_and_is_told_so_once(place):
     number = place.ready()
     lint = RedCheck("make lint", "exit code 1\nE501 too long")
@@ -843,6 +869,7 @@ def test_an_issue_whose_checks_cannot_turn_green_costs_nothing_and_is_told_so_on
     assert place.work(hands, checked=True).outcome == "done"
 
 
+@pytest.mark.long  # a variation of the two issues; what is judged has pure tests
 def test_what_is_red_already_does_not_hold_the_work_up_and_is_in_the_pull_request(here):
     here.ready()
     lint = RedCheck("make lint", "exit code 1\nE501 too long")
@@ -853,6 +880,7 @@ def test_what_is_red_already_does_not_hold_the_work_up_and_is_in_the_pull_reques
     assert "**Still red:** `make lint`" in here.house().forge.pull(pull.number).body
 
 
+@pytest.mark.long  # a variation of the two issues; what is judged has pure tests
 def test_a_check_that_the_issue_names_is_what_it_is_about(here):
     here.ready("Make lint pass", "`make lint` is red since Monday.")
     hands = Scripted(base=BaseChecks((RedCheck("make lint", "exit code 1"),)))
@@ -860,6 +888,7 @@ def test_a_check_that_the_issue_names_is_what_it_is_about(here):
     assert hands.jobs[0].red == ()
 
 
+@pytest.mark.long  # a variation of the two issues; what is judged has pure tests
 def test_without_checks_nothing_is_looked_at(here):
     here.ready()
     hands = Scripted()

@@ -163,6 +163,7 @@ def test_a_parked_mission_whose_issue_ralph_work_takes_goes_on_with_its_pull(her
     assert cycle(here) == [("COMPLETED", number, report.record.pull)]
 
 
+@pytest.mark.long  # a variation; the steps have pure tests
 def test_an_issue_that_ralph_work_is_at_is_no_mission_by_its_label_until_then(here):
     seen = []
 
@@ -196,6 +197,7 @@ def test_a_review_is_answered_by_the_agent_of_the_missions(tmp_path):
         assert cycle(here) == [("COMPLETED", number, pull)]
 
 
+@pytest.mark.long  # a variation; the steps have pure tests
 def test_without_an_agent_for_missions_a_review_that_asks_for_changes_asks_a_person(here):
     number, pull = worked(here)
     here.person().review(pull, "changes_requested", "call it TIDES")
@@ -204,6 +206,7 @@ def test_without_an_agent_for_missions_a_review_that_asks_for_changes_asks_a_per
     assert "ralph:escalated" in here.labels(number)
 
 
+@pytest.mark.long  # a variation; the steps have pure tests
 def test_pulls_of_ralph_work_are_never_refused_a_slot_and_leave_none_for_what_nobody_asked_for(tmp_path):
     with FORGES["local"](tmp_path, files=TYPOS) as here:
         pairs = [worked(here) for _ in range(4)]
@@ -215,6 +218,7 @@ def test_pulls_of_ralph_work_are_never_refused_a_slot_and_leave_none_for_what_no
         assert [status for status, *_ in cycle(here)] == ["IN_REVIEW"] * 3
 
 
+@pytest.mark.long  # a variation; the steps have pure tests
 def test_the_label_of_missions_on_an_issue_whose_pull_is_open_makes_no_second_one(here):
     number, pull = worked(here)
     here.person().label(number, ("ralph:mission",))
@@ -223,6 +227,7 @@ def test_the_label_of_missions_on_an_issue_whose_pull_is_open_makes_no_second_on
     assert cycle(here) == [("IN_REVIEW", number, pull)]
 
 
+@pytest.mark.long  # a variation; the steps have pure tests
 def test_a_pull_is_found_again_when_memory_is_lost_and_said_nothing_of_twice(here):
     number, pull = worked(here)
     cycle(here)
@@ -252,6 +257,7 @@ def test_a_try_that_is_not_at_its_end_is_left_to_ralph_work(place):
     assert (stands(place, number), duplicates(place.hub)) == (("closed", "completed"), [])
 
 
+@pytest.mark.long  # a variation; the steps have pure tests
 def test_a_pull_of_an_earlier_version_which_says_nothing_of_it_is_left_to_people(here):
     number, pull = worked(here)
     path = forge_file(here, "pulls", pull)
@@ -273,6 +279,7 @@ def test_a_pull_of_somebody_else_in_the_same_words_is_nobodys_mission(here):
     assert cycle(here) == [] and here.house().forge.pull(pull).state == "open"
 
 
+@pytest.mark.long  # a variation; the steps have pure tests
 @pytest.mark.attack(17)
 def test_a_pull_whose_last_line_was_made_to_say_more_is_nobodys_mission_and_nothing_is_told_of_it_again_and_again(here):
     number, pull = worked(here)

@@ -54,6 +54,7 @@ def merges(harbour: Hub) -> list[Any]:
     return [one.body for one in harbour.fake.journal if one.method == "PUT" and one.below.endswith("/merge")]
 
 
+@pytest.mark.long  # whole lives; the rule that holds it off has a quick test
 def test_a_crash_between_a_pull_and_its_record_opens_no_second_pull(fresh: Hub) -> None:
     """The process dies when the pull is open and nothing of it is written down, and the next run opens another.
 
@@ -65,6 +66,7 @@ def test_a_crash_between_a_pull_and_its_record_opens_no_second_pull(fresh: Hub) 
     assert (made(fresh), duplicates(fresh)) == ((1, 1), [])
 
 
+@pytest.mark.long  # whole lives; the rule that holds it off has a quick test
 @pytest.mark.parametrize("kind", ["rate_secondary", slower("rate_secondary_429"), slower("rate_primary")])
 def test_a_second_call_that_is_rate_limited_repeats_nothing_of_the_first(fresh: Hub, kind: str) -> None:
     """The issue is there, the pull is refused by a rate limit, and the next run begins with another issue."""
@@ -85,6 +87,7 @@ def test_what_a_list_does_not_show_yet_is_not_made_again(fresh: Hub) -> None:
     assert not [one.path for one in fresh.fake.journal if "/search" in one.path]  # an index is later than any list
 
 
+@pytest.mark.long  # whole lives; the rule that holds it off has a quick test
 def test_a_word_after_more_than_a_hundred_comments_is_heard(opened: Hub) -> None:
     """Only the first page of comments is read, or its last one for ever by an ETag that knows of no next one."""
     issue = opened.issues[0].number
@@ -97,6 +100,7 @@ def test_a_word_after_more_than_a_hundred_comments_is_heard(opened: Hub) -> None
     assert statuses(opened.cycle()[0]) == ["REJECTED"]
 
 
+@pytest.mark.long  # whole lives; the rule that holds it off has a quick test
 @pytest.mark.parametrize("status", ["422", slower("404"), slower("409")])
 def test_a_refusal_clears_nothing_that_is_still_to_be_done(fresh: Hub, status: str) -> None:
     """Any answer of 400 and above is taken for an end: what was pending is struck off, and never done."""
@@ -108,6 +112,7 @@ def test_a_refusal_clears_nothing_that_is_still_to_be_done(fresh: Hub, status: s
     assert made(fresh) == (1, 1)
 
 
+@pytest.mark.long  # whole lives; the rule that holds it off has a quick test
 def test_two_concurrency_groups_run_one_cycle(fresh: Hub) -> None:
     """Two workflows (cron and dispatch, each in a concurrency group of its own) run at once, and both act."""
     other, found = replace(fresh, runner="other"), list[CycleReport]()

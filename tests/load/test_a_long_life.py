@@ -59,6 +59,7 @@ def written(here: World, before: str) -> int:
     return int(here.git("rev-list", "--objects", "--disk-usage", f"{before}..ralph-memory"))
 
 
+@pytest.mark.long  # a long life
 @pytest.mark.attack(26)
 @pytest.mark.parametrize("cycles", [120, real(5_000)])
 def test_memory_is_archived_never_trimmed_and_a_cycle_costs_what_it_did(

@@ -397,6 +397,7 @@ def _is_dead(page: str) -> None:
 # --- on github ---
 
 
+@pytest.mark.long  # cycles on the fake of GitHub; the lines have tests of their own
 @pytest.mark.parametrize("place", ["in the clone that ran the cycle", "in another"])
 def test_the_report_of_a_repository_on_github_is_the_readme_of_its_memory_branch(tmp_path: Path, place: str) -> None:
     with hub(tmp_path) as harbour:
@@ -413,6 +414,7 @@ def test_the_report_of_a_repository_on_github_is_the_readme_of_its_memory_branch
         assert {"README.md", "memory/ralph-log.md"} <= set(changed), "not in one commit with memory"
 
 
+@pytest.mark.long  # cycles on the fake of GitHub; the lines have tests of their own
 @pytest.mark.parametrize("as_json", [False, True], ids=["at a terminal", "in the action"])
 def test_requests_and_those_that_found_nothing_changed_are_told_by_the_command(tmp_path: Path, as_json: bool) -> None:
     page = tmp_path / "page"

@@ -87,6 +87,7 @@ def _interrupted(here: World, number: signal.Signals, asked: Sequence[str]) -> R
     return Result(process.returncode, out, err)
 
 
+@pytest.mark.long  # a variation; the loop's rules have pure tests
 def test_a_higher_limit_goes_on_where_the_lower_one_ended(tmp_path: Path) -> None:
     here = world(tmp_path)
     agent = here.agent("change()\nprint('LOOP_COMPLETE' if call == 4 else 'more')")
@@ -97,6 +98,7 @@ def test_a_higher_limit_goes_on_where_the_lower_one_ended(tmp_path: Path) -> Non
     assert "build it" in here.prompt(4)
 
 
+@pytest.mark.long  # a variation; the loop's rules have pure tests
 def test_a_new_prompt_starts_a_new_run(tmp_path: Path) -> None:
     here = world(tmp_path)
     agent = here.agent("commit() if change() else commit()\nprint('LOOP_COMPLETE')")
@@ -227,6 +229,7 @@ def test_a_branch_name_that_is_none_is_refused(tmp_path: Path) -> None:
     assert "branchName" in done.err
 
 
+@pytest.mark.long  # a variation; the loop's rules have pure tests
 def test_a_linked_work_tree_says_how_its_work_gets_here_and_is_gone_on_in(tmp_path: Path) -> None:
     here = world(tmp_path)
     agent = here.agent("change()\ncommit()")

@@ -33,37 +33,17 @@ def repo(tmp_path: Path) -> Path:
     return place
 
 
-def test_what_people_fixed_later_is_told_from_what_stayed(repo: Path) -> None:
+def test_what_people_fixed_later_is_told_from_what_stayed_with_its_commit(repo: Path) -> None:
     told = cli_here("backtest", "--json", repo=repo)
     assert told.code == 0, told.err
     fates = {one["what"]: one["fate"] for one in told.json["items"]}
     assert fates == {"recieve → receive": "fixed", "seperate → separate": "stayed"}
+    (fixed,) = [one["commit"] for one in told.json["items"] if one["fate"] == "fixed"]
+    assert fixed == git(repo, "log", "--format=%H", "-1", "--", "docs/guide.md")
     (kind,) = told.json["kinds"]
     assert (kind["kind"], kind["precision"]) == ("spelling", 0.5)
     assert [one["action"] for one in told.json["threads"]] == ["open-fix"]
     assert told.json["threads"][0]["verdict"] == "partly"
-
-
-def test_the_fix_is_named_by_its_commit(repo: Path) -> None:
-    (fixed,) = [one for one in cli_here("backtest", "--json", repo=repo).json["items"] if one["fate"] == "fixed"]
-    assert fixed["commit"] == git(repo, "log", "--format=%H", "-1", "--", "docs/guide.md")
-
-
-def test_nothing_of_the_repository_changes_but_the_page(repo: Path) -> None:
-    def state() -> tuple[str, str, str]:
-        return git(repo, "for-each-ref"), git(repo, "status", "--porcelain"), git(repo, "count-objects")
-
-    before = state()
-    told = cli_here("backtest", repo=repo)
-    assert told.code == 0, told.err
-    assert state() == before
-    assert [path.name for path in (repo / ".ralph").iterdir()] == ["backtest.html"]
-    assert "wrote" in told.err and "1 week" not in told.out
-
-
-@pytest.mark.long  # the same run again
-def test_progress_is_shown(repo: Path) -> None:
-    assert "step 1 of" in cli_here("backtest", repo=repo).err
 
 
 class Reader(HTMLParser):
@@ -79,10 +59,17 @@ class Reader(HTMLParser):
         self.refers += [value or "" for name, value in attrs if name in ("src", "href", "srcset", "xlink:href")]
 
 
-def test_the_page_loads_nothing_and_runs_nothing(repo: Path, tmp_path: Path) -> None:
-    page = tmp_path / "page.html"
-    assert cli_here("backtest", "--output", str(page), repo=repo).code == 0
-    text, reader = page.read_text(), Reader()
+def test_nothing_changes_but_the_page_which_loads_and_runs_nothing(repo: Path) -> None:
+    def state() -> tuple[str, str, str]:
+        return git(repo, "for-each-ref"), git(repo, "status", "--porcelain"), git(repo, "count-objects")
+
+    before = state()
+    told = cli_here("backtest", repo=repo)
+    assert told.code == 0, told.err
+    assert state() == before
+    assert [path.name for path in (repo / ".ralph").iterdir()] == ["backtest.html"]
+    assert "wrote" in told.err and "step 1 of" in told.err and "1 week" not in told.out
+    text, reader = (repo / ".ralph/backtest.html").read_text(), Reader()
     reader.feed(text)
     assert reader.refers == [] and not reader.tags & {"script", "link", "img", "iframe", "object"}
     assert {"svg", "table", "title"} <= reader.tags and 'name="viewport"' in text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +12,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from tests.fresh_repo import read_object, write_object
+
 NOBODY = "0" * 40
+FOLDER = b"40000"
+OID = re.compile("[0-9a-f]{40}")
 
 QUIET = {
     "GIT_CONFIG_NOSYSTEM": "1",
@@ -67,6 +72,7 @@ class Bare:
         self.commit = lru_cache(maxsize=None)(self._commit)
         self.merged_tree = lru_cache(maxsize=None)(self._merged_tree)
         self.is_ancestor = lru_cache(maxsize=None)(self._is_ancestor)
+        self.resolved: set[str] = set()
         self.told: dict[Hashable, Any] = {}  # what git said of its refs, by all that it was said by
 
     def run(
@@ -101,7 +107,12 @@ class Bare:
 
     def resolve(self, name: str) -> str:
         """The commit that a name or an abbreviation stands for; "" when there is none."""
-        return self.line("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}", ok=(0, 1, 128))
+        if name in self.resolved or (OID.fullmatch(name) and (read_object(self.path, name) or [""])[0] == "commit"):
+            return name
+        found = self.line("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}", ok=(0, 1, 128))
+        if found == name:
+            self.resolved.add(name)
+        return found
 
     def branch(self, name: str) -> str:
         return self.heads().get(name, "")
@@ -116,7 +127,7 @@ class Bare:
     # --- history
 
     def _commit(self, sha: str) -> CommitInfo:
-        raw = self.run("cat-file", "commit", sha).stdout
+        raw = self._read("commit", sha)
         head, _, message = raw.partition(b"\n\n")
         lines = [line.split(b" ", 1) for line in head.split(b"\n") if b" " in line and not line.startswith(b" ")]
         fields = {key.decode(): value for key, value in lines}
@@ -155,33 +166,47 @@ class Bare:
     def commit_tree(
         self, tree: str, parents: Sequence[str], message: str, author: Signature, committer: Signature
     ) -> str:
-        env = {
-            f"GIT_{role}_{key}": value
-            for role, who in (("AUTHOR", author), ("COMMITTER", committer))
-            for key, value in (("NAME", who.name), ("EMAIL", who.email), ("DATE", f"{int(who.at.timestamp())} +0000"))
-        }
-        flags = [flag for parent in parents for flag in ("-p", parent)]
-        done = self.run("commit-tree", tree, *flags, "-F", "-", stdin=message.encode(), env=env)
-        return done.stdout.decode().strip()
+        lines = [f"tree {tree}", *(f"parent {parent}" for parent in dict.fromkeys(parents))]
+        lines += [
+            f"{role} {who.name} <{who.email}> {int(who.at.timestamp())} +0000"
+            for role, who in (("author", author), ("committer", committer))
+        ]
+        text = "\n".join(lines) + "\n\n" + message + ("" if message.endswith("\n") else "\n")
+        return write_object(self.path, "commit", text.encode())
 
     def write_files(self, parent: str, files: Mapping[str, bytes | None]) -> str:
         """The tree of `parent` ("" for none) with files written, or removed where None."""
-        index = {"GIT_INDEX_FILE": str(self.path / f"fake-index-{os.getpid()}")}
-        try:
-            if parent:
-                self.run("read-tree", parent, env=index)
-            lines = b"".join(self._index_line(path, content) for path, content in files.items())
-            self.run("update-index", "-z", "--index-info", stdin=lines, env=index)
-            return self.run("write-tree", env=index).stdout.decode().strip()
-        finally:
-            Path(index["GIT_INDEX_FILE"]).unlink(missing_ok=True)
+        before = self.commit(parent).tree if parent else ""
+        paths = {tuple(path.encode("utf-8", "surrogateescape").split(b"/")): files[path] for path in files}
+        return self._tree(before, paths) or write_object(self.path, "tree", b"")
 
-    def _index_line(self, path: str, content: bytes | None) -> bytes:
-        name = path.encode("utf-8", "surrogateescape")
-        if content is None:
-            return b"0 " + b"0" * 40 + b"\t" + name + b"\0"
-        oid = self.run("hash-object", "-w", "--stdin", stdin=content).stdout.strip()
-        return b"100644 " + oid + b"\t" + name + b"\0"
+    def _tree(self, before: str, files: Mapping[tuple[bytes, ...], bytes | None]) -> str:
+        """A tree with files changed, "" when nothing is left in it."""
+        rows = self._rows(before) if before else {}
+        for name in {path[0] for path in files}:
+            below = {path[1:]: content for path, content in files.items() if path[0] == name and path[1:]}
+            content, (mode, oid) = files.get((name,)), rows.pop(name, (b"", ""))
+            if below and (made := self._tree(oid if mode == FOLDER else "", below)):
+                rows[name] = (FOLDER, made)
+            elif content is not None:
+                rows[name] = (b"100644", write_object(self.path, "blob", content))
+        order = sorted(rows, key=lambda name: name + b"/" * (rows[name][0] == FOLDER))
+        lines = [b"%s %s\0%s" % (rows[name][0], name, bytes.fromhex(rows[name][1])) for name in order]
+        return write_object(self.path, "tree", b"".join(lines)) if rows else ""
+
+    def _rows(self, tree: str) -> dict[bytes, tuple[bytes, str]]:
+        """Mode and object by name."""
+        rest, rows = self._read("tree", tree), {}
+        while rest:
+            head, _, rest = rest.partition(b"\0")
+            mode, _, name = head.partition(b" ")
+            rows[name], rest = (mode, rest[:20].hex()), rest[20:]
+        return rows
+
+    def _read(self, kind: str, oid: str) -> bytes:
+        """The content of an object: what came by a push is in packs, which git itself reads."""
+        found = read_object(self.path, oid)
+        return found[1] if found and found[0] == kind else self.run("cat-file", kind, oid).stdout
 
 
 def _signature(raw: bytes) -> Signature:

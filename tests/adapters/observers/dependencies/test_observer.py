@@ -127,6 +127,7 @@ def test_a_bump_that_would_bring_another_package_in_is_left_to_a_person(tmp_path
     assert ("anchor", "0.3.1", "0.4.0", "major") in rows and len(rows) == 3
 
 
+@pytest.mark.long  # uv itself, once more
 def test_a_release_that_was_withdrawn_or_asks_for_another_runtime_is_no_patch(
     tmp_path: Path, registry: Registry
 ) -> None:
@@ -262,6 +263,7 @@ def test_a_vulnerability_without_a_patch_is_told_and_its_text_is_quoted(tmp_path
     ]
 
 
+@pytest.mark.long  # uv itself, once more
 def test_a_package_that_nobody_asked_for_moves_when_that_mends_something(tmp_path: Path, registry: Registry) -> None:
     place = project(tmp_path, world.locked_by_uv(tmp_path / "uv", registry))
     world.grow(registry)
@@ -662,6 +664,7 @@ def test_lock_files_and_bots_are_read_first_where_there_are_too_many_files(
     assert "apps/1/package.json and 2 more are too many: 3 are read" in seen.detail
 
 
+@pytest.mark.long  # uv itself, once more
 def test_what_was_cut_off_is_tried_again_at_the_next_look(tmp_path: Path, registry: Registry) -> None:
     place = project(tmp_path, world.locked_by_uv(tmp_path / "uv", registry))
     world.grow(registry)
