@@ -39,7 +39,12 @@ from ralph_mission.errors import UserError
 from ralph_mission.loop.model.state import CheckoutState, CheckResult, PathChange, SessionCommit
 from ralph_mission.loop.ports import SessionWork
 from ralph_mission.safety.paths import configures_agents, unsafe_path
+from ralph_mission.safety.secrets import find_secrets
 
+SNIFFED, SCANNED = 8_000, 1_000_000
+"""Bytes of a changed file: what tells a binary one, and what is looked through for credentials."""
+LOOSE = ("assigned-secret", "authorization", "jwt", "signed-address")
+"""Kinds that code and tests hold made-up ones of: a report leaves them out, a commit may have them."""
 IN_MEMORY = 64 * 1024 * 1024
 """Bytes of judged contents that wait for their commit; more are stored at once."""
 EMPTY = "empty"
@@ -190,6 +195,7 @@ class Workspace:
         files = dict(seen.files)
         told += self._undo_unsafe(files)
         files = self._store_objects(files, self._ignored_since(files))
+        told += self._undo_secrets(files)
         found = tuple(
             PathChange(path, how(self._before.get(path), files.get(path))) for path in differing(self._before, files)
         )
@@ -223,6 +229,30 @@ class Workspace:
             if path in self._before:
                 files[path] = self._before[path]
         return undone
+
+    def _undo_secrets(self, files: dict[str, File]) -> tuple[PathChange, ...]:
+        """Put back what would bring a credential into a commit; `files` says so then. What was there already stays."""
+        undone = []
+        for path in differing(self._before, files):
+            before, after = self._before.get(path), files.get(path)
+            content = self._content(after)
+            if path in self._hidden or path in self._lists() or not content or b"\0" in content[:SNIFFED]:
+                continue
+            known = set(self._content(before).splitlines())
+            added = b"\n".join(line for line in content[:SCANNED].splitlines() if line not in known)
+            if kinds := [kind for kind in find_secrets(added.decode("utf-8", "replace")) if kind not in LOOSE]:
+                undone.append(PathChange(path, how(before, after), f"it holds a secret ({', '.join(kinds)})"))
+                self._restore({path: before})
+                files.pop(path)
+                if before:
+                    files[path] = before
+        return tuple(undone)
+
+    def _content(self, file: File | None) -> bytes:
+        if file is None or not file.storable:
+            return b""
+        held = self._judged_contents.get(file.oid)
+        return self._objects.contents([file.oid]).get(file.oid, b"") if held is None else held
 
     def _ignored_since(self, files: Files) -> frozenset[str]:
         """What the session created and has ignored by rules of its own: seen, and not landed."""

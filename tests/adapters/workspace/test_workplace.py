@@ -678,3 +678,41 @@ def test_a_runner_that_says_it_ran_no_test_is_believed(output: str, none: bool) 
 def test_a_check_that_ran_no_test_is_red(repo: Path) -> None:
     found = opened(repo, "echo collected 0 items").verify()
     assert not found.green and "ran no test" in found.said
+
+
+KEY = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"
+
+
+def test_a_file_that_would_bring_a_credential_into_a_commit_is_put_back(repo: Path, workspace, clone: Path) -> None:
+    mark = workspace.begin_session()
+    (clone / "src/a.py").write_text(f"token = '{KEY}'\n")
+    (clone / "src/new.py").write_text(f"a = 1\ntoken = '{KEY}'\n")
+    (clone / "src/fine.py").write_text("b = 1\n")
+    work = workspace.changed(mark)
+    assert changed_by(work) == {"src/fine.py": "created"}
+    assert {one.path: one.reverted for one in work.foreign} == dict.fromkeys(
+        ("src/a.py", "src/new.py"), "it holds a secret (github-token)"
+    )
+    workspace.land("Built", True)
+    assert KEY not in git(repo, "log", "-p", "--all") and (repo / "src/fine.py").exists()
+
+
+def test_a_credential_that_stood_there_before_stops_no_change_beside_it(tmp_path: Path) -> None:
+    repo = make_repo(tmp_path / "repo", {"src/a.py": f"token = '{KEY}'\n"})
+    workspace = opened(repo)
+    mark = workspace.begin_session()
+    (workspace.clone.folder / "src/a.py").write_text(f"token = '{KEY}'\nb = 1\n")
+    assert changed_by(workspace.changed(mark)) == {"src/a.py": "modified"}
+
+
+def test_what_git_is_told_to_ignore_is_not_committed_by_force(repo: Path, workspace, clone: Path) -> None:
+    mark = workspace.begin_session()
+    (clone / "build").mkdir()
+    (clone / "build/out.txt").write_text("x")
+    git(clone, "add", "--force", "build/out.txt")
+    git(clone, *WHO, "commit", "--quiet", "--message", "By force")
+    assert changed_by(workspace.changed(mark)) == {}
+
+
+def changed_by(work: SessionWork) -> dict[str, str]:
+    return {change.path: change.how for change in work.changes}
