@@ -65,13 +65,16 @@ def main() -> int:
         if asked.repository in ("", repository.rpartition("/")[2]) and asked.only != "none":
             for row in _judged(repository, asked.folder, asked.only, frozenset(known)):
                 known[row.repository, row.commit, row.kind] = row
-                with asked.out.open("a") as file:
-                    file.write(json.dumps({name: getattr(row, name) for name in JudgedRow.__slots__}) + "\n")
-                print(
-                    f"{row.repository} {row.commit[:10]} {row.kind}: {row.rule or 'proven'} {row.why}", file=sys.stderr
-                )
+                write_row(row, asked.out)
     Console(width=120).print(*_tables(list(known.values())))
     return int(any(row.kind != "true" and not row.rule for row in known.values()))
+
+
+def write_row(row: JudgedRow, place: Path) -> None:
+    """Keep what was judged, and say it."""
+    with place.open("a") as file:
+        file.write(json.dumps({name: getattr(row, name) for name in JudgedRow.__slots__}) + "\n")
+    print(f"{row.repository} {row.commit[:10]} {row.kind}: {row.rule or 'proven'} {row.why}", file=sys.stderr)
 
 
 def _read(place: Path) -> Iterator[JudgedRow]:
@@ -80,11 +83,8 @@ def _read(place: Path) -> Iterator[JudgedRow]:
 
 
 def _judged(repository: str, folder: Path, only: str, known: frozenset[tuple[str, str, str]]) -> Iterator[JudgedRow]:
-    name = repository.rpartition("/")[2]
-    git = Git.open(folder / name)
-    place = Path.home() / ".cache/ralph-bench/proof" / name
-    setup = sandboxes.project_setup(Config(), git, place / "setup")
-    prover = Prover(git, setup, FileCache(place / "suites", most=200), short=SHORT)
+    prover = prover_of(folder, repository.rpartition("/")[2])
+    git = prover.git
     fixes = [fix for fix in listed_commits() if fix.repository == repository]
     for number, fix in enumerate(fixes):
         claim, base = claim_of(git, fix)
@@ -93,10 +93,19 @@ def _judged(repository: str, folder: Path, only: str, known: frozenset[tuple[str
             claims |= false_claims(claim, partial(prover.read, base))
         for kind, one in claims.items():
             if (repository, fix.commit, kind) not in known:
-                yield _row(prover, fix, kind, one, base)
+                yield judge_row(prover, fix, kind, one, base)
 
 
-def _row(prover: Prover, fix: FixCommit, kind: str, claim: CodeClaim, base: str) -> JudgedRow:
+def prover_of(folder: Path, name: str) -> Prover:
+    """The gate for a clone in FOLDER, with what is kept of it between two calls."""
+    git = Git.open(folder / name)
+    place = Path.home() / ".cache/ralph-bench/proof" / name
+    setup = sandboxes.project_setup(Config(), git, place / "setup")
+    return Prover(git, setup, FileCache(place / "suites", most=200), short=SHORT)
+
+
+def judge_row(prover: Prover, fix: FixCommit, kind: str, claim: CodeClaim, base: str) -> JudgedRow:
+    """What the gate says of one claim."""
     started = time.monotonic()
     try:
         outcome = prover.prove(claim, base)

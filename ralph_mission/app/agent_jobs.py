@@ -53,6 +53,8 @@ from ralph_mission.mission.model.agent_job import (
 )
 from ralph_mission.mission.model.mission import Usage
 from ralph_mission.mission.model.proposal import PatchVerification
+from ralph_mission.mission.proof.claim import CodeClaim
+from ralph_mission.mission.proof.judge import ProofVerdict
 from ralph_mission.safety.patch import Patch
 from ralph_mission.values import dataclass
 
@@ -195,7 +197,15 @@ def build_coder(git: Git, settings: Config, config: Path | None, head: str) -> A
         LoopCoder(git, settings, config, head, place).play,
         partial(_check_patch, git, settings),
         partial(look_at_base, git, settings, settings.hands.verify),
+        partial(_prove, git, settings),
     )
+
+
+def _prove(git: Git, settings: Config, claim: CodeClaim, base: str) -> ProofVerdict:
+    from ralph_mission.app.proof.exploring import build_prover  # where a bug is worked on, and nowhere else
+
+    progress = PlainRunProgress(sys.stderr, environment_secrets())
+    return build_prover(settings, git, git.state_dir / "cache", progress.note).prove(claim, base).verdict
 
 
 def _check_patch(git: Git, settings: Config, patch: Patch, red: Sequence[RedCheck]) -> PatchVerification:

@@ -23,9 +23,11 @@ from ralph_mission.adapters.workspace.parallel import KEPT
 from ralph_mission.adapters.workspace.snapshot import remove_folder
 from ralph_mission.errors import UserError
 from ralph_mission.loop.prompt.framing import GUIDES, conventions
-from ralph_mission.mission.coder import baseline
+from ralph_mission.mission.coder import baseline, reproduction
 from ralph_mission.mission.model.agent_job import AgentJob, AgentResult, BaseChecks, RedCheck, failed_job
 from ralph_mission.mission.model.proposal import PatchVerification
+from ralph_mission.mission.proof.claim import CodeClaim, claim_of_patch
+from ralph_mission.mission.proof.judge import ProofVerdict
 from ralph_mission.safety.patch import EXECUTABLE, REGULAR, Patch, patch_ids
 from ralph_mission.safety.paths import configures_agents
 from ralph_mission.values import dataclass
@@ -41,6 +43,8 @@ Raises KeyboardInterrupt; UserError and OSError only before any session: whateve
 """
 Check = Callable[[Patch, Sequence[RedCheck]], PatchVerification]
 """The repository's own checks on a change, in a clean clone; some may stay red. Raises UserError, OSError."""
+Prove = Callable[[CodeClaim, str], ProofVerdict]
+"""Whether the test that a claim about a commit brings shows the bug. Raises UserError, OSError."""
 LookAtBase = Callable[[str], BaseChecks]
 """How the repository's own checks stand on a commit, before anybody changes it."""
 
@@ -48,13 +52,14 @@ LookAtBase = Callable[[str], BaseChecks]
 @dataclass(frozen=True, slots=True)
 class AgentCoder:
     """`mission.ports.Coder`. `place` holds the clones; `check` is asked about what was done in an earlier cycle, `base`
-    before anything is."""
+    before anything is, `prove` about the test that is to show a bug."""
 
     git: Git
     place: Path
     play: Play
     check: Check
     base: LookAtBase = lambda _: BaseChecks()
+    prove: Prove | None = None
 
     def work(self, job: AgentJob) -> AgentResult:
         """As in the port; an interrupt goes through: whoever pressed it wants the cycle to end."""
@@ -67,7 +72,7 @@ class AgentCoder:
             base, tree = _base(folder), folder / "tree"
             before = self._change(tree, base)
             if said := self._done_before(folder, before, job):
-                return said
+                return self._judged(folder, job, said)
             played = self.play(tree, job)
         except UserError as problem:
             return failed_job(job, f"{problem.what}; {problem.next_step}")
@@ -94,6 +99,22 @@ class AgentCoder:
             return None
         return replace(said, patch=patch, standing=checked.standing)
 
+    def _reproduced(self, job: AgentJob, made: AgentResult) -> AgentResult:
+        """What was made; of a bug, what the runs of its test make of that."""
+        if not job.bug or made.outcome != "made" or made.patch is None:
+            return made
+        if not made.patch.changes:
+            return replace(made, outcome="failed", reason="no file was changed", unseen=True)
+        claim = claim_of_patch(job.title, made.patch)
+        if claim is None or self.prove is None:
+            return reproduction.settle(made, claim, "" if self.prove else "no tests can be run apart")
+        try:
+            return reproduction.settle(made, claim, self.prove(claim, made.patch.base))
+        except UserError as problem:
+            return reproduction.settle(made, claim, problem.what)
+        except OSError as error:
+            return reproduction.settle(made, claim, _describe_error(error))
+
     def _made(self, job: AgentJob, folder: Path, before: Patch, played: AgentResult) -> AgentResult:
         """What the loop came to, with what it cost: nothing that goes wrong here unsays that."""
         patch, reason = self._read_left_over(folder / "tree", _base(folder))
@@ -104,7 +125,13 @@ class AgentCoder:
         with suppress(OSError):  # without the note an agent is asked again after a crash, and nothing else
             if made.outcome == "made" and patch.changes:
                 _tell(folder, made)
-            if made.outcome == "failed" or (made.outcome == "made" and not patch.changes):  # the next try begins anew
+        return self._judged(folder, job, made)
+
+    def _judged(self, folder: Path, job: AgentJob, made: AgentResult) -> AgentResult:
+        made = self._reproduced(job, made)
+        nothing = made.outcome == "made" and not (made.patch and made.patch.changes)
+        if made.outcome == "failed" or nothing:  # the next try begins anew
+            with suppress(OSError):
                 remove_folder(os.fsencode(folder))
         return made
 

@@ -11,8 +11,8 @@ import os
 import random
 import tempfile
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,7 +22,7 @@ from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.projects.excerpt import excerpt
 from ralph_mission.adapters.projects.reports import parse_report, unloaded
 from ralph_mission.adapters.projects.setup import LentSetup, ProjectSetup, copy_entries
-from ralph_mission.adapters.projects.suites import SuiteTool, find_suite, hosts_file
+from ralph_mission.adapters.projects.suites import SuiteTool, find_suite, notes_file
 from ralph_mission.adapters.sandbox import bwrap
 from ralph_mission.adapters.sandbox.isolation import Sandbox, missing_bwrap, private
 from ralph_mission.adapters.sandbox.process import run_foreign
@@ -93,19 +93,29 @@ class Prover:
         """
         started = time.monotonic()
         refusal = judge_text(claim, lambda path: self.read(base, path))
-        tool = None if refusal else self._tool(claim, base)
+        tool = None if refusal else self.tool(claim, base)
         if refusal or tool is None:
             why = f"nobody knows how {claim.test_files[0]} is run" if not refusal else ""
             return ProofOutcome(claim, ProofVerdict(refusal or Refusal("cannot-run", why)))
+        with self.bench(claim, base, tool) as bench:
+            verdict, runs = bench.judge()
+        return ProofOutcome(claim, verdict, runs, time.monotonic() - started)
+
+    @contextmanager
+    def bench(self, claim: CodeClaim, base: str, tool: SuiteTool) -> Iterator[ProofBench]:
+        """A place for the runs of a claim, set up. Raises UserError."""
         with (
             tempfile.TemporaryDirectory(prefix="ralph-proof-", ignore_cleanup_errors=True) as scratch,
             clone(self.git, base, Path(scratch)) as pristine,
             clone(self.git, base, Path(scratch)) as folder,
         ):
-            verdict, runs = ProofBench(self, tool, base, claim, Path(scratch), pristine, folder).judge()
-        return ProofOutcome(claim, verdict, runs, time.monotonic() - started)
+            lent = self.setup.lend(base, folder, Path(scratch) / "tools")
+            for place in (pristine, folder):  # git would tell a test what was changed
+                remove_any(os.fsencode(place / ".git"))
+            yield ProofBench(self, tool, base, claim, Path(scratch), pristine, folder, lent)
 
-    def _tool(self, claim: CodeClaim, base: str) -> SuiteTool | None:
+    def tool(self, claim: CodeClaim, base: str) -> SuiteTool | None:
+        """What runs the claim's tests; None where nobody knows, or it takes more than one."""
         paths = {entry.path for entry in self.git.listing(base) if entry.kind == "blob"}
         tools = {find_suite(paths, lambda path: (self.read(base, path) or b"").decode("utf-8", "replace"), near)
                  for near in claim.test_files}  # fmt: skip  # one set
@@ -124,45 +134,44 @@ class ProofBench:
     scratch: Path
     pristine: Path
     folder: Path
+    lent: LentSetup
 
     def judge(self) -> tuple[ProofVerdict, tuple[ProofRun, ...]]:
         """Make the runs that are wanted until there is a verdict."""
-        lent = self.prover.setup.lend(self.base, self.folder, self.scratch / "tools")
-        for place in (self.pristine, self.folder):  # git would tell a test what was changed
-            remove_any(os.fsencode(place / ".git"))
         runs: list[ProofRun] = []
         while not isinstance(step := judge_proof(self.claim, runs), ProofVerdict):
             if len(runs) >= MOST_RUNS:
                 return ProofVerdict(Refusal("cannot-run", "its runs come to no end")), tuple(runs)
             request = random.SystemRandom().choice(step)
-            runs.append(ProofRun(request, self._report(request, lent)))
+            runs.append(ProofRun(request, self._report(request)))
         return step, tuple(runs)
 
-    def _report(self, request: RunRequest, lent: LentSetup) -> SuiteReport:
+    def _report(self, request: RunRequest) -> SuiteReport:
         everything = request.state is CodeState.PLAIN and not request.files
-        question = cache_key("suite", "1", self.base, *map(str, (self.tool.name, self.tool.folder, self.tool.options)))
+        question = cache_key("suite", "2", self.base, *map(str, (self.tool.name, self.tool.folder, self.tool.options)))
         if everything and (known := _decode(self.prover.cache.get(question))):
             return known
-        report = self._run(request, lent)
+        report = self.run(request)
         if everything and not report.ended:
             kept = [[case.id, case.file, case.status] for case in report.cases]
             self.prover.cache.put(question, {"cases": kept})
             self.prover.cache.tidy()
         return report
 
-    def _run(self, request: RunRequest, lent: LentSetup) -> SuiteReport:
+    def run(self, request: RunRequest) -> SuiteReport:
+        """Run tests once, from the same beginning as ever."""
         asked = f"{len(request.files)} of the test files" if request.files else "all tests"
         self.prover.note(f"running {asked} on the code: {request.state}")
-        self._restore(lent)
+        self._restore()
         for change in changes_in(self.claim, request.state):
             if change.new is None:
                 remove_any(os.fsencode(self.folder / change.path))
             else:
                 write_file(str(self.folder), change.path, change.new_mode, change.new)
         with tempfile.TemporaryDirectory(dir=self.scratch, prefix="home-", ignore_cleanup_errors=True) as home:
-            return self._started(request, lent, Path(home))
+            return self._started(request, Path(home))
 
-    def _started(self, request: RunRequest, lent: LentSetup, home: Path) -> SuiteReport:
+    def _started(self, request: RunRequest, home: Path) -> SuiteReport:
         report = home / "report"
         watched = [change.path for change in self.claim.change]
         probes = self.tool.environment(home, self.folder, report, watched)
@@ -174,24 +183,29 @@ class ProofBench:
             home=home,
             timeout=self.prover.short if request.files else self.prover.long,
             output_cap=OUTPUT,
-            extra_env={**lent.environment, **probes, "PYTHONHASHSEED": str(request.attempt)},
+            extra_env={**self.lent.environment, **probes, "PYTHONHASHSEED": str(request.attempt)},
             sandbox=self.prover.sandbox_for((self.folder, tools)),
         )
-        hosts = tuple(dict.fromkeys((files.content(hosts_file(home), 10_000) or b"").decode("latin-1").split()))
+        hosts, sources = _notes(home, "hosts"), _notes(home, "sources")
         if finished.timed_out or finished.truncated:
-            return SuiteReport((), "time-out" if finished.timed_out else "it prints too much", hosts)
+            return SuiteReport((), "time-out" if finished.timed_out else "it prints too much", hosts, sources)
         told = files.content(report, LARGEST + 1) or b""
         said = excerpt(finished.stdout, finished.stderr, self.folder)
         with suppress(ValueError):
             found = parse_report(self.tool.name, told[:LARGEST].decode("utf-8", "replace"), str(self.folder))
             if found.cases or finished.code == 0:
-                return replace(found, connected=hosts)
-        return replace(unloaded(said), connected=hosts)
+                return replace(found, connected=hosts, sources=sources)
+        return replace(unloaded(said), connected=hosts, sources=sources)
 
-    def _restore(self, lent: LentSetup) -> None:
+    def _restore(self) -> None:
         """The files of the commit and what the set-up left, and nothing else."""
-        _remove_others(self.folder, frozenset(lent.names))
+        _remove_others(self.folder, frozenset(self.lent.names))
         copy_entries(self.pristine, self.folder)
+
+
+def _notes(home: Path, of: str) -> tuple[str, ...]:
+    text = (files.content(notes_file(home, of), 10_000) or b"").decode("utf-8", "replace")
+    return tuple(dict.fromkeys(filter(None, text.split("\n"))))
 
 
 def _remove_others(folder: Path, kept: Collection[str]) -> None:

@@ -67,7 +67,8 @@ class SuiteTool:
     def _node(self, files: Sequence[str], report: Path) -> Iterator[str]:
         asked = list(files) or self.paths
         if self.name == "mocha":
-            yield from ("mocha", *self.options, "--reporter", "json", *asked)  # to its output, in all versions
+            # To its output, in all versions; without the full trace it cuts the paths of a stack.
+            yield from ("mocha", *self.options, "--full-trace", "--reporter", "json", *asked)
         elif self.name == "jest":
             yield from ("jest", *self.options, "--ci", "--json", f"--outputFile={report}", "--coverage=false")
             yield from ("--runTestsByPath", *files) if files else self.paths
@@ -81,21 +82,22 @@ class SuiteTool:
         """What the probes in a run's `home` need to know; they are put there. `watched`: files under test."""
         folder = home / "probe"
         folder.mkdir(parents=True, exist_ok=True)
+        told = {"ROOT": str(root), "WATCHED": json.dumps(sorted(watched))}
         if self.name == "pytest":
             (folder / "ralph_probe.py").write_bytes((PROBES / "pytest_probe.py").read_bytes())
-            told = {"ROOT": str(root), "REPORT": str(report), "WATCHED": json.dumps(sorted(watched))}
-            names = {f"RALPH_PROBE_{name}": value for name, value in told.items()}
-            return {**names, "PYTHONPATH": str(folder)}
+            told |= {"REPORT": str(report)}
+            return {"PYTHONPATH": str(folder), **{f"RALPH_PROBE_{name}": value for name, value in told.items()}}
         if self.name in ("cargo", "go"):
             return {}
         probe = folder / "node_probe.cjs"
         probe.write_bytes((PROBES / "node_probe.cjs").read_bytes())
-        return {"NODE_OPTIONS": f"--require={probe}", "RALPH_PROBE_HOSTS": str(hosts_file(home))}
+        told |= {name.upper(): str(notes_file(home, name)) for name in ("hosts", "sources")}
+        return {"NODE_OPTIONS": f"--require={probe}", **{f"RALPH_PROBE_{name}": value for name, value in told.items()}}
 
 
-def hosts_file(home: Path) -> Path:
-    """Where processes of Node.js note the hosts that they look for."""
-    return home / "probe/hosts"
+def notes_file(home: Path, of: str) -> Path:
+    """Where processes of Node.js note the "hosts" that they look for, and the "sources" that their tests read."""
+    return home / "probe" / of
 
 
 def find_suite(paths: Collection[str], read: Read, near: str) -> SuiteTool | None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
-from ralph_mission.mission.coder import baseline, tasks
+from ralph_mission.mission.coder import baseline, reproduction, tasks
 from ralph_mission.mission.findings.exclusions import touched_by
 from ralph_mission.mission.lifecycle import approval, ownership
 from ralph_mission.mission.lifecycle.approval import APPROVED, about
@@ -22,6 +22,7 @@ from ralph_mission.mission.lifecycle.waiting import WAITS_FOR_AGENT
 from ralph_mission.mission.model.agent_job import AgentJob, AgentResult
 from ralph_mission.mission.model.cycle import MissionEvent, MissionFacts, MissionStep, StepContext
 from ralph_mission.mission.model.effects import Comment, Effect, Label, OpenPull, PushBranch
+from ralph_mission.mission.model.forge import Issue
 from ralph_mission.mission.model.ledger import EffectRecord, key_of
 from ralph_mission.mission.model.mission import Action, Mission, Status, update_mission
 from ralph_mission.mission.model.proposal import reason
@@ -142,6 +143,8 @@ def step_from_result(mission: Mission, facts: MissionFacts, made: AgentResult, a
     begun = update_mission(begun, guided_at=made.guided_at or begun.review.guided_at)
     if made.outcome == "goes on":
         return _goes_on(begun, made, around)
+    if made.unseen and facts.issue and not reproduction.was_asked(mission, facts):
+        return _ask_author(begun, facts.issue, made, around)
     if made.outcome == "failed" or made.patch is None or not made.patch.changes:
         return _record_failure(mission, begun, made, around)
     return _send_change(mission, begun, facts, made, made.patch, around)
@@ -163,6 +166,13 @@ def _record_failure(mission: Mission, begun: Mission, made: AgentResult, around:
     reason = made.reason if made.outcome == "failed" else "it was declared done, and no file was changed"
     step = build_step(begun, around).tell(f"{_effort(made)}, came to nothing: {reason}", WAITS_FOR_AGENT)
     return _tell_effort(step.change(failure=reason, failure_reason=None, failures=begun.progress.failures + 1))
+
+
+def _ask_author(begun: Mission, issue: Issue, made: AgentResult, around: StepContext) -> MissionStep:
+    """No test showed the bug: one question, and the mission waits."""
+    step = build_step(begun, around).clear_failures().change(stalled_cycles=0, turns=0)
+    step = step.tell(f"{_effort(made)}; {reproduction.ASKED}", reproduction.NEXT)
+    return step.send(reproduction.question(begun, issue, made)).send_story().propose(Action.ANSWER)
 
 
 def _effort(made: AgentResult) -> str:
@@ -207,7 +217,7 @@ def change_effects(
     )  # fmt: skip  # one effect
     key = key_of(mission.key, "open_pull")
     facts = facts_of(mission) | {"issue": str(mission.issue)}
-    body = tasks.pull_text(mission.issue, why, patch, made.words, made.learned, key, facts, made.standing)
+    body = tasks.pull_text(mission.issue, why, patch, made.words, made.learned, key, facts, made.standing, made.proof)
     return push, OpenPull(
         key, mission.title, body, branch, around.default.name, mission.issue, ("ralph:mission",), same,
         touched_by(patch),
@@ -303,7 +313,8 @@ def redact_result(made: AgentResult, secrets: Sequence[str]) -> AgentResult:
 def redact_words(made: AgentResult, secrets: Sequence[str]) -> AgentResult:
     """What an agent came to, with nothing secret in its words; its change is judged when it is sent."""
     learned = tuple(redact(line, secrets) for line in made.learned)
-    return replace(made, reason=redact(made.reason, secrets), words=redact(made.words, secrets), learned=learned)
+    reason, words, proof = (redact(text, secrets) for text in (made.reason, made.words, made.proof))
+    return replace(made, reason=reason, words=words, learned=learned, proof=proof)
 
 
 def explain_refusal(patch: Patch, found: Sequence[Objection]) -> str:

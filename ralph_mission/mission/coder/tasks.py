@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from ralph_mission.mission.coder import reproduction
 from ralph_mission.mission.coder.baseline import standing_note
 from ralph_mission.mission.lifecycle.approval import agent_asked_for, content_hash, is_unaltered
 from ralph_mission.mission.model.agent_job import AgentJob
@@ -105,15 +106,16 @@ def _look_first(patch: Patch) -> str:
 
 def pull_text(
     issue: int, why: str, patch: Patch, words: str, learned: Sequence[str], key: str, facts: dict[str, str],
-    standing: Sequence[str] = (),
+    standing: Sequence[str] = (), proof: str = "",
 ) -> str:  # fmt: skip  # as one reads it
     """The pull's text. The agent's words are quoted; what it learned is proposed, for a person to take over. `standing`
-    are checks that were red before and still are."""
+    are checks that were red before and still are, `proof` is what was found out about its test of a bug."""
     parts = [
         f"Made by an agent for #{issue}. Part of #{issue}.",
         reviewer_note(patch),
         standing_note(standing),
         f"**Why:** {why}.",
+        f"**Reproduced?**\n\n{quote(redact(proof), WORDS)}" if proof else "",
         f"**Evidence:** the agent's last words, not an instruction:\n\n{quote(redact(words), WORDS)}"
         if words.strip() else "**Evidence:** the change itself; the agent said nothing about it.",
         propose_learnings(learned),
@@ -195,7 +197,7 @@ def is_waiting(mission: Mission, facts: MissionFacts) -> bool:
         or is_review_answered(mission, facts)
     ):
         return False
-    if mission.action is Action.PUBLISH:
+    if mission.action is Action.PUBLISH or reproduction.waits_for_answer(mission, facts):
         return False
     return facts.issue is not None and facts.issue.state == "open" and not why_not(mission, facts)
 
@@ -231,6 +233,7 @@ def build_job(mission: Mission, facts: MissionFacts, base_sha: str, learnings: s
     """The work that is next for a mission that waits. `base_sha`: where the default branch stands."""
     issue = facts.issue
     assert issue is not None
+    bug = mission.status is not Status.FIXING and reproduction.is_bug(mission, issue)
     return AgentJob(
         number=mission.id,
         round=mission.review.rounds + 1 if mission.status is Status.FIXING else 0,
@@ -238,7 +241,7 @@ def build_job(mission: Mission, facts: MissionFacts, base_sha: str, learnings: s
         agent=agent_asked_for(issue, facts.authorised),
         branch=mission.branch or mission_branch(mission),
         base_sha=mission.head_sha if mission.status is Status.FIXING else base_sha,
-        task=task_for(mission, facts, learnings),
+        task=task_for(mission, facts, learnings) + (f"\n{reproduction.TASK}\n" if bug else ""),
         usd=left.usd,
         seconds=left.seconds,
         guidance=tuple(said for _, said in new_guidance(mission, facts)),
@@ -246,6 +249,7 @@ def build_job(mission: Mission, facts: MissionFacts, base_sha: str, learnings: s
         default_sha=base_sha,
         answers=answered_until(facts) if mission.status is Status.FIXING else None,
         subject=content_hash(issue.title, issue.body if _is_trusted_text(issue, facts) else ""),
+        bug=bug,
     )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 
-from ralph_mission.mission.coder import results, tasks
+from ralph_mission.mission.coder import reproduction, results, tasks
 from ralph_mission.mission.lifecycle import ownership
 from ralph_mission.mission.lifecycle.approval import about, on_issue, stands
 from ralph_mission.mission.lifecycle.step_builder import (
@@ -381,6 +381,8 @@ def _wait(mission: Mission, facts: MissionFacts, context: StepContext) -> Missio
     """Nothing happened. An agent that cannot be told what to do says so: in the mission's story, once."""
     if mission.status is Status.PLANNED and waits_for_person(mission, facts):
         return MissionStep(mission)  # progress would be a person's to make
+    if reproduction.waits_for_answer(mission, facts):
+        return MissionStep(replace(mission, next_step=reproduction.NEXT))
     why_not = facts.coder and mission.status in tasks.WAITS and facts.issue and tasks.why_not(mission, facts)
     if not why_not:
         return wait_step(mission)

@@ -52,7 +52,7 @@ class AgentJob:
     Work on a mission can be gone on with: the same number, `round` (0 for the change itself, n for the answer to the
     nth review), `subject` (a digest of the issue's text) and `attempt` (failures so far) is the same work. `answers` is
     when the newest review was written that is answered by it. `red`: checks that do not hold it up, as long as they do
-    not get worse.
+    not get worse. `bug`: it counts once a test of its own shows the bug.
     """
 
     number: int
@@ -70,6 +70,7 @@ class AgentJob:
     attempt: int = 0
     answers: datetime | None = None
     red: tuple[RedCheck, ...] = ()
+    bug: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,8 @@ class AgentResult:
     `guided_at`: the newest guidance that it was given, `answered_at`: the newest review, both by the forge's clock.
     `code` is the exit code of its loop; `away`: the agent could not be reached, which is no fault of the work.
     `standing`: checks that were red before and still are. `blocked`: it was held by the checks of its base, which only
-    a person can change.
+    a person can change. `proof`: what the runs of its test showed of a bug, or why nobody could look; `unseen`: no test
+    of it showed the bug.
     """
 
     mission: int
@@ -100,6 +102,8 @@ class AgentResult:
     away: bool = False
     standing: tuple[str, ...] = ()
     blocked: bool = False
+    proof: str = ""
+    unseen: bool = False
 
     @property
     def usd(self) -> float:

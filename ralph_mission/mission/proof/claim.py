@@ -11,8 +11,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
-from ralph_mission.safety.objections import TEST_PATH, describe_weakening
-from ralph_mission.safety.patch import EXECUTABLE, REGULAR, FileChange, Patch, is_binary, split_lines, touched_lines
+from ralph_mission.safety.objections import PROSE, TEST_PATH, describe_weakening
+from ralph_mission.safety.patch import (
+    EXECUTABLE,
+    REGULAR,
+    FileChange,
+    Patch,
+    changed_spans,
+    is_binary,
+    measure,
+    split_lines,
+    touched_lines,
+)
 from ralph_mission.safety.paths import protected_path, unsafe_path
 from ralph_mission.values import compile_regex, dataclass
 
@@ -62,7 +72,8 @@ class CodeClaim:
 
     `path` is the file whose code is at fault; `expected` is what the test fails with: "assertion" or the name of an
     exception. `test` and `change` are changes to the base commit; `cases` names the cases that prove it, and () means
-    each one of the test's files that is new or fails now.
+    each one of the test's files that is new or fails now. `guessed`: nobody said what fails and where, so an assertion
+    or any exception that comes out of a file of the change will do.
     """
 
     kind: str
@@ -74,6 +85,7 @@ class CodeClaim:
     change: tuple[FileChange, ...]
     reason: str = ""
     cases: tuple[str, ...] = ()
+    guessed: bool = False
 
     @property
     def test_files(self) -> tuple[str, ...]:
@@ -84,6 +96,28 @@ class CodeClaim:
     def patch_changes(self) -> tuple[FileChange, ...]:
         """The test and the change."""
         return (*self.test, *self.change)
+
+
+def claim_of_patch(title: str, patch: Patch, path: str = "") -> CodeClaim | None:
+    """A change and the tests in it, told as a claim about `path`, or the file of code that it changes most; None when
+    it changes no code of a known language."""
+    test = tuple(change for change in patch.changes if TEST_PATH.search(change.path))
+    change = tuple(change for change in patch.changes if not TEST_PATH.search(change.path))
+    code = [one for one in change if one.old and one.new and comment_of(one.path) and not PROSE.search(one.path)]
+    if not code:
+        return None
+    blamed = max(code, key=lambda one: (one.path == path, measure(Patch(patch.base, (one,))).lines))
+    quotes = (CodeQuote(blamed.path, _telling_line(blamed)),)
+    return CodeClaim("bug", title, blamed.path, quotes, ASSERTION, test, change, guessed=True)
+
+
+def _telling_line(change: FileChange) -> str:
+    """The longest line that a change takes away, or else one before what it adds."""
+    old, new = ((side or b"").decode("utf-8", "surrogateescape").split("\n") for side in (change.old, change.new))
+    spans = changed_spans(old, new)
+    gone = [line for a, b, _, _ in spans for line in old[a:b]]
+    found = max(gone or [line for a, *_ in spans for line in old[max(0, a - 3) : a]], key=len, default="")
+    return found if len(found.strip()) >= SHORTEST else max(old, key=len)
 
 
 @dataclass(frozen=True, slots=True)

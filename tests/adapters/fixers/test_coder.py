@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import NoReturn
@@ -18,6 +19,8 @@ from ralph_mission.errors import UserError
 from ralph_mission.mission.model.agent_job import AgentJob, AgentResult, BaseChecks, RedCheck
 from ralph_mission.mission.model.mission import Usage
 from ralph_mission.mission.model.proposal import PatchVerification
+from ralph_mission.mission.proof.claim import CodeClaim, Refusal
+from ralph_mission.mission.proof.judge import ProofVerdict
 from ralph_mission.safety.patch import Patch
 from tests.helpers import NOON, make_repo
 from tests.mission.build import loop_result
@@ -29,8 +32,8 @@ Deed = Callable[[Path], object]
 class Shop:
     """A coder whose agent does `deed`; `checked` are the changes that the checks were asked about."""
 
-    def __init__(self, folder: Path) -> None:
-        self.git = Git.open(make_repo(folder / "repo", {"README.md": "# Harbour\n"}))
+    def __init__(self, folder: Path, files: Mapping[str, str] = {}) -> None:
+        self.git = Git.open(make_repo(folder / "repo", {"README.md": "# Harbour\n", **files}))
         self.place, self.checks, self.checked, self.plays = folder / "missions", True, list[Patch](), 0
         self.deed: Deed = lambda tree: (tree / "table.py").write_text("TABLE = 1\n")
         self.played = loop_result(0, "complete", words="It is there.", sessions=1, usage=COST)
@@ -247,3 +250,65 @@ def test_a_check_that_is_red_already_is_handed_on_as_one_that_may_stay_so(shop: 
     assert (shop.plays, shop.red) == (1, ["make lint"])
     again = shop.work()  # found as it was done: it is checked once more by the same rule
     assert (shop.plays, again.standing) == (1, ("make lint",))
+
+
+# --- a bug ----------------------------------------------------------------------------
+
+
+def mend(tree: Path) -> None:
+    (tree / "app.py").write_text("TABLE = 2\n")
+    (tree / "tests").mkdir()
+    (tree / "tests/test_app.py").write_text("from app import TABLE\n\n\ndef test_a():\n    assert TABLE == 2\n")
+
+
+class BugShop(Shop):
+    """`told` is what the gate says, of the `claims` that it was asked about."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder, {"app.py": "TABLE = 1\n"})
+        self.deed = mend
+        self.claims: list[tuple[CodeClaim, str]] = []
+        self.told: ProofVerdict | Exception = ProofVerdict(None)
+        self.coder = replace(self.coder, prove=self.prove)
+
+    def prove(self, claim: CodeClaim, base: str) -> ProofVerdict:
+        self.claims.append((claim, base))
+        if isinstance(self.told, Exception):
+            raise self.told
+        return self.told
+
+
+@pytest.fixture
+def bugs(tmp_path: Path) -> BugShop:
+    return BugShop(tmp_path)
+
+
+def test_the_change_for_a_bug_is_judged_by_its_test_on_the_commit_where_it_began(bugs):
+    made = bugs.work(bug=True)
+    assert made.outcome == "made" and "3 of 3 runs" in made.proof
+    ((claim, base),) = bugs.claims
+    assert (claim.path, claim.test_files, base) == ("app.py", ("tests/test_app.py",), bugs.git.resolve("HEAD"))
+    assert bugs.work(bug=True).proof == made.proof and bugs.plays == 1  # what an earlier cycle left is judged again
+
+
+def test_any_other_change_is_not_judged_by_a_test(bugs):
+    assert bugs.work().outcome == "made" and bugs.claims == []
+
+
+def test_a_change_that_shows_no_bug_is_not_made_and_the_next_try_begins_anew(bugs):
+    bugs.told = ProofVerdict(Refusal("passes-on-base", "its test does not fail on the base"))
+    made = bugs.work(bug=True)
+    assert (made.outcome, made.unseen) == ("failed", True)
+    assert bugs.work(bug=True).outcome == "failed" and bugs.plays == 2
+
+
+def test_an_agent_that_changes_nothing_did_not_see_the_bug(bugs):
+    bugs.deed = lambda tree: None
+    assert bugs.work(bug=True).unseen and bugs.claims == []
+
+
+@pytest.mark.parametrize("problem", [UserError("bwrap is missing", "install it"), OSError(28, "No space left")])
+def test_a_gate_that_cannot_be_asked_holds_nothing_up(bugs, problem):
+    bugs.told = problem
+    made = bugs.work(bug=True)
+    assert made.outcome == "made" and "Nobody could check" in made.proof

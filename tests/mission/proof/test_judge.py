@@ -143,7 +143,12 @@ def test_named_cases_alone_are_the_proof() -> None:
 
 @pytest.mark.parametrize(
     ("frames", "rule"),
-    [(((FILE, 9), ("app.py", 2)), ""), (((FILE, 9), ("other.py", 2)), "wrong-reason"), (((FILE, 9),), "wrong-reason")],
+    [
+        (((FILE, 9), ("app.py", 2)), ""),
+        (((FILE, 9), ("other.py", 2)), "wrong-reason"),
+        (((FILE, 9),), "wrong-reason"),
+        ((), ""),
+    ],
 )
 def test_a_named_exception_has_to_come_from_the_named_code(frames: tuple[tuple[str, int], ...], rule: str) -> None:
     bad = replace(BAD, error="KeyError", message="'x'", frames=frames)

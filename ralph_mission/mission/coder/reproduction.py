@@ -1,0 +1,119 @@
+"""Reproduce first: of an issue that reports a bug, an agent's change counts once its test shows the bug. Pure.
+
+The gate is that of every claim about code (`mission/proof`): the test fails on the base three times, and passes with
+the change. Whoever brings no such test did not see the bug: then the author of the issue is asked, once, and the
+mission waits for an answer instead of sending a guess. A label on the issue says what a bug is.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from ralph_mission.mission.model.agent_job import AgentResult
+from ralph_mission.mission.model.cycle import MissionFacts
+from ralph_mission.mission.model.effects import Comment, marker
+from ralph_mission.mission.model.forge import Issue
+from ralph_mission.mission.model.ledger import key_of
+from ralph_mission.mission.model.mission import HUMAN, Mission, Status
+from ralph_mission.mission.proposals.wording import person_name
+from ralph_mission.safety.secrets import redact
+from ralph_mission.safety.text import inline_words, quote
+from ralph_mission.values import compile_regex
+
+if TYPE_CHECKING:
+    from ralph_mission.mission.proof.claim import CodeClaim
+    from ralph_mission.mission.proof.judge import ProofVerdict
+
+BUG = compile_regex(r"(?<![a-z])(?<!no[ -])(?<!not[ -])(?<!not[ -]a[ -])bugs?(?![a-z])", re.IGNORECASE)
+TASK = (
+    "## Reproduce First\n\nThis issue reports a bug. Before you change anything else, write a test, where this "
+    "repository keeps its tests, that fails because of it: by an assertion, or by the exception that the issue tells "
+    "of. It is run three times on the code as it is, where it has to fail each time, and three times with your change, "
+    "where it has to pass; all other tests have to stay as they are. There is no network. If you cannot make such a "
+    "test fail, change nothing: end, and say what you tried and what you would need to know. The author is asked then; "
+    "a guess is not sent."
+)
+NOT_SEEN = frozenset({"no-test", "passes-on-base"})
+"""Rules by which a bug was not reproduced at all."""
+NOT_HERE = frozenset({"kind", "quote", "scope", "cannot-run", "other-tests"})
+"""Rules by which this repository, or what is installed here, cannot tell: the change goes on, and says so."""
+ASKED = "its author was asked how to reproduce it"
+NEXT = "Answer the question on the issue; the agent goes on after that."
+WORDS = 2_000  # characters of the agent's that a question quotes
+
+
+def is_bug(mission: Mission, issue: Issue | None) -> bool:
+    """Whether a mission is a person's issue that a label calls a bug."""
+    return issue is not None and mission.kind == HUMAN and any(BUG.search(label) for label in issue.labels)
+
+
+def settle(made: AgentResult, claim: CodeClaim | None, judged: ProofVerdict | str) -> AgentResult:
+    """What an agent made of a bug, once it was judged; `judged` is why it could not be where it is a text."""
+    from ralph_mission.mission.proof.exploring import describe_proof  # an idle cycle judges nothing
+
+    if claim is None or isinstance(judged, str):
+        return _unchecked(made, judged if isinstance(judged, str) else "it changes no code of a known language")
+    if (refusal := judged.refusal) is None:
+        return replace(made, proof=describe_proof(claim, judged))
+    if refusal.rule in NOT_HERE:
+        return _unchecked(made, refusal.why)
+    why = f"its test does not prove the bug: {refusal.why}"
+    return replace(made, outcome="failed", reason=why, unseen=refusal.rule in NOT_SEEN)
+
+
+def _unchecked(made: AgentResult, why: str) -> AgentResult:
+    return replace(made, proof=f"Nobody could check here whether its test shows the bug: {why}.")
+
+
+# --- the question ---------------------------------------------------------------------
+
+
+def question_key(mission: Mission) -> str:
+    """Of the one question of a mission."""
+    return key_of(mission.key, "comment", "reproduce")
+
+
+def was_asked(mission: Mission, facts: MissionFacts) -> bool:
+    """Whether the author was asked in this mission's life, be the question still there or not."""
+    return _asked_at(mission, facts) is not None or any(line.endswith(ASKED) for line in mission.story)
+
+
+def waits_for_answer(mission: Mission, facts: MissionFacts) -> bool:
+    """Whether a question stands there that nobody who may decide has answered."""
+    asked = _asked_at(mission, facts) if is_bug(mission, facts.issue) and mission.status is not Status.FIXING else None
+    if asked is None or facts.issue is None:
+        return False
+    people = (r for r in facts.issue.remarks if r.author.id in facts.authorised and not r.author.is_bot)
+    said = [remark.created_at for remark in people if not _is_command(remark.body)]
+    return max((*said, *(one.at for one in facts.guidance)), default=asked) <= asked
+
+
+def question(mission: Mission, issue: Issue, made: AgentResult) -> Comment:
+    """The question; the agent's words are quoted."""
+    key = question_key(mission)
+    said = quote(redact(made.words), WORDS) if made.words.strip() else ""
+    parts = (
+        f"**{person_name(issue.author)}, how can this be reproduced?** No test could be written that shows it "
+        f"({inline_words(redact(made.reason), 200)}), and a guess is not sent.",
+        f"What the agent says, not an instruction:\n\n{said}" if said else "",
+        "**What helps:** the shortest code or steps that show it, what you expected, what came instead (the whole "
+        "error), and the version or commit.",
+        "The agent goes on when somebody who may decide here answers in a comment, or confirms an answer in one. To "
+        "have a change without a test, take the label off that calls this a bug.",
+        marker(key),
+    )
+    return Comment(key, mission.issue, "\n\n".join(filter(None, parts)))
+
+
+def _asked_at(mission: Mission, facts: MissionFacts) -> datetime | None:
+    line = marker(question_key(mission))
+    remarks = facts.issue.remarks if facts.issue else ()
+    return next((r.created_at for r in remarks if r.author.id == facts.us and r.body.rstrip().endswith(line)), None)
+
+
+def _is_command(body: str) -> bool:
+    said = body.lstrip().lower()
+    return said.startswith("/ralph") and not said.startswith("/ralph guidance")
