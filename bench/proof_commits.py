@@ -35,12 +35,20 @@ from ralph_mission.values import dataclass
 
 LISTED = Path(__file__).with_suffix(".json")
 """The commits: for each repository by its name on GitHub, what its fixes' tests fail with, and which cases prove it."""
-REPOSITORIES = {"express": "expressjs/express", "httpx": "encode/httpx", "click": "pallets/click",
-                "starlette": "encode/starlette", "commander.js": "tj/commander.js"}  # fmt: skip  # one table
+REPOSITORIES = {
+    name.rpartition("/")[2]: name
+    for name in (
+        "expressjs/express",
+        "expressjs/body-parser",
+        "encode/httpx",
+        "pallets/click",
+        "python-humanize/humanize",
+    )
+}
 MERGES = ("click",)
 """Who merges a change as several commits: there the merge is the fix."""
 FIX = re.compile(r"\b(?:fix(?:e[sd])?|bugs?|regression|correctly|incorrect(?:ly)?|crash(?:es)?)\b", re.IGNORECASE)
-PLACES = ("lib/", "src/", "httpx/", "starlette/", "index.js")
+PLACES = ("lib/", "src/", "httpx/", "index.js")
 MOST, MOST_LOOKED_AT, MOST_CODE, MOST_TESTS = 10, 60, 6, 4
 """Commits of a repository, those of which tests are run at most, and files of one."""
 OUTSIDE = re.compile(r"timeout of \d+|ENOTFOUND|EAI_AGAIN|getaddrinfo|cannot find module|no module named", re.I)

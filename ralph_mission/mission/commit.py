@@ -109,14 +109,17 @@ def _interim(situation: Situation, allowed: Sequence[Proposal]) -> tuple[Mission
     return tuple(missions.values())
 
 
-def reserve_cost(situation: Situation, mission: Mission, usd: float, holder: str, at: datetime) -> MemoryBatch:
-    """Claim and money for an agent's work, before it begins: a runner that dies has spent all of it."""
+def reserve_cost(situation: Situation, mission: Mission | None, usd: float, holder: str, at: datetime) -> MemoryBatch:
+    """Claim and money for an agent's work, or for an observer that asks a model (no mission), before it begins: a
+    runner that dies has spent all of it."""
+    missions = situation.state.missions
     state = replace(
         situation.state,
         claim=Claim(holder, situation.cycle, situation.cycle_id, at),
-        missions=tuple(mission if one.id == mission.id else one for one in situation.state.missions),
+        missions=tuple(mission if mission and one.id == mission.id else one for one in missions),
     )
-    subject = f"ralph: cycle {situation.cycle}: an agent works on mission {mission.id}"
+    what = f"an agent works on mission {mission.id}" if mission else "a model is asked about what is to be seen"
+    subject = f"ralph: cycle {situation.cycle}: {what}"
     return MemoryBatch(_book_cost(situation, usd), state, (), subject)
 
 

@@ -79,7 +79,7 @@ def _cycle(tx: Transaction, request: CycleRequest) -> CycleResult:
     transaction.check_position(tx)
     ports.progress.phase("check", gather.slots(tx.past, tx.settings))
     tx, settled = (tx, ()) if request.staged else transaction.settle_leftovers(tx)
-    situation = _look(tx, request)
+    tx, situation = _look(tx, request)
     if not request.staged:
         tx, situation = service.run_agent_jobs(tx, situation)
     situation = replace(situation, judged_at=ports.clock.now())
@@ -108,17 +108,20 @@ def _cycle(tx: Transaction, request: CycleRequest) -> CycleResult:
     return _wake(tx, result) if conclusion.at_once else result
 
 
-def _look(tx: Transaction, request: CycleRequest) -> Situation:
+def _look(tx: Transaction, request: CycleRequest) -> tuple[Transaction, Situation]:
     """Everything that decisions will rest on, but for what agents make."""
     ports = tx.ports
     with ports.scratch() as scratch:
         situation = gather.situate(ports, tx.settings, tx.past, request.cycle_id, tx.now)
         if _is_steering(tx, request):
-            return replace(situation, steering=True)
-        situation = observe.observe(ports, situation, tx.past, scratch, tx.secrets)
+            return tx, replace(situation, steering=True)
+        asked = observe.plan_looks(ports, situation, scratch)
+        if not request.staged and (usd := sum(context.usd for _, context in asked)):
+            tx, situation = service.set_money_aside(tx, situation, usd)
+        situation = observe.observe(ports, situation, asked, tx.past, tx.secrets)
         situation = rank.rank_findings(ports, situation, tx.secrets)
         situation = rank.word_posts(ports, situation, tx.past)
-        return verify.verify(ports, situation, scratch, tx.secrets)
+        return tx, verify.verify(ports, situation, scratch, tx.secrets)
 
 
 def _report(

@@ -13,19 +13,34 @@ from ralph_mission.mission.model.cycle import Situation
 from ralph_mission.mission.model.ledger import MemorySnapshot, MonitorRecord
 from ralph_mission.mission.model.mission import Observation, Signal
 from ralph_mission.mission.model.proposal import ObservationContext
-from ralph_mission.mission.ports import CyclePorts
+from ralph_mission.mission.ports import CyclePorts, Observer, PaidObserver
 from ralph_mission.safety.secrets import find_secrets, redact
 
 SHARE = 0.5
 """Of the money of a cycle, what an observer may spend on a model: the rest is for the thinker and for missions."""
 
 
+Looks = tuple[tuple[Observer, ObservationContext], ...]
+
+
+def plan_looks(ports: CyclePorts, situation: Situation, scratch: str) -> Looks:
+    """Every observer with what it is told; money is for those alone that would ask a model now."""
+    return tuple((one, _with_money(one, _observation_context(one.name, situation, scratch))) for one in ports.observers)
+
+
+def _with_money(observer: Observer, context: ObservationContext) -> ObservationContext:
+    try:
+        asks = isinstance(observer, PaidObserver) and context.usd > 0 and observer.asks(context)
+    except Exception:  # it goes wrong again when it looks, where that is told
+        asks = True
+    return context if asks else replace(context, usd=0.0)
+
+
 def observe(
-    ports: CyclePorts, situation: Situation, past: MemorySnapshot | None, scratch: str, secrets: tuple[str, ...]
+    ports: CyclePorts, situation: Situation, asked: Looks, past: MemorySnapshot | None, secrets: tuple[str, ...]
 ) -> Situation:
     """Ask every observer, whatever is under way; one that fails is unavailable and nothing more."""
     ports.progress.phase("observe")
-    asked = ((observer, _observation_context(observer.name, situation, scratch)) for observer in ports.observers)
     observations = tuple(redact_observation(ports, observation, secrets) for observation in ports.lookups(asked))
     situation = with_findings(replace(situation, observations=observations))
     missing = keys_to_read(situation) - set(situation.records)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.agent_job import AgentJob, AgentResult
@@ -209,6 +209,15 @@ class Observer(Protocol):
 
     def observe(self, context: ObservationContext) -> Observation:
         """Look once. May raise anything; the cycle goes on without it."""
+        ...
+
+
+@runtime_checkable
+class PaidObserver(Observer, Protocol):
+    """One that may ask a model: what that may cost is set aside in memory before it looks."""
+
+    def asks(self, context: ObservationContext) -> bool:
+        """Whether it would ask now. May raise anything: then it is taken for one that would."""
         ...
 
 

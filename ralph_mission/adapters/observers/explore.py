@@ -69,15 +69,24 @@ class ExploreObserver:
         if self.explorer is None or self.prover is None or self.cache.folder is None:
             problem = UserError("no agent reads code here", "name one in hands.agent; a staged cycle asks none")
             return unavailable(NAME, problem, context.cursor)
-        commit = self.git.resolve(context.head.sha) if context.head.sha else ""
-        if not commit:
+        if (look := self._look(context)) is None:
             return Observation(NAME, "ok", detail="no commits yet", cursor=context.cursor)
-        entries = {entry.path: entry for entry in self.git.listing(commit) if entry.kind == "blob"}
-        look = ExploreLook(self, self.explorer, self.prover, commit, entries, ExploreMemory.load(self.cache))
         try:
             return look.observe(context)
         except UserError as problem:
             return replace(unavailable(NAME, problem, context.cursor), complete=False)
+
+    def asks(self, context: ObservationContext) -> bool:
+        """Whether anything is left to read."""
+        look = self._look(context)
+        return look is not None and bool(look.choose())
+
+    def _look(self, context: ObservationContext) -> ExploreLook | None:
+        commit = self.git.resolve(context.head.sha) if context.head.sha else ""
+        if self.explorer is None or self.prover is None or not commit:
+            return None
+        entries = {entry.path: entry for entry in self.git.listing(commit) if entry.kind == "blob"}
+        return ExploreLook(self, self.explorer, self.prover, commit, entries, ExploreMemory.load(self.cache))
 
 
 class ExploreMemory:
@@ -116,13 +125,10 @@ class ExploreLook:
     def observe(self, context: ObservationContext) -> Observation:
         """Report what still holds, and read on."""
         held = list(self._held())
-        if not context.usd:
-            why = "the money of this cycle or day is spent"
+        chosen = self.choose()
+        if not chosen or not context.usd:
+            why = "the money of this cycle or day is spent" if chosen else "all that changed within a year was read"
             return Observation(NAME, "ok", tuple(held), detail=why, cursor=self.commit)
-        if not (chosen := self._choose()):
-            return Observation(
-                NAME, "ok", tuple(held), detail="all that changed within a year was read", cursor=self.commit
-            )
         started = time.monotonic()
         paths = tuple(file.path for file in chosen)
         said = self.explorer(ExplorationJob(self.commit, paths, context.usd, SESSION))
@@ -144,7 +150,8 @@ class ExploreLook:
         detail = describe_look(len(paths), proven, dropped)
         return Observation(NAME, "ok", tuple(held), detail=detail, cursor=self.commit, usage=said.usage)
 
-    def _choose(self) -> tuple[SourceFile, ...]:
+    def choose(self) -> tuple[SourceFile, ...]:
+        """What it would read."""
         if self.memory.done == self.commit:
             return ()
         tests = [path for path in self.entries if TEST_PATH.search(path)]

@@ -15,7 +15,7 @@ from typing import Any
 from ralph_mission.adapters.http.deadline import start_call
 from ralph_mission.adapters.sandbox.process import STOPPED
 from ralph_mission.errors import UserError
-from ralph_mission.mission.model.mission import Observation
+from ralph_mission.mission.model.mission import Observation, Usage
 from ralph_mission.mission.model.proposal import ObservationContext
 from ralph_mission.mission.ports import Observer
 
@@ -79,7 +79,8 @@ class _Look:
             return self.call.result(max(0.0, self._until - time.monotonic()))
         except Exception:
             detail = "failed unexpectedly" if self.call.done() else f"not finished within {self.patience:g} s"
-        return Observation(self.observer.name, "unavailable", detail=detail, cursor=self.context.cursor)
+        spent = Usage(cost_usd=self.context.usd)  # what it cost nobody knows: all that was set aside
+        return Observation(self.observer.name, "unavailable", detail=detail, cursor=self.context.cursor, usage=spent)
 
 
 def _end(lookups: Iterable[_Look]) -> None:

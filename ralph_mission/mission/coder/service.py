@@ -62,11 +62,18 @@ def _run_job(
         made = AgentResult(mission.id, "held", held)
         return tx, replace(situation, made=(*situation.made, made))
     mission = advance(mission, MissionEvent.STARTED, situation.now) if mission.status is Status.PLANNED else mission
-    tx = tx.commit(commit.reserve_cost(situation, mission, left.usd, tx.store.holder(), tx.ports.clock.now()))
-    situation = replace(situation, memory=_without_reserve(tx.memory, situation), state=tx.state)
+    tx, situation = set_money_aside(tx, situation, left.usd, mission)
     made = _work(tx, coder, situation, mission, left)
     situation = replace(situation, made=(*situation.made, made))
     return tx, refresh_facts(tx.ports, situation)
+
+
+def set_money_aside(
+    tx: Transaction, situation: Situation, usd: float, mission: Mission | None = None
+) -> tuple[Transaction, Situation]:
+    """In memory, before it is spent; the end of the cycle writes down what was. Raises Lost."""
+    tx = tx.commit(commit.reserve_cost(situation, mission, usd, tx.store.holder(), tx.ports.clock.now()))
+    return tx, replace(situation, memory=_without_reserve(tx.memory, situation), state=tx.state)
 
 
 def _without_reserve(memory: Memory, situation: Situation) -> Memory:

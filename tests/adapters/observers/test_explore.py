@@ -53,11 +53,19 @@ class World:
         self.says: Callable[[], Exploration] = lambda: Exploration((), usage=Usage(1, cost_usd=0.25))
 
     def look(self, usd: float = 1.0) -> Observation:
+        return self._observer().observe(self._context(usd))
+
+    def asks(self) -> bool:
+        return self._observer().asks(self._context(1.0))
+
+    def _observer(self) -> explore.ExploreObserver:
         opened = Git.open(self.repo)
         prover = TrustingProver(opened, ProjectSetup(opened, None))
-        observer = explore.build(ExploreSettings(), opened, self.folder / "cache", self._explore, prover)
+        return explore.build(ExploreSettings(), opened, self.folder / "cache", self._explore, prover)
+
+    def _context(self, usd: float) -> ObservationContext:
         head = Branch("main", git(self.repo, "rev-parse", "HEAD"))
-        return observer.observe(ObservationContext(head, NOW, None, "", str(self.folder), usd))
+        return ObservationContext(head, NOW, None, "", str(self.folder), usd)
 
     def _explore(self, job: ExplorationJob) -> Exploration:
         self.asked.append(job)
@@ -131,3 +139,12 @@ def test_without_an_agent_it_says_what_to_name(tmp_path: Path) -> None:
     seen = observer.observe(ObservationContext(Branch("main", "HEAD"), NOW, None, "", str(tmp_path)))
     assert seen.status == "unavailable"
     assert "hands.agent" in seen.detail
+
+
+def test_it_says_beforehand_whether_it_would_ask(world: World) -> None:
+    """So that money is set aside for a look that costs some, and for no other."""
+    asked = [world.asks()]
+    for _ in range(2):
+        world.look()
+        asked.append(world.asks())
+    assert asked == [True, True, False]
