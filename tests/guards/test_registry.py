@@ -13,8 +13,8 @@ from tests.guards.guard import ROOT, Guard, Stale, read_guards
 from tests.guards.off import is_broken, switch_off
 
 PROMISES = frozenset(f"I{number}" for number in range(1, 25))
-HOLDS = re.compile(r"I(?:[1-9]|1\d|2[0-4])|[1-9]|[1-5]\d|60")
-"""A promise, or the number of an attack."""
+HOLDS = re.compile(r"I(?:[1-9]|1\d|2[0-4])|[1-9]|[1-5]\d|60|proof")
+"""A promise, the number of an attack, or the gate of claims about code."""
 RULES_PY = "ralph_mission/mission/policy.py"
 HERE = "guards/test_registry.py::test_replacements_are_python"
 

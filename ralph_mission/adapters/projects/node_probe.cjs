@@ -21,13 +21,15 @@ function note (host) {
   if (typeof host === 'string' && !local.test(host)) append(hosts, `${host}\n`)
 }
 
-// Whether the function that called the one that calls this is written in a test of the repository.
+// Whether whoever called into this file is a test of the repository.
 function isAskedByTest () {
   const limit = Error.stackTraceLimit
   Error.stackTraceLimit = 12
-  const lines = String(new Error().stack).split('\n').slice(3)
+  const lines = String(new Error().stack).split('\n').filter((line) => line.includes(':') && !line.includes(__filename))
   Error.stackTraceLimit = limit
-  const caller = lines.find((line) => !/\(?node:|<anonymous>\)?$/.test(line)) || ''
+  const position = lines.findIndex((line) => !line.includes('node:'))
+  const caller = lines[position] || ''
+  if (lines.slice(0, position).some((line) => line.includes('node:internal/modules'))) return false
   const inside = caller.includes(root) && !caller.includes('/node_modules/')
   return inside && test.test(caller.slice(caller.indexOf(root) + root.length).replace(/:\d+:\d+\)?$/, ''))
 }

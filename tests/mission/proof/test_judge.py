@@ -14,6 +14,7 @@ from ralph_mission.mission.proof.judge import (
     ProofVerdict,
     RunRequest,
     SuiteReport,
+    is_assertion,
     judge_proof,
 )
 from tests.mission.proof.test_claim import CHANGE, CLAIM
@@ -86,6 +87,7 @@ CASES = [
     ("network", {"base": report(BAD, connected=("example.org",))}),
     ("network", {"base": report(replace(BAD, error="Error", message="getaddrinfo ENOTFOUND example.org"))}),
     ("reads-source", {"base": report(replace(BAD, sources=("app.py",)))}),
+    ("reads-source", {"base": replace(report(OLD, BAD), sources=("app.js",))}),
     ("flaky", {("base", 2): report(OLD, GOOD)}),
     ("flaky", {("base", 3): report(OLD, replace(BAD, error="MultipleFailures"))}),
     ("still-fails", {"changed": report(OLD, BAD)}),
@@ -96,8 +98,9 @@ CASES = [
     ("reads-source", {"changed": report(OLD, replace(GOOD, sources=("app.py",)))}),
     ("reads-source", {"noted": report(OLD, GOOD)}),
     ("reads-source", {"changed-noted": report(OLD, BAD)}),
-    ("breaks-tests", {"all changed": report(OLD, GOOD), ("changed", 4): report()}),
-    ("breaks-tests", {"all changed": report(OLD, GOOD, replace(OTHER, status="skipped")), ("changed", 4): report()}),
+    ("breaks-tests", {"all changed": report(OLD, GOOD), ("changed", 4): report(), ("plain", 4): report(OTHER)}),
+    ("breaks-tests", {"all changed": report(OLD, GOOD, replace(OTHER, status="skipped")), ("changed", 4): report(),
+                      ("plain", 4): report(OTHER)}),
     ("other-tests", {"all plain": report(ended="time-out")}),
     ("other-tests", {"all changed": report(ended="time-out")}),
 ]  # fmt: skip  # one table
@@ -119,6 +122,13 @@ def test_a_test_that_comes_and_goes_was_not_broken_by_the_change() -> None:
     verdict, asked = judged(but({"all changed": report(OLD, GOOD), ("changed", 4): report(OTHER)}))
     assert verdict.proven
     assert asked[-1] == RunRequest(CodeState.CHANGED, ("tests/test_b.py",), 4)
+
+
+def test_a_test_that_fails_without_the_change_too_was_not_broken_by_it() -> None:
+    told = {"all changed": report(OLD, GOOD), ("changed", 4): report(), ("plain", 4): report()}
+    verdict, asked = judged(but(told))
+    assert verdict.proven
+    assert asked[-1] == RunRequest(CodeState.PLAIN, ("tests/test_b.py",), 4)
 
 
 def test_what_failed_before_is_neither_proof_nor_an_objection() -> None:
@@ -162,3 +172,33 @@ def test_a_change_of_other_files_that_is_enough_shows_another_culprit(case: Case
     claim = replace(CLAIM, change=(*CLAIM.change, replace(CHANGE, path="other.py")))
     verdict, _ = judged(but({"others": report(OLD, case)}), claim)
     assert (verdict.refusal.rule if verdict.refusal else "") == rule
+
+
+@pytest.mark.parametrize(
+    ("error", "message", "frames", "expected"),
+    [("Error", "should not be called", (("test/a.js", 3),), True), ("Failed", "it said no", ((FILE, 3),), True),
+     ("Error", "expected body 'a\nb',\ngot 'c'", (), True),
+     ("Error", "should not be called", (("lib/a.js", 3),), False),
+     ("Error", "ENOENT: no such file", (("test/a.js", 3),), False), ("TypeError", "x", (("test/a.js", 3),), False),
+     ("Error", "Cannot find module './x'", (("test/a.js", 3),), False), ("Error", "socket hang up", (), False)],
+)  # fmt: skip  # one table
+def test_a_test_may_say_itself_that_what_it_expects_does_not_hold(
+    error: str, message: str, frames: tuple[tuple[str, int], ...], expected: bool
+) -> None:
+    assert is_assertion(replace(BAD, error=error, message=message, frames=frames)) is expected
+
+
+@pytest.mark.parametrize(
+    ("bad", "rule"),
+    [
+        (BAD, ""),
+        (replace(BAD, error="KeyError", message="'x'", frames=((FILE, 9), ("other.py", 2))), ""),
+        (replace(BAD, error="KeyError", message="'x'", frames=((FILE, 9), ("third.py", 2))), "wrong-reason"),
+        (replace(BAD, frames=((FILE, 9), ("third.py", 2))), "wrong-reason"),
+    ],
+)
+def test_of_a_change_that_nobody_explained_any_of_its_code_may_fail(bad: CaseResult, rule: str) -> None:
+    claim = replace(CLAIM, change=(*CLAIM.change, replace(CHANGE, path="other.py")), guessed=True)
+    verdict, asked = judged(but({"base": report(OLD, bad), "noted": report(OLD, bad)}), claim)
+    assert (verdict.refusal.rule if verdict.refusal else "") == rule
+    assert CodeState.OTHERS not in {request.state for request in asked}
