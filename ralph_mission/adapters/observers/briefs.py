@@ -191,10 +191,11 @@ def _with_research(one: DueBrief, commit: str, kept: Mapping[str, Any]) -> list[
         from ralph_mission.mission.proof.researching import ResearchSection, describe_sections
 
         found = [ResearchSection(**{name: str(value) for name, value in row.items()}) for row in sections]
-        detail = f"{told.detail}\n\nWhat its sources say:\n\n{describe_sections(found)}"
+        detail = f"{told.detail}\n\nWhat its sources say, as an agent read them:\n\n{describe_sections(found)}"
         quotes = tuple(Quote(" ".join(each.quote.split()), url=each.source) for each in found)
         told = replace(told, detail=detail, quotes=(*told.quotes, *quotes))
-    return [told, *([_content(replace(one, words=text), commit)] if text else [])]
+    draft = replace(_content(replace(one, words=text), commit), title=one_line(f"Text: {one.header.title}"))
+    return [told, draft] if text else [told]
 
 
 def _is_mission(one: DueBrief) -> bool:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 from ralph_mission.adapters.observers import web
+from ralph_mission.adapters.observers.text import count_noun
 from ralph_mission.errors import UserError
 from ralph_mission.loop.hats import RESEARCHER, WRITER
 from ralph_mission.mission.model.mission import Finding, Usage
@@ -170,7 +171,7 @@ def _checked(sections: Iterable[ResearchSection], known: Iterable[str], pages: P
             wrong.append(why)
         else:
             kept.append(one)
-    told = f"{len(wrong)} sections dropped: {', '.join(dict.fromkeys(wrong))}" if wrong else ""
+    told = f"{count_noun(len(wrong), 'section')} dropped: {', '.join(dict.fromkeys(wrong))}" if wrong else ""
     return Research(tuple(kept), dropped=len(wrong), why=told)
 
 

@@ -220,10 +220,12 @@ def create(store: LocalForgeSession, title: str, body: str, labels: tuple[str, .
 @click.argument("text")
 @common
 def comment(store: LocalForgeSession, number: int, text: str) -> None:
-    """Add a comment; with - as TEXT it is read from standard input."""
-    store.forge.issue(number)
+    """Add a comment, to a pull request too; with - as TEXT it is read from standard input."""
+    pulls = {pull.number for pull in store.forge.pulls("all")}
+    read: Callable[[int], Issue | Pull] = store.forge.pull if number in pulls else store.forge.issue
+    read(number)
     store.person.comment(number, text_of(text))
-    store.say(f"Commented on #{number}.", store.forge.issue(number))
+    store.say(f"Commented on #{number}.", read(number))
 
 
 @issue.command()

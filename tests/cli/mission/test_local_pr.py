@@ -84,6 +84,11 @@ def test_approval_names_the_commit_and_what_happens_next(repo: Path) -> None:
     assert (review.state, review.sha, review.body, review.author.login) == ("approved", head(repo), "Nice.", "mara")
 
 
+def test_a_comment_on_a_pull_is_one_as_on_an_issue(repo: Path) -> None:
+    assert cli_here("issue", "comment", "1", "/ralph review", "--as", "mara", repo=repo).out == "Commented on #1.\n"
+    assert [one.body for one in forge(repo).pull(1).remarks] == ["/ralph review"]
+
+
 def test_changes_are_asked_for_from_standard_input(repo: Path) -> None:
     assert "the next cycle answers" in ralph(repo, "request-changes", "1", "-", stdin="Too loud.\n").out
     (review,) = forge(repo).pull(1).reviews
