@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ralph_mission.config.briefs import BriefHeader, TextHeader
 
 NAME = BRIEFS
-MISSIONS, CONTENT = "missions", "content"
+MISSIONS, CONTENT, INTEGRATION = "missions", "content", "integration"
 OURS = {
     MISSIONS: compile_regex(r"^(?:every|done_when)[ \t]*:", re.MULTILINE),
     CONTENT: compile_regex(r"^networks[ \t]*:", re.MULTILINE),
@@ -145,34 +145,39 @@ class _Desk:
         """The brief, with what was found out for it and the text that came of it; nothing while that is to be done."""
         key, header = cache_key("research", _name(one)), one.header
         sources: tuple[str, ...] = getattr(header, "sources", ())
-        if self.observer.researcher and (sources or header.networks) and self.done.tries.get(_name(one), 0) < OVER:
+        compared = bool(sources) and getattr(header, "kind", "") == INTEGRATION and self.cache.folder is not None
+        wanted = compared or (self.observer.researcher and (sources or header.networks))
+        if wanted and self.done.tries.get(_name(one), 0) < OVER:
             try:
-                self.cache.put(key, self._research(one, sources))
+                self.cache.put(key, self._research(one, sources, compared))
             except UserError as problem:
                 self.said.append(f"{one.path}: {problem.what}; {problem.next_step}")
                 self._count(one, 1)
-            if self.done.tries.get(_name(one), 0) < OVER:
+            if self.observer.researcher and self.done.tries.get(_name(one), 0) < OVER:
                 self.waits = True
                 return []
         kept = self.cache.get(key)
         return _with_research(one, self.commit, kept if isinstance(kept, dict) else {})
 
-    def _research(self, one: DueBrief, sources: tuple[str, ...]) -> dict[str, Any]:
-        assert self.observer.researcher is not None
-        left = self.context.usd - self.usage.cost_usd
-        if left <= 0:
-            raise UserError("its research waits for money", "raise limits.usd_per_day, or wait until tomorrow")
-        from ralph_mission.adapters.observers.research import GuardedPages
+    def _research(self, one: DueBrief, sources: tuple[str, ...], compared: bool) -> dict[str, Any]:
+        from ralph_mission.adapters.observers.research import GuardedPages, uses_of_ended
 
+        left, researcher = self.context.usd - self.usage.cost_usd, self.observer.researcher
+        if researcher and left <= 0:
+            raise UserError("its research waits for money", "raise limits.usd_per_day, or wait until tomorrow")
         pages = GuardedPages(self.observer.cache, Path(self.context.scratch), self.context.now)
-        made = self.observer.researcher().research(
-            one.words, sources, tuple(one.header.networks), pages, self.commit, left
-        )
-        self.usage += made.usage
-        answered = bool(made.sections or made.text or made.dropped)
+        uses = uses_of_ended(sources, pages, self.observer.git, self.commit) if compared else []
+        kept: dict[str, Any] = {"uses": [asdict(use) for use in uses or ()]}
+        answered = uses is not None
+        if researcher:
+            networks = tuple(one.header.networks)
+            made = researcher().research(one.words, sources, networks, pages, self.commit, left)
+            self.usage += made.usage
+            self.said += filter(None, (f"{one.path}: {count_noun(len(made.sections), 'section')}", made.why))
+            answered = bool(made.sections or made.text or made.dropped)
+            kept |= {"sections": [asdict(section) for section in made.sections], "text": made.text}
         self._count(one, OVER if answered else 1)
-        self.said += [f"{one.path}: {count_noun(len(made.sections), 'section')}", *([made.why] if made.why else [])]
-        return {"sections": [asdict(section) for section in made.sections], "text": made.text}
+        return kept
 
     def _count(self, one: DueBrief, tries: int) -> None:
         before = self.done.tries.get(_name(one), 0)
@@ -194,6 +199,9 @@ def _with_research(one: DueBrief, commit: str, kept: Mapping[str, Any]) -> list[
         detail = f"{told.detail}\n\nWhat its sources say, as an agent read them:\n\n{describe_sections(found)}"
         quotes = tuple(Quote(" ".join(each.quote.split()), url=each.source) for each in found)
         told = replace(told, detail=detail, quotes=(*told.quotes, *quotes))
+    if uses := [Quote(**row) for row in kept.get("uses") or ()]:
+        said = "A source speaks of the end of something that is used here: the quotes show both."
+        told = replace(told, detail=f"{told.detail}\n\n{said}", quotes=(*told.quotes, *uses))
     draft = replace(_content(replace(one, words=text), commit), title=one_line(f"Text: {one.header.title}"))
     return [told, draft] if text else [told]
 

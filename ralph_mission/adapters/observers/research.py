@@ -7,19 +7,23 @@ quote stands in the page, which is asked for once more. Once for each brief and 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Protocol
 
+from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.observers import web
 from ralph_mission.adapters.observers.text import count_noun
 from ralph_mission.errors import UserError
 from ralph_mission.loop.hats import RESEARCHER, WRITER
-from ralph_mission.mission.model.mission import Finding, Usage
+from ralph_mission.mission.model.mission import Finding, Quote, Usage
 from ralph_mission.mission.ports import AgentQuestion, AskAgent
 from ralph_mission.mission.proof.researching import (
+    QUOTE,
     ROUNDS,
     ResearchSection,
     addresses_in,
@@ -29,7 +33,8 @@ from ralph_mission.mission.proof.researching import (
     why_dropped,
 )
 from ralph_mission.mission.publishing.drafting import find_unknown, parse_texts, writer_prompt
-from ralph_mission.values import dataclass
+from ralph_mission.safety.objections import TEST_PATH
+from ralph_mission.values import compile_regex, dataclass
 
 SESSION = 600.0  # seconds for one answer
 SHARE = 0.25
@@ -181,3 +186,56 @@ def _or_problem(ask: Callable[[], str]) -> str:
         return ask()
     except UserError as problem:
         return f"(not to be had: {problem.what})"
+
+
+# --- without a model ------------------------------------------------------------------
+
+ENDED = compile_regex(
+    r"\b(?:deprecat\w+|sunset\w*|retir(?:ed|es|ing|ement)|shut(?:ting)?[ -]?down|discontinu\w+|decommission\w*|"
+    r"end[ -]of[ -]life|no longer (?:available|supported|served|maintained))\b",
+    re.IGNORECASE,
+)
+DENIED = compile_regex(r"\b(?:not|never|un-?deprecat\w*)\b|n[\u2019']t\b", re.IGNORECASE)
+PLACE = compile_regex(
+    r"https?://[\w-]+(?:\.[\w-]+)+(?:/[\w.{}:-]+)*|(?<![\w/.:-])(?:/[\w{}-]+)*/v\d+(?:(?:alpha|beta|\.)\d+)*(?:/[\w{}-]+)*"
+)
+"""An address, or the path of a version of an interface."""
+USES, MOST_ENDED = 2, 5
+OUTSIDE = compile_regex(r"^(?:docs?|missions|content)/|\.(?:md|mdx|rst|txt|lock)$|[-.]lock\.\w+$", re.IGNORECASE)
+"""What is no source code of ours."""
+
+
+def uses_of_ended(sources: Iterable[str], pages: Pages, git: Git, commit: str) -> list[Quote] | None:
+    """Sentences of the sources that speak of the end of one interface alone, each followed by the lines of code that
+    name it; None where no source could be read."""
+    found, read = list[Quote](), 0
+    for source in sources:
+        try:
+            page = pages.fetch(source)
+        except UserError:
+            continue
+        read += 1
+        for sentence, place in ended_places(page):
+            uses = _lines_with(place, git, commit)
+            if uses and len(found) < MOST_ENDED * (USES + 1):
+                found += [Quote(sentence, url=source), *uses]
+    return found if read else None
+
+
+def ended_places(page: str) -> Iterable[tuple[str, str]]:
+    """Each sentence that speaks of an end and names exactly one place, with that place."""
+    for sentence in re.split(r"(?<=[.!?])\s+|\n", page):
+        places = {one.rstrip(".:") for one in PLACE.findall(sentence)}
+        if len(places) == 1 and len(sentence) <= QUOTE and ENDED.search(sentence) and not DENIED.search(sentence):
+            yield " ".join(sentence.split()), places.pop()
+
+
+def _lines_with(place: str, git: Git, commit: str) -> list[Quote]:
+    """Lines of source code, tests left out, that name the place and nothing longer."""
+    told = git.try_text("grep", "-nIF", "-z", "-e", place, commit)
+    begins = r"(?<![\w/.-])" if place.startswith("/") else ""
+    whole = re.compile(rf"{begins}{re.escape(place)}(?![\w.-])")
+    rows = (row.split("\0") for row in told.split("\n") if row.count("\0") == 2)
+    lines = ((path.partition(":")[2], int(number), text) for path, number, text in rows)
+    fit = (one for one in lines if whole.search(one[2]) and not OUTSIDE.search(one[0]) and not TEST_PATH.search(one[0]))
+    return [Quote(text.strip(), path, number, commit) for path, number, text in islice(fit, USES)]

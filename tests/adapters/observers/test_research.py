@@ -171,3 +171,49 @@ def test_a_brief_waits_for_its_research_and_is_told_without_it_in_the_end(repo: 
 def test_without_an_agent_a_brief_is_told_as_it_stands(repo: Path) -> None:
     (told,) = look(repo, None).signals
     assert told.detail.startswith("What changes?\n\nSources:") and "What its sources say" not in told.detail
+
+
+# --- without a model ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("page", "place"),
+    [
+        ("The endpoint /v1/tides is deprecated and goes in May.", "/v1/tides"),
+        ("https://api.tides.example.org/v1 will be shut down.", "https://api.tides.example.org/v1"),
+        ("The API /api/v2/orders is no longer supported.", "/api/v2/orders"),
+        ("Read on.\n/v1 was sunset. Use /v2 then.", "/v1"),
+    ],
+)
+def test_a_sentence_about_the_end_of_one_interface_is_found(page: str, place: str) -> None:
+    assert [found for _, found in research.ended_places(page)] == [place]
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "The endpoint /v1/tides is not deprecated.",
+        "/v1 is deprecated: use /v2/tides.",
+        "The endpoint /v1/tides is new.",
+        "Everything is deprecated.",
+        "It isn't retired: /v1/tides.",
+        "/v1/tides " + "is deprecated and " * 40,
+    ],
+)
+def test_a_sentence_that_may_mean_something_else_is_left_alone(page: str) -> None:
+    assert list(research.ended_places(page)) == []
+
+
+def test_what_a_source_ends_and_the_code_uses_is_told_without_an_agent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    web = Web({SOURCE: PAGE})
+    monkeypatch.setattr(research, "GuardedPages", lambda *_: web)
+    code = "import http\nURL = 'https://tides.example.org' + '/v1/tides'\nOTHER = '/v1/tides-old'\n"
+    files = {"missions/tides.md": BRIEF, "src/tides.py": code, "docs/a.py": code, "tests/test_a.py": code}
+    repo = make_repo(tmp_path / "repo", files)
+    first = look(repo, None)
+    (told,) = first.signals
+    assert [(one.url, one.path, one.line) for one in told.quotes[1:]] == [(SOURCE, "", 0), ("", "src/tides.py", 2)]
+    assert told.quotes[1].text == "The endpoint /v1/tides is deprecated"
+    assert look(repo, None, first.cursor).signals == first.signals and web.asked == [SOURCE]
