@@ -42,6 +42,7 @@ from ralph_mission.mission.ports import (
     CycleProgress,
     Forge,
     Observer,
+    PaidObserver,
     Parsed,
     Store,
     Thinker,
@@ -295,6 +296,10 @@ class ProgressObserver:
     def seconds(self) -> float:
         """How long it may take at least, where it knows that itself."""
         return float(getattr(self.observer, "seconds", 0))
+
+    def asks(self, context: ObservationContext) -> bool:
+        """Whether it would ask a model now, where it is one that does."""
+        return isinstance(self.observer, PaidObserver) and self.observer.asks(context)
 
     def observe(self, context: ObservationContext) -> Observation:
         """One look."""

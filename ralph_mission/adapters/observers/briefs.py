@@ -85,12 +85,7 @@ class BriefObserver:
     def observe(self, context: ObservationContext) -> Observation:
         """What is due now; a file that cannot be read is named in the report, and holds up no other."""
         commit = self.git.resolve(context.head.sha) if context.head.sha else ""
-        found, wrong = list[DueBrief](), list[str]()
-        for path, text in self._files(commit) if commit else ():
-            try:
-                found.append(_read(path, text, context.now))
-            except UserError as problem:
-                wrong.append(f"{problem.what}; {problem.next_step}")
+        found, wrong = self._read_all(commit, context.now) if commit else ([], [])
         due = [one for one in found if one.period is not None]
         desk = _Desk(self, context, commit, Researched.parse(context.cursor))
         signals = [
@@ -101,6 +96,22 @@ class BriefObserver:
         # A slip in a file, or research that waits, does not mean that what is asked for is gone, and its issue with it.
         whole, cursor = not (wrong or desk.waits), desk.done.dump(commit, [_name(one) for one in due])
         return Observation(NAME, "ok", tuple(signals), detail=detail, cursor=cursor, complete=whole, usage=desk.usage)
+
+    def asks(self, context: ObservationContext) -> bool:
+        """Whether a brief that is due is to be researched."""
+        commit = self.git.resolve(context.head.sha) if self.researcher and context.head.sha else ""
+        found, _ = self._read_all(commit, context.now) if commit else ([], [])
+        done = Researched.parse(context.cursor)
+        return any(one.period is not None and _is_researched(one) and not done.is_over(one) for one in found)
+
+    def _read_all(self, commit: str, now: datetime) -> tuple[list[DueBrief], list[str]]:
+        found, wrong = list[DueBrief](), list[str]()
+        for path, text in self._files(commit):
+            try:
+                found.append(_read(path, text, now))
+            except UserError as problem:
+                wrong.append(f"{problem.what}; {problem.next_step}")
+        return found, wrong
 
     def _files(self, commit: str) -> Iterator[tuple[str, str]]:
         """The files of ours, by path."""
@@ -127,6 +138,10 @@ class Researched:
             return cls({str(name): int(count) for name, count in found.items()})
         return cls({})
 
+    def is_over(self, one: DueBrief) -> bool:
+        """Whether a brief is told as it stands."""
+        return self.tries.get(_name(one), 0) >= OVER
+
     def dump(self, commit: str, due: Sequence[str]) -> str:
         """On one line, behind the commit, what is still due."""
         kept = {name: count for name, count in self.tries.items() if name in due}
@@ -143,17 +158,16 @@ class _Desk:
 
     def tell(self, one: DueBrief) -> list[Signal]:
         """The brief, with what was found out for it and the text that came of it; nothing while that is to be done."""
-        key, header = cache_key("research", _name(one)), one.header
-        sources: tuple[str, ...] = getattr(header, "sources", ())
-        compared = bool(sources) and getattr(header, "kind", "") == INTEGRATION and self.cache.folder is not None
-        wanted = compared or (self.observer.researcher and (sources or header.networks))
-        if wanted and self.done.tries.get(_name(one), 0) < OVER:
+        key, sources = cache_key("research", _name(one)), _sources(one)
+        compared = bool(sources) and getattr(one.header, "kind", "") == INTEGRATION and self.cache.folder is not None
+        wanted = compared or (self.observer.researcher and _is_researched(one))
+        if wanted and not self.done.is_over(one):
             try:
                 self.cache.put(key, self._research(one, sources, compared))
             except UserError as problem:
                 self.said.append(f"{one.path}: {problem.what}; {problem.next_step}")
                 self._count(one, 1)
-            if self.observer.researcher and self.done.tries.get(_name(one), 0) < OVER:
+            if self.observer.researcher and not self.done.is_over(one):
                 self.waits = True
                 return []
         kept = self.cache.get(key)
@@ -182,6 +196,15 @@ class _Desk:
     def _count(self, one: DueBrief, tries: int) -> None:
         before = self.done.tries.get(_name(one), 0)
         self.done = Researched({**self.done.tries, _name(one): before + tries})
+
+
+def _sources(one: DueBrief) -> tuple[str, ...]:
+    return getattr(one.header, "sources", ())
+
+
+def _is_researched(one: DueBrief) -> bool:
+    """Whether an agent has something to find out or to write for it, where there is one."""
+    return _is_mission(one) and bool(_sources(one) or one.header.networks)
 
 
 def _name(one: DueBrief) -> str:

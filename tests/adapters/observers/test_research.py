@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,12 +14,13 @@ import pytest
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.observers import briefs, research
 from ralph_mission.adapters.observers.research import Researcher
+from ralph_mission.app.ports import ProgressObserver
 from ralph_mission.errors import UserError
 from ralph_mission.loop.rules.verdicts import UnclearVerdict
 from ralph_mission.mission.model.forge import Branch
 from ralph_mission.mission.model.mission import Observation, Usage
 from ralph_mission.mission.model.proposal import ObservationContext
-from ralph_mission.mission.ports import AgentQuestion
+from ralph_mission.mission.ports import AgentQuestion, PaidObserver
 from ralph_mission.mission.proposals.links import quote_line
 from tests.helpers import make_repo
 
@@ -157,6 +158,15 @@ def test_what_was_found_stands_in_the_finding_and_is_found_once(repo: Path) -> N
     assert quote_line("", told.quotes[1]) == f"<{SOURCE}>: `{QUOTE}`"
     second = look(repo, agent, first.cursor)
     assert second.signals == first.signals and len(agent.prompts) == 1 and second.usage == Usage()
+
+
+def test_money_is_set_aside_while_a_brief_is_to_be_researched(repo: Path) -> None:
+    git, agent = Git.open(repo), Agent([sections(GOOD)])
+    context = ObservationContext(Branch("main", git.resolve("HEAD")), NOW, None, "", str(repo), 1.0)
+    observer = ProgressObserver(briefs.build(git, repo / ".ralph/cache", lambda: Researcher(agent)))
+    assert isinstance(observer, PaidObserver) and observer.asks(context)
+    assert not observer.asks(replace(context, cursor=observer.observe(context).cursor))
+    assert not ProgressObserver(briefs.build(git)).asks(context)
 
 
 def test_a_brief_waits_for_its_research_and_is_told_without_it_in_the_end(repo: Path) -> None:
