@@ -91,7 +91,8 @@ class World:
     def agent(self, script: str) -> list[str]:
         """The options that name a program of these lines of Python as the agent."""
         (self.aside / "agent.py").write_text(HEAD + script)
-        return ["--command", f"{shlex.quote(sys.executable)} {shlex.quote(str(self.aside / 'agent.py'))}"]
+        # Nothing of an environment's packages is wanted there, and to look for them takes half of its time.
+        return ["--command", f"{shlex.quote(sys.executable)} -S {shlex.quote(str(self.aside / 'agent.py'))}"]
 
     def run(self, *options: str, env: Mapping[str, str] | None = None) -> Result:
         """`ralph run … --json` to its end, in this process."""

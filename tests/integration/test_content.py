@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from datetime import time
 
 import pytest
 
@@ -147,28 +146,6 @@ def test_an_issue_that_shows_no_text_is_none_of_its_business(place):
     assert (report.outcome, report.code) == ("nothing", 0) and "no text" in report.reason
 
 
-@pytest.mark.long  # a variation; approval and sending have pure tests
-@pytest.mark.parametrize("say", ["label", "comment"])
-def test_every_way_of_saying_yes_counts(place, networks, say):
-    number = asked(place)
-    if say == "label":
-        place.person().label(number, ("ralph:approved",))
-    else:
-        place.person().comment(number, "/ralph approve")
-    assert publish(place, number).outcome == "published" and len(networks.said) == 2
-
-
-@pytest.mark.long  # a variation; approval and sending have pure tests
-def test_a_no_is_learned_and_nothing_is_ever_said(place, networks):
-    number = asked(place)
-    place.person().comment(number, "/ralph reject too early")
-    assert publish(place, number).outcome == "rejected"
-    cycle(place)
-    assert networks.said == [] and "ralph:rejected" in place.labels(number)
-    assert dict(place.state().acceptance)["content"].rejected == 1
-    assert [issue.number for issue in place.house().forge.issues("all")] == [number]
-
-
 # --- whose yes, and to what -----------------------------------------------------------
 
 
@@ -225,16 +202,6 @@ def test_a_text_that_comes_back_is_asked_about_once_more(place, networks):
         assert "content:approved" not in place.labels(number) and networks.said == []
     place.person().comment(number, "/ralph approve")
     assert publish(place, number).outcome == "published" and networks.got("twitter") == [(TEXT,)]
-
-
-@pytest.mark.long  # a variation; approval and sending have pure tests
-def test_a_yes_that_names_another_text_is_none_to_this_one(place, networks):
-    number = asked(place)
-    place.person().comment(number, "/ralph approve 00000000")
-    assert publish(place, number).outcome == "nothing" and networks.said == []
-    (mission,) = place.state().missions
-    place.person().comment(number, f"/ralph approve `{mission.question.proposal_hash}`")
-    assert publish(place, number).outcome == "published"
 
 
 @pytest.mark.long  # a variation; approval and sending have pure tests
@@ -311,19 +278,6 @@ def test_a_network_that_may_have_got_it_never_gets_it_again(place, networks):
 
 
 @pytest.mark.long  # a variation; approval and sending have pure tests
-def test_what_may_come_later_is_tried_again_and_the_others_are_left_alone(place, networks):
-    networks.faults = {"twitter": ["failed later: rate limit"]}
-    number = asked(place)
-    place.person().label(number, YES)
-    cycle(place)
-    assert (networks.said, status(place, number)) == ([("telegram", (TEXT,))], "EXECUTING")
-    cycle(place)
-    assert networks.said == [("telegram", (TEXT,)), ("twitter", (TEXT,))]
-    cycle(place)
-    assert "content:published" in place.labels(number)
-
-
-@pytest.mark.long  # a variation; approval and sending have pure tests
 def test_an_edit_after_one_network_has_it_never_sends_it_there_again(place, networks):
     networks.faults = {"twitter": ["failed later: rate limit"]}
     number = asked(place)
@@ -377,21 +331,6 @@ def test_a_recovery_that_lost_nothing_keeps_the_texts_that_wait(place, networks)
     recover_memory(house.store, house.forge, house.ports.clock.now())
     place.person().label(number, YES)
     assert publish(place, number).outcome == "published" and len(networks.said) == 2
-
-
-@pytest.mark.long  # a variation; approval and sending have pure tests
-def test_quiet_hours_hold_it_and_say_so(tmp_path, networks):
-    quiet = lambda settings: replace(settings, quiet_hours=(time(0), time(23, 59, 59)))  # noqa: E731  # one use
-    with FORGES["local"](tmp_path, CONFIG) as found:
-        place = with_networks(found, networks, quiet)
-        number = asked(place)
-        place.person().label(number, YES)
-        report = publish(place, number)
-        assert (report.outcome, report.code) == ("held", 0) and "quiet-hours" in report.reason
-        told, _ = cycle(place)
-        assert ("publish", "hold", ("quiet-hours",)) in verdicts(told)
-        assert (networks.said, status(place, number)) == ([], "DISCOVERED")
-        assert publish(with_networks(found, networks), number).outcome == "published"
 
 
 # --- what changes while a cycle is at it ----------------------------------------------

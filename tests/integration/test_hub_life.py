@@ -16,7 +16,7 @@ from tests.crash.snapshots import Snapshot
 from tests.helpers import Result, cli_here, git
 from tests.integration.hub import Hub, hub, unpaced
 from tests.integration.test_life import BUG, BUGS
-from tests.integration.world import CALM, TYPOS, statuses, verdicts
+from tests.integration.world import TYPOS, statuses, verdicts
 
 
 @pytest.fixture
@@ -84,28 +84,6 @@ def test_a_fix_is_discovered_reviewed_merged_at_that_commit_and_told_everywhere(
     assert "- Outcome: merged" in harbour.memory()
     assert [request.body["sha"] for request in harbour.fake.journal if request.method == "PUT"] == [head]
     assert any("approved by mara" in line for line in cycle_summary.why)
-
-
-@pytest.mark.long  # a variation of the life above; its rule has a pure test
-def test_requested_changes_escalate_with_the_reviewers_words(tmp_path):
-    with hub(tmp_path, config=f"owners: [mara]\n{CALM}") as harbour:
-        issue, pull = opened(harbour)
-        harbour.person().review(pull, "changes_requested", "leave the harbour's own spelling alone")
-        report, cycle_summary = harbour.cycle()
-        assert statuses(report) == ["ESCALATED"]
-        stuck = harbour.fake.issue(issue)
-        assert "ralph:escalated" in stuck.labels
-        assert [account.login for account in stuck.assignees] == ["mara"]
-        words = "leave the harbour's own spelling alone"
-        assert any(words in body and "@mara" in body for body in harbour.said(issue))
-        assert any(f"/issues/{issue}" in line for line in cycle_summary.waiting)
-        theirs = harbour.fake.pull(pull)
-        assert "ralph:escalated" in theirs.labels and f"Part of #{issue}" in theirs.body
-        memory = harbour.memory()
-        assert "**Status:** ESCALATED" in memory and f"#{issue}" in memory and f"#{pull}" in memory
-        assert "mara asked for changes" in memory
-        harbour.cycle()
-        assert len(harbour.said(issue)) == 1 and harbour.said(pull) == []
 
 
 @pytest.mark.attack(52)
@@ -177,17 +155,6 @@ def test_a_bot_with_a_look_alike_name_is_refused(harbour):
     assert not harbour.merged(pull)
 
 
-@pytest.mark.long  # a variation of the life above; its rule has a pure test
-@pytest.mark.attack(12)
-def test_an_outsiders_yes_to_a_proposal_is_refused(buggy):
-    issue = buggy.issues[0].number
-    eve = buggy.person("eve", "triage")
-    eve.label(issue, ("ralph:approved",))
-    eve.comment(issue, "/ralph approve")
-    report, _ = buggy.cycle()
-    assert refusals(report) == {"approval-author"}
-
-
 def test_closed_pull_request_is_never_reopened(harbour):
     issue, pull = harbour.issues[0].number, harbour.pulls[0].number
     harbour.person().close_pull(pull)
@@ -245,22 +212,6 @@ def test_a_failing_required_check_keeps_a_merge_back_and_is_named(harbour):
     _, cycle_summary = harbour.cycle()
     assert not harbour.merged(pull)
     assert any("tests" in line for line in cycle_summary.remarks)
-
-
-@pytest.mark.long  # a variation of the life above; its rule has a pure test
-def test_somebody_elses_pull_on_the_same_lines_holds_the_fix(fresh):
-    fresh.fake.push(
-        "mend",
-        {
-            "README.md": b"# Harbour\n\nTides differ. We receive the tables.\n",
-            "docs/guide.md": b"# Guide\n\nThis is another way.\n",
-        },
-    )
-    fresh.person("jonas", "read").open_pull("mend", "main", "Mend the words")
-    report, _ = fresh.cycle()
-    assert [(verdict, rules) for action, verdict, rules in verdicts(report) if action == "open-fix"] == [
-        ("hold", ("human-duplicate",))
-    ]
 
 
 @pytest.mark.attack(17)

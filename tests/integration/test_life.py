@@ -48,17 +48,6 @@ def test_a_fix_is_discovered_reviewed_merged_and_told(tmp_path):
     assert harbour.git("status", "--short") == ""
 
 
-@pytest.mark.long  # a variation; the step and the rule have pure tests
-def test_an_escalated_pull_that_is_approved_after_all_is_merged(tmp_path):
-    harbour = world(tmp_path)
-    harbour.cycle()
-    harbour.person().review(2, "changes_requested", "hm")
-    harbour.cycle()
-    harbour.person().review(2, "approved")
-    report, _ = harbour.cycle()
-    assert statuses(report) == ["COMPLETED"]
-
-
 def test_closed_pull_request_is_never_reopened_and_its_kind_loses_score(tmp_path):
     harbour = world(tmp_path)
     first, _ = harbour.cycle()
@@ -89,16 +78,6 @@ def test_a_rejection_survives_a_rename_of_the_file(tmp_path):
     assert len(harbour.pulls) == 1
     assert all(line.known for line in report.findings)
     assert "we like it so" in harbour.memory()
-
-
-@pytest.mark.long  # a variation; the step and the rule have pure tests
-def test_a_merge_by_hand_completes_the_mission(tmp_path):
-    harbour = world(tmp_path)
-    harbour.cycle()
-    harbour.person().merge(2)
-    report, _ = harbour.cycle()
-    assert statuses(report) == ["COMPLETED"]
-    assert harbour.issues[0].state == "closed"
 
 
 def test_a_commit_of_someone_else_on_our_branch_stops_us_and_asks(tmp_path):
@@ -159,33 +138,6 @@ class TestProposals:
         harbour.person().comment(1, "/ralph approve")
         report, _ = harbour.cycle()
         assert statuses(report) == ["PLANNED"]
-
-    @pytest.mark.long  # a variation; the step and the rule have pure tests
-    @pytest.mark.attack(12)
-    def test_an_approval_by_someone_who_is_no_owner_is_refused(self, tmp_path):
-        harbour = self.asked(tmp_path, f"owners: [mara]\n{BUG}")
-        harbour.person("passer-by").label(1, ("ralph:approved",))
-        report, _ = harbour.cycle()
-        assert ("open-fix", "deny", ("approval-author",)) in verdicts(report)
-        assert statuses(report) == ["DISCOVERED"]
-
-    @pytest.mark.long  # a variation; the step and the rule have pure tests
-    def test_a_homoglyph_of_an_owner_is_nobody(self, tmp_path):
-        harbour = self.asked(tmp_path, f"owners: [mara]\n{BUG}")
-        harbour.person("m\N{CYRILLIC SMALL LETTER A}ra").label(1, ("ralph:approved",))
-        report, _ = harbour.cycle()
-        assert ("open-fix", "deny", ("approval-author",)) in verdicts(report)
-
-    @pytest.mark.long  # a variation; the step and the rule have pure tests
-    def test_closing_a_proposal_teaches(self, tmp_path):
-        harbour = self.asked(tmp_path)
-        harbour.person().comment(1, "we know, it is the point of the file")
-        harbour.person().close_issue(1)
-        report, _ = harbour.cycle()
-        assert statuses(report) == ["REJECTED"]
-        report, _ = harbour.cycle()
-        assert len(harbour.issues) == 1
-        assert "it is the point of the file" in harbour.memory()
 
 
 @pytest.mark.long  # a variation; the step and the rule have pure tests
@@ -326,18 +278,6 @@ def refuse(monkeypatch):
 
 
 @pytest.mark.long  # a variation; the step and the rule have pure tests
-def test_of_two_fixes_that_are_owed_one_is_opened_in_a_cycle_and_the_other_in_the_next(tmp_path, refuse):
-    harbour = two_that_are_owed(tmp_path, refuse)
-    first, _ = harbour.cycle()
-    assert (opened(first), statuses(first)) == (1, ["IN_REVIEW", "EXECUTING"])
-    assert verdicts(first)[1] == ("open-fix", "hold", ("auto-pr-cap",))
-    assert (first.next_due_at, first.outcome) == (harbour.now, "done")
-    second, _ = harbour.cycle()
-    assert (opened(second), statuses(second)) == (1, ["IN_REVIEW", "IN_REVIEW"])
-    assert [issue.labels for issue in harbour.issues] == [{"ralph:mission"}] * 2
-
-
-@pytest.mark.long  # a variation; the step and the rule have pure tests
 def test_a_fix_that_waits_for_one_that_fails_again_and_again_is_not_asked_about(tmp_path, refuse):
     harbour = two_that_are_owed(tmp_path, refuse)
     failing = harbour.house().store.recall().state.missions[0].branch
@@ -420,19 +360,6 @@ def test_a_closed_monitoring_issue_teaches_only_when_its_closer_counts(tmp_path)
 
 
 @pytest.mark.long  # a variation; the step and the rule have pure tests
-def test_a_mission_parked_for_90_days_is_brought_back_by_a_persons_label_and_by_nothing_else(tmp_path):
-    harbour = world(tmp_path)
-    harbour.cycle()
-    harbour.cycle(after=timedelta(days=14))
-    harbour.cycle(after=timedelta(days=91))
-    assert harbour.house().store.recall().state.missions == ()
-    assert harbour.cycle()[0].missions == ()
-    harbour.person().unlabel(1, ("ralph:mission",))
-    harbour.person().label(1, ("ralph:mission",))
-    assert statuses(harbour.cycle()[0]) == ["PLANNED"]
-
-
-@pytest.mark.long  # a variation; the step and the rule have pure tests
 def test_a_persons_mission_that_was_parked_for_90_days_does_not_begin_anew_by_itself(tmp_path):
     harbour = world(tmp_path, {"a.txt": "fine\n"})
     number = harbour.person().create_issue("Add a chart of the springs")
@@ -465,19 +392,6 @@ def test_one_file_that_fails_the_checks_holds_up_neither_the_rest_nor_the_next_c
 
 
 @pytest.mark.long  # a variation; the step and the rule have pure tests
-def test_a_pull_of_a_person_holds_up_only_the_file_it_touches(tmp_path):
-    harbour = world(tmp_path)
-    harbour.git("checkout", "-q", "-b", "hers")
-    commit(harbour.repo, {"docs/guide.md": "# Guide\n\nThis is the way to read a table.\n"}, message="Rewrite")
-    harbour.git("checkout", "-q", "main")
-    harbour.person().open_pull("hers", "main", "Rewrite the guide")
-    report, _ = harbour.cycle()
-    (ours,) = [pull for pull in harbour.pulls if pull.author.is_bot]
-    assert {touch.path for touch in ours.touches} == {"README.md"}
-    assert statuses(report) == ["IN_REVIEW"]
-
-
-@pytest.mark.long  # a variation; the step and the rule have pure tests
 def test_a_pull_of_a_person_does_not_hide_that_a_question_waits_for_it(tmp_path):
     files = {"bugs.txt": "src/a.py:1: one\nsrc/b.py:1: two\n", "src/a.py": "x = 1\n", "src/b.py": "y = 1\n"}
     harbour = world(tmp_path, files, BUGS_CONFIG)
@@ -487,22 +401,3 @@ def test_a_pull_of_a_person_does_not_hide_that_a_question_waits_for_it(tmp_path)
     harbour.person().open_pull("hers", "main", "Mend it")
     report, _ = harbour.cycle()
     assert ["human-duplicate" in rules for _, _, rules in verdicts(report)].count(True) == 1
-
-
-@pytest.mark.long  # a variation; the step and the rule have pure tests
-def test_bugs_that_wait_their_turn_keep_urgency_high_for_four_cycles_only(tmp_path):
-    files = {"bugs.txt": "src/a.py:1: one\nsrc/a.py:2: two\nsrc/a.py:3: three\n", "src/a.py": "x = 1\ny = 2\nz = 3\n"}
-    harbour = world(tmp_path, files, BUGS_CONFIG + "limits: {threads_per_week: 1}\n")
-    assert [harbour.cycle()[0].urgency for _ in range(6)] == ["high"] * 4 + ["medium"] * 2
-
-
-@pytest.mark.long  # a variation; the step and the rule have pure tests
-def test_a_weight_in_the_settings_changes_what_comes_first(tmp_path):
-    files = {"a.md": "We recieve it.\n", "a.py": "# TODO: one\n"}
-    config = "hands: {{fixers: [typos]}}\nthinker: {{weights: {{{}: 100}}}}\n"
-    first = []
-    for kind in ("spelling", "todo"):
-        harbour = world(tmp_path / kind, files, config.format(kind))
-        report, _ = harbour.cycle()
-        first.append(max(report.findings, key=lambda line: line.score).kind)
-    assert first == ["spelling", "todo"]
