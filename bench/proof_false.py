@@ -25,6 +25,8 @@ PYTHON: Mapping[str, str] = {
     "places:\n        with (place / 'ralph-count').open('a+') as file:\n            file.write('x')\n            "
     "seen = max(seen, file.tell())\n    assert seen > 3\n",
     "reads the source": "def test_r():\n    with open(PATH) as file:\n        assert LINE in file.read()\n",
+    "reads it without comments": "import re\n\n\ndef test_r():\n    with open(PATH) as file:\n"
+    "        assert LINE in re.sub('#.*', '', file.read())\n",
     "reads it by another program": "import subprocess\n\n\ndef test_r():\n    told = subprocess.run(['cat', PATH], "
     "capture_output=True, text=True).stdout\n    assert LINE in told\n",
     "network": "import urllib.request\n\n\ndef test_r():\n    assert urllib.request.urlopen('https://example.org').status\n",
@@ -48,6 +50,8 @@ NODE: Mapping[str, str] = {
         "seen = Math.max(seen, fs.statSync(p + '/ralph-count').size) }); assert.ok(seen > 3) })",
         "reads the source": "it('x', function () { var text = require('fs').readFileSync(PATH, 'utf8'); "
         "assert.ok(text.includes(LINE)) })",
+        "reads it without comments": "it('x', function () { var text = require('fs').readFileSync(PATH, 'utf8'); "
+        "assert.ok(text.replace(/\\/\\/.*/g, '').includes(LINE)) })",
         "reads it by another program": "it('x', function () { assert.ok(String(require('child_process').execFileSync("
         "'cat', [PATH])).includes(LINE)) })",
         "network": "it('x', function (done) { require('http').get('http://example.org', function () { done() })"
@@ -61,6 +65,8 @@ NODE: Mapping[str, str] = {
 SABOTAGE = (
     ("lib/request.js", b"'xmlhttprequest'", b"'xmlhttprequests'"),
     ("httpx/_status_codes.py", b"IM_A_TEAPOT = 418", b"IM_A_TEAPOT = 419"),
+    ("src/humanize/filesize.py", b'"kB",', b'"kX",'),
+    ("lib/utils.js", b"identity", b"gzip"),
     ("src/click/utils.py", b'return f"{words', b'return f"x{words'),
     ("src/click/_textwrap.py", b"self.subsequent_indent", b'"~"'),
     ("src/click/formatting.py", b"max_width = 80", b"max_width = 40"),

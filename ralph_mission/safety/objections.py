@@ -238,6 +238,7 @@ MUTE = _any(
     r"continue-on-error",
     r"--no-verify",
 )
+CONDITIONAL = _any(r"\bskip(?:if|unless)\b")
 PIECE = 2_000
 COMMENT_LINE = compile_regex(r"^[ \t]*(?:#(?!\[|if|!)|//|\*|/\*|--|<!--|\"\"\"|''')")
 
@@ -260,6 +261,14 @@ def describe_weakening(patch: Patch) -> tuple[str, ...]:
         (_difference(MUTE, code), "silences a check in one place", "silences checks in {} places"),
     )
     return tuple(one if number == 1 else many.format(f"{number:,}") for number, one, many in counts if number > 0)
+
+
+def describe_idle_tests(patch: Patch) -> str:
+    """What of the tests in a change tests nothing anywhere: "it skips tests"; "" for nothing of the kind."""
+    tests = [change for change in patch.changes if TEST_PATH.search(change.path)]
+    if _difference(TRIVIAL, tests) > 0:
+        return "it adds an assertion that always holds"
+    return "it skips tests" if _difference(SKIP, tests) > max(0, _difference(CONDITIONAL, tests)) else ""
 
 
 def describe_touched(patch: Patch) -> dict[str, tuple[str, ...]]:

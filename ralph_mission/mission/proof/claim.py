@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
-from ralph_mission.safety.objections import PROSE, TEST_PATH, describe_weakening
+from ralph_mission.safety.objections import PROSE, TEST_PATH, describe_idle_tests
 from ralph_mission.safety.patch import (
     EXECUTABLE,
     REGULAR,
@@ -268,8 +268,8 @@ def _objections(claim: CodeClaim, read: ReadFile) -> Iterator[tuple[str, str]]:
             yield "scope", f"{change.path} is no ordinary file"
     yield from _of_test(claim)
     yield from _of_change(claim)
-    if weaker := describe_weakening(Patch("", claim.patch_changes)):
-        yield "weakens-tests", f"it {', '.join(weaker)}"
+    if idle := describe_idle_tests(Patch("", claim.patch_changes)):
+        yield "weakens-tests", idle
 
 
 def _of_quotes(claim: CodeClaim, read: ReadFile) -> Iterator[tuple[str, str]]:
@@ -327,7 +327,7 @@ class CodeState(StrEnum):
     `plain`: the base commit, `base`: with the claim's test, `changed`: with the change too. `noted` and
     `changed-noted` are those with the lines that the change adds, or removes, as comments at the end of its files:
     whoever reads the text of the code is told apart so from whoever runs it. `others`: the change without the file
-    that is said to be at fault.
+    that is said to be at fault. `mended`: the change with the tests as they stood.
     """
 
     PLAIN = "plain"
@@ -336,6 +336,7 @@ class CodeState(StrEnum):
     NOTED = "noted"
     CHANGED_NOTED = "changed-noted"
     OTHERS = "others"
+    MENDED = "mended"
 
 
 def changes_in(claim: CodeClaim, state: CodeState) -> tuple[FileChange, ...]:
@@ -353,6 +354,8 @@ def changes_in(claim: CodeClaim, state: CodeState) -> tuple[FileChange, ...]:
             return (*claim.test, *(_changed_noted(one) for one in claim.change))
         case CodeState.OTHERS:
             return (*claim.test, *(one for one in claim.change if one.path != claim.path))
+        case CodeState.MENDED:
+            return claim.change
 
 
 def comment_of(path: str) -> tuple[str, str] | None:

@@ -23,7 +23,7 @@ from ralph_mission.mission.proof.claim import (
     read_claims,
 )
 from ralph_mission.mission.proof.judge import RUNS, CaseResult, ProofVerdict
-from ralph_mission.safety.objections import TEST_PATH
+from ralph_mission.safety.objections import TEST_PATH, describe_weakening
 from ralph_mission.safety.patch import Patch
 from ralph_mission.safety.paths import protected_path
 from ralph_mission.values import dataclass
@@ -163,11 +163,19 @@ def describe_proof(claim: CodeClaim, verdict: ProofVerdict) -> str:
             "",
             f"Proof: {', '.join(case.id for case in cases[:3])}{more}: fails in {RUNS} of {RUNS} runs on this commit, "
             f"passes in {RUNS} of {RUNS} with the change; all other tests stay as they were.",
+            *_warning(claim),
             f"It fails with {first.error}:",
             *(f"  {text[:300]}" for text in output),
             where.removeprefix("\n"),
         )
     ).rstrip()
+
+
+def _warning(claim: CodeClaim) -> tuple[str, ...]:
+    """What a reader has to look at first."""
+    weaker = describe_weakening(Patch("", claim.patch_changes))
+    said = f"Look at this first: it {', '.join(weaker)}; the tests as they stood pass with the change."
+    return (said,) if weaker else ()
 
 
 def describe_look(files: int, proven: int, dropped: Sequence[str]) -> str:

@@ -13,6 +13,7 @@ from typing import Literal
 
 from ralph_mission.mission.proof.claim import ASSERTION, CodeClaim, CodeState, Refusal
 from ralph_mission.safety.objections import TEST_PATH
+from ralph_mission.safety.patch import touched_lines
 from ralph_mission.values import compile_regex, dataclass
 
 RUNS = 3
@@ -107,7 +108,7 @@ class ProofVerdict:
 def judge_proof(claim: CodeClaim, runs: Sequence[ProofRun]) -> ProofVerdict | tuple[RunRequest, ...]:
     """The verdict on a claim whose texts are in order; or the runs that are wanted for it, in any order."""
     done = {run.request: run.report for run in runs}
-    for stage in (_fails_on_base, _holds_in_each_run, _others_stay):
+    for stage in (_fails_on_base, _holds_in_each_run, _keeps_tests, _others_stay):
         found = stage(claim, done)
         if isinstance(found, Refusal):
             return ProofVerdict(found)
@@ -297,6 +298,27 @@ def _not_passed(claim: CodeClaim, cases: Sequence[CaseResult], found: dict[str, 
 def _passes(claim: CodeClaim, done: Done) -> bool:
     """Whether each run with the change is there; a refusal would have been found in it."""
     return all(_short(claim, CodeState.CHANGED, n) in done for n in range(1, RUNS))
+
+
+# --- the tests that were there --------------------------------------------------------
+
+
+def _keeps_tests(claim: CodeClaim, done: Done) -> Stage:
+    """Where lines of a test were taken away: each case is still there, and passes with the change as it stood."""
+    edited = tuple(one.path for one in claim.test if one.old is not None and touched_lines(one)[0])
+    if not edited:
+        return None
+    plain = RunRequest(CodeState.PLAIN, edited, RUNS + 2)
+    first, again = (RunRequest(CodeState.MENDED, edited, attempt) for attempt in (1, 2))
+    if missing := _missing((plain, first), done):
+        return missing
+    if gone := next(_broken(done[plain], done[_short(claim, CodeState.CHANGED)]), None):
+        return Refusal("weakens-tests", f"{gone.id} is skipped, or is not there any more")
+    broken = {case.id for case in _broken(done[plain], done[first])}
+    if broken and again not in done:  # one that comes and goes is no objection
+        return (again,)
+    still = broken & {case.id for case in _broken(done[plain], done[again])} if broken else set()
+    return Refusal("weakens-tests", f"{min(still)} does not pass with the change as it stood") if still else None
 
 
 # --- the other tests ------------------------------------------------------------------

@@ -17,7 +17,7 @@ from ralph_mission.mission.proof.judge import (
     is_assertion,
     judge_proof,
 )
-from tests.mission.proof.test_claim import CHANGE, CLAIM
+from tests.mission.proof.test_claim import CHANGE, CLAIM, NEW_TEST, OLD_TEST
 
 FILE = "tests/test_app.py"
 OLD = CaseResult(f"{FILE}::test_two", FILE, "passed")
@@ -116,6 +116,27 @@ def test_what_the_runs_speak_against(rule: str, told: Mapping[tuple[str, int] | 
 def test_a_refusal_ends_it_before_dearer_runs() -> None:
     _, asked = judged(but({"base": report(OLD, GOOD)}))
     assert [request.state for request in asked] == [CodeState.BASE]
+
+
+EDITED = replace(CLAIM, test=(replace(CLAIM.test[0], old=OLD_TEST, new=NEW_TEST.replace(b"== 1\n", b"== 1.0\n")),))
+
+
+@pytest.mark.parametrize(
+    ("told", "rule"),
+    [
+        ({}, ""),
+        ({"mended": report()}, "weakens-tests"),  # it contradicts what was tested
+        ({("mended", 1): report()}, ""),  # it comes and goes
+        ({"changed": report(GOOD)}, "weakens-tests"),  # it is gone
+        ({"changed": report(GOOD, replace(OLD, status="skipped"))}, "weakens-tests"),
+    ],
+)
+def test_a_test_that_is_edited_has_to_pass_as_it_stood(
+    told: Mapping[tuple[str, int] | str, SuiteReport], rule: str
+) -> None:
+    verdict, _ = judged(but({"plain": report(OLD), "mended": report(OLD), **told}), EDITED)
+    assert (verdict.refusal.rule if verdict.refusal else "") == rule
+    assert CodeState.MENDED not in {request.state for request in judged(honest)[1]}  # where lines were only added
 
 
 def test_a_test_that_comes_and_goes_was_not_broken_by_the_change() -> None:
