@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export PYTHONPYCACHEPREFIX = $(CURDIR)/.venv/bytecode
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev run test test-long test-real test-explorer crash guards mutants trust check bench lock clean
+.PHONY: help install install-dev run test test-long test-real test-explorer crash guards mutants trust check bench proof lock clean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z-]*\):.*##/  make \1	/p' Makefile
@@ -75,6 +75,9 @@ bench: install-dev  ## how fast it is beside what it replaces
 	@$(BIN)/python -m bench.agents
 	@$(BIN)/python -m bench.senses
 	@$(BIN)/python -m bench.load
+
+proof: install-dev  ## does the gate of claims about code hold: CLONES=DIR has clones of the repositories, hours
+	@$(BIN)/python -m bench.proof $(if $(CLONES),--clones $(CLONES))
 
 lock: install-dev  ## pin the newest dependencies that fit, with hashes and without naming a registry
 	@$(BIN)/python -I scripts/lock.py

@@ -1,10 +1,11 @@
-"""Does the gate of claims about code hold? `python -m bench.proof FOLDER [--out FILE] [--repository NAME] [--only …]`
+"""Does the gate of claims about code hold? `python -m bench.proof [--clones FOLDER] [--out FILE] [--repository NAME]`
 
-FOLDER holds clones of the repositories of `proof_commits.json`, by the last part of their names. True claims are bug
-fixes of theirs as an explorer would tell them at the commit before: the fix's own test, the fix as the change. All of
-them should be proven. False claims are made of the first true one of each repository (`proof_false.py`): none may be.
-Nothing of the repositories is kept here but the ids of commits. It takes some minutes for each claim; what was judged
-stands in FILE, one JSON object a line, and is not judged again.
+FOLDER holds clones of the repositories of `proof_commits.json`, by the last part of their names (`make proof`). True
+claims are bug fixes of theirs as an explorer would tell them at the commit before: the fix's own test, the fix as the
+change. All of them should be proven. False claims are made of the first true one of each repository
+(`proof_false.py`): none may be.
+Nothing of the repositories is kept here but the ids of commits. It takes a minute or more for each claim; what was
+judged stands in FILE, one JSON object a line, and is not judged again.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from ralph_mission.errors import UserError
 from ralph_mission.mission.proof.claim import CodeClaim
 from ralph_mission.values import dataclass
 
+PLACE = Path.home() / ".cache/ralph-bench/proof"
 SHORT = 90.0  # seconds for the tests of a claim: some false ones never end
 FALSE_OF = 1
 """True claims of each repository that false ones are made of."""
@@ -53,21 +55,26 @@ class JudgedRow:
 def main() -> int:
     """Judge what is left to judge, and print both tables; 1 when a false claim was let through."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--out", type=Path, default=Path("proof.jsonl"))
+    parser.add_argument("--clones", metavar="FOLDER", type=Path, default=PLACE / "clones")
+    parser.add_argument("--out", metavar="FILE", type=Path, default=PLACE / "proof.jsonl")
+    parser.add_argument("--figures", metavar="FILE", type=Path, help="Where the tables go as JSON.")
     parser.add_argument("--repository", default="", help="One of them alone.")
     parser.add_argument(
         "--only", choices=("true", "false", "none"), default="", help="One kind of claims alone; none: the tables."
     )
     asked = parser.parse_args()
+    asked.out.parent.mkdir(parents=True, exist_ok=True)
     known = {(row.repository, row.commit, row.kind): row for row in _read(asked.out)}
     for repository in dict.fromkeys(fix.repository for fix in listed_commits()):
         if asked.repository in ("", repository.rpartition("/")[2]) and asked.only != "none":
-            for row in _judged(repository, asked.folder, asked.only, frozenset(known)):
+            for row in _judged(repository, asked.clones, asked.only, frozenset(known)):
                 known[row.repository, row.commit, row.kind] = row
                 write_row(row, asked.out)
-    Console(width=120).print(*_tables(list(known.values())))
-    return int(any(row.kind != "true" and not row.rule for row in known.values()))
+    rows = list(known.values())
+    Console(width=120).print(*_tables(rows))
+    if asked.figures:
+        asked.figures.write_text(json.dumps(_figures(rows)))
+    return int(any(row.kind != "true" and not row.rule for row in rows))
 
 
 def write_row(row: JudgedRow, place: Path) -> None:
@@ -99,7 +106,10 @@ def _judged(repository: str, folder: Path, only: str, known: frozenset[tuple[str
 def prover_of(folder: Path, name: str) -> Prover:
     """The gate for a clone in FOLDER, with what is kept of it between two calls."""
     git = Git.open(folder / name)
-    place = Path.home() / ".cache/ralph-bench/proof" / name
+    if not (folder / name).exists():
+        known = next(fix.repository for fix in listed_commits() if fix.repository.endswith(f"/{name}"))
+        raise UserError(f"{folder / name} is missing", f"git clone https://github.com/{known} {folder / name}")
+    place = PLACE / name
     setup = sandboxes.project_setup(Config(), git, place / "setup")
     return Prover(git, setup, FileCache(place / "suites", most=200), short=SHORT)
 
@@ -114,6 +124,20 @@ def judge_row(prover: Prover, fix: FixCommit, kind: str, claim: CodeClaim, base:
     refusal = outcome.verdict.refusal
     said = (refusal.rule, refusal.why) if refusal else ("", "")
     return JudgedRow(fix.repository, fix.commit, kind, *said, round(time.monotonic() - started, 1), len(outcome.runs))
+
+
+def _figures(rows: list[JudgedRow]) -> dict[str, dict[str, dict[str, int]]]:
+    """As `tools.trust` keeps them."""
+    true, false = Counter[str](), Counter[str]()
+    passed, through = Counter[str](), Counter[str]()
+    for row in rows:
+        every, let = (true, passed) if row.kind == "true" else (false, through)
+        every[row.repository if row.kind == "true" else row.kind] += 1
+        let[row.repository if row.kind == "true" else row.kind] += not row.rule
+    return {
+        "bug fixes with their tests": {name: {"claims": true[name], "proven": passed[name]} for name in true},
+        "false claims": {name: {"claims": false[name], "let through": through[name]} for name in false},
+    }
 
 
 def _tables(rows: list[JudgedRow]) -> tuple[Table, Table]:

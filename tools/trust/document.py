@@ -30,6 +30,7 @@ TITLES = {
     "real": "The real clients before a model that hunts for secrets",
     "guards": "Guards switched off",
     "load": "Load and endurance",
+    "proof": "Claims about code",
 }
 """Of the suites whose tables are shown, in this order."""
 NOTES = {
@@ -52,6 +53,9 @@ NOTES = {
     "is run: between two pushes it meets the same branch.",
     "agents": "Calls are chosen as for [every fault](#every-fault-at-every-sort-of-call); deaths of the issue agent "
     "with a pull, and of a review, are at each call.",
+    "proof": "Real commits that mend a bug, chosen by rules that ask the project's own runner and never the gate "
+    "([bench/proof_commits.py](../bench/proof_commits.py)), told as an explorer would at their parents; and false "
+    "claims made of them ([bench/proof_false.py](../bench/proof_false.py)).",
     "guards": "Each guard, what is put in its place, and the test that then fails (`killed_by`): "
     "[tests/guards/rows](../tests/guards/rows).",
 }

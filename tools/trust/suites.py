@@ -44,10 +44,11 @@ SUITES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "real": (*PYTEST, "-m", "real", "tests/real/test_canaries.py", "tests/real/test_malicious_model.py"),
         "guards": ("-m", "tests.guards", "--jobs", "2"),
         "load": ("-m", "bench.load"),
+        "proof": ("-m", "bench.proof"),
     }
 )
 """By name: the arguments of Python. Each takes `--figures FILE`. `make crash` runs the first eight as one; `real`
-needs what `make test-real` installs."""
+needs what `make test-real` installs, `proof` clones of real repositories."""
 GENERATED = ("tools/trust/figures", "docs/trust.md")
 """What a measurement itself writes: it makes no checkout another one."""
 DIRTY = "-dirty"
