@@ -40,6 +40,7 @@ REPOSITORIES = {
     for name in (
         "expressjs/express",
         "expressjs/body-parser",
+        "tj/commander.js",
         "encode/httpx",
         "pallets/click",
         "python-humanize/humanize",

@@ -444,3 +444,22 @@ def test_a_runner_that_dies_while_an_agent_works_has_spent_what_was_set_aside(tm
         assert spent(shop) == 2.0  # limits.usd_per_cycle
         shop.cycle(after=NOW)
         assert spent(shop) == 2.0 and shop.pull().state == "open"  # what was made is still there
+
+
+def test_a_bug_that_no_test_shows_is_asked_about_once_and_no_guess_is_sent(tmp_path):
+    with agent_world(tmp_path, "local", files={"src/a.py": "x = 1\n"}) as shop:
+        number = shop.wanted("It is off by one")
+        shop.person().label(number, ("bug",))
+        shop.says("write('src/a.py', 'x = 2\\n')")
+        shop.cycle()
+        for _ in range(5):  # it waits, is asked no second time, and comes to no end by itself
+            report, _ = shop.cycle()
+            assert (statuses(report), shop.pulls(), len(shop.prompts)) == (["EXECUTING"], [], 1)
+        assert "## Reproduce First" in shop.prompts[0]
+        assert sum("how can this be reproduced?" in said for said in shop.said(number)) == 1
+        shop.person().comment(number, "half(3) says 1")
+        shop.cycle()
+        assert "half(3) says 1" in shop.prompts[1] and shop.pulls() == []
+        assert sum("how can this be reproduced?" in said for said in shop.said(number)) == 1
+        shop.person().unlabel(number, ("bug",))
+        assert statuses(shop.cycle()[0]) == ["IN_REVIEW"]

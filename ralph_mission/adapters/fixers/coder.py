@@ -26,8 +26,9 @@ from ralph_mission.loop.prompt.framing import GUIDES, conventions
 from ralph_mission.mission.coder import baseline, reproduction
 from ralph_mission.mission.model.agent_job import AgentJob, AgentResult, BaseChecks, RedCheck, failed_job
 from ralph_mission.mission.model.proposal import PatchVerification
-from ralph_mission.mission.proof.claim import CodeClaim, claim_of_patch
+from ralph_mission.mission.proof.claim import CodeClaim, claim_of_patch, is_code
 from ralph_mission.mission.proof.judge import ProofVerdict
+from ralph_mission.safety.objections import TEST_PATH
 from ralph_mission.safety.patch import EXECUTABLE, REGULAR, Patch, patch_ids
 from ralph_mission.safety.paths import configures_agents
 from ralph_mission.values import dataclass
@@ -105,6 +106,9 @@ class AgentCoder:
             return made
         if not made.patch.changes:
             return replace(made, outcome="failed", reason="no file was changed", unseen=True)
+        paths = made.patch.paths
+        if any(map(is_code, paths)) and not any(map(TEST_PATH.search, paths)):
+            return replace(made, outcome="failed", reason="it brings no test", unseen=True)
         claim = claim_of_patch(job.title, made.patch)
         if claim is None or self.prove is None:
             return reproduction.settle(made, claim, "" if self.prove else "no tests can be run apart")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
-from ralph_mission.safety.objections import PROSE, TEST_PATH, describe_idle_tests
+from ralph_mission.safety.objections import TEST_PATH, describe_idle_tests
 from ralph_mission.safety.patch import (
     EXECUTABLE,
     REGULAR,
@@ -49,6 +49,8 @@ COMMENTS = {
     "sql": ("-- ", ""),
 }
 """How a comment begins and ends, by suffix."""
+NO_CODE = (".md", ".html", ".toml", ".yml", ".yaml", ".css")
+"""Suffixes of what has comments and is run by nobody's test."""
 READS_SOURCE = compile_regex(
     r"\binspect\s*\.\s*(?:getsource|getsourcelines|getsourcefile|getfile)\b|\bfrom\s+inspect\s+import\b|\b__code__\b"
     r"|\bco_(?:code|consts|names)\b|^\s*import\s+(?:dis|ast|linecache|marshal)\b|\b(?:ast\.parse|linecache\.getlines?)\b"
@@ -103,7 +105,7 @@ def claim_of_patch(title: str, patch: Patch, path: str = "") -> CodeClaim | None
     it changes no code of a known language."""
     test = tuple(change for change in patch.changes if TEST_PATH.search(change.path))
     change = tuple(change for change in patch.changes if not TEST_PATH.search(change.path))
-    code = [one for one in change if one.old and one.new and comment_of(one.path) and not PROSE.search(one.path)]
+    code = [one for one in change if one.old and one.new and is_code(one.path)]
     if not code:
         return None
     blamed = max(code, key=lambda one: (one.path == path, measure(Patch(patch.base, (one,))).lines))
@@ -356,6 +358,11 @@ def changes_in(claim: CodeClaim, state: CodeState) -> tuple[FileChange, ...]:
             return (*claim.test, *(one for one in claim.change if one.path != claim.path))
         case CodeState.MENDED:
             return claim.change
+
+
+def is_code(path: str) -> bool:
+    """Whether it is source code of a language that is known."""
+    return comment_of(path) is not None and not path.lower().endswith(NO_CODE)
 
 
 def comment_of(path: str) -> tuple[str, str] | None:

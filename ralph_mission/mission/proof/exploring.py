@@ -19,7 +19,7 @@ from ralph_mission.mission.proof.claim import (
     PROVABLE,
     CodeClaim,
     MalformedClaim,
-    comment_of,
+    is_code,
     read_claims,
 )
 from ralph_mission.mission.proof.judge import RUNS, CaseResult, ProofVerdict
@@ -34,7 +34,6 @@ FILES = 4
 SMALLEST, LARGEST = 400, 120_000  # bytes of a file that is worth a look, and can be read in one
 TESTED = 0.3
 """What the changes of a file count for, of which a test has the name."""
-NO_CODE = (".md", ".html", ".toml", ".yml", ".yaml", ".css")
 SHOWN = 12  # lines of a test's output
 ASKED = section(
     "HOW TO END",
@@ -96,10 +95,7 @@ def choose_files(
 
 def is_readable(file: SourceFile) -> bool:
     """Whether it is source code that a person wrote, and no test or setting."""
-    code = comment_of(file.path) is not None and not file.path.endswith(
-        (".md", ".html", ".toml", ".yml", ".yaml", ".css")
-    )
-    plain = code and not TEST_PATH.search(file.path) and not protected_path(file.path)
+    plain = is_code(file.path) and not TEST_PATH.search(file.path) and not protected_path(file.path)
     return plain and SMALLEST <= file.size <= LARGEST and file.changes > 0
 
 

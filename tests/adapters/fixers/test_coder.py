@@ -307,6 +307,13 @@ def test_an_agent_that_changes_nothing_did_not_see_the_bug(bugs):
     assert bugs.work(bug=True).unseen and bugs.claims == []
 
 
+def test_code_without_a_test_shows_no_bug_and_what_no_test_runs_needs_none(bugs):
+    bugs.deed = lambda tree: (tree / "new.py").write_text("TABLE = 2\n")
+    assert bugs.work(bug=True).unseen
+    bugs.deed = lambda tree: (tree / "table.css").write_text("table {}\n")
+    assert bugs.work(bug=True).outcome == "made" and bugs.claims == []
+
+
 @pytest.mark.parametrize("problem", [UserError("bwrap is missing", "install it"), OSError(28, "No space left")])
 def test_a_gate_that_cannot_be_asked_holds_nothing_up(bugs, problem):
     bugs.told = problem
