@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 NAME = "docs"
 PAGES = (".md", ".markdown")
-ENCODING = 1  # of what is cached
+ENCODING = 2  # of what is cached
 MOST_PAGES, LARGEST, MOST = 1_000, 500_000, 200
 """Pages read, bytes of one, and findings told in one look."""
 HOPS = 5  # renames that are followed
@@ -42,6 +42,13 @@ SITES = ("mkdocs.yml", "mkdocs.yaml", "docusaurus.config.js", "docusaurus.config
          "_config.yml", "book.toml", "hugo.toml", "antora.yml")  # fmt: skip  # one list
 """Generators of sites: they lay pages out anew, so a link or an anchor of theirs cannot be judged from the tree."""
 SHELLS = ("", "sh", "bash", "shell", "console", "zsh", "shell-session")
+RECORD = compile_regex(
+    r"(?:^|/)(?:_?posts?|_?blogs?|news|change_?logs?[^/]*|changes|history|release[-_ ]?notes?|releases)"
+    r"(?:/|[._-][^/]*$)"
+    r"|(?:^|/)\d{4}-\d\d-\d\d[^/]*$",
+    re.IGNORECASE,
+)
+"""Pages that tell of a day in the past, by example: what they name need not be there, then or now."""
 NOT_SLUG = compile_regex(r"[^\w\- ]")
 BADGE = compile_regex(r"github\.com/([\w.-]+/[\w.-]+)/(?:actions/workflows|workflows)/([\w .%-]+?\.ya?ml)/badge\.svg")
 HTML_LINK = compile_regex(r"<(?:a|img)\b[^>]*?\b(?:href|src)\s*=\s*([\"'])(.*?)\1", re.IGNORECASE | re.DOTALL)
@@ -242,12 +249,13 @@ class DocTree:
 
 def broken_references(tree: DocTree, page: str) -> Iterator[BrokenReference]:
     """Everything in a page that leads nowhere."""
+    told_then = RECORD.search(page) is not None
     for line, text, is_command in _references(tree.texts[page]):
         reference = DocReference(page, line, text)
         if is_command:
-            if why := _missing(tree, text):
+            if not told_then and (why := _missing(tree, text)):
                 yield _broken(reference, why)
-        elif broken := _judge_link(tree, reference):
+        elif (broken := _judge_link(tree, reference)) and (broken.better or not told_then):
             yield broken
 
 
@@ -301,7 +309,8 @@ def _judge_link(tree: DocTree, reference: DocReference) -> BrokenReference | Non
     except ValueError:
         return None
     if re.match(r"[^\w]+https?://", target):
-        return _broken(reference, "this is no address: something stands before it")
+        inner = re.fullmatch(r"\((https?://[^\s()]+)\)", target)
+        return _broken(reference, "this is no address: something stands before it", inner[1] if inner else "")
     if parts.scheme or parts.netloc or not target or target.startswith("/") or any(mark in target for mark in "{}<>$"):
         return None
     path = (

@@ -101,6 +101,19 @@ def test_pages_of_a_site_are_judged_by_what_git_knows_alone(tmp_path, settings):
     assert told(repo) == [("docs/a.md", 1, "old.md", "new.md")]
 
 
+@pytest.mark.parametrize(
+    "page", ["website/blog/2017-tool.md", "CHANGELOG.md", "_posts/a.md", "docs/2024-05-06-news.md"]
+)
+def test_what_tells_of_the_past_by_example_is_left_alone_but_for_links_that_git_can_put_right(tmp_path, page):
+    words = "[a](test.js)\n\n```sh\nnode run.js\n```\n"
+    repo = make_repo(tmp_path / "repo", {page: words, str(Path(page).with_name("test.js")): "x\n", "run.js": "y\n"})
+    git(repo, "rm", "-q", "run.js", str(Path(page).with_name("test.js")))
+    commit(repo, {}, message="Gone")
+    assert told(repo) == []
+    commit(repo, {page: "[a]((https://example.org/pull/1))\n"}, message="Malformed")
+    assert told(repo) == [(page, 1, "(https://example.org/pull/1)", "https://example.org/pull/1")]
+
+
 def test_an_anchor_without_a_heading_is_told(tmp_path):
     files = {
         "README.md": "# One\n\n[a](#one) [b](#two) [c](docs/a.md#Three) [d](docs/a.md#four)\n",
