@@ -2,8 +2,8 @@
 
 It is told only where releases are a habit: version tags (Semantic Versioning, with or without `v`) on the default
 branch, at least four of them. What counts is a feature or a fix, by the prefix of Conventional Commits or by the title
-of a merged pull request, that changes more than documentation, tests and automation; and it has to wait longer than the
-configured time and than twice the usual pause between two releases.
+of a merged pull request, that changes more than documentation, tests and automation, and one fix alone is none; it has
+to wait longer than the configured time and than twice the usual pause between two releases.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ NAME = "releases"
 HABIT = 4  # releases
 PAUSES = 10  # of which the usual one is the median
 PATIENCE = 2.0  # usual pauses
+LEAST_FIXES = 2  # where there is no feature: for one, nobody makes a release
 ENCODING = 1  # of what is cached
 MOST, SHOWN = 1_000, 15  # commits that are read, and that are named
 TAG = compile_regex(r"(?P<prefix>(?:.*[^0-9A-Za-z.])?[vV]?)(?P<version>\d+\.\d+(?:\.\d+)?)")
@@ -43,7 +44,8 @@ TRIFLE = compile_regex(
 """What a pull request's title speaks of when users would not notice it."""
 BESIDE = compile_regex(
     r"(?:^|/)(?:docs?|documentation|tests?|__tests__|spec|testing|examples?|benchmarks?|\.github|\.circleci|\.devcontainer)/"
-    r"|\.(?:md|rst|txt|adoc)$|(?:^|/)test_[^/]*$|[._-](?:test|spec)s?\.\w+$|(?:^|/)\.[^/]*$|\.lock$|-lock\.(?:json|yaml)$",
+    r"|\.(?:md|rst|txt|adoc)$|(?:^|/)test_[^/]*$|[._-](?:test|spec)s?\.\w+$|(?:^|/)\.[^/]*$|\.lock$|-lock\.(?:json|yaml)$"
+    r"|(?:^|/)(?:pyproject\.toml|setup\.cfg|package\.json|Cargo\.toml|go\.(?:mod|sum)|pom\.xml)$",
     re.IGNORECASE,
 )
 """Files in which nobody who installs the project finds a feature or a fix."""
@@ -90,7 +92,8 @@ class ReleaseObserver:
             return Observation(NAME, "ok", detail="no habit of releases on this branch", cursor=commit)
         found = [one for one in since if one.kind]
         detail = f"{count_noun(len(since), 'commit')} since {one_line(tags[-1].name, 60)}, {len(found)} to release"
-        due = bool(found) and context.now - _at(found[-1]) > patience(tags, self.settings.after)
+        enough = len(found) >= LEAST_FIXES or any(one.kind == "feature" for one in found)
+        due = enough and context.now - _at(found[-1]) > patience(tags, self.settings.after)
         signals = (_signal(tags[-1], since, context),) if due else ()
         return Observation(NAME, "ok", signals, detail=detail, cursor=commit)
 

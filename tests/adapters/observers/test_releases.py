@@ -59,12 +59,14 @@ def test_a_fix_that_waits_longer_than_twice_the_usual_pause_is_told_once_for_eac
     project.tag(*REGULAR)
     project.commit("fix: no crash without a config")
     project.commit("docs: say more", "README.md")
+    assert project.look(days=45).signals == ()  # for one fix, nobody makes a release
+    project.commit("fix: no hang either")
     assert project.look(days=30).signals == ()
     (told,) = project.look(days=45).signals
-    assert told.title == "1 fix since v1.2.0 not released, the oldest for 46 days"
+    assert told.title == "2 fixes since v1.2.0 not released, the oldest for 47 days"
     assert (told.kind, told.severity, told.essence, told.occurrence) == (
         "unreleased", Severity.LOW, ("unreleased", "v1.2.0"), "")  # fmt: skip  # one identity
-    assert dict(told.facts) == {"commits": 2, "features": 0, "fixes": 1, "days": 46}
+    assert dict(told.facts) == {"commits": 3, "features": 0, "fixes": 2, "days": 47}
     project.tag("v1.2.1")
     assert project.look(days=100).signals == ()
 
@@ -96,7 +98,7 @@ def test_without_a_habit_of_releases_nothing_is_told(project, tags):
 )
 def test_versions_count_with_one_name_before_them_or_none_and_by_number(project, tags):
     project.tag(*tags)
-    project.commit("fix: something")
+    project.commit("feat: something")
     (told,) = project.look(days=400).signals
     assert told.essence == ("unreleased", tags[-1])
 
@@ -123,6 +125,8 @@ def test_where_the_newest_release_is_on_another_branch_nothing_is_told(project):
 )
 def test_features_and_fixes_count(project, subject, path, body):
     project.tag(*REGULAR)
+    project.commit("fix: something else")
+    assert project.look(days=400).signals == ()
     project.commit(subject, path, body)
     assert len(project.look(days=400).signals) == 1
 
@@ -160,7 +164,7 @@ def test_a_merged_pull_request_counts_by_its_title(project):
 
 def test_a_second_look_at_the_same_commit_and_tags_reads_no_history(project, tmp_path, monkeypatch):
     project.tag(*REGULAR)
-    project.commit("fix: something")
+    project.commit("feat: something")
     first = project.look(days=400, cache=tmp_path / "cache")
     monkeypatch.setattr("ralph_mission.adapters.observers.releases._commits", None)
     monkeypatch.setattr("ralph_mission.adapters.observers.releases.held_tags", None)
