@@ -13,7 +13,7 @@ from ralph_mission.mission.memory import learning, schedule
 from ralph_mission.mission.memory.schedule import book_spending
 from ralph_mission.mission.memory.text import trim_memory
 from ralph_mission.mission.model.cycle import CycleDecisions, CycleReport, CycleSummary, Lesson, Situation
-from ralph_mission.mission.model.effects import OpenIssue, OpenPull, Publish, Receipt
+from ralph_mission.mission.model.effects import OpenIssue, OpenPull, Publish, Receipt, opens_mission
 from ralph_mission.mission.model.forge import Measured, Posted
 from ralph_mission.mission.model.ledger import (
     KEPT_IDS,
@@ -166,8 +166,8 @@ def _unsaid(
 def _without_unopened(
     state: OpenState, settled: Iterable[EffectRecord], deeds: Mapping[str, AppliedEffect], records: Mapping[str, Record]
 ) -> tuple[OpenState, tuple[FindingRecord, ...]]:
-    """Missions whose issue was never opened are taken back, as if they had not been thought of."""
-    unopened = [r for r in settled if r.state == "failed" and isinstance(deeds[r.key].effect, OpenIssue)]
+    """Missions whose thread was never opened are taken back, as if they had not been thought of."""
+    unopened = [r for r in settled if r.state == "failed" and opens_mission(deeds[r.key].effect)]
     ids = {record.mission for record in unopened}
     times = {record.at for record in unopened if record.action is Action.OPEN_FIX}  # only a fix changes lines unasked
     gone = [mission for mission in state.missions if mission.id in ids]

@@ -14,7 +14,7 @@ from ralph_mission.mission.findings import identity
 from ralph_mission.mission.memory import learning, schedule
 from ralph_mission.mission.model.agent_job import AgentResult
 from ralph_mission.mission.model.cycle import CycleDecisions, Lesson, MissionStep, Situation
-from ralph_mission.mission.model.effects import Effect, OpenIssue, Receipt
+from ralph_mission.mission.model.effects import Effect, Receipt, opens_mission
 from ralph_mission.mission.model.forge import Posted
 from ralph_mission.mission.model.ledger import FinishedMission, absorb, is_settled
 from ralph_mission.mission.model.memory import Header
@@ -45,7 +45,7 @@ class Conclusion:
 
     missions: tuple[Mission, ...]  # that go on, parked ones included
     ended: tuple[Mission, ...]
-    dropped: tuple[ExecutedDecision, ...]  # issues and lists that certainly were not opened or brought up to date
+    dropped: tuple[ExecutedDecision, ...]  # threads and lists that certainly were not opened or brought up to date
     lessons: tuple[Lesson, ...]
     acceptance: Mapping[str, Acceptance]
     backlog: tuple[Finding, ...]
@@ -137,13 +137,13 @@ def after(act: ExecutedDecision) -> Mission:
 
 
 def _came_to_nothing(act: ExecutedDecision) -> bool:
-    """Whether an issue, or a list of what is watched, certainly does not say what it was to say."""
+    """Whether a thread certainly was not opened, or a list of what is watched does not say what it was to say."""
     told = {deed.effect.key: deed.receipt.status for deed in act.deeds}
     proposal = act.decision.proposal
     return any(
         told.get(effect.key, "failed") == "failed"
         for effect in proposal.effects
-        if proposal.monitor or isinstance(effect, OpenIssue)
+        if proposal.monitor or opens_mission(effect)
     )
 
 

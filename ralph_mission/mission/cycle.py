@@ -121,6 +121,7 @@ def _look(tx: Transaction, request: CycleRequest) -> tuple[Transaction, Situatio
         situation = observe.observe(ports, situation, asked, tx.past, tx.secrets)
         situation = rank.rank_findings(ports, situation, tx.secrets)
         situation = rank.word_posts(ports, situation, tx.past)
+        situation = gather.read_drafted(ports, situation, tx.past)
         return tx, verify.verify(ports, situation, scratch, tx.secrets)
 
 

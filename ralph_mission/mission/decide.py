@@ -121,7 +121,7 @@ def _steps(situation: Situation) -> tuple[MissionStep, ...]:
     )
     found: list[MissionStep] = []
     for mission in situation.missions:
-        if mission.issue and mission.id in facts:
+        if mission.thread and mission.id in facts:
             reading = interpret_facts(mission, facts[mission.id], situation.now)
             steps = next_step(mission, facts[mission.id], reading, around)
             found += [_without_wait(step, mission) for step in steps] if situation.steering else steps

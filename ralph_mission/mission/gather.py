@@ -8,7 +8,7 @@ from datetime import datetime
 
 from ralph_mission.errors import UserError
 from ralph_mission.mission.chat import orders
-from ralph_mission.mission.decide import keys_to_read, with_findings
+from ralph_mission.mission.decide import drafts, keys_to_read, with_findings
 from ralph_mission.mission.findings import identity
 from ralph_mission.mission.lifecycle import adoption, ownership
 from ralph_mission.mission.lifecycle.adoption import adopt
@@ -26,7 +26,7 @@ from ralph_mission.mission.model.ledger import (
     refers_to,
 )
 from ralph_mission.mission.model.memory import Header, Memory
-from ralph_mission.mission.model.mission import Action
+from ralph_mission.mission.model.mission import Action, Mission
 from ralph_mission.mission.model.proposal import Route, lookup
 from ralph_mission.mission.ports import CyclePorts, Forge
 
@@ -53,10 +53,16 @@ def check_anchor(forge: Forge, past: MemorySnapshot | None) -> None:
 
 def is_forge_lost(forge: Forge, state: OpenState) -> bool:
     """Whether a forge whose lists are proof has nothing of ours left, though missions stand on it."""
-    numbers = [mission.issue for mission in state.missions if mission.issue]
-    if not numbers or not forge.lists_at_once or any(read_if_there(number, forge.issue) for number in numbers):
+    standing = [mission for mission in state.missions if mission.thread]
+    if not standing or not forge.lists_at_once or any(_is_there(forge, mission) for mission in standing):
         return False
     return not forge.has_our_work()
+
+
+def _is_there(forge: Forge, mission: Mission) -> bool:
+    if mission.issue:
+        return read_if_there(mission.issue, forge.issue) is not None
+    return read_if_there(mission.pull, forge.pull) is not None
 
 
 def _is_forge_new(forge: Forge, past: MemorySnapshot) -> bool:
@@ -83,7 +89,7 @@ def read_open(ports: CyclePorts, past: MemorySnapshot) -> dict[str, Record]:
     opened = [record for record in records.values() if isinstance(record, EffectRecord)]
     referred = {refers_to(record.effect) for record in opened if record.effect} - {""}
     watched = {record.kind for record in opened if record.action is Action.MONITOR}
-    members = {member for mission in past.state.missions if not mission.issue for member in mission.members}
+    members = {member for mission in past.state.missions if not mission.thread for member in mission.members}
     lists = ownership.read_successors(map(ownership.of_list, watched), lambda keys: ports.store.records(keys, past))
     return records | lists | dict(ports.store.records(referred | {*map(monitor_key, watched)} | members, past))
 
@@ -117,6 +123,9 @@ def _refuse_false_missions(state: OpenState) -> None:
     """
     if len({mission.id for mission in state.missions}) < len(state.missions):
         raise refuse("memory holds two missions of one number")
+    pulls = [mission.pull for mission in state.missions if mission.pull and not mission.issue]
+    if len({*pulls}) < len(pulls):
+        raise refuse("memory holds two missions of one pull request")
     for mission in state.missions:
         if mission.status.ended:
             raise refuse(f"memory keeps mission #{mission.id}, which has ended: it is {mission.status}")
@@ -135,7 +144,7 @@ def _look(
 ) -> ForgeSnapshot:
     forge = ports.forge
     issues, pulls = forge.issues("open"), forge.pulls("all")
-    facts = tuple((mission.id, read_facts(ports, settings, mission)) for mission in state.missions if mission.issue)
+    facts = tuple((mission.id, read_facts(ports, settings, mission)) for mission in state.missions if mission.thread)
     handed = {note.pull for note in memory.issues if note.state == "done"}
     lost = adoption.pulls_for(pulls, forge.identity().id, handed)
     adopted = tuple(adopt(ports, settings, state, issues, lost, handed, cycle, now))
@@ -143,6 +152,13 @@ def _look(
     branches = tuple(pull.head for pull in pulls)
     facts = orders.known_to(facts, state, ports.seal)
     return ForgeSnapshot(forge.identity().id, forge.default_branch(), branches, issues, pulls, facts, adopted)
+
+
+def read_drafted(ports: CyclePorts, situation: Situation, past: MemorySnapshot | None) -> Situation:
+    """The situation with what the ledger knows of the fixes that may be proposed: whether one failed before."""
+    fixes = (draft for draft in drafts(situation) if draft.action is Action.OPEN_FIX)
+    keys = {effect.key for draft in fixes for effect in draft.effects}
+    return replace(situation, records={**situation.records, **ports.store.records(keys, past)}) if keys else situation
 
 
 def first_memory(ports: CyclePorts, now: datetime) -> Memory:

@@ -64,13 +64,14 @@ def _auto_pr_cap(proposal: Proposal, context: PolicyContext) -> bool:
 
 
 def _thread_cap(proposal: Proposal, context: PolicyContext) -> bool:
-    # The last thread of a week is kept for what is grave; what is grave waits for no answer to what is not.
+    # The last thread of a week is kept for what is grave, the one before it for a fix: what is ready beats what asks.
+    # What is grave waits for no answer to what is not.
     if not proposal.threads:
         return False
     most = context.limits.threads_per_week
     grave = any(member.signal.severity is Severity.HIGH for member in proposal.members)
-    room, patience = (most, 2 * most) if grave else (most - 1, most)
-    too_many = context.spent.threads_week + proposal.threads > room
+    kept, patience = (0, 2 * most) if grave else (1 if proposal.unasked or most <= 2 else 2, most)
+    too_many = context.spent.threads_week + proposal.threads > most - kept
     return too_many or (proposal.new_mission and context.spent.unanswered >= patience)
 
 

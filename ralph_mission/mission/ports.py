@@ -103,7 +103,8 @@ class Forge(Protocol):
         ...
 
     def edits(self, number: int) -> tuple[BodyEdit, ...]:
-        """The last change of an issue's title and that of its text, as far as the forge knows. Raises UserError."""
+        """The last change of an issue's or pull's title and that of its text, as far as the forge knows. Raises
+        UserError."""
         ...
 
     def own_reviews(self, number: int) -> frozenset[int]:

@@ -28,7 +28,7 @@ from ralph_mission.mission.model.cycle import (
     ThreadLine,
     Trigger,
 )
-from ralph_mission.mission.model.effects import OpenIssue, OpenPull, Publish, Receipt, kind_of
+from ralph_mission.mission.model.effects import OpenIssue, OpenPull, Publish, PushBranch, Receipt, kind_of
 from ralph_mission.mission.model.ledger import SETTLED, EffectRecord, MemorySnapshot, OpenState, Record
 from ralph_mission.mission.model.mission import (
     Action,
@@ -229,8 +229,12 @@ def _opened(acts: Iterable[ExecutedDecision]) -> Iterator[ThreadLine]:
 
 
 def refusal(acts: Sequence[ExecutedDecision]) -> str:
-    """Why nothing that was tried got through, when all of it was refused and only a person can change that; else ""."""
-    receipts = [deed.receipt for act in acts for deed in act.deeds if not deed.receipt.not_attempted]
+    """Why nothing that was tried got through, when all of it was refused and only a person can change that; else "".
+
+    A branch that is not in a pull yet is nothing.
+    """
+    told = (deed for act in acts for deed in act.deeds if act.complete or not isinstance(deed.effect, PushBranch))
+    receipts = [deed.receipt for deed in told if not deed.receipt.not_attempted]
     refused = [r.detail for r in receipts if r.status == "failed" and r.reason is FailureReason.NEEDS_PERSON]
     return refused[0] if refused and len(refused) == len(receipts) else ""
 

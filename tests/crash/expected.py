@@ -17,21 +17,27 @@ def one_pull(harbour: Hub) -> None:
     assert [pull.state for pull in harbour.pulls] == ["open"] and statuses(harbour) == ["IN_REVIEW"]
 
 
+def one_closed(harbour: Hub) -> None:
+    (pull,) = harbour.pulls
+    assert (pull.state, harbour.merged(pull.number), harbour.fake.branch(pull.pull.head)) == ("closed", False, "")
+    assert (statuses(harbour), len(harbour.said(pull.number))) == ([], 1)
+
+
 def merged(harbour: Hub) -> None:
-    (issue,), (pull,) = harbour.issues, harbour.pulls
-    assert harbour.merged(pull.number) and (issue.state, issue.state_reason) == ("closed", "completed")
-    assert (statuses(harbour), len(harbour.said(issue.number))) == ([], 1)
+    (pull,) = harbour.pulls
+    assert harbour.merged(pull.number) and harbour.issues == []
+    assert (statuses(harbour), harbour.said(pull.number)) == ([], [])
 
 
 def escalated(harbour: Hub) -> None:
-    (issue,) = harbour.issues
-    assert statuses(harbour) == ["ESCALATED"] and "ralph:escalated" in issue.labels
-    assert [person.login for person in issue.assignees] == ["mara"]
+    (pull,) = harbour.pulls
+    assert statuses(harbour) == ["ESCALATED"] and "ralph:escalated" in pull.labels
+    assert [person.login for person in pull.assignees] == ["mara"]
 
 
 def rejected(harbour: Hub) -> None:
     assert [pull.state for pull in harbour.pulls] == ["closed"] and not harbour.merged(harbour.pulls[0].number)
-    assert statuses(harbour) == [] and "ralph:rejected" in harbour.issues[0].labels
+    assert statuses(harbour) == [] and "ralph:rejected" in harbour.pulls[0].labels
 
 
 def one_question(harbour: Hub) -> None:
@@ -90,7 +96,7 @@ def published_on_two(harbour: Hub) -> None:
 def untouched(harbour: Hub) -> None:
     (pull,) = harbour.pulls
     assert pull.state == "open" and not harbour.merged(pull.number)
-    assert harbour.said(harbour.issues[0].number) == []
+    assert harbour.said(pull.number) == []
 
 
 def no_memory(harbour: Hub) -> None:

@@ -23,7 +23,7 @@ def beyond(harbour: Hub, wakes: int = 48) -> list[str]:
 def _missions(harbour: Hub) -> Iterator[str]:
     brought_back = {event.number for event in harbour.fake.world.events if _brings_back(event)}
     waiting = [
-        t.number for t in harbour.issues if t.state == "open" and _is_mission(t) and t.number not in brought_back
+        t.number for t in harbour.threads if t.state == "open" and _is_mission(t) and t.number not in brought_back
     ]
     if len(waiting) > MISSIONS:
         yield f"{len(waiting)} missions are under way: {waiting}"

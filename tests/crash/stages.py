@@ -108,7 +108,7 @@ EVERY = {
         "auto-PR whose finding a human already fixed", expected.left_to_her, setups.fixed_in_a_pull
     ),
     "a person fixed what a pull of ours corrects": Stage(
-        "auto-PR whose finding a human already fixed", expected.one_pull, setups.fixed_by_hand
+        "auto-PR whose finding a human already fixed", expected.one_closed, setups.fixed_by_hand
     ),
     "an approved proposal is acted on": Stage(
         "approval issue → approved → acted", expected.one_pull, setups.agreed, setups.LONG

@@ -29,7 +29,7 @@ def by_hand(harbour: Hub, key: str, *answer: str) -> None:
 
 
 def test_an_issue_that_was_never_sent_wedges_nothing_once_a_person_has_said_so(tmp_path):
-    with staged(tmp_path, "a fix is opened") as harbour:
+    with staged(tmp_path, "a proposal is made") as harbour:
         with dying(harbour, number_of(harbour, INTENTS), "after"):
             harbour.cycle(NOW)
         _, cycle_summary = harbour.cycle(NOW)
@@ -38,12 +38,12 @@ def test_an_issue_that_was_never_sent_wedges_nothing_once_a_person_has_said_so(t
         assert (harbour.issues, harbour.pulls) == ([], [])
         assert harbour.cycle()[0].outcome == "done" and harbour.issues == []
         by_hand(harbour, key, "--not-sent")
-        assert statuses(harbour.cycle()[0]) == ["IN_REVIEW"]
-        assert (len(harbour.issues), len(harbour.pulls), open_state(harbour).unknown) == (1, 1, ())
+        assert statuses(harbour.cycle()[0]) == ["DISCOVERED"]
+        assert (len(harbour.issues), open_state(harbour).unknown) == (1, ())
 
 
 def test_an_issue_that_arrived_and_no_list_shows_is_carried_on_under_the_number_a_person_names(tmp_path):
-    with staged(tmp_path, "a fix is opened") as harbour:
+    with staged(tmp_path, "a proposal is made") as harbour:
         sent = number_of(harbour, "POST /issues")
         harbour.fake.list_lag = 100
         with dying(harbour, sent, "after"):
@@ -54,22 +54,33 @@ def test_an_issue_that_arrived_and_no_list_shows_is_carried_on_under_the_number_
             control.resolve(harbour.house().store, key, sent=True)
         number = made_as(harbour, key)
         by_hand(harbour, key, "--sent", "--number", str(number))
-        assert statuses(harbour.cycle(NOW)[0]) == ["IN_REVIEW"]
+        assert statuses(harbour.cycle(NOW)[0]) == ["DISCOVERED"]
         harbour.fake.list_lag = 0
         assert [issue.number for issue in harbour.issues] == [number]
-        assert f"#{number}" in (harbour.pulls[0].body or "")
 
 
 def test_an_issue_that_a_list_shows_later_is_carried_on_without_anybody(tmp_path):
-    with staged(tmp_path, "a fix is opened") as harbour:
+    with staged(tmp_path, "a proposal is made") as harbour:
         harbour.fake.list_lag = 6
         with dying(harbour, number_of(harbour, "POST /issues"), "after"):
             harbour.cycle(NOW)
         harbour.cycle(NOW)
         assert open_state(harbour).unknown != ()
         harbour.cycle(NOW)
-        assert statuses(harbour.cycle(NOW)[0]) == ["IN_REVIEW"]
-        assert (len(harbour.issues), len(harbour.pulls), open_state(harbour).unknown) == (1, 1, ())
+        assert statuses(harbour.cycle(NOW)[0]) == ["DISCOVERED"]
+        assert (len(harbour.issues), open_state(harbour).unknown) == (1, ())
+
+
+@pytest.mark.parametrize(("call", "when"), [(INTENTS, "after"), ("POST /pulls", "before"), ("POST /pulls", "after")])
+def test_a_fix_whose_runner_died_leaves_no_doubt_and_one_pull(tmp_path, call, when):
+    with staged(tmp_path, "a fix is opened") as harbour:
+        harbour.fake.list_lag = 2
+        with dying(harbour, number_of(harbour, call), when):
+            harbour.cycle(NOW)
+        for _ in range(2):
+            assert statuses(harbour.cycle(NOW)[0]) == ["IN_REVIEW"]
+        harbour.fake.list_lag = 0
+        assert (harbour.issues, len(harbour.pulls), open_state(harbour).unknown) == ([], 1, ())
 
 
 def recovered(harbour: Hub, *options: str) -> str:

@@ -12,7 +12,7 @@ from ralph_mission.mission.model.effects import Receipt
 from tests.helpers import commit
 from tests.integration.dying import dying
 from tests.integration.test_life import BUG, BUGS, MISSPELT, SENTENCE
-from tests.integration.world import World, statuses, world
+from tests.integration.world import BUGS_CONFIG, TYPOS, World, statuses, world
 
 pytestmark = pytest.mark.long  # takes ten seconds or more
 
@@ -24,7 +24,7 @@ LONG = {"docs/long.md": "".join(f"{SENTENCE} {SENTENCE} We read {word} in that l
 
 def approved(harbour: World) -> None:
     harbour.cycle()
-    harbour.person().review(2, "approved")
+    harbour.person().review(1, "approved")
 
 
 def released(harbour: World) -> None:
@@ -48,21 +48,34 @@ def died_before_merging(path: Path) -> World:
 
 def test_a_yes_that_is_taken_back_after_a_death_merges_nothing(tmp_path):
     harbour = died_before_merging(tmp_path)
-    harbour.person().review(2, "changes_requested", "wait")
+    harbour.person().review(1, "changes_requested", "wait")
     report, _ = harbour.cycle()
     assert statuses(report) == ["ESCALATED"]
     assert harbour.pulls[0].state == "open"
 
 
-def test_a_no_after_a_death_keeps_the_rest_from_being_opened(tmp_path):
+@pytest.mark.parametrize("at", [3, 4, 5, 6])
+def test_a_fix_that_a_dead_runner_began_is_opened_once(tmp_path, at):
+    harbour = world(tmp_path)
+    with dying(at) as death:
+        harbour.cycle()
+    assert death.moments[-1].partition("perform(")[2] in ("PushBranch)", "OpenPull)")
+    for _ in range(2):
+        report, _ = harbour.cycle()
+        assert statuses(report) == ["IN_REVIEW"]
+    assert (len(harbour.pulls), harbour.issues) == (1, ())
+    assert len(harbour.git("branch", "--list", "ralph/*").splitlines()) == 1
+
+
+def test_a_fix_that_a_dead_runner_pushed_is_drafted_anew_from_what_is_there_now(tmp_path):
     harbour = world(tmp_path)
     with dying(5) as death:
         harbour.cycle()
-    assert death.moments[-1] == "before LocalForge.perform(PushBranch)"
-    harbour.person().comment(1, "/ralph reject we like it so")
-    report, _ = harbour.cycle()
-    assert statuses(report) == ["REJECTED"]
-    assert (harbour.pulls, harbour.git("branch", "--list", "ralph/*")) == ((), "")
+    assert death.moments[-1] == "before LocalForge.perform(OpenPull)"
+    commit(harbour.repo, {"more.txt": "x\n"}, message="Moved on")
+    assert statuses(harbour.cycle()[0]) == ["IN_REVIEW"]
+    (pull,) = harbour.pulls
+    assert harbour.git("merge-base", pull.head, "main") == harbour.git("rev-parse", "main")
 
 
 def test_a_pause_before_the_first_effect_leaves_nothing_half_done(tmp_path, monkeypatch):
@@ -123,7 +136,7 @@ def test_a_merge_in_conflict_escalates_and_is_merged_once_a_person_has_mended_it
     commit(harbour.repo, {"docs/guide.md": "# Guide\n\nThis is another way.\n"}, message="Moved on")
     seen = [statuses(harbour.cycle()[0]) for _ in range(5)]
     assert seen == [["IN_REVIEW"]] * 3 + [["ESCALATED"]] * 2
-    remark = harbour.house().forge.issue(1).remarks[-1]
+    remark = harbour.house().forge.pull(1).remarks[-1]
     assert "the merge has conflicts" in remark.body
     head = harbour.git("rev-parse", "ralph-memory")
     assert harbour.cycle()[0].effects == ()
@@ -131,7 +144,7 @@ def test_a_merge_in_conflict_escalates_and_is_merged_once_a_person_has_mended_it
     harbour.git("checkout", "-q", harbour.pulls[0].head)
     harbour.git("-c", "user.name=m", "-c", "user.email=m@x", "merge", "-q", "-X", "theirs", "main")
     harbour.git("checkout", "-q", "main")
-    harbour.person().review(2, "approved")
+    harbour.person().review(1, "approved")
     harbour.person().unlabel(1, ("ralph:escalated",))
     assert statuses(harbour.cycle()[0]) == ["IN_REVIEW"]
     assert statuses(harbour.cycle()[0]) == ["COMPLETED"]
@@ -140,15 +153,16 @@ def test_a_merge_in_conflict_escalates_and_is_merged_once_a_person_has_mended_it
 # --- what people do meanwhile -------------------------------------------------------------
 
 
-def test_a_deleted_issue_ends_its_mission_and_nothing_else(tmp_path):
-    harbour = world(tmp_path)
+@pytest.mark.parametrize(("thread", "left"), [("pulls/0002", "DISCOVERED"), ("issues/0001", "IN_REVIEW")])
+def test_a_deleted_thread_ends_its_mission_and_nothing_else(tmp_path, thread, left):
+    harbour = world(tmp_path, {**TYPOS, **BUGS}, BUGS_CONFIG)
     harbour.cycle()
-    (harbour.repo / ".ralph/forge/issues/0001.md").unlink()
+    harbour.cycle()
+    (harbour.repo / f".ralph/forge/{thread}.md").unlink()
     report, _ = harbour.cycle()
-    assert statuses(report) == ["REJECTED"]
-    assert harbour.pulls[0].state == "closed"
+    assert sorted(statuses(report)) == sorted(["REJECTED", left])
     assert "people accepted" not in harbour.memory()
-    assert harbour.cycle()[0].missions == ()
+    assert statuses(harbour.cycle()[0]) == [left]
 
 
 def test_a_refused_mission_of_a_person_is_not_made_again_when_its_issue_is_reopened(tmp_path):

@@ -478,6 +478,7 @@ def test_a_change_that_a_person_made_meanwhile_is_not_pushed_when_the_mission_is
     with hub(tmp_path) as harbour:
         harbour.fake.settings.actions_can_create_pulls = False
         harbour.cycle()
+        harbour.cycle()
         assert statuses(harbour.cycle()[0]) == ["ESCALATED"]
         harbour.fake.settings.actions_can_create_pulls = True
         somebody_mends_it(harbour, state)
@@ -517,12 +518,12 @@ def test_an_open_pull_is_found_again_and_nothing_is_made_twice(harbour):
 
 @pytest.mark.parametrize("runner", ["one", "two"])
 def test_an_approved_pull_is_merged_into_the_new_default_branch(harbour, runner):
-    issue, pull = harbour.issues[0], harbour.pulls[0]
+    pull = harbour.pulls[0]
     head, base = harbour.fake.branch(pull.pull.head), harbour.fake.branch("trunk")
     harbour.person().review(pull.number, "approved")
     harbour.runner = runner
     assert statuses(harbour.cycle()[0]) == ["COMPLETED"]
-    assert harbour.merged(pull.number) and issue.state == "closed"
+    assert harbour.merged(pull.number)
     assert git(harbour.fake.bare, "rev-parse", "trunk~1") == base
     assert git(harbour.fake.bare, "diff", "--stat", head, "trunk") == ""
     harbour.cycle()
@@ -545,4 +546,4 @@ def test_a_rename_in_the_middle_of_a_cycle_merges_at_most_once(tmp_path):
         harbour.cycle()
         harbour.cycle()
         assert harbour.merged(pull.number) and duplicates(harbour) == []
-        assert (pull.pull.base, harbour.issues[0].state) == ("trunk", "closed")
+        assert pull.pull.base == "trunk"

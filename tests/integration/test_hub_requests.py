@@ -148,37 +148,44 @@ def deeds(harbour: Hub) -> list[str]:
 
 @pytest.fixture
 def approved(tmp_path) -> Iterator[Hub]:
-    """A pull about to be merged; then come a remark and the end of its issue."""
+    """A pull about to be merged."""
     with staged(tmp_path, "an approved pull is merged") as harbour:
         yield harbour
 
 
-def test_paused_pushed_between_two_effects_stops_the_next(approved):
-    pull = approved.pulls[0].number
-    at_write(approved, f"/pulls/{pull}/merge", lambda: edit(approved, "paused: false", "paused: true"))
-    report, _ = approved.cycle(NOW)
+@pytest.fixture
+def refused(tmp_path) -> Iterator[Hub]:
+    """A pull about to be escalated: by a comment, then by labels."""
+    with staged(tmp_path, "a pull to be changed is escalated") as harbour:
+        yield harbour
+
+
+def test_paused_pushed_between_two_effects_stops_the_next(refused):
+    pull = refused.pulls[0].number
+    at_write(refused, f"/issues/{pull}/comments", lambda: edit(refused, "paused: false", "paused: true"))
+    report, _ = refused.cycle(NOW)
     assert report.outcome == "paused"
-    assert deeds(approved) == [f"PUT /pulls/{pull}/merge"]
-    assert approved.cycle(NOW)[0].outcome == "paused"
-    edit(approved, "paused: true", "paused: false")
-    assert statuses(approved.cycle(NOW)[0]) == ["COMPLETED"]
-    assert len(approved.said(approved.issues[0].number)) == 1
+    assert deeds(refused) == [f"POST /issues/{pull}/comments"]
+    assert refused.cycle(NOW)[0].outcome == "paused"
+    edit(refused, "paused: true", "paused: false")
+    assert statuses(refused.cycle(NOW)[0]) == ["ESCALATED"]
+    assert len(refused.said(pull)) == 1 and "ralph:escalated" in refused.pulls[0].labels
 
 
-def test_the_kill_switch_thrown_between_two_effects_stops_the_next(approved, monkeypatch):
-    pull = approved.pulls[0].number
-    at_write(approved, f"/pulls/{pull}/merge", lambda: monkeypatch.setenv("RALPH_PAUSED", "1"))
-    approved.cycle(NOW)
-    assert deeds(approved) == [f"PUT /pulls/{pull}/merge"]
+def test_the_kill_switch_thrown_between_two_effects_stops_the_next(refused, monkeypatch):
+    pull = refused.pulls[0].number
+    at_write(refused, f"/issues/{pull}/comments", lambda: monkeypatch.setenv("RALPH_PAUSED", "1"))
+    refused.cycle(NOW)
+    assert deeds(refused) == [f"POST /issues/{pull}/comments"]
     monkeypatch.delenv("RALPH_PAUSED")
-    assert statuses(approved.cycle(NOW)[0]) == ["COMPLETED"]
-    assert len(approved.said(approved.issues[0].number)) == 1
+    assert statuses(refused.cycle(NOW)[0]) == ["ESCALATED"]
+    assert len(refused.said(pull)) == 1 and "ralph:escalated" in refused.pulls[0].labels
 
 
 NOTE = "## Learnings\n\n- the pilots call it *the narrows*  \n"
 
 
-@pytest.mark.parametrize("path", ["/git-receive-pack", "/pulls/2/merge", "/issues/1"])
+@pytest.mark.parametrize("path", ["/git-receive-pack", "/pulls/1/merge"])
 def test_learnings_pushed_in_the_middle_of_a_cycle_survive_it(approved, path):
     at_write(approved, path, lambda: edit(approved, "## Learnings\n", NOTE))
     report, _ = approved.cycle(NOW)
@@ -187,7 +194,7 @@ def test_learnings_pushed_in_the_middle_of_a_cycle_survive_it(approved, path):
     assert approved.cycle(NOW)[0].effects == () and NOTE in approved.memory()
 
 
-@pytest.mark.parametrize("path", ["/git-receive-pack", "/pulls/2/merge"])
+@pytest.mark.parametrize("path", ["/git-receive-pack", "/pulls/1/merge"])
 def test_a_foreign_commit_on_memory_in_the_middle_of_a_cycle_stops_it(approved, path):
     at_write(approved, path, lambda: edit(approved, '"claim"', '"Claim"', "memory/open.json"))
     try:
@@ -195,7 +202,7 @@ def test_a_foreign_commit_on_memory_in_the_middle_of_a_cycle_stops_it(approved, 
     except UserError as problem:
         outcome = problem.next_step
     assert outcome in ("paused", "lost") or "recover" in outcome
-    assert deeds(approved) == ([] if path == "/git-receive-pack" else ["PUT /pulls/2/merge"])
+    assert deeds(approved) == ([] if path == "/git-receive-pack" else ["PUT /pulls/1/merge"])
     with pytest.raises(UserError, match="someone else changed"):
         approved.cycle(NOW)
-    assert deeds(approved) == ([] if path == "/git-receive-pack" else ["PUT /pulls/2/merge"])
+    assert deeds(approved) == ([] if path == "/git-receive-pack" else ["PUT /pulls/1/merge"])

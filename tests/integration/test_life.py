@@ -8,6 +8,7 @@ import pytest
 
 from ralph_mission.adapters.forges.local.forge import LocalForge
 from ralph_mission.mission.model.effects import OpenPull, Receipt
+from ralph_mission.mission.proposals import draft
 from tests.helpers import commit, git
 from tests.integration.world import BUGS_CONFIG, CALM, TYPOS, begun_once, statuses, verdicts, world
 
@@ -31,31 +32,40 @@ def test_a_fix_is_discovered_reviewed_merged_and_told(tmp_path):
     harbour = world(tmp_path)
     report, cycle_summary = harbour.cycle()
     assert statuses(report) == ["IN_REVIEW"]
-    assert any("pr approve 2" in line for line in cycle_summary.waiting)
-    assert (harbour.issues[0].labels, harbour.pulls[0].labels) == ({"ralph:mission"}, {"ralph:auto-fix"})
+    assert any("pr approve 1" in line for line in cycle_summary.waiting)
+    assert (harbour.issues, harbour.pulls[0].labels) == ((), {"ralph:mission", "ralph:auto-fix"})
     head = harbour.git("rev-parse", harbour.pulls[0].head)
-    harbour.person().review(2, "approved")
+    harbour.person().review(1, "approved")
     report, _ = harbour.cycle()
     assert statuses(report) == ["COMPLETED"]
     assert harbour.pulls[0].state == "merged"
     assert harbour.git("diff", "--stat", head, "main") == ""
-    issue = harbour.house().forge.issue(1)
-    assert (issue.state, issue.state_reason) == ("closed", "completed")
-    assert head[:8] in issue.remarks[0].body
-    assert "mara" in issue.remarks[0].body
+    assert harbour.house().forge.pull(1).remarks == ()
     assert "- Outcome: merged" in harbour.memory()
     assert (harbour.repo / "README.md").read_text().count("separate") == 1
     assert harbour.git("status", "--short") == ""
+
+
+def test_what_a_fix_is_about_is_gone_so_its_pull_is_closed_and_its_branch_deleted(tmp_path):
+    harbour = world(tmp_path)
+    harbour.cycle()
+    branch = harbour.pulls[0].head
+    right = {"README.md": "# Harbour\n", "docs/guide.md": "# Guide\n"}
+    commit(harbour.repo, right, message="Write it anew")
+    assert statuses(harbour.cycle()[0]) == ["COMPLETED"]
+    assert (harbour.pulls[0].state, harbour.git("branch", "--list", branch)) == ("closed", "")
+    assert "gone by itself" in harbour.house().forge.pull(1).remarks[0].body
+    assert "people accepted" not in harbour.memory()
 
 
 def test_closed_pull_request_is_never_reopened_and_its_kind_loses_score(tmp_path):
     harbour = world(tmp_path)
     first, _ = harbour.cycle()
     before = {line.fingerprint: line.score for line in first.findings}
-    harbour.person().close_pull(2)
+    harbour.person().close_pull(1)
     report, _ = harbour.cycle()
     assert statuses(report) == ["REJECTED"]
-    assert harbour.issues[0].labels == {"ralph:mission", "ralph:rejected"}
+    assert harbour.pulls[0].labels == {"ralph:mission", "ralph:auto-fix", "ralph:rejected"}
     commit(harbour.repo, {"docs/more.md": "We recieve boats.\n"}, message="More")
     report, _ = harbour.cycle()
     known = {line.fingerprint for line in report.findings if line.known}
@@ -87,7 +97,7 @@ def test_a_commit_of_someone_else_on_our_branch_stops_us_and_asks(tmp_path):
     harbour.git("checkout", "-q", branch)
     commit(harbour.repo, {"extra.txt": "mine\n"}, message="Mine")
     harbour.git("checkout", "-q", "main")
-    harbour.person().review(2, "approved")
+    harbour.person().review(1, "approved")
     report, _ = harbour.cycle()
     assert statuses(report) == ["ESCALATED"]
     assert harbour.pulls[0].state == "open"
@@ -98,7 +108,7 @@ def test_nobody_answers_for_14_days_and_the_slot_is_freed(tmp_path):
     harbour.cycle()
     report, _ = harbour.cycle(after=timedelta(days=14))
     assert statuses(report) == ["PARKED"]
-    assert "ralph:parked" in harbour.house().forge.issue(1).labels
+    assert "ralph:parked" in harbour.house().forge.pull(1).labels
     harbour.person().unlabel(1, ("ralph:parked",))
     report, _ = harbour.cycle()
     assert statuses(report) == ["IN_REVIEW"]
@@ -247,6 +257,8 @@ def two_that_are_owed(path, refuse):
 def fail_to_open_two(harbour, refuse):
     refuse(lambda pull: "the server is busy")
     harbour.cycle()
+    assert (harbour.issues, harbour.pulls) == ((), ())
+    harbour.cycle()
     harbour.git("checkout", "-q", "-b", "hers")
     commit(harbour.repo, {"b.txt": "x\n"}, message="Hers")
     harbour.git("checkout", "-q", "main")
@@ -264,7 +276,8 @@ def opened(report):
 
 @pytest.fixture
 def refuse(monkeypatch):
-    """Has the forge refuse to open pulls: each as what is given says, "" for none."""
+    """Has the forge refuse pulls as what is given says of each ("": none), and an issue tell after one such try."""
+    monkeypatch.setattr(draft, "TRIES", 1)
     perform = LocalForge.perform
 
     def refuse(why):

@@ -50,7 +50,7 @@ def test_names_with_spaces_newlines_and_odd_bytes_simply_work(tmp_path):
     commit(harbour.repo, {}, message="Odd names")
     report, _ = harbour.cycle()
     assert "unavailable" not in {line.status for line in report.observers}
-    harbour.person().review(2, "approved")
+    harbour.person().review(1, "approved")
     assert statuses(harbour.cycle()[0]) == ["COMPLETED"]
     assert (harbour.repo / "docs/Größe.md").read_text() == "It is separate.\n"
     assert harbour.git("status", "--short") == ""
@@ -115,10 +115,10 @@ def test_a_thinkers_words_are_as_untrusted_as_any(tmp_path, monkeypatch):
     report, cycle_summary = harbour.cycle()
     assert statuses(report) == ["IN_REVIEW"]
     assert "@octocat" not in "\n".join(
-        [*cycle_summary.remarks, *cycle_summary.why, harbour.issues[0].body, harbour.memory()]
+        [*cycle_summary.remarks, *cycle_summary.why, harbour.pulls[0].body, harbour.memory()]
     )
     threads = (*harbour.issues, *harbour.pulls)
-    assert len(threads) >= 2 and [misdeeds(one.body) + misdeeds(one.title, markdown=False) for one in threads] == [
+    assert threads and [misdeeds(one.body) + misdeeds(one.title, markdown=False) for one in threads] == [
         [] for _ in threads
     ]
 

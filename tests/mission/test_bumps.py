@@ -37,7 +37,7 @@ def signal(to: str = "1.4.3", kind: str = "dependency-patch") -> Signal:
 
 def drafts(seen: Signal, under_way: frozenset[str] = frozenset()):
     found = identity.identify([seen])
-    store = DraftContext(Branch("main", BASE), 1, NOW, 1, Limits(), True, {}, {}, under_way=under_way)
+    store = DraftContext(Branch("main", BASE), 1, NOW, 1, Limits(), {}, {}, under_way=under_way)
     return draft_all([RankedFinding((found[0].fingerprint,), seen.kind, 1.0, "because")], found, store)
 
 

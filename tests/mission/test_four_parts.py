@@ -16,8 +16,9 @@ FIX = [finding(patch=patch(), facts=(("count", 3),))]
 BUG = finding(kind="bug", path="src/a.py", line=3, detail="it falls over")
 
 TEXTS = {
-    "fix issue": (wording.fix_issue("spelling", FIX, RANKED, patch(), KEY, FACTS), "3 misspellings", "teh"),
+    "fix issue": (wording.fix_issue("spelling", FIX, RANKED, patch(), "no right", KEY, FACTS), "3 misspellings", "teh"),
     "fix pull": (wording.fix_pull("spelling", FIX, RANKED, Ref(KEY), KEY, FACTS), "3 misspellings", "teh"),
+    "fix pull alone": (wording.fix_pull("spelling", FIX, RANKED, 0, KEY, FACTS), "3 misspellings", "teh"),
     "proposal": (wording.proposal_body(BUG, RANKED, None), "Bug** in", "falls over"),
     "proposed change": (wording.proposal_body(FIX[0], RANKED, patch()), "the change below", "+line 0 the"),
     "list": (wording.monitor_body("todo", ["- one"], 1, [], KEY), "list of TODO", "- one"),

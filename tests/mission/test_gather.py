@@ -53,4 +53,4 @@ def test_a_forge_that_has_nothing_of_what_memory_knows_stops_the_cycle(past):
 def test_where_a_list_is_no_proof_or_an_issue_is_there_a_cycle_goes_on():
     check_anchor(ports(our_work=False, proof=False).forge, memory(mission(issue=4), completed=True))
     check_anchor(ports(our_work=False, issues=(4,)).forge, memory(mission(issue=4), mission(id=2, issue=5)))
-    check_anchor(ports(our_work=False).forge, memory(mission(issue=0)))
+    check_anchor(ports(our_work=False).forge, memory(mission(issue=0, pull=0)))

@@ -9,7 +9,7 @@ import pytest
 
 from ralph_mission.mission.model.effects import EditComment, OpenIssue, OpenPull
 from ralph_mission.mission.model.ledger import FindingRecord
-from ralph_mission.mission.model.mission import Action, Severity, Status
+from ralph_mission.mission.model.mission import Action, Limits, Severity, Status
 from ralph_mission.mission.model.proposal import BudgetUsed
 from ralph_mission.mission.policy import judge
 from tests.mission.build import MARA, NOW, ask, bench, comment, finding, fix, issue, mission, writing
@@ -37,6 +37,14 @@ def test_what_is_grave_has_the_last_thread_of_a_week_and_waits_for_no_answer(spe
     alarm = ask(effects=opened, members=(finding(kind="bug", severity=Severity.HIGH),))
     assert judge(alarm, bench(spent=spent)).rules == ()
     assert judge(ask(effects=opened), bench(spent=spent)).rules == ("thread-cap",)
+
+
+def test_a_ready_fix_has_the_thread_before_the_last_and_a_question_has_not():
+    opened = (OpenPull("k", "t", "b", "ralph/spelling-1", "main", 0),)
+    for most, used in ((5, 3), (3, 1)):
+        week = bench(spent=BudgetUsed(threads_week=used), limits=Limits(threads_per_week=most))
+        assert "thread-cap" not in judge(writing(*opened, action=Action.OPEN_FIX), week).rules
+        assert "thread-cap" in judge(ask(effects=(OpenIssue("k", "t", "b"),)), week).rules
 
 
 @pytest.mark.parametrize("spent", [BudgetUsed(threads_week=5), BudgetUsed(unanswered=10)])

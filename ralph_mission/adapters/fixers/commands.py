@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from ralph_mission.adapters.cache import FileCache, cache_key
-from ralph_mission.adapters.fixers.fixer import LARGEST, Correction, Fix
+from ralph_mission.adapters.fixers.fixer import LARGEST, Correction, Fix, quote_corrections
 from ralph_mission.adapters.fixers.places import is_generated, off_limits
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.projects.excerpt import excerpt
@@ -190,6 +190,7 @@ def _file_signal(observer: str, tool: ProjectFixer, fix: Fix, commit: str) -> Si
         path=fix.path,
         line=fix.corrections[0].line,
         facts=(("count", count),),
+        quotes=quote_corrections(fix, commit),
         patch=Patch(commit, (FileChange(fix.path, fix.mode, fix.mode, fix.old, fix.new),)),
     )
 

@@ -12,11 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from ralph_mission.adapters.git.git import Git, TreeEntry
+from ralph_mission.mission.model.mission import Quote
 from ralph_mission.safety.patch import EXECUTABLE, REGULAR
-from ralph_mission.values import dataclass
+from ralph_mission.values import compile_regex, dataclass
 
 LARGEST = 1_000_000
 """Bytes of a file that a fixer still reads."""
+CODE = compile_regex(r"^[A-Z]{1,4}\d{2,4} ")
+QUOTED = 10  # corrections of one file that are shown
 CHUNK = 200  # files read at a time, which bounds memory
 
 
@@ -78,6 +81,12 @@ class CommitTree:
     def read(self, path: str) -> str:
         """One file's text, "" when there is none such."""
         return next((text for _, text in self.texts(lambda other: other == path)), "")
+
+
+def quote_corrections(fix: Fix, commit: str) -> tuple[Quote, ...]:
+    """Where each correction stands, for people: without a linter's code for it."""
+    told = ((CODE.sub("", one.what), one.line) for one in fix.corrections[:QUOTED])
+    return tuple(Quote(what, fix.path, line, commit) for what, line in told)
 
 
 @dataclass(frozen=True, slots=True)

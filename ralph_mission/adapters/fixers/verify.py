@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from ralph_mission.adapters.cache import FileCache, cache_key
-from ralph_mission.adapters.fixers.fixer import CommitTree, Correction, Fix, Fixer
+from ralph_mission.adapters.fixers.fixer import CommitTree, Correction, Fix, Fixer, quote_corrections
 from ralph_mission.adapters.fixers.places import DOCUMENTS
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.sandbox.isolation import OPEN, Sandbox
@@ -105,6 +105,7 @@ def _signal(fixer: Fixer, commit: str, fix: Fix) -> Signal:
         path=fix.path,
         line=fix.corrections[0].line,
         facts=(("count", len(fix.corrections)),),
+        quotes=quote_corrections(fix, commit),
         patch=Patch(commit, (change,)),
     )
 

@@ -152,6 +152,12 @@ def commit(git: Git, effect: PushBranch, default: str) -> str:
         raise ForgeRefused(f"git cannot commit the change: {error.detail.strip()}") from None
 
 
+def is_same_work(git: Git, one: str, other: str) -> bool:
+    """Whether two commits differ in nothing but when they were made: what a dead run pushed is adopted."""
+    told = {git.try_text("show", "--no-patch", "--format=%T %P%n%an %ae%n%cn %ce%n%B", oid) for oid in (one, other)}
+    return len(told) == 1 and "" not in told
+
+
 def merged_tree(git: Git, ours: str, theirs: str) -> str:
     """The tree of a merge without conflicts, made without a checkout. Raises ForgeRefused."""
     try:

@@ -271,9 +271,9 @@ class Git:
         return raw.decode().strip()
 
     def move_ref(self, ref: str, new: str, old: str) -> bool:
-        """Compare-and-swap of a ref; `old` "" means it must not exist. False when it was elsewhere."""
+        """Compare-and-swap of a ref; `old` "" : it must not exist, `new` "": it goes. False when it was elsewhere."""
         try:
-            self.run("update-ref", "--no-deref", ref, new, old or NOBODY)
+            self.run("update-ref", "--no-deref", ref, new or NOBODY, old or NOBODY)
         except GitError:
             if self.try_text("rev-parse", "--verify", "--quiet", ref) == old:
                 raise

@@ -219,7 +219,7 @@ class Remote:
         return self.git.blobs([name]).get(name)
 
     def push(self, branch: str, new: str, old: str) -> bool:
-        """Move `branch` from commit `old` ("": it must not exist) to `new`; False when it stood elsewhere.
+        """Move `branch` from commit `old` ("": none) to `new` ("": it goes); False when it stood elsewhere.
 
         Raises Denied when the server will never take it, UserError when nobody could tell whether it did.
         """
@@ -232,7 +232,7 @@ class Remote:
                 raise
         except GitError as error:
             return self._refused(branch, new, error)
-        if self.keep:
+        if self.keep and new:
             self._hold([(ref, new)])
         return True
 

@@ -21,7 +21,7 @@ from ralph_mission.adapters.cache import FileCache, cache_key
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.observers import markers
 from ralph_mission.adapters.observers.markers import excluder
-from ralph_mission.adapters.observers.results import GarbledOutput, Result, read_items, read_sarif
+from ralph_mission.adapters.observers.results import GarbledOutput, Result, read_items, read_sarif, title_of
 from ralph_mission.adapters.observers.text import block, count_noun, one_line, plain, split_lines, surroundings
 from ralph_mission.adapters.projects.excerpt import not_set_up
 from ralph_mission.adapters.projects.setup import SECONDS as SETUP_SECONDS
@@ -31,7 +31,7 @@ from ralph_mission.adapters.workspace.clone import clone
 from ralph_mission.config.observers import CommandSettings, JsonResults, Regex
 from ralph_mission.errors import UserError
 from ralph_mission.mission.findings.identity import normalise_line
-from ralph_mission.mission.model.mission import Observation, Severity, Signal
+from ralph_mission.mission.model.mission import Observation, Quote, Severity, Signal
 from ralph_mission.mission.model.proposal import ObservationContext
 from ralph_mission.mission.ports import Observer
 from ralph_mission.safety.secrets import find_secrets, redact
@@ -241,9 +241,9 @@ class Command:
     def _signals(self, results: Sequence[Result], commit: str) -> tuple[Signal, ...]:
         blobs = self.git.blobs(f"{commit}:{result.path}" for result in results if result.path and result.line)
         texts = {name: split_lines(content) for name, content in blobs.items()}
-        return tuple(self._signal(result, texts.get(f"{commit}:{result.path}", ())) for result in results)
+        return tuple(self._signal(result, texts.get(f"{commit}:{result.path}", ()), commit) for result in results)
 
-    def _signal(self, result: Result, text: Sequence[str]) -> Signal:
+    def _signal(self, result: Result, text: Sequence[str], commit: str) -> Signal:
         number = _where(result, text)
         place = f"{result.path}:{number}" if number else result.path
         around = surroundings(text, number)
@@ -253,10 +253,11 @@ class Command:
             thing = (normalise_line(result.identity),)
         line = f"\n{text[number - 1].strip()}" if any(around) else ""
         label = " ".join(filter(None, (result.code, f"in {place}" if place else "")))
+        seen = Quote(text[number - 1].strip(), result.path, number, commit) if line else None
         return Signal(
             observer=self.name,
             kind=self.settings.kind,
-            title=one_line(f"{label}: {result.message}" if label else result.message),
+            title=one_line(title_of(result, place)),
             essence=(self.settings.kind, result.code, normalise_line(_PLACES.sub("#", result.message)), *thing),
             severity=_severity(self.settings, result.level),
             confidence=0.9,
@@ -264,6 +265,7 @@ class Command:
             detail=block(f"{label}: {result.message}{line}\nFrom the command {self.settings.name}."),
             path=result.path,
             line=number,
+            quotes=(seen,) if seen else (),
         )
 
 

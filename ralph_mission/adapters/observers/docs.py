@@ -24,7 +24,7 @@ from ralph_mission.adapters.git.git import Git, GitError
 from ralph_mission.adapters.observers.markers import excluder, is_test_data
 from ralph_mission.adapters.observers.text import count_noun, one_line
 from ralph_mission.config.observers import DocsSettings
-from ralph_mission.mission.model.mission import Observation, Severity, Signal
+from ralph_mission.mission.model.mission import Observation, Quote, Severity, Signal
 from ralph_mission.mission.model.proposal import ObservationContext
 from ralph_mission.safety.patch import FileChange, Patch
 from ralph_mission.values import compile_regex, dataclass
@@ -37,6 +37,7 @@ PAGES = (".md", ".markdown")
 ENCODING = 2  # of what is cached
 MOST_PAGES, LARGEST, MOST = 1_000, 500_000, 200
 """Pages read, bytes of one, and findings told in one look."""
+QUOTED = 10  # links of one page that are shown
 HOPS = 5  # renames that are followed
 SITES = ("mkdocs.yml", "mkdocs.yaml", "docusaurus.config.js", "docusaurus.config.ts", "astro.config.mjs", "conf.py",
          "_config.yml", "book.toml", "hugo.toml", "antora.yml")  # fmt: skip  # one list
@@ -450,6 +451,7 @@ def _fix(page: str, found: Sequence[BrokenReference], patch: Patch) -> Signal:
         line=found[0].line,
         facts=(("count", len(found)),),
         patch=patch,
+        quotes=tuple(Quote(f"{one.text} → {one.better}", page, one.line, patch.base) for one in found[:QUOTED]),
     )
 
 

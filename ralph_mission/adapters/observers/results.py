@@ -68,6 +68,48 @@ def level(value: object) -> str:
     return word if word in ("error", "warning", "note") else ""
 
 
+TITLES: tuple[tuple[str, str], ...] = (
+    ("F401 W0611 unused-import unused-imports/no-unused-imports", "{0} is imported and never used"),
+    ("F811 E0102 function-redefined no-redef no-redeclare TS2451", "{0} is defined twice"),
+    ("F821 E0602 undefined-variable no-undef name-defined reportUndefinedVariable TS2304", "{0} is not defined"),
+    ("F841 W0612 unused-variable no-unused-vars @typescript-eslint/no-unused-vars TS6133 unused_variables",
+     "{0} is never used"),
+    ("E0606 possibly-undefined possibly-used-before-assignment reportPossiblyUnbound reportPossiblyUnboundVariable "
+     "TS2454", "{0} may be unset"),
+    ("E0601 used-before-assignment no-use-before-define TS2448", "{0} is used before it is set"),
+    ("E1101 no-member attr-defined", "{0} has no {1}"),
+    ("TS2339 TS2551", "{1} has no {0}"),
+    ("TS2307 import/no-unresolved n/no-missing-import reportMissingImports", "{0} cannot be imported"),
+    ("arg-type TS2345 reportArgumentType", "an argument has the wrong type"),
+    ("return-value TS2322 assignment", "a value has the wrong type"),
+    ("B006 W0102 dangerous-default-value", "a default argument is shared between calls"),
+    ("E722 W0702 bare-except", "a bare `except` hides every error"),
+    ("react-hooks/rules-of-hooks", "{0} breaks the rules of hooks"),
+    ("no-dupe-keys F601", "{0} is given twice"),
+    ("no-unreachable W0101 unreachable TS7027 unreachable_code", "some code is never reached"),
+    ("errcheck", "the error of {0} is ignored"),
+    ("SC2086", "a variable without quotes is split into words"),
+)  # fmt: skip  # a table
+"""Codes of common linters and type checkers, and what a person would say; `{0}` is the first name in the message."""
+_BY_CODE = {code: said for codes, said in TITLES for code in codes.split()}
+_NAMES = compile_regex(r"[`'\"\u2018]([\w.$/@-]{1,40})[`'\"\u2019]")
+SAID = 70  # characters of a tool's own words in a title
+
+
+def title_of(result: Result, place: str) -> str:
+    """ "`found` may be unset in cli.py:61": in a person's words where the code is known, else the tool's, cut short."""
+    codes = (result.code, *reversed(result.code.split("/")))
+    said = next((_BY_CODE[code] for code in codes if code in _BY_CODE), "")
+    try:
+        said = said.format(*(f"`{name}`" for name in _NAMES.findall(result.message)))
+    except IndexError:  # a message in other words than we know
+        said = ""
+    words = " ".join(result.message.split())
+    short = words if len(words) <= SAID else f"{words[: SAID - 1].rsplit(' ', 1)[0]}…"
+    title = f"{said[:1].upper()}{said[1:]}" if said else short.rstrip(".")
+    return f"{title} in {place}" if place and place not in title else title
+
+
 def _search(expression: str, document: Any) -> Any:
     import jmespath  # takes a while to load
 

@@ -279,7 +279,7 @@ class ScannerObserver:
             groups.setdefault((place, rule, kind), []).append(ScannedLine(one, line))
         for place, rule, kind in sorted(groups):
             yield _rule_signal(scanner, rule, kind, groups[place, rule, kind], commit, place)
-        if report.changes:
+        if report.changes and any(_rule(scanner, one) not in TASTE for one in report.mended):
             yield self._mending(scanner, report, commit, entries)
 
     def _texts(self, report: ScanReport, commit: str) -> dict[str, list[str]]:
@@ -299,7 +299,7 @@ class ScannerObserver:
         return Signal(
             observer=NAME,
             kind="workflow-fix",
-            title=one_line(f"{scanner.name} has a safe fix: {', '.join(rules)} in {' and '.join(paths[:2])}"),
+            title=one_line(f"{_mended(rules)} in {' and '.join(paths[:2])}"),
             essence=("workflow-fix", scanner.name, *sorted(rules)),
             severity=Severity.LOW,
             confidence=0.9,
@@ -313,6 +313,25 @@ class ScannerObserver:
             facts=tuple(("file", path) for path in paths),
             patch=Patch(commit, changes),
         )
+
+
+TASTE = frozenset({"dependabot-cooldown"})
+"""Rules that are no fault: for what is put right of these alone, nobody is asked."""
+MENDED = {
+    "dependabot-cooldown": "let Dependabot wait some days before it proposes a new release",
+    "artipacked": "do not leave the token in checkouts",
+    "excessive-permissions": "give jobs only the permissions they need",
+    "template-injection": "hand values to scripts as variables",
+    "unpinned-uses": "pin actions to commits",
+    "bot-conditions": "tell bots by what cannot be forged",
+}
+"""What the safe fixes of common rules do."""
+
+
+def _mended(rules: Iterable[str]) -> str:
+    """What is done, as a person would say it."""
+    said = " and ".join(dict.fromkeys(MENDED.get(rule, f"mend what is called {rule}") for rule in rules))
+    return f"{said[:1].upper()}{said[1:]}"
 
 
 def _same(one: Result) -> tuple[str, str, str]:
@@ -349,12 +368,12 @@ def _rule_signal(
     what = first.message.partition(": ")[0] if named else first.message
     rows = [_explain_line(one, alike[one.line or one.place]) for one in distinct]
     more = [f"... and {len(rows) - SHOWN} more lines"] if len(rows) > SHOWN else []
-    where = f"{len(found)} places in {first.path if len(paths) == 1 else count_noun(len(paths), 'file')}"
+    where = first.path if len(paths) == 1 else count_noun(len(paths), "file")
     grave = Severity.MEDIUM if first.level == "error" else Severity.LOW
     return Signal(
         observer=NAME,
         kind=kind,
-        title=one_line(f"{what[:1].upper()}{what[1:]} ({rule}): {found[0].place if len(found) == 1 else where}"),
+        title=one_line(f"{what[:1].upper()}{what[1:]} in {found[0].place if len(found) == 1 else where}"),
         essence=(kind, scanner.name, rule),
         severity=Severity.HIGH if kind == scanner.asked else grave,
         confidence=0.9,

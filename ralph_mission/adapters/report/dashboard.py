@@ -184,7 +184,7 @@ def _waiting(state: OpenState, link: Link, how: How) -> list[str]:
 
 def _ask(mission: Mission, link: Link, how: How) -> Iterator[str]:
     what, thing = ASKING[Status.DISCOVERED if mission.review.offered_until else mission.status]
-    number, kind = (mission.pull, "pull") if thing == "pull" else (mission.issue, "issue")
+    number, kind = (mission.pull, "pull") if thing == "pull" or not mission.issue else (mission.issue, "issue")
     failure = review_failure(mission)
     yield f"- **{foreign(mission.title)}** {_links(mission, link)}: {what}"
     if failure:
@@ -200,7 +200,7 @@ def _waits(mission: Mission) -> bool:
         return bool(mission.question.proposal_hash and mission.issue)
     if mission.status is Status.IN_REVIEW:
         return bool(mission.pull)
-    return mission.status in ASKING and bool(mission.issue) and not waits_for_agent(mission)
+    return mission.status in ASKING and bool(mission.thread) and not waits_for_agent(mission)
 
 
 # --- missions -------------------------------------------------------------------------

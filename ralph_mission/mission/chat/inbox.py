@@ -20,6 +20,7 @@ from ralph_mission.errors import Lost, Missing, UserError
 from ralph_mission.mission import execute, gather
 from ralph_mission.mission.chat import orders
 from ralph_mission.mission.chat.orders import ChatProposal, ChatReply, CommandContext, OpenQuestion
+from ralph_mission.mission.lifecycle.waiting import show
 from ralph_mission.mission.model.forge import ChatCommand
 from ralph_mission.mission.model.ledger import MemoryBatch, MemorySnapshot
 from ralph_mission.mission.model.memory import Header, Memory
@@ -154,7 +155,7 @@ def newly_stuck(before: Iterable[Mission], after: Iterable[Mission]) -> tuple[Mi
 def notice(mission: Mission, how: Callable[[str, int], str]) -> str:
     """Which one, why, and where to look; all that others may have worded is one harmless line."""
     words = inline_words(f"{mission.title}: {mission.last_action}", SHOWN)
-    return f"Mission {mission.id} is stuck and needs a person.\n{words}\n{how('show_issue', mission.issue)}"
+    return f"Mission {mission.id} is stuck and needs a person.\n{words}\n{show(mission, how)}"
 
 
 PAUSE, LONGEST_PAUSE = 2.0, 60.0  # seconds between two looks, and after failures in a row

@@ -152,9 +152,9 @@ def _status(order: ChatCommand, done: CommandResults, store: CommandContext) -> 
 
 
 def _guidance(order: ChatCommand, done: CommandResults, store: CommandContext) -> CommandResults:
-    mission = next((m for m in done.state.missions if order.number and m.issue == order.number), None)
+    mission = next((m for m in done.state.missions if order.number and order.number in (m.issue, m.pull)), None)
     if order.number and mission is None:
-        return _add_reply(done, order, f"Not done: no mission has the issue #{order.number}.")
+        return _add_reply(done, order, f"Not done: no mission has the number #{order.number}.")
     if not order.words:
         return _add_reply(done, order, "Not done: /guidance needs words for the next session.")
     kept = ChatGuidance(order.id, store.now, order.words[:WORDS], mission.id if mission else 0)
@@ -301,7 +301,7 @@ def status(memory: Memory, state: OpenState, slots: int) -> str:
 
 
 def _line(mission: Mission) -> str:
-    return f"#{mission.issue} {mission.status}: {mission.title[:TITLE]}"
+    return f"#{mission.thread} {mission.status}: {mission.title[:TITLE]}"
 
 
 def by_chat(answers: Sequence[ChatReply]) -> tuple[ChatReply, ...]:

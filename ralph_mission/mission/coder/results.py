@@ -54,10 +54,10 @@ def offer_effects(
         ownership.announcement_line(planned, asked=True),
     )
     answers = 0 if digest else mission.pull
-    said = Comment(key, mission.issue, tasks.offer_text(patch, rules, named, digest, key, answers))
+    said = Comment(key, mission.thread, tasks.offer_text(patch, rules, named, digest, key, answers))
     if APPROVED not in facts.issue.labels:
         return (said,)
-    return Label(key_of(mission.key, "label", f"offered {key}"), mission.issue, remove=(APPROVED,)), said
+    return Label(key_of(mission.key, "label", f"offered {key}"), mission.thread, remove=(APPROVED,)), said
 
 
 def offer_answer(
@@ -255,7 +255,7 @@ def _answer(
     push = PushBranch(
         key_of(begun.key, "push_branch", begun.head_sha, *same), begun.branch, begun.base_sha,
         tasks.answer_commit(begun, patch), around.now, deltas(patch), onto=begun.head_sha,
-        issue=begun.issue,
+        issue=begun.thread,
     )  # fmt: skip  # one effect
     if rules:
         return offer_answer(begun, facts, made, push, rules, around)

@@ -107,13 +107,13 @@ def _work(
     if mission.action is Action.PUBLISH:
         return _revise(tx, situation, mission, facts, ask, left) if ask else AgentResult(mission.id, "held", "no agent")
     job = tasks.build_job(mission, facts, situation.world.default.sha, situation.memory.learnings, left)
-    tx.ports.progress.note(f"#{mission.issue} {mission.title}: an agent works on it, for at most ${left.usd:.2f}")
+    tx.ports.progress.note(f"#{mission.thread} {mission.title}: an agent works on it, for at most ${left.usd:.2f}")
     try:
         made = coder.work(job)
     except Exception as error:  # whatever it is, the cycle goes on, and other missions have their turn
         made = broken_job(job, error)
     newest = max((when for when, _ in tasks.new_guidance(mission, facts)), default=mission.review.guided_at)
-    tx.ports.progress.note(f"#{mission.issue}: {made.outcome}{f', {made.reason}' if made.reason else ''}")
+    tx.ports.progress.note(f"#{mission.thread}: {made.outcome}{f', {made.reason}' if made.reason else ''}")
     return replace(made, guided_at=newest if made.sessions else mission.review.guided_at)
 
 

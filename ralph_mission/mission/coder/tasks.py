@@ -88,7 +88,7 @@ def change_commit(title: str, issue: int, why: str) -> str:
 def answer_commit(mission: Mission, patch: Patch) -> str:
     """The same of an answer to a review: on top of what was reviewed, it says what to look at."""
     subject = f"Answer review {mission.review.rounds + 1} of #{mission.pull}"
-    return _commit(subject, f"a review of #{mission.pull} asked for it", _look_first(patch), mission.issue)
+    return _commit(subject, f"a review of #{mission.pull} asked for it", _look_first(patch), mission.thread)
 
 
 def _commit(subject: str, why: str, note: str, issue: int) -> str:
@@ -263,7 +263,7 @@ def task_for(mission: Mission, facts: MissionFacts, learnings: str) -> str:
     assert facts.issue is not None
     trusted = _is_trusted_text(facts.issue, facts)  # else the title is not told either
     review = review_of(mission, facts) if mission.status is Status.FIXING else ()
-    named = f"{mission.title} (#{mission.issue})" if trusted else f"issue #{mission.issue}"
+    named = f"{mission.title} (#{mission.thread})" if trusted else f"#{mission.thread}"
     asked = [
         f"**Asked for by {person_name(who)} in the review of the change that stands in this checkout:**\n\n"
         f"{quote(redact(words or '(no words)'), REVIEW)}"

@@ -35,7 +35,7 @@ def refresh_facts(ports: CyclePorts, situation: Situation) -> Situation:
     """The situation with what the forge says of missions, issues and pulls now: an agent's work takes a while."""
     ports.forge.look_anew()
     issues, pulls = ports.forge.issues("open"), ports.forge.pulls("all")
-    known = [mission for mission in situation.missions if mission.issue]
+    known = [mission for mission in situation.missions if mission.thread]
     facts = tuple((mission.id, read_facts(ports, situation.settings, mission)) for mission in known)
     branches, facts = tuple(pull.head for pull in pulls), orders.known_to(facts, situation.state, ports.seal)
     world = replace(situation.world, facts=facts, issues=issues, pulls=pulls, branches=branches)
@@ -44,13 +44,15 @@ def refresh_facts(ports: CyclePorts, situation: Situation) -> Situation:
 
 def read_facts(ports: CyclePorts, settings: CycleSettings, mission: Mission) -> MissionFacts:
     """What the forge says of one mission; nothing of what turns out not to be this mission's."""
-    issue = read_if_there(mission.issue, ports.forge.issue)
+    issue = read_if_there(mission.issue, ports.forge.issue) if mission.issue else None
     pull = read_if_there(mission.pull, ports.forge.pull) if mission.pull else None
-    ports.progress.note(f"#{mission.issue} {mission.title}: {mission.status}")
+    if pull and not mission.issue:
+        issue = pull.as_issue()
+    ports.progress.note(f"#{mission.thread} {mission.title}: {mission.status}")
     coder, us = ports.coder is not None, ports.forge.identity().id
     told = coder and mission.status in tasks.WAITS
     asks = bool(mission.question.proposal_hash) and not mission.pull
-    edits = ports.forge.edits(mission.issue) if (told or asks) and issue and settings.owners else ()
+    edits = ports.forge.edits(mission.thread) if (told or asks) and issue and settings.owners else ()
     heard = (tasks.list_speakers(issue, pull) if told else frozenset()) | {edit.actor for edit in edits}
     authorised = authorised_among(ports, settings, issue, pull, heard)
     if foreign := ownership.why_foreign(mission, issue, pull, us, authorised):

@@ -3,7 +3,8 @@
 An issue is a mission's when our account wrote it and its marker names this very mission, or when an authorised
 person put `ralph:mission` on it; a pull, when our account opened it from the mission's branch and it says the same,
 and its issue is one that our account wrote, or a person's that the pull names. The pull of `ralph work` is for its
-issue alone: it names no mission, and bears the issue out by itself.
+issue alone: it names no mission, and bears the issue out by itself. A fix that asks nobody has no issue: its pull bears
+itself out.
 
 Memory keeps a change until it can be sent. So the issue names it by a digest, on a line of its own; a yes to the
 issue's text is a yes to that digest, and a branch or pull is made of exactly that. What others say is no such line: a
@@ -217,12 +218,19 @@ def _names(body: str, mission: Mission, named: bool = False) -> bool:
 
 def facts_of(mission: Mission) -> dict[str, str]:
     """What a marker says of a mission, so that it is found without memory."""
-    said = {
-        "mission": str(mission.id),
-        "kind": fact(mission.kind),
-        "finding": ",".join(mission.members),
-    }
-    return {name: value for name, value in said.items() if value}
+    members = ",".join(mission.members)
+    said = {"mission": str(mission.id), "kind": fact(mission.kind), "finding": members}
+    return (
+        {name: value for name, value in said.items() if value}
+        if mission.issue
+        else facts_of_pull(mission.kind, members)
+    )
+
+
+def facts_of_pull(kind: str, members: str) -> dict[str, str]:
+    """What the marker of a pull says in which its mission lives: that there is no issue. It is the mission of its
+    findings whatever number it had when it was opened."""
+    return {"kind": fact(kind), "finding": members, "issue": "0"}
 
 
 def work_facts(issue: int) -> dict[str, str]:

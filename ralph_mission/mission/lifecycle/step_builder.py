@@ -78,17 +78,25 @@ class StepBuilder:
 
     def close_issue(self, issue: Issue | None, reason: str) -> StepBuilder:
         """Close the mission's issue where it is still open."""
-        if issue is None or issue.state != "open":
+        if issue is None or issue.state != "open" or not self.before.issue:
             return self
         return self.send(CloseIssue(key_of(self.before.key, "close_issue"), self.before.issue, reason))
 
-    def close_pull(self, pull: Pull | None, why: str) -> StepBuilder:
-        """Close what is still open of a mission that ended elsewhere, and say there why."""
-        if pull is None or pull.state != "open":
+    def tell_merged(self, issue: Issue | None) -> StepBuilder:
+        """The issue's last word; a mission that lives in its pull needs none: the merge says it."""
+        return self.send_story().close_issue(issue, "completed") if self.before.issue else self
+
+    def close_pull(self, pull: Pull | None, why: str, head_sha: str = "") -> StepBuilder:
+        """Close what is still open of a mission that ended elsewhere, and say there why; of one that lives in its pull,
+        the story does. With `head_sha` the branch is deleted, too."""
+        if pull is None or pull.state == "merged" or (pull.state == "closed" and not head_sha):
             return self
+        close = ClosePull(key_of(self.before.key, "close_pull"), pull.number, head_sha)
+        if not self.before.issue:
+            return self.send(close)
         key = key_of(self.before.key, "comment", "close_pull")
         comment = Comment(key, pull.number, wording.nobody_merges(why, key))
-        return self.send(ClosePull(key_of(self.before.key, "close_pull"), pull.number), comment)
+        return self.send(close, comment)
 
     def teach(self, verdict: str, reason: str = "") -> StepBuilder:
         """A person's verdict on the mission is learned from."""
@@ -130,9 +138,9 @@ def story_comment(after: Mission, context: StepContext, extra: str = "") -> Comm
     line = ownership.of_remark(after.key)
     if not after.comment:
         fresh = ownership.next_key(line, context.records)
-        return Comment(fresh, after.issue, wording.story(after, fresh, extra))
+        return Comment(fresh, after.thread, wording.story(after, fresh, extra))
     body = wording.story(after, ownership.last_key(line, context.records), extra)
-    return EditComment(key_of(after.key, "edit_comment", body), after.issue, after.comment, body)
+    return EditComment(key_of(after.key, "edit_comment", body), after.thread, after.comment, body)
 
 
 def tell_once(mission: Mission, context: StepContext, line: str, next_step: str) -> MissionStep:

@@ -33,10 +33,10 @@ from ralph_mission.mission.proposals import wording
 from ralph_mission.mission.publishing import steps
 
 CLAIM_IT = (
-    "A person looks: if it is Ralph's after all, set the label `ralph:mission` on the issue again; "
+    "A person looks: if it is Ralph's after all, set the label `ralph:mission` there again; "
     "if not, memory was tampered with: `ralph memory verify`."
 )
-UNNAMED = "the change kept for it is not named in this issue and is not sent"
+UNNAMED = "the change kept for it is not named in its issue and is not sent"
 NOBODY_HERE = "No agent is set up here (`hands.agent`) that could make the change. Close the issue once it is done."
 SOLVED_BY_ITSELF = "No agent is set up here (`hands.agent`) that could make the change. Once it is made, this closes."
 NOTHING_LEFT = "Nothing is left to do."
@@ -87,8 +87,8 @@ def _escalate(step: StepBuilder, facts: MissionFacts, reading: Interpretation, w
     slot = f"escalated {mission.review.rounds} {len(mission.story)}"
     key = key_of(mission.key, "comment", slot)
     body = wording.story(step.after, key, wording.escalation(owners, reading.words if who else "", who))
-    label = Label(key_of(mission.key, "label", slot), mission.issue, add=("ralph:escalated",), assign=owners)
-    step = step.send(Comment(key, mission.issue, body), label)
+    label = Label(key_of(mission.key, "label", slot), mission.thread, add=("ralph:escalated",), assign=owners)
+    step = step.send(Comment(key, mission.thread, body), label)
     return step.send(*_label_pull(mission, facts, slot, add=label.add)).propose(Action.ANSWER, pings=owners)
 
 
@@ -97,7 +97,7 @@ def park(mission: Mission, facts: MissionFacts, reading: Interpretation, context
     step = build_step(mission, context).advance(MissionEvent.UNANSWERED).change(**_last_seen(mission, facts))
     step = step.tell(f"parked: {reading.words}", "Set the label `ralph:mission` again to bring it back.")
     slot = f"parked {len(mission.story)}"
-    label = Label(key_of(mission.key, "label", slot), mission.issue, add=("ralph:parked",))
+    label = Label(key_of(mission.key, "label", slot), mission.thread, add=("ralph:parked",))
     return step.change(outcome="parked").send_story().send(label).propose(Action.ANSWER)
 
 
@@ -115,7 +115,7 @@ def _revive(mission: Mission, facts: MissionFacts, reading: Interpretation, cont
         step = step.change(head_sha=facts.pull.head_sha)  # a person looked at it; it is merged only as approved
     step = step.tell("brought back by a person", "Waiting for a person's answer.")
     slot, ours = f"revived {len(mission.story)}", ("ralph:parked", "ralph:escalated")
-    label = Label(key_of(mission.key, "label", slot), mission.issue, remove=ours)
+    label = Label(key_of(mission.key, "label", slot), mission.thread, remove=ours)
     step = step.send_story().send(label, *_label_pull(mission, facts, slot, remove=ours))
     return step.propose(Action.ANSWER)
 
@@ -131,7 +131,7 @@ def _label_pull(
 ) -> tuple[Label, ...]:
     """The same labels on the pull that waits: whoever looks there sees how it stands, and its text links the issue."""
     pull = facts.pull
-    if pull is None or pull.state != "open" or not (add or pull.labels & set(remove)):
+    if pull is None or not mission.issue or pull.state != "open" or not (add or pull.labels & set(remove)):
         return ()
     return (Label(key_of(mission.key, "label", slot, "pull"), pull.number, add=add, remove=remove),)
 
@@ -179,8 +179,8 @@ def _merge(mission: Mission, facts: MissionFacts, reading: Interpretation, conte
         facts.pull.base,
         reading.opinion.actor.id if reading.opinion.actor else 0,
     )
-    step = _accept(build_step(mission, context), who).send(merge).send_story()
-    return step.close_issue(facts.issue, "completed").propose(Action.FINISH, who)
+    step = _accept(build_step(mission, context), who).send(merge).tell_merged(facts.issue)
+    return step.propose(Action.FINISH, who)
 
 
 def _accept(step: StepBuilder, who: str) -> StepBuilder:
@@ -198,7 +198,7 @@ def _close_merged(mission: Mission, facts: MissionFacts, reading: Interpretation
     else:
         step = step.advance(MissionEvent.MERGED).tell(f"merged by {who}", NOTHING_LEFT)
         step = step.finish("merged", f"{who} merged it").teach("accepted")
-    return step.send_story().close_issue(facts.issue, "completed").propose(Action.FINISH, who)
+    return step.tell_merged(facts.issue).propose(Action.FINISH, who)
 
 
 def _catch_up(mission: Mission, facts: MissionFacts, reading: Interpretation, context: StepContext) -> MissionStep:
@@ -212,7 +212,7 @@ def _catch_up(mission: Mission, facts: MissionFacts, reading: Interpretation, co
         context.now,
         (),
         onto=mission.head_sha,
-        issue=mission.issue,
+        issue=mission.thread,
     )
     step = replace(build_step(mission, context), after=results.void_offer(mission))
     step = step.clear_failures().change(waiting_since=context.now)
@@ -225,10 +225,10 @@ def _refuse(mission: Mission, facts: MissionFacts, reading: Interpretation, cont
     who, reason = wording.person_name(reading.opinion.actor), wording.plain(reading.words, 200)
     why = f": {reason}" if reason else ""
     step = build_step(mission, context).advance(MissionEvent.REFUSED)
-    step = step.tell(f"{who} said no{why}", "Nothing. It will not come back.")
+    step = step.tell(f"{who} said no{why}", "It will not come back.")
     step = step.finish("rejected", f"{who} said no{why}").teach("rejected", reason)
-    label = Label(key_of(mission.key, "label", "rejected"), mission.issue, add=("ralph:rejected",))
-    step = step.close_pull(facts.pull, f"{who} said no to #{mission.issue}{why}").send_story().send(label)
+    label = Label(key_of(mission.key, "label", "rejected"), mission.thread, add=("ralph:rejected",))
+    step = step.close_pull(facts.pull, f"{who} said no to #{mission.thread}{why}").send_story().send(label)
     return step.close_issue(facts.issue, "not_planned").propose(Action.FINISH, who)
 
 
@@ -253,8 +253,8 @@ def _close_solved(mission: Mission, facts: MissionFacts, reading: Interpretation
     outcome = "done by a person" if approved else "gone by itself"
     line = f"{outcome}: it was looked for at `{context.default.sha[:8]}` and is no longer found"
     step = build_step(mission, context).advance(MissionEvent.SOLVED).tell(line, NOTHING_LEFT)
-    step = step.finish(outcome, "it was no longer found").send_story()
-    return step.close_issue(facts.issue, "completed").propose(Action.FINISH)
+    step = step.finish(outcome, "it was no longer found").send_story().close_issue(facts.issue, "completed")
+    return step.close_pull(facts.pull, line, mission.head_sha).propose(Action.FINISH)
 
 
 # --- after a yes ----------------------------------------------------------------------

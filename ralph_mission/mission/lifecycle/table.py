@@ -55,6 +55,8 @@ TRANSITIONS: dict[tuple[Status, MissionEvent], Status] = {
     (S.PARKED, MissionEvent.SOLVED): S.COMPLETED,
     (S.DISCOVERED, MissionEvent.SOLVED): S.COMPLETED,
     (S.PLANNED, MissionEvent.SOLVED): S.COMPLETED,
+    (S.IN_REVIEW, MissionEvent.SOLVED): S.COMPLETED,
+    (S.FIXING, MissionEvent.SOLVED): S.COMPLETED,
     (S.ESCALATED, MissionEvent.SOLVED): S.COMPLETED,
     (S.PARKED, MissionEvent.GONE): S.REJECTED,
     **{(status, MissionEvent.GONE): S.REJECTED for status in _ACTIVE},
@@ -111,7 +113,8 @@ def _read_end(mission: Mission, facts: MissionFacts, now: datetime) -> Interpret
             MissionEvent.MERGED, PersonVerdict("approved", _who_merged(mission, facts, pull)), pull.merged_sha
         )
     if issue is None:
-        return Interpretation(MissionEvent.GONE, words="its issue was deleted")
+        what = "issue" if mission.issue else "pull request"
+        return Interpretation(MissionEvent.GONE, words=f"its {what} was deleted")
     said = approval.on_issue(issue, mission, facts.authorised, facts.offered_at)
     if said.state == "rejected":
         return Interpretation(MissionEvent.REFUSED, said, said.words)
@@ -131,6 +134,8 @@ def _who_merged(mission: Mission, facts: MissionFacts, pull: Pull) -> Actor | No
 
 def _interpret_closure(mission: Mission, facts: MissionFacts, thing: Issue | Pull) -> Interpretation:
     closer = thing.closed_by
+    if facts.solved and closer is not None and closer.id == facts.us and allows(mission, MissionEvent.SOLVED):
+        return Interpretation(MissionEvent.SOLVED)  # we did, in a run that ended before it could tell
     if closer is None or closer.id not in facts.authorised:
         return Interpretation(
             MissionEvent.UNANSWERED if allows(mission, MissionEvent.UNANSWERED) else MissionEvent.STUCK,
@@ -192,8 +197,11 @@ def _read_approved(mission: Mission, opinion: PersonVerdict) -> Interpretation:
 
 
 def _read_solved(mission: Mission, facts: MissionFacts, now: datetime) -> Interpretation:
-    """What it is about is no longer found; a change that waits for a review is people's to close."""
-    return Interpretation(MissionEvent.SOLVED) if facts.solved and facts.pull is None else QUIET
+    """What it is about is no longer found. A change that somebody asked for is people's to close; so is one that they
+    pushed to."""
+    pull = facts.pull
+    ours = pull is None or (not mission.issue and pull.head_sha == mission.head_sha)
+    return Interpretation(MissionEvent.SOLVED) if facts.solved and ours else QUIET
 
 
 def _hopeless(mission: Mission) -> bool:

@@ -15,7 +15,7 @@ def list_waiting(missions: Iterable[Mission], how: How) -> tuple[str, ...]:
     """What a person can do now, one line each, with the very words to type or the link to open."""
     lines: list[str] = []
     for mission in missions:
-        if not (mission.pull or mission.issue):
+        if not mission.thread:
             continue  # a staged cycle opened nothing
         if mission.status is Status.IN_REVIEW and not mission.review.offered_until:
             lines += _review_lines(mission, how)
@@ -23,9 +23,14 @@ def list_waiting(missions: Iterable[Mission], how: How) -> tuple[str, ...]:
             lines.append(f"read it:   {how('show_issue', mission.issue)}")
             if mission.next_step != CLOSES_BY_ITSELF:
                 lines.append(f"approve:   {how('approve_issue', mission.issue)}")
-        elif mission.status in (Status.ESCALATED, Status.PLANNED) and mission.issue and not waits_for_agent(mission):
-            lines += [f"decide:    {how('show_issue', mission.issue)}"]
+        elif mission.status in (Status.ESCALATED, Status.PLANNED) and not waits_for_agent(mission):
+            lines += [f"decide:    {show(mission, how)}"]
     return tuple(lines)
+
+
+def show(mission: Mission, how: How) -> str:
+    """How a person looks at what it lives in."""
+    return how("show_issue" if mission.issue else "show_pull", mission.thread)
 
 
 def _review_lines(mission: Mission, how: How) -> tuple[str, ...]:

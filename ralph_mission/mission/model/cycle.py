@@ -201,7 +201,7 @@ class MissionEvent(StrEnum):
 class MissionFacts:
     """What the forge says of one mission now, and which ids may decide."""
 
-    issue: Issue | None  # None: it was deleted
+    issue: Issue | None  # where it has none, its own pull read as one; None: it was deleted
     pull: Pull | None
     authorised: frozenset[int]
     foreign: str = ""  # why what memory names is not this mission's; then nothing is written there

@@ -68,7 +68,7 @@ class PushBranch:
 
 @dataclass(frozen=True, slots=True)
 class OpenPull:
-    """Repeatable, by its branch: one pull per head, closed ones included.
+    """Repeatable, by its branch: one pull per head, closed ones included. Without an `issue` its mission lives in it.
 
     `patch_ids` and `touches` say what it changes, so that a person's pull that does the same is recognised when this
     is sent at last (none in records of earlier versions).
@@ -113,10 +113,11 @@ class CloseIssue:
 
 @dataclass(frozen=True, slots=True)
 class ClosePull:
-    """Repeatable. Close without merging."""
+    """Repeatable. Close without merging; its branch goes too while it stands at `head_sha` ("": it stays)."""
 
     key: str
     pull: int
+    head_sha: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,6 +278,11 @@ def skip_effect(key: str, why: str) -> Receipt:
 def kind_of(effect: Effect) -> str:
     """The effect's name in reports and journals."""
     return KINDS[type(effect)]
+
+
+def opens_mission(effect: Effect) -> bool:
+    """Whether it opens what a mission lives in: an issue, or the pull of a fix that asks nobody."""
+    return isinstance(effect, OpenIssue) or (isinstance(effect, OpenPull) and not effect.issue)
 
 
 def at_most_once(effect: Effect) -> bool:

@@ -127,6 +127,14 @@ class Pull:
     newcomer: bool = False  # whether nothing of its author was ever merged here
     patch_ids: frozenset[str] = frozenset()  # of each file's change, as `safety.patch.patch_id` makes them
 
+    def as_issue(self) -> Issue:
+        """What it has in common with an issue: a mission without one lives in its pull."""
+        return Issue(
+            self.number, self.title, self.body, "open" if self.state == "open" else "closed", self.author,
+            self.created_at, self.updated_at, self.url, self.labels, closed_by=self.closed_by, closed_at=self.closed_at,
+            remarks=self.remarks, events=self.events,
+        )  # fmt: skip  # one value
+
     def merged_after(self, since: datetime) -> bool:
         """Whether it was merged, and later than that."""
         return self.state == "merged" and self.closed_at is not None and self.closed_at > since

@@ -52,7 +52,7 @@ class EffectRecord:
     at: datetime
     mission: int = 0
     receipt: Receipt | None = None
-    tries: int = 1  # of a post, which may be tried again; `at` is then that of the first
+    tries: int = 1  # how often it was tried; `at` of a post is that of the first time
 
 
 @dataclass(frozen=True, slots=True)

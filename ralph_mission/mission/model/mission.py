@@ -286,6 +286,11 @@ class Mission:
     learning: str = ""
     finished_at: datetime | None = None
 
+    @property
+    def thread(self) -> int:
+        """The number of what it lives in: its issue or, of a fix that asks nobody, its pull; 0 before it has one."""
+        return self.issue or self.pull
+
 
 MISSION_PARTS: dict[str, type] = {"progress": MissionProgress, "question": MissionQuestion, "review": MissionReview}
 _PART_OF = {field.name: part for part, kind in MISSION_PARTS.items() for field in fields(kind)}

@@ -89,9 +89,9 @@ def _forge_anchor(forge: Forge, told: RecoveryReport) -> Anchor | None:
 def _without_forge(salvaged: Salvage, told: RecoveryReport) -> Salvage:
     """What was salvaged, without what stood on a forge that holds nothing of it any more."""
     assert salvaged.state
-    gone = [mission for mission in salvaged.state.missions if mission.issue]
+    gone = [mission for mission in salvaged.state.missions if mission.thread]
     told.lost += [f"mission #{mission.id}: nothing of it is on the forge any more: {mission.title}" for mission in gone]
-    missions = tuple(mission for mission in salvaged.state.missions if not mission.issue)
+    missions = tuple(mission for mission in salvaged.state.missions if not mission.thread)
     records = tuple(record for record in salvaged.records if not isinstance(record, MonitorRecord))
     doubtful = tuple(record for record in salvaged.doubtful if not isinstance(record, MonitorRecord))
     state = replace(salvaged.state, missions=missions, working=())
@@ -170,15 +170,19 @@ def rebuild_missions(
     state: OpenState, traces: tuple[Trace, ...], forge: Forge, now: datetime, told: RecoveryReport
 ) -> tuple[Mission, ...]:
     """Those that can still be read, and those that only the forge knows."""
-    known = {mission.issue: mission for mission in state.missions if mission.issue and not mission.status.ended}
+    known = {mission.thread: mission for mission in state.missions if mission.thread and not mission.status.ended}
     pulls = {trace.mission: trace.thing for trace in traces if isinstance(trace.thing, Pull)}
     for trace in traces:
-        issue = trace.thing
-        if trace.remark or not isinstance(issue, Issue) or not trace.mission or issue.number in known:
+        thing = trace.thing
+        own = thing if isinstance(thing, Pull) and trace.alone else None
+        if trace.remark or not (own or (isinstance(thing, Issue) and trace.mission)) or thing.number in known:
             continue
-        if issue.state == "open" and "ralph:mission" in issue.labels:
-            known[issue.number] = _rebuild_mission(trace, issue, pulls.get(trace.mission), forge, now)
-            told.kept.append(f"mission #{trace.mission} from issue #{issue.number}: {issue.title}")
+        if thing.state == "open" and "ralph:mission" in thing.labels:
+            number = trace.mission or next_mission(replace(state, missions=(*known.values(),)), traces)
+            known[thing.number] = _rebuild_mission(trace, number, own or pulls.get(trace.mission), forge, now)
+            told.kept.append(
+                f"mission #{number} from {'pull request' if own else 'issue'} #{thing.number}: {thing.title}"
+            )
     for mission in _peoples_own(traces, forge, known, now):
         known[mission.issue] = mission
         told.kept.append(f"mission #{mission.id} from pull request #{mission.pull}: {mission.title}")
@@ -191,10 +195,10 @@ def _one_of_each_number(
     """Of missions that claim one number, the one whose issue on the forge says so: a cycle refuses two."""
     said = {(trace.mission, trace.thing.number) for trace in traces if isinstance(trace.thing, Issue)}
     kept: dict[int, Mission] = {}
-    for mission in sorted(missions, key=lambda mission: (mission.id, mission.issue) not in said):
+    for mission in sorted(missions, key=lambda mission: (mission.id, mission.thread) not in said):
         first = kept.setdefault(mission.id, mission)
         if first is not mission:
-            told.lost.append(f"mission #{mission.id} on issue #{mission.issue}: issue #{first.issue} has that number")
+            told.lost.append(f"mission #{mission.id} on #{mission.thread}: #{first.thread} has that number")
     return kept.values()
 
 
@@ -212,21 +216,21 @@ def _peoples_own(traces: Iterable[Trace], forge: Forge, known: Collection[int], 
                 yield adoption.found_again(made, mission, issue, pull, authorised)
 
 
-def _rebuild_mission(trace: Trace, issue: Issue, pull: Pull | None, forge: Forge, now: datetime) -> Mission:
-    action, tier = trace.action, lookup(trace.kind).tier
+def _rebuild_mission(trace: Trace, number: int, pull: Pull | None, forge: Forge, now: datetime) -> Mission:
+    action, tier, thing = trace.action, lookup(trace.kind).tier, trace.thing
     rebuilt = Mission(
-        trace.mission,
-        key_of("mission", "recovered", str(issue.number)),
-        issue.title,
+        number,
+        key_of("mission", "recovered", str(thing.number)),
+        thing.title,
         trace.kind,
         action,
         tier,
-        _status(issue, pull, action),
+        _status(thing, pull, action),
         0,
-        issue.created_at,
+        thing.created_at,
         now,
         members=trace.members,
-        issue=issue.number,
+        issue=0 if trace.alone else thing.number,
         question=MissionQuestion(proposal_hash=ASK_AGAIN if action is Action.OPEN_PROPOSAL else ""),
         last_action="found again when memory was recovered",
     )
@@ -236,9 +240,9 @@ def _rebuild_mission(trace: Trace, issue: Issue, pull: Pull | None, forge: Forge
     return adoption.caught_up(rebuilt, pull, authorised)
 
 
-def _status(issue: Issue, pull: Pull | None, action: Action) -> Status:
+def _status(thing: Issue | Pull, pull: Pull | None, action: Action) -> Status:
     for label, status in adoption.STANDING:
-        if label in issue.labels:
+        if label in thing.labels:
             return status
     if pull is not None:
         return Status.IN_REVIEW

@@ -137,9 +137,14 @@ class Trace:
         return self.facts.get("kind", "")
 
     @property
+    def alone(self) -> bool:
+        """Whether it is of a pull in which a mission lives, without an issue."""
+        return isinstance(self.thing, Pull) and not self.remark and self.facts.get("issue") == "0"
+
+    @property
     def action(self) -> Action:
         """What was done with it."""
-        if not self.mission:
+        if not self.mission and not self.alone:
             return Action.MONITOR
         return Action.OPEN_FIX if lookup(self.kind).tier is Tier.LOW else Action.OPEN_PROPOSAL
 

@@ -61,7 +61,7 @@ def body(finding: Finding, written: Sections = (), agent: str = "") -> str:
     """
     form, words = ANALYSIS_FORMS.get(finding.kind, OTHER), _usable(written)
     by = " Sections marked with * were written by a model: check them." if words else ""
-    measured = [fact for fact in [_facts_table(finding)] if fact]
+    measured = [fact for fact in [_facts_table(finding)] if fact and not finding.signal.quotes]
     measured += [f"**{heading}** \\*: {words[heading]}" for heading in WRITABLE if heading in words]
     found = [f"### {form.name}", f"{_since(finding)}{by}", *measured] if measured else []
     return "\n\n".join([*found, f"**What closes it.** {capitalise(form.check)}.", _what_a_yes_does(agent)])

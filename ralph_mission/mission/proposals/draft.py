@@ -18,10 +18,29 @@ from ralph_mission.mission.findings.exclusions import drop_touched, touched_by
 from ralph_mission.mission.lifecycle import ownership
 from ralph_mission.mission.lifecycle.approval import about
 from ralph_mission.mission.lifecycle.waiting import CLOSES_BY_ITSELF
-from ralph_mission.mission.model.effects import EditComment, Effect, OpenIssue, OpenPull, Publish, PushBranch, Ref, fact
+from ralph_mission.mission.model.effects import (
+    EditComment,
+    Effect,
+    Number,
+    OpenIssue,
+    OpenPull,
+    Publish,
+    PushBranch,
+    Ref,
+    fact,
+)
 from ralph_mission.mission.model.forge import Branch, Post, Pull, Wording
-from ralph_mission.mission.model.ledger import MonitorRecord, Record, key_of, monitor_key
-from ralph_mission.mission.model.mission import Action, Finding, Limits, Mission, Status, Tier, update_mission
+from ralph_mission.mission.model.ledger import EffectRecord, MonitorRecord, Record, key_of, monitor_key
+from ralph_mission.mission.model.mission import (
+    Action,
+    FailureReason,
+    Finding,
+    Limits,
+    Mission,
+    Status,
+    Tier,
+    update_mission,
+)
 from ralph_mission.mission.model.proposal import BUMPS, CONTENT, RESEARCH, Proposal, RankedFinding, Route, lookup
 from ralph_mission.mission.proposals import wording
 from ralph_mission.mission.publishing import content, posting
@@ -30,6 +49,7 @@ from ralph_mission.safety.objections import MAX_BYTES, MAX_FILES, Objection, ins
 from ralph_mission.safety.patch import Patch, deltas, measure, patch_ids
 from ralph_mission.values import dataclass
 
+TRIES = 3  # at opening a pull, before an issue says that it cannot be opened
 PATCH_LINES = 2_000  # a proposal shows its patch; nobody reads more than this on a forge
 
 
@@ -100,13 +120,13 @@ def carrying(
     members: Sequence[Finding],
     patch: Patch,
     context: DraftContext,
-    issue: Ref,
+    issue: Number,
     why: str,
 ) -> tuple[PushBranch, OpenPull]:
-    """The branch and the pull that carry a patch."""
-    branch = f"ralph/{kind}-{subject[:8]}"
+    """The branch and the pull that carry a patch; without an issue (0) the mission lives in the pull."""
+    branch = f"ralph/{kind}-{key_of(subject, patch.base)[:8]}"  # elsewhere it would be another change
     push = PushBranch(
-        key_of(subject, "push_branch"),
+        key_of(subject, "push_branch", patch.base),
         branch,
         patch.base,
         wording.commit_message(title, kind, members, issue),
@@ -115,9 +135,11 @@ def carrying(
         issue=issue,
     )
     key = key_of(subject, "open_pull")
-    body = wording.fix_pull(kind, members, why, issue, key, facts_of(kind, members, context.next_mission))
+    listed = ",".join(member.fingerprint for member in members)
+    facts = facts_of(kind, members, context.next_mission) if issue else ownership.facts_of_pull(kind, listed)
+    body = wording.fix_pull(kind, members, why, issue, key, facts, context.page)
     same = tuple(sorted(patch_ids(patch)))
-    labels = ("ralph:auto-fix",)
+    labels = ("ralph:auto-fix",) if issue else ("ralph:mission", "ralph:auto-fix")
     return push, OpenPull(key, title, body, branch, context.default.name, issue, labels, same, touched_by(patch))
 
 
@@ -185,7 +207,7 @@ def question(
     planned = carrying(subject, ranked.kind, title, members, shown, context, Ref(issue), ranked.why) if shown else ()
     named = ownership.announcement_line(planned, asked=True)
     if shown and members[1:]:
-        body = wording.fixes_question(ranked.kind, members, ranked.why, shown, named)
+        body = wording.fixes_question(ranked.kind, members, ranked.why, shown, named, context.page)
     else:
         body = wording.proposal_body(finding, ranked.why, shown, named, ranked.sections, context.agent, context.page)
     mission = mission_of(subject, title, Action.OPEN_PROPOSAL, ranked.kind, members, context)
@@ -306,19 +328,19 @@ def _counted_patch(member: Finding) -> Patch:
 
 
 def _fix(ranked: RankedFinding, members: Sequence[Finding], context: DraftContext) -> Proposal:
+    """The pull in which the mission lives. One that the forge refused lives in an issue: there a person sees why."""
     subject = subject_of("fix", ranked.kind, members)
     title = wording.fix_title(ranked.kind, members)
     patch = _combine_patches(members, context.default.sha)
-    issue = key_of(subject, "open_issue")
-    facts = facts_of(ranked.kind, members, context.next_mission)
-    branch = carrying(subject, ranked.kind, title, members, patch, context, Ref(issue), ranked.why)
-    named = ownership.announcement_line(branch, asked=False)
-    opened = OpenIssue(
-        issue,
-        title,
-        wording.fix_issue(ranked.kind, members, ranked.why, patch, issue, facts, named),
-        ("ralph:mission",),
-    )
+    branch = carrying(subject, ranked.kind, title, members, patch, context, 0, ranked.why)
+    opened: tuple[OpenIssue, ...] = ()
+    if refused := _refusal(branch, context):
+        issue = key_of(subject, "open_issue")
+        facts = facts_of(ranked.kind, members, context.next_mission)
+        branch = carrying(subject, ranked.kind, title, members, patch, context, Ref(issue), ranked.why)
+        named = ownership.announcement_line(branch, asked=False)
+        body = wording.fix_issue(ranked.kind, members, ranked.why, patch, refused, issue, facts, named)
+        opened = (OpenIssue(issue, title, body, ("ralph:mission",)),)
     mission = mission_of(subject, title, Action.OPEN_FIX, ranked.kind, members, context)
     interim = replace(mission, status=Status.EXECUTING, pending=tuple(effect.key for effect in branch))
     return Proposal(
@@ -326,7 +348,7 @@ def _fix(ranked: RankedFinding, members: Sequence[Finding], context: DraftContex
         Action.OPEN_FIX,
         ranked.kind,
         title,
-        (opened, *branch),
+        (*opened, *branch),
         tuple(members),
         patch,
         interim=interim,
@@ -334,6 +356,15 @@ def _fix(ranked: RankedFinding, members: Sequence[Finding], context: DraftContex
         why=ranked.why,
         score=ranked.score,
     )
+
+
+def _refusal(effects: Sequence[Effect], context: DraftContext) -> str:
+    """Why a fix cannot become a pull, by the ledger: a person must act, or it failed again and again; "" if it can."""
+    known = (context.records.get(effect.key) for effect in effects)
+    failed = (one for one in known if isinstance(one, EffectRecord) and one.state == "failed" and one.receipt)
+    tried = ((one.tries, one.receipt) for one in failed if one.receipt and not one.receipt.not_attempted)
+    said = (receipt for tries, receipt in tried if tries >= TRIES or receipt.reason is FailureReason.NEEDS_PERSON)
+    return next((receipt.detail or "it failed" for receipt in said), "")
 
 
 def _combine_patches(members: Sequence[Finding], base: str) -> Patch:

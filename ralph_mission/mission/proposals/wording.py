@@ -13,7 +13,7 @@ from dataclasses import replace
 from ralph_mission.mission.findings.identity import BRIEFS
 from ralph_mission.mission.findings.ranking import days
 from ralph_mission.mission.lifecycle.approval import content_hash
-from ralph_mission.mission.model.effects import Ref, marker
+from ralph_mission.mission.model.effects import Number, Ref, marker
 from ralph_mission.mission.model.forge import Actor, Branch
 from ralph_mission.mission.model.mission import Finding, Mission
 from ralph_mission.mission.model.proposal import capitalise, count_noun, lookup, reason
@@ -25,17 +25,16 @@ from ralph_mission.safety.patch import FileChange, Patch
 from ralph_mission.safety.secrets import redact
 from ralph_mission.safety.text import fence, inline, inline_words, quote, sanitise
 
+UNUSED = "imported but unused"  # what linters say
 TITLE = 120  # characters; what a phone shows of a title in two lines
 SHOWN = 40  # lines of evidence in a body
 QUOTES = 3  # on one line of a list
 DETAIL, BRIEF = 2_000, 16_000  # characters of what was found, and of what people wrote down
-QUOTED, WRITTEN = "Quoted as found, not an instruction:", "**What is to be done**, as the default branch says:"
+QUOTED, WRITTEN = "quoted as found, not an instruction:", "**What is to be done**, as the default branch says:"
 DIFF = 40_000  # characters of diff in a proposal; bodies stay under 60,000 (GitHub refuses 65,536)
 
-HOW_TO_SAY_NO = (
-    "**To reject:** close this, label it `ralph:rejected`, or comment `/ralph reject` with a reason. "
-    "It will not come back."
-)
+HOW_TO_SAY_NO = "**To reject:** close this, with or without `/ralph reject` and a reason; it will not come back."
+HOW_TO_SAY_YES = "**To approve:** label this `ralph:approved` or comment `/ralph approve`."
 
 
 def plain(text: str, limit: int = TITLE) -> str:
@@ -72,65 +71,72 @@ def fix_title(kind: str, members: Sequence[Finding]) -> str:
     """ "Correct 7 misspellings in 3 files"."""
     number = sum(_size(member) for member in members)
     verb = {"spelling": "Correct", "dependency-patch": "Apply"}.get(kind, "Fix")
+    things = count_noun(number, kind)
+    if (said := [one.text for m in members for one in m.signal.quotes]) and all(one.endswith(UNUSED) for one in said):
+        verb, things = "Remove", "an unused import" if number == 1 else f"{number} unused imports"
     number_of_files = _places(members)
     where = members[0].signal.path if number_of_files == 1 else _files(number_of_files)
-    return plain(f"{verb} {count_noun(number, kind)} in {where}")
+    return plain(f"{verb} {things} in {where}")
 
 
 def fix_issue(
-    kind: str, members: Sequence[Finding], why: str, patch: Patch, key: str, facts: dict[str, str], named: str = ""
+    kind: str,
+    members: Sequence[Finding],
+    why: str,
+    patch: Patch,
+    refused: str,
+    key: str,
+    facts: dict[str, str],
+    named: str = "",
 ) -> str:
-    """The mission's issue: what was found, why this one, what happens next; the change itself stands folded below.
-
-    Where no pull can be opened, a person finds there all that it would have held. `named` is the line that binds us
-    to exactly this.
-    """
-    number = sum(_size(member) for member in members)
+    """The issue of a fix whose pull the forge refused: what was found, why there is no pull; the change stands folded
+    below. `named` is the line that binds us to exactly this."""
+    change = (named, fence(redact(diff(patch)), DIFF, "diff"))
     return "\n\n".join(
         [
-            f"**{count_noun(number, kind)}** in {_files(_places(members))}: the fix is ready, in a pull request that "
-            "changes nothing else and waits for your review.",
+            f"**{_counted(kind, members)}**: the fix is ready, and its pull request could not be opened.",
+            f"**What is in the way:** {inline_words(redact(refused), 300)}. The next cycle after that opens it.",
             _why(kind),
-            _evidence(members, why),
-            "**What happens next:** approved, it is merged at the commit that was reviewed; with changes "
-            "requested, a person is asked; closed, it stays closed.",
+            _evidence(members),
             HOW_TO_SAY_NO,
-            f"<details><summary>The change</summary>\n\n{named}\n\n{fence(redact(diff(patch)), DIFF, 'diff')}"
-            "\n\n</details>",
+            _folded("The change, and how it was ranked", *change, _ranking_line(why)),
             marker(key, **facts),
         ]
     )
 
 
-def fix_pull(kind: str, members: Sequence[Finding], why: str, issue: Ref, key: str, facts: dict[str, str]) -> str:
-    """The pull's text: the same evidence, shorter."""
-    number = sum(_size(member) for member in members)
+def fix_pull(
+    kind: str, members: Sequence[Finding], why: str, issue: Number, key: str, facts: dict[str, str], page: str = ""
+) -> str:
+    """The pull's text. With an issue it is part of that, without (0) the mission lives in it."""
+    part = f" Part of {_number(issue)}." if issue else ""
     return "\n\n".join(
         [
-            f"Corrects **{count_noun(number, kind)}** in {_files(_places(members))} and changes nothing else. "
-            f"Part of {issue.token}.",
+            f"**{_counted(kind, members)}**, and nothing else is changed.{part}",
             _why(kind),
-            _evidence(members, why),
-            "**To approve:** approve it; it is merged at the commit that you reviewed.",
-            HOW_TO_SAY_NO,
+            _evidence(members, page),
+            f"**To approve:** approve it; it is merged at the commit that you reviewed.\n{HOW_TO_SAY_NO}",
+            _folded("How it was ranked", _ranking_line(why)),
             marker(key, **facts),
         ]
     )
 
 
-def commit_message(title: str, kind: str, members: Sequence[Finding], issue: Ref) -> str:
+def commit_message(title: str, kind: str, members: Sequence[Finding], issue: Number) -> str:
     """Subject and body of the one commit on a branch of ours."""
     lines = [plain(f"{m.signal.path}: {_first_line(m.signal.detail)}", 100) for m in members[:SHOWN]]
     evidence = "\n".join(f"- {line}" for line in lines)
-    end = f"Part of {issue.token}.\nTo reject: close its pull request; once merged, revert this commit.\n"
+    part = f"Part of {_number(issue)}.\n" if issue else ""
+    end = f"{part}To reject: close its pull request; once merged, revert this commit.\n"
     return "\n\n".join([title, f"Why: {reason(kind)}.", evidence, end])
 
 
 def merge_message(mission: Mission, who: str) -> str:
     """Subject and body of the commit by which an approved pull lands."""
+    part = f" Part of #{mission.issue}." if mission.issue else ""
     return (
         f"{mission.title}\n\nWhy: {reason(mission.kind)}.\n\n"
-        f"Approved by {who} at {mission.head_sha[:12]} in #{mission.pull}. Part of #{mission.issue}.\n"
+        f"Approved by {who} at {mission.head_sha[:12]} in #{mission.pull}.{part}\n"
         "To reject: revert this commit.\n"
     )
 
@@ -140,7 +146,7 @@ def catch_up_message(mission: Mission, base: Branch) -> str:
     return (
         f"Merge {plain(base.name)} into {mission.branch}\n\n"
         f"Why: the base moved on to {base.sha[:12]}, and asks for branches that hold it.\n\n"
-        f"Part of #{mission.issue}.\nTo reject: close the pull request.\n"
+        f"Part of #{mission.thread}.\nTo reject: close the pull request.\n"
     )
 
 
@@ -170,42 +176,40 @@ def proposal_body(
     where = f" in {_place(finding)}" if finding.signal.path else ""
     asked = f": {_question(patch, agent)}" if patch or agent else "."
     parts = [f"**{capitalise(lookup(finding.kind).noun)}**{where}{asked}", _why(finding.kind)]
-    by = inline(finding.signal.observer, 60)
-    parts += [f"**Evidence:** found by the {by} observer. {_ranking_line(why)}"]
-    if finding.signal.quotes:
-        parts.append("\n".join(f"- {quote_line(page, one)}" for one in finding.signal.quotes[:SHOWN]))
-    if finding.signal.detail:
+    shown = "\n".join(f"- {quote_line(page, one)}" for one in finding.signal.quotes[:SHOWN])
+    parts += [f"**Evidence:**\n\n{shown}"] if shown else []
+    if detail := _said_besides(finding):
         written = finding.signal.observer == BRIEFS
-        parts += [WRITTEN if written else QUOTED, quote(redact(finding.signal.detail), BRIEF if written else DETAIL)]
+        head = WRITTEN if written else capitalise(QUOTED) if shown else f"**Evidence**, {QUOTED}"
+        parts += [head, quote(redact(detail), BRIEF if written else DETAIL)]
+    folded = [f"Found by the {inline(finding.signal.observer, 60)} observer. {_ranking_line(why)}"]
     if patch:
-        change = fence(redact(diff(patch)), DIFF, "diff")
-        parts += ["**The change that approval would push to a branch for review:**", named, change]
+        parts += ["**The change:**", fence(redact(diff(patch)), DIFF, "diff")]
+        folded.append(named)
     else:
         parts.append(analysis.body(finding, sections, agent))
-    yes = ["**To approve:** label it `ralph:approved` or comment `/ralph approve`."] if patch or agent else []
-    return "\n\n".join([*parts, *yes, HOW_TO_SAY_NO])
+    yes = f"{HOW_TO_SAY_YES}\n" if patch or agent else ""
+    return "\n\n".join([*parts, f"{yes}{HOW_TO_SAY_NO}", _folded("How it was found and ranked", *folded)])
 
 
-def fixes_question(kind: str, members: Sequence[Finding], why: str, patch: Patch, named: str) -> str:
+def fixes_question(kind: str, members: Sequence[Finding], why: str, patch: Patch, named: str, page: str = "") -> str:
     """The text of a proposal to make several small fixes of one kind as one change."""
-    number = sum(_size(member) for member in members)
     parts = [
-        f"**{count_noun(number, kind)}** in {_files(_places(members))}: {_question(patch, '')}",
+        f"**{_counted(kind, members)}**: {_question(patch, '')}",
         _why(kind),
-        _evidence(members, why),
-        "**The change that approval would push to a branch for review:**",
-        named,
+        _evidence(members, page),
+        "**The change:**",
         fence(redact(diff(patch)), DIFF, "diff"),
-        "**To approve:** label it `ralph:approved` or comment `/ralph approve`.",
-        HOW_TO_SAY_NO,
+        f"{HOW_TO_SAY_YES}\n{HOW_TO_SAY_NO}",
+        _folded("How it was ranked", _ranking_line(why), named),
     ]
     return "\n\n".join(parts)
 
 
 def _question(patch: Patch | None, agent: str) -> str:
     if patch:
-        return "shall the change below be made? Approval pushes it to a branch for review, and no further."
-    return f"shall an agent ({plain(agent, 40)}) make a change? Approval starts it; the change waits for review."
+        return "shall the change below be made? Approval opens a pull request with it."
+    return f"shall an agent ({plain(agent, 40)}) make a change? Approval starts it, and you review what it makes."
 
 
 def seal_proposal(title: str, body: str, key: str, facts: dict[str, str]) -> tuple[str, str]:
@@ -246,7 +250,7 @@ def monitor_line(finding: Finding, page: str = "") -> str:
     number = f"#{signal.reference}"
     thread = f"{thread_link(page, signal.reference)} " if signal.reference and page else ""
     title = signal.title.removeprefix(number).lstrip(": ") if thread else signal.title
-    where = f" {_place(finding)}" if signal.path and signal.path not in signal.title else ""
+    where = f" {_place(finding)}" if signal.path and signal.path not in signal.title and not signal.quotes else ""
     who = f", by {inline(redact(signal.author), 40)}" if signal.author else ""
     age = f", {days(signal.age_days)} old" if signal.age_days >= 1 else ""
     quotes = (replace(one, reference=0) if one.reference == signal.reference else one for one in signal.quotes[:QUOTES])
@@ -259,16 +263,13 @@ def monitor_body(kind: str, lines: Sequence[str], total: int, details: Sequence[
     shown = list(lines[:SHOWN])
     more = [f"- … and {total - len(shown)} seen earlier"] if total > len(shown) else []
     parts = [
-        f"Nothing here needs an answer: this one list of {lookup(kind).plural} is kept up to date.",
+        f"This list of {lookup(kind).plural} is kept up to date; nothing here needs an answer.",
         _why(kind),
         "\n".join(["**Evidence**, newest first:", "", *shown, *more]),
     ]
     if len(details) == 1 and details[0].signal.detail:
         parts.append(quote(redact(details[0].signal.detail), 2_000))
-    parts += [
-        f"**To reject:** close this issue; {lookup(kind).plural} are then no longer listed.",
-        marker(key, kind=kind),
-    ]
+    parts += ["**To reject:** close this issue, and nothing more of this kind is listed.", marker(key, kind=kind)]
     return "\n\n".join(parts)
 
 
@@ -333,10 +334,42 @@ def _ranking_line(why: str) -> str:
     return f"Ranked by: {inline_words(redact(why))}."
 
 
-def _evidence(members: Sequence[Finding], why: str) -> str:
-    lines = [f"- {inline(redact(m.signal.path), 160)}: {_short(m)}" for m in members[:SHOWN]]
-    more = [f"- … and {_files(len(members) - SHOWN)} more"] if len(members) > SHOWN else []
-    return "\n".join(["**Evidence:**", "", *lines, *more, "", _ranking_line(why)])
+def _evidence(members: Sequence[Finding], page: str = "") -> str:
+    """What is put right, each with the line where it stands; `page` is the repository's address, for links."""
+    lines = [line for member in members for line in _places_of(member, page)]
+    more = [f"- … and {len(lines) - SHOWN} more"] if len(lines) > SHOWN else []
+    return "\n".join(["**Evidence:**", "", *lines[:SHOWN], *more])
+
+
+def _places_of(member: Finding, page: str) -> list[str]:
+    if quotes := member.signal.quotes:
+        left = _size(member) - len(quotes)
+        more = [f"- … and {left} more in {inline(redact(member.signal.path), 160)}"] if left > 0 else []
+        return [*(f"- {quote_line(page, one)}" for one in quotes), *more]
+    return [f"- {inline(redact(member.signal.path), 160)}: {_short(member)}"]
+
+
+def _said_besides(finding: Finding) -> str:
+    """What an observer says of it besides the lines that are quoted with their places."""
+    seen = {one.text.strip() for one in finding.signal.quotes}
+    return "\n".join(
+        line for line in finding.signal.detail.splitlines() if not line.strip() or line.strip() not in seen
+    )
+
+
+def _folded(summary: str, *parts: str) -> str:
+    """What only somebody who wonders needs."""
+    told = "\n\n".join(part for part in parts if part)
+    return f"<details><summary>{summary}</summary>\n\n{told}\n\n</details>"
+
+
+def _number(issue: Number) -> str:
+    return issue.token if isinstance(issue, Ref) else f"#{issue}"
+
+
+def _counted(kind: str, members: Sequence[Finding]) -> str:
+    """ "3 misspellings in 2 files"."""
+    return f"{count_noun(sum(_size(member) for member in members), kind)} in {_files(_places(members))}"
 
 
 def _short(finding: Finding) -> str:

@@ -84,8 +84,11 @@ def is_left(record: Record | None, now: datetime) -> bool:
 
 def tried_again(record: EffectRecord, before: Record | None) -> EffectRecord:
     """The record of an effect that is intended once more: it remembers since when, and how often it was tried."""
-    if not isinstance(before, EffectRecord) or not isinstance(record.effect, Publish):
+    if not isinstance(before, EffectRecord):
         return record
+    if not isinstance(record.effect, Publish):
+        tried = before.receipt is not None and before.state == "failed" and not before.receipt.not_attempted
+        return replace(record, tries=before.tries + tried)
     tried = before.receipt is not None and before.receipt.reason is FailureReason.LATER
     return replace(record, at=before.at, tries=before.tries + tried)
 

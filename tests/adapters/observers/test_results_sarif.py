@@ -162,3 +162,21 @@ def test_the_text_the_tool_saw_is_kept() -> None:
 
 def test_with_neither_the_observer_looks_at_the_file() -> None:
     assert read(at("a.py"))[0].identity == ""
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "title"),
+    [
+        ("E0606/possibly-used-before-assignment", "Possibly using variable 'found' before assignment",
+         "`found` may be unset in cli.py:61"),
+        ("F401", "`os` imported but unused", "`os` is imported and never used in cli.py:61"),
+        ("@typescript-eslint/no-unused-vars", "'key' is defined but never used.", "`key` is never used in cli.py:61"),
+        ("react-hooks/rules-of-hooks", 'React Hook "useRef" is called conditionally.',
+         "`useRef` breaks the rules of hooks in cli.py:61"),
+        ("TS2339", "Property 'x' does not exist on type 'Y'.", "`Y` has no `x` in cli.py:61"),
+        ("F401", "an import that is unused", "an import that is unused in cli.py:61"),
+        ("X1", "word " * 30, f"{'word ' * 12}word… in cli.py:61"),
+    ],
+)  # fmt: skip  # as one reads it
+def test_a_title_is_what_a_person_would_write_or_the_tools_words_cut_short(code: str, message: str, title: str):
+    assert results.title_of(Result("cli.py", 61, code, message), "cli.py:61") == title

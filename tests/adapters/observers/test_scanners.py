@@ -87,11 +87,11 @@ def test_each_rule_of_zizmor_is_one_finding_and_the_worst_ask_a_person(tmp_path:
     }
     assert list(found) == ["template-injection", "excessive-permissions", "unpinned-uses"]  # what matters most is first
     injection = found["template-injection"]
-    assert injection.title.endswith("(template-injection): .github/workflows/release.yml:13")
+    assert injection.title.endswith(" in .github/workflows/release.yml:13")
     assert [(quote.text, quote.line) for quote in injection.quotes] == [
         ('- run: echo "VERSION=${{ github.ref_name }}" >> $GITHUB_ENV', 13)
     ]
-    assert found["excessive-permissions"].title.endswith("2 places in .github/workflows/release.yml")
+    assert found["excessive-permissions"].title.endswith(" in .github/workflows/release.yml")
     assert seen.detail == "zizmor: 5 results" and seen.complete
 
 
@@ -111,12 +111,17 @@ def test_a_dangerous_trigger_that_is_guarded_is_listed_and_another_asks(tmp_path
     ]
 
 
-def test_what_zizmor_mends_safely_is_one_change_and_no_line_besides(tmp_path: Path) -> None:
+def test_what_zizmor_mends_safely_is_one_change_and_no_line_besides(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     files = {".github/dependabot.yml": DEPENDABOT, ".github/workflows/a.yml": GUARDED.replace("issue_comment", "push")}
     files[".github/workflows/a.yml"] = "on: push\npermissions: {}\njobs: {a: {runs-on: x, steps: [{run: ls}]}}\n"
+    assert look(tmp_path / "taste", files, "zizmor").signals == ()  # nobody is asked about what is no fault
+    monkeypatch.setattr(scanners, "TASTE", frozenset[str]())
     seen = look(tmp_path, files, "zizmor")
     (one,) = seen.signals
     assert (one.kind, one.essence) == ("workflow-fix", ("workflow-fix", "zizmor", "dependabot-cooldown"))
+    assert one.title == "Let Dependabot wait some days before it proposes a new release in .github/dependabot.yml"
     assert one.patch and one.patch.paths == (".github/dependabot.yml",)
     assert b"default-days: 7" in (one.patch.changes[0].new or b"")
 

@@ -102,7 +102,7 @@ def test_no_evidence_of_a_finding_names_a_change(own: str) -> None:
     mine = announcement_line((BRANCH,), asked=True)
     assert named(wording.proposal_body(found, own, None, sections=(("Options", f"x\n\n{own}"),))) == frozenset()
     assert named(wording.proposal_body(found, own, patch(), mine)) == {change_digest(BRANCH)}
-    assert named(wording.fix_issue("spelling", (found,), own, patch(), KEY, {}, mine)) == {change_digest(BRANCH)}
+    assert named(wording.fix_issue("spelling", (found,), own, patch(), own, KEY, {}, mine)) == {change_digest(BRANCH)}
     assert named(wording.escalation((), f"x\n{own}", "mara")) == frozenset()
 
 

@@ -23,7 +23,8 @@ def show(verb: str, number: int) -> str:
         ({"status": Status.DISCOVERED, "proposal_hash": ""}, ()),
         ({"status": Status.ESCALATED}, ("show_issue 3",)),
         ({"status": Status.PLANNED}, ("show_issue 3",)),
-        ({"status": Status.PLANNED, "issue": 0}, ()),
+        ({"status": Status.PLANNED, "issue": 0, "pull": 0}, ()),
+        ({"status": Status.ESCALATED, "issue": 0}, ("show_pull 4",)),
         ({"status": Status.COMPLETED}, ()),
     ],
 )

@@ -91,8 +91,9 @@ def test_a_fix_is_told_without_harm(members, why):
     title = wording.fix_title("spelling", members)
     assert is_title(title)
     for body in (
-        wording.fix_issue("spelling", members, why, CHANGE, KEY, FACTS),
+        wording.fix_issue("spelling", members, why, CHANGE, why, KEY, FACTS),
         wording.fix_pull("spelling", members, why, Ref(KEY), KEY, FACTS),
+        wording.fix_pull("spelling", members, why, 0, KEY, FACTS),
     ):
         assert misdeeds(body) == []
         assert ends_with_our_marker(body)
@@ -163,7 +164,7 @@ def test_a_file_name_with_a_newline_cannot_begin_a_line_of_the_proposed_change()
 @pytest.mark.attack(10)
 def test_a_thinkers_reason_is_somebody_elses_text():
     why = f"now{SIGNED} @octocat, fixes #3 ![x](https://evil.example/?secret) <details>"
-    body = wording.fix_issue("spelling", [finding()], why, CHANGE, KEY, FACTS)
+    body = wording.fix_issue("spelling", [finding()], why, CHANGE, why, KEY, FACTS)
     assert misdeeds(body) == []
     assert "https://evil.example" not in body
     assert body.count("<details>") == 1  # ours

@@ -7,11 +7,12 @@ whether it happened is `Doubt`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import chain
 
-from ralph_mission.adapters.forges.commits import commit
+from ralph_mission.adapters.forges.commits import commit, is_same_work
 from ralph_mission.adapters.forges.effects import EffectVerbs, ForgeRefused, mark
 from ralph_mission.adapters.forges.github import merging, reading
 from ralph_mission.adapters.forges.github.api import Api
@@ -22,6 +23,7 @@ from ralph_mission.adapters.forges.github.reading import CommentWire, IssueWire,
 from ralph_mission.adapters.forges.github.threads import Threads
 from ralph_mission.adapters.git.remote import HEADS, Denied
 from ralph_mission.errors import Missing, UserError
+from ralph_mission.mission.lifecycle.ownership import BRANCHES
 from ralph_mission.mission.model.effects import (
     CloseIssue,
     ClosePull,
@@ -126,7 +128,12 @@ class GitHubEffects(EffectVerbs):
 
     def find_push_branch(self, effect: PushBranch) -> Receipt | None:
         here = self.heads.remote.head(effect.branch)
-        return self._pushed_receipt(effect, "adopted", here) if here and here == self._commit(effect) else None
+        if not here:
+            return None
+        wanted = self._commit(effect)
+        if here != wanted and not effect.onto:
+            self.heads.fetch({HEADS + effect.branch: here})
+        return self._pushed_receipt(effect, "adopted", here) if is_same_work(self.heads.git, here, wanted) else None
 
     def do_push_branch(self, effect: PushBranch) -> Receipt:
         sha = self._commit(effect)
@@ -176,12 +183,18 @@ class GitHubEffects(EffectVerbs):
 
     def find_close_pull(self, effect: ClosePull) -> Receipt | None:
         wire = self.threads.pull(effect.pull, fresh=True)
-        return _adopted_receipt(effect, wire) if wire.status == "closed" else None
+        kept = effect.head_sha and self.heads.remote.head(wire.head.ref) == effect.head_sha
+        return _adopted_receipt(effect, wire) if wire.status == "closed" and not kept else None
 
     def do_close_pull(self, effect: ClosePull) -> Receipt:
-        if self.threads.pull(effect.pull).status == "merged":
+        wire = self.threads.pull(effect.pull)
+        if wire.status == "merged":
             raise ForgeRefused(f"pull request #{effect.pull} is merged")
-        return self._send(effect, PullWire, "PATCH", f"/pulls/{effect.pull}", {"state": "closed"})
+        receipt = self._send(effect, PullWire, "PATCH", f"/pulls/{effect.pull}", {"state": "closed"})
+        if effect.head_sha and wire.head.ref.startswith(BRANCHES):
+            with suppress(Denied, UserError):  # a branch that stays is no harm
+                self.heads.remote.push(wire.head.ref, "", effect.head_sha)
+        return receipt
 
     def find_review(self, effect: PostReview) -> Receipt | None:
         return self._find_ours(effect, (r for r in self.threads.reviews(effect.pull) if r.state == COMMENTED))

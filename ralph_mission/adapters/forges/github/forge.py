@@ -121,8 +121,8 @@ class GitHubForge:
         return reading.issue(wire, told.remarks, told.events)
 
     def edits(self, number: int) -> tuple[BodyEdit, ...]:
-        """The last change of an issue's title and those of its text. Raises UserError."""
-        return people.of_issue(self.api, number)
+        """The last change of an issue's or pull's title and those of its text. Raises UserError."""
+        return people.of_thread(self.api, number, pull=self.threads.thread(number).pull_request is not None)
 
     def own_reviews(self, number: int) -> frozenset[int]:
         """The reviews of a pull whose every word is their author's. Raises UserError."""

@@ -156,7 +156,7 @@ _EDITED = (
 )
 _PLACE = "repository(owner: %s, name: %s)"
 ISSUE = (
-    f"{{ {_PLACE} {{ issue(number: %d) {{ lastEditedAt editor {_WHO} "
+    f"{{ {_PLACE} {{ %s(number: %d) {{ lastEditedAt editor {_WHO} "
     f"userContentEdits(first: 100) {{ nodes {{ editedAt editor {_WHO} }} }} "
     f"timelineItems(itemTypes: [RENAMED_TITLE_EVENT], last: 1) {{ nodes {{ ... on RenamedTitleEvent {{ createdAt "
     f"actor {_WHO} }} }} }} }} }} }}"
@@ -170,12 +170,12 @@ AT_ONCE = 100
 """Comments that one question may name. What an answer could hold is limited too, so the numbers above are low."""
 
 
-def of_issue(api: Api, number: int) -> tuple[BodyEdit, ...]:
-    """The last change of an issue's title and those of its text. Raises UserError.
+def of_thread(api: Api, number: int, pull: bool = False) -> tuple[BodyEdit, ...]:
+    """The last change of an issue's or a pull's title and those of its text. Raises UserError.
 
     Whoever changes a text after somebody else keeps most of it, and may only have ticked a box.
     """
-    told = read(_OfIssue, api.ask(ISSUE % (*_place(api), number))).issue
+    told = read(_OfIssue, api.ask(ISSUE % (*_place(api), "issue: pullRequest" if pull else "issue", number))).issue
     changes = (*told.timelineItems.nodes, *told.userContentEdits.nodes)
     last = [BodyEdit(_actor(told.editor), told.lastEditedAt)] if told.lastEditedAt else []
     return (*(BodyEdit(_actor(one.editor), one.at) for one in changes), *last)

@@ -12,13 +12,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from ralph_mission.adapters.forges.commits import commit, merged_tree
+from ralph_mission.adapters.forges.commits import commit, is_same_work, merged_tree
 from ralph_mission.adapters.forges.effects import EffectVerbs, ForgeRefused, mark
 from ralph_mission.adapters.forges.local import branches, threads
 from ralph_mission.adapters.forges.local.documents import BOT, LocalThread
 from ralph_mission.adapters.forges.local.store import ThreadStore
 from ralph_mission.adapters.git.git import Git, Identity
 from ralph_mission.mission.lifecycle.approval import merge_objection
+from ralph_mission.mission.lifecycle.ownership import BRANCHES
 from ralph_mission.mission.model.effects import (
     CloseIssue,
     ClosePull,
@@ -113,7 +114,7 @@ class LocalEffects(EffectVerbs):
 
     def find_push_branch(self, effect: PushBranch) -> Receipt | None:
         here = self.git.resolve(branches.HEADS + effect.branch)
-        if not here or here != commit(self.git, effect, self._default()):
+        if not here or not is_same_work(self.git, here, commit(self.git, effect, self._default())):
             return None
         return Receipt(effect.key, "adopted", sha=here)
 
@@ -147,11 +148,15 @@ class LocalEffects(EffectVerbs):
 
     def find_close_pull(self, effect: ClosePull) -> Receipt | None:
         thread = self.store.require("pull", effect.pull)
-        return self._adopt(effect, thread) if thread.state == "closed" else None
+        kept = effect.head_sha and self.git.resolve(branches.HEADS + thread.head) == effect.head_sha
+        return self._adopt(effect, thread) if thread.state == "closed" and not kept else None
 
     def do_close_pull(self, effect: ClosePull) -> Receipt:
         thread = branches.close_pull(self.git, self.store.require("pull", effect.pull), BOT, self.now())
-        return self._keep(effect, thread)
+        receipt = self._keep(effect, thread)
+        if effect.head_sha and thread.head.startswith(BRANCHES):
+            self.git.move_ref(branches.HEADS + thread.head, "", effect.head_sha)
+        return receipt
 
     # --- reviews
 

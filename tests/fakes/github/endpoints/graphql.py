@@ -16,7 +16,7 @@ VIEWER = re.compile(
 )
 WHO = r"\{ login \.\.\. on User \{ databaseId \} \.\.\. on Bot \{ databaseId \} \}"
 EDITS = re.compile(
-    r'\{ repository\(owner: "([\w.-]+)", name: "([\w.-]+)"\) \{ issue\(number: (\d+)\) \{ '
+    r'\{ repository\(owner: "([\w.-]+)", name: "([\w.-]+)"\) \{ (?:issue|issue: pullRequest)\(number: (\d+)\) \{ '
     rf"lastEditedAt editor {WHO} userContentEdits\(first: 100\) \{{ nodes \{{ editedAt editor {WHO} \}} \}} "
     rf"timelineItems\(itemTypes: \[RENAMED_TITLE_EVENT\], last: 1\) "
     rf"\{{ nodes \{{ \.\.\. on RenamedTitleEvent \{{ createdAt actor {WHO} \}} \}} \}} \}} \}} \}}"
