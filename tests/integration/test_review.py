@@ -189,6 +189,14 @@ def test_whoever_asks_where_there_is_no_agent_is_told_once_what_to_configure(pla
     assert hands.jobs == [] and ours(place, number) == []
 
 
+def test_code_of_a_stranger_is_read_in_a_cage_alone(tmp_path):
+    config = "hands: {agent: {kind: command, run: 'true', sandbox: env}}\n"
+    with FORGES["local"](tmp_path, config) as open_place:
+        reader(open_place).check(stranger=False)
+        with pytest.raises(UserError, match="code of strangers at the isolation bwrap alone"):
+            reader(open_place).check(stranger=True)
+
+
 def test_a_pull_that_is_not_there_and_an_issue_are_refused(place):
     issue_ = place.person().create_issue("Question")
     for number in (issue_, 99):

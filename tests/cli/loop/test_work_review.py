@@ -141,7 +141,7 @@ def test_a_pull_is_reviewed_once_and_nothing_else_is_changed(shop):
     assert (said["outcome"], said["pull_request"], said["sessions"]) == ("posted", number, 1)
     assert said["points"] == [
         {"gravity": "major", "what": "Two readers meet.", "file": "src/tide.py", "line": 2, "kind": "race",
-         "suggestion": "Take the lock."}
+         "suggestion": "Take the lock.", "quote": ""}
     ]  # fmt: skip  # one point
     assert [one["state"] for one in reviews(shop, number)] == ["commented"]
     assert (
