@@ -198,6 +198,7 @@ def _observers(
         posted=partial(_read_posted, host.store),
         ask=_ask(settings, git) if cache else None,
         backlog=partial(_read_backlog, host.store),
+        begun=partial(_read_begun, host.store),
         overheard=(lambda: tuple(chat.overheard)) if chat else None,
         secrets=environment_secrets(),
         setup=setup,
@@ -265,6 +266,11 @@ def _read_posted(store: Store) -> tuple[Posted, ...]:
 def _read_backlog(store: Store) -> tuple[Finding, ...]:
     past = store.recall()
     return past.state.backlog if past else ()
+
+
+def _read_begun(store: Store) -> frozenset[str]:
+    past = store.recall()
+    return frozenset(member for mission in past.state.missions for member in mission.members) if past else frozenset()
 
 
 @contextmanager

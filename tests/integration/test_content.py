@@ -598,6 +598,16 @@ def test_a_draft_that_makes_something_up_is_dropped_with_the_reason(place, netwo
     assert blocks(place.issue(number).body) == ["13 harbours now."] * 2
 
 
+def test_a_draft_with_a_secret_is_dropped_and_not_paid_for_again(place, networks):
+    number, writer = asked(place), Writer(["ghp_" + "a1b2c3d4e5f6g7h8i9j0" * 2])
+    here = with_writer(place, writer)
+    revise(here, number, writer.texts[0])
+    cycle(here)
+    cycle(here)
+    assert blocks(place.issue(number).body) == [TEXT, TEXT] and len(writer.prompts) == 1
+    assert [one for one in place.comments(number) if "The text stays as it is: it held a secret." in one]
+
+
 def test_drafts_of_one_text_are_bounded(place, networks):
     number, writer = asked(place), Writer([f"Table: {'now ' * n}12." for n in range(1, 9)])
     here = with_writer(place, writer)

@@ -6,7 +6,7 @@ A new one is a module with `build`, its settings, and a few lines beside `OBSERV
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
@@ -65,13 +65,14 @@ class Sources:
     prover: Prover | None = None  # who judges what was claimed of it
     ask: AskAgent | None = None  # who researches and writes, where an agent is named
     backlog: Callable[[], Iterable[Finding]] = tuple  # what was seen and nothing was done about, best first
+    begun: Callable[[], Collection[str]] = tuple  # fingerprints of findings that missions are under way about
 
 
 def _build_briefs(settings: BriefSettings, sources: Sources) -> Observer:
     from ralph_mission.adapters.observers import briefs
 
     if sources.ask is None:
-        return briefs.build(sources.git, sources.cache)
+        return briefs.build(sources.git, sources.cache, begun=sources.begun)
     ask, backlog = sources.ask, sources.backlog
 
     def make() -> Researcher:
@@ -79,7 +80,7 @@ def _build_briefs(settings: BriefSettings, sources: Sources) -> Observer:
 
         return research.Researcher(ask, lambda: research.watched_lines(backlog()))
 
-    return briefs.build(sources.git, sources.cache, make)
+    return briefs.build(sources.git, sources.cache, make, sources.begun)
 
 
 def _build_ci(settings: CiSettings, sources: Sources) -> Observer:

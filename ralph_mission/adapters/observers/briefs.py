@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from datetime import UTC, date, datetime, time, timedelta
@@ -22,7 +22,7 @@ from ralph_mission.adapters.cache import FileCache, cache_key
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.observers.text import count_noun, one_line, plain
 from ralph_mission.errors import UserError
-from ralph_mission.mission.findings.identity import BRIEFS
+from ralph_mission.mission.findings.identity import BRIEFS, identify
 from ralph_mission.mission.model.mission import Observation, Quote, Severity, Signal, Usage
 from ralph_mission.mission.model.proposal import ObservationContext
 from ralph_mission.safety.front_matter import Document, YamlError, parse_front_matter
@@ -63,9 +63,17 @@ class DueBrief:
         return self.path.rpartition("/")[2].removesuffix(".md")
 
 
-def build(git: Git, cache: Path | None = None, researcher: Callable[[], Researcher] | None = None) -> BriefObserver:
-    """The observer of briefs and texts that the repository holds; with a `researcher` the former are researched."""
-    return BriefObserver(git, cache, researcher)
+def build(
+    git: Git,
+    cache: Path | None = None,
+    researcher: Callable[[], Researcher] | None = None,
+    begun: Callable[[], Collection[str]] = tuple,
+) -> BriefObserver:
+    """The observer of briefs and texts that the repository holds; with a `researcher` the former are researched.
+
+    `begun` gives the fingerprints that missions are under way about: nothing is found out for those.
+    """
+    return BriefObserver(git, cache, researcher, begun)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +83,7 @@ class BriefObserver:
     git: Git
     cache: Path | None = None
     researcher: Callable[[], Researcher] | None = None
+    begun: Callable[[], Collection[str]] = tuple
     name: str = NAME
 
     @property
@@ -102,7 +111,13 @@ class BriefObserver:
         commit = self.git.resolve(context.head.sha) if self.researcher and context.head.sha else ""
         found, _ = self._read_all(commit, context.now) if commit else ([], [])
         done = Researched.parse(context.cursor)
-        return any(one.period is not None and _is_researched(one) and not done.is_over(one) for one in found)
+        due = [one for one in found if one.period is not None and _is_researched(one) and not done.is_over(one)]
+        return any(not self.is_begun(one) for one in due)
+
+    def is_begun(self, one: DueBrief) -> bool:
+        """Whether a mission is under way about the brief, of this period or of an earlier one."""
+        (finding,) = identify((_mission(one, ""),))
+        return finding.fingerprint in self.begun()
 
     def _read_all(self, commit: str, now: datetime) -> tuple[list[DueBrief], list[str]]:
         found, wrong = list[DueBrief](), list[str]()
@@ -161,7 +176,7 @@ class _Desk:
         key, sources = cache_key("research", _name(one)), _sources(one)
         compared = bool(sources) and getattr(one.header, "kind", "") == INTEGRATION and self.cache.folder is not None
         wanted = compared or (self.observer.researcher and _is_researched(one))
-        if wanted and not self.done.is_over(one):
+        if wanted and not self.done.is_over(one) and not self.observer.is_begun(one):
             try:
                 self.cache.put(key, self._research(one, sources, compared))
             except UserError as problem:

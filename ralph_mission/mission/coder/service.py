@@ -18,6 +18,7 @@ from ralph_mission.mission.model.mission import Action, Limits, Mission, Status,
 from ralph_mission.mission.ports import AskAgent, Coder, CyclePorts
 from ralph_mission.mission.publishing import content
 from ralph_mission.mission.transaction import Transaction
+from ralph_mission.safety.secrets import find_secrets
 
 SECONDS = 2400.0
 """All that agents may take of one cycle: a job of the workflow has an hour, and the rest of the cycle its minutes."""
@@ -124,7 +125,9 @@ def _revise(
 
     tx.ports.progress.note(f"#{mission.issue} {mission.title}: an agent writes it anew, for at most ${left.usd:.2f}")
     try:
-        return drafting.revise(ask, tx.ports.publisher, mission, facts, situation.world.default.sha, left.usd)
+        made = drafting.revise(ask, tx.ports.publisher, mission, facts, situation.world.default.sha, left.usd)
+        held_back = find_secrets(made.words, tx.secrets)
+        return replace(made, outcome="failed", words="", reason="it held a secret") if held_back else made
     except UserError as problem:
         return AgentResult(mission.id, "failed", f"{problem.what}; {problem.next_step}")
     except Exception as error:  # as above

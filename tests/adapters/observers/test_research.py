@@ -17,6 +17,7 @@ from ralph_mission.adapters.observers.research import Researcher
 from ralph_mission.app.ports import ProgressObserver
 from ralph_mission.errors import UserError
 from ralph_mission.loop.rules.verdicts import UnclearVerdict
+from ralph_mission.mission.findings.identity import identify
 from ralph_mission.mission.model.forge import Branch
 from ralph_mission.mission.model.mission import Observation, Usage
 from ralph_mission.mission.model.proposal import ObservationContext
@@ -167,6 +168,14 @@ def test_money_is_set_aside_while_a_brief_is_to_be_researched(repo: Path) -> Non
     assert isinstance(observer, PaidObserver) and observer.asks(context)
     assert not observer.asks(replace(context, cursor=observer.observe(context).cursor))
     assert not ProgressObserver(briefs.build(git)).asks(context)
+
+
+def test_nothing_is_found_out_for_a_brief_that_is_under_way(repo: Path) -> None:
+    git, agent = Git.open(repo), Agent([])
+    context = ObservationContext(Branch("main", git.resolve("HEAD")), NOW, None, "", str(repo), 1.0)
+    (plain,) = identify(briefs.build(git).observe(context).signals)
+    observer = briefs.build(git, repo / ".ralph/cache", lambda: Researcher(agent), lambda: {plain.fingerprint})
+    assert not observer.asks(context) and observer.observe(context).signals == (plain.signal,) and not agent.prompts
 
 
 def test_a_brief_waits_for_its_research_and_is_told_without_it_in_the_end(repo: Path) -> None:
