@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from ralph_mission.adapters.agents.clients import CLIENTS, PRICED, presence
+from ralph_mission.adapters.agents.clients import CLIENTS, PRICED, find_client, presence
 from ralph_mission.adapters.fixers.coder import read_conventions
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.report.loop_progress import PlainRunProgress
@@ -177,7 +177,7 @@ def _lacking(agent: str, command: tuple[str, ...] | str = "") -> str:
         program = next(iter(shlex.split(command) if isinstance(command, str) else command), "")
         return "" if shutil.which(program) else "is not installed here"
     with tempfile.TemporaryDirectory(prefix="ralph-work-") as home:
-        found = presence(CLIENTS[agent], Path(home), environ=os.environ)
+        found = presence(find_client(agent), Path(home), environ=os.environ)
     return "is not installed here" if not found.version else "has no key here" if not found.key else ""
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from ralph_mission.adapters import files
 from ralph_mission.adapters.fixers.verify import known_red
 from ralph_mission.adapters.git.git import Git
+from ralph_mission.adapters.git.remote import acts_on_github
 from ralph_mission.adapters.projects.excerpt import NOT_SET_UP
 from ralph_mission.adapters.projects.setup import ProjectSetup, lent_environment
 from ralph_mission.adapters.sandbox.isolation import Found, describe_level
@@ -50,6 +51,7 @@ CLONE, TOOLS = ".ralph/workspace/tree", ".ralph/tools"
 """Where sessions play, and in there what the set-up of the project brought besides packages."""
 """Where sessions work, below the checkout: it stays for later runs, with what builds left in it that git ignores."""
 HOW = "name a program with --command CMD, or an agent with --agent NAME or hands: {agent: {kind: …}} in ralph.yml"
+TOKEN = "make a key that is seen there: claude setup-token, then CLAUDE_CODE_OAUTH_TOKEN"
 SAID = 300  # characters of a red check's own words
 ASKED_EVERY = 0.1  # seconds between two looks at whether somebody wants a pause to end
 
@@ -86,7 +88,7 @@ def build_run(asked: RunOptions, progress: RunProgress, planned: Path | None = N
     git, root = checkouts.open_checkout(asked.repo)
     keep_out_of_git(git)
     settings = read(git, asked.config)
-    found = sandboxes.agent_level(settings)
+    found = _find_level(asked, settings)
     asked = replace(asked, go_on=True) if planned else asked
     apart = asked.worktree
     if apart and (left := _left_worktree(asked, git)):
@@ -106,6 +108,8 @@ def build_run(asked: RunOptions, progress: RunProgress, planned: Path | None = N
     after = (checkouts.describe_worktree(git, root),) if apart else ()
     notes = (*settings.warnings, *ordered.doubts)
     progress.note(f"isolation: {describe_level(found)}")
+    if login := _find_login(asked, settings) if found.level == "env" else None:
+        progress.note(f"the agent plays by your login in {login}, which whatever it runs can read")
     if not (asked.verify or settings.hands.verify or asked.errand):
         progress.note(f"no check verifies this run; {_suggest_check(project.setup, git.resolve('HEAD'))}")
     return RunSetup(spec, ports, store, root, ordered.obeyed, began_with, notes, after, describe_level(found), project)
@@ -227,6 +231,27 @@ def _browser_check(check: str | None, story: UserStory | None) -> tuple[str, ...
 # --- who plays -----------------------------------------------------------------------
 
 
+def _find_login(asked: RunOptions, settings: Config) -> Path | None:
+    """Where a person is logged in by whom the agent that is asked for plays, as no key of it is set."""
+    from ralph_mission.adapters.agents.clients import CLIENTS, find_client, find_login
+
+    try:
+        name, command = _choose_agent(asked, settings)
+        words = tuple(shlex.split(command)) if isinstance(command, str) else command
+    except (UserError, ValueError):
+        return None  # said when the agent is made
+    return find_login(find_client(name, words), os.environ) if name in CLIENTS else None
+
+
+def _find_level(asked: RunOptions, settings: Config) -> Found:
+    """The level of the settings; where they name none and there is nothing but a person's login, one that sees it."""
+    found, choice = sandboxes.agent_level(settings), settings.hands.agent
+    unasked = choice is None or choice.sandbox is None
+    if found.level == "bwrap" and unasked and not acts_on_github(os.environ) and _find_login(asked, settings):
+        return Found("env", lacking=TOKEN, wrap=found.wrap)
+    return found
+
+
 def agent_of(
     asked: RunOptions, settings: Config, git: Git, root: Path, model: str, found: Found, clone: Path | None = None,
     environment: Mapping[str, str] = MappingProxyType({}),
@@ -256,26 +281,29 @@ def agent_of(
     else:
         others = () if choice is None else choice.fallback
         named = ((name, command), *((other, "") for other in others if other != name))
-        every = tuple(sandbox_for(_make_agent(player, *one)) for one in named)
+        every = tuple(sandbox_for(_make_agent(player, *one, found.level)) for one in named)
         made = FallbackAgent(every) if others else every[0]
     prices = {model: price.model_dump() for model, price in settings.cost.prices.items()}
     return PricedAgent(made, prices, model) if prices else made
 
 
-def _make_agent(player: CommandAgent, name: str, command: tuple[str, ...] | str) -> CommandAgent:
-    """The player as one of the agents that we know how to speak to; it sees the keys of that one only."""
-    from ralph_mission.adapters.agents.clients import CLIENTS
+def _make_agent(player: CommandAgent, name: str, command: tuple[str, ...] | str, level: str) -> CommandAgent:
+    """The player as one of the agents that we know how to speak to; it sees the keys of that one only, and where it has
+    none, at the `level` env, a person's login."""
+    from ralph_mission.adapters.agents.clients import find_client, find_login
 
     if name == "command":
         return player
-    client = CLIENTS[name]
     try:
         words = tuple(shlex.split(command)) if isinstance(command, str) else command
     except ValueError as error:
         what = f"the command of {name} cannot be read: {error}"
         raise UserError(what, "fix its quotation marks", usage=True) from None
+    client = find_client(name, words)
+    login = find_login(client, os.environ) if level == "env" else None
+    env = {**player.extra_env, client.login.variable: str(login)} if client.login and login else player.extra_env
     seen = (*client.keys, *client.endpoints)
-    return replace(player, command=words or client.program, allow=seen, client=client, name=name)
+    return replace(player, command=words or client.program, allow=seen, client=client, name=name, extra_env=env)
 
 
 def _choose_agent(asked: RunOptions, settings: Config) -> tuple[str, tuple[str, ...] | str]:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ralph_mission.adapters.agents.client import CommandAgent
-from ralph_mission.adapters.agents.clients import CLIENTS
+from ralph_mission.adapters.agents.clients import find_client
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.sandbox.bwrap import endpoint
 from ralph_mission.adapters.sandbox.isolation import OPEN, Level, Sandbox, of_checkout
@@ -38,11 +38,16 @@ DRIVER = (
 )
 PROGRAMS: Mapping[str, tuple[str, ...]] = {
     "claude": (sys.executable, "-I", "-c", DRIVER),
+    "claude-cli": (str(PLACE / "claude_agent_sdk" / "_bundled" / "claude"),),  # its own command line
     "codex": (str(NODE), str(PLACE / "node_modules" / "@openai" / "codex" / "bin" / "codex.js")),
 }
 """How each is started: Claude Code by our driver on the SDK that stands beside Node.js, not in `.venv` itself."""
-MODELS = {"claude": "claude-sonnet-4-5", "codex": "gpt-5.4"}
-PRICES: Mapping[str, str] = {"claude": "", "codex": "cost: {prices: {gpt-5.4: {input: 2.5, output: 15}}}\n"}
+MODELS = {"claude": "claude-sonnet-4-5", "claude-cli": "claude-sonnet-4-5", "codex": "gpt-5.4"}
+PRICES: Mapping[str, str] = {
+    "claude": "",
+    "claude-cli": "",
+    "codex": "cost: {prices: {gpt-5.4: {input: 2.5, output: 15}}}\n",
+}
 """Claude Code tells what it cost; the tokens that Codex tells are priced by the settings."""
 FAULTS: Mapping[str, tuple[int, str]] = {
     "401_a_key_that_nobody_knows": (401, "auth"),
@@ -67,7 +72,7 @@ class Player:
 
     def play(self, model: ScriptedModel, hat: Hat | None = None, prompt: str = "Do it.", **options: Any) -> AgentTurn:
         """One session before `model`."""
-        client = CLIENTS[self.name]
+        client = find_client(self.name.partition("-")[0], PROGRAMS[self.name])
         agent = CommandAgent(
             PROGRAMS[self.name], self.tree, self.home, (), seen(model), client=client, name=self.name,
             trusted=options.pop("trusted", False), sandbox=self.sandbox(model),
@@ -109,7 +114,7 @@ def seen(model: ScriptedModel) -> dict[str, str]:
 
 def options(name: str) -> list[str]:
     """The options of `ralph run` that name it."""
-    return ["--agent", name, "--command", shlex.join(PROGRAMS[name])]
+    return ["--agent", name.partition("-")[0], "--command", shlex.join(PROGRAMS[name])]
 
 
 def two_stories(name: str) -> list[Reply]:

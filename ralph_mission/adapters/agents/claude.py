@@ -1,18 +1,28 @@
-"""Claude Code, by way of claude-agent-sdk: `claude_driver` runs it in a process of its own and prints one result."""
+"""Claude Code, spoken to in one of two ways.
+
+By claude-agent-sdk, where that is installed: `claude_driver` runs it in a process of its own, judges every tool call
+and prints one result. Else, or where a program is named, by the client's own command line (`claude -p`), as people have
+it: the client denies tools by its rules, and what it lets through is found and undone afterwards.
+"""
 
 from __future__ import annotations
 
 import json
+import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import PurePath
 from typing import Any
 
 from ralph_mission.adapters.agents import reading
-from ralph_mission.adapters.agents.client import Client, Invocation, SessionPlace
+from ralph_mission.adapters.agents.claude_driver import rules
+from ralph_mission.adapters.agents.client import Client, Invocation, Login, SessionPlace
 from ralph_mission.adapters.agents.reading import AgentReply, Gave
 from ralph_mission.extras import install_command
-from ralph_mission.loop.model.state import Session, SessionUsage
+from ralph_mission.loop.model.state import Hat, Session, SessionUsage
+from ralph_mission.safety.text import truncate
 
 TOOLS = ("Bash", "Read", "Edit", "Write", "NotebookEdit", "Glob", "Grep")
 """All that a session is offered: nothing that asks a person, the web, or works on after the session."""
@@ -89,6 +99,8 @@ def _usage(result: Mapping[str, Any]) -> SessionUsage:
     )
 
 
+KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
+LOGIN = Login("CLAUDE_CONFIG_DIR", ".claude", ".credentials.json")
 CLIENT = Client(
     "claude",
     (
@@ -99,9 +111,98 @@ CLIENT = Client(
     ),  # -I: the work tree is no place for modules
     _invocation,
     _read,
-    keys=("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"),
+    keys=KEYS,
     endpoints=("ANTHROPIC_BASE_URL",),
     fresh=(".claude", ".claude.json"),
     install=install_command("claude"),
     priced=True,
+    login=LOGIN,
 )
+
+
+# --- its own command line -------------------------------------------------------------
+
+ASKED_FIRST = ("Bash", "Edit", "Write", "NotebookEdit")
+"""Tools of which the client would ask a person; what it reads within the work tree it does not ask about."""
+
+
+def is_command_line(words: Sequence[str]) -> bool:
+    """Whether a command is Claude Code itself: `claude`, or the script that npm installs by that name."""
+    return any(PurePath(word).name in ("claude", "claude.exe") or word.endswith("claude-code/cli.js") for word in words)
+
+
+def _call(session: Session, place: SessionPlace) -> Invocation:
+    hat, said = session.hat, {"type": "user", "message": {"role": "user", "content": session.prompt}}
+    tools = [tool for tool in TOOLS if tool not in hat.tools_denied]
+    arguments = ["--print", "--verbose", "--input-format", "stream-json", "--output-format", "stream-json"]
+    arguments += [f"--tools={','.join(tools)}", f"--allowedTools={','.join(_allowed(hat, tools))}"]
+    arguments += [f"--setting-sources={'project' if place.trusted else ''}", "--permission-mode=default"]
+    arguments += [] if place.trusted else ["--strict-mcp-config"]
+    denied = ",".join(rules(hat))
+    named = {
+        "--disallowedTools": denied,
+        "--model": session.model,
+        "--max-turns": session.turns,
+        "--max-budget-usd": session.usd,
+        "--json-schema": session.schema,
+    }
+    arguments += [f"{name}={value}" for name, value in named.items() if value]
+    # `client_composed`: `@/some/file` in an issue's text is text
+    return Invocation(tuple(arguments), json.dumps({**said, "client_composed": True}) + "\n", QUIET)
+
+
+def _allowed(hat: Hat, tools: Sequence[str]) -> Iterator[str]:
+    for tool in (tool for tool in ASKED_FIRST if tool in tools):
+        if tool == "Bash" or hat.write_allowed is None:
+            yield tool
+    globs = hat.write_allowed or ()
+    yield from (f"Edit({glob})" for glob in globs if "Edit" in tools and not set(glob) & set("(),"))
+
+
+def _read_stream(gave: Gave) -> AgentReply:
+    told = list(reading.documents(gave.stdout))
+    content = [reading.inner(one, "message").get("content") for one in told if one.get("type") == "assistant"]
+    blocks = [block for blocks in content if isinstance(blocks, list) for block in blocks if isinstance(block, dict)]
+    calls = tuple(
+        reading.describe_call(reading.as_text(block.get("name")), block.get("input"))
+        for block in blocks
+        if block.get("type") == "tool_use"
+    )
+    found = [value for value in told if value.get("type") == "result"]
+    if not found:
+        return AgentReply("", "" if gave.code else "it ended without a result", calls=calls, recorded=True)
+    return replace(_read_result(_as_driver(found[-1])), calls=calls, recorded=True)
+
+
+def _as_driver(result: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The client's own result by the names that the driver uses."""
+    denials = result.get("permission_denials")
+    refused = [
+        f"{reading.as_text(one.get('tool_name'))}: {_target(reading.inner(one, 'tool_input'))} was denied"
+        for one in (denials if isinstance(denials, list) else ())
+        if isinstance(one, dict)
+    ]
+    answer = result.get("structured_output")
+    made = {**result, "model_usage": reading.inner(result, "modelUsage"), "refused": list(dict.fromkeys(refused))}
+    return made if answer is None else {**made, "result": json.dumps(answer, ensure_ascii=False)}
+
+
+def _target(given: Mapping[str, Any]) -> str:
+    return truncate(reading.as_text(given.get("file_path")) or reading.as_text(given.get("command")), 200)
+
+
+COMMAND_LINE = replace(
+    CLIENT,
+    program=("claude",),
+    invocation=_call,
+    read=_read_stream,
+    install=f"npm install --global @anthropic-ai/claude-code, or {install_command('claude')}",
+)
+
+
+def find_client(words: Sequence[str] = ()) -> Client:
+    """How it is spoken to here: as `words` name it, else by the SDK, else by the `claude` that is on the PATH."""
+    if words:
+        return COMMAND_LINE if is_command_line(words) else CLIENT
+    here = find_spec("claude_agent_sdk") is not None or not shutil.which("claude")
+    return CLIENT if here else COMMAND_LINE

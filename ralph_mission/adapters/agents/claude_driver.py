@@ -8,7 +8,6 @@ judged is denied.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import sys
@@ -52,6 +51,8 @@ def main(arguments: list[str]) -> int:
     except ImportError:
         print(NEEDED, file=sys.stderr)
         return MISSING
+    import asyncio  # who only asks for the rules of a hat does without
+
     result = asyncio.run(_Driver(json.load(sys.stdin)).play())
     _print({"type": "result", **result})
     return 0

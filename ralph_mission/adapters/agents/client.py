@@ -65,6 +65,20 @@ def _plain(session: Session, _: SessionPlace) -> Invocation:
 
 
 @dataclass(frozen=True, slots=True)
+class Login:
+    """Where a person's login to the provider stands: `file` in the folder `folder` of her home, which `variable` names
+    for the program."""
+
+    variable: str
+    folder: str
+    file: str
+
+    def find(self, home: Path) -> Path | None:
+        """The folder, where somebody is logged in."""
+        return home / self.folder if (home / self.folder / self.file).is_file() else None
+
+
+@dataclass(frozen=True, slots=True)
 class Client:
     """A coding agent's program.
 
@@ -72,7 +86,8 @@ class Client:
     `endpoints` name other addresses of that model. `fresh` is what it keeps in its home and may not keep: it is taken
     away before each session. `leaves` is a file in its home that `read` gets too. `obeys` are paths of a repository
     that it would obey whatever it is told, so that it plays only where they are missing, or trusted. `install` is the
-    command that brings it. `priced`: a session that comes to its end tells what it cost.
+    command that brings it. `priced`: a session that comes to its end tells what it cost. `login`: where a
+    person's stands, which serves instead of a key.
     """
 
     name: str
@@ -87,6 +102,7 @@ class Client:
     obeys: tuple[str, ...] = ()
     install: str = ""
     priced: bool = False
+    login: Login | None = None
 
     def objection(self, place: SessionPlace) -> str:
         """Why it may not play there, "" when it may."""

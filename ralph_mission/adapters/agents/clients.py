@@ -19,7 +19,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -337,6 +337,20 @@ CLIENTS: Mapping[str, Client] = {
         AMP,
     )
 }
+
+
+def find_client(name: str, words: Sequence[str] = ()) -> Client:
+    """The client of that name, as the program that `words` name is spoken to."""
+    return claude.find_client(words) if name == claude.CLIENT.name else CLIENTS[name]
+
+
+def find_login(client: Client, environ: Mapping[str, str]) -> Path | None:
+    """Where a person is logged in, and no key is set that would be used before that."""
+    if client.login is None or not environ.get("HOME") or any(environ.get(name) for name in client.keys):
+        return None
+    return client.login.find(Path(environ["HOME"]))
+
+
 PRICED = frozenset(name for name, client in CLIENTS.items() if client.priced)
 """Those of which a session without a price was cut off, so that nobody knows what it cost."""
 VERSION_SECONDS = 20.0  # seconds for a program to say its version
@@ -344,14 +358,15 @@ VERSION_SECONDS = 20.0  # seconds for a program to say its version
 
 @dataclass(frozen=True, slots=True)
 class Presence:
-    """Whether an agent could play here: its version ("" when it is not installed), which of its keys is set, and the
-    command that brings it."""
+    """Whether an agent could play here: its version ("" when it is not installed), which of its keys is set, the
+    command that brings it, and what is to be known of a login that serves instead of a key."""
 
     name: str
     version: str = ""
     key: str = ""
     needs: tuple[str, ...] = ()
     install: str = ""
+    login: str = ""
 
 
 def presence(
@@ -364,7 +379,9 @@ def presence(
         return Presence(client.name, "", key, client.keys, client.install)
     said = run_foreign((*program, *client.version), cwd=home, home=home, timeout=VERSION_SECONDS, output_cap=20_000)
     lines = said.stdout.decode(errors="replace").split("\n") if not said.code else []
-    return Presence(client.name, lines[0].strip()[:80] if lines else "", key, client.keys, client.install)
+    login = f"login in ~/{client.login.folder}" if client.login and find_login(client, environ) else ""
+    version = lines[0].strip()[:80] if lines else ""
+    return Presence(client.name, version, key, client.keys, client.install, login)
 
 
 PATIENCE = 300.0  # seconds of a limit that are waited for rather than changing the agent

@@ -280,7 +280,8 @@ def agents(settings: Config, environ: Mapping[str, str]) -> Iterator[DoctorLine]
         home = Path(folder)
         for client in clients.CLIENTS.values():
             named = choice.run if choice and choice.kind == client.name else ""
-            yield line(clients.presence(client, home, _words(named), environ), wanted)
+            words = _words(named)
+            yield line(clients.presence(clients.find_client(client.name, words), home, words, environ), wanted)
     for name in wanted:
         if name not in (*OTHERS, *clients.CLIENTS):
             known = ", ".join((*OTHERS, *clients.CLIENTS))
@@ -308,6 +309,8 @@ def line(found: Presence, wanted: Sequence[str]) -> DoctorLine:
         return DoctorLine(
             name, lacking, "not installed, or it does not report its version", found.install or f"install {found.name}"
         )
+    if not found.key and found.login:
+        return DoctorLine(name, "ok", f"{found.version}, {found.login}, which is seen at the level env alone")
     if not found.key and found.needs:
         mend = f"set {keys} in the environment" if found.name in wanted else ""
         return DoctorLine(name, lacking if mend else "ok", f"{found.version}, no key", mend)

@@ -8,10 +8,10 @@ import sys
 
 import pytest
 
-from ralph_mission.adapters.agents import claude, claude_driver
+from ralph_mission.adapters.agents import claude, claude_driver, clients
 from ralph_mission.adapters.agents.reading import Gave
 from ralph_mission.loop.model.state import Hat
-from tests.adapters.agents.clients import play, sample, seen
+from tests.adapters.agents.clients import called, play, sample, seen
 
 EVERYWHERE, WRITER = Hat("builder"), Hat("writer", write_allowed=("docs/**",), write_denied=("docs/api.md",))
 
@@ -183,3 +183,76 @@ def test_a_module_in_the_work_tree_is_none_of_the_drivers(tmp_path):
 def test_what_it_called_is_told_even_without_a_result():
     call = {"type": "call", "tool": "Bash", "input": {"command": "cat /proc/1/environ"}}
     assert claude.CLIENT.read(Gave(json.dumps(call).encode(), code=1)).calls == ("Bash: cat /proc/1/environ",)
+
+
+# --- its own command line ---
+
+
+def told(**options):
+    rows = (one.partition("=") for one in called(claude.COMMAND_LINE, **options))
+    return {name: value for name, _, value in rows}
+
+
+def test_by_its_command_line_it_is_told_the_same(tmp_path):
+    hat = Hat("writer", write_allowed=("docs/**",), write_denied=("docs/api.md",), tools_denied=("Bash",))
+    options = told(hat=hat, turns=7, usd=0.5, model="claude-opus-5", schema='{"type": "object"}')
+    assert options["--tools"] == "Read,Edit,Write,NotebookEdit,Glob,Grep"
+    assert options["--allowedTools"] == "Edit(docs/**)" and options["--disallowedTools"] == "Edit(docs/api.md)"
+    assert (options["--max-turns"], options["--max-budget-usd"], options["--model"]) == ("7", "0.5", "claude-opus-5")
+    assert options["--json-schema"] == '{"type": "object"}'
+    assert options["--setting-sources"] == "" and "--strict-mcp-config" in options
+    play(claude.COMMAND_LINE, tmp_path)
+    assert json.loads(seen(tmp_path)["stdin"])["client_composed"] is True
+
+
+def test_by_its_command_line_a_hat_without_globs_may_do_all_that_is_offered():
+    assert told()["--allowedTools"] == "Bash,Edit,Write,NotebookEdit"
+
+
+def test_what_its_command_line_prints_is_read_as_the_drivers_result():
+    lines = [
+        {"type": "assistant", "message": {"content": [{"type": "tool_use", "name": "Bash", "input": {}}]}},
+        {
+            "type": "result", "subtype": "success", "is_error": False, "result": "Done.", "num_turns": 2,
+            "total_cost_usd": 0.25, "modelUsage": {"m": {"inputTokens": 10, "outputTokens": 5}},
+            "permission_denials": [{"tool_name": "Write", "tool_input": {"file_path": "/a"}}],
+        },
+    ]  # fmt: skip  # as it prints them
+    reply = claude.COMMAND_LINE.read(Gave("\n".join(map(json.dumps, lines)).encode()))
+    assert (reply.text, reply.usage.cost_usd, reply.usage.turns, reply.usage.input_tokens) == ("Done.", 0.25, 2, 10)
+    assert reply.refused == ("Write: /a was denied",) and len(reply.calls) == 1
+    answer = {"type": "result", "subtype": "success", "result": "", "structured_output": {"a": 1}}
+    assert claude.COMMAND_LINE.read(Gave(json.dumps(answer).encode())).text == '{"a": 1}'
+    assert claude.COMMAND_LINE.read(Gave(b"{}")).error == "it ended without a result"
+
+
+@pytest.mark.parametrize(
+    ("words", "own"),
+    [
+        (("/opt/bin/claude",), True),
+        (("node", "/x/node_modules/@anthropic-ai/claude-code/cli.js"), True),
+        ((sys.executable, "-m", "driver"), False),
+    ],
+)
+def test_a_program_that_is_named_is_spoken_to_as_what_it_is(words, own):
+    assert claude.find_client(words) is (claude.COMMAND_LINE if own else claude.CLIENT)
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_without_the_library_the_one_on_the_path_plays(tmp_path, monkeypatch, there):
+    (tmp_path / "claude").write_text("#!/bin/sh\n")
+    (tmp_path / "claude").chmod(0o755 if there else 0o644)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(claude, "find_spec", lambda _: None)
+    assert claude.find_client() is (claude.COMMAND_LINE if there else claude.CLIENT)
+
+
+def test_a_login_counts_where_no_key_is_set(tmp_path):
+    place = tmp_path / ".claude/.credentials.json"
+    place.parent.mkdir()
+    environ = {"HOME": str(tmp_path)}
+    assert clients.find_login(claude.CLIENT, environ) is None
+    place.write_text("{}")
+    assert clients.find_login(claude.CLIENT, environ) == place.parent
+    assert clients.find_login(claude.CLIENT, {**environ, "ANTHROPIC_API_KEY": "k"}) is None
+    assert clients.find_login(clients.CLIENTS["codex"], environ) is None
