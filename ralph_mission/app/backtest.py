@@ -2,7 +2,8 @@
 
 It borrows the objects of the real one, and its default branch is moved from commit to commit. What looks, ranks, judges
 and opens there is what always does, with the clock of then and the local forge; only sources that read nothing but git
-are asked, and nobody ever answers an issue.
+are asked, and, where a token says which repository of GitHub it is, what its lists of today tell of issues, pull
+requests and runs of then. Nobody ever answers an issue.
 """
 
 from __future__ import annotations
@@ -11,20 +12,24 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cache, cached_property
 from pathlib import Path
+from typing import cast
 
+from ralph_mission.adapters.cache import FileCache
 from ralph_mission.adapters.fixers import FIXERS
 from ralph_mission.adapters.forges.local.branches import default_branch
 from ralph_mission.adapters.git.git import Git
-from ralph_mission.adapters.observers import OBSERVERS
-from ralph_mission.adapters.storage.memory.recordings import Recordings
+from ralph_mission.adapters.git.remote import RepositoryPlace, place
+from ralph_mission.adapters.observers import OBSERVERS, Sources
+from ralph_mission.adapters.observers.together import OneAtATime
+from ralph_mission.adapters.storage.memory.recordings import Recordings, keep_out_of_git
 from ralph_mission.app.cycle import cycle_settings, refuse_old_git
 from ralph_mission.app.hosting import on_this_machine
-from ralph_mission.app.ports import build_ports
+from ralph_mission.app.ports import ProgressObserver, build_ports, forge_watch
 from ralph_mission.app.secrets import environment_secrets
 from ralph_mission.app.stand_ins import QuietProgress
 from ralph_mission.config.loop import CoderSettings, FixerName
@@ -50,17 +55,19 @@ from ralph_mission.mission.backtest.judge import (
     judge_history,
     order_findings,
 )
+from ralph_mission.mission.backtest.past import ForgeHistory, HistoryDetails, PastForge, settle
 from ralph_mission.mission.cycle import CycleRequest, run_cycle
 from ralph_mission.mission.model.cycle import CycleSettings, Situation
 from ralph_mission.mission.model.effects import OpenIssue
 from ralph_mission.mission.model.mission import Action, Finding, Observation, Verdict
 from ralph_mission.mission.model.proposal import Brief, Decision, ObservationContext, Proposal
 from ralph_mission.mission.observe import redact_observation
-from ralph_mission.mission.ports import NO_PUBLISHER, CyclePorts, CycleProgress
+from ralph_mission.mission.ports import NO_PUBLISHER, CyclePorts, CycleProgress, Forge, Observer
 from ralph_mission.values import dataclass
 
-GIT_ALONE = ("code", "docs")
+GIT_ALONE = ("code", "docs", "releases")
 """Observers, beside the fixers, whose whole source is a commit: what others saw then, nobody can see now."""
+CALLED = {"forge": "issues and pull requests", "ci": "workflow runs"}
 BRANCH = "refs/heads/main"
 ROUNDS = 8
 """Cycles at one step, at most; they end when one opens nothing."""
@@ -83,13 +90,15 @@ def backtest(wanted: BacktestOptions, progress: CycleProgress) -> BacktestReport
     git = Git.open(wanted.repo)
     refuse_old_git(git)
     settings = read(git, wanted.config)
-    steps = _steps(git, wanted)
+    steps = _steps(git, wanted, quiet=_place(settings) is not None)
     with tempfile.TemporaryDirectory(prefix="ralph-backtest-", ignore_cleanup_errors=True) as folder:
-        history = _Replay(git, _borrow(git, Path(folder) / "history.git"), settings, progress).walk(steps)
+        past = _borrow(git, Path(folder) / "history.git")
+        told = _read_github(git, settings, steps[0].at, progress)
+        history = _Replay(git, past, settings, progress, told).walk(steps)
     return judge_history(history, time.monotonic() - started)
 
 
-def _steps(git: Git, wanted: BacktestOptions) -> tuple[HistoryStep, ...]:
+def _steps(git: Git, wanted: BacktestOptions, quiet: bool) -> tuple[HistoryStep, ...]:
     head = default_branch(git).sha
     rows = git.text("log", "--first-parent", "--reverse", "--format=%ct %H", head, "--").split("\n")
     line = [(datetime.fromtimestamp(int(at), UTC), commit) for at, commit in (row.split(" ") for row in rows)]
@@ -98,7 +107,7 @@ def _steps(git: Git, wanted: BacktestOptions) -> tuple[HistoryStep, ...]:
     if since >= until:
         what = f"the last commit is of {until:%Y-%m-%d}: nothing came after {since:%Y-%m-%d}"
         raise UserError(what, "name an earlier day with --since", usage=True)
-    steps = plan_steps(line, since, wanted.every)
+    steps = plan_steps(line, since, wanted.every, quiet)
     if len(steps) < 2:
         shallow = _is_shallow(git)
         there = f"{len(line)} commit{'s' * (len(line) != 1)} on the default branch"
@@ -128,7 +137,7 @@ def _replayable(settings: Config) -> Config:
     seen = settings.observers
     return settings.model_copy(
         update={
-            "observers": Observers(code=seen.code, docs=seen.docs),
+            "observers": Observers(code=seen.code, docs=seen.docs, releases=seen.releases),
             "hands": CoderSettings(fixers=_own_fixers(settings)),
             "thinker": settings.thinker.model_copy(update={"kind": "rules"}),
             "publishers": Publishers(),
@@ -143,18 +152,82 @@ def _own_fixers(settings: Config) -> tuple[FixerName, ...]:
     return tuple(name for name in settings.hands.fixers if isinstance(name, str) and name in FIXERS)
 
 
+def _dated_tags(git: Git) -> dict[str, tuple[str, int]]:
+    """What each tag names, and when it was made, in seconds since 1970."""
+    rows = git.text("for-each-ref", "--format=%(refname) %(objectname) %(creatordate:unix)", "refs/tags").splitlines()
+    dated = (row.split(" ") for row in rows)
+    return {name: (what, int(at)) for name, what, at in dated if at}
+
+
 def _is_shallow(git: Git) -> bool:
     return (git.common_dir / "shallow").exists()
 
 
-def _remarks(settings: Config, git: Git, steps: Sequence[HistoryStep]) -> Iterator[str]:
+# --- GitHub ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class GitHubPast:
+    """What GitHub told, None where there is nobody to ask; `sources` are the observers that it is enough for."""
+
+    history: ForgeHistory | None = None
+    details: HistoryDetails | None = None
+    sources: tuple[str, ...] = ()
+    remarks: Callable[[], Iterable[str]] = tuple
+
+
+def _read_github(git: Git, settings: Config, since: datetime, progress: CycleProgress) -> GitHubPast:
+    """Everything that lists tell since then. What cannot be read is a remark, and the rest is looked at without it."""
+    where = _place(settings)
+    if where is None:
+        without = (
+            "With GITHUB_TOKEN and GITHUB_REPOSITORY set, issues, pull requests and workflow runs are looked at too."
+        )
+        return GitHubPast(remarks=lambda: (without,))
+    from ralph_mission.adapters.forges.github.history import GitHubHistory
+
+    keep_out_of_git(git)
+    asked = GitHubHistory(where, FileCache(git.state_dir / "cache" / "backtest"), since, progress.note)
+    history, sources, problems = ForgeHistory(asked.begin, {}, {}), [], []
+    try:
+        progress.phase("GitHub", f"issues and pull requests of {where.repository}")
+        history = asked.read_threads()
+        sources.append("forge")
+    except UserError as problem:
+        problems.append(problem)
+    try:
+        progress.phase("GitHub", f"workflow runs of {where.repository}")
+        history = replace(history, runs=asked.read_runs())
+        sources.append("ci")
+    except UserError as problem:
+        problems.append(problem)
+    left_out = [f"{one.what[:1].upper()}{one.what[1:]}; {one.next_step}. What was read is kept." for one in problems]
+    return GitHubPast(history, asked, tuple(sources), lambda: (*asked.remarks(history), NOT_KNOWN, *left_out))
+
+
+NOT_KNOWN = (
+    "GitHub does not tell how labels, conflicts and checks were then: pull requests in conflict or approved are left "
+    "out, and so are quiet issues that somebody is assigned to today. What came and went between two looks is missed."
+)
+
+
+def _place(settings: Config) -> RepositoryPlace | None:
+    """The repository that the environment names, if it is to be asked at all."""
+    if settings.forge.kind == "local":
+        return None
+    try:
+        return place(os.environ)
+    except UserError:
+        return None
+
+
+def _remarks(settings: Config, git: Git, steps: Sequence[HistoryStep], seen: Collection[str]) -> Iterator[str]:
     if _is_shallow(git):
         yield f"This clone is shallow: its history begins on {steps[0].at:%Y-%m-%d} (git fetch --unshallow)."
-    others = (name for name in OBSERVERS if name not in (*GIT_ALONE, "briefs", "forge"))
-    names = [name for name in others if getattr(settings.observers, name, None)]
+    others = (name for name in OBSERVERS if name not in (*GIT_ALONE, *seen, "briefs"))
+    names = [CALLED.get(name, name) for name in others if getattr(settings.observers, name, None)]
     names += [f"extension {one.use}" for one in settings.extensions]
-    left = ", ".join(dict.fromkeys(("issues, pull requests, workflow runs", *names)))
-    yield f"Only what git alone can tell was looked at; left out: {left}."
+    yield f"Only what can be seen again was looked at; left out: {', '.join(dict.fromkeys(names))}."
     yield "Nobody answers an issue or merges a pull request here, so what was opened waits until it is parked."
     if settings.thinker.kind != "rules":
         yield "Findings are ranked by rules here, not by your model."
@@ -190,8 +263,8 @@ class _Tape:
 class _Replay:
     """One walk. What observers worked out of a file is kept by them from step to step."""
 
-    def __init__(self, git: Git, past: Git, settings: Config, progress: CycleProgress) -> None:
-        self.git, self.past, self.progress, self.said = git, past, progress, settings
+    def __init__(self, git: Git, past: Git, settings: Config, progress: CycleProgress, told: GitHubPast) -> None:
+        self.git, self.past, self.progress, self.said, self.told = git, past, progress, settings, told
         self.settings = _replayable(settings)
         self.clock, self.tape = _PastClock([datetime.now(UTC)]), _Tape()
         self.name = (git.work_tree or git.git_dir).resolve().name.removesuffix(".git")
@@ -199,6 +272,7 @@ class _Replay:
         self.tracked: tuple[TrackedItem, ...] = ()
         self.threads: list[OpenedThread] = []
         self.failures: dict[str, str] = {}
+        self.tags = _dated_tags(git)
 
     @cached_property
     def ports(self) -> CyclePorts:
@@ -209,13 +283,23 @@ class _Replay:
         names = (*GIT_ALONE, *_own_fixers(self.settings))
         return replace(
             ports,
-            observers=tuple(one for one in ports.observers if one.name in names),
+            observers=(*(one for one in ports.observers if one.name in names), *self._of_github()),
             recorder=self.tape,
             publisher=NO_PUBLISHER,
             coder=None,
             inbox=None,
             switch=lambda: False,
         )
+
+    def _of_github(self) -> Iterator[Observer]:
+        """Those that look at what GitHub told, as it was then."""
+        if self.told.history is None or self.told.details is None:
+            return
+        then = PastForge(self.told.history, self.told.details, self.clock.now)
+        sources = Sources(self.past, cast("Forge", OneAtATime(then)), self.past.state_dir / "cache")
+        sections = {"forge": forge_watch(self.said), "ci": self.said.observers.ci}
+        for name in self.told.sources:
+            yield ProgressObserver(OBSERVERS[name](sections[name], sources))
 
     def walk(self, steps: Sequence[HistoryStep]) -> ReplayedHistory:
         """All steps, oldest first."""
@@ -230,9 +314,11 @@ class _Replay:
             self._cycle(step)
             ranked.append(order_findings(self.tracked, step.at, self._rank))
             before = step.commit
+        if self.told.history and self.told.details:
+            self.tracked = settle(self.tracked, self.told.history, self.told.details)
         commits = int(self.git.text("rev-list", "--count", f"{steps[0].commit}..{steps[-1].commit}", "--"))
         failed = (f"{name} could not look at {reason}" for name, reason in self.failures.items())
-        remarks = (*_remarks(self.said, self.git, steps), *failed)
+        remarks = (*_remarks(self.said, self.git, steps, self.told.sources), *self.told.remarks(), *failed)
         return ReplayedHistory(
             self.name, tuple(steps), commits, self.tracked, tuple(self.threads), tuple(ranked), remarks
         )
@@ -241,7 +327,10 @@ class _Replay:
         return f"{len(self.threads)} threads opened, {len(self.tracked)} things found"
 
     def _stand_at(self, step: HistoryStep) -> None:
-        self.past.run("update-ref", "--no-deref", BRANCH, step.commit)
+        made = [name for name, (_, at) in self.tags.items() if at <= step.at.timestamp()]
+        tags = (f"update {name} {self.tags.pop(name)[0]}" for name in made)
+        refs = "\n".join(("option no-deref", f"update {BRANCH} {step.commit}", *tags, ""))
+        self.past.run("update-ref", "--stdin", stdin=refs.encode())
         self.clock.moments[0] = step.at
 
     def _look(self, step: HistoryStep, before: str) -> None:

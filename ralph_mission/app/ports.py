@@ -168,7 +168,7 @@ def _ask(settings: Config, git: Git) -> AskAgent | None:
     return ask
 
 
-def _forge_watch(settings: Config) -> ForgeSettings:
+def forge_watch(settings: Config) -> ForgeSettings:
     """What `forge.stale_after` says, and an older file's `observers.forge` where that waits longer."""
     older, patience = settings.observers.forge, settings.forge.stale_after
     if "stale_after" in older.model_fields_set:
@@ -211,7 +211,7 @@ def _observers(
     for name, build in OBSERVERS.items():
         section = getattr(settings.observers, name, None)
         if name == "forge":
-            section = _forge_watch(settings)
+            section = forge_watch(settings)
         if section is None:  # a source that only works when it is asked for
             continue
         if name in ON_GITHUB and not host.github:

@@ -219,13 +219,17 @@ def _items(items: Sequence[ItemRecord], fate: ItemFate) -> Iterator[str]:
     rows = (
         (
             f"{one.since:%Y-%m-%d}",
-            f"{_text(one.what)}<br><small>{_text(one.kind)}, {_text(one.path)}:{one.line}</small>",
+            f"{_text(one.what)}<br><small>{_text(_place(one))}</small>",
             f"{one.ended_at:%Y-%m-%d}<br><small>{one.commit[:12]}</small>" if one.ended_at else "",
         )
         for one in chosen[:MOST_ITEMS]
     )
     yield _table(("found", "what", "gone"), rows, texts=1) if chosen else "<p>Nothing.</p>"
     yield _more(len(chosen), MOST_ITEMS)
+
+
+def _place(one: ItemRecord) -> str:
+    return f"{one.kind}, {one.path}:{one.line}" if one.line else f"{one.kind} {one.path}"
 
 
 def _more(number: int, shown: int) -> str:

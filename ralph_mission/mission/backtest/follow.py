@@ -3,7 +3,8 @@
 An observer's report is taken apart into items, the smallest things that a person puts right alone: one word of a file's
 misspellings, one link of a page, one marker. An item lives as long as it is reported. One that is reported no more was
 fixed when its file is still there and its old line is not; a file that is gone takes its items with it, and where the
-line still stands the observer took its report back. An item that reappears elsewhere, or reworded, was not fixed.
+line still stands the observer took its report back. An item that reappears elsewhere, or reworded, was not fixed. What
+became of issues, pull requests and builds is told by the forge (`past.settle`).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from difflib import SequenceMatcher
@@ -27,6 +28,18 @@ REWORDED, MOVED = 0.6, 0.8
 """How alike an item that is gone and a new one must be to be the same: in one file, and across files."""
 LONGEST = 2_000  # characters of a line that are compared
 
+PATIENCE: Mapping[str, timedelta] = {
+    "broken-build": timedelta(days=7),
+    "stale-issue": timedelta(days=30),
+    "question": timedelta(days=30),
+    "pull-waiting": timedelta(days=30),
+    "triage": timedelta(days=90),
+    "unreleased": timedelta(days=90),
+}
+"""How long people have for what is no line of a file. Such an item is told apart by its identity alone."""
+UNTOLD = ("flaky-check",)
+"""Kinds that end by themselves: nobody can tell whether people did it."""
+
 Ending = Literal["", "fixed", "removed", "withdrawn"]
 
 
@@ -39,8 +52,11 @@ class HistoryStep:
     commits: int
 
 
-def plan_steps(line: Sequence[tuple[datetime, str]], since: datetime, every: timedelta) -> tuple[HistoryStep, ...]:
-    """A step for each period in which something was committed; `line` is the default branch, oldest first.
+def plan_steps(
+    line: Sequence[tuple[datetime, str]], since: datetime, every: timedelta, quiet: bool = False
+) -> tuple[HistoryStep, ...]:
+    """A step for each period in which something was committed (`quiet`: or nothing); `line` is the default branch,
+    oldest first.
 
     Times of commits are their authors' machines': a commit counts as made no earlier than those it stands on.
     """
@@ -50,7 +66,7 @@ def plan_steps(line: Sequence[tuple[datetime, str]], since: datetime, every: tim
     while times and moment < times[-1] + every:
         at = min(moment, times[-1])
         place = bisect_right(times, at) - 1
-        if place > last:
+        if place > last or (quiet and steps):
             steps.append(HistoryStep(at, line[place][1], place - last if steps else 0))
             last = place
         moment += every
@@ -101,7 +117,7 @@ def items_of(signal: Signal) -> tuple[ReportedItem, ...]:
     """What a signal is about, one by one; a count that names no place is about nothing that could be followed."""
     if signal.patch:
         return tuple(item for change in signal.patch.changes for item in _corrections(change))
-    if not signal.path:
+    if not (signal.path or signal.kind in PATIENCE) or signal.kind in UNTOLD:
         return ()
     return (ReportedItem(signal.essence, signal.title, signal.path, signal.line, " ".join(signal.essence)),)
 
@@ -215,6 +231,8 @@ def _named_gone(
 
 def _heir(one: TrackedItem, new: Sequence[Reported], files: Collection[str]) -> Reported | None:
     """The new report that is the same thing, moved with its file or reworded in its place."""
+    if one.kind in PATIENCE:
+        return None
     moved = one.item.path not in files
     alike = [
         (_likeness(one.item, item), place)
@@ -236,6 +254,8 @@ def _likeness_of(one: str, other: str) -> float:
 
 def _ended(one: TrackedItem, look: HistoryLook) -> TrackedItem:
     path = one.item.path
+    if one.kind in PATIENCE:
+        return replace(one, ending="fixed", ended_at=look.at)
     if path not in look.files:
         ending: Ending = "removed"
     else:

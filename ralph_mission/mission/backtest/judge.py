@@ -2,7 +2,8 @@
 
 An item counts as done by people when they fixed it by the end of the history, and as stayed when they did not: nobody
 had told them of it, so that they did says that it was worth telling. What was first reported less than `RIPE` before
-the end is not judged, whatever became of it, nor what left with its file.
+the end is not judged, whatever became of it, nor what left with its file. What is no line of a file has a time of its
+own in which people do it (`PATIENCE`), or it stayed.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from math import log2
 from statistics import fmean, median
 from typing import Any
 
-from ralph_mission.mission.backtest.follow import Ending, HistoryStep, TrackedItem
+from ralph_mission.mission.backtest.follow import PATIENCE, Ending, HistoryStep, TrackedItem
 from ralph_mission.mission.findings.identity import identify
 from ralph_mission.mission.model.mission import Finding, Signal
 from ralph_mission.mission.model.proposal import lookup
@@ -24,7 +25,8 @@ from ralph_mission.values import dataclass
 SCHEMA = 1
 RIPE = timedelta(days=90)
 FEWEST, FILES, WORTH = 5, 3, 0.2
-"""From how many judged items in how many files on a kind's precision means something, and below which it is watched."""
+"""From how many judged items in how many files, or threads, on a kind's precision means something, and below which it
+is watched."""
 
 
 class ItemFate(StrEnum):
@@ -48,8 +50,11 @@ JUDGED = (ItemFate.FIXED, ItemFate.STAYED, ItemFate.WITHDRAWN)
 
 def fate(one: TrackedItem, since: datetime, until: datetime) -> ItemFate:
     """What became of it at `until`, for somebody who was told at `since`."""
-    if until - since < RIPE:
+    patience = PATIENCE.get(one.kind)
+    if until - since < (patience or RIPE):
         return ItemFate.YOUNG
+    if patience and one.ending == "fixed" and one.ended_at and one.ended_at - since > patience:
+        return ItemFate.STAYED
     return ENDED[one.ending]
 
 
@@ -82,7 +87,7 @@ def _judge_kind(kind: str, items: Sequence[TrackedItem], until: datetime) -> Kin
     count = Counter(fates)
     judged = sum(count[one] for one in JUDGED)
     precision = count[ItemFate.FIXED] / judged if judged else None
-    files = {one.item.path for one, what in zip(items, fates, strict=True) if what in JUDGED}
+    files = {one.item.path or one.item.identity for one, what in zip(items, fates, strict=True) if what in JUDGED}
     days = [_days(one) for one, what in zip(items, fates, strict=True) if what is ItemFate.FIXED]
     return KindRecord(
         kind,
@@ -173,13 +178,13 @@ def judge_weeks(
     steps: Sequence[HistoryStep], tracked: Sequence[TrackedItem], threads: Sequence[OpenedThread], until: datetime
 ) -> tuple[WeekRecord, ...]:
     """One record for each step."""
-    opened = Counter(thread.commit for thread in threads)
+    opened = Counter(thread.at for thread in threads)
     records = []
     for step in steps:
         fates = Counter(fate(one, one.since, until) for one in tracked if one.since == step.at)
         found, fixed, stayed = fates.total(), fates[ItemFate.FIXED], fates[ItemFate.STAYED]
         other = found - fixed - stayed
-        records.append(WeekRecord(step.at, step.commit, step.commits, found, fixed, stayed, other, opened[step.commit]))
+        records.append(WeekRecord(step.at, step.commit, step.commits, found, fixed, stayed, other, opened[step.at]))
     return tuple(records)
 
 

@@ -28,6 +28,7 @@ class WorkflowRun:
     started_at: datetime  # of this attempt
     url: str
     attempt: int = 1
+    ended_at: datetime | None = None  # when it changed last, where it is over
 
     @property
     def passed(self) -> bool:

@@ -176,5 +176,10 @@ def test_a_repository_younger_than_asked_begins_with_its_first_commit() -> None:
     assert [step.commit for step in steps] == ["a", "b"]
 
 
+def test_a_forge_is_looked_at_in_quiet_weeks_too() -> None:
+    line = [(START, "a"), (START + 3 * WEEK, "b")]
+    assert [(s.commit, s.commits) for s in plan_steps(line, START, WEEK, quiet=True)] == [("a", 0)] * 3 + [("b", 1)]
+
+
 def test_no_commits_are_no_steps() -> None:
     assert plan_steps([], START, WEEK) == ()

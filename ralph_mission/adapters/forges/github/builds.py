@@ -11,6 +11,7 @@ import re
 import zipfile
 import zlib
 from collections.abc import Iterator
+from typing import Any
 from urllib.parse import urlencode
 
 from ralph_mission.adapters.forges.github.api import Api
@@ -25,7 +26,10 @@ LOG = 16_000_000  # bytes of a job's log
 ARCHIVE, REPORT, REPORTS = 10_000_000, 4_000_000, 20
 """Bytes of an archive and of one report, and reports that are read of a run."""
 REPORT_NAME = compile_regex(r"junit|xunit|surefire|test|report|result|rspec|pytest|jest", re.IGNORECASE)
-OVER = ("actions are disabled or the token may not see them", "give the job `permissions: actions: read`")
+OVER = (
+    "GitHub shows no runs of workflows: actions are disabled or the token may not see them",
+    "give the job `permissions: actions: read`",
+)
 
 
 class RunWire(WireModel):
@@ -43,6 +47,7 @@ class RunWire(WireModel):
     run_attempt: int | None = None
     run_started_at: Stamp | None = None
     created_at: Stamp
+    updated_at: Stamp | None = None
     html_url: str
     repository: Home | None = None
     head_repository: Home | None = None
@@ -84,13 +89,18 @@ def workflow_runs(api: Api, branch: str, workflow: int, event: str, failed: bool
     seen = 0
     try:
         for page in api.pages(f"{below}?{urlencode(query)}", key="workflow_runs"):
-            found += (_run(wire) for wire in read(tuple[RunWire, ...], page) if _is_ours(wire, branch))
+            found += own_runs(page, branch)
             seen += len(page)
             if seen >= most:
                 break
     except Absent:
-        raise UserError(f"GitHub shows no runs of workflows: {OVER[0]}", OVER[1]) from None
+        raise UserError(*OVER) from None
     return tuple(found)
+
+
+def own_runs(page: list[Any], branch: str) -> Iterator[WorkflowRun]:
+    """The runs of a page that are a branch's of this repository. Raises UserError."""
+    return (_run(wire) for wire in read(tuple[RunWire, ...], page) if _is_ours(wire, branch))
 
 
 def _is_ours(wire: RunWire, branch: str) -> bool:
@@ -110,6 +120,7 @@ def _run(wire: RunWire) -> WorkflowRun:
         wire.run_started_at or wire.created_at,
         wire.html_url,
         wire.run_attempt or 1,
+        wire.updated_at if wire.status == "completed" else None,
     )
 
 

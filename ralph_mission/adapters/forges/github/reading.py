@@ -92,6 +92,8 @@ class ThreadWire(WireModel):
     updated_at: Stamp
     closed_at: Stamp | None = None
     html_url: str
+    draft: bool = False
+    author_association: str = ""
 
 
 class IssueWire(ThreadWire):
@@ -126,8 +128,6 @@ class PullWire(ThreadWire):
     merged_by: UserWire | None = None
     merge_commit_sha: str | None = None
     mergeable_state: str = ""
-    draft: bool = False
-    author_association: str = ""
     head: Side
     base: Side
 
@@ -153,6 +153,7 @@ class CommentWire(WireModel):
     updated_at: Stamp
     html_url: str = ""
     issue_url: str = ""
+    author_association: str = ""
     unedited: bool = False  # of our own making: GraphQL knows
 
     @property

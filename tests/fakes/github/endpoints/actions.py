@@ -19,7 +19,7 @@ def get_run(call: Call) -> dict[str, Any]:
     return shapes.run(call.world, _run(call))
 
 
-FILTERS = ("branch", "event", "status", "head_sha", "exclude_pull_requests")
+FILTERS = ("branch", "event", "status", "head_sha", "exclude_pull_requests", "created")
 
 
 @route("GET", ACTIONS + "/runs", needs=READ, role="read", query=FILTERS, paged=True)
@@ -41,10 +41,14 @@ def _chosen(call: Call, runs: list[Run]) -> list[Run]:
     if call.query.get("exclude_pull_requests", "true") not in ("true", "false"):
         raise Unknown("exclude_pull_requests is true or false")
     wanted = {key: call.query[key] for key in FILTERS[:4] if key in call.query}
+    first, dots, last = call.query.get("created", "0001-01-01..9999-12-31").partition("..")
+    if not dots:
+        raise Unknown("created is FIRST..LAST")
     found = [
         run
         for run in runs
-        if wanted.get("branch") in (None, run.head_branch)
+        if first <= f"{run.created_at:%Y-%m-%d}" <= last
+        and wanted.get("branch") in (None, run.head_branch)
         and wanted.get("event") in (None, run.event)
         and wanted.get("status") in (None, run.status, run.conclusion)
         and wanted.get("head_sha") in (None, run.head_sha)

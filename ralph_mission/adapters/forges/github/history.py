@@ -1,0 +1,230 @@
+"""A repository's past on GitHub, for `ralph backtest`: lists of a span of time, each page kept in a file with its ETag.
+
+A second look at the same span asks only whether each page still holds, which GitHub does not count. Of what was kept
+nothing but the fields that are read stays, and of long texts their beginning and end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, TypeVar
+from urllib.parse import urlencode
+
+from ralph_mission.adapters.cache import FileCache, cache_key
+from ralph_mission.adapters.forges.effects import mark
+from ralph_mission.adapters.forges.github import builds, reading
+from ralph_mission.adapters.forges.github.api import Api, Page, ReadCache, scope_of
+from ralph_mission.adapters.forges.github.limits import Absent
+from ralph_mission.adapters.forges.github.reading import CommentWire, EventWire, IssueWire, ReviewWire, read
+from ralph_mission.adapters.git.remote import RepositoryPlace
+from ralph_mission.errors import UserError
+from ralph_mission.mission.backtest.past import ForgeHistory, ThreadEvent
+from ralph_mission.mission.model.builds import FailedJob, WorkflowRun
+from ralph_mission.mission.model.forge import Pull, Review, ThreadComment
+
+PAGES = 200  # of a hundred, of one list: what is longer is not read
+FILES = 2_000  # pages that are kept
+DETAILS = 800  # requests about single threads and runs in one backtest; a job's token has 1,000 an hour
+BEFORE = timedelta(days=30)  # what was said so long before the span tells whether a thread was quiet when it began
+WINDOW = 28  # days of runs that are asked for at once
+MOST_RUNS = 1_000  # that GitHub tells of in answer to one question
+LONGEST, END = 4_000, 500  # characters of a text, and how many of them are its end
+WRITERS = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
+FIELDS = frozenset(
+    "id number title body state user login type assignees created_at updated_at closed_at html_url comments draft"
+    " pull_request merged_at author_association issue_url event actor submitted_at commit_id workflow_runs workflow_id"
+    " name path head_sha head_branch status conclusion run_attempt run_started_at repository head_repository jobs steps"
+    " default_branch".split()
+)
+
+T = TypeVar("T")
+
+
+def compact(value: Any) -> Any:
+    """What is read of an answer, and no more; the same again of what is compact already."""
+    if isinstance(value, list):
+        return [compact(item) for item in value]
+    if isinstance(value, Mapping):
+        return {key: compact(item) for key, item in value.items() if key in FIELDS}
+    if isinstance(value, str) and len(value) > LONGEST:
+        return f"{value[: LONGEST - END - 1]}\n{value[-END:]}"
+    return value
+
+
+class HistoryPages(ReadCache):
+    """Pages in files of their own: a year of them would crowd out what cycles keep."""
+
+    def __init__(self, place: RepositoryPlace, files: FileCache) -> None:
+        super().__init__(None, scope_of(place.api, place.repository, place.token))
+        self.files = files
+
+    def page(self, path: str) -> Page | None:
+        """The answer that was kept."""
+        value = self.files.get(cache_key(self.scope, path))
+        with suppress(TypeError, KeyError):
+            return Page(value["etag"], value["body"], value["next"])
+        return None
+
+    def put_page(self, path: str, page: Page) -> None:
+        """Keep an answer that a server can vouch for later."""
+        if page.etag:
+            kept = {"etag": page.etag, "body": compact(page.body), "next": page.next}
+            self.files.put(cache_key(self.scope, path), kept)
+
+
+class GitHubHistory:
+    """Reads lists at once, and details (as `HistoryDetails`) when they are asked for, each once and not without end."""
+
+    def __init__(self, place: RepositoryPlace, files: FileCache, since: datetime, note: Callable[[str], None]) -> None:
+        self.api = Api(place, HistoryPages(place, replace(files, most=FILES)), note=note)
+        self.begin = (since.astimezone(UTC) - BEFORE).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+        self.left, self.missed = DETAILS, 0
+        self._known: dict[str, Any] = {}
+
+    def read_threads(self) -> ForgeHistory:
+        """Every issue and pull that was open since then, with what was said. Raises UserError."""
+        since = self.begin.strftime("%Y-%m-%dT%H:%M:%SZ")
+        changed = self._list("issues", state="all", since=since, sort="created", direction="asc")
+        quiet = self._list("issues", state="open", sort="updated", direction="asc")
+        said = self._list("issues/comments", since=since, sort="created", direction="asc")
+        threads = {wire.number: wire for wire in read(tuple[IssueWire, ...], [*quiet, *changed])}
+        threads = {number: wire for number, wire in sorted(threads.items()) if not mark(wire.body or "")}
+        comments: dict[int, list[CommentWire]] = {}
+        for comment in read(tuple[CommentWire, ...], said):
+            comments.setdefault(comment.thread, []).append(comment)
+        told = {number: reading.remarks(comments.get(number, ())) for number in threads}
+        both: list[IssueWire | CommentWire] = [*threads.values(), *(one for many in comments.values() for one in many)]
+        return ForgeHistory(
+            self.begin,
+            {n: reading.issue(wire, _of_people(told[n])) for n, wire in threads.items() if wire.pull_request is None},
+            {n: _pull(wire, _of_people(told[n])) for n, wire in threads.items() if wire.pull_request is not None},
+            whole=frozenset(n for n, wire in threads.items() if wire.comments == len(told[n])),
+            writers=frozenset(one.user.id for one in both if one.user and one.author_association in WRITERS),
+        )
+
+    def read_runs(self) -> tuple[WorkflowRun, ...]:
+        """Runs on the default branch, newest first. Raises UserError."""
+        told = self.api.get("")
+        branch = str(told.get("default_branch", "")) if isinstance(told, dict) else ""
+        first = self.begin.date()
+        first -= timedelta(days=first.toordinal() % WINDOW)  # the same questions from week to week
+        runs: dict[int, WorkflowRun] = {}
+        while first <= self.api.now.date():
+            last = first + timedelta(days=WINDOW - 1)
+            runs |= {run.id: run for run in self._runs(branch, first, last)}
+            first = last + timedelta(days=1)
+        return tuple(sorted(runs.values(), key=lambda run: (run.created_at, run.id), reverse=True))
+
+    def _runs(self, branch: str, first: date, last: date) -> list[WorkflowRun]:
+        query = {"branch": branch, "created": f"{first}..{last}", "exclude_pull_requests": "true", "per_page": "100"}
+        try:
+            pages = list(self.api.pages(f"/actions/runs?{urlencode(query)}", key="workflow_runs"))
+        except Absent:
+            raise UserError(*builds.OVER) from None
+        if sum(map(len, pages)) < MOST_RUNS or first == last:
+            return [run for page in pages for run in builds.own_runs(page, branch)]
+        middle = first + (last - first) // 2
+        return [*self._runs(branch, first, middle), *self._runs(branch, middle + timedelta(days=1), last)]
+
+    def _list(self, name: str, **query: str) -> list[Any]:
+        try:
+            pages = self.api.pages(f"/{name}?{urlencode({**query, 'per_page': '100'})}")
+            found: list[Any] = []
+            for place, page in enumerate(pages):
+                if place == PAGES:
+                    what = (
+                        f"GitHub lists more than {PAGES * 100:,} {name.rpartition('/')[2]} since {self.begin:%Y-%m-%d}"
+                    )
+                    raise UserError(what, "choose a later --since", usage=True)
+                found += compact(page)
+        except Absent as absent:
+            what = f"GitHub shows no {name.rpartition('/')[2]} of {self.api.place.repository} ({absent.status})"
+            raise UserError(what, "check GITHUB_REPOSITORY and what the token may read") from None
+        return found
+
+    # --- details
+
+    def comments(self, number: int) -> tuple[ThreadComment, ...] | None:
+        """As in the port."""
+        wires = self._detail(f"/issues/{number}/comments", tuple[CommentWire, ...])
+        return None if wires is None else _of_people(reading.remarks(wires))
+
+    def reviews(self, number: int) -> tuple[Review, ...] | None:
+        """As in the port."""
+        wires = self._detail(f"/pulls/{number}/reviews", tuple[ReviewWire, ...])
+        return None if wires is None else reading.reviews(wires)
+
+    def events(self, number: int) -> tuple[ThreadEvent, ...] | None:
+        """As in the port."""
+        wires = self._detail(f"/issues/{number}/events", tuple[EventWire, ...])
+        if wires is None:
+            return None
+        ordered = sorted(wires, key=lambda wire: (wire.created_at, wire.id))
+        return tuple(ThreadEvent(wire.event, reading.actor(wire.actor), wire.created_at) for wire in ordered)
+
+    def failed_jobs(self, run: WorkflowRun) -> tuple[FailedJob, ...] | None:
+        """As in the port."""
+        return self._once(f"jobs {run.id}.{run.attempt}", lambda: builds.failed_jobs(self.api, run, log=False))
+
+    def _detail(self, path: str, kind: type[T]) -> T | None:
+        return self._once(path, lambda: read(kind, compact(self.api.all(f"{path}?per_page=100"))))
+
+    def _once(self, name: str, ask: Callable[[], T]) -> T | None:
+        """What cannot be had is asked for once: after a problem with GitHub itself, nothing is asked any more."""
+        if name not in self._known:
+            self._known[name] = None
+            self.left -= 1
+            if self.left < 0:
+                self.missed += 1
+                return None
+            try:
+                self._known[name] = ask()
+            except Absent:
+                return None
+            except UserError as problem:
+                self.left, self.missed = 0, self.missed + 1
+                self.api.note(problem.what)
+        found: T | None = self._known[name]
+        return found
+
+    # --- what it came to
+
+    def remarks(self, history: ForgeHistory) -> Iterator[str]:
+        """What was read, and at what cost."""
+        yield (
+            f"From GitHub: {len(history.issues)} issues, {len(history.pulls)} pull requests and {len(history.runs)} "
+            f"workflow runs since {self.begin:%Y-%m-%d}, by {self.api.counts.total} requests, of which "
+            f"{self.api.counts.not_modified} only asked whether what was kept still holds."
+        )
+        if self.missed:
+            yield f"{self.missed} threads or runs were not looked at closely: that would have been too many requests."
+
+
+def _of_people(remarks: Iterable[ThreadComment]) -> tuple[ThreadComment, ...]:
+    """Without what Ralph said."""
+    return tuple(one for one in remarks if not mark(one.body))
+
+
+def _pull(wire: IssueWire, remarks: tuple[ThreadComment, ...]) -> Pull:
+    """A pull as the list of issues tells it, which has all that is known of then; where its head was is not."""
+    merged = reading.moment((wire.pull_request or {}).get("merged_at"))
+    return Pull(
+        number=wire.number,
+        title=wire.title,
+        body=wire.body or "",
+        state="merged" if merged else wire.state,
+        author=reading.actor(wire.user),
+        head="",
+        head_sha="",
+        base="",
+        created_at=wire.created_at,
+        updated_at=wire.updated_at,
+        url=wire.html_url,
+        closed_at=merged or wire.closed_at,
+        draft=wire.draft,
+        newcomer=wire.author_association in reading.NEWCOMERS,
+        remarks=remarks,
+    )

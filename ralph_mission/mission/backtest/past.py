@@ -1,0 +1,278 @@
+"""Issues, pull requests and workflow runs as they stood at a moment of the past, and what people did about them later.
+
+What was made later is not there, and what was closed, merged or finished later is still open. What today's lists do not
+tell of then is left out, never guessed: labels, checks, conflicts, where the head of a pull stood. What was said before
+`ForgeHistory.begin` is not read, so until something else is known a thread counts as active then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from itertools import islice
+from typing import Protocol, TypeVar
+
+from ralph_mission.errors import Missing
+from ralph_mission.mission.backtest.follow import TrackedItem
+from ralph_mission.mission.model.builds import FailedJob, WorkflowRun
+from ralph_mission.mission.model.forge import Actor, Issue, Pull, Pulse, Review, ThreadComment
+from ralph_mission.values import dataclass
+
+OBSERVERS = ("forge", "ci")
+"""Observers that look at such a past, and of whose findings it tells what became."""
+
+Thread = TypeVar("Thread", Issue, Pull)
+
+
+@dataclass(frozen=True, slots=True)
+class ForgeHistory:
+    """Issues and pulls as they are told today, by number, with what was said since `begin`; runs, newest first.
+
+    `whole`: threads of which everything that was said is known. `writers`: who may write today.
+    """
+
+    begin: datetime
+    issues: Mapping[int, Issue]
+    pulls: Mapping[int, Pull]
+    runs: tuple[WorkflowRun, ...] = ()
+    whole: frozenset[int] = frozenset()
+    writers: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadEvent:
+    """Something that happened to an issue or pull: `closed`, `ready_for_review`, `convert_to_draft`, …"""
+
+    name: str
+    actor: Actor
+    at: datetime
+
+
+class HistoryDetails(Protocol):
+    """What no list tells, asked for when it is needed. None: it cannot be had, or too much was asked already."""
+
+    def comments(self, number: int) -> tuple[ThreadComment, ...] | None:
+        """Everything that was said in a thread."""
+        ...
+
+    def reviews(self, number: int) -> tuple[Review, ...] | None:
+        """All reviews of a pull."""
+        ...
+
+    def events(self, number: int) -> tuple[ThreadEvent, ...] | None:
+        """What happened to a thread, oldest first."""
+        ...
+
+    def failed_jobs(self, run: WorkflowRun) -> tuple[FailedJob, ...] | None:
+        """What failed in an attempt."""
+        ...
+
+
+# --- as of then -----------------------------------------------------------------------
+
+
+def thread_at(one: Thread, begin: datetime, at: datetime) -> Thread | None:
+    """An issue or pull as it was; None before it was opened. Who is assigned, and its words, are today's."""
+    if one.created_at > at:
+        return None
+    said = tuple(remark for remark in one.remarks if remark.created_at <= at)
+    is_open = one.closed_at is None or one.closed_at > at
+    return replace(
+        one,
+        state="open" if is_open else one.state,
+        closed_at=None if is_open else one.closed_at,
+        closed_by=None if is_open else one.closed_by,
+        labels=frozenset(),
+        events=(),
+        remarks=said,
+        updated_at=_last_activity(one, said, begin, at),
+    )
+
+
+def _last_activity(one: Issue | Pull, said: Sequence[ThreadComment], begin: datetime, at: datetime) -> datetime:
+    if one.updated_at <= at:
+        return one.updated_at
+    known = max([one.created_at, *(remark.created_at for remark in said)])
+    return max(known, min(begin, at))
+
+
+def run_at(run: WorkflowRun, at: datetime) -> WorkflowRun | None:
+    """A run as it was: one that was tried again later is told as going on, since nobody tells how it had ended."""
+    if run.created_at > at:
+        return None
+    if run.started_at > at:
+        return replace(run, conclusion="", attempt=1)
+    return replace(run, conclusion="") if run.ended_at and run.ended_at > at else run
+
+
+def was_draft(events: Iterable[ThreadEvent], today: bool, at: datetime) -> bool:
+    """Whether a pull was a draft: what it was turned into next says what it was before."""
+    later = (one.name for one in events if one.at > at)
+    turn = next((name for name in later if name in ("ready_for_review", "convert_to_draft")), "")
+    return turn == "ready_for_review" if turn else today
+
+
+class PastForge:
+    """What observers ask of a forge, answered as of `now`."""
+
+    def __init__(self, history: ForgeHistory, details: HistoryDetails, now: Callable[[], datetime]) -> None:
+        self.history, self.details, self.now = history, details, now
+
+    def identity(self) -> Actor:
+        """Nobody's: what Ralph itself said then is in no history."""
+        return Actor(0, "nobody")
+
+    def may_approve(self, actor: Actor) -> bool:
+        """Whether this person may write today: who might then is not told."""
+        return actor.id in self.history.writers and not actor.is_bot
+
+    def is_ready(self, number: int) -> bool:
+        """Never: nobody knows what stood against a merge."""
+        return False
+
+    def issues(self, state: str = "open", labels: Sequence[str] = ()) -> tuple[Issue, ...]:
+        """Those of then; none has a label."""
+        return () if labels else tuple(self._threads(self.history.issues, state))
+
+    def pulls(self, state: str = "open") -> tuple[Pull, ...]:
+        """Those of then, without reviews."""
+        return tuple(self._threads(self.history.pulls, state))
+
+    def _threads(self, every: Mapping[int, Thread], state: str) -> Iterator[Thread]:
+        at = self.now()
+        for one in every.values():
+            is_open = one.closed_at is None or one.closed_at > at
+            if state == "all" or (state == "open") == is_open:
+                seen = thread_at(one, self.history.begin, at)
+                if seen:
+                    yield seen
+
+    def issue(self, number: int) -> Issue:
+        """With everything that had been said. Raises Missing, also where that cannot be known."""
+        return self._in_full(self.history.issues, number)
+
+    def pull(self, number: int) -> Pull:
+        """With reviews and everything that had been said. Raises Missing, also where that cannot be known.
+
+        What a dismissed review had said is not told, and where the head was only by a review of it.
+        """
+        seen, at = self._in_full(self.history.pulls, number), self.now()
+        reviews, events = self.details.reviews(number), self.details.events(number)
+        if reviews is None or events is None:
+            raise _unknown(number)
+        then = [one for one in reviews if one.at <= at]
+        told = tuple(replace(one, state="commented") if one.state == "dismissed" else one for one in then)
+        return replace(
+            seen, reviews=told, head_sha=told[-1].sha if told else "", draft=was_draft(events, seen.draft, at)
+        )
+
+    def _in_full(self, every: Mapping[int, Thread], number: int) -> Thread:
+        one = every.get(number)
+        said = one.remarks if one and number in self.history.whole else self.details.comments(number) if one else None
+        seen = (
+            thread_at(replace(one, remarks=said), self.history.begin, self.now()) if one and said is not None else None
+        )
+        if seen is None:
+            raise _unknown(number)
+        return seen
+
+    def pulse(self, since: datetime) -> Pulse:
+        """What was merged, opened and closed from `since` to then; how many stars there were is not told."""
+        at = self.now()
+        issues = self.history.issues.values()
+        return Pulse(
+            merged=tuple(pull for pull in self.pulls("closed") if pull.merged_after(since)),
+            opened=sum(since < one.created_at <= at for one in issues),
+            closed=sum(one.closed_at is not None and since < one.closed_at <= at for one in issues),
+        )
+
+    def workflow_runs(
+        self, workflow: int = 0, event: str = "", failed: bool = False, most: int = 100
+    ) -> tuple[WorkflowRun, ...]:
+        """As in the port."""
+        at = self.now()
+        runs = (
+            run
+            for one in self.history.runs
+            if workflow in (0, one.workflow) and event in ("", one.event) and (run := run_at(one, at))
+        )
+        return tuple(islice((run for run in runs if run.failed or not failed), most))
+
+    def failed_jobs(self, run: WorkflowRun, log: bool = False) -> tuple[FailedJob, ...]:
+        """What failed, without what was printed: that is kept for a while only."""
+        return self.details.failed_jobs(run) or ()
+
+    def test_reports(self, run: WorkflowRun) -> tuple[bytes, ...]:
+        """None: they are kept for a while only."""
+        return ()
+
+
+def _unknown(number: int) -> Missing:
+    return Missing(f"what stood in #{number} is not known", "look at it on the forge")
+
+
+# --- what became of it ----------------------------------------------------------------
+
+
+def settle(tracked: Sequence[TrackedItem], history: ForgeHistory, details: HistoryDetails) -> tuple[TrackedItem, ...]:
+    """The items, those of `OBSERVERS` with the moment at which people did what they are about.
+
+    What is reported no more although nobody did anything is withdrawn.
+    """
+    return tuple(_settled(one, history, details) if one.observer in OBSERVERS else one for one in tracked)
+
+
+def _settled(one: TrackedItem, history: ForgeHistory, details: HistoryDetails) -> TrackedItem:
+    if one.observer == "ci":
+        green = _green_again(one, history.runs)
+        at, commit = (green.ended_at or green.started_at, green.sha) if green else (None, "")
+    else:
+        at, commit = _done_at(one, history, details), ""
+    if at:
+        return replace(one, ending="fixed", ended_at=at, commit=commit)
+    return replace(one, ending="withdrawn", commit="") if one.ending else one
+
+
+def _green_again(one: TrackedItem, runs: Sequence[WorkflowRun]) -> WorkflowRun | None:
+    """The first run of the red workflow that passed: by the same event, by hand, or of the very commit."""
+    last = next((quote.run for quote in one.signal.quotes if quote.run), 0)
+    red = next((run for run in runs if run.id == last), None)
+    passed = [
+        run
+        for run in runs
+        if red
+        and run.passed
+        and run.workflow == red.workflow
+        and run.created_at >= red.created_at
+        and (run.event in (red.event, "workflow_dispatch") or run.sha == red.sha)
+        and (run.ended_at or run.started_at) > one.since
+    ]
+    return min(passed, key=lambda run: run.ended_at or run.started_at, default=None)
+
+
+def _done_at(one: TrackedItem, history: ForgeHistory, details: HistoryDetails) -> datetime | None:
+    """When a person answered it, reviewed it or closed it; a likely duplicate and a trace are closed alone."""
+    number = one.signal.reference
+    thread = history.issues.get(number) or history.pulls.get(number)
+    if thread is None:
+        return None
+    done = [at for at in (_closed_at(thread, details),) if at]
+    if one.kind != "triage":
+        said: list[ThreadComment | Review] = list(thread.remarks)
+        said += (details.reviews(number) or ()) if number in history.pulls else ()
+        answers = (word for word in said if not word.author.is_bot)
+        done += (
+            word.at if isinstance(word, Review) else word.created_at
+            for word in answers
+            if word.author.login != one.signal.author
+        )
+    return min((at for at in done if at > one.since), default=None)
+
+
+def _closed_at(thread: Issue | Pull, details: HistoryDetails) -> datetime | None:
+    """When it was merged, or closed by a person; None also where nobody tells by whom."""
+    if thread.state == "merged" or thread.closed_at is None:
+        return thread.closed_at
+    closings = [one for one in details.events(thread.number) or () if one.name == "closed"]
+    return thread.closed_at if closings and not closings[-1].actor.is_bot else None
