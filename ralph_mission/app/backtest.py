@@ -13,6 +13,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cache, cached_property
@@ -186,8 +187,11 @@ def _read_github(git: Git, settings: Config, since: datetime, progress: CyclePro
         return GitHubPast(remarks=lambda: (without,))
     from ralph_mission.adapters.forges.github.history import GitHubHistory
 
-    keep_out_of_git(git)
-    asked = GitHubHistory(where, FileCache(git.state_dir / "cache" / "backtest"), since, progress.note)
+    kept = None
+    with suppress(OSError):
+        keep_out_of_git(git)
+        kept = git.state_dir / "cache" / "backtest"
+    asked = GitHubHistory(where, FileCache(kept), since, progress.note)
     history, sources, problems = ForgeHistory(asked.begin, {}, {}), [], []
     try:
         progress.phase("GitHub", f"issues and pull requests of {where.repository}")
@@ -202,7 +206,9 @@ def _read_github(git: Git, settings: Config, since: datetime, progress: CyclePro
     except UserError as problem:
         problems.append(problem)
     left_out = [f"{one.what[:1].upper()}{one.what[1:]}; {one.next_step}. What was read is kept." for one in problems]
-    return GitHubPast(history, asked, tuple(sources), lambda: (*asked.remarks(history), NOT_KNOWN, *left_out))
+    return GitHubPast(
+        history, asked, tuple(sources), lambda: (*asked.remarks(history), NOT_KNOWN, *dict.fromkeys(left_out))
+    )
 
 
 NOT_KNOWN = (

@@ -140,6 +140,8 @@ class GitHubHistory:
                     )
                     raise UserError(what, "choose a later --since", usage=True)
                 found += compact(page)
+                if place % 10 == 9:
+                    self.api.note(f"{len(found):,} {name.rpartition('/')[2]} so far")
         except Absent as absent:
             what = f"GitHub shows no {name.rpartition('/')[2]} of {self.api.place.repository} ({absent.status})"
             raise UserError(what, "check GITHUB_REPOSITORY and what the token may read") from None
