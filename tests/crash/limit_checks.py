@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from tests.crash.witness import holds_mission
 from tests.helpers import git
 from tests.integration.hub import Hub
 
@@ -36,7 +37,7 @@ def _brings_back(event: Any) -> bool:
 
 def _is_mission(thread: Any) -> bool:
     """Whether we began it; one that is parked is nobody's."""
-    return thread.author.is_bot and "ralph:mission" in thread.labels and "ralph:parked" not in thread.labels
+    return thread.author.is_bot and holds_mission(thread) and "ralph:parked" not in thread.labels
 
 
 def _merges(harbour: Hub) -> Iterator[str]:

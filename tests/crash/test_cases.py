@@ -45,9 +45,9 @@ KILLED = (
     "a monitoring issue is brought up to date",
 )
 DAILY = [
-    ("crash-after", "POST /issues"),
+    ("crash-after", "POST /pulls"),
     ("crash-before", "POST /pulls"),
-    ("502-applied", "POST /issues"),
+    ("502-applied", "POST /pulls"),
     ("rate-secondary", "POST /pulls"),
 ]
 

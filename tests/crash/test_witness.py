@@ -91,8 +91,8 @@ def test_missions_and_copies_of_markers_are_our_doing_only_where_no_person_made_
     text = "<!-- ralph:v1 key=0123456789abcdef mission=1 -->"
     copies = [mara.create_issue("x", text, ("ralph:mission",)) for _ in range(2)]
     assert (active(harbour), duplicates(harbour)) == (1, [])
-    ours = harbour.issues[0]
-    mara.close_issue(ours.number, "completed")
+    ours = harbour.pulls[0]
+    mara.close_pull(ours.number)
     mara.reopen(ours.number)
     assert active(harbour) == 0
     for number in copies:

@@ -99,9 +99,12 @@ class Witness:
         if old == new or (ref == MAIN and old and new and _by_merges(self.harbour, old, new)):
             return
         self.deeds += 1
+        meant = intended(self.harbour)
+        if old and not new and old in {e.head_sha for e in meant if isinstance(e, effects.ClosePull)}:
+            return  # the branch of a pull that nobody needs any more goes with it
         if old and (not new or not _descends(self.harbour, new, old)):
             self.wrong.append(f"forced: {ref}")
-        wanted = {f"refs/heads/{e.branch}" for e in intended(self.harbour) if isinstance(e, effects.PushBranch)}
+        wanted = {f"refs/heads/{e.branch}" for e in meant if isinstance(e, effects.PushBranch)}
         if ref not in wanted | {MEMORY}:
             self.wrong.append(f"not intended: a push to {ref}")
 
@@ -143,15 +146,16 @@ def watched(harbour: Hub) -> Iterator[Witness]:
 
 
 def active(harbour: Hub) -> int:
-    """How many missions are under way through our doing, by the issues that are open."""
+    """How many missions are under way through our doing, by the threads that are open."""
     return sum(
-        not t.pull
-        and t.state == "open"
-        and "ralph:mission" in t.labels
-        and not RESTING & set(t.labels)
-        and not _peoples(harbour, t.number)
+        t.state == "open" and holds_mission(t) and not RESTING & set(t.labels) and not _peoples(harbour, t.number)
         for t in list(harbour.fake.threads.values())
     )
+
+
+def holds_mission(thread: Any) -> bool:
+    """Whether a mission lives there: in an issue, or in a pull that says that it has none."""
+    return "ralph:mission" in thread.labels and (not thread.pull or " issue=0 -->" in (thread.body or ""))
 
 
 def _peoples(harbour: Hub, number: int) -> bool:
