@@ -130,7 +130,7 @@ def _elsewhere(agent: CommandAgent, git: Git, home: Path, task: str, lent: Mappi
 
 
 class ApartRunStore(FileRunStore):
-    """The desk of a session in a clone: its files are there, a person's word is the one said to the run."""
+    """The store of a session in a clone: its files are there, a person's word is the one said to the run."""
 
     def __init__(self, part: Part, place: WorkspaceApart, ports: RunPorts, ended: Callable[[], bool]) -> None:
         super().__init__(part.folder, part.git.git_dir, place.tree, ports.clock.now)

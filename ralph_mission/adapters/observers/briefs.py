@@ -96,15 +96,15 @@ class BriefObserver:
         commit = self.git.resolve(context.head.sha) if context.head.sha else ""
         found, wrong = self._read_all(commit, context.now) if commit else ([], [])
         due = [one for one in found if one.period is not None]
-        desk = _Desk(self, context, commit, Researched.parse(context.cursor))
+        look = _BriefLook(self, context, commit, Researched.parse(context.cursor))
         signals = [
-            signal for one in due for signal in (desk.tell(one) if _is_mission(one) else [_content(one, commit)])
+            signal for one in due for signal in (look.tell(one) if _is_mission(one) else [_content(one, commit)])
         ]
         counted = f"{count_noun(len(found), 'file')}, {len(due)} due" if found or wrong else "no briefs"
-        detail = one_line("; ".join([counted, *desk.said, *wrong]), 300)
+        detail = one_line("; ".join([counted, *look.said, *wrong]), 300)
         # A slip in a file, or research that waits, does not mean that what is asked for is gone, and its issue with it.
-        whole, cursor = not (wrong or desk.waits), desk.done.dump(commit, [_name(one) for one in due])
-        return Observation(NAME, "ok", tuple(signals), detail=detail, cursor=cursor, complete=whole, usage=desk.usage)
+        whole, cursor = not (wrong or look.waits), look.done.dump(commit, [_name(one) for one in due])
+        return Observation(NAME, "ok", tuple(signals), detail=detail, cursor=cursor, complete=whole, usage=look.usage)
 
     def asks(self, context: ObservationContext) -> bool:
         """Whether a brief that is due is to be researched."""
@@ -163,7 +163,7 @@ class Researched:
         return f"{commit} {json.dumps(kept, sort_keys=True)}" if kept else commit
 
 
-class _Desk:
+class _BriefLook:
     """What is told of briefs in one look, and what was spent on them."""
 
     def __init__(self, observer: BriefObserver, context: ObservationContext, commit: str, done: Researched) -> None:

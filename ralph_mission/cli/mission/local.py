@@ -78,7 +78,7 @@ class LocalForgeSession:
 
 
 def common(command: Callable[..., None]) -> Callable[..., None]:
-    """The options every command here has; it gets a `Desk` in their place."""
+    """The options every command here has; it gets a `LocalForgeSession` in their place."""
 
     @wraps(command)
     def with_store(repo: Path, login: str | None, as_json: bool, **rest: Any) -> None:

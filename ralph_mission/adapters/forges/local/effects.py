@@ -51,7 +51,7 @@ def texts(thread: LocalThread) -> dict[int, tuple[int, str]]:
 
 @dataclass(frozen=True)
 class LocalEffects(EffectVerbs):
-    """The verbs of the bot, on one desk and one repository."""
+    """The verbs of the bot, on one thread store and one repository."""
 
     store: ThreadStore
     git: Git

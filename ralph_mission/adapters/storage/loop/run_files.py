@@ -250,6 +250,6 @@ PUT_BACK = "put back"
 def within(path: Path, root: Path) -> tuple[PathChange, ...]:
     """Have nothing on the way to `path` lead out of the work tree `root`; gives what is told of it.
 
-    A person's own link is met before the first session, and refused (`Desk.exclusive`). Raises OSError.
+    A person's own link is met before the first session, and refused (`RunStore.exclusive`). Raises OSError.
     """
     return tuple(PathChange(name, "made a link", PUT_BACK) for name in files.keep_within(path, root))
