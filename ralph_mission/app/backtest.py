@@ -59,7 +59,7 @@ from ralph_mission.mission.backtest.judge import (
 from ralph_mission.mission.backtest.past import ForgeHistory, HistoryDetails, PastForge, settle
 from ralph_mission.mission.cycle import CycleRequest, run_cycle
 from ralph_mission.mission.model.cycle import CycleSettings, Situation
-from ralph_mission.mission.model.effects import OpenIssue
+from ralph_mission.mission.model.effects import OpenIssue, OpenPull
 from ralph_mission.mission.model.mission import Action, Finding, Observation, Verdict
 from ralph_mission.mission.model.proposal import Brief, Decision, ObservationContext, Proposal
 from ralph_mission.mission.observe import redact_observation
@@ -404,7 +404,7 @@ class _Replay:
 
 
 def _opens(proposal: Proposal) -> bool:
-    return any(isinstance(effect, OpenIssue) for effect in proposal.effects)
+    return any(isinstance(effect, OpenIssue | OpenPull) for effect in proposal.effects)
 
 
 def _look_of(git: Git, step: HistoryStep, before: str) -> HistoryLook:
