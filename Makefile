@@ -32,7 +32,7 @@ run: install  ## one cycle on the sample, or on another repository: make run REP
 test: install-dev  ## all tests (make test COVERAGE=1 also tells what they do not reach)
 	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(if $(COVERAGE),--cov --cov-report=term)
 
-test-long: install-dev  ## whole lives among faults, forgeries and hostile sessions (ten minutes)
+test-long: install-dev  ## whole lives among faults, forgeries and hostile sessions (half an hour)
 	@$(BIN)/python -m pytest -q -m "long and not crash" -n $(WORKERS)
 
 test-real: install-dev  ## what is too large for that: real agents, an emulator of GitHub (400 MB), a cold runner
@@ -44,7 +44,7 @@ test-explorer: install-dev  ## an explorer's world on PostgreSQL, with a clone o
 		tests/integration/test_explorer_cycle.py tests/adapters/observers/database/test_explorer.py
 
 crash: install-dev  ## every moment of dying, every fault at every sort of call, races, pairs, a soak (less than an hour)
-	@$(BIN)/python -m pytest -q -m crash -n $(WORKERS) -o faulthandler_timeout=0
+	@$(BIN)/python -m pytest -q -m crash -n $(WORKERS)
 
 guards: install-dev  ## the guard of each promise and rule switched off once: a named test has to fail (minutes)
 	@$(BIN)/python -m tests.guards --jobs $(WORKERS)

@@ -6,6 +6,7 @@ starts, the environment leads nowhere: an empty home, proxies that refuse, agent
 
 from __future__ import annotations
 
+import faulthandler
 import gc
 import ipaddress
 import os
@@ -17,6 +18,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -47,6 +49,8 @@ OURS = (
 )
 PROXIES = ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 ROOMY = 4 * 2**30
+HANGS_AFTER = 160  # seconds
+_HANGS: dict[str, Any] = {}
 WRITABLE = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 _HOME = f"{str(REAL_HOME).rstrip(os.sep)}{os.sep}"
 # What may lie below a home and is written all the same; a home may in turn lie below one of them.
@@ -73,6 +77,15 @@ def pytest_configure(config: pytest.Config) -> None:
     _stand_in_agents(sandbox / "bin")
     _stand_in(sandbox / NO_BWRAP / "bwrap", "bwrap is kept from tests that do not ask for it", 1)
     sys.addaudithook(_watch)
+    if config.option.markexpr != "crash":  # whose tests take as long as they take
+        _HANGS.update(armed=time.monotonic() - HANGS_AFTER, stderr=os.dup(2))
+
+
+def pytest_runtest_logstart() -> None:
+    """A test that hangs says where. pytest's own timer starts a thread for each test: longer than most of them take."""
+    if _HANGS and time.monotonic() - _HANGS["armed"] > HANGS_AFTER / 4:
+        _HANGS["armed"] = time.monotonic()
+        faulthandler.dump_traceback_later(HANGS_AFTER, file=_HANGS["stderr"])
 
 
 def pytest_collection_finish() -> None:
@@ -90,6 +103,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     """What the session made goes with it; rm takes a third of the time that shutil does."""
+    faulthandler.cancel_dump_traceback_later()
     ours = [] if KEPT in os.environ or hasattr(config, "workerinput") else [config.option.basetemp]
     subprocess.run(["rm", "-rf", os.environ[SANDBOX], *ours], check=False)
 
@@ -105,9 +119,10 @@ def _interruptible() -> None:
 def _environment_is_put_back() -> Iterator[None]:
     before = dict(os.environ)
     yield
-    for name in set(os.environ) - set(before) - {"PYTEST_CURRENT_TEST"}:
+    after = dict(os.environ)
+    for name in after.keys() - before.keys() - {"PYTEST_CURRENT_TEST"}:
         del os.environ[name]
-    os.environ.update(before)
+    os.environ.update({name: value for name, value in before.items() if after.get(name) != value})
 
 
 def _keep_byte_code() -> None:

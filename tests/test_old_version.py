@@ -138,6 +138,7 @@ def test_an_old_recording_is_decided_again_and_differs_in_words_alone(missions: 
     assert all(line.endswith(": the same decision, worded differently") for line in told["differences"]), told
 
 
+@pytest.mark.long  # the same, for another kind of run
 def test_a_run_of_stories_that_was_killed_goes_on(tmp_path: Path) -> None:
     repo = restore("stories", tmp_path)
     options = ("run", "--prd", "--continue", *agent(STORIES, tmp_path), "--json")
@@ -168,6 +169,7 @@ def test_verdicts_of_an_old_run_are_read_and_its_event_log_goes_on(tmp_path: Pat
     assert "is judged already" in cli_here("verdict", "reject", repo=repo).err
 
 
+@pytest.mark.long  # the same, for another kind of run
 def test_a_plan_that_was_killed_goes_on_in_its_round(tmp_path: Path) -> None:
     repo = restore("plan", tmp_path)
     done = succeed("plan", "A shop", "--consensus", "--continue", *agent(PLANS, tmp_path), "--json", repo=repo).json
@@ -176,6 +178,7 @@ def test_a_plan_that_was_killed_goes_on_in_its_round(tmp_path: Path) -> None:
     assert (plan["rounds"], sorted(plan["approved"])) == (2, ["Door", "Store"])
 
 
+@pytest.mark.long  # the same, for another kind of run
 def test_a_team_that_was_killed_goes_on_with_what_is_left(tmp_path: Path) -> None:
     repo = restore("team", tmp_path)
     options = ("run", "two files", "--pattern", "team", "--continue", *agent(TEAM, tmp_path), "--json")

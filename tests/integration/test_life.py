@@ -103,6 +103,7 @@ def test_a_commit_of_someone_else_on_our_branch_stops_us_and_asks(tmp_path):
     assert harbour.pulls[0].state == "open"
 
 
+@pytest.mark.long  # a variation; the step and the rule have pure tests
 def test_nobody_answers_for_14_days_and_the_slot_is_freed(tmp_path):
     harbour = world(tmp_path)
     harbour.cycle()
@@ -128,6 +129,7 @@ class TestProposals:
         assert "proposal is now `" in issue.body
         assert "/ralph reject" in issue.body
 
+    @pytest.mark.long  # a variation; the step and the rule have pure tests
     def test_an_approved_proposal_that_nobody_here_can_do_is_planned_and_waits_for_a_person(self, tmp_path):
         harbour = self.asked(tmp_path)
         harbour.person().label(1, ("ralph:approved",))

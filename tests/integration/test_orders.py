@@ -239,6 +239,7 @@ class Killed(BaseException):
     """The runner dies."""
 
 
+@pytest.mark.long  # a variation; what an order means is tested without cycles
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_a_crash_around_the_commit_leaves_each_order_obeyed_once(
     api: BotApi, harbour: World, monkeypatch: pytest.MonkeyPatch, moment: str

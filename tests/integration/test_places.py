@@ -17,6 +17,7 @@ from tests.helpers import commit, git, make_repo
 from tests.integration.world import CALM, statuses, world
 
 
+@pytest.mark.long  # five places
 @pytest.mark.parametrize("place", ["other branch", "detached", "dirty", "bare", "linked"])
 def test_a_cycle_works_wherever_the_user_stands(tmp_path, place):
     harbour = world(tmp_path / "repo")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 from pathlib import Path
 
+import pytest
+
 from ralph_mission.mission.model.mission import Urgency
 from tests.integration.hub import Hub, hub
 
@@ -25,6 +27,7 @@ def run(harbour: Hub, number: int, conclusion: str) -> None:
         harbour.fake.workflow_job(number, "test", "failure", steps, LOG)
 
 
+@pytest.mark.long  # the observer has its own tests
 def test_a_red_branch_is_one_issue_with_its_culprit_and_what_the_log_says_and_makes_the_next_look_soon(
     tmp_path: Path,
 ) -> None:

@@ -205,6 +205,7 @@ def test_an_issue_whose_title_ends_like_a_closing_keyword_is_worked_on_as_any_ot
     assert pull.title.endswith(f"(#{number})") and not text.closing_keywords(pull.title, markdown=False)
 
 
+@pytest.mark.long  # a variation of the two issues; what is judged has pure tests
 def test_an_issue_that_a_person_takes_back_meanwhile_gets_no_pull(place):
     closed, unlabelled = place.ready("One"), place.ready("Two")
 
@@ -798,6 +799,7 @@ def test_where_whoever_may_edit_may_decide_an_edited_comment_counts(github):
     assert "In metres." in hands.jobs[0].task
 
 
+@pytest.mark.long  # a variation of the two issues; what is judged has pure tests
 @pytest.mark.attack(12)
 def test_an_outsiders_comment_is_not_quoted(github):
     number = github.ready()
@@ -819,6 +821,7 @@ def test_somebody_who_lost_the_right_to_write_has_no_wish_for_a_second_try(githu
     assert (report.outcome, len(hands.jobs)) == ("idle", 1) and report.skipped[0][0] == number
 
 
+@pytest.mark.long  # a variation of the two issues; what is judged has pure tests
 def test_an_issue_of_a_mission_is_left_to_the_mission(github):
     number = github.ready()
     github.person().label(number, ("ralph:mission",))

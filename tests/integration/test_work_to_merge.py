@@ -102,6 +102,7 @@ def test_a_no_to_the_pull_ends_the_issue_too(here):
     assert stands(here, number) == ("closed", "not_planned") and "ralph:rejected" in here.labels(number)
 
 
+@pytest.mark.long  # a variation; the steps have pure tests
 def test_a_no_to_the_issue_closes_the_pull(here):
     number, pull = worked(here)
     cycle(here)
@@ -178,6 +179,7 @@ def test_an_issue_that_ralph_work_is_at_is_no_mission_by_its_label_until_then(he
     assert (seen, cycle(here)) == ([[]], [("IN_REVIEW", number, report.record.pull)])
 
 
+@pytest.mark.long  # a variation; the steps have pure tests
 def test_a_review_is_answered_by_the_agent_of_the_missions(tmp_path):
     aside = tmp_path / "aside"
     aside.mkdir()

@@ -78,6 +78,7 @@ def test_a_second_call_that_is_rate_limited_repeats_nothing_of_the_first(fresh: 
     assert fresh.fake.count(method="POST", below="/pulls") == 2  # the one that was refused, and one more
 
 
+@pytest.mark.long  # whole lives; the rule that holds it off has a quick test
 def test_what_a_list_does_not_show_yet_is_not_made_again(fresh: Hub) -> None:
     """A search or a list lags behind, the bot does not find what it made a moment ago, and makes it once more."""
     fresh.fake.list_lag = 12
@@ -141,6 +142,7 @@ def test_a_branch_name_that_differs_in_case_alone_is_another_ones(town, tmp_path
         assert ("open-fix", "deny", ("branch-name",)) in verdicts(report)
 
 
+@pytest.mark.long  # whole lives; the rule that holds it off has a quick test
 @pytest.mark.parametrize(("ends", "outcome", "taught"), [("merge", "COMPLETED", 1), ("close_pull", "REJECTED", 0)])
 def test_merged_is_a_yes_and_closed_is_a_no(opened: Hub, ends: str, outcome: str, taught: int) -> None:
     """`state: closed` is read as done, or as refused, whichever it was: GitHub says closed of a merged pull too."""

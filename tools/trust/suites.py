@@ -19,7 +19,7 @@ from tests.figures import Told
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = Path(__file__).parent / "figures"
 PYTEST = ("-m", "pytest", "-q", "-n", "2")
-CRASH = (*PYTEST, "-o", "faulthandler_timeout=0", "-m", "crash")
+CRASH = (*PYTEST, "-m", "crash")
 AGENTS = tuple(
     f"tests/crash/test_{what}.py"
     for what in (

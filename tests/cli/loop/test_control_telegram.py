@@ -279,6 +279,7 @@ def test_orders_are_written_to_memory(api: BotApi, remembering: World, attends: 
     assert (api.said, api.updates) == (["Paused: nothing is done until /resume."], [])
 
 
+@pytest.mark.long  # a variation of an order that is obeyed
 def test_what_a_cycle_obeyed_is_not_obeyed_again(api: BotApi, remembering: World, attends: Attends) -> None:
     say(api, "/guidance once")
     remembering.cycle()
@@ -289,6 +290,7 @@ def test_what_a_cycle_obeyed_is_not_obeyed_again(api: BotApi, remembering: World
     assert len(api.said) == 1
 
 
+@pytest.mark.long  # a variation of an order that is obeyed
 def test_while_a_cycle_runs_a_pause_is_obeyed_and_all_else_waits(
     api: BotApi, remembering: World, attends: Attends
 ) -> None:

@@ -65,7 +65,13 @@ ROWS = [
 ]  # fmt: skip  # a table
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+QUICK = ("the promise on the last line", "iterations", "stop", "SIGINT")
+"""One of each kind; why a run ends has pure tests."""
+
+
+@pytest.mark.parametrize(
+    "row", [pytest.param(row, marks=() if row.name in QUICK else pytest.mark.long, id=row.name) for row in ROWS]
+)
 def test_each_way_to_end_has_its_exit_code(tmp_path: Path, row: Row) -> None:
     here = world(tmp_path, row.files)
     if row.stories:
@@ -107,6 +113,7 @@ def test_a_new_prompt_starts_a_new_run(tmp_path: Path) -> None:
     assert (done.code, done.json["sessions"], len(here.calls)) == (0, 1, 2)
 
 
+@pytest.mark.long  # a variation; the loop's rules have pure tests
 def test_a_restart_replaces_the_process_and_starts_anew(tmp_path: Path) -> None:
     here = world(tmp_path)
     agent = here.agent(
@@ -171,6 +178,7 @@ def test_without_its_repository_a_clone_is_no_part_of_the_checkout(tmp_path: Pat
     assert here.messages() == ["build it (ralph, session 1)", "Start"] and git(here.repo, "branch") == "* main"
 
 
+@pytest.mark.long  # a variation; the loop's rules have pure tests
 def test_a_file_of_mine_that_stands_in_the_way_ends_the_run_and_loses_nothing(tmp_path: Path) -> None:
     here = world(tmp_path)
     script = f"change()\npathlib.Path({str(here.repo)!r}, 'file-1.txt').write_text('mine')"
@@ -253,6 +261,7 @@ def test_what_stands_where_the_engine_keeps_its_files_is_for_a_person_to_move(tm
         place.unlink()
 
 
+@pytest.mark.long  # a variation; the loop's rules have pure tests
 def test_what_a_killed_session_left_is_in_no_commit(tmp_path: Path) -> None:
     here = world(tmp_path)
     here.stories(1)
@@ -574,6 +583,7 @@ def test_stories_in_the_manner_of_snarktank_keep_every_byte_but_what_passes(tmp_
     assert not (folder / "archive").exists()
 
 
+@pytest.mark.long  # a variation; the loop's rules have pure tests
 @pytest.mark.parametrize("how", ["write_text('')", "unlink()"])
 def test_notes_that_a_session_cuts_are_put_back_and_told(tmp_path: Path, how: str) -> None:
     shop = world(tmp_path)
@@ -604,6 +614,7 @@ def omc(shop: World, mode: str, mark: dict[str, object]) -> None:
     (state / "ralph-fresh-handoff.json").write_text(json.dumps(OMC_HANDOFF))
 
 
+@pytest.mark.long  # a variation; the loop's rules have pure tests
 def test_a_run_that_another_tool_left_is_gone_on_from(tmp_path: Path) -> None:
     shop = world(tmp_path)
     omc(shop, "ralph-fresh", OMC_MARK)

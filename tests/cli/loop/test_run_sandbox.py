@@ -131,6 +131,7 @@ def test_those_who_play_apart_are_kept_apart_in_their_clones(here: World, strong
     assert not (here.aside / "out").exists() and not (here.repo / "out").exists()
 
 
+@pytest.mark.long  # a variation; levels have their own tests
 def test_a_home_that_a_session_made_a_link_leads_nowhere(here: World, level: str) -> None:
     victim = here.aside / "victim"
     victim.mkdir()
@@ -301,6 +302,7 @@ def test_a_kill_at_any_moment_and_nothing_is_redone(tmp_path: Path, seed: int) -
     assert len(shop.calls) <= STORIES + 1
 
 
+@pytest.mark.long  # a variation; levels have their own tests
 def test_what_a_killed_write_left_beside_a_list_is_in_nobodys_way(tmp_path: Path) -> None:
     shop = world(tmp_path)
     shop.stories(1)
@@ -354,6 +356,7 @@ def committed(shop: World) -> list[str]:
     return [message.split()[1] for message in shop.messages() if message.startswith("feat: ")]
 
 
+@pytest.mark.long  # a variation; levels have their own tests
 def test_what_a_killed_run_left_running_is_ended_by_the_next(tmp_path: Path) -> None:
     shop = world(tmp_path)
     shop.stories(1)

@@ -75,6 +75,7 @@ def test_ultrawork_builds_side_by_side_and_merges_in_the_order_of_the_tasks(shop
     assert git(shop.repo, "status", "--porcelain") == ""
 
 
+@pytest.mark.long  # a team of sessions
 def test_a_team_of_owners_ends_when_its_tester_is_satisfied(shop: World) -> None:
     done = shop.run("two files", "--pattern", "team", *shop.agent(SAYS + OWNS))
     assert (done.code, done.json["ending"]) == (0, "complete"), done.err

@@ -132,6 +132,7 @@ def test_an_interrupt_gives_the_issue_back(shop):
     assert (json.loads(out)["outcome"], labels(shop, 1)) == ("waiting", {READY})
 
 
+@pytest.mark.long  # a variation of the one issue, with a process of its own
 def test_a_killed_runner_is_released_by_the_next_and_not_while_it_lives(shop):
     ready(shop)
     process = started(shop, "change()\ntime.sleep(600)\n")
@@ -165,6 +166,7 @@ def test_one_issue_alone_ends_the_run_and_one_that_is_not_ready_is_left(shop):
     assert here(shop, "work", "--issue", "1", "--persistent", *shop.agent(COMPLETE)).code == 64
 
 
+@pytest.mark.long  # a variation of the one issue, with a process of its own
 def test_what_people_say_and_what_the_repository_asks_for_is_in_the_prompt(shop):
     (shop.repo / "AGENTS.md").write_text("Write tests first.\n")
     git(shop.repo, "add", "AGENTS.md"), git(shop.repo, "commit", "-qm", "Guide")

@@ -258,6 +258,7 @@ def test_a_program_that_fails_is_told(shop):
     assert (done.code, done.json["outcome"], "it broke" in done.json["reason"]) == (1, "failed", True)
 
 
+@pytest.mark.long  # a variation of the pull that is reviewed once
 def test_an_interrupt_ends_the_reviewer_and_leaves_nothing(shop):
     number = made(shop)
     line = [*RALPH, "review", "--pr", str(number), "--json", *shop.agent("time.sleep(600)\n")]

@@ -23,11 +23,19 @@ def repo(tmp_path: Path) -> Path:
     return make_repo(tmp_path / "repo", {"README.md": "# Sample\n\nPlease recieve teh parcel.\n"})
 
 
+@pytest.fixture(scope="module")
+def _after_a_cycle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = make_repo(
+        tmp_path_factory.mktemp("lived") / "repo", {"README.md": "# Sample\n\nPlease recieve teh parcel.\n"}
+    )
+    assert cli_here("cycle", repo=place).code == 0
+    return place
+
+
 @pytest.fixture
-def lived(repo: Path) -> Path:
+def lived(_after_a_cycle: Path, tmp_path: Path) -> Path:
     """A repository after its first cycle."""
-    assert cli_here("cycle", repo=repo).code == 0
-    return repo
+    return Path(shutil.copytree(_after_a_cycle, tmp_path / "repo", symlinks=True))
 
 
 def test_without_memory_show_says_so(repo: Path) -> None:

@@ -205,6 +205,7 @@ EVASIONS: dict[str, tuple[Callable[[Path], object], str]] = {
 }
 
 
+@pytest.mark.long  # the measure has its tests on the same patches
 @both
 @pytest.mark.parametrize("evasion", EVASIONS)
 @pytest.mark.attack(50)

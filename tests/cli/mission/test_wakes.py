@@ -42,6 +42,7 @@ def test_help_says_that_once_waits_until_it_is_due():
     assert "starts when due" in " ".join(cli_here("watch", "--help").out.split())
 
 
+@pytest.mark.long  # signals to processes
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_between_cycles_ends_it_at_once_with_130(tmp_path, number):
     harbour = world(tmp_path / "repo")

@@ -56,7 +56,7 @@ def test_later_red_commits_do_not_change_who_broke_it(world: CiWorld) -> None:
     assert (blamed(told), dict(told.facts)["red runs"]) == (bad[:12], 3)
 
 
-@pytest.mark.parametrize("commits", [2, 3, 14])
+@pytest.mark.parametrize("commits", [2, 14])
 def test_of_several_commits_pushed_at_once_none_is_picked(world: CiWorld, commits: int) -> None:
     world.push()
     world.push("failure", commits=commits)
@@ -65,7 +65,7 @@ def test_of_several_commits_pushed_at_once_none_is_picked(world: CiWorld, commit
     assert f"since one of {commits} commits" in told.title and f"one of {commits} commits that came" in told.detail
 
 
-@pytest.mark.parametrize("between", ["cancelled", "skipped", "action_required", "stale", "neutral", None])
+@pytest.mark.parametrize("between", ["cancelled", None])
 def test_what_neither_passed_nor_failed_widens_the_choice_and_is_not_red(world: CiWorld, between: str | None) -> None:
     world.push()
     world.push(between)

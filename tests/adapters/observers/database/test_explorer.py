@@ -46,6 +46,7 @@ def look(tmp_path, rows):
     return taken
 
 
+@pytest.mark.long  # two days of a whole explorer
 def test_day_one_says_nothing_and_day_two_each_event_once_by_name(look, rows):
     first = look("", NOW)
     assert (first.status, first.signals) == ("ok", ()), first.detail

@@ -336,7 +336,9 @@ EXHAUSTING = {
 }
 
 
-@pytest.mark.parametrize("case", EXHAUSTING)
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, marks=() if case == "laughs" else pytest.mark.long) for case in EXHAUSTING]
+)
 @pytest.mark.attack(56, 57)
 def test_what_exhausts_a_reader_ends(tmp_path: Path, server: Server, pages: dict[str, Any], case: str) -> None:
     kind, body, match = EXHAUSTING[case]

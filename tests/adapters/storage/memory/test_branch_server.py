@@ -217,6 +217,7 @@ class TestRunnersThatTakeTurns:
         self.went_on(server, 1)
         assert server.store("fresh", vouched=lambda: anchor).recall().memory.header.serial == 2
 
+    @pytest.mark.long  # a variation of what another runner wrote
     def test_a_memory_file_that_a_person_broke_and_mended_stops_nobody(self, server):
         anchor = self.told_of(server)
         whole = git(server.fake.bare, "show", f"{BRANCH}:{LOG}") + "\n"
@@ -267,6 +268,7 @@ class TestRunnersThatTakeTurns:
         self.went_on(server, 2)
         assert server.store("one", vouched=lambda: anchor).recall().memory.header.serial == 4
 
+    @pytest.mark.long  # a variation of what another runner wrote
     def test_history_that_the_forge_was_not_told_of_stays_refused(self, server):
         old, anchor = self.begun_anew(server)
         for told in (None, replace(anchor, oid=old), replace(anchor, oid="f" * 40), replace(anchor, oid="")):
