@@ -46,8 +46,8 @@ def test_what_is_closed_and_quiet_since_before_the_span_is_not_read_and_what_is_
 
 def test_what_ralph_opened_and_said_is_not_there(world: GitHubWorld) -> None:
     ann = world.human("ann")
-    ann.create_issue("A mission", f"words\n{marker('k' * 64)}")
-    ann.comment(ann.create_issue("Late"), f"working on it\n{marker('k' * 64)}")
+    ann.create_issue("A mission", f"words\n{marker('a' * 64)}")
+    ann.comment(ann.create_issue("Late"), f"working on it\n{marker('a' * 64)}")
     told = past(world).read_threads()
     assert [(one.title, one.remarks) for one in told.issues.values()] == [("Late", ())]
 
