@@ -40,7 +40,7 @@ REPOSITORIES = {
     for name in (
         "expressjs/express",
         "expressjs/body-parser",
-        "tj/commander.js",
+        "koajs/koa",
         "encode/httpx",
         "pallets/click",
         "python-humanize/humanize",

@@ -185,6 +185,7 @@ def _acknowledge_guidance(ours: Guide, theirs: Guide) -> None:
     ours.acknowledge(said.id for said, given in theirs.all() if given)
 
 
+ALL_TESTS = 600.0  # seconds for all tests of the repository, where a bug's change is judged within a cycle
 PRESET, PATTERN = "issue", "ralplan"
 
 
@@ -205,7 +206,8 @@ def _prove(git: Git, settings: Config, claim: CodeClaim, base: str) -> ProofVerd
     from ralph_mission.app.proof.exploring import build_prover  # where a bug is worked on, and nowhere else
 
     progress = PlainRunProgress(sys.stderr, environment_secrets())
-    return build_prover(settings, git, git.state_dir / "cache", progress.note).prove(claim, base).verdict
+    prover = build_prover(settings, git, git.state_dir / "cache", progress.note)
+    return replace(prover, long=ALL_TESTS).prove(claim, base).verdict
 
 
 def _check_patch(git: Git, settings: Config, patch: Patch, red: Sequence[RedCheck]) -> PatchVerification:

@@ -45,7 +45,7 @@ SHORT, LONG = 180.0, 1_200.0
 OUTPUT = 16_000_000  # bytes that a run may print
 LARGEST = 64_000_000  # bytes of a report
 LARGEST_FILE = 4_000_000  # bytes of a file that a claim may be about
-MOST_RUNS = 20  # of one claim: the judge asks for thirteen at most
+MOST_RUNS = 20  # of one claim: the judge asks for sixteen at most
 
 
 @dataclass(frozen=True, slots=True)
