@@ -128,6 +128,7 @@ def test_tests_pass_before_and_after_mending(sample: Path, tmp_path: Path) -> No
     assert _tests(repo).rstrip().endswith("OK")
 
 
+@pytest.mark.long  # the sample's own tests, at each of its commits
 def test_commits_along_the_way_pass_their_own_tests(sample: Path, tmp_path: Path) -> None:
     repo = tmp_path / "walk"
     git(sample, "worktree", "add", "--quiet", "--detach", str(repo))

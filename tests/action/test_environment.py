@@ -130,6 +130,7 @@ def test_what_a_killed_job_left_half_installed_is_never_used(cold: Runner, insta
     assert built(cold) != half and len(built(cold)) == 1
 
 
+@pytest.mark.long  # environments built anew
 @pytest.mark.parametrize("lost", ["bin/python", "bin/ralph"])
 def test_an_environment_that_lost_its_python_is_built_anew(cold: Runner, installer: Path, lost: str) -> None:
     place = find(cold, installer)
@@ -148,6 +149,7 @@ def test_a_failed_installation_leaves_nothing_and_the_next_one_succeeds(cold: Ru
     find(cold, installer)
 
 
+@pytest.mark.long  # environments built anew
 @pytest.mark.parametrize("changed", ["requirements.lock", "ralph_mission/cli/mission/wakes.py", "pyproject.toml"])
 def test_another_version_is_another_environment(cold: Runner, tmp_path: Path, changed: str) -> None:
     other = Runner(cold.home, shutil.copytree(cold.action, tmp_path / "other"))

@@ -67,6 +67,7 @@ WHAT = (
 )  # fmt: skip  # one list
 
 
+@pytest.mark.long  # the sanitiser's own tests have every spelling
 @pytest.mark.attack(27)
 @pytest.mark.parametrize("word", WORDS)
 @pytest.mark.parametrize("sink", first_of(ON_A_FORGE))

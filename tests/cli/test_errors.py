@@ -164,6 +164,7 @@ def test_a_full_disk_is_one_clear_line() -> None:
     assert done.stderr == f"error: {FULL}\n"
 
 
+@pytest.mark.long  # a process and a terminal of its own
 def test_a_terminal_without_the_letters_is_no_reason_to_fail(tmp_path: Path) -> None:
     place = tmp_path / "gr\u00fc\u00dfe-\u2026"
     done = subprocess.run(

@@ -220,6 +220,7 @@ def test_a_failing_required_check_keeps_a_merge_back_and_is_named(harbour):
     assert any("tests" in line for line in cycle_summary.remarks)
 
 
+@pytest.mark.long  # a variation of the life above; its rule has a pure test
 @pytest.mark.attack(17)
 def test_a_persons_label_makes_a_mission_and_an_outsiders_does_not(fresh):
     number = fresh.person().create_issue("Paint the quay", "It is grey.")
@@ -252,6 +253,7 @@ def test_memory_that_was_rolled_back_on_the_server_stops_the_next_runner(fresh):
         fresh.cycle()
 
 
+@pytest.mark.long  # a variation of the life above; its rule has a pure test
 def test_work_ready_now_is_dispatched_at_once_and_after_memory(tmp_path):
     both = BUG.replace("fixers: []", "fixers: [typos]")
     with hub(tmp_path, {**TYPOS, **BUGS}, both) as harbour:

@@ -75,6 +75,7 @@ def test_a_head_that_was_reviewed_is_not_read_again(here):
     assert len(hands.jobs) == 1 and len(ours(here, number)) == 1 and spent(here) == 0.25
 
 
+@pytest.mark.long  # a variation of the review that comments
 def test_a_new_head_edits_the_review_there_is(place):
     number, hands = proposed(place), Told(place, (ONE, NONE))
     read(place, number, hands)
@@ -222,6 +223,7 @@ def test_a_closed_pull_is_left_alone(here):
     assert (read(here, number, hands).outcome, hands.jobs) == ("closed", [])
 
 
+@pytest.mark.long  # a variation of the review that comments
 def test_what_happens_to_a_pull_while_it_is_read_counts(place):
     def moves(job):
         pushed(place)

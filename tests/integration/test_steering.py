@@ -61,6 +61,7 @@ def test_what_a_merge_waits_for_is_told_for_as_long_as_it_waits(reviewed):
     assert reviewed.merged(pull.number)
 
 
+@pytest.mark.long  # a variation of what is answered at once
 def test_nothing_is_observed_and_nothing_new_is_opened(tmp_path):
     with hub(tmp_path) as harbour:
         harbour.cycle()

@@ -121,6 +121,7 @@ def test_an_end_that_is_none_gives_the_label_back_once_and_then_never_again(plac
     assert len(said) == 4 and "iterations: 50 sessions" in said[1] and place.pulls() == []
 
 
+@pytest.mark.long  # a variation of the two issues; what is judged has pure tests
 def test_a_second_try_is_told_why_the_first_one_ended_and_may_succeed(place):
     number = place.ready()
     hands = Scripted([ended(2, "cost: $5.00 of $5.00"), made()])
@@ -606,6 +607,7 @@ def test_a_secret_in_the_last_words_does_not_spoil_a_change_that_holds_none(here
     assert SECRET not in here.house().forge.pull(here.pulls()[0].number).body
 
 
+@pytest.mark.long  # a variation of the two issues; what is judged has pure tests
 @pytest.mark.attack(33)
 def test_a_secret_that_the_issue_itself_tells_is_not_told_to_the_agent(here):
     knowing(here, SECRET).ready(body=f"Use {SECRET}, or {SECRET} for a mirror.")

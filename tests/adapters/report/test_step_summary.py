@@ -434,6 +434,7 @@ def test_requests_and_those_that_found_nothing_changed_are_told_by_the_command(t
     assert as_json or told.out.splitlines()[-2] == f"asked: {words}"
 
 
+@pytest.mark.long  # cycles on the fake of GitHub; the lines have tests of their own
 def test_how_late_a_cycle_started_is_told_beside_the_next_one_under_a_quarter_of_an_hour_too(tmp_path: Path) -> None:
     page = tmp_path / "page"
     with hub(tmp_path, {"a.txt": "fine\n"}) as harbour:

@@ -233,6 +233,7 @@ def test_with_nothing_configured_every_source_says_so_and_nothing_is_wrong(tmp_p
     assert told.code == 0
 
 
+@pytest.mark.long  # a cycle on the sample, as its own tests have it
 def test_a_cycle_on_the_sample_is_whole_with_nothing_configured(tmp_path: Path) -> None:
     unpack(repo := tmp_path / "sample")
     before = cli_here("doctor", "--json", repo=repo)

@@ -140,6 +140,7 @@ def test_jobs_of_a_matrix_that_fail_are_one_finding(world: CiWorld) -> None:
     assert "test (3.11, linux), Run pytest" in told.title
 
 
+@pytest.mark.long  # a longer history of the same
 def test_red_since_before_everything_that_is_read_names_nobody(world: CiWorld) -> None:
     for _ in range(4):
         world.push("failure")
@@ -148,6 +149,7 @@ def test_red_since_before_everything_that_is_read_names_nobody(world: CiWorld) -
     assert "no run that passed is among the last 4" in told.detail
 
 
+@pytest.mark.long  # a longer history of the same
 def test_a_pass_further_back_than_the_first_page_is_found(world: CiWorld) -> None:
     world.push()
     bad = world.push("failure")
@@ -156,6 +158,7 @@ def test_a_pass_further_back_than_the_first_page_is_found(world: CiWorld) -> Non
     assert blamed(only(world)) == bad[:12]
 
 
+@pytest.mark.long  # a longer history of the same
 def test_what_stays_red_for_longer_than_is_read_stays_the_same_finding(world: CiWorld, monkeypatch) -> None:
     monkeypatch.setattr("ralph_mission.adapters.observers.ci.PAGE", 2)
     monkeypatch.setattr("ralph_mission.adapters.observers.ci.FAR", 3)
@@ -221,6 +224,7 @@ def test_a_push_that_passes_does_not_mend_what_fails_at_night_but_the_next_night
     assert world.red() == []
 
 
+@pytest.mark.long  # a longer history of the same
 def test_a_pass_of_the_very_commit_by_hand_ends_it_and_a_failure_by_hand_is_nobodys_alarm(world: CiWorld) -> None:
     world.push()
     world.run("failure", "workflow_dispatch")
@@ -256,6 +260,7 @@ def test_a_workflow_that_was_renamed_or_removed_is_red_no_more(world: CiWorld) -
     assert world.red() == []
 
 
+@pytest.mark.long  # a longer history of the same
 def test_a_workflow_that_is_not_scheduled_any_more_is_red_no_more(world: CiWorld) -> None:
     world.commit()
     world.nightly("failure"), world.nightly("failure")
@@ -264,6 +269,7 @@ def test_a_workflow_that_is_not_scheduled_any_more_is_red_no_more(world: CiWorld
     assert world.red() == []
 
 
+@pytest.mark.long  # a longer history of the same
 def test_a_failure_of_long_ago_is_no_news_but_what_is_red_stays_so(world: CiWorld) -> None:
     world.push()
     world.push("failure")

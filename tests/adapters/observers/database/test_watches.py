@@ -160,6 +160,7 @@ def test_over_agrees_with_cross_multiplication_in_whole_numbers(value, base, per
     assert (percentage(value, base) is None) == (not base)
 
 
+@pytest.mark.long  # thousands of series
 def test_of_thousands_of_series_each_change_is_seen():
     watch = {"model": "Chain", "value": "tvl", "change": {"over": "30%", "within": "24h"}}
     chains = [{"id": n, "name": f"chain {n}", "tvl": Decimal(10**15 + n)} for n in range(3_000)]
@@ -586,6 +587,7 @@ def test_equal_numbers_are_written_alike(number, zeros):
     assert format_value(Decimal(number)) == format_value(Decimal(number).scaleb(zeros).scaleb(-zeros)) == str(number)
 
 
+@pytest.mark.long  # thousands of series
 def test_what_is_remembered_of_all_watches_has_its_bounds():
     watches = tuple(
         DatabaseWatch.model_validate({"name": f"w{n}", "model": "Vote", "new_since": "at"}) for n in range(40)

@@ -105,6 +105,7 @@ def test_the_change_is_version_tokens_alone_and_uv_accepts_it(tmp_path: Path, re
     assert world.uv(folder, registry, "lock", "--check").returncode != 0  # the old one would not do
 
 
+@pytest.mark.long  # uv itself, once more
 def test_looking_changes_nothing(tmp_path: Path, registry: Registry) -> None:
     place = project(tmp_path, world.locked_by_uv(tmp_path / "uv", registry))
     world.grow(registry)

@@ -184,6 +184,7 @@ def test_another_address_is_a_first_look(world: World) -> None:
     assert world.look(url=f"{world.server.url}/b").detail == "first look: 1 item remembered"
 
 
+@pytest.mark.long  # every cursor, a process each
 @pytest.mark.parametrize("cursor", ["x", "[]", "{}", '{"about":1}', '{"at":"2026-05-04","seen":[]}', "[" * 99_999])
 def test_a_cursor_that_cannot_be_read_is_a_first_look(world: World, cursor: str) -> None:
     world.pages["/a"] = rss(("1", "One"))
