@@ -160,7 +160,8 @@ def _kinds_note(report: BacktestReport) -> str:
     also = f" {withdrawn} are reported no more although their line stands; they count as stayed." if withdrawn else ""
     return (
         f"<p><small>Precision is the share of what people fixed by {report.until:%Y-%m-%d}, of the {judged} that were "
-        f"fixed or stayed. Days: until the fix, at the median. Too young: found in the last {report.ripe_days} days."
+        f"fixed or stayed. Days: until the fix, at the median. Too young: found in the last {report.ripe_days} days, "
+        "or 7 to 30 of builds, issues and pull requests."
         f"{also}</small></p>"
     )
 

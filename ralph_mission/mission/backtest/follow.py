@@ -40,7 +40,7 @@ PATIENCE: Mapping[str, timedelta] = {
 UNTOLD = ("flaky-check",)
 """Kinds that end by themselves: nobody can tell whether people did it."""
 
-Ending = Literal["", "fixed", "removed", "withdrawn"]
+Ending = Literal["", "fixed", "removed", "withdrawn", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,7 @@ class ItemFate(StrEnum):
     WITHDRAWN = "withdrawn"  # reported no more, though the line stands as it was: nobody did anything
     REMOVED = "removed"  # with its whole file
     YOUNG = "too young"  # to say so
+    UNKNOWN = "unknown"  # who closed or reviewed it could not be asked
 
 
 ENDED: Mapping[Ending, ItemFate] = {
@@ -44,6 +45,7 @@ ENDED: Mapping[Ending, ItemFate] = {
     "fixed": ItemFate.FIXED,
     "removed": ItemFate.REMOVED,
     "withdrawn": ItemFate.WITHDRAWN,
+    "unknown": ItemFate.UNKNOWN,
 }
 JUDGED = (ItemFate.FIXED, ItemFate.STAYED, ItemFate.WITHDRAWN)
 

@@ -218,7 +218,7 @@ def _unknown(number: int) -> Missing:
 def settle(tracked: Sequence[TrackedItem], history: ForgeHistory, details: HistoryDetails) -> tuple[TrackedItem, ...]:
     """The items, those of `OBSERVERS` with the moment at which people did what they are about.
 
-    What is reported no more although nobody did anything is withdrawn.
+    What is reported no more although nobody did anything is withdrawn; where details cannot be had, nobody knows.
     """
     return tuple(_settled(one, history, details) if one.observer in OBSERVERS else one for one in tracked)
 
@@ -231,6 +231,8 @@ def _settled(one: TrackedItem, history: ForgeHistory, details: HistoryDetails) -
         at, commit = _done_at(one, history, details), ""
     if at:
         return replace(one, ending="fixed", ended_at=at, commit=commit)
+    if one.observer == "forge" and not _is_known(one.signal.reference, history, details):
+        return replace(one, ending="unknown", commit="")
     return replace(one, ending="withdrawn", commit="") if one.ending else one
 
 
@@ -268,6 +270,14 @@ def _done_at(one: TrackedItem, history: ForgeHistory, details: HistoryDetails) -
             if word.author.login != one.signal.author
         )
     return min((at for at in done if at > one.since), default=None)
+
+
+def _is_known(number: int, history: ForgeHistory, details: HistoryDetails) -> bool:
+    """Whether it can be told who closed it, and who reviewed it."""
+    thread = history.issues.get(number) or history.pulls.get(number)
+    closed = thread is not None and thread.state == "closed"
+    reviewed = number not in history.pulls or details.reviews(number) is not None
+    return reviewed and not (closed and details.events(number) is None)
 
 
 def _closed_at(thread: Issue | Pull, details: HistoryDetails) -> datetime | None:

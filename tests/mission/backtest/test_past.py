@@ -205,7 +205,6 @@ CLOSED = {1: (ThreadEvent("closed", MARA, day(30)),)}
         (issue(1, 0, None, 300, said(30, BOT)), {}, False),
         (issue(closed=30), CLOSED, True),
         (issue(closed=30), {1: (ThreadEvent("closed", BOT, day(30)),)}, False),
-        (issue(closed=30), {}, False),  # nobody tells by whom
         (issue(), {}, False),
     ],
 )
@@ -216,11 +215,16 @@ def test_a_stale_issue_is_fixed_when_a_person_answers_or_closes_it_within_a_mont
     assert became(item("stale-issue", 1), history(thread), Told(happened=happened)) is end
 
 
+def test_what_was_closed_by_nobody_knows_whom_is_not_judged() -> None:
+    assert became(item("stale-issue", 1), history(issue(closed=30))) is ItemFate.UNKNOWN
+    assert became(item("pull-waiting", 9), history(pull())) is ItemFate.UNKNOWN
+
+
 def test_a_waiting_pull_is_fixed_when_it_is_merged_or_reviewed() -> None:
     assert became(item("pull-waiting", 9), history(pull(state="merged", closed=25))) is ItemFate.FIXED
     told = Told(reviewed={9: (Review(MARA, "commented", "", "a", day(22)),)})
     assert became(item("pull-waiting", 9), history(pull()), told) is ItemFate.FIXED
-    assert became(item("pull-waiting", 9), history(pull())) is ItemFate.STAYED
+    assert became(item("pull-waiting", 9), history(pull()), Told(reviewed={9: ()})) is ItemFate.STAYED
 
 
 def test_a_likely_duplicate_is_fixed_by_closing_it_alone() -> None:
