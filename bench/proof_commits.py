@@ -9,7 +9,8 @@ commit is one of them when
    cannot be loaded, the network is closed or the time is over;
 3. those cases pass at the commit;
 4. every case that passes at the parent is still there, and passes with the fix as it is written at the parent: the
-   commit takes no test away, and contradicts none.
+   commit takes no test away, and contradicts none;
+5. all tests of the repository, run at the parent on this machine, come to their end.
 
 Each is told with what the cases fail with, as the runner names it, and the file whose lines change most. Commits that a
 rule leaves out are printed with the rule.
@@ -156,6 +157,8 @@ def _look(prover: Prover, fix: FixCommit, claim: CodeClaim, base: str) -> FixCom
         if gone := [name for name, status in was.items() if status == "passed" and name not in after]:
             return f"4: it takes {gone[0]} away"
         contrary = _contrary(replace(bench, claim=replace(claim, test=())), old, was)
+        if not contrary and bench.run(RunRequest(CodeState.PLAIN, ())).ended:
+            return "5: all tests of the repository cannot be run at the parent"
     return contrary or _told(fix, claim, fails)
 
 

@@ -111,8 +111,12 @@ def _tests(claim: CodeClaim) -> Mapping[str, str]:
 
 
 def _with_test(claim: CodeClaim, text: str) -> CodeClaim:
-    python = claim.path.endswith(".py")
-    test = (_new("tests/test_ralph.py" if python else "test/ralph.js", text),)
+    true = claim.test[0]
+    folder, _, name = true.path.rpartition("/")
+    stem = "test_ralph" if claim.path.endswith(".py") else "ralph.test" if ".test." in name else "ralph"
+    if b"node:test" in (true.new or b""):
+        text = f"const {{ describe, it }} = require('node:test')\n{text}"
+    test = (_new(f"{folder}/{stem}.{name.rpartition('.')[2]}", text),)
     return replace(claim, test=test, expected=ASSERTION, cases=())
 
 

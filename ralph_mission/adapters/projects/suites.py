@@ -21,9 +21,30 @@ SCRIPTS = ("test:unit", "test-unit", "unit", "test", "tests", "test:node", "moch
 """Scripts of package.json that run tests; the smaller ones first, as others may need a browser."""
 NODE_TOOLS = ("vitest", "jest", "mocha")
 DROPPED = {
-    "mocha": ("--reporter", "-R", "--reporter-option", "--reporter-options", "-O", "--watch", "-w", "--parallel"),
-    "jest": ("--reporters", "--watch", "--watchAll", "--coverage", "--json", "--outputFile", "--verbose"),
-    "vitest": ("run", "watch", "dev", "--reporter", "--outputFile", "--watch", "--coverage", "--ui", "--run"),
+    "mocha": (
+        "--reporter",
+        "-R",
+        "--reporter-option",
+        "--reporter-options",
+        "-O",
+        "--watch",
+        "-w",
+        "--parallel",
+        "--bail",
+        "-b",
+    ),
+    "jest": (
+        "--reporters",
+        "--watch",
+        "--watchAll",
+        "--coverage",
+        "--json",
+        "--outputFile",
+        "--verbose",
+        "--bail",
+        "-b",
+    ),
+    "vitest": ("run", "watch", "dev", "--reporter", "--outputFile", "--watch", "--coverage", "--ui", "--run", "--bail"),
 }
 VALUED = frozenset(
     """

@@ -29,7 +29,7 @@ def package(**scripts: str) -> str:
         ({"test": "vitest", "test-unit": "vitest --project unit*"}, "vitest", ("--project", "unit*"), ()),
         ({"test": "vitest run --reporter=verbose"}, "vitest", (), ()),
         ({"test": "node --test --test-reporter spec tests/"}, "node", (), ("tests/",)),
-        ({"test": "nyc mocha -R dot"}, "mocha", (), ()),
+        ({"test": "nyc mocha -R dot --bail"}, "mocha", (), ()),  # all tests are to be run
         ({"test": "npm run unit", "unit": "./node_modules/.bin/jest -c jest.json"}, "jest", ("-c", "jest.json"), ()),
     ],
 )  # fmt: skip  # one table
