@@ -205,10 +205,18 @@ def _read_github(git: Git, settings: Config, since: datetime, progress: CyclePro
         sources.append("ci")
     except UserError as problem:
         problems.append(problem)
-    left_out = [f"{one.what[:1].upper()}{one.what[1:]}; {one.next_step}. What was read is kept." for one in problems]
-    return GitHubPast(
-        history, asked, tuple(sources), lambda: (*asked.remarks(history), NOT_KNOWN, *dict.fromkeys(left_out))
+    left_out = dict.fromkeys(
+        f"{one.what[:1].upper()}{one.what[1:]}; {'run it again' if one.who == 'network' else one.next_step}. "
+        "What was read is kept."
+        for one in problems
     )
+
+    def remarks() -> Iterator[str]:
+        if sources:
+            yield from (*asked.remarks(history), NOT_KNOWN)
+        yield from left_out
+
+    return GitHubPast(history, asked, tuple(sources), remarks)
 
 
 NOT_KNOWN = (
