@@ -21,7 +21,7 @@ from ralph_mission.mission.model.cycle import CycleDecisions, MissionFacts, Miss
 from ralph_mission.mission.model.effects import Receipt
 from ralph_mission.mission.model.ledger import FindingRecord, MonitorRecord, monitor_key
 from ralph_mission.mission.model.mission import HUMAN, Action, Finding, Mission, Status, update_mission
-from ralph_mission.mission.model.proposal import KINDS, BudgetUsed, PolicyContext, Proposal
+from ralph_mission.mission.model.proposal import BUMPS, KINDS, BudgetUsed, PolicyContext, Proposal
 from ralph_mission.mission.policy import judge_all
 from ralph_mission.mission.proposals.draft import DraftContext, draft_all
 from ralph_mission.mission.publishing import posting
@@ -145,6 +145,8 @@ def _is_solved(mission: Mission, situation: Situation) -> bool:
         return False
     if any(made.mission == mission.id for made in situation.made):
         return False
+    if mission.pull and (mission.kind == BUMPS or mission.base_sha == situation.world.default.sha):
+        return False  # nobody can have put it right, or it is not looked for while our own pull covers it
     records = [situation.records.get(member) for member in mission.members]
     return all(isinstance(one, FindingRecord) and identity.is_gone(one, situation.observations) for one in records)
 

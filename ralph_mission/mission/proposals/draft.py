@@ -124,9 +124,10 @@ def carrying(
     why: str,
 ) -> tuple[PushBranch, OpenPull]:
     """The branch and the pull that carry a patch; without an issue (0) the mission lives in the pull."""
-    branch = f"ralph/{kind}-{key_of(subject, patch.base)[:8]}"  # elsewhere it would be another change
+    same = tuple(sorted(patch_ids(patch)))
+    branch = f"ralph/{kind}-{key_of(subject, patch.base, *same)[:8]}"  # of another change it is another
     push = PushBranch(
-        key_of(subject, "push_branch", patch.base),
+        key_of(subject, "push_branch", patch.base, *same),
         branch,
         patch.base,
         wording.commit_message(title, kind, members, issue),
@@ -138,7 +139,6 @@ def carrying(
     listed = ",".join(member.fingerprint for member in members)
     facts = facts_of(kind, members, context.next_mission) if issue else ownership.facts_of_pull(kind, listed)
     body = wording.fix_pull(kind, members, why, issue, key, facts, context.page)
-    same = tuple(sorted(patch_ids(patch)))
     labels = ("ralph:auto-fix",) if issue else ("ralph:mission", "ralph:auto-fix")
     return push, OpenPull(key, title, body, branch, context.default.name, issue, labels, same, touched_by(patch))
 
