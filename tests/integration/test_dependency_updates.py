@@ -78,11 +78,12 @@ def test_settings_for_a_bot_are_a_pull_request_after_a_yes_and_a_name_with_a_sco
 ) -> None:
     files = {
         ".github/CONTRIBUTING.md": "# Fine\n",
-        "package.json": '{"dependencies": {"@harbour/pilot": "0.2.0"}}\n',
+        "package.json": '{"dependencies": {"@harbour/pilot": "0.2.0", "buoy": "1.0.0"}}\n',
         "ralph.yml": CONFIG,
     }
     repo = make_repo(tmp_path / "repo", files)
     registry.npm["@harbour/pilot"]["0.3.0"] = {}
+    registry.npm["buoy"] = {"1.0.0": {}, "2.0.0": {}}
     (decision,) = (d for d in cycle(repo, registry)["decisions"] if d["verdict"] == "allow")
     assert (decision["kind"], decision["action"], decision["tier"]) == ("update-bot", "open-proposal", "high")
     assert cli_here("pr", "list", "--json", repo=repo).json["pulls"] == []

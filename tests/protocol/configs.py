@@ -7,7 +7,9 @@ from ralph_mission.mission.model.mission import Limits
 from tests.protocol.ports import Setting
 from tests.protocol.world import Config
 
-FIX = Setting(CycleSettings())
+FIX = Setting(CycleSettings())  # a branch and a pull request, which are found again by name
+QUESTION = Setting(CycleSettings(), spelling=0, bugs=1)  # an issue, which is found again by its marker alone
+BOTH = Setting(CycleSettings(), bugs=1)
 ASKED = Setting(CycleSettings(limits=Limits(auto_prs_per_cycle=0)))  # a person is asked about every change
 FIVE = Setting(CycleSettings(), spelling=0, bugs=5)  # one more than a week has room for
 LISTED = Setting(CycleSettings(), spelling=0, todos=2)
@@ -19,6 +21,8 @@ SMALL = {
         Config("a fix, one death, two runners", FIX, crashes=1),
         Config("a fix, lists are late", FIX, runners=1, crashes=1, late=1),
         Config("a fix, answers get lost", FIX, runners=1, doubts=1),
+        Config("a question, lists are late", QUESTION, runners=1, crashes=1, late=1),
+        Config("a question, answers get lost", QUESTION, runners=1, doubts=1, late=1),
         Config("a list here, two deaths", HERE, runners=1, crashes=2),
         Config("a fix, every read for itself", FIX, fine=True),
         Config(

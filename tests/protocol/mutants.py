@@ -12,17 +12,17 @@ from ralph_mission.mission import commit, decide, execute, gather, policy, trans
 from ralph_mission.mission.model import ledger
 from ralph_mission.mission.model.cycle import Situation
 from ralph_mission.mission.model.ledger import SETTLED, EffectRecord
-from tests.protocol.configs import FIVE, FIX
+from tests.protocol.configs import BOTH, FIVE, FIX, QUESTION
 from tests.protocol.ports import Memories
 from tests.protocol.register import History
 from tests.protocol.world import Config
 
-TWO = Config("two runners", FIX)
-DEATH = Config("one runner, one death", FIX, runners=1, crashes=1)
-LATE = Config("one runner, one death, lists are late", FIX, runners=1, crashes=1, late=1)
-DOUBT = Config("one runner, an answer is lost", FIX, runners=1, doubts=1, late=1)
+TWO = Config("two runners", BOTH)
+DEATH = Config("one runner, one death", BOTH, runners=1, crashes=1)
+LATE = Config("one runner, one death, lists are late", QUESTION, runners=1, crashes=1, late=1)
+DOUBT = Config("one runner, an answer is lost", QUESTION, runners=1, doubts=1, late=1)
 STOP = Config("one runner, a stop", FIX, runners=1, cycles=1, moves=("throws the kill switch",))
-CALM = Config("one runner", FIX, runners=1)
+CALM = Config("one runner", BOTH, runners=1)
 WEEK = Config("one runner, five questions", FIVE, runners=1, cycles=5)
 
 
@@ -156,7 +156,7 @@ MUTANTS = (
     Mutant("not listed is believed though lists are late", LATE, "times", ((execute, "may_redo", always),)),
     Mutant("what is in doubt is sent again", DOUBT, "times", ((execute, "send", sent_twice),)),
     Mutant("the claim of a live runner is taken over", TWO, "nothing went wrong", ((Memories, "proven_dead", always),)),
-    Mutant("a settlement is not durable", DEATH, "no rest", ((transaction, "settle_leftovers", in_its_head),)),
+    Mutant("a settlement is not durable", DEATH, "nobody's list", ((transaction, "settle_leftovers", in_its_head),)),
     Mutant("the marker is not searched", DEATH, "there to see", ((execute, "_find", nothing),)),
     Mutant("a claim is never released", CALM, "Claim(", ((commit, "next_state", still_claimed),)),
     Mutant("the kill switch is asked once", STOP, "after a stop", ((execute, "is_stopped", never),)),

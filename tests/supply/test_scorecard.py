@@ -63,13 +63,14 @@ def test_dangerous_workflow() -> None:
 def test_a_comment_starts_only_jobs_that_ask_who_wrote_it_and_check_out_nothing_of_it() -> None:
     """Anybody may comment; Scorecard itself has no objection to the event, which runs the default branch's workflow."""
     commented = [(name, job) for name, flow in FLOWS.items() if "issue_comment" in flow["on"] for job in flow["jobs"]]
-    assert commented == [("ralph-loop", "cycle")]
-    job = FLOWS["ralph-loop"]["jobs"]["cycle"]
+    assert commented == [("ralph-loop", "cycle"), ("ralph-review", "review")]
     member = """contains(fromJSON('["OWNER", "MEMBER", "COLLABORATOR"]'), github.event.comment.author_association)"""
-    (asked,) = (part for part in job["if"].split("||") if "github.event_name == 'issue_comment'" in part)
-    assert member in asked
-    refs = [step["with"]["ref"] for step in job["steps"] if "actions/checkout@" in step["uses"]]
-    assert refs == ["${{ github.event.repository.default_branch }}"]
+    for name, which in commented:
+        job = FLOWS[name]["jobs"][which]
+        (asked,) = (part for part in job["if"].split("||") if "github.event_name == 'issue_comment'" in part)
+        assert member in asked
+        refs = [step["with"]["ref"] for step in job["steps"] if "actions/checkout@" in step["uses"]]
+        assert refs == ["${{ github.event.repository.default_branch }}"]
 
 
 def test_what_strangers_name_never_becomes_a_script() -> None:

@@ -37,6 +37,7 @@ CONVENTIONAL = compile_regex(r"(?P<type>[a-z]+)(?:\([^()]*\))?!?: ")
 PULL = compile_regex(r"Merge pull request #\d+ |.* \(#\d+\)$")
 FEATURE = compile_regex(r"(?:add|allow|introduce|implement|support|new)\w*\b", re.IGNORECASE)
 FIX = compile_regex(r"(?:.*\b)?(?:fix(?:e[sd])?|bug|crash|regression|security)\b", re.IGNORECASE)
+SECURITY = compile_regex(r"\bCVE-\d{4}-\d+|\bGHSA(?:-[a-z0-9]{4}){3}", re.IGNORECASE)
 TRIFLE = compile_regex(
     r"\b(?:typos?|spelling|docs?|documentation|readme|changes|changelog|ci|workflows?|lint\w*|tests?|tox|pre-commit|version)\b",
     re.IGNORECASE,
@@ -175,6 +176,8 @@ def _title(subject: str, body: str) -> str:
 
 def kind_of(title: str, pull: bool, files: Iterable[str]) -> str:
     """feature, fix, or "" for what needs no release."""
+    if SECURITY.search(title):
+        return "fix"  # also of a dependency alone: whoever installs the project gets it by a release
     if all(BESIDE.search(path) for path in files if path):
         return ""
     if found := CONVENTIONAL.match(title):

@@ -41,6 +41,19 @@ SHOWN = 8
 QUOTED = 5
 LARGEST = 200_000  # bytes of a file that is mended
 ZIZMOR = "zizmor --offline --no-progress --quiet --min-severity medium --min-confidence medium"
+STRANGERS = (
+    "pull_request_target|issue_comment|issues|discussion(?:_comment)?|workflow_run|pull_request_review(?:_comment)?"
+)
+FOREIGN_CODE = (
+    rf"(?s)(?=.*\b(?:{STRANGERS})\b).*(?:github\.event\.pull_request\.head|github\.head_ref|workflow_run\.head_"
+    r"|refs/pull/|gh pr checkout)"
+)
+"""A workflow that anybody starts, with the repository's own token, and that checks out what they wrote."""
+FOREIGN_WORDS = (
+    rf"(?s)(?=.*\b(?:{STRANGERS})\b).*\$\{{\{{[^}}]*(?:github\.head_ref|github\.event\.(?:issue|comment|review|discussion"
+    r"|pull_request|workflow_run)\b[^}]*\.(?:title|body|message|name|email|ref|label|head_branch|display_title)\b)"
+)
+"""One that puts words of theirs into a script. In a plain `pull_request` of a fork there is no token to take."""
 WORKFLOWS = r"(\.github/workflows/[^/]+\.ya?ml|(.*/)?action\.ya?ml)"
 
 
@@ -48,9 +61,10 @@ WORKFLOWS = r"(\.github/workflows/[^/]+\.ya?ml|(.*/)?action\.ya?ml)"
 class Scanner:
     """One tool: the program's name, which paths it is for, and one item of `observers.commands`.
 
-    `asked` is the kind of errors, `listed` that of all other results, of rules in `mild`, and of files that hold the
-    expression of their rule in `guards`: somebody thought of it there. `first` are the rules that matter most, in
-    order; lines that `usual` finds come last. `mend` makes its safe fixes; `docs` is where a rule is explained.
+    `asked` is the kind of errors that somebody else can use: the file holds the expression of their rule in `reaches`,
+    and not the one in `guards`. `listed` is that of all other results; "" tells of none, which are only counted.
+    `first` are the rules that matter most, in order; lines that `usual` finds come last. `mend` makes its safe fixes;
+    `docs` is where a rule is explained.
     """
 
     name: str
@@ -59,7 +73,7 @@ class Scanner:
     asked: str
     listed: str
     first: tuple[str, ...] = ()
-    mild: tuple[str, ...] = ()
+    reaches: Mapping[str, str] = field(default_factory=dict)
     guards: Mapping[str, str] = field(default_factory=dict)
     usual: str = r"(?!)"
     mend: str = ""
@@ -80,9 +94,9 @@ SCANNERS: tuple[Scanner, ...] = (
             "parse": "sarif",
         },
         asked="workflow-risk",
-        listed="workflow",
-        first=("dangerous-triggers", "template-injection", "github-env", "excessive-permissions", "unpinned-uses"),
-        mild=("unpinned-uses",),
+        listed="",
+        first=("dangerous-triggers", "template-injection", "github-env"),
+        reaches={"dangerous-triggers": FOREIGN_CODE, "template-injection": FOREIGN_WORDS, "github-env": FOREIGN_WORDS},
         guards={"dangerous-triggers": r"author_association|[cC]ollaborator_?[pP]ermission|user permission"},
         usual=r"uses: *[\"']?(actions|github)/",
         mend=f"{ZIZMOR} --fix=safe .",
@@ -272,9 +286,12 @@ class ScannerObserver:
         for one in report.left:
             rule, text = _rule(scanner, one), texts.get(one.path, ())
             place = scanner.first.index(rule) if rule in scanner.first else len(scanner.first)
-            guarded = re.search(scanner.guards.get(rule, r"(?!)"), "\n".join(text))
-            milder = one.level != "error" or rule in scanner.mild or guarded
-            kind = scanner.listed if milder or not scanner.asked else scanner.asked
+            whole = "\n".join(text)
+            reached = re.search(scanner.reaches.get(rule, r"(?!)"), whole)
+            asked = one.level == "error" and reached and not re.search(scanner.guards.get(rule, r"(?!)"), whole)
+            kind = scanner.asked if asked else scanner.listed
+            if not kind:
+                continue
             line = text[one.line - 1].strip() if 0 < one.line <= len(text) else ""
             groups.setdefault((place, rule, kind), []).append(ScannedLine(one, line))
         for place, rule, kind in sorted(groups):

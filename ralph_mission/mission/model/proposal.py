@@ -115,7 +115,7 @@ MATTERS: dict[str, str] = {
     "lint-fix": "as long as a linter has known faults to report, a new one goes unseen",
     "formatting": "a check of the repository itself is red until its own formatter has run",
     "dependency-patch": "patch-level releases fix faults and holes without changing behaviour",
-    "dead-link": "whoever follows the documentation ends nowhere, and the right place is known",
+    "dead-link": "whoever follows the documentation ends nowhere",
     "broken-docs": "whoever follows the documentation ends nowhere",
     "overdue-marker": "somebody meant this to be gone by now, and nothing else will remind them",
     "todo": "a marker that nobody lists is forgotten",

@@ -175,3 +175,8 @@ def test_an_empty_repository_has_nothing_to_release(tmp_path):
     git(tmp_path, "init", "-q", "-b", "main")
     context = ObservationContext(Branch("main", ""), START, None, "", str(tmp_path))
     assert build(ReleaseSettings(), Git.open(tmp_path)).observe(context).signals == ()
+
+
+def test_a_fix_of_a_vulnerability_counts_though_it_moves_a_dependency_alone() -> None:
+    assert kind_of("fix: bump qs minimum to ^6.14.2 for CVE-2026-2391", False, ["package.json"]) == "fix"
+    assert kind_of("deps: bump qs", False, ["package.json"]) == ""

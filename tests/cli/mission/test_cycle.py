@@ -204,7 +204,7 @@ def test_the_journal_says_why_an_effect_failed(repo: Path) -> None:
 def test_what_was_opened_can_be_opened_from_where_one_stands(repo: Path, tmp_path: Path) -> None:
     told = cli_here("cycle", "--now", NOW, "--repo", "sample", cwd=tmp_path)
     place, _, title = next(
-        line.removeprefix("  opened issue ") for line in told.out.splitlines() if "opened issue" in line
+        line.removeprefix("  opened pull request ") for line in told.out.splitlines() if "opened pull request" in line
     ).partition(": ")
     assert title
     assert place.startswith("sample/") and (tmp_path / place).is_file()

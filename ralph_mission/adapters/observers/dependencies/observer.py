@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from ralph_mission.adapters.http.guard import Web
 
 NAME = bots.NAME
-TOP = ("renovate.json", "renovate.json5", ".renovaterc", ".renovaterc.json", ".renovaterc.json5", ".gitlab")
 MOST_REMEMBERED = 40
 """Vulnerabilities told that the cursor names."""
 NEVER = datetime(1970, 1, 1, tzinfo=UTC)  # what a commit holds stays true
@@ -162,15 +161,20 @@ class Dependencies:
         bumps = tuple(sorted(free, key=lambda bump: not mends(bump, known))[:MOST_BUMPS])
         bumped = self._bumped(seen.reading, commit, bumps, context)
         vulnerable = about.vulnerable(seen.reading, known, bumped, at_work)
-        propose = not tended and bots.is_proposable([entry.path for entry in self.git.listing(commit, ".github", *TOP)])
         updates = self._updates(seen, tended, (*at_work, *bumped.done), bumped)
+        propose = len(updates) >= bots.BEHIND and not tended and bots.is_wanted(self.git, commit)
         importers = self._importers(commit, seen.reading) if vulnerable or updates else Importers({})
-        routine = bots.routine_signal(updates, seen.reading, importers, commit, propose)
+        routine = bots.routine_signal(
+            updates, seen.reading, importers, commit, self._gradle(commit) if propose else None
+        )
         return (
             *about.bump_signals(bumped, known),
             *about.vulnerability_signals(vulnerable, importers),
             *((routine,) if routine else ()),
         )
+
+    def _gradle(self, commit: str) -> tuple[str, ...]:
+        return tuple(entry.path for entry in self.git.listing(commit) if bots.is_gradle(entry.path))
 
     def _updates(
         self, seen: DependencyFindings, tended: Mapping[Ecosystem, str], at_work: Iterable[Bump], bumped: Bumped

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import json
 import posixpath
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import yaml
 
 from ralph_mission.adapters.cache import cache_key
+from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.observers.text import count_noun, one_line
 from ralph_mission.adapters.packages.imports import Importers
 from ralph_mission.adapters.packages.lockfiles import DependencyReading
@@ -21,7 +22,7 @@ from ralph_mission.mission.model.mission import Severity, Signal
 from ralph_mission.safety.bumps import Step
 from ralph_mission.safety.front_matter import LOADER, MAX_BYTES
 from ralph_mission.safety.patch import REGULAR, FileChange, Patch
-from ralph_mission.values import dataclass
+from ralph_mission.values import compile_regex, dataclass
 
 NAME = "dependencies"
 RENOVATE = (
@@ -144,20 +145,24 @@ class RoutineUpdate:
 
 
 def routine_signal(
-    updates: Sequence[RoutineUpdate], reading: DependencyReading, importers: Importers, commit: str, propose: bool
+    updates: Sequence[RoutineUpdate],
+    reading: DependencyReading,
+    importers: Importers,
+    commit: str,
+    propose: Sequence[str] | None = None,
 ) -> Signal | None:
     """Everything routine as one finding; None where there is nothing to say.
 
-    With `propose` its change sets Dependabot up, and it is said even if no newer release is known.
+    With `propose`, the build files of Gradle, its change sets Dependabot up.
     """
     direct = [package for project in reading.projects for package in project.packages if package.direct]
-    if not (updates or (propose and direct)):
+    if not updates:
         return None
     table = "\n".join(update_table(updates, importers))
     files = ", ".join(project.path for project in reading.projects[:4])
     more = f" and {len(reading.projects) - 4} more" if len(reading.projects) > 4 else ""
     asked = f"{count_noun(len(direct), 'package')} asked for directly in {files}{more}."
-    if not propose:
+    if propose is None:
         return Signal(
             observer=NAME,
             kind="dependency",
@@ -170,12 +175,12 @@ def routine_signal(
             path=updates[0].package.path,
             facts=(("updates", len(updates)),),
         )
-    text = dependabot_settings(reading.projects)
-    behind = f"{count_noun(len(updates), 'newer release')} known today:\n\n{table}" if updates else ""
+    text = dependabot_settings(reading.projects, propose)
+    behind = f"{count_noun(len(updates), 'newer release')} known today:\n\n{table}"
     return Signal(
         observer=NAME,
         kind="update-bot",
-        title="Let Dependabot propose updates: nothing does yet",
+        title=f"Let Dependabot propose updates: {count_noun(len(updates), 'package')} behind",
         essence=("update-bot",),
         severity=Severity.LOW,
         confidence=0.9,
@@ -231,15 +236,40 @@ DAYS = 7
 """How old a release is to be before it is proposed: most of the malicious ones are found out within a week."""
 
 
-def is_proposable(paths: Collection[str]) -> bool:
-    """Whether Dependabot would read a file here, and nothing that is like it is set up in any way."""
-    known = {*RENOVATE, *DEPENDABOT}
-    return not known & set(paths) and any(path.startswith(".github/") for path in paths)
+BEHIND = 2
+"""Packages that have to be behind before a bot is proposed: without any there is nothing to show for it."""
+BY_HAND = (
+    r"pip-compile|uv lock --upgrade|npm-check-updates|taze|gha-update|pre-commit autoupdate|pre-commit\.ci"
+    r"|cargo update|cargo upgrade|versions:use-|dependencyUpdates|update-requirements|bundle update|go get -u"
+)
+"""What projects that update in a way of their own call."""
+TOOLS = compile_regex(r".*\.(?:toml|cfg|ini|ya?ml|mk|gradle)|Makefile|noxfile\.py|package\.json")
+MOST_TOOLS = 500  # files that are looked through
 
 
-def dependabot_settings(projects: Iterable[Project]) -> str:
+def is_wanted(git: Git, commit: str) -> bool:
+    """Whether Dependabot would read a file here, nothing like it is set up, nobody took it away and nothing else does
+    its work. A shallow clone does not know what was taken away."""
+    known = [*RENOVATE, *DEPENDABOT]
+    paths = [entry.path for entry in git.listing(commit)]
+    if set(known).intersection(paths) or not any(path.startswith(".github/") for path in paths):
+        return False
+    if git.try_text("log", "-1", "--format=%h", "--diff-filter=D", commit, "--", *known):
+        return False
+    tools = [path for path in paths if TOOLS.fullmatch(posixpath.basename(path))][:MOST_TOOLS]
+    return not (tools and git.try_text("grep", "-l", "-I", "-E", BY_HAND, commit, "--", *tools))
+
+
+def is_gradle(path: str) -> bool:
+    """Whether it is a build file of Gradle, whose packages are not read here and which Dependabot would read."""
+    return posixpath.basename(path) in ("build.gradle", "build.gradle.kts")
+
+
+def dependabot_settings(projects: Iterable[Project], gradle: Iterable[str] = ()) -> str:
     """A dependabot.yml for all projects: weekly, and minor and patch steps in one pull request."""
     places: dict[str, set[str]] = {}
+    for path in gradle:
+        places.setdefault("gradle", set()).add("/" + posixpath.dirname(path))
     for project in projects:
         name = "uv" if project.tool == "uv" else PROPOSED[project.ecosystem]
         places.setdefault(name, set()).add("/" + posixpath.dirname(project.path))

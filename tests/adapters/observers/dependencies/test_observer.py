@@ -27,7 +27,7 @@ from ralph_mission.safety.bumps import only_patches
 from tests import packages_world as world
 from tests.adapters.observers.place import LATER, Place
 from tests.fakes.registry import Registry, serving
-from tests.helpers import commit, make_repo
+from tests.helpers import commit, git, make_repo
 
 
 @pytest.fixture
@@ -454,8 +454,36 @@ def test_where_no_bot_is_set_up_its_settings_are_proposed_with_the_list(tmp_path
         ("npm", "/web"),
         ("pip", "/"),
     ]
-    quiet = look(place, registry, updates=False)
-    assert [signal.essence for signal in quiet.signals] == [one.essence]  # the same thing, and no registry was asked
+    assert look(place, registry, updates=False).signals == ()  # what is not asked for is not known to be behind
+
+
+@pytest.mark.parametrize("why", ["one is behind", "taken away before", "updated in a way of their own"])
+def test_no_bot_is_proposed_where_there_is_little_to_show_or_people_decided_otherwise(
+    tmp_path: Path, registry: Registry, why: str
+) -> None:
+    pilot = "" if why == "one is behind" else "pilot==0.2.0\n"
+    files = {".github/workflows/ci.yml": "on: push\n", "requirements.txt": f"buoy==1.4.2\n{pilot}"}
+    if why == "updated in a way of their own":
+        files["tox.ini"] = "[testenv:update]\ncommands = pip-compile --upgrade\n"
+    if why == "taken away before":
+        files[".github/dependabot.yml"] = "version: 2\n"
+    place = project(tmp_path, files)
+    if why == "taken away before":
+        git(place.path, "rm", "-q", ".github/dependabot.yml")
+        commit(place.path, {}, message="Do without Dependabot")
+    registry.python["buoy"]["2.0.0"] = {}
+    registry.python["pilot"] = {"0.2.0": {}, "0.3.0": {}}
+    assert {signal.kind for signal in look(place, registry).signals} == {"dependency"}
+
+
+def test_gradle_is_told_of_to_the_bot_though_its_packages_are_not_read(tmp_path: Path, registry: Registry) -> None:
+    requirements = "buoy==1.4.2\npilot==0.2.0\n"
+    files = {".github/workflows/ci.yml": "on: push\n", "requirements.txt": requirements, "app/build.gradle": "x\n"}
+    place = project(tmp_path, files)
+    registry.python["buoy"]["2.0.0"] = {}
+    registry.python["pilot"] = {"0.2.0": {}, "0.3.0": {}}
+    (one,) = (signal for signal in look(place, registry).signals if signal.patch)
+    assert "package-ecosystem: gradle" in (one.patch.changes[0].new or b"").decode()
 
 
 def test_without_updates_no_registry_is_asked_and_advisories_are(tmp_path: Path, registry: Registry) -> None:
