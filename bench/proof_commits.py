@@ -1,12 +1,15 @@
 """Claims that are true: bug fixes of real repositories, told as an explorer would tell them at the commit before.
 
 `python -m bench.proof_commits FOLDER NAME OUT` finds them in the clone FOLDER/NAME, newest first, by rules that ask the
-project's own runner and never the gate; the gate's word on each that was found goes to OUT, as `bench.proof` has it. A
-commit is one of them when
+project's own runner and never the gate; the gate's word on each that was found goes to OUT, as `bench.proof` has it.
+Repositories are small libraries whose tests take seconds and need nothing but what is installed; they were looked at
+one after the other until forty commits were found. A commit is one of them when
 
 1. its subject speaks of a fix, it has code and tests, and leaves alone what is installed (packages, lock files);
 2. with its tests at its parent, the run ends, and cases fail that do not fail before: in themselves, not because a file
-   cannot be loaded, the network is closed or the time is over;
+   cannot be loaded, the network is closed or the time is over. What they fail with is what an explorer can claim: an
+   assertion that does not hold, or an exception on whose way lies code that the commit changes. A test that calls what
+   is not there yet fails by an error of its own: that adds a feature, whatever the subject says;
 3. those cases pass at the commit;
 4. every case that passes at the parent is still there, and passes with the fix as it is written at the parent: the
    commit takes no test away, and contradicts none;
@@ -45,12 +48,14 @@ REPOSITORIES = {
         "encode/httpx",
         "pallets/click",
         "python-humanize/humanize",
+        "pallets/jinja",
+        "andialbrecht/sqlparse",
     )
 }
 MERGES = ("click",)
 """Who merges a change as several commits: there the merge is the fix."""
 FIX = re.compile(r"\b(?:fix(?:e[sd])?|bugs?|regression|correctly|incorrect(?:ly)?|crash(?:es)?)\b", re.IGNORECASE)
-PLACES = ("lib/", "src/", "httpx/", "index.js")
+PLACES = ("lib/", "src/", "httpx/", "sqlparse/", "index.js")
 MOST, MOST_LOOKED_AT, MOST_CODE, MOST_TESTS = 10, 60, 6, 4
 """Commits of a repository, those of which tests are run at most, and files of one."""
 OUTSIDE = re.compile(r"timeout of \d+|ENOTFOUND|EAI_AGAIN|getaddrinfo|cannot find module|no module named", re.I)
@@ -148,9 +153,14 @@ def _look(prover: Prover, fix: FixCommit, claim: CodeClaim, base: str) -> FixCom
         fails = [case for case in told.cases if case.status in ("failed", "error") and was.get(case.id) != case.status]
         if told.ended or any(case.phase == "load" for case in fails):
             return "2: its tests cannot be run at the parent, or do not end"
+        every = len(fails)
         fails = [case for case in fails if case.phase == "call" and not OUTSIDE.search(case.message)]
         if not fails:
             return "2: no case fails at the parent in itself"
+        changed = {one.path for one in claim.change}
+        fails = [case for case in fails if is_assertion(case) or changed & {path for path, _ in case.frames}]
+        if not fails:
+            return "2: its test fails by an error of its own, or of other code"
         after = {case.id: case.status for case in bench.run(RunRequest(CodeState.CHANGED, claim.test_files)).cases}
         if any(after.get(case.id) != "passed" for case in fails):
             return "3: a case of it does not pass at the commit"
@@ -159,7 +169,7 @@ def _look(prover: Prover, fix: FixCommit, claim: CodeClaim, base: str) -> FixCom
         contrary = _contrary(replace(bench, claim=replace(claim, test=())), old, was)
         if not contrary and bench.run(RunRequest(CodeState.PLAIN, ())).ended:
             return "5: all tests of the repository cannot be run at the parent"
-    return contrary or _told(fix, claim, fails)
+    return contrary or _told(fix, claim, fails, every)
 
 
 def _contrary(bench: object, old: tuple[str, ...], was: Mapping[str, str]) -> str:
@@ -171,14 +181,14 @@ def _contrary(bench: object, old: tuple[str, ...], was: Mapping[str, str]) -> st
     return f"4: {broken[0]} passes at the parent as it stands there, and not with the fix" if broken else ""
 
 
-def _told(fix: FixCommit, claim: CodeClaim, fails: list[CaseResult]) -> FixCommit:
-    """Of several reasons the first, with the cases that fail for it."""
+def _told(fix: FixCommit, claim: CodeClaim, fails: list[CaseResult], every: int) -> FixCommit:
+    """Of several reasons the first, with the cases that fail for it, of `every` one that fails."""
     kinds = [ASSERTION if is_assertion(case) else case.error for case in fails]
     cases = tuple(case.id for case, kind in zip(fails, kinds, strict=True) if kind == kinds[0])
     changed = {one.path for one in claim.change}
     inner = [path for path, _ in fails[0].frames if path in changed]
     path = inner[-1] if kinds[0] != ASSERTION and inner and claim.path not in inner else ""
-    return replace(fix, expected=kinds[0], cases=cases if len(cases) < len(fails) else (), path=path)
+    return replace(fix, expected=kinds[0], cases=cases if len(cases) < every else (), path=path)
 
 
 def main() -> None:

@@ -53,9 +53,11 @@ NOTES = {
     "is run: between two pushes it meets the same branch.",
     "agents": "Calls are chosen as for [every fault](#every-fault-at-every-sort-of-call); deaths of the issue agent "
     "with a pull, and of a review, are at each call.",
-    "proof": "Real commits that mend a bug, chosen by rules that ask the project's own runner and never the gate "
-    "([bench/proof_commits.py](../bench/proof_commits.py)), told as an explorer would at their parents; and false "
-    "claims made of them ([bench/proof_false.py](../bench/proof_false.py)).",
+    "proof": "Real commits that mend a bug, told as an explorer would at their parents; and false claims made of them "
+    "([bench/proof_false.py](../bench/proof_false.py)). The commits are chosen by rules that ask the project's own "
+    "runner and never the gate ([bench/proof_commits.py](../bench/proof_commits.py)), newest first, at most ten of a "
+    "repository. They leave out fixes that no explorer could claim so: whose test fails by an error of its own, or by "
+    "an exception out of files that the fix does not touch.",
     "guards": "Each guard, what is put in its place, and the test that then fails (`killed_by`): "
     "[tests/guards/rows](../tests/guards/rows).",
 }

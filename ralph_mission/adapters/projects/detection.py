@@ -268,7 +268,9 @@ def _python(folder: Folder) -> Detected:
         steps = [_own_python("poetry"), folder.step("poetry", command, *inputs)]
     elif wanted := _pip_wanted(folder, project):
         pip = ".venv/bin/python -m pip install --quiet --disable-pip-version-check"
-        command = f"python3 -m venv .venv && {pip} --upgrade pip && {pip} {wanted}"
+        command = " && ".join(
+            ("python3 -m venv .venv", f"{pip} --upgrade pip", *(f"{pip} {words}" for words in wanted))
+        )
         steps = [folder.step("pip", command, *inputs, needs=("python3",))]
     else:
         return NOTHING
@@ -292,14 +294,19 @@ def _requirements(folder: Folder) -> tuple[str, ...]:
     return tuple(name for name in names if name in folder)
 
 
-def _pip_wanted(folder: Folder, project: Mapping[str, Any]) -> str:
-    words = [f"-r {name}" for name in _requirements(folder)]
+def _pip_wanted(folder: Folder, project: Mapping[str, Any]) -> tuple[str, ...]:
+    """What pip is told, one call after the other: lists may pin a release of the project itself, which gives way."""
+    lists = " ".join(f"-r {name}" for name in _requirements(folder))
+    words: list[str] = []
     declared = (project.get("project") or {}).get("optional-dependencies") or {}
     groups = [name for name in TEST_EXTRAS if name in (project.get("dependency-groups") or {})]
     if ("project" in project and "build-system" in project) or "setup.py" in folder:
         extras = ",".join(name for name in TEST_EXTRAS if name in declared)
         words.append(f"-e '.[{extras}]'" if extras else "-e .")
-    return " ".join([*words, *(f"--group {name}" for name in groups)])
+    words += [f"--group {name}" for name in groups]
+    if (lists or words) and _has_pytests(folder):
+        words.append("pytest")  # which many leave to tox, hatch or whoever comes
+    return tuple(filter(None, (lists, " ".join(words))))
 
 
 def _python_checks(folder: Folder, project: Mapping[str, Any]) -> Iterator[ProjectCheck]:
@@ -310,11 +317,14 @@ def _python_checks(folder: Folder, project: Mapping[str, Any]) -> Iterator[Proje
         named = tools.get("mypy") or {}
         yield folder.check("types", "mypy" if "files" in named or "packages" in named else "mypy .")
     configured = "pytest" in tools or "[tool:pytest]" in setup or folder.any_of("pytest.ini", "tox.ini", "conftest.py")
-    tests = any(re.search(r"(^|/)test_[^/]+\.py$|_test\.py$", name) for name in folder.files)
-    if configured and tests:
+    if configured and _has_pytests(folder):
         yield folder.check("test", "python -m pytest -q")
     elif "noxfile.py" in folder:
         yield folder.check("test", "nox")
+
+
+def _has_pytests(folder: Folder) -> bool:
+    return any(re.search(r"(^|/)test_[^/]+\.py$|_test\.py$", name) for name in folder.files)
 
 
 # --- other languages ------------------------------------------------------------------
@@ -337,7 +347,8 @@ def _rust(folder: Folder) -> Detected:
 def _go(folder: Folder) -> Detected:
     if "go.mod" not in folder:
         return NOTHING
-    step = folder.step("go", "go mod download", "go.mod", "go.sum", "go.work", needs=("go",))
+    command = "go mod download && { go vet ./... || true; }"  # the standard library is compiled once, not in each clone
+    step = folder.step("go", command, "go.mod", "go.sum", "go.work", needs=("go",))
     lint = [folder.check("lint", "golangci-lint run")] if folder.any_of(".golangci.yml", ".golangci.yaml") else []
     return [step], [folder.check("types", "go vet ./..."), *lint, folder.check("test", "go test ./...")]
 

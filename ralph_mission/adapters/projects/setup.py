@@ -70,6 +70,7 @@ QUIET: Mapping[str, str] = MappingProxyType(
 CACHES = {
     "CARGO_HOME": ".cargo",
     "GOMODCACHE": "go/pkg/mod",
+    "GOCACHE": ".cache/go-build",
     "GRADLE_USER_HOME": ".gradle",
     "YARN_GLOBAL_FOLDER": ".yarn/berry",
     "PRE_COMMIT_HOME": ".cache/pre-commit",
