@@ -57,7 +57,7 @@ class Life:
 
 def writes(request: Request) -> bool:
     """Whether a request may change anything."""
-    if request.transport == "git":
+    if request.transport in ("git", "graphql"):
         return request.below == "/git-receive-pack"
     return request.transport in ("rest", "network") and request.method != "GET"
 

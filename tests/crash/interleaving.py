@@ -178,7 +178,9 @@ def _is_effect(owner: type, arguments: tuple[Any, ...]) -> bool:
         return arguments[0] == "push"
     if owner is HttpSession:
         return arguments[0] != "GET"
-    return owner is GitHubRequester and arguments[0] != "GET" and not arguments[1].endswith("/graphql")
+    if owner is GitHubRequester and arguments[1].endswith("/graphql"):
+        return "mutation" in str(arguments[2])
+    return owner is GitHubRequester and arguments[0] != "GET"
 
 
 # --- where races begin -------------------------------------------------------------------

@@ -121,7 +121,7 @@ def test_an_approval_dismissed_between_judgement_and_merge_does_not_count(harbou
     jonas = harbour.fake.person("jonas", "maintain")
 
     def dismissed(request):
-        if request.transport == "git" and "receive-pack" in request.path:
+        if request.below == "/git-receive-pack":
             undo()
             jonas.dismiss(pull)
 

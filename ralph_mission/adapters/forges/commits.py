@@ -1,13 +1,13 @@
 """From intended edits to a commit, and what git knows of two commits: where they part, what one changes.
 
-A commit is a function of the effect alone: doing it twice gives the same id, and a branch that stands anywhere else is
-somebody else's work. Answers about object ids are remembered. Missing history (a shallow clone) makes differences
-larger, never smaller.
+A commit is a function of the effect and its author alone: doing it twice gives the same id, and a branch whose commit
+says anything else is somebody else's work. Answers about object ids are remembered. Missing history (a shallow clone)
+makes differences larger, never smaller.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -18,6 +18,7 @@ from ralph_mission.mission.model.forge import Pull, Touch
 from ralph_mission.safety.patch import FileDelta, apply, patch_id
 from ralph_mission.values import compile_regex, dataclass
 
+SERVER = "GitHub <noreply@"
 HUNK = compile_regex(rb"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 
 
@@ -50,7 +51,9 @@ def changes(git: Git, base: str, head: str) -> Changes:
     return Changes(tuple(hunk.touch for hunk in hunks), frozenset(_patch_ids(hunks)))
 
 
-def with_changes(git: Git, pull: Pull, base: str, head: str, touches: bool, details: bool) -> Pull:
+def with_changes(
+    git: Git, pull: Pull, base: str, head: str, touches: bool, details: bool, us: Identity = Identity()
+) -> Pull:
     """The pull with the ids of its changes; with `touches` the lines, with `details` its commits too."""
     found = changes(git, base, head)
     return replace(
@@ -58,7 +61,7 @@ def with_changes(git: Git, pull: Pull, base: str, head: str, touches: bool, deta
         touches=found.touches if touches or details else (),
         patch_ids=found.patch_ids,
         commits=commits(git, base, head) if details else (),
-        own=own(git, base, head) if details else frozenset(),
+        own=own(git, base, head, us) if details else frozenset(),
     )
 
 
@@ -88,12 +91,20 @@ def commits(git: Git, base: str, head: str) -> tuple[str, ...]:
     return tuple(git.text("rev-list", "--reverse", head, f"^{base}").split())
 
 
-def own(git: Git, base: str, head: str) -> frozenset[str]:
-    """Those of `commits` that have our name, as author and as committer: nobody else's, unless it was forged."""
-    us = f"{Identity().name} <{Identity().email}>"
+def own(git: Git, base: str, head: str, who: Identity = Identity()) -> frozenset[str]:
+    """Those of `commits` that have a name of ours as author, and nobody else's as committer, unless it was forged.
+
+    What was made on the server has its name as committer.
+    """
+    us = {f"{one.name} <{one.email}>" for one in (who, Identity())}
     told = git.text("log", "--no-show-signature", "--format=%H %an <%ae>%x00%cn <%ce>", head, f"^{base}")
     lines = (line.partition(" ") for line in told.split("\n"))
-    return frozenset(oid for oid, _, names in lines if names.split("\0") == [us, us])
+    return frozenset(oid for oid, _, names in lines if _names_us(names, us))
+
+
+def _names_us(names: str, us: Collection[str]) -> bool:
+    author, _, committer = names.partition("\0")
+    return author in us and (committer in us or committer.startswith(SERVER))
 
 
 def _paths(names: bytes) -> list[str]:
@@ -136,7 +147,7 @@ OURS = "ralph/"
 Contents = dict[str, tuple[str, bytes] | None]
 
 
-def commit(git: Git, effect: PushBranch, default: str) -> str:
+def commit(git: Git, effect: PushBranch, default: str, who: Identity = Identity()) -> str:
     """The commit the branch is to point at; made, but nothing points at it yet. Raises ForgeRefused."""
     _require_name(git, effect.branch, default)
     for known in filter(None, (effect.base_sha, effect.onto)):
@@ -145,17 +156,11 @@ def commit(git: Git, effect: PushBranch, default: str) -> str:
     parents, start = _find_base(git, effect)
     try:
         tree = git.write_tree(start, _contents(git, start, effect.files)) if effect.files else start
-        return git.commit_tree(tree, parents, effect.message, effect.date)
+        return git.commit_tree(tree, parents, effect.message, effect.date, who)
     except ValueError as error:
         raise ForgeRefused(f"the change does not fit {start[:12]}: {error}") from None
     except GitError as error:
         raise ForgeRefused(f"git cannot commit the change: {error.detail.strip()}") from None
-
-
-def is_same_work(git: Git, one: str, other: str) -> bool:
-    """Whether two commits differ in nothing but when they were made: what a dead run pushed is adopted."""
-    told = {git.try_text("show", "--no-patch", "--format=%T %P%n%an %ae%n%cn %ce%n%B", oid) for oid in (one, other)}
-    return len(told) == 1 and "" not in told
 
 
 def merged_tree(git: Git, ours: str, theirs: str) -> str:

@@ -270,6 +270,11 @@ class Git:
         raw = self.run("-c", "core.fsync=committed", "fast-import", "--quiet", "--done", stdin=stream)
         return raw.decode().strip()
 
+    def says_the_same(self, one: str, other: str) -> bool:
+        """Whether two commits differ in nothing but by whom, when and with what signature they were made."""
+        told = {self.try_text("show", "--no-patch", "--format=%T %P%n%B", oid).strip() for oid in (one, other)}
+        return len(told) == 1 and "" not in told
+
     def move_ref(self, ref: str, new: str, old: str) -> bool:
         """Compare-and-swap of a ref; `old` "" : it must not exist, `new` "": it goes. False when it was elsewhere."""
         try:

@@ -218,11 +218,18 @@ class Remote:
         name = f"FETCH_HEAD:{path}"
         return self.git.blobs([name]).get(name)
 
-    def push(self, branch: str, new: str, old: str) -> bool:
-        """Move `branch` from commit `old` ("": none) to `new` ("": it goes); False when it stood elsewhere.
+    def push(self, branch: str, new: str, old: str) -> str:
+        """Move `branch` from commit `old` ("": none) to `new`; where it stands then, "" when it stood elsewhere.
 
         Raises Denied when the server will never take it, UserError when nobody could tell whether it did.
         """
+        return new if self._move(branch, new, old) else ""
+
+    def delete(self, branch: str, old: str) -> bool:
+        """Remove `branch` while it stands at `old`; False when it stood elsewhere. Raises Denied, UserError."""
+        return self._move(branch, "", old)
+
+    def _move(self, branch: str, new: str, old: str) -> bool:
         ref = HEADS + branch
         try:
             with _as_user_errors(self.url):

@@ -89,7 +89,8 @@ What goes wrong
     fake.fail(kind, match=("POST", "/issues"), times=1, after=0)     -> Fault, `fault.used` counts
         match: method ("*": any) and an fnmatch pattern on what is below the repository: "/issues" is the creation
         of an issue, "/issues/*/comments" that of a comment; outside of it the whole path ("/user"). For git:
-        "/info/refs?service=git-receive-pack", "/git-receive-pack", "/git-upload-pack".
+        "/info/refs?service=git-receive-pack", "/git-receive-pack", "/git-upload-pack". A commit by GraphQL
+        (`createCommitOnBranch`) moves a branch as a push does: it is "/git-receive-pack" too, with transport graphql.
         times: how often; after: let so many that match pass first. The first fault that matches is taken.
         kinds, of which nothing is applied unless the name says so:
             401 403 404 409 422 500 | 502_applied 502_not_applied

@@ -164,13 +164,20 @@ class Bare:
         return "" if done.returncode else done.stdout.split(b"\n")[0].decode()
 
     def commit_tree(
-        self, tree: str, parents: Sequence[str], message: str, author: Signature, committer: Signature
+        self,
+        tree: str,
+        parents: Sequence[str],
+        message: str,
+        author: Signature,
+        committer: Signature,
+        signed: bool = False,
     ) -> str:
         lines = [f"tree {tree}", *(f"parent {parent}" for parent in dict.fromkeys(parents))]
         lines += [
             f"{role} {who.name} <{who.email}> {int(who.at.timestamp())} +0000"
             for role, who in (("author", author), ("committer", committer))
         ]
+        lines += ["gpgsig -----BEGIN PGP SIGNATURE-----", " ", " by GitHub", " -----END PGP SIGNATURE-----"] * signed
         text = "\n".join(lines) + "\n\n" + message + ("" if message.endswith("\n") else "\n")
         return write_object(self.path, "commit", text.encode())
 

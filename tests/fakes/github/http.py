@@ -208,5 +208,7 @@ def _parse(request: Request, raw: bytes) -> Response | None:
     except ValueError:
         return Response(400, {}, Refusal(400, "Problems parsing JSON").payload)
     if isinstance(request.body, dict | list):
+        if request.transport == "graphql" and "createCommitOnBranch" in str(request.body):
+            request.below = "/git-receive-pack"
         return None
     return Response(400, {}, Refusal(400, "Body should be a JSON object").payload)

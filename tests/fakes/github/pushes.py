@@ -70,7 +70,7 @@ def judge(world: World, push: Push, token: Token) -> dict[str, No]:
     """The refs that are refused."""
     if push.pack:
         world.bare.run("index-pack", "--stdin", "--fix-thin", stdin=push.pack)
-    found = {command.ref: _refusal(world, command, token) for command in push.commands}
+    found = {command.ref: refusal(world, command, token) for command in push.commands}
     return {ref: no for ref, no in found.items() if no}
 
 
@@ -80,7 +80,8 @@ def _workflows_allowed(token: Token) -> bool:
     return "workflow" in token.scopes
 
 
-def _refusal(world: World, command: Command, token: Token) -> No | None:
+def refusal(world: World, command: Command, token: Token) -> No | None:
+    """Why one ref may not move; None where it may."""
     if command.ref.startswith("refs/pull/"):
         return No("deny updating a hidden ref")
     rules = world.protections.get(command.branch)

@@ -7,9 +7,10 @@ from collections.abc import Callable
 from datetime import datetime
 
 from ralph_mission.adapters.forges.github.api import PACE, Api, Counts, ReadCache, scope_of
+from ralph_mission.adapters.forges.github.committing import VerifiedRemote
 from ralph_mission.adapters.forges.github.forge import GitHubForge, utc_now
 from ralph_mission.adapters.git.git import Git
-from ralph_mission.adapters.git.remote import Remote, RepositoryPlace
+from ralph_mission.adapters.git.remote import RepositoryPlace
 
 __all__ = ["Counts", "GitHubForge", "connect"]
 
@@ -36,5 +37,5 @@ def connect(
         None if staged else git.common_dir / "ralph" / "github.json", scope_of(place.api, place.repository, place.token)
     )
     api = Api(place, kept, note=note, sleep=sleep, pace=pace, timeout=timeout, staged=staged)
-    remote = Remote(git, place.git_url, place.token, keep=not staged)
+    remote = VerifiedRemote(git, place.git_url, place.token, keep=not staged, api=api)
     return GitHubForge(git, remote, api, now, memory_branch, memory_path, required_checks_only)

@@ -311,21 +311,35 @@ class Api:
 
     def send(self, method: str, path: str, body: Any = None) -> Any:
         """Send a mutation once, whatever comes of it; the JSON of the answer. Raises ForgeRefused or Doubt."""
+        answer = self._send(method, self._below(path), body)
+        if answer.ok and answer.readable:
+            return answer.body
+        raise self._no(method, path, answer)
+
+    def change(self, mutation: str, variables: Mapping[str, Any]) -> Any:
+        """The `data` of a GraphQL mutation, sent once, whatever comes of it. Raises ForgeRefused (Stale) or Doubt."""
+        answer = self._send("POST", self._wire.graphql, {"query": mutation, "variables": dict(variables)})
+        body = answer.body
+        if not answer.ok or not isinstance(body, Mapping):
+            raise self._no("POST", "/graphql", answer)
+        if errors := body.get("errors"):
+            raise limits.refused_mutation(errors, answer)
+        return body.get("data")
+
+    def _send(self, method: str, place: str, body: Any) -> ApiAnswer:
+        """The answer to a mutation. Raises ForgeRefused when it was certainly not sent, Doubt when it perhaps was."""
         if self.staged:
-            raise RuntimeError(f"a staged cycle must not send {method} {path}")
+            raise RuntimeError(f"a staged cycle must not send {method} {place}")
         self._require_leave()
         self.counts.mutations += 1
         try:
-            answer = self._exchange(method, self._below(path), body)
+            return self._exchange(method, place, body)
         except NoAnswer as error:
             if not error.sent:
                 raise ForgeRefused(f"cannot reach GitHub (it {error})", reason=FailureReason.NOT_ATTEMPTED) from None
             raise Doubt(f"the answer was lost (it {error})") from None
         finally:
             self._last_mutation = time.monotonic()
-        if answer.ok and answer.readable:
-            return answer.body
-        raise self._no(method, path, answer)
 
     def _no(self, method: str, path: str, answer: ApiAnswer) -> ForgeRefused | Doubt:
         pause = limits.wait_for(answer, self.now)

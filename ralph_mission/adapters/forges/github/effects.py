@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain
 
-from ralph_mission.adapters.forges.commits import commit, is_same_work
+from ralph_mission.adapters.forges.commits import commit
 from ralph_mission.adapters.forges.effects import EffectVerbs, ForgeRefused, mark
 from ralph_mission.adapters.forges.github import merging, reading
 from ralph_mission.adapters.forges.github.api import Api
@@ -133,18 +133,17 @@ class GitHubEffects(EffectVerbs):
         wanted = self._commit(effect)
         if here != wanted and not effect.onto:
             self.heads.fetch({HEADS + effect.branch: here})
-        return self._pushed_receipt(effect, "adopted", here) if is_same_work(self.heads.git, here, wanted) else None
+        return self._pushed_receipt(effect, "adopted", here) if self.heads.git.says_the_same(here, wanted) else None
 
     def do_push_branch(self, effect: PushBranch) -> Receipt:
-        sha = self._commit(effect)
         try:
-            moved = self.heads.remote.push(effect.branch, sha, effect.onto)
+            sha = self.heads.remote.push(effect.branch, self._commit(effect), effect.onto)
         except Denied as denied:
             reason = FailureReason.NEEDS_PERSON if denied.lasting else None
             raise ForgeRefused(denied.what, denied.setting, reason) from None
         except UserError as problem:
             raise Doubt(problem.what) from None
-        if not moved:
+        if not sha:
             raise ForgeRefused("foreign-commit")
         return self._pushed_receipt(effect, "done", sha)
 
@@ -193,7 +192,7 @@ class GitHubEffects(EffectVerbs):
         receipt = self._send(effect, PullWire, "PATCH", f"/pulls/{effect.pull}", {"state": "closed"})
         if effect.head_sha and wire.head.ref.startswith(BRANCHES):
             with suppress(Denied, UserError):  # a branch that stays is no harm
-                self.heads.remote.push(wire.head.ref, "", effect.head_sha)
+                self.heads.remote.delete(wire.head.ref, effect.head_sha)
         return receipt
 
     def find_review(self, effect: PostReview) -> Receipt | None:
@@ -228,7 +227,7 @@ class GitHubEffects(EffectVerbs):
             wanted[HEADS + effect.branch] = effect.onto
         git = self.heads.git
         self.heads.fetch({ref: oid for ref, oid in wanted.items() if git.resolve(oid) != oid})
-        return commit(git, effect, self.default().name)
+        return commit(git, effect, self.default().name, self.people.author())
 
     def _pushed_receipt(self, effect: PushBranch, status: Fate, sha: str) -> Receipt:
         return Receipt(effect.key, status, sha=sha, url=f"{self.api.place.page}/tree/{effect.branch}")

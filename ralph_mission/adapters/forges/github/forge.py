@@ -61,8 +61,8 @@ class GitHubForge:
     ) -> None:
         self.git, self.remote, self.api, self.now = git, remote, api, now
         self.threads = Threads(api, now)
-        self.heads = Heads(git, remote, api.note)
         self.people = People(api)
+        self.heads = Heads(git, remote, api.note, self.people.author)
         self.standing = AnchorIssue(self.threads, self.people.us, memory_branch, memory_path)
         self._paid = False
         self.verbs = GitHubEffects(self.threads, self.heads, self.people, self.default_branch, required_checks_only)

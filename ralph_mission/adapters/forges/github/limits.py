@@ -46,6 +46,10 @@ class Violation(ForgeRefused):
     """The rules of a branch do not allow a merge; `what` is GitHub's own words."""
 
 
+class Stale(ForgeRefused):
+    """What was to be changed is not any more what it was when it was read."""
+
+
 @dataclass(frozen=True, slots=True)
 class ApiAnswer:
     """A reply: header names in lower case; `body` is its JSON, and not `readable` when it was none."""
@@ -83,6 +87,8 @@ SETTINGS: tuple[tuple[str, str], ...] = (
 )
 """What GitHub says when it refuses for good (regular expression), and the setting behind it."""
 
+DEFINITE = ("FORBIDDEN", "NOT_FOUND", "UNPROCESSABLE", "INSUFFICIENT_SCOPES", "BAD_USER_INPUT")
+"""The types of error by which GraphQL says that nothing was done."""
 VIOLATED = compile_regex(r"repository rule violations found", re.IGNORECASE)
 NO_RIGHTS = compile_regex(r"resource not accessible|must have (?:admin|push|write)|permission|forbidden", re.IGNORECASE)
 
@@ -122,6 +128,22 @@ def refusal_of(method: str, path: str, answer: ApiAnswer) -> ForgeRefused:
             f"there is no such thing on GitHub, or the token may not write to it ({answer.status} {words})"
         )
     return ForgeRefused(f"GitHub refused: {words or answer.status}")
+
+
+def refused_mutation(errors: Any, answer: ApiAnswer) -> ForgeRefused | Doubt:
+    """What the errors of a GraphQL mutation mean. Only a kind that is known is a definite no."""
+    first = errors[0] if isinstance(errors, list) and errors and isinstance(errors[0], Mapping) else {}
+    words, kind = " ".join(str(first.get("message") or "").split())[:LONGEST], str(first.get("type") or "")
+    if kind == "STALE_DATA":
+        return Stale(words)
+    if kind == "RATE_LIMITED":
+        return ForgeRefused(f"GitHub's rate limit: {words}", reason=FailureReason.NOT_ATTEMPTED)
+    if kind in DEFINITE:
+        setting = _find_setting(words)
+        return ForgeRefused(
+            setting or f"GitHub refused: {words}", reason=FailureReason.NEEDS_PERSON if setting else None
+        )
+    return Doubt(f"GitHub answered {answer.status} with an error: {words}")
 
 
 def _find_setting(words: str) -> str:

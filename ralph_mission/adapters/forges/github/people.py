@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any, Generic, TypeVar
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from pydantic import AliasChoices, AliasPath, Field
 
@@ -20,7 +20,7 @@ from ralph_mission.adapters.forges.github import reading
 from ralph_mission.adapters.forges.github.api import Api
 from ralph_mission.adapters.forges.github.limits import Absent, Forbidden
 from ralph_mission.adapters.forges.github.reading import GHOST, PullWire, Stamp, WireModel, read
-from ralph_mission.adapters.git.git import Git
+from ralph_mission.adapters.git.git import Git, Identity
 from ralph_mission.adapters.git.remote import HEADS, Remote
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.forge import Actor, BodyEdit, Branch, Pull
@@ -36,6 +36,7 @@ class Heads:
     git: Git
     remote: Remote
     note: Callable[[str], None]
+    us: Callable[[], Identity]
     _here: set[str] = field(default_factory=set)  # commits that were seen in our clone: they stay
 
     def bring(self, wires: Iterable[PullWire], default: Branch) -> None:
@@ -65,7 +66,7 @@ class Heads:
         head, base = self._commit(wire.head.sha), self._base(wire, default)
         if not head or not base:
             return pull
-        return commits.with_changes(self.git, pull, base, head, self._may_touch(wire, default), details)
+        return commits.with_changes(self.git, pull, base, head, self._may_touch(wire, default), details, self.us())
 
     def _base(self, wire: PullWire, default: Branch) -> str:
         """The commit to compare the head with: before the merge, when there was one."""
@@ -96,6 +97,7 @@ class Heads:
         return {ref: oid for ref, oid in wanted.items() if oid in absent}
 
 
+LOOPBACK = ("127.0.0.1", "::1", "localhost")  # a stand-in for the public server
 WRITERS = frozenset({"admin", "maintain", "write"})
 
 
@@ -112,6 +114,12 @@ class People:
         if self._us is None:
             self._us = self._user() or self._viewer()
         return self._us
+
+    def author(self) -> Identity:
+        """Who our commits are by: the account, with the address that GitHub gives to it. Raises UserError."""
+        host = urlsplit(self.api.place.server).hostname
+        domain = "github.com" if host in LOOPBACK else host
+        return Identity(self.us().login, f"{self.us().id}+{self.us().login}@users.noreply.{domain}")
 
     def may_write(self, actor: Actor, fresh: bool = False) -> bool:
         """Whether the account with this very id may write. Never a bot, never ourselves. Raises UserError."""

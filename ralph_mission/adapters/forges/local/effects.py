@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from ralph_mission.adapters.forges.commits import commit, is_same_work, merged_tree
+from ralph_mission.adapters.forges.commits import commit, merged_tree
 from ralph_mission.adapters.forges.effects import EffectVerbs, ForgeRefused, mark
 from ralph_mission.adapters.forges.local import branches, threads
 from ralph_mission.adapters.forges.local.documents import BOT, LocalThread
@@ -114,7 +114,7 @@ class LocalEffects(EffectVerbs):
 
     def find_push_branch(self, effect: PushBranch) -> Receipt | None:
         here = self.git.resolve(branches.HEADS + effect.branch)
-        if not here or not is_same_work(self.git, here, commit(self.git, effect, self._default())):
+        if not here or not self.git.says_the_same(here, commit(self.git, effect, self._default())):
             return None
         return Receipt(effect.key, "adopted", sha=here)
 

@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 
 from ralph_mission.adapters import files as durable_files
-from ralph_mission.adapters.git.git import Git, GitError, pack_loose
+from ralph_mission.adapters.git.git import Git, GitError, Identity, pack_loose
 from ralph_mission.adapters.git.remote import Denied, Remote
 from ralph_mission.adapters.storage.memory import anchor, codec, recordings
 from ralph_mission.adapters.storage.memory.anchor import Anchorage, AnchorMark
@@ -51,11 +51,12 @@ class BranchStore:
         run_is_over: Callable[[str], bool] = lambda holder: False,
         vouched: Callable[[], Anchor | None] = lambda: None,
         secrets: tuple[str, ...] = (),
+        author: Callable[[], Identity] = Identity,
     ) -> None:
         self.branch = MemoryBranch(git, branch, path, remote, vouched)
         self.anchorage = Anchorage(git.common_dir / "ralph")
         self.git, self._clock, self._holder, self._run_is_over = git, clock, holder, run_is_over
-        self._working, self._secrets = False, secrets
+        self._working, self._secrets, self._author = False, secrets, author
         self._paused = ("", False)
 
     # --- who is at work ---
@@ -183,8 +184,10 @@ class BranchStore:
             raise ValueError("a commit needs the lineage of the memory it follows")
         batch = self.unsaid(batch, after)
         with explain_errors("write memory"), self.anchorage.moving():
-            for _ in range(ATTEMPTS):
-                head = self.branch.head()
+            for attempt in range(ATTEMPTS):
+                # A server says itself whether its branch still stands where it was read.
+                known = after.oid if after and self.branch.remote and not attempt else ""
+                head = known or self.branch.head()
                 if not head:
                     self._begin_branch(after)
                 if head != (after.oid if after else ""):
@@ -245,7 +248,9 @@ class BranchStore:
                     raise refuse(f"the branch {self.branch.name} is gone")
                 now = self.read(head)[0]
                 text = recordings.render_file(merge_edits(now, after.memory, memory))
-                new = self.git.commit_files(head, {self.branch.path: text}, _skipping_ci(message), self._clock.now())
+                new = self.git.commit_files(
+                    head, {self.branch.path: text}, _skipping_ci(message), self._clock.now(), self._author()
+                )
                 if self.branch.move(new, head):
                     return
         raise Lost
@@ -253,7 +258,7 @@ class BranchStore:
     def move(self, head: str, files: Mapping[str, bytes | None], message: str, memory: Memory) -> str:
         """Commit `files` on `head` and move the branch from it; "" when it was elsewhere by then."""
         before = self._caught_up(head)
-        new = self.git.commit_files(head, files, _skipping_ci(message), self._clock.now())
+        new = self.git.commit_files(head, files, _skipping_ci(message), self._clock.now(), self._author())
         mark = before or AnchorMark(memory.header.lineage, memory.header.serial - 1, head)
         self.anchorage.write(replace(mark, pending=new))
         try:
@@ -267,19 +272,20 @@ class BranchStore:
             return ""
         # From here on the commit stands: were the last write to fail, head == pending says it is ours.
         with suppress(OSError):
-            self.anchorage.write(AnchorMark(memory.header.lineage, memory.header.serial, new))
-        self._paused = (new, memory.header.paused)
+            self.anchorage.write(AnchorMark(memory.header.lineage, memory.header.serial, moved))
+        self._paused = (moved, memory.header.paused)
         if memory.header.serial % PACKED == 0:
             pack_loose(self.git)
-        return new
+        return moved
 
     def _caught_up(self, head: str) -> AnchorMark | None:
         """What is remembered, with a commit that a crash kept from being remembered as done."""
         mark = self.anchorage.read()
-        if mark is None or not head or not mark.pending or not self.branch.contains(mark.pending, head):
+        made = self.branch.landed(mark.pending, head) if mark and head else ""
+        if not made:
             return mark
-        header = self.read(mark.pending)[0].header
-        return AnchorMark(header.lineage, header.serial, mark.pending)
+        header = self.read(made)[0].header
+        return AnchorMark(header.lineage, header.serial, made)
 
     def _restore(self, before: AnchorMark | None) -> None:
         if before is None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from ralph_mission.adapters.git.git import Git, GitError
@@ -73,11 +74,23 @@ class MemoryBranch:
         """Where git keeps the ref, when it is a file of its own."""
         return self.git.common_dir / self.ref
 
-    def move(self, new: str, old: str) -> bool:
-        """Compare-and-swap; `old` "" means it must not exist. False when it was elsewhere. Raises Denied, UserError."""
+    def move(self, new: str, old: str) -> str:
+        """Compare-and-swap; `old` "" means it must not exist. Where it stands now, "" when it was elsewhere.
+
+        A server may make a commit of its own that says the same. Raises Denied, UserError.
+        """
         if self.remote:
             return self.remote.push(self.name, new, old)
-        return self.git.move_ref(self.ref, new, old)
+        return new if self.git.move_ref(self.ref, new, old) else ""
+
+    def landed(self, commit: str, head: str) -> str:
+        """What `head` holds of a commit that was to be moved to: itself, or the server's that says the same, or ""."""
+        if not commit or self.contains(commit, head):
+            return commit
+        parent = self.git.try_text("rev-parse", "--verify", "--quiet", f"{commit}^")
+        since = self.git.try_text("rev-list", "--first-parent", "--reverse", head, *([f"^{parent}"] if parent else []))
+        made = since.partition("\n")[0]
+        return made if self.remote and self.git.says_the_same(commit, made) else ""
 
     def refuse_unborn_checkout(self) -> None:
         """Raises UserError when a work tree stands on the branch before its first commit."""
@@ -101,9 +114,10 @@ class MemoryBranch:
         if mark is None or not mark.oid + mark.pending:
             self._refuse_odd_files(head)
             return self._vouched_for(head)
-        if head in (mark.oid, mark.pending):
+        pending = self.landed(mark.pending, head)
+        if head in (mark.oid, pending):
             return head
-        for known in self._starts(mark, alone):
+        for known in self._starts(replace(mark, pending=pending), alone):
             if known and self.contains(known, head):
                 newest = known if alone or self.remote is None else self._handed_on(known, head)
                 self._refuse_foreign(newest, head)

@@ -70,7 +70,6 @@ def test_missing_right_to_read_is_named(world: GitHubWorld) -> None:
     ("rule", "words"),
     [
         ("restrict_pushes", ("ralph/x is protected", "Settings, Rules")),
-        ("required_signatures", ("signed commits only", "Require signed commits")),
     ],
 )
 def test_rule_of_a_branch_is_named(world: GitHubWorld, rule: str, words: tuple[str, str]) -> None:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
+from tests.fakes.github import pushes
+from tests.fakes.github.bare import Signature
+from tests.fakes.github.deeds import pulls, refs
 from tests.fakes.github.nouns import Account, Review
 from tests.fakes.github.refusal import Unknown
 from tests.fakes.github.routing import Call, route
@@ -37,6 +43,8 @@ COMMENTS = re.compile(r"\{ nodes\(ids: (\[[^\]]+\])\) \{ \.\.\. on IssueComment 
 @route("POST", "/graphql", body=("query", "variables", "operationName"))
 def graphql(call: Call) -> dict[str, Any]:
     query = call.text("query") or ""
+    if (deed := MUTATIONS.get(query)) is not None:
+        return _mutate(call, *deed)
     if (edits := EDITS.fullmatch(query)) and not call.body.get("variables"):
         return {"data": {"repository": {"issue": _edits(call, int(edits[3]))}}}
     if (reviews := REVIEWS.fullmatch(query)) and not call.body.get("variables"):
@@ -49,6 +57,71 @@ def graphql(call: Call) -> dict[str, Any]:
     kind = "Bot" if call.actor.is_bot else "User"
     known = {"login": call.actor.login, "databaseId": call.actor.id, "__typename": kind}
     return {"data": {"viewer": {name: known[name] for name in re.findall(r"\w+", asked[1])}}}
+
+
+@dataclass
+class Wrong(Exception):
+    """An error that GraphQL tells in an answer of status 200."""
+
+    kind: str
+    message: str
+
+
+def _mutate(call: Call, name: str, deed: Callable[[Call, dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
+    try:
+        return {"data": {name: deed(call, call.body["variables"]["input"])}}
+    except Wrong as wrong:
+        error = {"type": wrong.kind, "path": [name], "message": wrong.message}
+        return {"data": {name: None}, "errors": [error]}
+
+
+def _commit(call: Call, order: dict[str, Any]) -> dict[str, Any]:
+    """As https://docs.github.com/en/graphql/reference/mutations#createcommitonbranch says."""
+    if set(order) != {"branch", "message", "fileChanges", "expectedHeadOid"}:
+        raise Unknown(f"createCommitOnBranch: {sorted(order)}")
+    world, branch, changes = call.world, order["branch"]["branchName"], order["fileChanges"]
+    if order["branch"]["repositoryNameWithOwner"] != world.full_name:
+        raise Wrong("NOT_FOUND", "Could not resolve to a Repository.")
+    _may_write(call)
+    before = refs.follow(world, call.actor)
+    tip = before.get(branch)
+    if tip is None:
+        raise Wrong("NOT_FOUND", f"A branch by the name {branch} does not exist in the repository.")
+    if tip != order["expectedHeadOid"]:
+        words = f'Expected branch to point to "{order["expectedHeadOid"]}" but it did not.  Pull and try again.'
+        raise Wrong("STALE_DATA", words)
+    files = {one["path"]: base64.b64decode(one["contents"], validate=True) for one in changes["additions"]}
+    tree = world.bare.write_files(tip, files | {one["path"]: None for one in changes["deletions"]})
+    text = "\n\n".join(filter(None, (order["message"]["headline"], order["message"]["body"])))
+    at = world.clock.tick()
+    made = world.bare.commit_tree(
+        tree, [tip], text, refs.signature(call.actor, at), Signature(*pulls.GITHUB, at), signed=True
+    )
+    assert call.token
+    if no := pushes.refusal(world, pushes.Command(tip, made, f"refs/heads/{branch}"), call.token):
+        raise Wrong("UNPROCESSABLE", no.remote or no.reason)
+    world.bare.set_ref(f"refs/heads/{branch}", made, tip)
+    refs.after_push(world, call.actor, before, world.bare.heads())
+    return {"commit": {"oid": made}}
+
+
+def _may_write(call: Call) -> None:
+    token = call.token
+    assert token
+    if token.kind == "installation" and not token.allows("contents", "write"):
+        raise Wrong("FORBIDDEN", "Resource not accessible by integration")
+    if token.kind == "pat" and ("repo" not in token.scopes or not token.account.at_least("write")):
+        raise Wrong("FORBIDDEN", f"{token.account.login} does not have the correct permissions")
+    if call.world.settings.archived:
+        raise Wrong("UNPROCESSABLE", "Repository was archived so is read-only.")
+
+
+MUTATIONS = {
+    "mutation($input: CreateCommitOnBranchInput!) { createCommitOnBranch(input: $input) { commit { oid } } }": (
+        "createCommitOnBranch",
+        _commit,
+    ),
+}
 
 
 def _edits(call: Call, number: int) -> dict[str, Any]:

@@ -1,0 +1,132 @@
+"""Commits that GitHub makes by its API: authored by the token's account, signed by GitHub, and so "Verified".
+
+Only for changes of plain files on top of one commit: it knows no modes, links or merges. Those are pushed, as is
+whatever GitHub will not make. The commit that it makes has another id than ours and says the same: so it is found.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Mapping
+from dataclasses import field
+from typing import Any
+
+from ralph_mission.adapters.forges.effects import ForgeRefused
+from ralph_mission.adapters.forges.github.api import Api
+from ralph_mission.adapters.forges.github.limits import Doubt, Stale
+from ralph_mission.adapters.git.git import Git
+from ralph_mission.adapters.git.remote import HEADS, Denied, Remote
+from ralph_mission.errors import UserError
+from ralph_mission.safety.patch import REGULAR
+from ralph_mission.values import dataclass
+
+LARGEST = 20_000_000  # bytes of all contents; GitHub takes about twice as much in a request, as base64
+COMMIT = "mutation($input: CreateCommitOnBranchInput!) { createCommitOnBranch(input: $input) { commit { oid } } }"
+
+
+@dataclass(frozen=True, slots=True)
+class VerifiedRemote(Remote):
+    """A server's copy of the repository, whose commits are made by GitHub where it can make them."""
+
+    api: Api = field(kw_only=True, repr=False, compare=False)
+
+    def push(self, branch: str, new: str, old: str) -> str:
+        """As `Remote.push`; what the branch then stands at says the same as `new`."""
+        parents = self.git.text("rev-list", "--parents", "--max-count=1", new).split()[1:]
+        if not parents:
+            return self._begin(branch, new, old)
+        changes = _plain_changes(self.git, parents[0], new) if len(parents) == 1 else None
+        message = self.git.text("show", "--no-patch", "--format=%B", new).strip()
+        if changes is None or not message or old not in ("", parents[0]):
+            return Remote.push(self, branch, new, old)
+        if not old and not Remote.push(self, branch, parents[0], "") and self.head(branch) != parents[0]:
+            return self._found(branch, new)
+        return self._commit(branch, new, parents[0], changes, message)
+
+    def _commit(self, branch: str, new: str, parent: str, changes: Mapping[str, Any], message: str) -> str:
+        headline, _, body = message.partition("\n")
+        order = {
+            "branch": {"repositoryNameWithOwner": self.api.place.repository, "branchName": branch},
+            "message": {"headline": headline, "body": body.strip("\n")},
+            "fileChanges": changes,
+            "expectedHeadOid": parent,
+        }
+        try:
+            told = self.api.change(COMMIT, {"input": order})
+        except Stale:
+            return self._found(branch, new)
+        except Doubt as doubt:
+            if made := self._found(branch, new):
+                return made
+            what = f"nobody can tell whether {branch} has moved ({doubt})"
+            raise UserError(what, "nothing was lost; the next wake looks", who="network") from None
+        except ForgeRefused as refused:
+            return self._push_after(refused, branch, new, parent)
+        made = str(told["createCommitOnBranch"]["commit"]["oid"])
+        self.fetch({HEADS + branch: made})
+        return made
+
+    def _push_after(self, refused: ForgeRefused, branch: str, new: str, old: str) -> str:
+        """By git what the API did not take: it says better why not, unless only the API could have signed it."""
+        try:
+            return Remote.push(self, branch, new, old)
+        except Denied as denied:
+            if "signed" in denied.what and not refused.reason:
+                raise Denied(f"{denied.what}, and GitHub made none", refused.what) from None
+            raise
+
+    def _found(self, branch: str, new: str) -> str:
+        """Where the branch stands, if that says the same as `new`. Raises UserError."""
+        here = self.head(branch)
+        if not here:
+            return ""
+        self.fetch({HEADS + branch: here})
+        return here if here == new or self.git.says_the_same(here, new) else ""
+
+    def _begin(self, branch: str, new: str, old: str) -> str:
+        """The first commit of a history of its own, by git; by the API where only what GitHub signs is taken."""
+        try:
+            return Remote.push(self, branch, new, old)
+        except Denied as denied:
+            if "signed" not in denied.what:
+                raise
+            try:
+                return self._begin_signed(branch, new)
+            except Doubt:
+                return self._found(branch, new)
+            except (ForgeRefused, UnicodeDecodeError):
+                raise denied from None
+
+    def _begin_signed(self, branch: str, new: str) -> str:
+        names = {f"{new}:{entry.path}": entry.path for entry in self.git.listing(new)}
+        texts = {names[name]: content.decode() for name, content in self.git.blobs(names).items()}
+        files = [{"path": path, "mode": REGULAR, "type": "blob", "content": text} for path, text in texts.items()]
+        tree = self.api.send("POST", "/git/trees", {"tree": files})
+        message = self.git.text("show", "--no-patch", "--format=%B", new).strip()
+        made = self.api.send("POST", "/git/commits", {"message": message, "tree": tree["sha"], "parents": []})
+        self.api.send("POST", "/git/refs", {"ref": HEADS + branch, "sha": made["sha"]})
+        return self._found(branch, new)
+
+
+def _plain_changes(git: Git, old: str, new: str) -> dict[str, Any] | None:
+    """What the API is told of a commit; None where it could not make the very same."""
+    raw = git.run("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-commit-id", old, new)
+    fields = raw.split(b"\0")[:-1]
+    oids, removed = dict[str, str](), list[str]()
+    for meta, name in zip(fields[::2], fields[1::2], strict=True):
+        before, after, _, oid, kind = meta.decode().lstrip(":").split(" ")
+        try:
+            path = name.decode()
+        except UnicodeDecodeError:
+            return None
+        if kind == "D":
+            removed.append(path)
+        elif after == REGULAR and before in (REGULAR, "000000"):
+            oids[path] = oid
+        else:
+            return None
+    blobs = git.blobs(oids.values())
+    if not (oids or removed) or sum(map(len, blobs.values())) > LARGEST or blobs.keys() < set(oids.values()):
+        return None
+    added = [{"path": path, "contents": b64encode(blobs[oid]).decode()} for path, oid in oids.items()]
+    return {"additions": added, "deletions": [{"path": path} for path in removed]}
