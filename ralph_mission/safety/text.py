@@ -274,6 +274,6 @@ STEPS: dict[str, tuple[Step, ...]] = {
     "post": _LINE,
     "words": (*_SEEN, _comments, _tags, _hosts, _links, *_FORGE),
     "log": (_controls, _invisible, _workflow, _expressions),
-    "quotation": (*_SHOWN, _workflow, _expressions, _bots, _commands, _trailers, _skip_marks),
+    "quotation": (*_SHOWN, _workflow, _bots, _commands, _trailers, _skip_marks),
     "prompt": (*_SEEN, _comments),
 }

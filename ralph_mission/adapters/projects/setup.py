@@ -77,6 +77,8 @@ CACHES = {
     "PLAYWRIGHT_BROWSERS_PATH": ".cache/ms-playwright",
 }
 """Where tools keep what they fetched, below the home of the set-up, by the variable that names the place to them."""
+DOWNLOADS = (".npm/_cacache", ".cache/uv", ".cache/pip", ".cache/yarn")
+"""What installers keep there for the next install alone: it is not lent, as it is often larger than what was installed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +205,8 @@ class ProjectSetup:
                     remove_any(os.fsencode(folder / name))
                 return failed
         _remove_tracked(tree, tracked)
+        for place in DOWNLOADS:
+            remove_any(os.fsencode(home / place))
         _write_report(folder, "")
         return ""
 
