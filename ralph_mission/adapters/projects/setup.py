@@ -78,7 +78,7 @@ CACHES = {
 }
 """Where tools keep what they fetched, below the home of the set-up, by the variable that names the place to them."""
 DOWNLOADS = (".npm/_cacache", ".cache/uv", ".cache/pip", ".cache/yarn")
-"""What installers keep there for the next install alone: it is not lent, as it is often larger than what was installed."""
+"""What installers keep there for the next install alone, often larger than what they installed: it is not lent."""
 
 
 @dataclass(frozen=True, slots=True)
