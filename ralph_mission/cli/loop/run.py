@@ -171,8 +171,6 @@ def simulate(pattern: str, script: Path | None, keep: Path | None, as_json: bool
     from ralph_mission.app.run import PausingClock
     from ralph_mission.app.run_options import RunOptions
     from ralph_mission.app.secrets import environment_secrets
-
-    pass  # merged
     from ralph_mission.loop import simulation
 
     with _repository(keep) as repo:
