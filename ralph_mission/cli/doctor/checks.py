@@ -11,7 +11,7 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ralph_mission.adapters.git.git import Git
+from ralph_mission.adapters.git.remote import acts_on_github
 from ralph_mission.adapters.projects.detection import DetectedProject, SetupStep
 from ralph_mission.cli.doctor.github import asking, far_off, github, parked_ahead, present, reviewing, wakes, waking
 from ralph_mission.cli.doctor.line import DoctorLine, Hub, attempt, off, wrong
@@ -58,11 +59,16 @@ def checkup(repo: Path, config: Path | None) -> tuple[DoctorLine, ...]:
     checks += _other_observers(settings, {check.name.partition(" ")[0] for check in checks})
     checks += _memory_branch(git, settings)
     try:
-        house = household(repo, config, staged=True)
+        house = household(repo, config, "github" if _names_github(os.environ) else "auto", staged=True)
     except UserError as problem:
         return (*checks, wrong("setup", problem))
     checks += _alive(house)
     return (*checks, work(settings, checks))
+
+
+def _names_github(environ: Mapping[str, str]) -> bool:
+    """Whether somebody named a repository and a token: then GitHub is asked, wherever issues are kept here."""
+    return bool(environ.get("GITHUB_TOKEN") and environ.get("GITHUB_REPOSITORY")) and not acts_on_github(environ)
 
 
 def _python() -> DoctorLine:

@@ -129,6 +129,16 @@ def test_the_command_says_all_of_it(world: GitHubWorld) -> None:
     assert world.token not in told.out + told.err
 
 
+@pytest.mark.parametrize("kind", ["auto", "local"])
+def test_a_token_and_a_repository_in_the_environment_have_github_asked(world: GitHubWorld, kind: str) -> None:
+    (world.clone / "ralph.yml").write_text(f"forge: {{kind: {kind}}}\n")
+    env = environment(world) | {"GITHUB_ACTIONS": ""}
+    told = cli_here("doctor", "--json", repo=world.clone, env=env)
+    (forge,) = [check["found"] for check in told.json["checks"] if check["name"] == "forge"]
+    assert forge.startswith("github, as ")
+    assert {"token", "workflow"} <= {check["name"] for check in told.json["checks"]}
+
+
 # --- when GitHub or the network fails ---------------------------------------------------
 
 TODAY = "wait some minutes, then: ralph doctor (https://www.githubstatus.com lists outages)"
