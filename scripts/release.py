@@ -1,14 +1,19 @@
-"""What a release consists of: `release.py FOLDER [TAG]` makes the archives, their bill of materials and their hashes.
+"""What a release consists of: `release.py FOLDER [TAG [OWNER/NAME]]` makes the archives, their bill of materials and
+their hashes.
 
-The archives are the same bytes wherever they are made of the same commit: their times are the commit's. The bill of
-materials (CycloneDX) names every package of requirements.lock with its version and hashes. TAG has to name the version.
-It runs on .venv's own Python, after `make install`; CycloneDX's tool is installed from its own lock file, beside it.
+The archives are the same bytes wherever they are made of the same commit: their times are the commit's. On a package
+index nobody sees the repository: with OWNER/NAME they name its addresses, and the links of their README lead to TAG
+there. The bill of materials (CycloneDX) names every package of requirements.lock with its version and hashes. TAG has
+to name the version. It runs on .venv's own Python, after `make install`; CycloneDX's tool is installed from its own
+lock file, beside it.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -19,23 +24,55 @@ ROOT = Path(__file__).resolve().parent.parent
 LOCK = ROOT / "requirements-release.lock"
 
 
-def main(folder: Path, tag: str = "") -> None:
+def main(folder: Path, tag: str = "", repository: str = "") -> None:
     """Fill `folder`. Raises SystemExit for a tag of another version, CalledProcessError."""
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     if tag not in ("", f"v{version}"):
         sys.exit(f"the tag is {tag}, the version in pyproject.toml {version}: make them agree")
     folder.mkdir(parents=True, exist_ok=True)
-    archives(folder)
     with tempfile.TemporaryDirectory(prefix="ralph-release-") as place:
+        archives(folder, addressed(Path(place) / "tree", repository, tag or f"v{version}") if repository else ROOT)
         bill(tool(Path(place)), folder / "ralph_mission.cdx.json")
     (folder / "SHA256SUMS").write_text(hashes(folder))
 
 
-def archives(folder: Path) -> None:
-    """A source archive and a wheel."""
+def addressed(tree: Path, repository: str, tag: str) -> Path:
+    """What the archives are made of, copied to `tree`, with the addresses of this repository in it."""
+    page = f"https://github.com/{repository}"
+    for name in ("LICENSE", "README.md", "pyproject.toml"):
+        tree.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, tree / name)
+    shutil.copytree(ROOT / "ralph_mission", tree / "ralph_mission", ignore=shutil.ignore_patterns("__pycache__"))
+    urls = {"Homepage": page, "Documentation": f"{page}/tree/{tag}/docs", "Issues": f"{page}/issues"}
+    urls["Changelog"] = f"{page}/blob/{tag}/CHANGELOG.md"
+    table = "".join(f'{name} = "{url}"\n' for name, url in urls.items())
+    project = tree / "pyproject.toml"
+    told = project.read_text().replace("[project.scripts]", f"[project.urls]\n{table}\n[project.scripts]", 1)
+    project.write_text(told)
+    readme = tree / "README.md"
+    readme.write_text(absolute(readme.read_text(), repository, tag))
+    return tree
+
+
+RELATIVE = re.compile(r"(?P<image>!?)\[(?P<text>[^\]]*)\]\((?!https?:|mailto:|#)(?P<path>[^)\s]+)\)")
+"""A link or a picture in Markdown that leads into the repository."""
+
+
+def absolute(text: str, repository: str, tag: str) -> str:
+    """Markdown whose links lead to the files of `tag`, wherever it is shown."""
+    raw, page = f"https://raw.githubusercontent.com/{repository}/{tag}", f"https://github.com/{repository}/blob/{tag}"
+
+    def lead(found: re.Match[str]) -> str:
+        return f"{found['image']}[{found['text']}]({raw if found['image'] else page}/{found['path']})"
+
+    return RELATIVE.sub(lead, text)
+
+
+def archives(folder: Path, tree: Path = ROOT) -> None:
+    """A source archive and a wheel of `tree`."""
     build = "import sys; from flit_core import buildapi as b; b.build_sdist(sys.argv[1]); b.build_wheel(sys.argv[1])"
     folder.mkdir(parents=True, exist_ok=True)
-    run(sys.executable, "-I", "-c", build, str(folder))
+    run(sys.executable, "-I", "-c", build, str(folder), tree=tree)
 
 
 def tool(place: Path) -> Path:
@@ -64,11 +101,11 @@ def moment() -> str:
     return os.environ.get("SOURCE_DATE_EPOCH") or subprocess.check_output(when, text=True).strip()
 
 
-def run(*command: str) -> None:
+def run(*command: str, tree: Path = ROOT) -> None:
     """Raises CalledProcessError when it fails; what it says is shown."""
     environment = {**os.environ, "SOURCE_DATE_EPOCH": moment(), "PIP_USER": "0"}
-    subprocess.run(command, check=True, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL)
+    subprocess.run(command, check=True, cwd=tree, env=environment, stdin=subprocess.DEVNULL)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]).resolve(), *sys.argv[2:3])
+    main(Path(sys.argv[1]).resolve(), *sys.argv[2:4])

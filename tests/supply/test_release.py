@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import importlib.util
+import io
 import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+import tarfile
+import tomllib
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 
-from tests.action.runner import ROOT
+from tests.action.runner import ACTION, ROOT
 from tests.supply.workflows import FLOWS, jobs
 
 JOBS = FLOWS["release"]["jobs"]
@@ -67,7 +70,7 @@ def test_nothing_is_published_that_was_not_tested_and_attested() -> None:
     runs = [step["run"] for step in JOBS["build"]["steps"] if "run" in step]
     assert runs == [
         "make install",
-        '.venv/bin/python -I scripts/release.py "$RUNNER_TEMP/dist" "$GITHUB_REF_NAME"',
+        '.venv/bin/python -I scripts/release.py "$RUNNER_TEMP/dist" "$GITHUB_REF_NAME" "$GITHUB_REPOSITORY"',
         "make test",
         "make check",
     ]
@@ -80,6 +83,49 @@ def test_a_release_knows_no_secret_and_who_builds_holds_no_identity() -> None:
     assert holders == {"release/attest", "release/index"}
     assert not [step for step in JOBS["attest"]["steps"] if "run" in step]
     assert FLOWS["release"]["concurrency"] == {"group": "release", "cancel-in-progress": "false"}
+
+
+def test_the_tag_of_the_major_version_follows_each_release() -> None:
+    (moving,) = [step["run"] for step in JOBS["github"]["steps"] if "git/refs" in step.get("run", "")]
+    asked = "case $* in *PATCH*) echo $*; exit 1 ;; *) echo $* ;; esac"
+    given = {"PATH": os.environ["PATH"], "GITHUB_REPOSITORY": "o/r", "GITHUB_REF_NAME": "v1.2.3", "GITHUB_SHA": "abc"}
+    said = subprocess.run(["bash", "-euc", f"gh() ({asked}); {moving}"], env=given, capture_output=True, text=True)
+    patch, post = said.stdout.splitlines()
+    assert patch == "api --silent --method PATCH repos/o/r/git/refs/tags/v1 -f sha=abc -F force=true"
+    assert post == "api --silent repos/o/r/git/refs -f ref=refs/tags/v1 -f sha=abc"
+
+
+def test_links_of_the_readme_lead_somewhere_on_a_package_index(tmp_path: Path) -> None:
+    script = _script()
+    tree = script.addressed(tmp_path / "tree", "o/r", "v1.2.3")
+    links = re.findall(r"\]\(([^)]+)\)", (tree / "README.md").read_text())
+    assert links and [link for link in links if not link.startswith(("https://", "#"))] == []
+    assert "https://github.com/o/r/blob/v1.2.3/docs/github.md" in links
+    assert all((ROOT / link.partition("/v1.2.3/")[2].partition("#")[0]).exists() for link in links if "v1.2.3" in link)
+    assert (
+        tomllib.loads((tree / "pyproject.toml").read_text())["project"]["urls"]["Homepage"] == "https://github.com/o/r"
+    )
+    assert script.absolute("![a](docs/i.png) [b](https://x.y)", "o/r", "v1") == (
+        "![a](https://raw.githubusercontent.com/o/r/v1/docs/i.png) [b](https://x.y)"
+    )
+
+
+def test_what_a_runner_downloads_is_what_the_action_runs_and_no_more() -> None:
+    """GitHub leaves out of a download what .gitattributes names."""
+    command = ["git", "-C", str(ROOT), "archive", "--worktree-attributes", "--format=tar.gz", "HEAD"]
+    packed = subprocess.run(command, capture_output=True, check=False)
+    if packed.returncode != 0:
+        pytest.skip("not a git checkout")
+    with tarfile.open(fileobj=io.BytesIO(packed.stdout)) as archive:
+        names = {name.partition("/")[0] for name in archive.getnames()}
+    assert {each for each in ACTION if "lock" not in each} <= names
+    assert not names & {"tests", "docs", "tools", "bench", "memory", ".github", ".ci", "requirements-dev.lock"}
+    assert {"requirements.lock", *(f"requirements-{extra}.lock" for extra in extras())} <= names
+
+
+def extras() -> list[str]:
+    """Those that the action installs."""
+    return list(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"])
 
 
 @pytest.fixture(scope="module")

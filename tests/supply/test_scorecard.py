@@ -161,7 +161,7 @@ def test_fuzzing() -> None:
 
 
 def test_packaging() -> None:
-    assert FLOWS["release"]["on"] == {"push": {"tags": ["v*"]}}
+    assert FLOWS["release"]["on"] == {"push": {"tags": ["v*.*.*"]}}
     runs = [step.get("run", "") for step in FLOWS["release"]["jobs"]["index"]["steps"]]
     assert runs[-1] == "uv publish --no-config --trusted-publishing always dist/*.whl dist/*.tar.gz"
 
