@@ -11,9 +11,10 @@ Memory grants each due time one wake and counts it, for all who wake (`schedule.
 lost is the timer's alone: those it counts itself, up to what the day's cap keeps for them. A wake is remembered before
 it is sent: when that cannot be written down, nothing is sent, and the cap holds.
 
-The review of a pull request of ours is started by GitHub itself, or by a dispatch of our own: GitHub starts no
-workflow for what was done with the token of a workflow, but for a dispatch. What any other account does, an app's too,
-it does start one for; a dispatch would be a second one then.
+The review of a pull request of ours is started by GitHub itself, or by a dispatch of our own: GitHub holds the runs of
+a pull request that the token of a workflow opened until a person approves them (before June 2026, and on servers of
+one's own, it starts none), but never a dispatch. What any other account opens, an app's too, starts its runs at once; a
+dispatch would be a second one then.
 """
 
 from __future__ import annotations
@@ -226,7 +227,7 @@ def by_dispatch(account: str, work_tree: Path | None, *, never: bool = False) ->
     if never:
         return WaySetUp(False, "schedule.review: never")
     if account == OF_WORKFLOWS:
-        return WaySetUp(True, "by a dispatch: what a workflow's own token opens starts no other workflow")
+        return WaySetUp(True, "by a dispatch: runs of what a workflow's own token opens wait for a person")
     return WaySetUp(False, f"by GitHub: what {account} opens starts workflows")
 
 

@@ -1,11 +1,11 @@
-"""The composition root of waking the review: memory and forge as in a cycle, and whoever may dispatch.
-
-The composition root of the review: memory and forge as in a cycle, a reviewer in a clone that is thrown away.
+"""The composition roots of the review and of waking it: memory and forge as in a cycle, a reviewer in a clone that is
+thrown away, whoever may dispatch.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,11 +16,11 @@ from ralph_mission.adapters.agents.clients import PRICED
 from ralph_mission.adapters.fixers.coder import read_conventions
 from ralph_mission.adapters.forges import commits
 from ralph_mission.adapters.git.git import EMPTY_TREE, Git, GitError
-from ralph_mission.adapters.git.remote import place, without_steering
+from ralph_mission.adapters.git.remote import acts_on_github, place, without_steering
 from ralph_mission.adapters.report.loop_progress import PlainRunProgress
 from ralph_mission.adapters.sandbox.isolation import describe_level
 from ralph_mission.adapters.storage.loop import run_files as run_place
-from ralph_mission.adapters.wakers import DispatchWaker, by_dispatch
+from ralph_mission.adapters.wakers import REVIEW, DispatchWaker, by_dispatch, listening
 from ralph_mission.adapters.workspace.parallel import make_parts
 from ralph_mission.app import sandboxes
 from ralph_mission.app.cycle import App, build_app
@@ -28,6 +28,8 @@ from ralph_mission.app.hosting import poster
 from ralph_mission.app.run import PausingClock, agent_of
 from ralph_mission.app.run_options import RunOptions
 from ralph_mission.app.services import AgentServiceOptions, AppFactory
+from ralph_mission.config.reading import read
+from ralph_mission.config.settings import Config
 from ralph_mission.errors import UserError
 from ralph_mission.loop import planning
 from ralph_mission.loop.cost import CostMeter, MeteredAgent
@@ -38,12 +40,32 @@ from ralph_mission.loop.ports import Agent
 from ralph_mission.mission.model.agent_job import AgentJob
 from ralph_mission.mission.reviews.reviewer import CallReport, PullView, ReviewSetup, call_due_reviews
 from ralph_mission.mission.transaction import TransactionContext
-from ralph_mission.values import dataclass
+from ralph_mission.values import compile_regex, dataclass
+
+NOBODY_REVIEWS = "no agent is named that could review: hands.agent in ralph.yml"
+AGENT_INPUT = compile_regex(r"^ +agent: *[^\s'\"]", re.MULTILINE)
+"""An input of the action, in the text of a workflow."""
+
+
+def nobody_reviews(wanted: AgentServiceOptions) -> str:
+    """Why a workflow has nothing to do here; "" where an agent is named, and for a person, who is told so as an error.
+
+    Raises UserError for settings that cannot be.
+    """
+    if not acts_on_github(os.environ) or wanted.agent or wanted.command:
+        return ""
+    return "" if _names_agent(read(Git.open(wanted.repo), wanted.config)) else NOBODY_REVIEWS
+
+
+def _names_agent(settings: Config) -> bool:
+    return settings.hands.agent is not None or bool(settings.cli.backend)
 
 
 def call_reviews(repo: Path, config: Path | None, now: datetime | None = None) -> CallReport:
     """Wake the review of our pulls, where a dispatch is what wakes it. Raises UserError."""
     first = build_app(repo, config, "github", now=now)
+    if not _names_agent(first.config) and not AGENT_INPUT.search(listening(first.git.work_tree, REVIEW)):
+        return CallReport(reason=NOBODY_REVIEWS)
     account = first.forge.identity().login
     standing = by_dispatch(account, first.git.work_tree, never=first.config.schedule.review == "never")
     if not standing.ok:
@@ -55,6 +77,20 @@ def call_reviews(repo: Path, config: Path | None, now: datetime | None = None) -
 
     where = place(os.environ)
     return call_due_reviews(opened, time.sleep, DispatchWaker(where.repository, poster(where)).review)
+
+
+def call_reviews_in_workflow(repo: Path, config: Path | None, note: Callable[[str], None]) -> None:
+    """The same after a cycle or some work in a workflow; what goes wrong is told, and the next job tries again."""
+    if not acts_on_github(os.environ):
+        return
+    try:
+        called = call_reviews(repo, config)
+    except UserError as problem:
+        called = CallReport(refusal=problem.what)
+    if called.refusal:
+        note(f"the review was not woken: {called.refusal}")
+    if called.pulls:
+        note(f"woke the review of {', '.join(f'#{pull}' for pull in called.pulls)}")
 
 
 USD, RUNTIME = 2.0, 2700.0

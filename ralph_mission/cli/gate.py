@@ -1,8 +1,8 @@
-"""`ralph due` without click, pydantic or rich: the gate that every wake passes, many times an hour.
+"""`ralph due`: the gate that every wake passes, many times an hour.
 
-What the gate needs of a server's settings, with nothing checked out: where memory is, and the longest pause.
-
-Read from the default branch; kept by its commit, so that a wake costs one more look at a ref and no more.
+Imports neither click nor pydantic nor rich. In a workflow the standard library is all there is, for nothing is
+installed yet, and nothing checked out: memory's header and the settings of the default branch come by one request. What
+only a person would write, and only a YAML parser can read, is due there: the cycle sees for itself.
 """
 
 from __future__ import annotations
@@ -14,45 +14,45 @@ import posixpath
 import re
 import time
 from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import field, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ralph_mission.adapters import files
 from ralph_mission.adapters.git.git import Git
-from ralph_mission.adapters.git.remote import Remote, acts_on_github
+from ralph_mission.adapters.git.remote import acts_on_github
 from ralph_mission.adapters.git.remote import place as server
-from ralph_mission.adapters.storage.memory.due import usual_longest
+from ralph_mission.adapters.storage.memory.due import PAUSED, due_by_text, due_fast, due_on_server, usual_longest
 from ralph_mission.cli.spelling import iso, moment
 from ralph_mission.errors import UserError
 from ralph_mission.mission.memory import layout
-from ralph_mission.values import dataclass
+from ralph_mission.values import compile_regex, dataclass
 
 if TYPE_CHECKING:
-    from ralph_mission.adapters.git.remote import RepositoryPlace
     from ralph_mission.config.settings import Config
 
 NOT_DUE = 10
 LONGEST_WAIT = 60  # seconds
+SETTINGS = "ralph.yml"
+Answer = tuple[bool, datetime | None, str]
+"""Whether a cycle is due, when the next one is, and why."""
 
 
 @dataclass(frozen=True, slots=True)
-class Plain:
-    """What was asked of `ralph due`."""
+class DueQuestion:
+    """What was asked of `ralph due`. `wait`: seconds that the due moment may be away and is waited for."""
 
     repo: str = "."
     config: str | None = None
     now: str | None = None
     json: bool = False
-    wait: int = 0  # seconds that the due moment may be away and is waited for
+    wait: int = 0
 
 
-def plain(arguments: list[str]) -> Plain | None:
+def parse_question(arguments: list[str]) -> DueQuestion | None:
     """The question, when it needs no real parser; None for help, mistakes and abbreviations."""
-    asked, rest = Plain(), list(arguments)
+    asked, rest = DueQuestion(), list(arguments)
     while rest:
         name, equals, value = rest.pop(0).partition("=")
         if name == "--json" and not equals:
@@ -61,79 +61,27 @@ def plain(arguments: list[str]) -> Plain | None:
         if name not in ("--repo", "--config", "--now", "--wait") or not (equals or rest):
             return None
         value = value if equals else rest.pop(0)
-        if name == "--wait" and not (value.isdecimal() and int(value) <= LONGEST_WAIT):
-            return None
-        asked = replace(asked, **{name.removeprefix("--"): int(value) if name == "--wait" else value})  # type: ignore[arg-type]  # names of Plain
+        if name == "--wait":
+            if not (value.isdecimal() and int(value) <= LONGEST_WAIT):
+                return None
+            asked = replace(asked, wait=int(value))
+        else:
+            asked = replace(asked, **{name.removeprefix("--"): value})  # type: ignore[arg-type]  # those of text
     return asked
 
 
-def memory_place(asked: Plain) -> dict[str, str]:
-    """Where memory is by the settings here, if it may be elsewhere than usual: only then are they worth their cost."""
-    if acts_on_github(os.environ):
-        return {}  # what an earlier job left in the workspace may be anyone's
-    if not asked.config and not _mentions(asked, "memory"):
-        return {}
-    memory = _settings(asked).memory
-    return {"branch": memory.branch, "path": memory.path}
+def answer(asked: DueQuestion) -> int:
+    """Print whether a cycle is due; 0 when it is, 10 when not. Raises UserError."""
+    due, next_due_at, reason = ask_with_patience(asked)
+    if asked.json:
+        print(json.dumps({"due": due, "next_due_at": iso(next_due_at), "reason": reason}))
+    else:
+        print(reason)
+    return 0 if due else NOT_DUE
 
 
-def longest_pause(asked: Plain) -> timedelta:
-    """The longest pause by the settings here. Raises UserError."""
-    from ralph_mission.adapters.storage.memory.due import usual_longest
-
-    if not asked.config and not _mentions(asked, "schedule"):
-        return usual_longest()
-    return _settings(asked).schedule.rhythm().longest
-
-
-def _mentions(asked: Plain, section: str) -> bool:
-    """Whether the usual settings file may have this section."""
-    place = Path(asked.repo) / "ralph.yml"
-    key = rb"^\s*\{?\s*['\"]?%s['\"]?\s*:" % section.encode()
-    return place.is_file() and bool(re.search(key, place.read_bytes(), re.M))
-
-
-def _settings(asked: Plain) -> Config:
-    from ralph_mission.config.reading import read
-
-    return read(Git.open(Path(asked.repo)), Path(asked.config) if asked.config else None)
-
-
-def _on_server(asked: Plain) -> bool:
-    """Whether the memory that counts is GitHub's: in a workflow, or where the settings name that forge."""
-    if acts_on_github(os.environ):
-        return True
-    place = Path(asked.config) if asked.config else Path(asked.repo) / "ralph.yml"
-    return place.is_file() and bool(re.search(rb"\bkind\s*:\s*['\"]?github\b", place.read_bytes()))
-
-
-def cache_folder(url: str) -> Path:
-    """The folder of the cache: the runner's tool cache outlives a workspace."""
-    base = os.environ.get("RUNNER_TOOL_CACHE") or os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "ralph-due" / hashlib.sha256(url.encode()).hexdigest()[:16]
-
-
-def ask(asked: Plain) -> tuple[bool, datetime | None, str]:
-    """(due, when next, why). Raises UserError."""
-    from ralph_mission.adapters.storage.memory.due import due_fast, due_on_server
-
-    now, longest = moment(asked.now) or datetime.now(UTC), partial(longest_pause, asked)
-    if not _on_server(asked):
-        return due_fast(Path(asked.repo), now, **memory_place(asked), longest=longest)
-    place = server(os.environ)
-    cache = cache_folder(place.git_url)
-    if not acts_on_github(os.environ):
-        return due_on_server(place, cache, now, **memory_place(asked), longest=longest)
-    pass  # merged
-
-    said = on_server(place, cache, asked.config)
-    return due_on_server(place, cache, now, said.branch, said.path, lambda: said.longest)
-
-
-def patiently(asked: Plain, sleep: Callable[[float], None] = time.sleep) -> tuple[bool, datetime | None, str]:
+def ask_with_patience(asked: DueQuestion, sleep: Callable[[float], None] = time.sleep) -> Answer:
     """As `ask`, after the wait that was allowed when a cycle is due that soon. Raises UserError."""
-    from ralph_mission.adapters.storage.memory.due import PAUSED
-
     due, next_due_at, reason = ask(asked)
     if due or reason == PAUSED or next_due_at is None or not asked.wait or asked.now:
         return due, next_due_at, reason
@@ -144,67 +92,137 @@ def patiently(asked: Plain, sleep: Callable[[float], None] = time.sleep) -> tupl
     return ask(asked)
 
 
-def answer(asked: Plain) -> int:
-    """Print whether a cycle is due; 0 when it is, 10 when not. Raises UserError."""
-    due, next_due_at, reason = patiently(asked)
-    if asked.json:
-        import json
+def ask(asked: DueQuestion) -> Answer:
+    """Of the memory that counts: GitHub's in a workflow or by the settings here, else this repository's.
 
-        print(json.dumps({"due": due, "next_due_at": iso(next_due_at), "reason": reason}))
-    else:
-        print(reason)
-    return 0 if due else NOT_DUE
+    Raises UserError.
+    """
+    now = moment(asked.now) or datetime.now(UTC)
+    if acts_on_github(os.environ):
+        return _ask_without_checkout(asked.config or SETTINGS, now)
+    longest = partial(longest_pause, asked)
+    if not _names_github(asked):
+        return due_fast(Path(asked.repo), now, **memory_place(asked), longest=longest)
+    place = server(os.environ)
+    return due_on_server(place, cache_folder(place.git_url), now, **memory_place(asked), longest=longest)
 
 
-NAME = "ralph.yml"
+# --- The settings of a checkout: read only where they may say something else than is usual. ---
+
+
+def memory_place(asked: DueQuestion) -> dict[str, str]:
+    """Branch and path of memory where the settings here may name others. Raises UserError."""
+    if acts_on_github(os.environ):
+        return {}  # what an earlier job left in the workspace may be anyone's
+    if not asked.config and not _mentions(asked, "memory"):
+        return {}
+    memory = _settings(asked).memory
+    return {"branch": memory.branch, "path": memory.path}
+
+
+def longest_pause(asked: DueQuestion) -> timedelta:
+    """The longest pause by the settings here. Raises UserError."""
+    if not asked.config and not _mentions(asked, "schedule"):
+        return usual_longest()
+    return _settings(asked).schedule.rhythm().longest
+
+
+def cache_folder(url: str) -> Path:
+    """Where what a server's memory said is kept, by commit."""
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "ralph-due" / hashlib.sha256(url.encode()).hexdigest()[:16]
+
+
+def _mentions(asked: DueQuestion, section: str) -> bool:
+    place = Path(asked.repo) / SETTINGS
+    key = rb"^\s*\{?\s*['\"]?%s['\"]?\s*:" % section.encode()
+    return place.is_file() and bool(re.search(key, place.read_bytes(), re.M))
+
+
+def _names_github(asked: DueQuestion) -> bool:
+    place = Path(asked.config) if asked.config else Path(asked.repo) / SETTINGS
+    return place.is_file() and bool(re.search(rb"\bkind\s*:\s*['\"]?github\b", place.read_bytes()))
+
+
+def _settings(asked: DueQuestion) -> Config:
+    from ralph_mission.config.reading import read
+
+    return read(Git.open(Path(asked.repo)), Path(asked.config) if asked.config else None)
+
+
+# --- The settings of the default branch, as text. ---
+
+_MENTIONED = compile_regex(r"^[ \t]*\{?[ \t]*['\"]?(?:memory|schedule)['\"]?[ \t]*:", re.MULTILINE)
+_SECTION = compile_regex(
+    r"^(memory|schedule):[ \t]*(?:\{([^{}\[\]#'\"&*!|>]*)\}[ \t]*|((?:\n  \w+: [\w./-]+[ \t]*)+))(?:#.*)?$", re.M
+)
+_PAIR = compile_regex(r"\s*(\w+): ([\w./-]+)\s*")
+_PAUSE = compile_regex(r"(\d{1,9})([smhdw])")
+SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 
 @dataclass(frozen=True, slots=True)
-class ServerMemory:
+class MemorySettings:
     """Branch and path of memory, and the longest pause between two cycles."""
 
-    branch: str = layout.BRANCH
-    path: str = layout.MEMORY
-    longest: timedelta = field(default_factory=usual_longest)
+    branch: str
+    path: str
+    longest: timedelta
 
 
-def on_server(place: RepositoryPlace, kept: Path, config: str | None) -> ServerMemory:
-    """What `config` (a path in the repository; `ralph.yml` without one) says on the default branch.
+USUAL = MemorySettings(layout.BRANCH, layout.MEMORY, usual_longest())
 
-    Settings that cannot be read say nothing here: the cycle then says what is wrong. `kept` is the folder of the
-    cache. Raises UserError when the server cannot be asked.
+
+def _ask_without_checkout(config: str, now: datetime) -> Answer:
+    from ralph_mission.adapters.http.files import read_files
+
+    place, path = server(os.environ), posixpath.normpath(config)
+    outside = path.startswith(("../", "/")) or path == ".."  # which the server does not have
+    settings, text = read_files(place, f"HEAD:{'' if outside else path}", _name(USUAL))
+    said = USUAL if outside or settings is None else read_memory_settings(settings)
+    if said is None:
+        return True, None, f"due: what {path} says of memory or schedule can only be read by the cycle"
+    if _name(said) != _name(USUAL):
+        (text,) = read_files(place, _name(said))
+    return due_by_text(text, now, lambda: said.longest)
+
+
+def _name(said: MemorySettings) -> str:
+    return f"refs/heads/{said.branch}:{said.path}"
+
+
+def read_memory_settings(text: str) -> MemorySettings | None:
+    """What settings say of memory; None where that takes packages which are not installed.
+
+    Settings that cannot be read say nothing here: the cycle then says what is wrong.
     """
-    path = posixpath.normpath(config or NAME)
-    with Remote.without_clone(place) as remote:
-        branch, oid = remote.default()
-        said = read_cached(kept, oid, path)
-        if said is None:
-            within = not path.startswith(("../", "/")) and path != ".."  # elsewhere the server has nothing
-            said = _parse(remote.peek(branch, path) if within else None)
-            with suppress(OSError):  # a cache
-                known = {"oid": oid, "config": path, "said": [said.branch, said.path, said.longest.total_seconds()]}
-                files.write(files.own(kept) / "settings.json", json.dumps(known).encode())
-    return said
-
-
-def _parse(content: bytes | None) -> ServerMemory:
-    if content is None or (b"memory" not in content and b"schedule" not in content):
-        return ServerMemory()
-    from ralph_mission.config.reading import load
-
+    sections = {found[1]: found[2] if found[2] is not None else found[3] for found in _SECTION.finditer(text)}
+    if len(sections) == len(_MENTIONED.findall(text)) and (plain := _plain_settings(sections)):
+        return plain
     try:
-        settings = load(content.decode("utf-8-sig"))
-    except (UserError, UnicodeDecodeError):
-        return ServerMemory()
-    return ServerMemory(settings.memory.branch, settings.memory.path, settings.schedule.rhythm().longest)
+        from ralph_mission.config.reading import load
 
-
-def read_cached(kept: Path, oid: str, path: str) -> ServerMemory | None:
-    """What was read at this commit before, if anything."""
-    try:
-        known: dict[str, Any] = json.loads((kept / "settings.json").read_bytes())
-        branch, memory, longest = known["said"]
-        sound = (known["oid"], known["config"]) == (oid, path) and type(branch) is type(memory) is str
-        return ServerMemory(branch, memory, timedelta(seconds=longest)) if sound else None
-    except (OSError, ValueError, KeyError, TypeError, RecursionError, OverflowError):
+        settings = load(text.removeprefix("\ufeff"))
+    except ImportError:
         return None
+    except UserError:
+        return USUAL
+    return MemorySettings(settings.memory.branch, settings.memory.path, settings.schedule.rhythm().longest)
+
+
+def _plain_settings(sections: dict[str, str]) -> MemorySettings | None:
+    """Sections of plain words, as most people and `ralph init` write them."""
+    words: dict[str, dict[str, str]] = {"memory": {}, "schedule": {"low": "6h", "medium": "1h", "high": "15m"}}
+    for name, body in sections.items():
+        pairs = [_PAIR.fullmatch(each) for each in re.split(r"[,\n]", body.strip(" ,\n"))]
+        if any(pair is None for pair in pairs):
+            return None
+        words[name] |= {pair[1]: pair[2] for pair in pairs if pair}
+    pauses = [_PAUSE.fullmatch(words["schedule"][name]) for name in ("low", "medium", "high")]
+    if any(pause is None for pause in pauses):
+        return None
+    longest = max(int(pause[1]) * SECONDS[pause[2]] for pause in pauses if pause)
+    memory = words["memory"]
+    return MemorySettings(
+        memory.get("branch", USUAL.branch), memory.get("path", USUAL.path), timedelta(seconds=longest)
+    )

@@ -21,10 +21,10 @@ def main() -> None:
 
 def _run(arguments: list[str]) -> int:
     if arguments[:1] == ["due"]:
-        from ralph_mission.cli.gate import Plain, answer, plain
+        from ralph_mission.cli.gate import answer, parse_question
 
-        asked = plain(arguments[1:])
-        if isinstance(asked, Plain):
+        asked = parse_question(arguments[1:])
+        if asked is not None:
             return answer(asked)
     from ralph_mission.cli.app import run
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Last step of the action, whatever happened: nothing of ralph runs any more, and nothing of what it was given stays: the
-# scratch folder with the report, and what a killed run left in it; of agents their clones, and in these their homes,
+# report in the scratch folder, and what a killed run left in it; of agents their clones, and in these their homes,
 # where a client may have put its key; what a checkout that was cut off left in git's settings.
 set -euo pipefail
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
@@ -16,8 +16,13 @@ case "${RALPH_CHECKOUT:-}" in
     without_credentials "$GITHUB_WORKSPACE/.git" || failed=1
     ;;
 esac
+# The checkout ends after us, and writes git's settings into the folder once more: it stays, empty, until the runner
+# empties its own temporary folder.
 case "$RALPH_SCRATCH" in
-  */ralph-????????) rm -rf -- "$RALPH_SCRATCH" ;;
+  */ralph-????????)
+    rm -rf -- "$RALPH_SCRATCH"
+    case "${RALPH_CHECKOUT:-}" in success | failure | cancelled) mkdir -m 700 -- "$RALPH_SCRATCH" || failed=1 ;; esac
+    ;;
 esac
 if [ -z "${GITHUB_WORKSPACE:-}" ]; then exit "$failed"; fi
 state="$GITHUB_WORKSPACE/.ralph"

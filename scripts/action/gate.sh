@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Is a cycle due? Asked before anything is checked out, by looking at the memory branch on the server.
+# Is a cycle due? Asked before anything is installed or checked out, by one request: Python's standard library is enough.
 set -euo pipefail
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 # shellcheck source=scripts/action/lib.sh
@@ -12,6 +12,14 @@ case "${GITHUB_EVENT_NAME:-}" in
     exit 0
     ;;
 esac
+
+# Without a Python that fits, the installation says what is missing. What Python would compile here is not kept: the
+# action's folder is part of the key of its environment, and may be the repository's own.
+python="$(newest_python)" || {
+  output due true
+  exit 0
+}
+ralph_program=("$python" -I -S -B "$here/ralph.py")
 
 # A wake that is a few seconds early waits for the due one: turned away, cron would come back in a quarter of an hour.
 options=(--wait=60)

@@ -1,4 +1,5 @@
-"""Install ralph_mission for the action: `install.py ACTION PLACE [EXTRA...]` makes PLACE a link to an environment.
+"""Install ralph_mission for the action: `install.py ACTION PLACE WORKSPACE CONFIG [EXTRA...]` makes PLACE a link to an
+environment with what the settings of WORKSPACE need ("": nobody's; CONFIG "": its ralph.yml).
 
 Every package by hash from the lock files and none that would have to be built, then ralph_mission itself as a copy:
 the action's folder may vanish. What an earlier job left for pip and uv to obey is not heard (`clean`). The environment
@@ -22,7 +23,7 @@ from pathlib import Path
 UNUSED = 30 * 86400  # seconds
 
 
-def main(action: Path, place: Path, extras: Sequence[str]) -> None:
+def main(action: Path, place: Path, workspace: str, config: str, extras: Sequence[str]) -> None:
     """Install, unless another job did while we waited."""
     place.parent.mkdir(parents=True, exist_ok=True)
     with alone(place.parent / "lock"):
@@ -33,6 +34,8 @@ def main(action: Path, place: Path, extras: Sequence[str]) -> None:
         built = Path(tempfile.mkdtemp(prefix=f"{place.name}.", suffix=".built", dir=place.parent))
         try:
             build(action, built, extras)
+            if workspace and (missing := lacking(built, workspace, config)):
+                add(action, built, missing)
             place.symlink_to(built.name)
         except BaseException:
             shutil.rmtree(built, ignore_errors=True)
@@ -65,24 +68,40 @@ def sweep(root: Path, before: float) -> None:
 
 
 def build(action: Path, folder: Path, extras: Sequence[str]) -> None:
-    """A whole environment in `folder`. Raises CalledProcessError."""
+    """An environment in `folder` with the package and these extras. Raises CalledProcessError."""
     print(f"installing ralph_mission in {folder}", flush=True)
-    names = ("requirements.lock", *(f"requirements-{extra}.lock" for extra in extras))
-    locks, python = [word for name in names for word in ("-r", str(action / name))], str(folder / "bin" / "python")
-    uv = shutil.which("uv")
-    install: tuple[str, ...]
-    itself: tuple[str, ...] = ()
-    if uv:
+    if uv := shutil.which("uv"):
         run(uv, "venv", "--quiet", "--allow-existing", "--python", sys.executable, str(folder))
-        install = (uv, "pip", "install", "--quiet", "--compile-bytecode", "--python", python)
-        itself = ("--no-cache",)  # uv knows a folder by its name, and would hand out what stood in it before
     else:
         run(sys.executable, "-I", "-m", "venv", str(folder))
-        install = (python, "-I", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input")
+    add(action, folder, extras, "requirements.lock")
+    itself = ("--no-cache",) if uv else ()  # it knows a folder by its name, and would hand out what stood in it before
+    run(*installer(folder), *itself, "--no-deps", "--no-build-isolation", str(action))
+    run(str(folder / "bin" / "python"), "-I", "-m", "ralph_mission", "--version")
+
+
+def add(action: Path, folder: Path, extras: Sequence[str], *locks: str) -> None:
+    """The packages of lock files and extras. Raises CalledProcessError."""
+    names = (*locks, *(f"requirements-{extra}.lock" for extra in extras))
     # A package that is built runs what it likes, with tools that no lock names; the locks are whole.
-    run(*install, "--require-hashes", "--only-binary", ":all:", "--no-deps", *locks)
-    run(*install, *itself, "--no-deps", "--no-build-isolation", str(action))
-    run(python, "-I", "-m", "ralph_mission", "--version")
+    wheels = ("--require-hashes", "--only-binary", ":all:", "--no-deps")
+    run(*installer(folder), *wheels, *(word for name in names for word in ("-r", str(action / name))))
+
+
+def installer(folder: Path) -> tuple[str, ...]:
+    """What installs into `folder`: uv where it is there, else pip."""
+    python, uv = str(folder / "bin" / "python"), shutil.which("uv")
+    if uv:
+        return (uv, "pip", "install", "--quiet", "--compile-bytecode", "--python", python)
+    return (python, "-I", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input")
+
+
+def lacking(folder: Path, workspace: str, config: str) -> list[str]:
+    """The extras that the settings need besides what is there; none of settings that the command cannot read either."""
+    program = "import sys; from ralph_mission.app.extras import main; main(sys.argv[1:])"
+    command = (str(folder / "bin" / "python"), "-I", "-c", program, workspace, *filter(None, (config,)))
+    asked = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, check=False)
+    return asked.stdout.split() if asked.returncode == 0 else []
 
 
 def run(*command: str) -> None:
@@ -108,6 +127,6 @@ def clean(nowhere: Path) -> dict[str, str]:
 
 if __name__ == "__main__":
     try:
-        main(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:])
+        main(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], sys.argv[4], sys.argv[5:])
     except (OSError, subprocess.CalledProcessError) as error:
         sys.exit(f"ralph_mission could not be installed: {error}")

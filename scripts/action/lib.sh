@@ -52,6 +52,20 @@ quietly() {
   return "$code"
 }
 
+# newest_python: the first Python here that ralph runs on.
+newest_python() {
+  local name python
+  for name in python3 python3.14 python3.13 python3.12 python3.11; do
+    if python="$(command -v "$name")" && "$python" -I -S -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then
+      printf '%s\n' "$python"
+      return
+    fi
+  done
+  return 1
+}
+
+ralph_program=("${RALPH_PYTHON:-python3}" -I -m ralph_mission)
+
 # ralph ARGUMENTS...: run it, its document into the scratch folder, the rest to the log. The exit code is its own.
 ralph() {
   TMPDIR="$(temporary)"
@@ -67,7 +81,7 @@ temporary() {
 
 ralph_with_reports() {
   local child report code=0
-  "$RALPH_PYTHON" -I -m ralph_mission "$@" --json >"$RALPH_SCRATCH/told.json" &
+  "${ralph_program[@]}" "$@" --json >"$RALPH_SCRATCH/told.json" &
   child=$!
   # Who cancels a job signals this shell alone, and kills everything ten seconds later.
   trap 'kill -TERM "$child" 2>/dev/null || true' INT TERM

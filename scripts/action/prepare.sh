@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# First step of the action: refuse inputs that mean nothing, find or install the environment, make a scratch folder.
+# First step of the action: refuse inputs that mean nothing, make a scratch folder.
 set -euo pipefail
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 # shellcheck source=scripts/action/lib.sh
@@ -64,7 +64,4 @@ for name in $(compgen -e); do
   esac
 done
 
-environment="$(bash "$here/environment.sh")" ||
-  fail 1 "ralph_mission could not be installed" "read the log of this step; nothing was done, the next wake tries again"
-output python "$environment/bin/python"
 output scratch "$(mktemp -d "${RUNNER_TEMP:-/tmp}/ralph-XXXXXXXX")"

@@ -13,6 +13,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -51,7 +52,7 @@ jobs:
           key="${ANTHROPIC_API_KEY:-$TOKEN}"
           grep -rlF -e "$TOKEN" -e "$basic" -e "$key" \\
             "$GITHUB_WORKSPACE" "$RUNNER_TEMP" "$HOME/.config" "$HOME/.gitconfig" >"$RESULTS/leaks" 2>/dev/null || true
-          ls -A "$RUNNER_TEMP" >"$RESULTS/temporary"
+          find "$RUNNER_TEMP" -mindepth 1 -maxdepth 1 ! -empty -printf "%f\\n" >"$RESULTS/temporary"
           find "$GITHUB_WORKSPACE" "$RUNNER_TEMP" "$HOME" -name owned >"$RESULTS/executed"
       - if: always()
         env:
@@ -129,13 +130,18 @@ class Runner:
         """Its tool cache."""
         return self.home / ".cache" / "act" / "tool_cache"
 
-    def seed(self, noise: str = "", python: str = sys.executable) -> None:
+    def seed(self, noise: str = "", python: str = sys.executable, files: Mapping[str, str] | None = None) -> None:
         """Make it warm: an environment that starts the ralph of these tests, and notes down how it was started.
 
-        `noise` is what it says on standard error before; `python` may be something that does nothing.
+        `noise` is what it says on standard error before; `python` may be something that does nothing; `files` are those
+        of the repository, with or without workflows.
         """
-        place = self.place()
-        (place / "bin").mkdir(parents=True)
+        flows = {".github/workflows/loop.yml": ""}
+        for held in ({}, flows, files or {}, {**flows, **(files or {})}):
+            self._seed(self.place(held), noise, python)
+
+    def _seed(self, place: Path, noise: str, python: str) -> None:
+        (place / "bin").mkdir(parents=True, exist_ok=True)
         for name in ("python", "ralph"):
             (place / "bin" / name).write_text(
                 f'#!/bin/sh\n[ "$2" != -m ] || printf "%s\\0" "$4" "$(env; echo "ARGUMENTS=$*")" >>"$RESULTS/starts"\n'
@@ -144,11 +150,15 @@ class Runner:
             )
             (place / "bin" / name).chmod(0o755)
 
-    def place(self) -> Path:
-        """Where the action looks for its environment."""
+    def place(self, files: Mapping[str, str] | None = None) -> Path:
+        """Where the action looks for its environment, with a checkout of these files."""
         command = ["bash", str(self.action / "scripts" / "action" / "environment.sh"), "--place"]
-        environment = bare_environment(self.home, RUNNER_TOOL_CACHE=str(self.tools))
-        return Path(subprocess.check_output(command, env=environment, text=True).strip())
+        with tempfile.TemporaryDirectory(dir=self.home) as folder:
+            for name, text in (files or {}).items():
+                (Path(folder) / name).parent.mkdir(parents=True, exist_ok=True)
+                (Path(folder) / name).write_text(text)
+            environment = bare_environment(self.home, RUNNER_TOOL_CACHE=str(self.tools), GITHUB_WORKSPACE=folder)
+            return Path(subprocess.check_output(command, env=environment, text=True).strip())
 
     def run(
         self,

@@ -58,6 +58,13 @@ FILES = {
 }
 
 
+@pytest.fixture
+def runner(cold: Runner) -> Runner:
+    """A runner that ran the action with these settings before."""
+    cold.seed(files=FILES)
+    return cold
+
+
 def ready(github: FakeGitHub, title: str = "Add a tide table") -> int:
     """An issue that may be worked on."""
     mara = github.person("mara")
@@ -87,7 +94,7 @@ def works(action: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wo
     folder = tmp_path_factory.mktemp("works")
     (folder / "runner").mkdir()
     runner = Runner(folder / "runner", action)
-    runner.seed()
+    runner.seed(files=FILES)
     with serving(folder, FILES) as github:
         token, key = github.token(), {"ANTHROPIC_API_KEY": KEY}
         issue = ready(github, HOSTILE)
@@ -140,7 +147,7 @@ def test_no_key_and_nothing_of_the_agent_is_left_behind(works: Works) -> None:
 def test_the_pull_of_the_workflows_own_token_is_handed_to_the_review_by_one_dispatch(works: Works) -> None:
     assert called(works.github) == pulls(works.github)
     assert [dispatch.event_type for dispatch in works.github.dispatches] == ["ralph-review-trigger"]
-    assert [command for command, _ in works.labelled.starts] == ["work", "wake"]
+    assert [command for command, _ in works.labelled.starts] == ["work"]
 
 
 def test_the_wake_is_one_of_the_days(works: Works) -> None:
@@ -175,7 +182,7 @@ def test_a_failed_try_is_the_jobs_exit_code_and_says_so(runner: Runner, tmp_path
         assert "ralph-ready" in github.issue(issue).labels
     assert job.code != 0 and job.outputs["outcome"] == "waiting"
     assert "The work on an issue failed (exit code 1)" in job.log
-    assert [command for command, _ in job.starts] == ["work", "wake"]
+    assert [command for command, _ in job.starts] == ["work"]
 
 
 @pytest.mark.attack(42)
@@ -234,7 +241,7 @@ def reviews(action: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     folder = tmp_path_factory.mktemp("reviews")
     (folder / "runner").mkdir()
     runner = Runner(folder / "runner", action)
-    runner.seed()
+    runner.seed(files=FILES)
     with serving(folder, FILES) as github:
         token, key, issue = github.token(), {"ANTHROPIC_API_KEY": KEY}, ready(github, HOSTILE)
         assert runner.run(token, github.url, "issues", {"mode": "work", "issue": str(issue)}).code == 0

@@ -52,7 +52,7 @@ def jobs(action: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pub
         connection.execute("create table harbour (id integer primary key, name text, berths integer)")
         connection.execute("insert into harbour (name, berths) values ('Oban', 12)")
     runner = Runner(folder / "runner", action)
-    runner.seed()
+    runner.seed(files=FILES)
     with serving(folder, FILES) as github, DiscordServer() as discord:
         token, hook = github.token(), discord.environment["DISCORD_WEBHOOK_URL"]
         database = {"database-url": f"sqlite:///{folder / 'data.db'}", "discord-webhook-url": hook}

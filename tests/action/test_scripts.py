@@ -133,22 +133,34 @@ def test_inputs_that_cannot_be_meant_are_refused(tmp_path: Path, given: dict[str
     assert not (tmp_path / "owned").exists()
 
 
+def test_without_a_python_that_fits_the_installation_says_what_is_missing(tmp_path: Path) -> None:
+    (tmp_path / "python3").write_text("#!/bin/sh\nexit 1\n")
+    (tmp_path / "python3").chmod(0o755)
+    for name in ("bash", "od", "tr", "dirname"):
+        (tmp_path / name).symlink_to(str(shutil.which(name)))
+    given = step(tmp_path) | {"PATH": str(tmp_path)}
+    subprocess.run(["bash", str(SCRIPTS / "gate.sh")], env=given, stderr=subprocess.PIPE, check=True)
+    assert (tmp_path / "output").read_text().splitlines()[1] == "true"
+
+
 @pytest.mark.parametrize("config", ["", "conf/ralph other.yml", "--now=x"])
 def test_the_gate_is_asked_with_the_settings_that_were_given_and_some_patience(tmp_path: Path, config: str) -> None:
-    (tmp_path / "python").write_text(ASKED)
-    (tmp_path / "python").chmod(0o755)
+    (tmp_path / "python3").write_text(ASKED)
+    (tmp_path / "python3").chmod(0o755)
     given = step(tmp_path) | {"RALPH_CONFIG": config}
+    given["PATH"] = f"{tmp_path}{os.pathsep}{given['PATH']}"
     subprocess.run(["bash", str(SCRIPTS / "gate.sh")], env=given, stderr=subprocess.PIPE, check=True)
-    options = (tmp_path / "asked").read_text().splitlines()[3:]
+    *how, script = (tmp_path / "asked").read_text().splitlines()[:4]
+    assert (how, script) == (["-I", "-S", "-B"], str(SCRIPTS / "ralph.py")), "by what is installed"
+    options = (tmp_path / "asked").read_text().splitlines()[4:]
     named = [f"--config={config}"] if config else []
     assert options == ["due", "--repo", str(tmp_path), "--wait=60", *named, "--json"]
 
 
 def test_every_step_that_reads_settings_is_given_the_input() -> None:
     steps = yaml.safe_load((ROOT / "action.yml").read_text())["runs"]["steps"]
-    named = ("gate", "extras", "cycle", "agent")
-    asked = [each for each in steps if each.get("id") in named or "reviewer.sh" in each.get("run", "")]
-    given = [each.get("env", {}).get("RALPH_CONFIG") for each in asked]
+    named = ("gate", "install", "cycle", "agent", "publish")
+    given = [each.get("env", {}).get("RALPH_CONFIG") for each in steps if each.get("id") in named]
     assert given == ["${{ inputs.config }}"] * 5
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -9,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from ralph_mission.cli import gate
-from ralph_mission.cli.gate import Plain, patiently, plain
+from ralph_mission.cli.gate import DueQuestion, ask_with_patience, parse_question
+from tests.action.runner import ROOT, bare_environment
 from tests.adapters.storage.memory.making import batch, branch_store, on_server, server_store
 from tests.helpers import NOON, cli_here, git, make_repo
 
@@ -17,15 +21,15 @@ from tests.helpers import NOON, cli_here, git, make_repo
 @pytest.mark.parametrize(
     ("arguments", "asked"),
     [
-        ([], Plain()),
-        (["--json"], Plain(json=True)),
-        (["--repo", "x", "--now=2026-01-01", "--config", "c.yml"], Plain("x", "c.yml", "2026-01-01")),
-        (["--wait=60"], Plain(wait=60)),
-        (["--repo", "--json"], Plain("--json", json=False)),
+        ([], DueQuestion()),
+        (["--json"], DueQuestion(json=True)),
+        (["--repo", "x", "--now=2026-01-01", "--config", "c.yml"], DueQuestion("x", "c.yml", "2026-01-01")),
+        (["--wait=60"], DueQuestion(wait=60)),
+        (["--repo", "--json"], DueQuestion("--json", json=False)),
     ],
 )
-def test_plain_questions_are_understood(arguments: list[str], asked: Plain) -> None:
-    assert plain(arguments) == asked
+def test_plain_questions_are_understood(arguments: list[str], asked: DueQuestion) -> None:
+    assert parse_question(arguments) == asked
 
 
 ODD = [["--help"], ["-h"], ["--rep", "x"], ["--repo"], ["here"], ["--json=1"], ["--"], ["--wait", "61"], ["--wait=x"]]
@@ -33,7 +37,7 @@ ODD = [["--help"], ["-h"], ["--rep", "x"], ["--repo"], ["here"], ["--json=1"], [
 
 @pytest.mark.parametrize("arguments", ODD)
 def test_anything_else_is_for_the_real_parser(arguments: list[str]) -> None:
-    assert plain(arguments) is None
+    assert parse_question(arguments) is None
 
 
 def test_help_and_mistakes_are_answered_like_those_of_any_command() -> None:
@@ -74,7 +78,7 @@ class TestWaiting:
             due_at(datetime.now(UTC) - timedelta(minutes=1))
 
         due_at(datetime.now(UTC) + timedelta(seconds=seconds))
-        return patiently(Plain(str(repo), **options), nap)[0], naps
+        return ask_with_patience(DueQuestion(str(repo), **options), nap)[0], naps
 
     def test_it_waits_for_the_due_second_and_asks_again(self, tmp_path: Path) -> None:
         due, naps = self.asked(make_repo(tmp_path), 50, wait=60)
@@ -138,10 +142,61 @@ class TestInAWorkflow:
         assert self.ask(tmp_path, {"r.yml": self.SETTINGS}, NOON, f"--config={elsewhere}") == 0
 
 
-@pytest.mark.parametrize("kept", [pytest.param("[" * 200_000, id="nested"), "{", '{"said": ["a"]}'])
-def test_a_broken_note_of_the_settings_is_not_believed(tmp_path: Path, kept: str) -> None:
-    (tmp_path / "settings.json").write_text(kept)
-    assert gate.read_cached(tmp_path, "a", "b") is None
+def test_a_gate_that_nothing_is_installed_for_answers_by_one_request(tmp_path: Path) -> None:
+    """As the action asks it: Python alone, without `site`, from a folder that is no installation."""
+    repo = make_repo(tmp_path / "repo", {"ralph.yml": "schedule: {low: 1d, wake: timer} # rarely\nverify: ['make']\n"})
+    with on_server(repo, tmp_path / "server.git") as fake:
+        token = fake.token()
+        git(repo, "clone", "--quiet", ".", str(tmp_path / "runner"))
+        made = batch()
+        header = replace(made.memory.header, next_due_at=NOON + timedelta(hours=20), last_cycle_at=NOON)
+        store = server_store(tmp_path / "runner", fake, token)
+        store.commit(replace(made, memory=replace(made.memory, header=header)), None)
+        env = bare_environment(
+            tmp_path, GITHUB_ACTIONS="true", GITHUB_TOKEN=token, GITHUB_REPOSITORY=fake.repository,
+            GITHUB_API_URL=fake.api_url, GITHUB_SERVER_URL=fake.url,
+        )  # fmt: skip  # variables
+        seen = len(fake.journal)
+        script = str(ROOT / "scripts" / "action" / "ralph.py")
+        command = [sys.executable, "-I", "-S", "-B", script, "due", "--now", NOON.isoformat(), "--json"]
+        told = subprocess.run(command, env=env, cwd=tmp_path, capture_output=True, text=True, check=False)
+        asked = fake.journal[seen:]
+    assert (told.returncode, told.stderr) == (10, "")
+    assert json.loads(told.stdout)["next_due_at"] == "2026-05-05T08:00:00Z"
+    assert [(each.transport, each.method) for each in asked] == [("graphql", "POST")]
+
+
+PLAIN = (
+    "memory: {branch: a/b, path: m.md}",
+    "memory:\n  path: m.md\n  branch: a/b\nverify: []",
+    "memory: { branch: a/b, path: m.md } # c",
+)
+CLEVER = (
+    'memory: {branch: "a/b", path: m.md}',
+    "{memory: {branch: a/b, path: m.md}}",
+    "'memory': {branch: a/b, path: m.md}",
+)
+
+
+@pytest.mark.parametrize("text", [*PLAIN, *CLEVER])
+def test_settings_of_memory_are_read_in_every_spelling(text: str) -> None:
+    said = gate.read_memory_settings(text)
+    assert said and (said.branch, said.path, said.longest) == ("a/b", "m.md", timedelta(hours=6))
+
+
+@pytest.mark.parametrize("text", [*PLAIN, *CLEVER])
+def test_only_plain_settings_are_read_without_a_parser(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ralph_mission.config.reading", None)
+    assert bool(gate.read_memory_settings(text)) is (text in PLAIN)
+
+
+@pytest.mark.parametrize(
+    ("text", "hours"),
+    [("schedule: {low: 1d}", 24), ("schedule:\n  high: 2w\n", 336), ("x: 1", 6), ("# schedule: {low: 1d}", 6)],
+)
+def test_the_longest_pause_is_read_from_the_text(text: str, hours: int) -> None:
+    said = gate.read_memory_settings(text)
+    assert said and said.longest == timedelta(hours=hours)
 
 
 # --- A clone of a repository whose memory is on GitHub does not begin another one, and says where it is. ---
@@ -158,10 +213,10 @@ def test_a_laptops_clone_says_that_memory_is_on_the_server(tmp_path: Path, comma
 
 def test_in_a_workflow_the_workspace_does_not_say_where_memory_is(tmp_path: Path) -> None:
     """What stands there may be the head of anyone's pull."""
-    from ralph_mission.cli.gate import Plain, memory_place
+    from ralph_mission.cli.gate import memory_place
 
     repo = make_repo(tmp_path / "workspace", {"ralph.yml": "memory: {branch: decoy}\n"})
-    assert memory_place(Plain(str(repo))) == {"branch": "decoy", "path": "memory/ralph-log.md"}
+    assert memory_place(DueQuestion(str(repo))) == {"branch": "decoy", "path": "memory/ralph-log.md"}
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("GITHUB_ACTIONS", "true")
-        assert memory_place(Plain(str(repo))) == {}
+        assert memory_place(DueQuestion(str(repo))) == {}

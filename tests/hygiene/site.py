@@ -80,8 +80,7 @@ class Site:
     def given(self, name: str, said: Mapping[str, str] | None = None) -> dict[str, str]:
         """What action.yml itself gives this step; `said` is what its expressions come to. Others are refused."""
         known = {
-            "steps.prepare.outputs.python": sys.executable,
-            "steps.extras.outputs.python || steps.prepare.outputs.python": sys.executable,
+            "steps.install.outputs.python": sys.executable,
             "inputs.agent == 'claude' && 'claude' || ''": "",
             "steps.prepare.outputs.scratch": str(self.scratch),
             "steps.checkout.outcome": "success",

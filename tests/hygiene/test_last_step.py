@@ -6,7 +6,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -234,33 +233,33 @@ def test_no_file_outside_of_the_runners_folder_is_removed_because_a_setting_name
 def test_the_folder_of_a_run_is_its_users_alone_and_gone_afterwards(site: Site) -> None:
     site.scratch.rmdir()
     step = STEPS["Prepare"]["run"].replace("bash ", "umask 000; exec bash ", 1)
-    seeded = subprocess.run(
-        ["bash", str(ROOT / "scripts/action/environment.sh"), "--place"],
-        env=site.environment(), text=True, capture_output=True, check=True,
-    ).stdout.strip()  # fmt: skip  # one call
-    for name in ("python", "ralph"):
-        (Path(seeded) / "bin").mkdir(parents=True, exist_ok=True)
-        (Path(seeded) / "bin" / name).symlink_to(sys.executable)
     given = site.environment(**site.given("Prepare", {"inputs.mode": "cycle"}))
     subprocess.run(["bash", "-c", step], env=given, cwd=site.workspace, check=True, capture_output=True)
     (scratch,) = site.temp.glob("ralph-????????")
     assert scratch.stat().st_mode & 0o777 == 0o700
-    assert site.run("Clean up", {"steps.prepare.outputs.scratch": str(scratch)}).returncode == 0
+    without = {"steps.prepare.outputs.scratch": str(scratch), "steps.checkout.outcome": "skipped"}
+    assert site.run("Clean up", without).returncode == 0
     assert not scratch.exists()
+
+
+def test_after_a_checkout_its_folder_stays_for_what_the_checkout_does_last_and_is_empty(site: Site) -> None:
+    (site.scratch / "report.json").write_text(CREDENTIALS)
+    assert site.run("Clean up", {"steps.checkout.outcome": "success"}).returncode == 0
+    assert (list(site.scratch.iterdir()), site.scratch.stat().st_mode & 0o777) == ([], 0o700)
 
 
 def test_what_ralph_makes_for_a_moment_is_one_folder_for_all_steps_and_goes(site: Site) -> None:
     once, again = made_for_a_moment(site), made_for_a_moment(site)
     assert once == again and once.is_relative_to(site.temp)
     assert site.run("Clean up").returncode == 0
-    assert not once.exists() and not site.scratch.exists()
+    assert list(site.scratch.iterdir()) == []
 
 
 def test_a_link_that_leads_out_of_the_folder_of_a_run_takes_nothing_with_it(site: Site) -> None:
     (site.root / "mine").mkdir()
     (site.scratch / "tmp").symlink_to(site.root / "mine")
     assert site.run("Clean up").returncode == 0
-    assert (site.root / "mine").is_dir() and not site.scratch.exists()
+    assert (site.root / "mine").is_dir() and list(site.scratch.iterdir()) == []
 
 
 def test_the_last_step_runs_whatever_happened() -> None:

@@ -49,12 +49,12 @@ def test_a_hostile_dispatch_runs_what_is_due_and_moves_nothing_that_is_not(tmp_p
     with serving(tmp_path, FILES) as github:
         token = github.token()
         due = runner.run(token, github.url, "repository_dispatch", payload=FORGED)
-        assert (due.code, commands(due), due.outputs["cycle"]) == (0, ["due", "cycle"], "1"), due.log
+        assert (due.code, commands(due), due.outputs["cycle"]) == (0, ["cycle"], "1"), due.log
         refs, seen = git(github.bare, "for-each-ref"), len(github.journal)
         early = runner.run(token, github.url, "repository_dispatch", payload=FORGED)
         by_hand = runner.run(token, github.url, "workflow_dispatch", payload={"inputs": {"force": "false"}})
         for job in (early, by_hand):
-            assert (job.code, commands(job), job.checkouts) == (0, ["due"], []), job.log
+            assert (job.code, commands(job), job.checkouts) == (0, [], []), job.log
             assert (job.outputs["cycle"], job.outputs["actions-taken"]) == ("", "0")
         assert git(github.bare, "for-each-ref") == refs
         assert {request.transport for request in github.journal[seen:]} == {"git"}
@@ -83,7 +83,7 @@ def test_a_gate_that_fails_ends_the_job(tmp_path: Path) -> None:
         github.world.private = True
         blind = github.token(permissions={"contents": "none", "issues": "write"})
         job = runner.run(blind, github.url)
-        assert (job.code != 0, commands(job), job.leaks) == (True, ["due"], []), job.log
+        assert (job.code != 0, commands(job), job.leaks) == (True, [], []), job.log
 
 
 def test_a_new_runner_installs_from_a_registry_once_and_is_warm_the_second_time(

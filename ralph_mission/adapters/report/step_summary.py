@@ -25,7 +25,7 @@ from ralph_mission.adapters.report.summary import SAYINGS, SHOWN, name_effect
 from ralph_mission.mission.model.cycle import CycleReport, CycleSummary, EffectLine, MissionLine, PostLine
 from ralph_mission.mission.model.mission import Verdict
 from ralph_mission.mission.policy import LIFTED_BY
-from ralph_mission.safety.text import inline_words
+from ralph_mission.safety.text import inline_words, sanitise
 from ralph_mission.values import compile_regex, dataclass
 
 LINES = 30  # in one section
@@ -73,7 +73,12 @@ def step_summary(
 def problem_summary(error: Mapping[str, str]) -> str:
     """The page of a command that failed: `error` has who, what and next, as `--json` prints them."""
     who = WHO.get(error["who"], WHO["you"])
-    return f"## Ralph could not finish\n\n{harmless(error['what'])}\n\n{who}. Next: {harmless(error['next'])}\n"
+    try:
+        what, next_step = harmless(error["what"]), f" {harmless(error['next'])}"
+    except ImportError:  # the gate has no parser that says what is live in Markdown: in code nothing is
+        lines = (" ".join(sanitise(error[key], "log").split())[:WORDS] for key in ("what", "next"))
+        what, next_step = (f"\n\n    {line}" for line in lines)
+    return f"## Ralph could not finish\n\n{what}\n\n{who}. Next:{next_step}\n"
 
 
 def _outcome(report: CycleReport) -> str:

@@ -92,6 +92,10 @@ def work(once: bool, persistent: bool, as_json: bool, repo: Path, prompt_file: P
             report = flow.work_once(made)
             for line in flow.work_lines(report):
                 progress.note(type_commands(line, repo))
+            if report.record and report.record.pull:
+                from ralph_mission.app.reviews import call_reviews_in_workflow
+
+                call_reviews_in_workflow(repo, options["config"], progress.note)
         else:
             report = flow.keep_working(made, PERSISTENT if persistent else None)
     return tell_outcome(_work_document(report), work_page, as_json)
@@ -175,15 +179,19 @@ def review(number: int, force: bool, as_json: bool, repo: Path, **options: Any) 
     """
     from ralph_mission.adapters.report.loop_progress import show_progress
     from ralph_mission.adapters.report.step_summary import review_page
-    from ralph_mission.app.reviews import reviewer
+    from ralph_mission.app.reviews import nobody_reviews, reviewer
     from ralph_mission.app.run import PausingClock
     from ralph_mission.app.secrets import environment_secrets
     from ralph_mission.app.services import AgentServiceOptions
     from ralph_mission.mission.reviews import reviewer as reviewer_reviewer
 
     with show_progress(sys.stderr, environment_secrets(), PausingClock().now) as progress:
-        made = reviewer(AgentServiceOptions(repo, **options), progress, partial(spell, repo=repo))
-        report = reviewer_reviewer.review_once(made, number, force)
+        wanted = AgentServiceOptions(repo, **options)
+        if why := nobody_reviews(wanted):
+            report = reviewer_reviewer.ReviewReport("skipped", number, reason=why)
+        else:
+            made = reviewer(wanted, progress, partial(spell, repo=repo))
+            report = reviewer_reviewer.review_once(made, number, force)
         for line in reviewer_reviewer.review_lines(report):
             progress.note(type_commands(line, repo))
     return tell_outcome(_review_document(report), review_page, as_json)

@@ -55,10 +55,22 @@ def cycle(
         for warning in house.config.warnings:
             progress.note(f"note: {warning}")
         report, cycle_summary = run_cycle(house, staged=staged, force=force)
+        if not staged and _has_pulls(house, report):
+            from ralph_mission.app.reviews import call_reviews_in_workflow
+
+            call_reviews_in_workflow(repo, config, progress.note)
     asked = _request_counts(house)
     tell_runner(report, cycle_summary, os.environ, asked)
     show(report, cycle_summary, as_json, house.git.work_tree, repo, asked)
     return 1 if report.outcome == "failed" else 0
+
+
+def _has_pulls(house: App, report: CycleReport) -> bool:
+    """Whether anything may wait for a review: most cycles need not ask."""
+    from ralph_mission.adapters.wakers import REVIEW, listening
+
+    proposed = any(mission.pull_request for mission in report.missions)
+    return proposed and bool(listening(house.git.work_tree, REVIEW))
 
 
 def _request_counts(house: App) -> RequestCounts | None:

@@ -19,7 +19,16 @@ import click
 
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.git.remote import RepositoryPlace, place
-from ralph_mission.cli.gate import LONGEST_WAIT, NOT_DUE, Plain, answer, ask, cache_folder, longest_pause, memory_place
+from ralph_mission.cli.gate import (
+    LONGEST_WAIT,
+    NOT_DUE,
+    DueQuestion,
+    answer,
+    ask,
+    cache_folder,
+    longest_pause,
+    memory_place,
+)
 from ralph_mission.cli.options import at_repository, household, json_option, now_option, print_json
 from ralph_mission.cli.spelling import iso, moment, type_commands
 from ralph_mission.errors import UserError
@@ -43,7 +52,7 @@ if TYPE_CHECKING:
 @json_option
 def due(now: str | None, wait: int, repo: Path, config: Path | None, as_json: bool) -> int:
     """Check whether a cycle is due: exit code 0 if so, 10 if not."""
-    return answer(Plain(str(repo), str(config) if config else None, now, as_json, wait))
+    return answer(DueQuestion(str(repo), str(config) if config else None, now, as_json, wait))
 
 
 @click.command()
@@ -63,7 +72,7 @@ def wake(review: bool, now: str | None, repo: Path, config: Path | None, as_json
     from ralph_mission.adapters.wakers import header_on_server
     from ralph_mission.mission.memory import layout
 
-    server, asked = place(os.environ), Plain(str(repo), str(config) if config else None)
+    server, asked = place(os.environ), DueQuestion(str(repo), str(config) if config else None)
     memory = {"branch": layout.BRANCH, "path": layout.MEMORY, **memory_place(asked)}
     when = moment(now) or datetime.now(UTC)
     longest = partial(longest_pause, asked)
@@ -138,7 +147,7 @@ def watch(repo: Path, config: Path | None, once: bool) -> None:
 
     for warning in read(Git.open(repo), config).warnings:  # a mistake in the settings ends it here
         _say(f"note: {warning}", repo)
-    asked = Plain(str(repo), str(config) if config else None)
+    asked = DueQuestion(str(repo), str(config) if config else None)
     cycle: Callable[[], CycleReport] = partial(_cycle, repo, config)
     keep_watch(WatchSetup(SystemClock(), time.sleep, partial(ask, asked), cycle, partial(_say, repo=repo)), once)
 

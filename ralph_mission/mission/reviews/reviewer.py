@@ -3,7 +3,7 @@
 Memory is held for two moments: when the money is set aside, and when the review is posted or edited. Between them a
 lock that dies with this process keeps another one of this clone from reading the same pull.
 
-What the workflow's own token opens starts no other workflow, so the review is called for by a dispatch. The call
+Runs of what the workflow's own token opens wait for a person, so the review is called for by a dispatch. The call
 stands in memory before it is sent; whoever died between the two loses one call, and any push makes another.
 """
 
@@ -60,8 +60,9 @@ FAILED = ("failed", "refused", "unknown", "moved")
 @dataclass(frozen=True, slots=True)
 class ReviewReport:
     """What came of it. `outcome`: posted, edited, unchanged (our review says the same already), reviewed (this commit
-    was read before), closed, paused, held (no money, or it has had its reviews), lost (somebody else is at it), moved
-    (the head did, meanwhile), refused (by a rule), failed, unknown (nobody can tell whether it was sent), interrupted.
+    was read before), closed, paused, skipped (no agent is named), held (no money, or it has had its reviews), lost
+    (somebody else is at it), moved (the head did, meanwhile), refused (by a rule), failed, unknown (nobody can tell
+    whether it was sent), interrupted.
     """
 
     outcome: str

@@ -1,7 +1,8 @@
 """`ralph due`: whether a cycle is due, for next to nothing. Every wake passes here, many times an hour.
 
 One look at the ref, then a cache in the git common directory keyed by object id, else one
-blob. Imports neither pydantic nor rich nor click; where only files are read, no git either.
+blob. A header as we write it is read with the standard library alone, for the gate of a workflow that has installed
+nothing yet; only what a person wrote differently needs a YAML parser.
 The settings are asked for the longest pause only when memory looks as if a clock had been wrong.
 """
 
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from ralph_mission.adapters.git.remote import RepositoryPlace
 
 _OID = compile_regex(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+SCHEMA = 1  # of `mission.model.memory`, as the next
+_FRONT = compile_regex(rb"---\n((?:[a-z].*\n)+)(?:  - .*\n)*---\n")  # the cursors, which stand last, are left out
+_FIELD = compile_regex(r"([a-z_]+): ?(.*)")
 USUAL = timedelta(hours=6)  # the longest pause of `schedule.Rhythm()`, whose import would cost more than all else here
 PAUSED = "not due: memory says paused"
 
@@ -93,6 +97,14 @@ def due_on_server(
                 return True, None, "due: memory cannot be read"
             _remember(kept, oid, path, known)
     return _decide_due(known, now, longest)
+
+
+def due_by_text(text: str | None, now: datetime, longest: Callable[[], timedelta]) -> tuple[bool, datetime | None, str]:
+    """The same of a memory file that was read already; None when there is none."""
+    if text is None:
+        return True, None, "due: there is no memory yet"
+    known = _header(text.encode())
+    return _decide_due(known, now, longest) if known else (True, None, "due: memory cannot be read")
 
 
 def _decide_due(known: _Known, now: datetime, longest: Callable[[], timedelta]) -> tuple[bool, datetime | None, str]:
@@ -195,12 +207,31 @@ def _read(git: Git, oid: str, path: str) -> _Known | None:
 
 
 def _header(content: bytes | None) -> _Known | None:
-    from ralph_mission.mission.memory.text import peek
-
+    """None for what cannot be read; without a YAML parser also for what we would have written differently."""
     if content is None:
         return None
+    if known := _as_written(content):
+        return known
     try:
+        from ralph_mission.mission.memory.text import peek
+
         header = peek(content)
-    except UserError:
+    except (UserError, ImportError):
         return None
     return _Known(header.next_due_at, header.paused, header.last_cycle_at)
+
+
+def _as_written(content: bytes) -> _Known | None:
+    """A header that stands as `mission.memory.front_matter` renders it: one plain line for each field."""
+    found = _FRONT.match(content)
+    lines = [_FIELD.fullmatch(line) for line in found[1].decode("utf-8", "replace").splitlines()] if found else []
+    fields = {line[1]: line[2] for line in lines if line}
+    paused = {"true": True, "false": False}.get(fields.get("paused", ""))
+    if len(fields) != len(lines) or fields.get("schema") != str(SCHEMA) or paused is None:
+        return None
+    try:
+        moments = [None if (text := fields[name]) == "null" else text for name in ("next_due_at", "last_cycle_at")]
+        when, last = map(_parse_moment, moments)
+    except (KeyError, ValueError):
+        return None
+    return _Known(when, paused, last)

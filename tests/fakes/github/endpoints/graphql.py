@@ -1,4 +1,4 @@
-"""The slivers of GraphQL that tell an installation who it is, and who edited an issue, a review, a comment."""
+"""The slivers of GraphQL that tell an installation who it is, who edited what, and files of several branches."""
 
 from __future__ import annotations
 
@@ -39,6 +39,11 @@ REVIEWS = re.compile(
 )
 COMMENTS = re.compile(r"\{ nodes\(ids: (\[[^\]]+\])\) \{ \.\.\. on IssueComment \{ id lastEditedAt \} \} \}")
 
+FILES = re.compile(
+    r'\{ repository\(owner: "([\w.-]+)", name: "([\w.-]+)"\) \{ '
+    r'((?:f\d: object\(expression: "(?:HEAD|refs/heads/[\w./-]+):[^"]*"\) \{ \.\.\. on Blob \{ text \} \} ?)+)\} \}'
+)
+
 
 @route("POST", "/graphql", body=("query", "variables", "operationName"))
 def graphql(call: Call) -> dict[str, Any]:
@@ -51,6 +56,8 @@ def graphql(call: Call) -> dict[str, Any]:
         return {"data": {"repository": {"pullRequest": {"reviews": {"nodes": _reviews(call, int(reviews[3]))}}}}}
     if (comments := COMMENTS.fullmatch(query)) and not call.body.get("variables"):
         return {"data": {"nodes": _comments(call, json.loads(comments[1]))}}
+    if (files := FILES.fullmatch(query)) and not call.body.get("variables"):
+        return {"data": {"repository": _files(call, re.findall(r'(f\d): object\(expression: ("[^"]*")\)', files[3]))}}
     asked = VIEWER.fullmatch(query)
     if asked is None or call.body.get("variables"):
         raise Unknown(f"GraphQL: {query}")
@@ -122,6 +129,18 @@ MUTATIONS = {
         _commit,
     ),
 }
+
+
+def _files(call: Call, asked: list[tuple[str, str]]) -> dict[str, Any] | None:
+    if call.world.private and (not call.token or call.token.permissions.get("contents") not in ("read", "write")):
+        return None
+    bare, found = call.world.bare, {}
+    for name, quoted in asked:
+        branch, _, path = json.loads(quoted).removeprefix("refs/heads/").partition(":")
+        head = bare.branch(call.world.default_branch if branch == "HEAD" else branch)
+        blob = bare.run("cat-file", "blob", f"{head}:{path}", ok=(0, 128))
+        found[name] = None if blob.returncode else {"text": blob.stdout.decode(errors="replace")}
+    return found
 
 
 def _edits(call: Call, number: int) -> dict[str, Any]:

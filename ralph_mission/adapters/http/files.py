@@ -1,0 +1,94 @@
+"""Files of a repository on GitHub by one request, with the standard library alone.
+
+The gate asks before anything is installed or checked out. GraphQL gives files of several branches at once, where
+`git fetch` would bring whole commits.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from http.client import HTTPException
+from typing import Any
+from urllib.error import HTTPError
+from urllib.parse import urlsplit
+from urllib.request import HTTPRedirectHandler, Request, build_opener
+
+from ralph_mission.adapters.git.remote import RepositoryPlace
+from ralph_mission.errors import UserError
+
+SECONDS = 10.0  # without a byte
+SIZE = 4 * 1024 * 1024  # bytes of an answer
+TRIES = 2  # it only reads
+
+
+def read_files(place: RepositoryPlace, *names: str) -> list[str | None]:
+    """Texts by name, such as `HEAD:ralph.yml`; None where there is no such file, "" for what is no text.
+
+    Raises UserError when the server gives no answer or refuses one.
+    """
+    owner, _, name = place.repository.partition("/")
+    files = " ".join(
+        f"f{number}: object(expression: {json.dumps(each)}) {{ ... on Blob {{ text }} }}"
+        for number, each in enumerate(names)
+    )
+    query = f"{{ repository(owner: {json.dumps(owner)}, name: {json.dumps(name)}) {{ {files} }} }}"
+    told = _ask(place, json.dumps({"query": query}).encode())
+    data = told.get("data")
+    repository = data.get("repository") if isinstance(data, dict) else None
+    if not isinstance(repository, dict):
+        raise _refused(place, json.dumps(told.get("errors"))[:160])
+    return [_text(repository.get(f"f{number}")) for number in range(len(names))]
+
+
+def _text(blob: Any) -> str | None:
+    if not isinstance(blob, dict) or "text" not in blob:
+        return None
+    return str(blob["text"] or "")
+
+
+def _ask(place: RepositoryPlace, query: bytes) -> Mapping[str, Any]:
+    server = urlsplit(place.api).netloc
+    for tried in range(1, TRIES + 1):
+        try:
+            with build_opener(_Nowhere).open(_request(place, query), timeout=SECONDS) as answer:
+                told = json.loads(answer.read(SIZE))
+            return told if isinstance(told, dict) else {}
+        except HTTPError as error:
+            if error.code < 500 or tried == TRIES:
+                raise _refused(place, f"HTTP {error.code}", lasting=error.code in (401, 403, 404)) from None
+        except (OSError, HTTPException, ValueError) as error:
+            if tried == TRIES:
+                what = f"cannot reach {server} ({getattr(error, 'reason', None) or error})"
+                raise UserError(what, "nothing was lost; the next wake tries again", who="network") from None
+    raise AssertionError
+
+
+def _request(place: RepositoryPlace, query: bytes) -> Request:
+    address = f"{place.api.removesuffix('/v3')}/graphql"
+    headers = {
+        "Authorization": f"Bearer {place.token}",
+        "Accept": "application/vnd.github+json",
+        "Content-Type": "application/json",
+        "User-Agent": "ralph-mission",
+        "X-GitHub-Api-Version": "2022-11-28",
+    }
+    return Request(address, query, headers, method="POST")
+
+
+def _refused(place: RepositoryPlace, why: str, lasting: bool = True) -> UserError:
+    server = urlsplit(place.api).netloc
+    if not lasting:
+        return UserError(f"{server} did not answer ({why})", "the next wake tries again", who="network")
+    return UserError(
+        f"{server} does not let this token read {place.repository} ({why})",
+        "give GITHUB_TOKEN `contents: read` for it (and check GITHUB_REPOSITORY)",
+        who="forge",
+    )
+
+
+class _Nowhere(HTTPRedirectHandler):
+    """Follows nothing: the token would go along."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
