@@ -55,6 +55,7 @@ def _ask(place: RepositoryPlace, query: bytes) -> Mapping[str, Any]:
                 told = json.loads(answer.read(SIZE))
             return told if isinstance(told, dict) else {}
         except HTTPError as error:
+            error.close()
             if error.code < 500 or tried == TRIES:
                 raise _refused(place, f"HTTP {error.code}", lasting=error.code in (401, 403, 404)) from None
         except (OSError, HTTPException, ValueError) as error:
