@@ -38,7 +38,7 @@ from tools.trust.suites import ROOT, commit
 
 PLACE = Path.home() / ".cache/ralph-bench/proof"
 SHORT = 90.0  # seconds for the tests of a claim: some false ones never end
-AT_ONCE = 2  # repositories
+AT_ONCE = 3  # repositories
 FALSE_OF = ("expressjs/express", "expressjs/body-parser", "koajs/koa", "python-humanize/humanize")
 """Whose first true claim false ones are made of: tests by Mocha, twice, by Node's own runner and by pytest."""
 
@@ -128,7 +128,7 @@ def _claims(folder: Path, repository: str) -> Iterator[BenchClaim]:
 
 
 def _judged(folder: Path, todo: Mapping[str, Sequence[BenchClaim]]) -> Iterator[JudgedRow]:
-    """As they are done: two repositories at a time, one claim of each."""
+    """As they are done: a few repositories at a time, one claim of each."""
 
     def judge(claims: Sequence[BenchClaim], told: SimpleQueue[JudgedRow]) -> None:
         for one in claims:
