@@ -39,6 +39,7 @@ from ralph_mission.errors import UserError
 from ralph_mission.loop.cost import CostMeter, meter_ports
 from ralph_mission.loop.model.spec import RunResult
 from ralph_mission.loop.model.state import Failure, RunState
+from ralph_mission.loop.model.watch import UNWATCHED, RunWatch
 from ralph_mission.loop.ports import RunProgress
 from ralph_mission.loop.run import run_loop
 from ralph_mission.mission.coder.baseline import warn_of_red
@@ -89,6 +90,8 @@ def play_in_clone(git: Git, run: CloneRun, meter: CostMeter, progress: RunProgre
             made = replace(made, ports=meter_ports(made.ports, meter))
             name = run.asked.pattern
             account = teams.play(made, name, build=True) if name else run_loop(made.spec, made.ports)
+            if account.ending.reason == "stop" and progress.watch.asked() == "stop":
+                raise KeyboardInterrupt  # of all that this loop is a part of, as Ctrl-C
     finally:
         forget_clone(folder)
     return _result(run.job, account, before, meter.usd, tuple(learned))
@@ -189,13 +192,13 @@ ALL_TESTS = 600.0  # seconds for all tests of the repository, where a bug's chan
 PRESET, PATTERN = "issue", "ralplan"
 
 
-def build_coder(git: Git, settings: Config, config: Path | None, head: str) -> AgentCoder:
+def build_coder(git: Git, settings: Config, config: Path | None, head: str, watch: RunWatch = UNWATCHED) -> AgentCoder:
     """The agent of the settings as hands of the cycle; they are those of the file `config` or of the commit `head`."""
     place = hosting.mission_clones(git, os.environ)
     return AgentCoder(
         git,
         place,
-        LoopCoder(git, settings, config, head, place).play,
+        LoopCoder(git, settings, config, head, place, watch).play,
         partial(_check_patch, git, settings),
         partial(look_at_base, git, settings, settings.hands.verify),
         partial(_prove, git, settings),
@@ -232,12 +235,13 @@ class LoopCoder:
     config: Path | None
     head: str
     place: Path
+    watch: RunWatch = UNWATCHED
 
     def play(self, folder: Path, job: AgentJob) -> AgentResult:
         """Play one mission's job in its clone."""
         meter = CostMeter(job.usd, PRICED)
         try:
-            progress = PlainRunProgress(sys.stderr, environment_secrets())
+            progress = PlainRunProgress(sys.stderr, environment_secrets(), self.watch)
             made = play_in_clone(self.git, self._clone_run(folder, job), meter, progress)
         except Exception as error:
             if not meter.begun:

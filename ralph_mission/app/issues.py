@@ -6,15 +6,16 @@ import os
 import shlex
 import shutil
 import tempfile
-import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from ralph_mission.adapters.agents.clients import CLIENTS, PRICED, find_client, presence
 from ralph_mission.adapters.fixers.coder import read_conventions
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.report.loop_progress import PlainRunProgress
+from ralph_mission.adapters.report.progress import rest
 from ralph_mission.adapters.storage.loop import run_files
 from ralph_mission.adapters.storage.loop.inbox import Guide
 from ralph_mission.adapters.workspace.clone import changed_since
@@ -60,7 +61,7 @@ def worker(wanted: WorkOptions, progress: PlainRunProgress, spell: Callable[[str
     per_issue = wanted.usd if wanted.usd is not None else first.config.work.usd_per_issue
     role = _role(wanted, first) if wanted.prompt_file else ""
     return IssueWorker(
-        doors.house, hands, time.sleep, progress.note, clock.now, per_issue, role, tuple(CLIENTS),
+        doors.house, hands, partial(rest, progress.watch), progress.note, clock.now, per_issue, role, tuple(CLIENTS),
         Guide(first.git.state_dir), wanted.issue or 0, checked=bool(first.config.hands.verify),
     )  # fmt: skip  # one call
 

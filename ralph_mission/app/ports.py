@@ -30,6 +30,7 @@ from ralph_mission.app.secrets import environment_secrets
 from ralph_mission.app.stand_ins import Nowhere, switched_off
 from ralph_mission.config.loop import FixerCommand
 from ralph_mission.config.settings import Config
+from ralph_mission.loop.model.watch import RunWatch
 from ralph_mission.mission.model.forge import Posted
 from ralph_mission.mission.model.mission import Finding, Observation, Usage
 from ralph_mission.mission.model.proposal import ObservationContext
@@ -89,7 +90,7 @@ def build_ports(
         dashboard=partial(
             dashboard, repository=host.name, slots=settings.limits.active_missions, link=host.link, how=host.how
         ),
-        coder=None if staged else _coder(git, settings, config, host.head),
+        coder=None if staged else _coder(git, settings, config, host.head, progress.watch),
         publisher=build_publishers(settings, git, clock, progress.note),
         lookups=partial(together, patience=settings.observers.patience.total_seconds()),
         inbox=chat,
@@ -147,12 +148,12 @@ def price(settings: Config, read: int, written: int) -> float | None:
     return models.listed_price(provider, name, read, written)
 
 
-def _coder(git: Git, settings: Config, config: Path | None, head: str) -> Coder | None:
+def _coder(git: Git, settings: Config, config: Path | None, head: str, watch: RunWatch) -> Coder | None:
     if settings.hands.agent is None:
         return None
     from ralph_mission.app import agent_jobs  # a loop's parts take a while to load
 
-    return agent_jobs.build_coder(git, settings, config, head)
+    return agent_jobs.build_coder(git, settings, config, head, watch)
 
 
 def _ask(settings: Config, git: Git) -> AskAgent | None:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 from ralph_mission.adapters.agents.clients import PRICED
@@ -18,6 +19,7 @@ from ralph_mission.adapters.forges import commits
 from ralph_mission.adapters.git.git import EMPTY_TREE, Git, GitError
 from ralph_mission.adapters.git.remote import acts_on_github, place, without_steering
 from ralph_mission.adapters.report.loop_progress import PlainRunProgress
+from ralph_mission.adapters.report.progress import rest
 from ralph_mission.adapters.sandbox.isolation import describe_level
 from ralph_mission.adapters.storage.loop import run_files as run_place
 from ralph_mission.adapters.wakers import REVIEW, DispatchWaker, by_dispatch, listening
@@ -35,6 +37,7 @@ from ralph_mission.loop import planning
 from ralph_mission.loop.cost import CostMeter, MeteredAgent
 from ralph_mission.loop.model.spec import RunLimits
 from ralph_mission.loop.model.state import Session, SessionUsage
+from ralph_mission.loop.model.watch import RunEvent
 from ralph_mission.loop.planning import ReviewerAnswer
 from ralph_mission.loop.ports import Agent
 from ralph_mission.mission.model.agent_job import AgentJob
@@ -102,9 +105,11 @@ def reviewer(wanted: AgentServiceOptions, progress: PlainRunProgress, spell: Cal
     """Everything the review needs. Raises UserError for settings that cannot be, an agent that is not named."""
     doors = AppFactory(wanted, progress, spell)
     first = doors.first()
-    reader = AgentReader(wanted, first)
+    reader = AgentReader(wanted, first, progress)
     progress.note(f"isolation: {describe_level(sandboxes.agent_level(first.config))}")
-    return ReviewSetup(doors.house, reader, time.sleep, progress.note, wanted.usd if wanted.usd is not None else USD)
+    return ReviewSetup(
+        doors.house, reader, partial(rest, progress.watch), progress.note, wanted.usd if wanted.usd is not None else USD
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +118,7 @@ class AgentReader:
 
     wanted: AgentServiceOptions
     first: App
+    progress: PlainRunProgress
 
     def check(self, stranger: bool) -> None:
         """Raises UserError when no session could be played: before money is set aside for it."""
@@ -149,6 +155,8 @@ class AgentReader:
 
     def _read(self, job: AgentJob, meter: CostMeter) -> ReviewerAnswer:
         git, runtime = self.first.git, self.wanted.runtime or RUNTIME
+        rest(self.progress.watch)
+        self.progress.watch.tell(RunEvent("session", f"reads pull request #{job.number}", 1, planning.HAT.name))
         limits = RunLimits(runtime=runtime, usd=job.usd, unpriced=self.wanted.usd is None)
         with make_parts(
             git,
@@ -169,7 +177,9 @@ class AgentReader:
     def _agent(self, git: Git, root: Path) -> Agent:
         wanted, settings = self.wanted, self.first.config
         asked = RunOptions(root, agent=wanted.agent, command=wanted.command, model=wanted.model)
-        return agent_of(asked, settings, git, root, self._model(), sandboxes.agent_level(settings))
+        return agent_of(
+            asked, settings, git, root, self._model(), sandboxes.agent_level(settings), tell=self.progress.agent
+        )
 
     def _model(self) -> str:
         choice = self.first.config.hands.agent

@@ -6,7 +6,7 @@ import os
 import shlex
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -34,8 +34,9 @@ from ralph_mission.config.reading import read
 from ralph_mission.config.settings import Config
 from ralph_mission.errors import UserError
 from ralph_mission.loop import cost
-from ralph_mission.loop.model.spec import RunSpec
+from ralph_mission.loop.model.spec import RunResult, RunSpec
 from ralph_mission.loop.model.state import AgentTurn, Prd, Session, UserStory
+from ralph_mission.loop.model.watch import HoldOrder, RunEvent
 from ralph_mission.loop.ports import Agent, RunPorts, RunProgress, Workplace
 from ralph_mission.loop.stories.lint import is_ui
 from ralph_mission.values import dataclass
@@ -53,7 +54,8 @@ CLONE, TOOLS = ".ralph/workspace/tree", ".ralph/tools"
 HOW = "name a program with --command CMD, or an agent with --agent NAME or hands: {agent: {kind: …}} in ralph.yml"
 TOKEN = "make a key that is seen there: claude setup-token, then CLAUDE_CODE_OAUTH_TOKEN"
 SAID = 300  # characters of a red check's own words
-ASKED_EVERY = 0.1  # seconds between two looks at whether somebody wants a pause to end
+ASKED_EVERY, ASKED_SELDOM, LONG = 0.1, 0.5, 30.0
+"""Seconds between two looks at whether somebody wants a pause to end, and from which length on the second is used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +104,10 @@ def build_run(asked: RunOptions, progress: RunProgress, planned: Path | None = N
         if named and named.is_relative_to(here):
             asked = replace(asked, prd_file=root / named.relative_to(here))
     project = ProjectTools.of(asked, settings, git, root, progress.note)
-    agent = agent_of(asked, settings, git, root, spec.model, found, root / CLONE, project.environment)
-    store, workplace = _store_and_place(asked, settings, git, root, prd, ordered.exempt, planned, found, project)
+    agent = agent_of(asked, settings, git, root, spec.model, found, root / CLONE, project.environment, progress.agent)
+    store, workplace = _store_and_place(
+        asked, settings, git, root, prd, ordered.exempt, planned, found, project, progress.watch.asked
+    )
     ports = RunPorts(agent, workplace, store, PausingClock(), progress, environment_secrets())
     after = (checkouts.describe_worktree(git, root),) if apart else ()
     notes = (*settings.warnings, *ordered.doubts)
@@ -113,6 +117,23 @@ def build_run(asked: RunOptions, progress: RunProgress, planned: Path | None = N
     if not (asked.verify or settings.hands.verify or asked.errand):
         progress.note(f"no check verifies this run; {_suggest_check(project.setup, git.resolve('HEAD'))}")
     return RunSetup(spec, ports, store, root, ordered.obeyed, began_with, notes, after, describe_level(found), project)
+
+
+def describe_work(made: RunSetup, account: RunResult) -> Iterator[str]:
+    """What this process's sessions left, where it is on record, and how to look at it."""
+    git = Git.open(made.root)
+    passed = [story for output in account.outputs for story in output.passed]
+    made_here = [commit for output in account.outputs for commit in output.commits]
+    if passed:
+        yield f"passed: {', '.join(passed)}"
+    if made_here:
+        first, last = made_here[0].hash, made_here[-1].hash
+        count = f"{len(made_here)} commit{'s'[: len(made_here) != 1]}"
+        stat = git.try_text("diff", "--shortstat", f"{first}~1", last).strip()
+        branch = git.try_text("symbolic-ref", "--short", "HEAD").strip() or "a detached HEAD"
+        yield f"on {branch}: {', '.join(filter(None, (count, stat)))}; look: git log -p {first[:10]}~1..{last[:10]}"
+    if account.outputs:
+        yield f"records: {(made.root / state.RUNS / account.state.run_id).relative_to(made.root)}, live: ralph logs"
 
 
 def _suggest_check(setup: ProjectSetup, commit: str) -> str:
@@ -167,7 +188,7 @@ class ProjectTools:
 
 def _store_and_place(
     asked: RunOptions, settings: Config, git: Git, root: Path, prd: Prd | None, exempt: tuple[str, ...],
-    planned: Path | None, found: Found, project: ProjectTools,
+    planned: Path | None, found: Found, project: ProjectTools, held: Callable[[], HoldOrder],
 ) -> tuple[FileRunStore, Workplace]:  # fmt: skip  # as one reads it
     checks = asked.verify or settings.hands.verify
     if asked.require_tests and not checks:
@@ -197,6 +218,7 @@ def _store_and_place(
         root, git.git_dir, workplace.tree, PausingClock().now, go_on=asked.go_on,
         archive_previous=asked.archive_previous, restarts=not asked.errand, ready=ready,
         prd=asked.prd_file.absolute() if asked.prd_file else None, owner=lock.place(os.getpid()), clone=clone,
+        asked=held,
     )  # fmt: skip  # one call
     return store, workplace
 
@@ -254,10 +276,10 @@ def _find_level(asked: RunOptions, settings: Config) -> Found:
 
 def agent_of(
     asked: RunOptions, settings: Config, git: Git, root: Path, model: str, found: Found, clone: Path | None = None,
-    environment: Mapping[str, str] = MappingProxyType({}),
+    environment: Mapping[str, str] = MappingProxyType({}), tell: Callable[[Session, RunEvent], None] | None = None,
 ) -> Agent:  # fmt: skip  # as one reads it
     """Who plays in the work tree `root` of `git`, or in the `clone` of it, kept apart as `found` says, with more in its
-    `environment`. Raises UserError when nobody is named."""
+    `environment`; `tell` hears what it does. Raises UserError when nobody is named."""
     from ralph_mission.adapters.agents.client import CommandAgent
     from ralph_mission.adapters.agents.clients import FallbackAgent
     from ralph_mission.adapters.agents.scripted import ScriptedAgent, load
@@ -269,7 +291,7 @@ def agent_of(
         env["GIT_CEILING_DIRECTORIES"] = str(clone.parent)  # without its `.git` it is no part of what is above
     player = CommandAgent(
         command, clone or root, root / ".ralph/loop/home", MODEL_KEYS, env,
-        identity=User.of(git).identity, trusted=choice is not None and choice.trust,
+        identity=User.of(git).identity, trusted=choice is not None and choice.trust, tell=tell,
     )  # fmt: skip  # one call
 
     def sandbox_for(player: CommandAgent) -> CommandAgent:
@@ -363,4 +385,4 @@ class PausingClock(stand_ins.SystemClock):
         """Wait, at most `seconds`; leave as soon as `until` says so (asked at least twice a second)."""
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0 and not until():
-            time.sleep(min(left, ASKED_EVERY))
+            time.sleep(min(left, ASKED_EVERY if seconds < LONG else ASKED_SELDOM))

@@ -6,6 +6,8 @@ import os
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from ralph_mission.adapters.report.progress import begin_phase
+from ralph_mission.loop.model.watch import UNWATCHED, RunWatch
 from ralph_mission.values import dataclass
 
 if TYPE_CHECKING:
@@ -36,11 +38,15 @@ class FixedClock:
         return self.moment.astimezone(UTC)
 
 
+@dataclass(frozen=True, slots=True)
 class QuietProgress:
-    """A voice that says nothing."""
+    """A voice that says nothing, but to whoever watches."""
+
+    watch: RunWatch = UNWATCHED
 
     def phase(self, name: str, note: str = "") -> None:
-        """Nothing."""
+        """One to hold at."""
+        begin_phase(self.watch, name, note)
 
     def note(self, text: str) -> None:
         """Nothing."""

@@ -9,7 +9,9 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
 from math import isfinite
@@ -23,6 +25,8 @@ from ralph_mission.cli.spelling import spell
 from ralph_mission.errors import UserError
 
 if TYPE_CHECKING:
+    from ralph_mission.adapters.report.loop_progress import PlainRunProgress
+    from ralph_mission.adapters.storage.loop.live import LiveRun
     from ralph_mission.app.cycle import App
     from ralph_mission.mission.model.cycle import CycleReport, CycleSummary, Trigger
     from ralph_mission.mission.model.ledger import MemorySnapshot
@@ -110,6 +114,41 @@ def print_json(value: object) -> None:
     A runner that shows the output takes `##[` anywhere in a line for a command to itself.
     """
     click.echo(json.dumps(value, indent=2).replace("##[", "##\\u005b"))
+
+
+@contextmanager
+def run_progress(repo: Path, kind: str) -> Iterator[PlainRunProgress]:
+    """What is said while agents work, on stderr and to whoever watches from another terminal."""
+    from ralph_mission.adapters.report.loop_progress import show_progress
+    from ralph_mission.app.run import PausingClock
+    from ralph_mission.app.secrets import environment_secrets
+
+    with watched_run(repo, kind) as live, show_progress(
+        sys.stderr, environment_secrets(), PausingClock().now, live
+    ) as progress:  # fmt: skip  # one line
+        yield progress
+
+
+@contextmanager
+def watched_run(repo: Path, kind: str) -> Iterator[LiveRun]:
+    """This process as other terminals see and hold it (docs/loop.md)."""
+    from ralph_mission.adapters.git.git import Git
+    from ralph_mission.adapters.storage.loop.live import NAMED, LiveRun
+    from ralph_mission.app.secrets import environment_secrets
+
+    try:
+        home = Git.open(repo).state_dir
+    except UserError:
+        home = Path(os.devnull)  # whoever needs a repository says so
+    live = LiveRun(home, kind, sys.argv[1:], environment_secrets(), name=os.environ.get(NAMED, ""))
+    code: int | None = None
+    try:
+        yield live
+    except BaseException as error:
+        code = 130 if isinstance(error, KeyboardInterrupt) else getattr(error, "exit_code", 1)
+        raise
+    finally:
+        live.end(code)
 
 
 Command = TypeVar("Command", bound=Callable[..., Any])

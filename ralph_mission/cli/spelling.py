@@ -17,7 +17,7 @@ from ralph_mission.errors import UserError
 from ralph_mission.values import compile_regex
 
 _VERBS = "list|show|diff|create|comment|label|unlabel|close|approve|request-changes|merge|verify|recover|resolve|check"
-_HERE = "publish|cycle|backtest|due|wake|watch|status|report|doctor|init|pause|resume|replay"
+_HERE = "publish|cycle|backtest|due|wake|watch|status|report|doctor|init|logs|pause|resume|stop|replay"
 _LOOP = "run|review|plan|cancel|cost|emit|guidance|verdict|mcp"
 _DEEDS = "task (?:add|list|ready|claim|done|fail|show)|prd (?:new|convert|lint|skills)"
 _COMMAND = compile_regex(

@@ -24,6 +24,7 @@ from ralph_mission.loop.model.state import (
     SessionUsage,
     StopSignal,
 )
+from ralph_mission.loop.model.watch import RunEvent, RunWatch
 from ralph_mission.values import dataclass
 
 
@@ -189,7 +190,16 @@ class RunStore(Protocol):
 
 
 class RunProgress(Protocol):
-    """Tells a person what happens."""
+    """Tells a person what happens, and whoever watches."""
+
+    @property
+    def watch(self) -> RunWatch:
+        """Who watches from elsewhere."""
+        ...
+
+    def agent(self, session: Session, event: RunEvent) -> None:
+        """The agent of `session` said or did something just now."""
+        ...
 
     def note(self, text: str) -> None:
         """A line of its own."""
@@ -209,6 +219,10 @@ class RunProgress(Protocol):
 
     def waiting(self, seconds: float, why: str) -> None:
         """Nothing happens for a while."""
+        ...
+
+    def held(self, since: datetime | None) -> None:
+        """A person has paused the run; None: it goes on."""
         ...
 
     def ended(self, spec: RunSpec, account: RunResult) -> None:

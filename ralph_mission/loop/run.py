@@ -16,6 +16,7 @@ from ralph_mission.loop.model.state import CONVERGED, Hat, HatOutput, PathChange
 from ralph_mission.loop.ports import RunPorts
 from ralph_mission.loop.rules import completion, routing
 
+HELD = 3600.0  # seconds of one wait while paused: an order ends it at once
 SIGNAL_ENDINGS = {
     "stop": RunEnding("stop", "asked to stop", "go on with --continue"),
     "cancel": RunEnding("cancel", "cancelled", "run again to start over"),
@@ -39,6 +40,17 @@ class LoopRun:
     @property
     def elapsed(self) -> float:
         return self.before + (self.ports.clock.now() - self.began).total_seconds()
+
+    def hold(self) -> None:
+        """Wait here for as long as a person pauses the run: that takes no session and none of its time."""
+        watch, since = self.ports.progress.watch, self.ports.clock.now()
+        if watch.asked() != "pause" or self.ports.store.signal():
+            return
+        self.ports.progress.held(since)
+        while watch.asked() == "pause" and not self.ports.store.signal():
+            self.ports.clock.sleep(HELD, lambda: watch.asked() != "pause" or bool(self.ports.store.signal()))
+        self.ports.progress.held(None)
+        self.began += self.ports.clock.now() - since
 
 
 def run_loop(spec: RunSpec, ports: RunPorts, story: Callable[[LoopRun], RunEnding] | None = None) -> RunResult:
@@ -83,6 +95,7 @@ def _cut_off(this: LoopRun, changes: tuple[PathChange, ...]) -> None:
 
 def _until_ended(this: LoopRun) -> RunEnding:
     while True:
+        this.hold()
         snapshot = _look(this)
         if _is_proven(this, snapshot):
             if not this.spec.persistent:

@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
 from ralph_mission.errors import UserError
+from ralph_mission.loop.model.watch import RunWatch
 from ralph_mission.mission.model.agent_job import AgentJob, AgentResult
 from ralph_mission.mission.model.alerts import AlertKind, SecurityAlert
 from ralph_mission.mission.model.builds import FailedJob, WorkflowRun
@@ -356,7 +357,12 @@ class Recorder(Protocol):
 
 
 class CycleProgress(Protocol):
-    """Tells a person what is going on while it goes on. Stands on stderr."""
+    """Tells a person what is going on while it goes on, on stderr, and whoever watches."""
+
+    @property
+    def watch(self) -> RunWatch:
+        """Who watches from elsewhere."""
+        ...
 
     def phase(self, name: str, note: str = "") -> None:
         """A phase of the cycle begins: check, observe, think, act, reflect."""

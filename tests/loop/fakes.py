@@ -26,6 +26,7 @@ from ralph_mission.loop.model.state import (
     SessionCommit,
     StopSignal,
 )
+from ralph_mission.loop.model.watch import UNWATCHED, RunEvent, RunWatch
 from ralph_mission.loop.ports import RunPorts, SessionWork
 
 START_OF_TIME = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
@@ -307,6 +308,13 @@ class FakeProgress:
     waits: list[float] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     account: RunResult | None = None
+    watch: RunWatch = UNWATCHED
+
+    def agent(self, session: Session, event: RunEvent) -> None:
+        self.told.append(f"agent {event.text}")
+
+    def held(self, since: datetime | None) -> None:
+        self.told.append("paused" if since else "resumed")
 
     def note(self, text: str) -> None:
         self.notes.append(text)

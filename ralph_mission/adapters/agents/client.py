@@ -16,17 +16,20 @@ import shutil
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from ralph_mission.adapters import files as durable_files
 from ralph_mission.adapters.agents import reading
 from ralph_mission.adapters.agents.reading import AgentReply, Gave
+from ralph_mission.adapters.agents.stream import AgentStream
 from ralph_mission.adapters.git.git import Identity
 from ralph_mission.adapters.sandbox import shims
 from ralph_mission.adapters.sandbox.isolation import OPEN, Sandbox
 from ralph_mission.adapters.sandbox.process import own_tool, run_foreign
 from ralph_mission.adapters.sandbox.shims import DANGEROUS
 from ralph_mission.loop.model.state import AgentTurn, Hat, Session, SessionUsage
+from ralph_mission.loop.model.watch import RunEvent
 from ralph_mission.values import dataclass
 
 LONGEST = 1_000_000  # bytes
@@ -87,7 +90,7 @@ class Client:
     away before each session. `leaves` is a file in its home that `read` gets too. `obeys` are paths of a repository
     that it would obey whatever it is told, so that it plays only where they are missing, or trusted. `install` is the
     command that brings it. `priced`: a session that comes to its end tells what it cost. `login`: where a
-    person's stands, which serves instead of a key.
+    person's stands, which serves instead of a key. `streams`: what it prints tells of each step as it comes.
     """
 
     name: str
@@ -103,6 +106,7 @@ class Client:
     install: str = ""
     priced: bool = False
     login: Login | None = None
+    streams: bool = True
 
     def objection(self, place: SessionPlace) -> str:
         """Why it may not play there, "" when it may."""
@@ -180,8 +184,8 @@ class CommandAgent:
     `allow` names variables of ours that it may see (a model's key, its endpoint); `extra_env` sets others. `home` is
     made and kept between sessions. Commands like those in `denied`, or that the hat denies, are refused by what stands
     before them on its PATH (`adapters/sandbox/shims.py`). `identity` signs commits where neither the repository nor the
-    program says who does. `live` is given what it prints as it comes. `sandbox` keeps it apart. `client` knows how the
-    program is spoken to, `trusted` that it may obey what the repository says to it.
+    program says who does. `tell` is given what it says and does as it comes. `sandbox` keeps it apart. `client` knows
+    how the program is spoken to, `trusted` that it may obey what the repository says to it.
     """
 
     command: tuple[str, ...] | str
@@ -192,7 +196,7 @@ class CommandAgent:
     denied: tuple[str, ...] = tuple(DANGEROUS)
     identity: Identity = Identity()
     output_cap: int = OUTPUT_CAP
-    live: Callable[[bytes], None] | None = None
+    tell: Callable[[Session, RunEvent], None] | None = None
     now: Callable[[], datetime] = _utc
     name: str = "command"
 
@@ -215,6 +219,7 @@ class CommandAgent:
         furnish(self.home, self.client, invocation.files)
         denied = (*self.denied, *session.hat.commands_denied)
         run_dir = Path(session.run_dir)
+        stream = AgentStream(partial(self.tell, session)) if self.tell else None
         guards, before = shims.build(self.home / SHIMS, denied, run_dir), len(shims.refused_commands(run_dir))
         finished = run_foreign(
             self.command if isinstance(self.command, str) else (*self.command, *invocation.arguments),
@@ -232,7 +237,7 @@ class CommandAgent:
             },
             stopped=stopped,
             grace=GRACE,
-            live=self.live,
+            live=stream.feed if stream and self.client.streams else None,
             sandbox=self.sandbox,
         )
         gave = reading.Gave(
@@ -240,6 +245,8 @@ class CommandAgent:
             finished.truncated, finished.seconds, read_leavings(self.home, self.client),
         )  # fmt: skip  # one value
         turn = reading.turn(gave, self.now(), self.client.read)
+        if stream:
+            stream.end(turn)
         refused = (*turn.refused, *_since(before, shims.refused_commands(run_dir)))
         running = tuple(map(reading.line, finished.left))
         return replace(turn, refused=tuple(dict.fromkeys(refused)), agent=self.name, left_running=running)

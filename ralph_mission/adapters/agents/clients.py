@@ -220,7 +220,7 @@ def _gemini_usage(models: Mapping[str, Any]) -> SessionUsage:
 GEMINI = Client(
     "gemini", ("gemini",), _call_gemini, _read_gemini,
     keys=("GEMINI_API_KEY",), endpoints=(GEMINI_ADDRESS,), fresh=(".gemini", ".agents", ".env"), obeys=(".gemini",),
-    install="npm install --global @google/gemini-cli",
+    install="npm install --global @google/gemini-cli", streams=False,
 )  # fmt: skip  # one value
 
 

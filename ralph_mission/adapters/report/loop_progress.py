@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Literal, TextIO
 
-from ralph_mission.adapters.report.progress import safe
+from ralph_mission.adapters.report.progress import safe, shorten
 from ralph_mission.loop.model.spec import RunResult, RunSpec
-from ralph_mission.loop.model.state import HatOutput, RunSnapshot, RunState, SessionUsage
+from ralph_mission.loop.model.state import HatOutput, RunSnapshot, RunState, Session, SessionUsage
+from ralph_mission.loop.model.watch import UNWATCHED, RunEvent, RunWatch
 from ralph_mission.safety.secrets import redact
 
 if TYPE_CHECKING:
@@ -97,21 +98,26 @@ def _usage(usage: SessionUsage) -> dict[str, object]:
     }
 
 
+Kind = Literal["began", "session", "output", "ended"]
 SHOWN = 5  # paths and refused commands of one session that are named
 WIDEST = 200  # characters of a command
+LAST = 3  # lines of what the agent says and does, below the live one
 
 
 @contextmanager
-def show_progress(stream: TextIO, secrets: Sequence[str], now: Callable[[], datetime]) -> Iterator[PlainRunProgress]:
-    """A voice on `stream` for the length of a run, live on a terminal, plain elsewhere; `secrets` are never said."""
+def show_progress(
+    stream: TextIO, secrets: Sequence[str], now: Callable[[], datetime], watch: RunWatch = UNWATCHED
+) -> Iterator[PlainRunProgress]:
+    """A voice on `stream` for the length of a run, live on a terminal, plain elsewhere; `secrets` are never said.
+    `watch` hears all of it too."""
     if not stream.isatty():
-        yield PlainRunProgress(stream, secrets)
+        yield PlainRunProgress(stream, secrets, watch)
         return
     from rich.console import Console
 
     console = Console(file=stream, highlight=False, markup=False, emoji=False)
     with console.status("starting") as status:
-        yield LiveRunProgress(stream, secrets, console, status, now)
+        yield LiveRunProgress(stream, secrets, watch, console=console, status=status, now=now)
 
 
 @dataclass(slots=True)
@@ -120,10 +126,13 @@ class PlainRunProgress:
 
     stream: TextIO
     secrets: Sequence[str]
+    watch: RunWatch = UNWATCHED
+    _stories: tuple[int, int] | None = field(default=None, init=False)
 
     def note(self, text: str) -> None:
         """A line of its own."""
         self._say(safe(text))
+        self.watch.tell(RunEvent("note", safe(text)))
 
     def began(self, spec: RunSpec, state: RunState) -> None:
         """`run 20260504-120000-prd: at most 10 sessions`"""
@@ -131,19 +140,33 @@ class PlainRunProgress:
         dollars = f", ${spec.limits.usd:.2f}" if spec.limits.usd is not None else ""
         limits = f"{spec.limits.iterations} sessions, {clock(spec.limits.runtime)}{dollars}"
         self._say(f"run {state.run_id} {how}; at most {limits}")
+        self._tell("began", f"{how}: {safe(spec.objective)[:WIDEST]}", state)
 
     def session(self, spec: RunSpec, state: RunState, hat: str, snapshot: RunSnapshot) -> None:
         """`[3/10] builder, US-003 Search, 2/5 stories, $0.12, 1m05s`"""
-        self._say(standing(spec, state, hat, snapshot))
+        self._say(self._begin_session(spec, state, hat, snapshot))
+
+    def agent(self, session: Session, event: RunEvent) -> None:
+        """Only whoever watches is told: a log is no place for every step."""
+        self.watch.tell(replace(event, session=session.iteration, hat=session.hat.name), session.prompt)
 
     def output(self, spec: RunSpec, state: RunState, output: HatOutput) -> None:
         """What came of it, indented, and what was undone."""
         for line in came(output):
             self._say(f"  {line}")
+        if self._stories:
+            self._stories = self._stories[0] + len(output.passed), self._stories[1]
+        self._tell("output", "\n".join(came(output)), state, output.iteration, output.hat)
 
     def waiting(self, seconds: float, why: str) -> None:
         """`  waiting 1m00s: rate limit`"""
         self._say(f"  waiting {clock(seconds)}: {safe(why)}")
+        self.watch.tell(RunEvent("waiting", f"waits {clock(seconds)}: {safe(why)}"))
+
+    def held(self, since: datetime | None) -> None:
+        """`  paused: ralph resume`"""
+        self._say("  paused: ralph resume lets it go on" if since else "  resumed")
+        self.watch.tell(RunEvent("held", "paused" if since else ""))
 
     def ended(self, spec: RunSpec, account: RunResult) -> None:
         """`complete: 5 sessions, $0.40, 3m12s`"""
@@ -152,6 +175,24 @@ class PlainRunProgress:
         self._say(f"{ending.reason}: {safe(ending.detail)}; in all {took}")
         if ending.next_step:
             self._say(f"  {safe(ending.next_step)}")
+        said = ": ".join(filter(None, (ending.reason, safe(ending.detail))))
+        self._tell("ended", said, state, code=ending.code)
+
+    def _begin_session(self, spec: RunSpec, state: RunState, hat: str, snapshot: RunSnapshot) -> str:
+        listed = snapshot.prd.stories if snapshot.prd else ()
+        self._stories = (sum(story.passes for story in listed), len(listed)) if listed else None
+        line = standing(spec, state, hat, snapshot)
+        self._tell("session", line, state, state.iteration + 1, hat)
+        return line
+
+    def _tell(
+        self, kind: Kind, text: str, state: RunState, session: int = 0, hat: str = "", code: int | None = None
+    ) -> None:
+        usage = state.usage
+        self.watch.tell(RunEvent(
+            kind, text, session, hat, state.run_id, state.iteration, self._stories,
+            usage.input_tokens + usage.output_tokens, usage.cost_usd, code,
+        ))  # fmt: skip  # one value
 
     def _say(self, line: str) -> None:
         with suppress(OSError, ValueError):  # ValueError: the stream was closed
@@ -162,21 +203,30 @@ class PlainRunProgress:
 class LiveRunProgress(PlainRunProgress):
     """The same above a spinner, whose line says what is going on and for how long."""
 
-    console: Console
-    status: Status
-    now: Callable[[], datetime]
-    _doing: str = ""
-    _since: datetime | None = field(default=None)
+    console: Console = field(kw_only=True)
+    status: Status = field(kw_only=True)
+    now: Callable[[], datetime] = field(kw_only=True)
+    _doing: str = field(default="", init=False)
+    _since: datetime | None = field(default=None, init=False)
+    _last: list[str] = field(default_factory=list, init=False)
 
     def session(self, spec: RunSpec, state: RunState, hat: str, snapshot: RunSnapshot) -> None:
         """The line becomes the live one."""
-        self._doing, self._since = redact(standing(spec, state, hat, snapshot), self.secrets), self.now()
+        self._doing = redact(self._begin_session(spec, state, hat, snapshot), self.secrets)
+        self._since, self._last = self.now(), []
         self.status.update(self)
+
+    def agent(self, session: Session, event: RunEvent) -> None:
+        """Its last lines stand below the live one."""
+        PlainRunProgress.agent(self, session, event)
+        if event.text:
+            line = redact(safe(event.text.strip().rpartition("\n")[2]), self.secrets)
+            self._last = [*self._last[1 - LAST :], shorten(f"{'$ ' if event.kind == 'tool' else ''}{line}")]
 
     def output(self, spec: RunSpec, state: RunState, output: HatOutput) -> None:
         """The line joins the history, with what came of it below."""
         self._say(self._doing)
-        self._doing = "between two sessions"
+        self._doing, self._last = "between two sessions", []
         PlainRunProgress.output(self, spec, state, output)
 
     def __rich__(self) -> Text:
@@ -184,7 +234,7 @@ class LiveRunProgress(PlainRunProgress):
         from rich.text import Text
 
         running = clock((self.now() - self._since).total_seconds()) if self._since else ""
-        return Text(f"{self._doing} … {running}")
+        return Text("\n    ".join((f"{self._doing} … {running}", *self._last)))
 
     def _say(self, line: str) -> None:
         from rich.text import Text

@@ -7,11 +7,13 @@ never stops a cycle. What is shown is redacted as the last step.
 from __future__ import annotations
 
 import textwrap
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, TextIO
 
+from ralph_mission.loop.model.watch import UNWATCHED, RunEvent, RunWatch
 from ralph_mission.mission.ports import CycleProgress
 from ralph_mission.safety.secrets import redact
 from ralph_mission.safety.text import sanitise
@@ -125,17 +127,47 @@ def stamp(when: datetime) -> str:
     return when.strftime("%Y-%m-%d %H:%M UTC")
 
 
+SAFE = ("check", "observe", "think", "work", "act")
+"""Phases before which nothing is half done. What was read for `act` is as it was read, so that nobody waits there."""
+LOOK = 0.2  # seconds between two looks at what is asked
+
+
+def rest(watch: RunWatch, seconds: float = 0.0, *, stays: bool = True) -> None:
+    """A safe point of what is no loop: wait so long, and while it `stays` for as long as a person pauses it. Raises
+    KeyboardInterrupt when it is to stop."""
+    until, held = time.monotonic() + seconds, False
+    while True:
+        order = watch.asked()
+        if order == "stop":
+            raise KeyboardInterrupt
+        if stays and held != (order == "pause"):
+            held = not held
+            watch.tell(RunEvent("held", "paused" if held else ""))
+        left = until - time.monotonic()
+        if left <= 0 and not held:
+            return
+        time.sleep(LOOK if held else min(left, LOOK))
+
+
+def begin_phase(watch: RunWatch, name: str, note: str) -> None:
+    """Tell whoever watches; before a phase that is a safe point, heed what they ask."""
+    watch.tell(RunEvent("phase", f"{name}: {safe(note)}" if note else name))
+    if name in SAFE:
+        rest(watch, stays=name != "act")
+
+
 @contextmanager
-def speaking(stream: TextIO, secrets: Sequence[str]) -> Iterator[CycleProgress]:
-    """A voice on `stream` for the length of a cycle, live on a terminal, plain elsewhere; `secrets` are never said."""
+def speaking(stream: TextIO, secrets: Sequence[str], watch: RunWatch = UNWATCHED) -> Iterator[CycleProgress]:
+    """A voice on `stream` for the length of a cycle, live on a terminal, plain elsewhere; `secrets` are never said.
+    `watch` hears all of it too."""
     if not stream.isatty():
-        yield PlainProgress(stream, secrets)
+        yield PlainProgress(stream, secrets, watch)
         return
     from rich.console import Console
 
     console = Console(file=stream, highlight=False, markup=False, emoji=False)
     with console.status("starting") as status:
-        yield LiveProgress(console, status, secrets)
+        yield LiveProgress(console, status, secrets, watch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,13 +176,16 @@ class PlainProgress:
 
     stream: TextIO
     secrets: Sequence[str]
+    watch: RunWatch = UNWATCHED
 
     def phase(self, name: str, note: str = "") -> None:
         """`check: 2 missions`"""
         self._say(f"{name}: {safe(note)}" if note else name)
+        begin_phase(self.watch, name, note)
 
     def note(self, text: str) -> None:
         """An indented line below its phase."""
+        self.watch.tell(RunEvent("note", safe(text)))
         self._say(f"  {safe(text)}")
 
     def _say(self, line: str) -> None:
@@ -165,6 +200,7 @@ class LiveProgress:
     console: Console
     status: Status
     secrets: Sequence[str]
+    watch: RunWatch = UNWATCHED
 
     def phase(self, name: str, note: str = "") -> None:
         """The phase as a heading; its name stays beside the spinner until the next one."""
@@ -172,9 +208,11 @@ class LiveProgress:
 
         self.status.update(Text(f"{name} …"))
         self._say(Text.assemble((name, "bold"), self._worded(note) if note else ""))
+        begin_phase(self.watch, name, note)
 
     def note(self, text: str) -> None:
         """A dim line below its phase."""
+        self.watch.tell(RunEvent("note", safe(text)))
         from rich.text import Text
 
         self._say(Text(self._worded(text), style="dim"))

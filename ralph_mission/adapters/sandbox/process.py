@@ -82,7 +82,8 @@ def run_foreign(
     `allow` names variables of ours it may see. `timeout` in seconds; `output_cap` in bytes over
     both streams: reaching either ends the whole process group, and so does `stopped`, asked five times
     a second. Whoever is ended has `grace` seconds between TERM and KILL. `live` is given what comes in on
-    either stream, as it comes. A missing program gives code 127. `sandbox` keeps it further apart, or raises UserError.
+    standard output, as it comes. A missing program gives code 127. `sandbox` keeps it further apart, or raises
+    UserError.
     """
     arguments = ["/bin/sh", "-c", command] if isinstance(command, str) else list(command)
     with (
@@ -208,7 +209,7 @@ class _Capture:
         if not chunk:
             self._selector.unregister(stream)
         self._kept[stream] += chunk[: self._room]
-        if self._live and chunk:
+        if self._live and chunk and stream == next(iter(self._kept)):
             self._live(chunk[: self._room])
         self.full = self.full or len(chunk) > self._room
         self._room -= min(self._room, len(chunk))

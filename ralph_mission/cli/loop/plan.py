@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +20,7 @@ from ralph_mission.cli.options import (
     now_option,
     print_json,
     repo_option,
+    run_progress,
 )
 from ralph_mission.cli.spelling import type_commands
 from ralph_mission.errors import UserError
@@ -50,14 +50,11 @@ def plan(as_json: bool, force: bool, consensus: bool, **options: Any) -> int:
 
     Endings and exit codes are those of `ralph run`.
     """
-    from ralph_mission.adapters.report.loop_progress import show_progress
-    from ralph_mission.app.run import PausingClock
     from ralph_mission.app.run_options import RunOptions
-    from ralph_mission.app.secrets import environment_secrets
 
     asked = run.mark_restarted(RunOptions(**options))
     agreed_on = _writing(asked, force)
-    with show_progress(sys.stderr, environment_secrets(), PausingClock().now) as progress:
+    with run_progress(asked.repo, "plan") as progress:
         made, account = _plan(asked, progress, force, consensus and not agreed_on)
     if account.ending.reason == "restart":
         run.again(made)

@@ -25,7 +25,9 @@ from ralph_mission.cli.options import (
     limit_options,
     model_option,
     print_json,
+    run_progress,
 )
+from ralph_mission.cli.spelling import type_commands
 from ralph_mission.errors import UserError
 
 if TYPE_CHECKING:
@@ -85,19 +87,19 @@ FILE = click.Path(path_type=Path, dir_okay=False)
 @click.option("--single-story-per-run", "single_story", is_flag=True, help="End at the first story that passes.")
 @click.option("--archive-previous/--no-archive-previous", default=True, help="Archive the stories of another branch.")
 @at_repository
+@click.option("--detach", is_flag=True, help="Run in the background: ralph logs -f, ralph stop.")
 @json_option
-def run(as_json: bool, **options: Any) -> int:
+def run(as_json: bool, detach: bool, **options: Any) -> int:
     """Work on TASK in fresh sessions until files prove that it is done.
 
     Exit code 0 if complete, 2 at a limit, 1 if it failed or was stopped, 130 if interrupted.
     """
-    from ralph_mission.adapters.report.loop_progress import show_progress
-    from ralph_mission.app.run import PausingClock
     from ralph_mission.app.run_options import RunOptions
-    from ralph_mission.app.secrets import environment_secrets
 
+    if detach:
+        return _detach(options["repo"], as_json)
     asked = mark_restarted(RunOptions(**options))
-    with show_progress(sys.stderr, environment_secrets(), PausingClock().now) as progress:
+    with run_progress(asked.repo, "run") as progress:
         account, made = play_run(asked, progress)
     if account.ending.reason == "restart":
         again(made)
@@ -108,6 +110,26 @@ def run(as_json: bool, **options: Any) -> int:
             account_document(account, made.store.counted(), made.store.complaints, made.isolation, made.ports.secrets)
         )
     return account.ending.code
+
+
+def _detach(repo: Path, as_json: bool) -> int:
+    """Start the same command line in the background, and say how to see and hold it. What it refuses is said here."""
+    from ralph_mission.adapters.git.git import Git
+    from ralph_mission.adapters.storage.loop import live
+
+    home, words = Git.open(repo).state_dir, [word for word in sys.orig_argv[1:] if word != "--detach"]
+    try:
+        name, code = live.start_detached(home, "run", words)
+    except OSError as error:
+        raise UserError(f"it cannot run in the background: {error.strerror}", "run it without --detach") from None
+    if code is not None:
+        click.echo(live.read_output(home, name), nl=False, err=True)
+        return code
+    if as_json:
+        print_json({"run": name})
+    else:
+        click.echo(type_commands(f"{name} runs: ralph logs -f {name}, ralph pause {name}, ralph stop {name}", repo))
+    return 0
 
 
 def play_run(asked: RunOptions, progress: PlainRunProgress) -> tuple[RunResult, RunSetup]:
@@ -121,7 +143,7 @@ def play_run(asked: RunOptions, progress: PlainRunProgress) -> tuple[RunResult, 
     progress.note("no stories yet: a planner writes them first")
     made, first = teams.write_stories(wanted, progress, follows=True)
     if first.ending.code:
-        return first, _tell_notes(made, progress)
+        return first, _tell_end(made, first, progress)
     made.unaltered()
     account, made = _play(wanted, story, progress, made.root)
     return replace(account, outputs=(*first.outputs, *account.outputs)), made
@@ -138,10 +160,14 @@ def _play(
     for note in made.notes:
         progress.note(f"note: {note}")
     account = teams.play(made, story, build=asked.build) if story else run_loop(made.spec, made.ports)
-    return account, _tell_notes(made, progress)
+    return account, _tell_end(made, account, progress)
 
 
-def _tell_notes(made: RunSetup, progress: PlainRunProgress) -> RunSetup:
+def _tell_end(made: RunSetup, account: RunResult, progress: PlainRunProgress) -> RunSetup:
+    from ralph_mission.app.run import describe_work
+
+    for line in describe_work(made, account):
+        progress.note(line)
     for complaint in made.store.complaints:
         progress.note(f"note: {complaint}")
     for line in made.after:

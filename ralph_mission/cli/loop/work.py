@@ -6,7 +6,6 @@ Each ends in the same way: on the page of the job, as JSON for a script, and by 
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from functools import partial
@@ -23,6 +22,7 @@ from ralph_mission.cli.options import (
     limit_options,
     model_option,
     print_json,
+    run_progress,
 )
 from ralph_mission.cli.spelling import spell, type_commands
 from ralph_mission.errors import UserError
@@ -70,11 +70,8 @@ def work(once: bool, persistent: bool, as_json: bool, repo: Path, prompt_file: P
 
     The exit code is that of the last issue's loop: 0 done or nothing to do, 2 at a limit, 1 failed, 130 interrupted.
     """
-    from ralph_mission.adapters.report.loop_progress import show_progress
     from ralph_mission.adapters.report.step_summary import work_page
     from ralph_mission.app.issues import WorkOptions, worker
-    from ralph_mission.app.run import PausingClock
-    from ralph_mission.app.secrets import environment_secrets
     from ralph_mission.loop.hats import PERSISTENT
     from ralph_mission.mission.issues import agent as flow
 
@@ -86,7 +83,7 @@ def work(once: bool, persistent: bool, as_json: bool, repo: Path, prompt_file: P
     if persistent and prompt_file is None:
         prompt_file = repo / "PROMPT.md"
     wanted = WorkOptions(repo, prompt_file=prompt_file, **options)
-    with show_progress(sys.stderr, environment_secrets(), PausingClock().now) as progress:
+    with run_progress(repo, "work") as progress:
         made = worker(wanted, progress, partial(spell, repo=repo))
         if once:
             report = flow.work_once(made)
@@ -132,14 +129,11 @@ def publish(number: int, forge: str, config: Path | None, as_json: bool, repo: P
     Exit code 0 also if there is nothing to do or a rule holds it; 1 if a network or a rule refused it, or the result
     is unknown.
     """
-    from ralph_mission.adapters.report.loop_progress import show_progress
     from ralph_mission.adapters.report.step_summary import publish_page
-    from ralph_mission.app.run import PausingClock
-    from ralph_mission.app.secrets import environment_secrets
     from ralph_mission.app.services import ServiceOptions, publisher
     from ralph_mission.mission.publishing import publish_now as flow
 
-    with show_progress(sys.stderr, environment_secrets(), PausingClock().now) as progress:
+    with run_progress(repo, "publish") as progress:
         made = publisher(ServiceOptions(repo, config, forge), progress, partial(spell, repo=repo))
         report = flow.publish_once(made, number)
         for line in flow.publish_lines(report):
@@ -177,15 +171,12 @@ def review(number: int, force: bool, as_json: bool, repo: Path, **options: Any) 
     It neither approves nor requests changes. Exit code 0 also if there was nothing to do, 1 if there is no review to
     post.
     """
-    from ralph_mission.adapters.report.loop_progress import show_progress
     from ralph_mission.adapters.report.step_summary import review_page
     from ralph_mission.app.reviews import nobody_reviews, reviewer
-    from ralph_mission.app.run import PausingClock
-    from ralph_mission.app.secrets import environment_secrets
     from ralph_mission.app.services import AgentServiceOptions
     from ralph_mission.mission.reviews import reviewer as reviewer_reviewer
 
-    with show_progress(sys.stderr, environment_secrets(), PausingClock().now) as progress:
+    with run_progress(repo, "review") as progress:
         wanted = AgentServiceOptions(repo, **options)
         if why := nobody_reviews(wanted):
             report = reviewer_reviewer.ReviewReport("skipped", number, reason=why)

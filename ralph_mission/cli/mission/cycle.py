@@ -1,7 +1,4 @@
-"""`ralph cycle`: one cycle, live on stderr, summed up on stdout; `ralph status`: what memory says of the last ones.
-
-`ralph pause` and `ralph resume` set the kill switch that memory carries.
-"""
+"""`ralph cycle`: one cycle, live on stderr, summed up on stdout; `ralph status`: what runs here, what memory says."""
 
 from __future__ import annotations
 
@@ -22,6 +19,7 @@ from ralph_mission.cli.options import (
     recollection,
     refuse_if_elsewhere,
     run_cycle,
+    watched_run,
 )
 from ralph_mission.cli.spelling import moment, type_commands
 from ralph_mission.errors import UserError
@@ -46,11 +44,17 @@ def cycle(
 
     Exit code 0 when it ran or had nothing to do, 1 when it failed.
     """
+    from contextlib import nullcontext
+
     from ralph_mission.adapters.report.progress import speaking
     from ralph_mission.adapters.report.step_summary import tell_runner
     from ralph_mission.app.secrets import environment_secrets
+    from ralph_mission.loop.model.watch import UNWATCHED
 
-    with speaking(sys.stderr, environment_secrets()) as progress:
+    with (
+        nullcontext(UNWATCHED) if staged else watched_run(repo, "cycle") as live,
+        speaking(sys.stderr, environment_secrets(), live) as progress,
+    ):
         house = household(repo, config, forge, staged=staged, now=moment(now), progress=progress)
         for warning in house.config.warnings:
             progress.note(f"note: {warning}")
@@ -110,48 +114,19 @@ FILE = click.Path(path_type=Path, dir_okay=False)
 
 
 @click.command()
-@at_repository
-@json_option
-def pause(repo: Path, config: Path | None, as_json: bool) -> None:
-    """Stop before the next effect, even in a running cycle. Undo with `ralph resume`."""
-    from ralph_mission.mission.operations import control
-
-    control.pause(household(repo, config).store)
-    _tell_paused(True, type_commands("paused: nothing is done until `ralph resume`", repo), as_json)
-
-
-@click.command()
-@at_repository
-@json_option
-def resume(repo: Path, config: Path | None, as_json: bool) -> None:
-    """Resume after `ralph pause`."""
-    from ralph_mission.mission.operations import control
-
-    control.resume(household(repo, config).store)
-    line = "resumed: the next cycle runs when it is due; now: ralph cycle --force"
-    _tell_paused(False, type_commands(line, repo), as_json)
-
-
-def _tell_paused(paused: bool, line: str, as_json: bool) -> None:
-    if as_json:
-        print_json({"paused": paused})
-    else:
-        click.echo(line)
-
-
-@click.command()
 @click.option("--page", is_flag=True, help="Print the dashboard as a markdown page instead.")
 @click.option("--output", type=FILE, metavar="FILE", help="Write the page to this file.")
 @at_repository
 @json_option
 def status(page: bool, output: Path | None, repo: Path, config: Path | None, as_json: bool) -> None:
-    """Show missions, free slots, spending and what waits for whom, from memory alone."""
+    """Show what runs here, missions, free slots, spending and what waits for whom, from files and memory alone."""
     if page or output:
         if as_json:
             raise click.UsageError("the page is markdown: leave --page or --json out")
         _write_page(repo, config, output)
         return
     from ralph_mission.adapters.report.status import facts, lines
+    from ralph_mission.cli.loop.hold import describe_runs
     from ralph_mission.mission.lifecycle.waiting import list_waiting
 
     house = household(repo, config)
@@ -160,10 +135,12 @@ def status(page: bool, output: Path | None, repo: Path, config: Path | None, as_
         refuse_if_elsewhere(house)
     asks = list_waiting(recalled.state.missions, house.forge.how) if recalled else ()
     known = facts(recalled, house.settings.limits, house.clock.now(), asks, house.settings.rhythm)
+    runs, told = describe_runs(repo, house.git.state_dir)
     if as_json:
-        print_json(known)
+        print_json({**known, "runs": runs})
     else:
-        click.echo("\n".join(lines(known, partial(type_commands, repo=repo))))
+        told += lines(known, partial(type_commands, repo=repo)) if recalled or not told else []
+        click.echo("\n".join(told))
 
 
 def _write_page(repo: Path, config: Path | None, output: Path | None) -> None:

@@ -7,7 +7,6 @@ dispatches once for each head that we proposed. `cli.gate` answers `ralph due` w
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -29,13 +28,14 @@ from ralph_mission.cli.gate import (
     longest_pause,
     memory_place,
 )
-from ralph_mission.cli.options import at_repository, household, json_option, now_option, print_json
+from ralph_mission.cli.options import at_repository, household, json_option, now_option, print_json, watched_run
 from ralph_mission.cli.spelling import iso, moment, type_commands
 from ralph_mission.errors import UserError
 from ralph_mission.mission.memory.schedule import is_due
 from ralph_mission.mission.model.memory import Header
 
 if TYPE_CHECKING:
+    from ralph_mission.adapters.storage.loop.live import LiveRun
     from ralph_mission.mission.model.cycle import CycleReport
 
 
@@ -140,25 +140,33 @@ def watch(repo: Path, config: Path | None, once: bool) -> None:
 
     Memory is read every minute. After a failure the pause grows from 1 to 60 minutes.
     """
+    from ralph_mission.adapters.report.progress import rest
     from ralph_mission.app.stand_ins import SystemClock
     from ralph_mission.config.reading import read
+    from ralph_mission.loop.model.watch import RunEvent
     from ralph_mission.mission.operations.control import WatchSetup
     from ralph_mission.mission.operations.control import watch_cycles as keep_watch
 
     for warning in read(Git.open(repo), config).warnings:  # a mistake in the settings ends it here
         _say(f"note: {warning}", repo)
     asked = DueQuestion(str(repo), str(config) if config else None)
-    cycle: Callable[[], CycleReport] = partial(_cycle, repo, config)
-    keep_watch(WatchSetup(SystemClock(), time.sleep, partial(ask, asked), cycle, partial(_say, repo=repo)), once)
+    with watched_run(repo, "watch") as live:
+
+        def say(line: str) -> None:
+            live.tell(RunEvent("phase", line))
+            _say(line, repo)
+
+        cycle: Callable[[], CycleReport] = partial(_cycle, repo, config, live)
+        keep_watch(WatchSetup(SystemClock(), partial(rest, live), partial(ask, asked), cycle, say), once)
 
 
-def _cycle(repo: Path, config: Path | None) -> CycleReport:
+def _cycle(repo: Path, config: Path | None, live: LiveRun) -> CycleReport:
     """One cycle with the settings of this moment. It wakes nobody: who watches looks for itself."""
     from ralph_mission.app.cycle import refuse_links
-    from ralph_mission.app.stand_ins import NobodyToWake
+    from ralph_mission.app.stand_ins import NobodyToWake, QuietProgress
     from ralph_mission.mission.cycle import CycleRequest, run_cycle
 
-    house = household(repo, config)
+    house = household(repo, config, progress=QuietProgress(live))
     refuse_links(house.git)
     ports = replace(house.ports, waker=NobodyToWake())
     report, _ = run_cycle(ports, house.settings, CycleRequest(trigger="watch"), house.secrets)

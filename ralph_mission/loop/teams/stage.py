@@ -126,6 +126,7 @@ class Orchestration:
         return RunEnding("complete", detail)
 
     def _check(self) -> None:
+        self.this.hold()
         if ending := SIGNAL_ENDINGS.get(self.ports.store.signal()) or self._reached_limit(SessionUsage()):
             raise RunOver(ending)
 

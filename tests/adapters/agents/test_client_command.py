@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from ralph_mission.adapters.git.git import Identity
-from ralph_mission.loop.model.state import Hat
+from ralph_mission.loop.model.state import Hat, Session
+from ralph_mission.loop.model.watch import RunEvent
 
 needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at /proc")
 
@@ -157,14 +158,14 @@ def test_too_much_output_is_a_failed_turn(play):
 
 
 def test_what_it_prints_is_shown_as_it_comes(play, tree):
-    seen: list[bytes] = []
+    seen: list[str] = []
 
-    def live(chunk: bytes) -> None:
-        seen.append(chunk)
+    def tell(_: Session, event: RunEvent) -> None:
+        seen.append(event.text)
         (tree / "go").touch()  # it waits for this, so the first words came while it ran
 
-    given = play("echo first; while [ ! -e go ]; do sleep 0.02; done; echo second >&2", live=live)
-    assert given.failure == "" and b"".join(seen) == b"first\nsecond\n"
+    given = play("echo first; while [ ! -e go ]; do sleep 0.02; done; echo log >&2; printf last", tell=tell)
+    assert given.failure == "" and seen == ["first", "last"]
 
 
 def test_git_knows_whom_to_name_where_nobody_else_says(play, tree):

@@ -99,7 +99,7 @@ def test_a_known_secret_is_in_no_line_whoever_says_it(stream: io.StringIO) -> No
         progress.session(ORDER, replace(STATE, item=SECRET), "builder", BOARD)
         progress.output(ORDER, STATE, failed)
         progress.waiting(90, SECRET)
-        progress.ended(ORDER, RunResult(RunEnding("exit", SECRET, f"look at {SECRET}"), STATE))
+        progress.ended(ORDER, RunResult(RunEnding("failures", SECRET, f"look at {SECRET}"), STATE))
     assert "bad key [redacted: known-value]" in stream.getvalue()
     assert SECRET not in stream.getvalue()
 

@@ -21,16 +21,18 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ralph_mission.adapters import files
 from ralph_mission.adapters.sandbox.process import end_orphans
 from ralph_mission.adapters.storage.loop import run_files
 from ralph_mission.errors import UserError
 from ralph_mission.loop.model.state import RunState
-from ralph_mission.loop.prompt import session
 from ralph_mission.safety.markdown import without_controls, without_invisible
 from ralph_mission.values import dataclass
+
+if TYPE_CHECKING:
+    from ralph_mission.loop.prompt import session
 
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
@@ -277,6 +279,8 @@ def active(root: Path, now: datetime) -> Iterator[Mode]:
 def left_by_others(root: Path) -> session.Left | None:
     """What a run of others left to go on from; None when there is nothing, or it is complete. Raises UserError when it
     names no task."""
+    from ralph_mission.loop.prompt import session
+
     said = _document(root, root / FOLDER / HANDOFF)
     if not said or said.get("by") == BY:
         return None
@@ -286,6 +290,8 @@ def left_by_others(root: Path) -> session.Left | None:
 
 def mirror(root: Path, state: RunState, document: Mapping[str, Any], active: bool) -> None:
     """Write the state and the handoff where the other tool looks for them. Raises OSError."""
+    from ralph_mission.loop.prompt import session
+
     _write_mirror(root, root / FOLDER / MARKER, {**session.marker(state, active), "by": BY})
     _write_mirror(root, root / FOLDER / HANDOFF, {**document, "by": BY})
 

@@ -194,7 +194,7 @@ IGNORED = b"/.ralph/"
 WORKSPACE = "workspace"
 """Below `.ralph/`: where sessions work."""
 FOLDERS = (".ralph/agent", ".ralph/apart", ".ralph/cache", ".ralph/cycles", ".ralph/events", ".ralph/forge",
-           ".ralph/loop/apart", ".ralph/loop/calls", ".ralph/loop/home", ".ralph/loop/runs",
+           ".ralph/live", ".ralph/loop/apart", ".ralph/loop/calls", ".ralph/loop/home", ".ralph/loop/runs",
            ".ralph/missions", ".ralph/outbox", ".ralph/replaced", ".ralph/review", ".ralph/setup",
            ".ralph/units", ".ralph/work",
            ".ralph/aside", ".ralph/workspace", ".ralph/worktrees")  # fmt: skip  # one list

@@ -39,6 +39,7 @@ from ralph_mission.loop.model.state import (
     StopSignal,
     UserStory,
 )
+from ralph_mission.loop.model.watch import HoldOrder
 from ralph_mission.loop.prompt import session
 from ralph_mission.loop.rules import completion
 
@@ -80,6 +81,7 @@ class FileRunStore:
     begins. `restarts`: a signal may ask the run to start anew.
     `clone` is where sessions work and have the stories and their log, where that is not the work tree itself.
     `owner` is what sessions claim tasks as: what one leaves active is given back when it is over.
+    `asked` is what a person asks of the run from elsewhere.
     `ready` makes the checkout ready for an order once nobody else works there, or raises UserError.
     """
 
@@ -89,9 +91,11 @@ class FileRunStore:
         prd: Path | None = None, owner: str = "",
         ready: Callable[[RunSpec], None] = lambda spec: None,
         clone: Path | None = None,
+        asked: Callable[[], HoldOrder] = lambda: "",
     ) -> None:  # fmt: skip  # as one reads it
         self._root, self._home, self._git_dir = root, root / ".ralph", git_dir
         self._tree, self._now, self._ready = tree, now, ready
+        self._held_by = asked
         self._go_on, self._archive_previous, self._restarts = go_on, archive_previous, restarts
         self._clone = clone or root
         self._carried = Carried(root, self._clone, prd)
@@ -210,6 +214,8 @@ class FileRunStore:
         found = inbox.read(self._home)
         if found != "restart" or self._restarts:
             self._asked = found or self._asked
+        if not self._asked and self._held_by() == "stop":
+            self._asked = "stop"
         return self._asked  # type: ignore[return-value]  # only what `read` gave is ever kept
 
     def heard(self) -> bool:

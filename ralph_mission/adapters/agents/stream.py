@@ -1,0 +1,140 @@
+"""What a coding agent says and does while it runs, from the lines that it prints.
+
+Every client that streams prints one JSON object a line, and no two of them mean different things by the same shape: one
+reader knows them all, also where a person's own command starts one of them. Anything else that is printed is words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from ralph_mission.adapters.agents import reading
+from ralph_mission.adapters.agents.reading import Json
+from ralph_mission.loop.model.state import AgentTurn, SessionUsage
+from ralph_mission.loop.model.watch import RunEvent
+from ralph_mission.safety.text import sanitise, truncate
+
+LONGEST_LINE = 1_000_000  # bytes: a longer one is not shown
+WORDS = 4_000  # characters of what an agent says at once
+
+
+class AgentStream:
+    """Feeds `tell` with what an agent does, from its standard output as it comes."""
+
+    def __init__(self, tell: Callable[[RunEvent], None]) -> None:
+        self._tell, self._rest, self._skipping = tell, b"", False
+        self._last, self._counted, self.told = "", False, False
+
+    def feed(self, chunk: bytes) -> None:
+        """The next bytes; what is no whole line yet waits for the rest of it."""
+        *lines, self._rest = (self._rest + chunk).split(b"\n")
+        for line in lines:
+            if not self._skipping:
+                self._read(line)
+            self._skipping = False
+        if len(self._rest) > LONGEST_LINE:
+            self._rest, self._skipping = b"", True
+
+    def end(self, turn: AgentTurn) -> None:
+        """The session is over: a client that tells everything at its end has told it now."""
+        if self._rest and not self._skipping:
+            self._read(self._rest)
+        if not self.told:
+            for call in turn.calls:
+                self._tell(RunEvent("tool", call))
+            if turn.text:
+                self._tell(RunEvent("text", _words(turn.text)))
+
+    def _read(self, line: bytes) -> None:
+        document = next(reading.documents(line), None)
+        words = RunEvent("text", _words(line.decode(errors="replace")))
+        for event in (words,) if document is None else _events(document):
+            if event.kind == "usage" and document is not None:
+                event = self._uncounted(document, event)
+            if event.text or event.tokens or event.usd:
+                self._counted = self._counted or event.tokens > 0
+                self.told = self.told or event.kind != "usage"
+                self._tell(event)
+
+    def _uncounted(self, document: Json, event: RunEvent) -> RunEvent:
+        """Without tokens that were told already: some clients print an answer in parts, and a sum at the end."""
+        id = reading.as_text(reading.inner(document, "message").get("id"))
+        again = bool(id) and id == self._last
+        self._last = id or self._last
+        return replace(event, tokens=0) if again or (document.get("type") == "result" and self._counted) else event
+
+
+def _words(text: str) -> str:
+    return sanitise(truncate(text.strip(), WORDS), "log")
+
+
+def _events(document: Json) -> Iterator[RunEvent]:
+    kind = document.get("type")
+    if kind == "assistant":  # Claude Code, Amp; "text" is our driver's
+        yield from _message(reading.inner(document, "message"))
+        yield RunEvent("text", _words(reading.as_text(document.get("text"))))
+    elif kind == "call":  # our driver of Claude Code
+        yield _call(document.get("tool"), document.get("input"))
+    elif kind == "result":
+        yield _usage(reading.tokens(document))
+    elif kind in ("item.started", "item.completed"):  # Codex
+        yield from _item(reading.inner(document, "item"), kind == "item.started")
+    elif kind == "turn.completed":
+        yield _usage(reading.tokens(document))
+    elif kind == "assistant.message":  # GitHub Copilot CLI
+        yield from _copilot(reading.inner(document, "data"))
+    elif kind in ("text", "tool_use", "step_finish"):  # OpenCode
+        yield from _part(kind, reading.inner(document, "part"))
+
+
+def _message(message: Json) -> Iterator[RunEvent]:
+    content = message.get("content")
+    for block in content if isinstance(content, list) else ():
+        if isinstance(block, dict) and block.get("type") == "text":
+            yield RunEvent("text", _words(reading.as_text(block.get("text"))))
+        if isinstance(block, dict) and block.get("type") == "tool_use":
+            yield _call(block.get("name"), block.get("input"))
+    yield _usage(reading.tokens(message))
+
+
+def _item(item: Json, started: bool) -> Iterator[RunEvent]:
+    what = item.get("type")
+    if what == "agent_message" and not started:
+        yield RunEvent("text", _words(reading.as_text(item.get("text"))))
+    elif what in ("command_execution", "mcp_tool_call", "web_search") and started:
+        yield _call(what, {name: item[name] for name in ("command", "tool", "arguments", "query") if name in item})
+    elif what == "file_change" and not started:
+        yield _call(what, {"changes": item.get("changes")})
+
+
+def _copilot(data: Json) -> Iterator[RunEvent]:
+    yield RunEvent("text", _words(reading.as_text(data.get("content"))))
+    asked = data.get("toolRequests")
+    for one in asked if isinstance(asked, list) else ():
+        if isinstance(one, dict):
+            yield _call(one.get("name"), one.get("arguments"))
+    yield _usage(SessionUsage(output_tokens=reading.as_count(data.get("outputTokens"))))
+
+
+def _part(kind: str, part: Json) -> Iterator[RunEvent]:
+    if kind == "text":
+        yield RunEvent("text", _words(reading.as_text(part.get("text"))))
+    elif kind == "tool_use":
+        yield _call(part.get("tool"), reading.inner(part, "state", "input"))
+    else:
+        told, cached = reading.inner(part, "tokens"), reading.inner(part, "tokens", "cache")
+        read = reading.as_count(told.get("input")) + reading.as_count(cached.get("read"))
+        yield _usage(SessionUsage(0, read, reading.as_count(told.get("output")), reading.as_cost(part.get("cost"))))
+
+
+def _call(tool: Any, given: object) -> RunEvent:
+    """A call with the first line of what tells most of it."""
+    told = given if isinstance(given, dict) else {}
+    short = {name: text.strip().partition("\n")[0] if isinstance(text := told[name], str) else text for name in told}
+    return RunEvent("tool", truncate(reading.describe_call(reading.as_text(tool), short or given), 300))
+
+
+def _usage(usage: SessionUsage) -> RunEvent:
+    return RunEvent("usage", tokens=usage.input_tokens + usage.output_tokens, usd=usage.cost_usd)

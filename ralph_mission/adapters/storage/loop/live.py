@@ -1,0 +1,356 @@
+"""What runs here, in files that any terminal can read, and the orders that it hears: no socket, no signal.
+
+`.ralph/live/<id>/` (`run-3`, `cycle-4`, `work-5`) is one process of ours: `run.json` says who it is and how it stands,
+`events.jsonl` all that happened, and beside them stands a transcript of each session, `<run>-NNNN.jsonl` for programs
+and `.md` for people, while it is played. `order` is what a person asks of it. A process proves by its start time that
+it is the one that wrote there; one that is gone without a last word was killed. The last ones stay to be read.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+from ralph_mission.adapters import files
+from ralph_mission.adapters.storage.loop import lock, run_files
+from ralph_mission.errors import UserError
+from ralph_mission.loop.model.watch import HoldOrder, RunEvent
+from ralph_mission.safety.secrets import redact
+from ralph_mission.values import dataclass
+
+FOLDER, RECORD, EVENTS, ORDER, OUTPUT = "live", "run.json", "events.jsonl", "order", "output"
+NAMED = "RALPH_LIVE"
+"""Under which id a process that another one of ours started writes."""
+KEPT = 20  # runs that are over and can still be read
+LOOK = 0.2  # seconds between two looks of whoever follows, or waits to be let go
+CAP = 256 * 1024  # bytes of a record, and of what one look at events reads
+AGENTS = ("text", "tool", "usage")
+ORDERS: Mapping[str, HoldOrder] = {"pause": "pause", "stop": "stop"}
+
+LiveState = Literal["running", "paused", "ended", "killed"]
+
+
+@dataclass(frozen=True, slots=True)
+class LiveRecord:
+    """One process of ours: who it is, and how it stands. Times are ISO 8601, UTC; `usd` None: nobody told.
+
+    `started` is when the kernel started `pid`, in its own count; `run` the loop's id, `root` the repository. `code` is
+    its exit code, None until it is over.
+    """
+
+    id: str
+    kind: str
+    command: str = ""
+    pid: int = 0
+    owner: str = ""
+    started: str = ""
+    root: str = ""
+    began: str = ""
+    doing: str = ""
+    since: str = ""
+    run: str = ""
+    sessions: int = 0
+    stories: tuple[int, int] | None = None
+    tokens: int = 0
+    usd: float | None = None
+    paused: bool = False
+    code: int | None = None
+
+    @property
+    def state(self) -> LiveState:
+        """Whether it runs, waits, came to its end, or was killed."""
+        if self.code is not None:
+            return "ended"
+        if lock.dead(self.owner) or (self.started and _started(self.pid) != self.started):
+            return "killed"
+        return "paused" if self.paused else "running"
+
+    @property
+    def alive(self) -> bool:
+        """Whether there is anybody to hear an order."""
+        return self.state in ("running", "paused")
+
+
+class LiveRun:
+    """`ports.RunWatch` by files below `home`, the repository's `.ralph`; nothing is written before something happens.
+
+    `command` is what was typed, `name` an id that is taken already. None of `secrets` is written. What cannot be
+    written is not: no run ends because nobody can watch it.
+    """
+
+    def __init__(
+        self,
+        home: Path,
+        kind: str,
+        command: Sequence[str] = (),
+        secrets: Sequence[str] = (),
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        name: str = "",
+    ) -> None:
+        self._home, self._secrets, self._now, self._name = home, secrets, now, name
+        self._record = LiveRecord("", kind, redact(shlex.join(command), secrets), root=str(home.parent))
+        self._guard, self._stopped, self._code = threading.RLock(), False, 0
+
+    @property
+    def record(self) -> LiveRecord:
+        """How it stands; without an id before anything happened."""
+        return self._record
+
+    @property
+    def folder(self) -> Path:
+        """Where its files are."""
+        return self._home / FOLDER / self._record.id
+
+    def tell(self, event: RunEvent, prompt: str = "") -> None:
+        """Write down one thing that happened; the first one makes the run known."""
+        with self._guard, suppress(OSError, UserError):
+            if not self._record.id:
+                self._begin()
+            event = replace(event, at=self._now(), text=redact(event.text, self._secrets))
+            line = json.dumps(_document(event), ensure_ascii=False).encode("utf-8", "replace")
+            if event.kind in AGENTS:
+                self._transcribe(event, line, redact(prompt, self._secrets))
+            if event.kind not in ("text", "tool"):
+                self._record = self._standing(event)
+                self._code = (event.code or 0) if event.kind == "ended" else self._code
+                self._keep()
+            run_files.add(self.folder / EVENTS, line, lasting=False)
+
+    def asked(self) -> HoldOrder:
+        """What a person asks of it now; that it is to stop holds once it was heard."""
+        if self._record.id and not self._stopped:
+            order = read_order(self.folder)
+            self._stopped = order == "stop"
+            return order
+        return "stop" if self._stopped else ""
+
+    def end(self, code: int | None = None) -> None:
+        """It is over, with that exit code or the one that its last loop ended with."""
+        with self._guard, suppress(OSError, UserError):
+            if self._record.id:
+                self._record = replace(
+                    self._record, code=self._code if code is None else code, paused=False, since=_iso(self._now())
+                )
+                self._keep()
+
+    def _begin(self) -> None:
+        run_files.prepare(self._home)
+        now, pid = _iso(self._now()), os.getpid()
+        name = self._name or take_id(self._home, self._record.kind)
+        self._record = replace(
+            self._record, id=name, pid=pid, owner=lock.place(pid), started=_started(pid), began=now, since=now
+        )
+        self._keep()
+        _forget_old(self._home)
+
+    def _keep(self) -> None:
+        _write_record(self.folder, self._record)
+
+    def _standing(self, event: RunEvent) -> LiveRecord:
+        known = self._record
+        if event.kind == "usage":
+            return replace(known, tokens=known.tokens + event.tokens, usd=_sum(known.usd, event.usd))
+        if event.kind == "held":
+            return replace(known, paused=bool(event.text))
+        if event.sessions is not None:  # the engine's own count: what the agent told meanwhile is in it
+            known = replace(known, sessions=event.sessions, tokens=event.tokens, usd=event.usd)
+        aside = event.kind == "note" and bool(known.run)  # before a loop begins its notes are all that happens
+        doing, since = (known.doing, known.since) if aside else (event.text.strip(), _iso(self._now()))
+        return replace(
+            known, doing=doing, since=since,
+            run=event.run or known.run, stories=event.stories or known.stories,
+        )  # fmt: skip  # one value
+
+    def _transcribe(self, event: RunEvent, line: bytes, prompt: str) -> None:
+        place = self.folder / f"{self._record.run or 'session'}-{event.session:04d}"
+        shown = place.with_name(f"{place.name}.md")
+        if not shown.exists():
+            head = f"# Session {event.session}{f', {event.hat}' if event.hat else ''}\n"
+            told = "\n".join(f"> {one}" for one in prompt.splitlines())
+            run_files.add(shown, f"{head}\n{told}\n".encode("utf-8", "replace"), lasting=False)
+        run_files.add(place.with_name(f"{place.name}.jsonl"), line, lasting=False)
+        if event.kind != "usage":
+            words = f"- `{event.text}`" if event.kind == "tool" else f"\n{event.text}\n"
+            run_files.add(shown, words.encode("utf-8", "replace"), lasting=False)
+
+
+# --- from another terminal ------------------------------------------------------------
+
+
+def list_runs(home: Path) -> tuple[LiveRecord, ...]:
+    """What runs here and what ran last, the newest last. What cannot be read is none."""
+    found = (_read_record(folder) for folder in (home / FOLDER).glob("*-*"))
+    return tuple(sorted((one for one in found if one), key=lambda one: _number(one.id)))
+
+
+def find_runs(home: Path, name: str = "", *, alive: bool = False) -> tuple[LiveRecord, ...]:
+    """Those that `name` means: an id, a kind (`work`) or a loop's id; without one all. Raises UserError for none."""
+    known = [one for one in list_runs(home) if one.alive or not alive]
+    found = tuple(one for one in known if not name or name in (one.id, one.kind, one.run))
+    if not found and name:
+        names = ", ".join(one.id for one in known) or "nothing"
+        which = "runs here" if alive else "is known here"
+        raise UserError(f"no run {name!r} {which}", f"there is: {names}", usage=True)
+    return found
+
+
+def read_order(folder: Path) -> HoldOrder:
+    """What was asked of a run; "" for nothing and for what is no order."""
+    try:
+        word = run_files.read(folder / ORDER, 64) or b""
+    except (UserError, OSError):
+        return ""
+    return ORDERS.get(word.decode(errors="replace").strip(), "")
+
+
+def give_order(home: Path, record: LiveRecord, order: HoldOrder) -> None:
+    """Ask a run to wait or to stop at its next safe point; "" lets it go on. Raises OSError."""
+    place = home / FOLDER / record.id / ORDER
+    if order:
+        run_files.write(place, f"{order}\n".encode())
+    else:
+        run_files.remove(place)
+
+
+def read_events(home: Path, id: str, skip: int = 0) -> tuple[list[RunEvent], int]:
+    """What happened in a run behind the first `skip` bytes of it, and how far that was read."""
+    place, found = home / FOLDER / id / EVENTS, list[RunEvent]()
+    try:
+        with open(files.open_plain(place, files.top_of(place)), "rb") as file:
+            file.seek(skip)
+            lines = file.read(CAP)
+    except OSError:
+        return [], skip
+    whole = lines[: lines.rfind(b"\n") + 1]
+    for line in whole.split(b"\n"):
+        with suppress(ValueError, TypeError, RecursionError):
+            found.append(_event(json.loads(line)))
+    return found, skip + len(whole)
+
+
+def follow_events(
+    home: Path, record: LiveRecord, follow: bool, sleep: Callable[[float], None] = time.sleep
+) -> Iterator[RunEvent]:
+    """What happened in a run; with `follow` also what happens from now on, until it is over."""
+    at = 0
+    while True:
+        over = not follow or not (now := _read_record(home / FOLDER / record.id)) or not now.alive
+        found, after = read_events(home, record.id, at)
+        while found or after > at:
+            yield from found
+            at = after
+            found, after = read_events(home, record.id, at)
+        if over:
+            return
+        sleep(LOOK)
+
+
+def last_words(home: Path, id: str, count: int) -> list[str]:
+    """The last lines that a run's agents said, the newest last."""
+    try:
+        size = (home / FOLDER / id / EVENTS).stat().st_size
+    except OSError:
+        return []
+    events, _ = read_events(home, id, max(0, size - CAP // 8))
+    lines = [event.text.strip().rpartition("\n")[2] for event in events if event.kind in ("text", "tool")]
+    return [line for line in lines if line][-count:]
+
+
+def start_detached(home: Path, kind: str, arguments: Sequence[str]) -> tuple[str, int | None]:
+    """Start ourselves with `arguments` as a process that outlives this terminal: its id here, and its exit code when it
+    was over before anything happened. Raises UserError, OSError."""
+    run_files.prepare(home)
+    name = take_id(home, kind)
+    folder = home / FOLDER / name
+    with open(folder / OUTPUT, "wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, *arguments], stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+            start_new_session=True, env={**os.environ, NAMED: name},
+        )  # fmt: skip  # one call
+    while not (folder / EVENTS).exists():
+        if (code := process.poll()) is not None:
+            return name, code
+        time.sleep(LOOK / 10)
+    process.returncode = 0  # nobody waits for it any more
+    return name, None
+
+
+def read_output(home: Path, id: str) -> str:
+    """What a detached run printed so far."""
+    return (run_files.read(home / FOLDER / id / OUTPUT, CAP * 16) or b"").decode(errors="replace")
+
+
+def take_id(home: Path, kind: str) -> str:
+    """An id that nobody has, with its folder. Raises OSError."""
+    top = home / FOLDER
+    top.mkdir(parents=True, exist_ok=True)
+    number = max((_number(folder.name) for folder in top.iterdir()), default=0)
+    while True:
+        number += 1
+        with suppress(FileExistsError):
+            (top / f"{kind}-{number}").mkdir()
+            return f"{kind}-{number}"
+
+
+def _number(name: str) -> int:
+    digits = name.rpartition("-")[2]
+    return int(digits) if digits.isascii() and digits.isdecimal() and len(digits) < 10 else 0
+
+
+def _forget_old(home: Path) -> None:
+    over = [one for one in list_runs(home) if not one.alive]
+    for one in over[: max(0, len(over) - KEPT)]:
+        shutil.rmtree(home / FOLDER / one.id, ignore_errors=True)
+
+
+def _read_record(folder: Path) -> LiveRecord | None:
+    try:
+        said: dict[str, Any] = json.loads(run_files.read(folder / RECORD, CAP) or b"{}")
+        stories = tuple(said.get("stories") or ()) or None
+        return LiveRecord(**{**said, "stories": stories})
+    except (ValueError, TypeError, RecursionError, UserError, OSError):
+        return None
+
+
+def _write_record(folder: Path, record: LiveRecord) -> None:
+    run_files.write(folder / RECORD, json.dumps(asdict(record)).encode(), lasting=False)
+
+
+def _started(pid: int) -> str:
+    """When the kernel started a process, in ticks since it booted; "" where it does not tell."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return file.read().rpartition(b")")[2].split()[19].decode()
+    except (OSError, IndexError):
+        return ""
+
+
+def _document(event: RunEvent) -> dict[str, Any]:
+    told = {name: value for name, value in asdict(event).items() if value not in (None, "", 0) or name == "kind"}
+    return {**told, "at": _iso(event.at)} if event.at else told
+
+
+def _event(said: Mapping[str, Any]) -> RunEvent:
+    stories, at = said.get("stories"), said.get("at")
+    moment = datetime.fromisoformat(at) if isinstance(at, str) else None
+    return RunEvent(**{**said, "stories": tuple(stories) if stories else None, "at": moment})
+
+
+def _sum(one: float | None, other: float | None) -> float | None:
+    return one if other is None else (one or 0.0) + other
+
+
+def _iso(when: datetime) -> str:
+    return when.isoformat(timespec="seconds")

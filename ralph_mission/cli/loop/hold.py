@@ -1,0 +1,182 @@
+"""What runs here, seen and held from any terminal: `ralph logs`, `ralph pause`, `ralph resume`, `ralph stop`.
+
+They read and write files alone (`adapters/storage/loop/live.py`), so that they need neither agent nor forge.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ralph_mission.cli.options import at_repository, household, json_option, print_json, repo_option
+from ralph_mission.cli.spelling import type_commands
+from ralph_mission.errors import UserError
+
+if TYPE_CHECKING:
+    from ralph_mission.adapters.storage.loop.live import LiveRecord
+    from ralph_mission.loop.model.watch import HoldOrder, RunEvent
+
+LAST = 2  # lines of what an agent says, in the list
+run_argument = click.argument("run", required=False, default="")
+
+
+def _home(repo: Path) -> Path:
+    from ralph_mission.adapters.git.git import Git
+
+    return Git.open(repo).state_dir
+
+
+@click.command()
+@run_argument
+@click.option("-f", "--follow", is_flag=True, help="Go on with what happens, until the run is over.")
+@repo_option
+@json_option
+def logs(run: str, follow: bool, repo: Path, as_json: bool) -> None:
+    """Show what happened in RUN (an id, or work, cycle, …; the last one that began), step by step.
+
+    With --json: one JSON document a line.
+    """
+    from ralph_mission.adapters.storage.loop import live
+
+    home = _home(repo)
+    found = live.find_runs(home, run)
+    if not found:
+        raise UserError("nothing has run here yet", "start something: ralph run TASK", usage=True)
+    record = next((one for one in reversed(found) if one.alive), found[-1])
+    for event in live.follow_events(home, record, follow):
+        if as_json:
+            click.echo(
+                json.dumps({name: value for name, value in asdict(event).items() if value is not None}, default=str)
+            )
+        elif line := event_line(event):
+            click.echo(line)
+
+
+def event_line(event: RunEvent) -> str:
+    """One event for people: when, whose, what; "" of what says nothing by itself."""
+    when = f"{event.at:%H:%M:%S} " if event.at else ""
+    if event.kind == "usage":
+        return ""
+    words = event.text or ("resumed" if event.kind == "held" else "")
+    sign = {"tool": "    $ ", "text": "    ", "output": "  = ", "note": "  "}.get(event.kind, "")
+    return "\n".join(f"{when}{sign}{line}" for line in words.splitlines())
+
+
+@click.command()
+@run_argument
+@at_repository
+@json_option
+def pause(run: str, repo: Path, config: Path | None, as_json: bool) -> None:
+    """Have RUN wait at its next safe point; without RUN all that runs here, and every effect. Undo: `ralph resume`.
+
+    A loop ends its session first. A pause takes neither sessions nor time of a run's limits.
+    """
+    held = _order(repo, run, "pause")
+    paused = not run and _set_paused(repo, config, True, needed=not held)
+    nothing = ["nothing is done until `ralph resume`"] if paused else []
+    _tell_order(repo, held, nothing, "pauses at its next safe point", "paused", as_json, paused=paused)
+
+
+@click.command()
+@run_argument
+@at_repository
+@json_option
+def resume(run: str, repo: Path, config: Path | None, as_json: bool) -> None:
+    """Let RUN go on after `ralph pause`; without RUN all that runs here, and cycles."""
+    held = _order(repo, run, "")
+    lifted = not run and _set_paused(repo, config, False, needed=not held)
+    line = ["the next cycle runs when it is due; now: ralph cycle --force"] if lifted else []
+    _tell_order(repo, held, line, "goes on", "resumed", as_json, paused=False)
+
+
+@click.command()
+@run_argument
+@repo_option
+@json_option
+def stop(run: str, repo: Path, as_json: bool) -> None:
+    """End RUN at its next safe point; without RUN all that runs here. A loop ends its session first.
+
+    `ralph run --continue` goes on; `ralph cancel` does not wait for the session.
+    """
+    held = _order(repo, run, "stop")
+    if not held:
+        raise UserError("nothing runs here", "see: ralph status", usage=True)
+    _tell_order(repo, held, [], "stops at its next safe point", "stopping", as_json)
+
+
+def _order(repo: Path, name: str, order: HoldOrder) -> tuple[LiveRecord, ...]:
+    """Ask all that `name` means; gives whom."""
+    from ralph_mission.adapters.storage.loop import live
+
+    home = _home(repo)
+    found = live.find_runs(home, name, alive=True)
+    for one in found:
+        if not (order == "pause" and live.read_order(home / live.FOLDER / one.id) == "stop"):
+            live.give_order(home, one, order)
+    return found
+
+
+def _set_paused(repo: Path, config: Path | None, paused: bool, needed: bool) -> bool:
+    """Set the kill switch of memory; False where there is no memory and it is not `needed`."""
+    from ralph_mission.mission.operations import control
+
+    store = household(repo, config).store
+    if not needed and store.recall() is None:
+        return False
+    (control.pause if paused else control.resume)(store)
+    return True
+
+
+def _tell_order(
+    repo: Path, held: Sequence[LiveRecord], more: Sequence[str], does: str, word: str, as_json: bool, **facts: Any
+) -> None:
+    if as_json:
+        print_json({**facts, "runs": [one.id for one in held]})
+        return
+    for line in (*(f"{one.id} {does}" for one in held), *(type_commands(f"{word}: {line}", repo) for line in more)):
+        click.echo(line)
+
+
+# --- the list ---------------------------------------------------------------------------
+
+
+def describe_runs(repo: Path, home: Path) -> tuple[list[dict[str, Any]], list[str]]:
+    """All that runs, waits or was killed here, as documents and as lines."""
+    from ralph_mission.adapters.storage.loop import live
+
+    known = live.list_runs(home)
+    newest = {one.kind: one.id for one in known}
+    shown = [one for one in known if one.alive or (one.state == "killed" and newest[one.kind] == one.id)]
+    documents = [{**asdict(one), "state": one.state} for one in shown]
+    typed = partial(type_commands, repo=repo)
+    lines = [line for one in shown for line in _lines(one, live.last_words(home, one.id, LAST), typed)]
+    return documents, ["running here", *lines] if lines else []
+
+
+def _lines(record: LiveRecord, last: Sequence[str], typed: Callable[[str], str]) -> Iterator[str]:
+    from ralph_mission.adapters.report.loop_progress import clock
+    from ralph_mission.adapters.report.progress import indent_lines, shorten
+
+    since = datetime.fromisoformat(record.since or record.began)
+    took = f"for {clock((datetime.now(UTC) - since).total_seconds())}"
+    stories = f"{record.stories[0]}/{record.stories[1]} stories" if record.stories else ""
+    cost = f"${record.usd:.2f}" if record.usd is not None else ""
+    sessions = f"{record.sessions} session{'s'[: record.sessions != 1]}" if record.sessions else ""
+    counted = ", ".join(filter(None, (sessions, stories, cost)))
+    if record.state == "killed":
+        how = "ralph run --continue" if record.kind == "run" else f"ralph {record.kind}"
+        yield shorten(f"  {record.id} ended without a word: {record.doing}")
+        yield typed(f"    {counted}{'; ' if counted else ''}go on: {how}")
+        return
+    doing = f"PAUSED (ralph resume {record.id}), {record.doing}" if record.paused else record.doing
+    yield shorten(typed(f"  {record.id} {doing or 'begins'}"))
+    yield f"    {', '.join(filter(None, (took, counted)))}"
+    if not record.paused:
+        yield from (f"  {line}" for line in indent_lines(last))

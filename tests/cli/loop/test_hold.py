@@ -1,0 +1,99 @@
+"""What runs in one terminal is seen and held from another: `ralph status`, `logs`, `pause`, `resume`, `stop`."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+
+import pytest
+
+from ralph_mission.adapters.storage.loop import live
+from tests.cli.loop_world import World, until, world
+
+WAITS = """
+print("I look first.", flush=True)
+until = here / f"go-{call}"
+while not until.exists():
+    time.sleep(0.01)
+change()
+print(json.dumps({"type": "result", "is_error": False, "result": "did it", "total_cost_usd": 0.25, "usage": {}}))
+"""
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> World:
+    return world(tmp_path)
+
+
+def records(shop: World) -> list[live.LiveRecord]:
+    return [one for one in live.list_runs(shop.repo / ".ralph") if one.state != "ended"]
+
+
+def go(shop: World, call: int) -> None:
+    (shop.aside / f"go-{call}").touch()
+
+
+def test_a_run_is_seen_paused_resumed_and_stopped_from_a_second_terminal(shop: World) -> None:
+    first = shop.start("Write it", "--max-iterations", "9", *shop.agent(WAITS))
+    until(lambda: records(shop) and live.last_words(shop.repo / ".ralph", "run-1", 1))
+    (record,) = shop.ralph("status", "--json").json["runs"]
+    assert (record["id"], record["state"], record["sessions"]) == ("run-1", "running", 0)
+    assert "I look first." in shop.ralph("logs").out
+    transcript = shop.repo / f".ralph/live/run-1/{record['run']}-0001"
+    assert (
+        "Write it" in Path(f"{transcript}.md").read_text() and "I look first." in Path(f"{transcript}.md").read_text()
+    )
+    assert json.loads(Path(f"{transcript}.jsonl").read_text())["text"] == "I look first."
+
+    assert shop.ralph("pause", "run-1").out == "run-1 pauses at its next safe point\n"
+    go(shop, 1)  # the session ends as ever
+    until(lambda: records(shop)[0].state == "paused")
+    assert (records(shop)[0].sessions, records(shop)[0].usd, shop.calls) == (1, 0.25, ["ralph"])
+    assert "PAUSED" in shop.ralph("status").out
+    assert (shop.repo / "file-1.txt").exists()  # what it did is judged, and has landed
+
+    assert shop.ralph("resume", "run-1").out == "run-1 goes on\n"
+    until(lambda: len(shop.calls) == 2)
+    assert shop.ralph("stop").out == "run-1 stops at its next safe point\n"
+    go(shop, 2)
+    out, err = first.communicate()
+    assert (first.returncode, json.loads(out)["ending"], json.loads(out)["sessions"]) == (1, "stop", 2)
+    assert "on main: 2 commits, 2 files changed" in err and ".ralph/loop/runs/" in err
+    assert records(shop) == [] and shop.ralph("stop").code == 2
+    said = shop.ralph("logs", "run-1", "--follow").out  # which ends, as the run did
+    assert all(word in said for word in ("paused", "resumed", "stop: asked to stop"))
+
+
+def test_a_run_in_the_background_is_followed_to_its_end(shop: World) -> None:
+    started = shop.run_apart("Write it", "--max-iterations", "1", *shop.agent(WAITS), "--detach")
+    assert started.code == 0 and started.json == {"run": "run-1"}, started.err
+    until(lambda: len(shop.calls) == 1)
+    go(shop, 1)
+    assert "iterations: 1 sessions" in shop.ralph("logs", "-f").out
+    ended = live.list_runs(shop.repo / ".ralph")[0]
+    assert (ended.state, ended.code) == ("ended", 2)
+
+
+def test_what_cannot_run_is_refused_in_the_foreground(shop: World) -> None:
+    refused = shop.run_apart("Write it", "--agent", "nobody", "--detach")
+    assert refused.code == 64 and "nobody is not one of" in refused.err
+
+
+def test_a_run_that_was_killed_is_told_with_what_goes_on(shop: World) -> None:
+    first = shop.start("Write it", *shop.agent(WAITS))
+    until(lambda: len(shop.calls) == 1 and records(shop) and records(shop)[0].run)
+    first.send_signal(signal.SIGKILL)
+    shop.end(first)
+    assert records(shop)[0].state == "killed"
+    said = shop.ralph("status").out
+    assert "run-1 ended without a word" in said and "ralph run --continue" in said
+    assert shop.ralph("pause", "run-1").code == 2
+
+
+def test_a_cycle_waits_where_nothing_is_half_done(shop: World) -> None:
+    home = shop.repo / ".ralph"
+    name = live.take_id(home, "cycle")
+    (home / live.FOLDER / name / live.ORDER).write_text("stop\n")
+    stopped = shop.ralph("cycle", env={live.NAMED: name})
+    assert stopped.code == 130 and not (shop.repo / ".git/refs/heads/ralph-memory").exists()
