@@ -118,7 +118,8 @@ def slim(value: Any) -> Any:
     for name in ("repo", "repository", "head_repository"):
         if isinstance(repo := value.get(name), Mapping) and "full_name" in repo:  # GraphQL calls other things so
             kept[name] = {key: repo.get(key) for key in ("id", "full_name")}
-    if "issue_url" in value and "node_id" in value:  # GraphQL is asked about comments by it
+    if "node_id" in value and ("issue_url" in value or "default_branch" in value):
+        # GraphQL knows comments and the repository by it
         kept["node_id"] = value["node_id"]
     return kept
 

@@ -45,6 +45,9 @@ from ralph_mission.mission.model.mission import FailureReason
 from ralph_mission.values import dataclass
 
 Wire = IssueWire | PullWire | CommentWire | ReviewWire
+ACTIONS = "github-actions[bot]"
+ALLOWED = "pulls may be opened"
+PULL = "mutation($input: CreatePullRequestInput!) { createPullRequest(input: $input) { pullRequest { number } } }"
 COMMENTED = "COMMENTED"
 """The state of a review that decides nothing."""
 
@@ -136,6 +139,8 @@ class GitHubEffects(EffectVerbs):
         return self._pushed_receipt(effect, "adopted", here) if self.heads.git.says_the_same(here, wanted) else None
 
     def do_push_branch(self, effect: PushBranch) -> Receipt:
+        if not effect.onto:
+            self._require_pulls_allowed()
         try:
             sha = self.heads.remote.push(effect.branch, self._commit(effect), effect.onto)
         except Denied as denied:
@@ -207,6 +212,28 @@ class GitHubEffects(EffectVerbs):
         return self._send(effect, ReviewWire, "POST", f"/pulls/{effect.pull}/reviews", order)
 
     # --- helpers
+
+    def _require_pulls_allowed(self) -> None:
+        """Refuse a branch for which no pull may be opened: a setting, off by default, binds the token of Actions alone.
+
+        No token of a job may read it. So a pull is ordered that cannot be made, of the default branch onto itself,
+        and what GitHub says to that is listened to; once it is known to be allowed, never again.
+        """
+        if self.people.us().login != ACTIONS or self.api.kept.get(ALLOWED) or self.api.staged:
+            return
+        name = self.default().name
+        order = {"repositoryId": self.threads.repository().get("node_id"), "baseRefName": name, "headRefName": name}
+        try:
+            self.api.change(PULL, {"input": {**order, "title": "May pull requests be opened here?"}})
+        except ForgeRefused as refused:
+            if refused.reason is FailureReason.NEEDS_PERSON:
+                page = f"{self.api.place.page}/settings/actions"
+                raise ForgeRefused(f"{refused.what} ({page})", reason=refused.reason) from None
+            if refused.reason is FailureReason.NOT_ATTEMPTED:
+                return
+        except Doubt:
+            return
+        self.api.kept.put(ALLOWED, True)
 
     def _send(self, effect: Effect, kind: type[Wire], method: str, path: str, order: object) -> Receipt:
         return _done_receipt(effect, _read_reply(kind, self.api.send(method, path, order)))

@@ -117,3 +117,23 @@ def test_token_that_single_sign_on_keeps_out_is_told_when_it_is_asked_whose_it_i
     with pytest.raises(UserError) as caught:
         world.connected(world.fake.token("robin")).identity()
     assert "single sign-on" in caught.value.next_step
+
+
+def test_whether_actions_may_open_pulls_is_found_out_before_the_first_push(world: GitHubWorld) -> None:
+    world.fake.settings.actions_can_create_pulls = False
+    detail = refusal(world, new_branch(world, "x"))
+    assert "Allow GitHub Actions to create and approve pull requests" in detail and "/settings/actions" in detail
+    assert (world.fake.branch("ralph/x"), world.fake.count("git", "POST", "/git-receive-pack")) == ("", 0)
+    world.fake.settings.actions_can_create_pulls = True
+    assert world.forge.perform(new_branch(world, "x")).status == "done"
+    world.forge.close()
+    asked = world.fake.count("graphql", below="/graphql")
+    assert world.connected().perform(new_branch(world, "y")).status == "done"
+    assert world.fake.count("graphql", below="/graphql") == asked + 1  # who we are, and nothing else
+    assert world.fake.threads == {}
+
+
+def test_a_person_is_not_asked_whether_actions_may_open_pulls(world: GitHubWorld) -> None:
+    world.token = world.fake.token("robin")
+    world.fake.settings.actions_can_create_pulls = False
+    assert world.connected().perform(new_branch(world, "x")).status == "done"

@@ -12,7 +12,7 @@ from typing import Any
 from tests.fakes.github import pushes
 from tests.fakes.github.bare import Signature
 from tests.fakes.github.deeds import pulls, refs
-from tests.fakes.github.nouns import Account, Review
+from tests.fakes.github.nouns import ACTIONS_LOGIN, REPOSITORY_ID, Account, Review
 from tests.fakes.github.refusal import Unknown
 from tests.fakes.github.routing import Call, route
 from tests.fakes.github.shapes.basics import node, stamp
@@ -123,7 +123,25 @@ def _may_write(call: Call) -> None:
         raise Wrong("UNPROCESSABLE", "Repository was archived so is read-only.")
 
 
+def _open_pull(call: Call, order: dict[str, Any]) -> dict[str, Any]:
+    """As https://docs.github.com/en/graphql/reference/mutations#createpullrequest says, for a pull that cannot be."""
+    if call.actor.login == ACTIONS_LOGIN and not call.world.settings.actions_can_create_pulls:
+        raise Wrong("FORBIDDEN", "GitHub Actions is not permitted to create or approve pull requests.")
+    if set(order) != {"repositoryId", "baseRefName", "headRefName", "title"} or order["repositoryId"] != node(
+        "R", REPOSITORY_ID
+    ):
+        raise Unknown(f"createPullRequest: {order}")
+    if order["baseRefName"] != order["headRefName"]:
+        raise Unknown("createPullRequest: of another branch")
+    words = f"No commits between {order['baseRefName']} and {order['headRefName']}"
+    raise Wrong("UNPROCESSABLE", words)
+
+
 MUTATIONS = {
+    "mutation($input: CreatePullRequestInput!) { createPullRequest(input: $input) { pullRequest { number } } }": (
+        "createPullRequest",
+        _open_pull,
+    ),
     "mutation($input: CreateCommitOnBranchInput!) { createCommitOnBranch(input: $input) { commit { oid } } }": (
         "createCommitOnBranch",
         _commit,
