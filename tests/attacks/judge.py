@@ -156,6 +156,8 @@ class Judge:
                 self._moved(ref, self.heads.get(ref, ""), now.get(ref, ""))
 
     def _moved(self, ref: str, old: str, new: str) -> None:
+        if not new and OWN.fullmatch(ref) and self._is_over(ref.removeprefix("refs/heads/"), old):
+            return
         if old and (not new or not self._descends(new, old)):
             self.blame("forced", ref)
         if ref == MEMORY:
@@ -164,6 +166,13 @@ class Judge:
             self.blame("foreign ref", ref)
         elif new and self.automatic:
             self._change(ref, new)
+
+    def _is_over(self, branch: str, head: str) -> bool:
+        """Whether a branch was our own pull's alone, which is merged or closed by now."""
+        on_it = [one for one in self.fake.threads.values() if one.pull and one.pull.head == branch]
+        return bool(on_it) and all(
+            one.state == "closed" and one.author.is_bot and one.pull and one.pull.head_sha == head for one in on_it
+        )
 
     def _descends(self, new: str, old: str) -> bool:
         command = ["git", "-C", str(self.fake.bare), "merge-base", "--is-ancestor", old, new]

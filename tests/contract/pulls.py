@@ -9,7 +9,28 @@ import pytest
 from ralph_mission.mission.model.effects import ClosePull
 from ralph_mission.mission.model.forge import Touch
 from ralph_mission.safety.patch import patch_id
-from tests.contract.forge_world import KEY, World, line, merge_pull, new_file, open_pull, pulled, push_branch
+from tests.contract.forge_world import (
+    KEY,
+    OTHER,
+    Opened,
+    World,
+    line,
+    merge_pull,
+    new_file,
+    open_pull,
+    pulled,
+    push_branch,
+)
+
+
+def _end(world: World, opened: Opened, end: str) -> None:
+    world.forge.look_anew()
+    if end == "closed by a person":
+        world.human("mara").close_pull(opened.number)
+    elif end == "merged by a person":
+        head = world.forge.branch("ralph/fix")
+        assert world.git.move_ref("refs/heads/main", head, world.forge.default_branch().sha)
+    world.forge.look_anew()
 
 
 class PullContract:
@@ -62,6 +83,31 @@ class PullContract:
         assert [world.forge.perform(effect).status for _ in range(2)] == ["done", "adopted"]
         assert [pull.state for pull in world.forge.pulls("closed")] == ["closed"]
         assert world.forge.pull(opened.number).closed_by == world.forge.identity()
+
+    @pytest.mark.parametrize("end", ["closed", "merged by us", "merged by a person", "closed by a person"])
+    def test_branch_of_a_pull_that_is_over_is_deleted_once(self, world: World, end: str) -> None:
+        opened = pulled(world)
+        if end == "merged by us":
+            assert world.forge.perform(merge_pull(opened)).status == "done"
+        else:
+            _end(world, opened, end)
+            done = world.forge.perform(ClosePull(KEY, opened.number, opened.sha))
+            assert done.status == "done"
+        assert world.forge.branch("ralph/fix") == ""
+        assert world.forge.perform(ClosePull(OTHER, opened.number, opened.sha)).status == "adopted"
+        if end == "merged by a person":  # a forge that goes by commits alone would not know any more
+            return
+        world.push("ralph/fix", {"x.txt": b"x\n"})  # somebody takes the name for something else
+        assert world.forge.perform(ClosePull(OTHER, opened.number, opened.sha)).status == "adopted"
+        assert world.forge.branch("ralph/fix")
+
+    @pytest.mark.parametrize("end", ["closed", "merged by a person", "closed by a person"])
+    def test_branch_with_somebody_elses_commit_is_not_deleted(self, world: World, end: str) -> None:
+        opened = pulled(world)
+        theirs = world.push("ralph/fix", {"x.txt": b"x\n"})
+        _end(world, opened, end)
+        world.forge.perform(ClosePull(KEY, opened.number, opened.sha))
+        assert world.forge.branch("ralph/fix") == theirs
 
     def test_review_names_the_commit_that_was_reviewed(self, world: World) -> None:
         opened = pulled(world)

@@ -100,8 +100,12 @@ class Witness:
             return
         self.deeds += 1
         meant = intended(self.harbour)
-        if old and not new and old in {e.head_sha for e in meant if isinstance(e, effects.ClosePull)}:
-            return  # the branch of a pull that nobody needs any more goes with it
+        if (
+            old
+            and not new
+            and old in {e.head_sha for e in meant if isinstance(e, effects.ClosePull | effects.MergePull)}
+        ):
+            return  # the branch of a pull that is over goes with it
         if old and (not new or not _descends(self.harbour, new, old)):
             self.wrong.append(f"forced: {ref}")
         wanted = {f"refs/heads/{e.branch}" for e in meant if isinstance(e, effects.PushBranch)}

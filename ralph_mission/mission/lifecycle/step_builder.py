@@ -86,17 +86,24 @@ class StepBuilder:
         """The issue's last word; a mission that lives in its pull needs none: the merge says it."""
         return self.send_story().close_issue(issue, "completed") if self.before.issue else self
 
-    def close_pull(self, pull: Pull | None, why: str, head_sha: str = "") -> StepBuilder:
+    def close_pull(self, pull: Pull | None, why: str) -> StepBuilder:
         """Close what is still open of a mission that ended elsewhere, and say there why; of one that lives in its pull,
-        the story does. With `head_sha` the branch is deleted, too."""
-        if pull is None or pull.state == "merged" or (pull.state == "closed" and not head_sha):
+        the story does. Our branch is deleted with it."""
+        if pull is None or pull.state == "merged":
             return self
-        close = ClosePull(key_of(self.before.key, "close_pull"), pull.number, head_sha)
-        if not self.before.issue:
-            return self.send(close)
+        step = self.drop_branch(pull)
+        if pull.state == "closed" or not self.before.issue:
+            return step
         key = key_of(self.before.key, "comment", "close_pull")
         comment = Comment(key, pull.number, wording.nobody_merges(why, key))
-        return self.send(close, comment)
+        return step.send(comment)
+
+    def drop_branch(self, pull: Pull) -> StepBuilder:
+        """Close a pull that is open, and delete its branch while nobody else's commit is on it."""
+        head = self.before.head_sha if pull.head_sha == self.before.head_sha else ""
+        if pull.state != "open" and not head:
+            return self
+        return self.send(ClosePull(key_of(self.before.key, "close_pull"), pull.number, head))
 
     def teach(self, verdict: str, reason: str = "") -> StepBuilder:
         """A person's verdict on the mission is learned from."""

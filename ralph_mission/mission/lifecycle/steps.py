@@ -198,6 +198,7 @@ def _close_merged(mission: Mission, facts: MissionFacts, reading: Interpretation
     else:
         step = step.advance(MissionEvent.MERGED).tell(f"merged by {who}", NOTHING_LEFT)
         step = step.finish("merged", f"{who} merged it").teach("accepted")
+    step = step.drop_branch(facts.pull) if facts.pull else step
     return step.tell_merged(facts.issue).propose(Action.FINISH, who)
 
 
@@ -254,7 +255,7 @@ def _close_solved(mission: Mission, facts: MissionFacts, reading: Interpretation
     line = f"{outcome}: it was looked for at `{context.default.sha[:8]}` and is no longer found"
     step = build_step(mission, context).advance(MissionEvent.SOLVED).tell(line, NOTHING_LEFT)
     step = step.finish(outcome, "it was no longer found").send_story().close_issue(facts.issue, "completed")
-    return step.close_pull(facts.pull, line, mission.head_sha).propose(Action.FINISH)
+    return step.close_pull(facts.pull, line).propose(Action.FINISH)
 
 
 # --- after a yes ----------------------------------------------------------------------

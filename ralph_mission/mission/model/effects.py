@@ -113,7 +113,10 @@ class CloseIssue:
 
 @dataclass(frozen=True, slots=True)
 class ClosePull:
-    """Repeatable. Close without merging; its branch goes too while it stands at `head_sha` ("": it stays)."""
+    """Repeatable. Close without merging; its branch goes too while it stands at `head_sha` ("": it stays).
+
+    With `head_sha` a pull that is over already, merged or closed by somebody, loses its branch alone.
+    """
 
     key: str
     pull: int

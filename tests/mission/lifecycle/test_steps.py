@@ -56,7 +56,7 @@ def test_an_approved_pull_is_merged_at_its_head_then_told_then_closed():
 
 def test_a_merge_that_happened_already_is_only_told():
     found = one(MissionEvent.MERGED)
-    assert kinds(found) == ["comment", "close_issue"]
+    assert kinds(found) == ["close_pull", "comment", "close_issue"]
     assert found.proposal.after.outcome == "merged"
 
 

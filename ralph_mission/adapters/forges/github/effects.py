@@ -178,27 +178,40 @@ class GitHubEffects(EffectVerbs):
         wire = self.threads.pull(effect.pull, fresh=True)
         if wire.status != "merged" or wire.head.sha != effect.head_sha:
             return None
+        self._drop_branch(wire, effect.head_sha)
         return replace(_adopted_receipt(effect, wire), sha=wire.merge_commit_sha or "")
 
     def do_merge_pull(self, effect: MergePull) -> Receipt:
         may_approve = partial(self.people.may_write, fresh=True)
         sha = merging.merge(self.threads, effect, may_approve, self.required_checks_only)
+        self._drop_branch(self.threads.pull(effect.pull), effect.head_sha)
         return Receipt(effect.key, "done", effect.pull, f"{self.api.place.page}/pull/{effect.pull}", sha)
 
     def find_close_pull(self, effect: ClosePull) -> Receipt | None:
         wire = self.threads.pull(effect.pull, fresh=True)
         kept = effect.head_sha and self.heads.remote.head(wire.head.ref) == effect.head_sha
-        return _adopted_receipt(effect, wire) if wire.status == "closed" and not kept else None
+        over = wire.status == "closed" or (wire.status == "merged" and bool(effect.head_sha))
+        return _adopted_receipt(effect, wire) if over and not kept else None
 
     def do_close_pull(self, effect: ClosePull) -> Receipt:
         wire = self.threads.pull(effect.pull)
-        if wire.status == "merged":
+        if wire.status == "merged" and not effect.head_sha:
             raise ForgeRefused(f"pull request #{effect.pull} is merged")
-        receipt = self._send(effect, PullWire, "PATCH", f"/pulls/{effect.pull}", {"state": "closed"})
-        if effect.head_sha and wire.head.ref.startswith(BRANCHES):
-            with suppress(Denied, UserError):  # a branch that stays is no harm
-                self.heads.remote.delete(wire.head.ref, effect.head_sha)
-        return receipt
+        order = {"state": "closed"}
+        closed = self.api.send("PATCH", f"/pulls/{effect.pull}", order) if wire.status == "open" else None
+        self._drop_branch(wire, effect.head_sha)
+        return _done_receipt(effect, _read_reply(PullWire, closed) if closed else wire)
+
+    def _drop_branch(self, wire: PullWire, head_sha: str) -> None:
+        """Delete our branch of a pull that is over, while it stands at `head_sha`, of which nothing is lost then.
+
+        One that is gone already, has somebody's commit or may not be deleted stays as it is, and is no harm.
+        """
+        if not head_sha or self.api.staged or not wire.ours or not wire.head.ref.startswith(BRANCHES):
+            return
+        with suppress(Denied, UserError):
+            if self.heads.remote.head(wire.head.ref) == head_sha:
+                self.heads.remote.delete(wire.head.ref, head_sha)
 
     def find_review(self, effect: PostReview) -> Receipt | None:
         return self._find_ours(effect, (r for r in self.threads.reviews(effect.pull) if r.state == COMMENTED))

@@ -144,19 +144,30 @@ class LocalEffects(EffectVerbs):
         if rule := merge_objection(threads.pull(thread, "", head, details=True), effect, may_approve):
             raise ForgeRefused(rule)
         thread = land(self.store, self.git, thread, order, self.now())
+        self._drop_branch(thread, effect.head_sha)
         return replace(self._done(effect, thread), sha=thread.merged_sha)
 
     def find_close_pull(self, effect: ClosePull) -> Receipt | None:
         thread = self.store.require("pull", effect.pull)
         kept = effect.head_sha and self.git.resolve(branches.HEADS + thread.head) == effect.head_sha
-        return self._adopt(effect, thread) if thread.state == "closed" and not kept else None
+        over = thread.state == "closed" or (self._merged(thread) and bool(effect.head_sha))
+        return self._adopt(effect, thread) if over and not kept else None
 
     def do_close_pull(self, effect: ClosePull) -> Receipt:
-        thread = branches.close_pull(self.git, self.store.require("pull", effect.pull), BOT, self.now())
-        receipt = self._keep(effect, thread)
-        if effect.head_sha and thread.head.startswith(BRANCHES):
-            self.git.move_ref(branches.HEADS + thread.head, "", effect.head_sha)
+        thread = self.store.require("pull", effect.pull)
+        over = self._merged(thread) and effect.head_sha
+        thread = thread if over else branches.close_pull(self.git, thread, BOT, self.now())
+        receipt = self._done(effect, thread) if over else self._keep(effect, thread)
+        self._drop_branch(thread, effect.head_sha)
         return receipt
+
+    def _merged(self, thread: LocalThread) -> bool:
+        return branches.settle_thread(self.git, thread, branches.tips(self.git)).state == "merged"
+
+    def _drop_branch(self, thread: LocalThread, head_sha: str) -> None:
+        """Delete our branch of a pull that is over, while it stands at `head_sha` and nobody has it checked out."""
+        if head_sha and thread.head.startswith(BRANCHES) and not branches.of_branch(self.git, thread.head):
+            self.git.move_ref(branches.HEADS + thread.head, "", head_sha)
 
     # --- reviews
 

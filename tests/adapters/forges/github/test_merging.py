@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from ralph_mission.adapters.forges.github import merging
+from ralph_mission.mission.model.effects import ClosePull
+from ralph_mission.safety.patch import Edit, FileDelta
 from tests.adapters.forges.github_world import GitHubWorld
-from tests.contract.forge_world import merge_pull, outcome, pulled
+from tests.contract.forge_world import KEY, merge_pull, outcome, pulled
 
 pytestmark = pytest.mark.long  # takes ten seconds or more
 
@@ -311,7 +313,7 @@ def test_wish_of_a_ruleset_is_told(world: GitHubWorld, parameter: str, said: str
 
 
 def test_signatures_that_a_ruleset_asks_for_need_a_person(world: GitHubWorld) -> None:
-    opened = pulled(world)
+    opened = pulled(world, FileDelta("run", "100755", (Edit(0, 0, ("x",)),)))  # which GitHub does not sign
     number = world.fake.ruleset("main", required_signatures=True, required_reviews=0)
     where = settings("Require signed commits", number)
     told = f"needs a person: Commits must have verified signatures; {where}"
@@ -358,3 +360,26 @@ def test_draft_is_not_merged(world: GitHubWorld) -> None:
 
 def test_another_way_of_merging_is_refused(world: GitHubWorld) -> None:
     assert "method" in world.forge.perform(merge_pull(pulled(world), method="rebase")).detail
+
+
+def test_a_branch_with_somebody_elses_commit_is_not_deleted(world: GitHubWorld) -> None:
+    opened = pulled(world)
+    theirs = world.push("ralph/fix", {"x.txt": b"x\n"})
+    assert world.forge.perform(ClosePull(KEY, opened.number, opened.sha)).status == "done"
+    assert world.fake.branch("ralph/fix") == theirs
+
+
+def test_a_branch_that_github_deleted_itself_is_asked_for_nothing(world: GitHubWorld) -> None:
+    opened = pulled(world)
+    world.human("mara").merge(opened.number)
+    world.fake.world.bare.delete_ref("refs/heads/ralph/fix")
+    pushes = world.fake.count(below="/git-receive-pack")
+    assert world.connected().perform(ClosePull(KEY, opened.number, opened.sha)).status == "adopted"
+    assert world.fake.count(below="/git-receive-pack") == pushes
+
+
+def test_a_death_between_merge_and_deletion_leaves_no_branch(world: GitHubWorld) -> None:
+    opened = pulled(world)
+    world.human("mara").merge(opened.number)
+    assert world.connected().perform(merge_pull(opened)).status == "adopted"
+    assert world.fake.branch("ralph/fix") == ""
