@@ -15,7 +15,7 @@ import shlex
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, distribution
 from importlib.resources import files
 from pathlib import Path
@@ -175,7 +175,7 @@ LISTENS: Mapping[str, str] = {"cycle": EVENT, "work": WORK, "review": REVIEW, "p
 """What wakes each."""
 UNKNOWN = "this installation does not know which commit of the action it is"
 NAMED = "ralph init --action OWNER/NAME@COMMIT (docs/action.md says which)"
-LABELS = ("self-hosted",)
+LABELS, HOSTED = ("self-hosted",), ("ubuntu-latest",)
 _ACTION = compile_regex(r"([A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._-]{1,100})@([A-Za-z0-9][A-Za-z0-9._/-]{0,127})")
 _STEP = compile_regex(rf"^ +- id: ralph\n +uses: {_ACTION.pattern}(?=\s|$)", re.M)  # as we write it
 _LABEL = compile_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -291,9 +291,9 @@ def _remotes(git: Git) -> list[tuple[str, str]]:
 
 
 def labels_in(present: str) -> tuple[str, ...]:
-    """The labels that a workflow of ours names already; the default where there is none."""
+    """The labels that a workflow of ours names already, if any."""
     found = re.search(r"^    runs-on: \[?([A-Za-z0-9._, -]+)\]?$", present, re.M)
-    return labels_of(found[1]) if found else LABELS
+    return labels_of(found[1]) if found else ()
 
 
 def labels_of(text: str) -> tuple[str, ...]:
@@ -308,6 +308,50 @@ def labels_of(text: str) -> tuple[str, ...]:
 def runs_on(labels: tuple[str, ...]) -> str:
     """Labels as a workflow says them."""
     return labels[0] if len(labels) == 1 else f"[{', '.join(labels)}]"
+
+
+HEARTBEAT = """\
+# The heartbeat asks every 15 minutes whether a cycle is due, off the full hour, when GitHub is busiest.
+    - cron: "7,22,37,52 * * * *"
+    # The baseline: every 6 hours, whatever else gets lost.
+    - cron: "41 */6 * * *\""""
+HOSTED_HEARTBEAT = """\
+# The heartbeat asks once an hour whether a cycle is due: on GitHub's runners every job counts as a minute at least.
+    # What people say does not wait for it.
+    - cron: "37 * * * *\""""
+WAKES: Mapping[str, int] = {"cycle": 720, "work": 120}
+"""Jobs a month that cron starts on GitHub's runners, by the lines above: once an hour, every six hours."""
+CYCLES, MINUTES = 120, 3
+"""Cycles a month where nothing is urgent (every six hours), and what one with its installation takes."""
+
+
+def is_hosted(labels: Sequence[str]) -> bool:
+    """Whether these are GitHub's own runners, made for every job."""
+    return any(re.match(r"(?:ubuntu|macos|windows)-", label) for label in labels) and "self-hosted" not in labels
+
+
+def monthly_cost(modes: Collection[str]) -> str:
+    """What these workflows take in a month on GitHub's runners."""
+    wakes, longer = sum(WAKES.get(mode, 0) for mode in modes), CYCLES * (MINUTES - 1)
+    return (
+        f"on GitHub's runners that is about {wakes + longer} minutes a month ({wakes} jobs of a minute, of which "
+        f"{CYCLES} cycles take some {MINUTES}): free in a public repository, "
+        "taken from the included minutes in a private one"
+    )
+
+
+def is_public(repository: str, api: str, seconds: float = 3.0) -> bool | None:
+    """Whether anybody may read owner/name; None when nobody can tell."""
+    from ralph_mission.adapters.http.client import NoAnswer, open_session
+
+    if not repository:
+        return None
+    try:
+        with open_session(seconds) as session:
+            status = session.request("GET", f"{api}/repos/{repository}").status_code
+    except NoAnswer:
+        return None
+    return {200: True, 404: False}.get(status)
 
 
 NODE = """\
@@ -325,7 +369,9 @@ def render_workflow(mode: str, action: ActionReference, labels: tuple[str, ...],
 
     What goes into it was checked against a pattern: nothing can end a YAML scalar.
     """
-    text = render_template(Path(PLACES[mode]).name, RUNNER=runs_on(labels), ACTION=str(action))
+    often = {True: (HOSTED_HEARTBEAT, "*/6"), False: (HEARTBEAT, "*")}[is_hosted(labels)]
+    words = {"RUNNER": runs_on(labels), "ACTION": str(action), "HEARTBEAT": often[0], "HOURS": often[1]}
+    text = render_template(Path(PLACES[mode]).name, **words)
     return text.replace("    steps:\n", f"    steps:\n{NODE}", 1) if node and mode in NEEDS_NODE else text
 
 

@@ -5,6 +5,7 @@ For editors and shells: `ralph schema` prints the published contracts, `ralph co
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,6 +17,7 @@ import click
 from click.shell_completion import ShellComplete, get_completion_class
 
 from ralph_mission.adapters.git.git import Git
+from ralph_mission.adapters.git.remote import PUBLIC_API
 from ralph_mission.adapters.projects.detection import DetectedProject, detect_project
 from ralph_mission.adapters.wakers import WAKERS
 from ralph_mission.cli.doctor.checks import program
@@ -48,7 +50,7 @@ AGENTS = ("work", "review")
 
 @dataclass(frozen=True, slots=True)
 class InitOptions:
-    """What was asked for. `wake` None: nothing was said about it."""
+    """What was asked for. `wake` None: nothing was said about it; `usual`: the runner where nobody names one."""
 
     runner: str | None
     wake: str | None
@@ -59,6 +61,7 @@ class InitOptions:
     agents: tuple[str, ...] = ()  # work, review, publish: workflows beside the loop
     preset: str = ""
     pull_request: bool = False
+    usual: tuple[str, ...] = files.LABELS
 
     @property
     def told(self) -> bool:
@@ -69,7 +72,11 @@ class InitOptions:
 
 @click.command()
 @repo_option
-@click.option("--runner", metavar="LABELS", help="Labels of your runner, for the workflow; default: self-hosted.")
+@click.option(
+    "--runner",
+    metavar="LABELS",
+    help="Labels of the runner; default: ubuntu-latest in a public repository, else self-hosted.",
+)
 @click.option("--wake", type=click.Choice(["auto", *WAKERS]), help="What starts the next cycle.")
 @click.option("--service", is_flag=True, help="A systemd service that runs `ralph watch`, without GitHub Actions.")
 @click.option("--work", is_flag=True, help="A workflow in which an agent works on labelled issues.")
@@ -133,11 +140,17 @@ def _install(git: Git, top: Path, options: InitOptions, force: bool, as_json: bo
     project = detect_project(paths, read)
     found = survey(paths, read, files.github_name(git).rpartition("/")[2] or top.name)
     chosen = preset_choices(options.preset, found)
+    unsaid = _for_github(git, options) and options.runner is None and not files.labels_in(read(LOOP))
+    api = os.environ.get("GITHUB_API_URL") or PUBLIC_API
+    public = files.is_public(files.github_name(git), api) if unsaid else False
     if not as_json and sys.stdin.isatty() and sys.stdout.isatty() and (force or not (top / NAME).exists()):
         chosen = ask(found, project, chosen)
+        if public is None:
+            public = click.confirm("is the repository public? Then its jobs run on GitHub's own runners", default=True)
         if files.github_name(git) and not options.pull_request:
             apart = click.confirm("prepare this as a pull request, and leave the checkout as it is?", default=False)
             options = replace(options, pull_request=apart)
+    options = replace(options, usual=files.HOSTED if public else files.LABELS)
     settings, names = _settings(top, options, project, chosen, found)
     wanted = [settings, *_workflows(git, top, options, project), *_units(top, options)]
     planned = [(file, file.state(top, force)) for file in wanted]
@@ -146,14 +159,15 @@ def _install(git: Git, top: Path, options: InitOptions, force: bool, as_json: bo
     kept = planned[0][1] == "kept"
     config = load((read_text(settings.place) or "") if kept else settings.text)
     steps = list(_steps(git, top, options, planned, config))
+    notes = list(_notes(top, planned, public))
     keep_out_of_git(git)
     if options.pull_request:
-        _prepare(git, top, planned, steps, as_json)
+        _prepare(git, top, planned, steps, notes, as_json)
         return
     for file, state in planned:
         if state in ("new", "replaced"):
             file.write()
-    _tell(planned, names, steps, as_json, repo)
+    _tell(planned, names, steps, notes, as_json, repo)
 
 
 # --- what would be written ------------------------------------------------------------
@@ -198,6 +212,7 @@ def _workflows(git: Git, top: Path, options: InitOptions, project: DetectedProje
         present = read_text(top / name) or ""
         action = files.action_of(options.action, present or loop)
         labels = files.labels_of(options.runner) if options.runner is not None else files.labels_in(present or loop)
+        labels = labels or options.usual
         asked = mode in options.agents or (mode == "cycle") or (renewed and present)
         if action and asked:
             keep = mode == "cycle" and options.told and not renewed
@@ -253,6 +268,22 @@ def _steps(git: Git, top: Path, options: InitOptions, planned: Sequence[Planned]
     yield from _unit_steps(top, options)
 
 
+PERHAPS_PUBLIC = (
+    "nobody could tell whether the repository is public. If it is: ralph init --runner ubuntu-latest, "
+    "for strangers could run code on a runner of yours"
+)
+
+
+def _notes(top: Path, planned: Sequence[Planned], public: bool | None) -> Iterator[str]:
+    """What GitHub's runners cost, and what a runner of one's own must not be. `public` None: nobody could tell."""
+    texts = {file.place: file.text for file, state in planned if state != "kept"}
+    runners = {mode: files.labels_in(texts.get(top / name, "")) for mode, name in files.PLACES.items()}
+    if hosted := [mode for mode, labels in runners.items() if files.is_hosted(labels)]:
+        yield files.monthly_cost(hosted)
+    elif public is None and any(runners.values()):
+        yield PERHAPS_PUBLIC
+
+
 def _agent_steps(top: Path, modes: Mapping[str, State], config: Config) -> Iterator[str]:
     for mode, state in modes.items():
         place, event = files.PLACES[mode], files.LISTENS[mode]
@@ -279,7 +310,9 @@ def _unit_steps(top: Path, options: InitOptions) -> Iterator[str]:
         yield "to keep them running after logout: loginctl enable-linger"
 
 
-def _prepare(git: Git, top: Path, planned: Sequence[Planned], steps: Sequence[str], as_json: bool) -> None:
+def _prepare(
+    git: Git, top: Path, planned: Sequence[Planned], steps: Sequence[str], notes: Sequence[str], as_json: bool
+) -> None:
     from ralph_mission.cli.setup.onboarding import prepare_pull_request
 
     texts = {file.place.relative_to(top).as_posix(): file.text for file, state in planned if state not in DONE}
@@ -297,11 +330,14 @@ def _prepare(git: Git, top: Path, planned: Sequence[Planned], steps: Sequence[st
                 "text": str(made.text),
                 "files": files_now,
                 "steps": list(made.steps),
+                "notes": list(notes),
             }
         )
         return
     click.echo(f"committed {', '.join(texts)} to the branch {made.branch}; the checkout is as it was")
     click.echo(f"wrote {made.text}: what the first cycle would do, as the text of the pull request")
+    for note in notes:
+        click.echo(f"note: {note}")
     for step in made.steps:
         click.echo(f"next: {step}")
 
@@ -309,18 +345,27 @@ def _prepare(git: Git, top: Path, planned: Sequence[Planned], steps: Sequence[st
 DONE: tuple[State, ...] = ("unchanged", "kept")
 
 
-def _tell(planned: Sequence[Planned], names: Sequence[str], steps: Sequence[str], as_json: bool, repo: Path) -> None:
+def _tell(
+    planned: Sequence[Planned],
+    names: Sequence[str],
+    steps: Sequence[str],
+    notes: Sequence[str],
+    as_json: bool,
+    repo: Path,
+) -> None:
     settings, state = planned[0]
     wrote = str(settings.place) if state in ("new", "replaced") else None
     if as_json:
         listed = [{"path": str(file.place), "state": state} for file, state in planned]
-        print_json({"wrote": wrote, "commands": names, "files": listed, "steps": steps})
+        print_json({"wrote": wrote, "commands": names, "files": listed, "steps": steps, "notes": notes})
         return
     for file, state in planned:
         click.echo(LINES[state].format(file.place))
     if wrote:
         click.echo(f"checks switched on: {', '.join(names) or 'none'}")
     click.echo("/.ralph/ stands in .git/info/exclude: ralph's working files stay out of git")
+    for note in notes:
+        click.echo(type_commands(f"note: {note}", repo))
     for step in steps:
         click.echo(type_commands(f"to do: {step}", repo))
     click.echo(type_commands("next: ralph doctor\nthen: ralph cycle --staged", repo))

@@ -7,6 +7,8 @@ import json
 import re
 import shutil
 import subprocess
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ import yaml
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.wakers import instance
 from ralph_mission.cli.setup import files as workflow_init_agents
+from ralph_mission.cli.setup.files import is_public
 from ralph_mission.config.reading import read
 from tests.cli.init_place import LOOP, PINNED, SHA, TOOLS, hosted, states, workflow
 from tests.helpers import Result, cli_here, git, make_repo
@@ -92,6 +95,49 @@ def test_fresh_settings_say_what_wakes(tmp_path: Path) -> None:
     told = cli_here("init", "--wake", "heartbeat", "--json", repo=repo)
     assert read(Git.open(repo)).schedule.wake == "heartbeat"
     assert not any("schedule:" in step for step in told.json["steps"])
+
+
+@pytest.mark.parametrize(
+    ("public", "runner", "crons", "said"),
+    [
+        (True, "ubuntu-latest", {"37 * * * *"}, "about 960 minutes a month"),
+        (False, "self-hosted", {"7,22,37,52 * * * *", "41 */6 * * *"}, ""),
+        (None, "self-hosted", {"7,22,37,52 * * * *", "41 */6 * * *"}, "nobody could tell whether"),
+    ],
+)
+def test_a_public_repository_runs_on_githubs_runners_more_rarely_and_is_told_what_that_costs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, public: bool | None, runner: str, crons: set[str], said: str
+) -> None:
+    monkeypatch.setattr("ralph_mission.cli.setup.files.is_public", lambda *_: public)
+    told = cli_here("init", "--action", PINNED, "--json", repo=hosted(tmp_path))
+    text = workflow(tmp_path)
+    assert (text["jobs"]["cycle"]["runs-on"], {line["cron"] for line in text["on"]["schedule"]}) == (runner, crons)
+    assert [said in note for note in told.json["notes"]] == [True] * bool(said)
+
+
+def test_a_runner_that_was_named_is_taken_and_nobody_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ralph_mission.cli.setup.files.is_public", lambda *_: pytest.fail("asked"))
+    told = cli_here("init", "--action", PINNED, "--runner", "ubuntu-24.04", "--work", repo=hosted(tmp_path))
+    assert "note: on GitHub's runners that is about 1080 minutes a month" in told.out
+    assert 'cron: "27 */6 * * *"' in (tmp_path / ".github/workflows/ralph-work.yml").read_text()
+
+
+@pytest.mark.parametrize(("status", "public"), [(200, True), (404, False), (403, None), (500, None)])
+def test_whether_a_repository_is_public_is_seen_without_a_token(status: int, public: bool | None) -> None:
+    class Answers(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(
+                status if self.path == "/repos/mara/harbour" and not self.headers["Authorization"] else 418
+            )
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None: ...
+
+    with HTTPServer(("127.0.0.1", 0), Answers) as server:
+        threading.Thread(target=server.handle_request, daemon=True).start()
+        api = f"http://127.0.0.1:{server.server_port}"
+        assert is_public("mara/harbour", api) is public
+    assert is_public("mara/harbour", api) is None, "nobody listens any more"
 
 
 @pytest.mark.parametrize("text", ["self-hosted]\nx", "a b'", "", ",", "${{ x }}"])
