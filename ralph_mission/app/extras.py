@@ -41,12 +41,22 @@ def needed_extras(config: Config, folder: Path | None = None) -> tuple[str, ...]
 
 def main(arguments: Sequence[str]) -> None:
     """Print the names of the missing extras on one line."""
+    if config := _configured(arguments):
+        print(*(extra for extra in needed_extras(config, Path(arguments[0])) if missing_module(extra)))
+
+
+def names_agent(arguments: Sequence[str]) -> bool:
+    """Whether the configuration has an agent play; the action asks."""
+    config = _configured(arguments)
+    return config is not None and (config.hands.agent is not None or bool(config.cli.backend))
+
+
+def _configured(arguments: Sequence[str]) -> Config | None:
     folder, file = Path(arguments[0]), arguments[1] if len(arguments) > 1 else ""
     try:
-        config = read(Git.open(folder), folder / file if file else None)
+        return read(Git.open(folder), folder / file if file else None)
     except (UserError, GitError, OSError):
-        return
-    print(*(extra for extra in needed_extras(config, folder) if missing_module(extra)))
+        return None
 
 
 if __name__ == "__main__":

@@ -9,3 +9,4 @@ source "$here/lib.sh"
 environment="$(bash "$here/environment.sh")" ||
   fail 1 "ralph_mission could not be installed" "read the log of this step; nothing was done, the next wake tries again"
 output python "$environment/bin/python"
+RALPH_PYTHON="$environment/bin/python" bash "$here/bubblewrap.sh"

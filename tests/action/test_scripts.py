@@ -164,6 +164,48 @@ def test_every_step_that_reads_settings_is_given_the_input() -> None:
     assert given == ["${{ inputs.config }}"] * 5
 
 
+SUDO = """\
+#!/bin/sh
+[ "$2" != tee ] || cat >"$HOME/profile"
+echo "$*" >>"$HOME/asked"
+case "$*" in
+  *" $FAILS"*) exit 1 ;;
+  *install*) cp "$HOME/bwrap.new" "$HOME/bwrap" ;;
+  *parser*) touch "$HOME/loaded" ;;
+esac
+"""
+
+
+@pytest.mark.parametrize(
+    ("given", "asked", "said"),
+    [
+        ({}, ["-n apt-get install", "-n tee", "-n apparmor_parser"], ""),
+        ({"NAMED": "1"}, [], ""),
+        ({"RUNNER_ENVIRONMENT": "self-hosted"}, [], ""),
+        ({"FAILS": "apt-get"}, ["-n apt-get install", "-n apt-get update"], "the package bubblewrap could not be"),
+        ({"FAILS": "apparmor"}, ["-n apt-get install", "-n tee", "-n apparmor_parser"], "an AppArmor profile for"),
+    ],
+    ids=["an agent", "no agent", "another runner", "no package", "no profile"],
+)
+def test_githubs_ubuntu_is_given_what_keeps_agents_apart(
+    tmp_path: Path, given: dict[str, str], asked: list[str], said: str
+) -> None:
+    texts = {"sudo": SUDO, "bwrap.new": '#!/bin/sh\n[ -e "$HOME/loaded" ]\n', "python": "#!/bin/sh\nexit ${NAMED:-0}\n"}
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    for name in ("bash", "cat", "cp", "touch", "dirname", "tee"):
+        (tmp_path / name).symlink_to(str(shutil.which(name)))
+    there = {"RUNNER_ENVIRONMENT": "github-hosted", "RUNNER_OS": "Linux", "FAILS": "nothing", "PATH": str(tmp_path)}
+    environment = step(tmp_path) | there | given
+    done = subprocess.run(
+        ["bash", str(SCRIPTS / "bubblewrap.sh")], env=environment, capture_output=True, text=True, check=True
+    )
+    lines = (tmp_path / "asked").read_text().splitlines() if (tmp_path / "asked").exists() else []
+    assert [line for line, begins in zip(lines, asked, strict=True) if not line.startswith(begins)] == []
+    assert ("::warning" in done.stderr, said in done.stderr) == (bool(said), True)
+
+
 @pytest.mark.parametrize(
     "value",
     [
