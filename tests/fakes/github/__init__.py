@@ -53,13 +53,15 @@ The repository
         Pushing is refused with GH006 (GH013 for signatures), merging with 405; `strict`: the head must be up to date.
     fake.unprotect(branch)
     fake.ruleset(*branches, required_reviews=None, required_checks=(), required_signatures=False, strict=False,
-                 dismiss_stale=False, forbidden=()) -> id
+                 dismiss_stale=False, merge_queue=False, forbidden=()) -> id
         One more active ruleset, bypassed by nobody, for the branches that a pattern covers: a name, "~ALL",
         "~DEFAULT_BRANCH", or GitHub's wildcards ("ralph/*", "**/*"). required_reviews: changes come by a pull with so
         many approvals, 0 for a pull alone; forbidden: creation, update, deletion, non_fast_forward. Told by
         /rules/branches/NAME, whether NAME is there or not. Pushing is refused with GH013, merging with 405; a branch
         that it covers is `protected`. Where signatures are required, only the author
         of a pull may squash it, and a merge commit takes signed commits alone. `fake.world.rulesets` is their list.
+        merge_queue: changes come by a queue alone: PUT merge is 405, `enqueuePullRequest` puts them in.
+    fake.leave_queue(number, reason="")   the queue merged a pull, or removed it for a reason
     fake.rename_default(new)   by the owner: open pulls onto it and its protection follow, open pulls from it close
     fake.settings          actions_can_create_pulls=True, allow_squash_merge, allow_merge_commit =True,
                            has_issues=True, archived=False, disabled=False

@@ -137,6 +137,7 @@ class PullPart:
     merged_by: Account | None = None
     merge_sha: str | None = None
     draft: bool = False
+    queued: str = ""  # the state of its entry in the merge queue
     tried: tuple[str, str] = ("", "")  # base and head of the last trial merge
     lag: int = 0  # GETs that still say `mergeable: null`
 
@@ -209,6 +210,7 @@ class Ruleset(Rules):
     id: int
     branches: tuple[str, ...]
     by_pull: bool = False
+    merge_queue: bool = False
     forbidden: tuple[str, ...] = ()
 
     def covers(self, branch: str, default: str) -> bool:

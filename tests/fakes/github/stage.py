@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from tests.fakes.github.deeds import refs
+from tests.fakes.github.deeds import pulls, refs
 from tests.fakes.github.nouns import (
     Artifact,
     CheckRun,
@@ -109,6 +109,13 @@ class Stage:
             made = Ruleset(id=next(self.world.ids), branches=branches, **rules)
             self.world.rulesets.append(made)
             return made.id
+
+    def leave_queue(self, number: int, reason: str = "") -> None:
+        """The merge queue is done with a pull: merged, or removed for a reason ("failed_checks")."""
+        with self.world.lock:
+            pulls.leave_queue(
+                self.world, self.world.account("github-merge-queue[bot]"), self.world.threads[number], reason
+            )
 
     def rename_default(self, new: str) -> None:
         """The owner gives the default branch another name."""

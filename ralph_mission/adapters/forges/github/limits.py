@@ -118,7 +118,7 @@ def refusal_of(method: str, path: str, answer: ApiAnswer) -> ForgeRefused:
         return ForgeRefused("approval-head")
     if setting := _find_setting(words):
         return ForgeRefused(setting, reason=FailureReason.NEEDS_PERSON)
-    if path.endswith("/merge") and VIOLATED.search(words):
+    if path.endswith("/merge") and (VIOLATED.search(words) or "in the merge queue" in words):
         return Violation(VIOLATED.sub("", words).strip(" .;"))
     if answer.status in (401, 403) and NO_RIGHTS.search(words):
         what = f"give the job `permissions: {permission(method, path)}` ({words})"

@@ -6,6 +6,7 @@ are told at two places, and the settings behind them stand at two places, too.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator
 from urllib.parse import quote
@@ -13,15 +14,15 @@ from urllib.parse import quote
 from ralph_mission.adapters.forges.effects import ForgeRefused
 from ralph_mission.adapters.forges.github import reading
 from ralph_mission.adapters.forges.github.checks import PENDING, dicts, dig, missing_checks, require_green
-from ralph_mission.adapters.forges.github.limits import Absent, Violation
+from ralph_mission.adapters.forges.github.limits import Absent, Stale, Violation
 from ralph_mission.adapters.forges.github.reading import PullWire, RuleWire
 from ralph_mission.adapters.forges.github.threads import Threads
 from ralph_mission.errors import UserError
 from ralph_mission.mission.lifecycle.approval import merge_objection
 from ralph_mission.mission.model.effects import MergePull
-from ralph_mission.mission.model.forge import Actor
+from ralph_mission.mission.model.forge import Actor, Review
 from ralph_mission.mission.model.mission import FailureReason
-from ralph_mission.values import dataclass
+from ralph_mission.values import compile_regex, dataclass
 
 METHODS = ("squash", "merge")
 PATIENCE = (1.0, 2.0, 4.0)  # seconds between looks while GitHub works out whether a pull can be merged
@@ -38,9 +39,15 @@ def merge(
         raise ForgeRefused(f"merge method {effect.method} is not supported", "use squash or merge")
     wire = _wait_mergeable(threads, effect.pull)
     require_unobjectionable(threads, wire, effect, may_approve)
-    _require_mergeable(threads, wire)
+    try:
+        _require_mergeable(threads, wire)
+        queued = False
+    except MergeQueueNeeded:
+        queued = True
     if not required_checks_only:
         require_green(threads, wire)
+    if queued:
+        raise _enqueue(threads, wire, effect)
     title, _, text = effect.message.partition("\n")
     order = {
         "sha": effect.head_sha,
@@ -51,6 +58,8 @@ def merge(
     try:
         answer = threads.api.send("PUT", f"/pulls/{effect.pull}/merge", order)
     except Violation as no:
+        if QUEUE.search(no.what):
+            raise _enqueue(threads, wire, effect) from None
         raise violation(threads, wire.base.ref, no.what) from None
     return str(answer.get("sha") or "") if isinstance(answer, dict) else ""
 
@@ -77,6 +86,62 @@ def require_unobjectionable(
     reviews = reading.reviews(threads.reviews(wire.number, fresh=True)) if effect.approver else ()
     if rule := merge_objection(reading.pull(wire, reviews), effect, may_approve):
         raise ForgeRefused(rule)
+
+
+class MergeQueueNeeded(ForgeRefused):
+    """The base is merged into by a queue alone."""
+
+
+QUEUE = compile_regex(r"merge queue", re.IGNORECASE)
+ENQUEUE = (
+    "mutation($input: EnqueuePullRequestInput!) { enqueuePullRequest(input: $input) { mergeQueueEntry { position } } }"
+)
+QUEUED = (
+    "{ repository(owner: %s, name: %s) { pullRequest(number: %d) { id mergeQueueEntry { state position } "
+    "timelineItems(itemTypes: [REMOVED_FROM_MERGE_QUEUE_EVENT], last: 1) "
+    "{ nodes { ... on RemovedFromMergeQueueEvent { createdAt reason } } } } } }"
+)
+
+
+def _enqueue(threads: Threads, wire: PullWire, effect: MergePull) -> ForgeRefused:
+    """Have the queue of the base merge exactly the approved commit, once; how far that has come.
+
+    A place in the queue is waited for. What was removed from it is told, and put in again after a newer approval alone.
+    """
+    base = wire.base.ref
+    owner, _, name = threads.api.place.repository.partition("/")
+    told = dig(
+        threads.api.ask(QUEUED % (json.dumps(owner), json.dumps(name), wire.number)), "repository", "pullRequest"
+    )
+    entry = dig(told, "mergeQueueEntry")
+    if dig(entry, "state") == "UNMERGEABLE":
+        what = f"the merge queue of {base} cannot merge it: take it out of the queue, and look at its conflicts"
+        return ForgeRefused(what, reason=FailureReason.NEEDS_PERSON)
+    if entry:
+        return _waits_in_queue(base, entry)
+    for removed in dicts(dig(told, "timelineItems", "nodes")):
+        at = reading.moment(removed.get("createdAt"))
+        if at and not any(review.at > at for review in _approving(threads, wire, effect)):
+            why = reading.spoken(removed.get("reason")) or "no reason given"
+            what = f"the merge queue of {base} removed it ({why}): approve it once more to put it in again"
+            return ForgeRefused(what, reason=FailureReason.NEEDS_PERSON)
+    order = {"pullRequestId": dig(told, "id"), "expectedHeadOid": effect.head_sha}
+    try:
+        made = threads.api.change(ENQUEUE, {"input": order})
+    except Stale:
+        return ForgeRefused("approval-head")
+    return _waits_in_queue(base, dig(made, "enqueuePullRequest", "mergeQueueEntry"))
+
+
+def _waits_in_queue(base: str, entry: object) -> ForgeRefused:
+    place = dig(entry, "position")
+    where = f", at position {place}" if isinstance(place, int) else ""
+    return ForgeRefused(f"it waits in the merge queue of {base}{where}", reason=FailureReason.NOT_ATTEMPTED)
+
+
+def _approving(threads: Threads, wire: PullWire, effect: MergePull) -> list[Review]:
+    reviews = reading.reviews(threads.reviews(wire.number, fresh=True))
+    return [one for one in reviews if one.author.id == effect.approver and one.state == "approved"]
 
 
 def _require_mergeable(threads: Threads, wire: PullWire) -> None:
@@ -120,7 +185,6 @@ KINDS: dict[str, RuleType] = {
     REVIEWS: RuleType("Require a pull request before merging", r"review|changes have been requested|conversation"),
     "required_signatures": RuleType("Require signed commits", r"verified signatures", standing=True),
     "required_linear_history": RuleType("Require linear history", r"merge commits?\b"),
-    "merge_queue": RuleType("Require merge queue", r"merge queue", standing=True),
     "update": RuleType("Restrict updates", r"cannot update this protected ref", standing=True),
 }
 REQUIREMENTS = {
@@ -141,6 +205,8 @@ def obstacle(threads: Threads, wire: PullWire) -> ForgeRefused:
         return ForgeRefused(f"blocked: {what}")
     if requirements := list(_requirements(threads, wire, rules)):
         return ForgeRefused(f"blocked: {base} asks for {'; for '.join(requirements)}")
+    if any(rule.type == "merge_queue" for rule in rules):
+        return MergeQueueNeeded(f"{base} is merged into by its queue alone")
     if standing := [place(rule) for rule in rules if rule.type in KINDS and KINDS[rule.type].standing]:
         what = f"{base} may not be merged into: {'; '.join(standing)}"
         return ForgeRefused(what, reason=FailureReason.NEEDS_PERSON)

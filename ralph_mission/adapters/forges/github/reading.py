@@ -320,6 +320,11 @@ def _reason(wire: IssueWire) -> str:
     return {"completed": "completed", None: "", "": ""}.get(wire.state_reason, "not_planned")
 
 
+def spoken(said: object) -> str:
+    """GitHub's word for why, as words: FAILED_CHECKS, failed_checks."""
+    return str(said or "").replace("_", " ").lower()[:100]
+
+
 def moment(text: object) -> datetime | None:
     """A time that was kept, None when there is none or it is not readable."""
     try:

@@ -148,11 +148,34 @@ def violated(found: list[str]) -> str:
     return "\n\n".join(["Repository rule violations found", *found, ""]) if found else ""
 
 
+def enqueue(world: World, actor: Account, thread: Thread) -> None:
+    """Into the merge queue, where everything but the queue is as the rules want it."""
+    assert thread.pull
+    thread.pull.queued = "QUEUED"
+    threads.record(world, thread, "added_to_merge_queue", actor, world.clock.tick())
+
+
+def leave_queue(world: World, actor: Account, thread: Thread, reason: str) -> None:
+    """Out of it: merged where there is no reason against it."""
+    pull = thread.pull
+    assert pull
+    pull.queued = ""
+    if reason:
+        threads.record(world, thread, "removed_from_merge_queue", actor, world.clock.tick(), extra={"reason": reason})
+        return
+    at, base = world.clock.tick(), world.bare.branch(pull.base)
+    made = _merge_commit(world, actor, thread, "squash", base, thread.title, at)
+    world.bare.set_ref(f"refs/heads/{pull.base}", made, base)
+    refs.mark_merged(world, actor, thread, made, at)
+
+
 def _violations(world: World, thread: Thread) -> list[str]:
     assert thread.pull
     rulesets = world.rulesets_of(thread.pull.base)
     unmet = [_unmet(world, thread, rules) for rules in rulesets]
     stuck = any("update" in rules.forbidden for rules in rulesets)
+    if any(rules.merge_queue for rules in rulesets):
+        unmet.append("Changes must be made through the merge queue")
     return [*(["Cannot update this protected ref."] if stuck else []), *filter(None, dict.fromkeys(unmet))]
 
 
@@ -230,6 +253,8 @@ def _may_merge(world: World, actor: Account, thread: Thread, method: str, sha: s
         raise Refusal(405, "Pull Request is not mergeable")
     if pull.draft:
         raise Refusal(405, "Pull Request is still a draft")
+    if pull.queued:
+        raise Refusal(405, "Pull Request is in the merge queue")
     if reason := obstacle(world, thread):
         raise Refusal(405, reason)
     if _behind(world, thread):

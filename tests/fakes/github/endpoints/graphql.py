@@ -52,6 +52,8 @@ def graphql(call: Call) -> dict[str, Any]:
         return _mutate(call, *deed)
     if (edits := EDITS.fullmatch(query)) and not call.body.get("variables"):
         return {"data": {"repository": {"issue": _edits(call, int(edits[3]))}}}
+    if (queued := QUEUED.fullmatch(query)) and not call.body.get("variables"):
+        return {"data": {"repository": {"pullRequest": _queued(call, int(queued[3]))}}}
     if (reviews := REVIEWS.fullmatch(query)) and not call.body.get("variables"):
         return {"data": {"repository": {"pullRequest": {"reviews": {"nodes": _reviews(call, int(reviews[3]))}}}}}
     if (comments := COMMENTS.fullmatch(query)) and not call.body.get("variables"):
@@ -137,7 +139,47 @@ def _open_pull(call: Call, order: dict[str, Any]) -> dict[str, Any]:
     raise Wrong("UNPROCESSABLE", words)
 
 
+def _enqueue(call: Call, order: dict[str, Any]) -> dict[str, Any]:
+    """As https://docs.github.com/en/graphql/reference/mutations#enqueuepullrequest says."""
+    if set(order) != {"pullRequestId", "expectedHeadOid"}:
+        raise Unknown(f"enqueuePullRequest: {sorted(order)}")
+    _may_write(call)
+    thread = next(one for one in call.world.threads.values() if _pull_id(one.number) == order["pullRequestId"])
+    assert thread.pull
+    if thread.pull.head_sha != order["expectedHeadOid"]:
+        raise Wrong("STALE_DATA", "Head branch was modified. Review and try the merge again.")
+    if thread.pull.queued:
+        raise Wrong("UNPROCESSABLE", "Pull request is already in the merge queue")
+    pulls.enqueue(call.world, call.actor, thread)
+    return {"mergeQueueEntry": {"position": 1}}
+
+
+def _pull_id(number: int) -> str:
+    return node("PR", number)
+
+
+def _queued(call: Call, number: int) -> dict[str, Any]:
+    thread = call.world.threads[number]
+    assert thread.pull
+    gone = [one for one in call.world.events if one.number == number and one.name == "removed_from_merge_queue"]
+    return {
+        "id": _pull_id(number),
+        "mergeQueueEntry": {"state": thread.pull.queued, "position": 1} if thread.pull.queued else None,
+        "timelineItems": {
+            "nodes": [{"createdAt": stamp(one.created_at), "reason": one.extra["reason"]} for one in gone[-1:]]
+        },
+    }
+
+
+QUEUED = re.compile(
+    r'\{ repository\(owner: "([\w.-]+)", name: "([\w.-]+)"\) \{ pullRequest\(number: (\d+)\) \{ '
+    r"id mergeQueueEntry \{ state position \} "
+    r"timelineItems\(itemTypes: \[REMOVED_FROM_MERGE_QUEUE_EVENT\], last: 1\) "
+    r"\{ nodes \{ \.\.\. on RemovedFromMergeQueueEvent \{ createdAt reason \} \} \} \} \} \}"
+)
 MUTATIONS = {
+    "mutation($input: EnqueuePullRequestInput!) "
+    "{ enqueuePullRequest(input: $input) { mergeQueueEntry { position } } }": ("enqueuePullRequest", _enqueue),
     "mutation($input: CreatePullRequestInput!) { createPullRequest(input: $input) { pullRequest { number } } }": (
         "createPullRequest",
         _open_pull,

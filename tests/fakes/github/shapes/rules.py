@@ -8,6 +8,16 @@ from typing import Any
 from tests.fakes.github.nouns import Ruleset
 from tests.fakes.github.state import World
 
+QUEUE = {
+    "check_response_timeout_minutes": 60,
+    "grouping_strategy": "ALLGREEN",
+    "max_entries_to_build": 5,
+    "max_entries_to_merge": 5,
+    "merge_method": "SQUASH",
+    "min_entries_to_merge": 1,
+    "min_entries_to_merge_wait_minutes": 5,
+}
+
 
 def told(world: World, rules: Ruleset) -> Iterator[dict[str, Any]]:
     """Each rule with where it comes from."""
@@ -20,6 +30,8 @@ def _kinds(rules: Ruleset) -> Iterator[tuple[str, dict[str, Any]]]:
     yield from ((kind, {}) for kind in rules.forbidden)
     if rules.required_signatures:
         yield "required_signatures", {}
+    if rules.merge_queue:
+        yield "merge_queue", QUEUE
     if rules.by_pull:
         yield "pull_request", _pull_request(rules)
     if rules.required_checks or rules.strict:

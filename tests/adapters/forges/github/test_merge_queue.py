@@ -1,0 +1,88 @@
+"""Where a branch is merged into by a queue alone: put in once, at the approved head, and followed to its end."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from ralph_mission.mission.model.effects import MergePull
+from tests.adapters.forges.github_world import GitHubWorld
+from tests.contract.forge_world import Opened, merge_pull, outcome, pulled
+
+WAITS = ("failed", "not attempted: it waits in the merge queue of main, at position 1")
+PATH = "/graphql"
+
+
+@pytest.fixture
+def opened(world: GitHubWorld) -> Opened:
+    """A pull that a person approved."""
+    made = pulled(world)
+    world.human("mara").review(made.number, "approved")
+    world.fake.ruleset("main", merge_queue=True)
+    return made
+
+
+def merging(world: GitHubWorld, opened: Opened) -> MergePull:
+    return replace(merge_pull(opened), base="main", approver=world.human("mara").actor.id)
+
+
+def enqueued(world: GitHubWorld) -> int:
+    return sum(r.transport == "graphql" and "enqueuePullRequest" in str(r.body) for r in world.fake.journal)
+
+
+def test_it_is_put_in_once_and_followed_until_it_is_merged(world: GitHubWorld, opened: Opened) -> None:
+    effect = merging(world, opened)
+    assert [outcome(world.connected().perform(effect)) for _ in range(3)] == [WAITS] * 3
+    assert enqueued(world) == 1
+    world.fake.leave_queue(opened.number)
+    receipt = world.connected().perform(effect)
+    assert (receipt.status, receipt.sha) == ("adopted", world.fake.branch("main"))
+    assert world.fake.branch("ralph/fix") == ""
+
+
+def test_what_the_queue_removed_is_told_and_put_in_again_after_a_newer_yes_alone(
+    world: GitHubWorld, opened: Opened
+) -> None:
+    effect = merging(world, opened)
+    world.connected().perform(effect)
+    world.fake.leave_queue(opened.number, "failed_checks")
+    for _ in range(2):
+        detail = world.connected().perform(effect).explanation
+        assert detail.startswith("needs a person: the merge queue of main removed it (failed checks)")
+    assert enqueued(world) == 1
+    world.human("mara").review(opened.number, "approved")
+    assert outcome(world.connected().perform(effect)) == WAITS
+    assert enqueued(world) == 2
+
+
+def test_a_head_that_is_not_the_approved_one_is_not_put_in(world: GitHubWorld, opened: Opened) -> None:
+    world.push("ralph/fix", {"x.txt": b"x\n"})
+    assert outcome(world.connected().perform(merging(world, opened))) == ("failed", "approval-head")
+    assert enqueued(world) == 0
+
+
+def test_a_red_check_keeps_it_out_of_the_queue(world: GitHubWorld, opened: Opened) -> None:
+    world.fake.check(opened.sha, "tests", "failure")
+    assert "not green: tests" in world.connected().perform(merging(world, opened)).explanation
+    assert enqueued(world) == 0
+
+
+@pytest.mark.parametrize("kind", ["reset_applied", "502_applied"])
+def test_an_answer_that_was_lost_is_looked_for_in_the_queue(world: GitHubWorld, opened: Opened, kind: str) -> None:
+    effect = merging(world, opened)
+    forge = world.connected()
+    forge.identity()
+    world.fake.fail(kind, ("POST", PATH), after=1)
+    assert forge.perform(effect).status == "failed"
+    assert outcome(world.connected().perform(effect)) == WAITS
+    assert enqueued(world) == 1
+
+
+def test_an_entry_that_can_never_be_merged_needs_a_person(world: GitHubWorld, opened: Opened) -> None:
+    effect = merging(world, opened)
+    world.connected().perform(effect)
+    pull = world.fake.pull(opened.number).pull
+    assert pull
+    pull.queued = "UNMERGEABLE"
+    assert world.connected().perform(effect).explanation.startswith("needs a person: the merge queue of main cannot")
