@@ -117,7 +117,10 @@ def test_what_a_runner_downloads_is_what_the_action_runs_and_no_more() -> None:
     if packed.returncode != 0:
         pytest.skip("not a git checkout")
     with tarfile.open(fileobj=io.BytesIO(packed.stdout)) as archive:
-        names = {name.partition("/")[0] for name in archive.getnames()}
+        held = {member.name for member in archive.getmembers() if member.isfile()}
+    listed = ["git", "-C", str(ROOT), "ls-tree", "-r", "--name-only", "HEAD", "ralph_mission", "scripts"]
+    assert set(subprocess.check_output(listed, text=True).splitlines()) <= held
+    names = {name.partition("/")[0] for name in held}
     assert {each for each in ACTION if "lock" not in each} <= names
     assert not names & {"tests", "docs", "tools", "bench", "memory", ".github", ".ci", "requirements-dev.lock"}
     assert {"requirements.lock", *(f"requirements-{extra}.lock" for extra in extras())} <= names
