@@ -134,8 +134,6 @@ def _on_github(
         now=clock.now,
         note=progress.note,
         staged=staged,
-        memory_branch=memory.branch,
-        memory_path=memory.path,
         required_checks_only=settings.merge.checks == "required",
     )
     store = RecoverableStore(

@@ -87,9 +87,7 @@ def build_ports(
         switch=switched_off,
         waker=host.waker,
         scratch=partial(_scratch, git, staged, settings.hands.agent is None),
-        dashboard=partial(
-            dashboard, repository=host.name, slots=settings.limits.active_missions, link=host.link, how=host.how
-        ),
+        dashboard=partial(dashboard, repository=host.name, link=host.link),
         coder=None if staged else _coder(git, settings, config, host.head, progress.watch),
         publisher=build_publishers(settings, git, clock, progress.note),
         lookups=partial(together, patience=settings.observers.patience.total_seconds()),

@@ -9,6 +9,7 @@ from datetime import datetime
 from ralph_mission.mission import conclude, decide
 from ralph_mission.mission.conclude import Conclusion
 from ralph_mission.mission.execute import AppliedEffect, ExecutedDecision, not_attempted
+from ralph_mission.mission.lifecycle.ticks import ONCE
 from ralph_mission.mission.memory import learning, schedule
 from ralph_mission.mission.memory.schedule import book_spending
 from ralph_mission.mission.memory.text import trim_memory
@@ -18,7 +19,6 @@ from ralph_mission.mission.model.forge import Measured, Posted
 from ralph_mission.mission.model.ledger import (
     KEPT_IDS,
     KEPT_WAKES,
-    SETTLED,
     Claim,
     EffectRecord,
     FindingRecord,
@@ -28,7 +28,6 @@ from ralph_mission.mission.model.ledger import (
     OpenState,
     Record,
     absorb,
-    monitor_key,
     remaining,
     settle,
 )
@@ -137,11 +136,10 @@ def settle_open(past: MemorySnapshot, deeds: Sequence[AppliedEffect], records: M
     missions = tuple(_absorb_receipts(mission, settled, by_key) for mission in past.state.missions)
     state = close_effects(replace(past.state, claim=None, missions=missions), [deed.receipt for deed in deeds])
     state, forgotten = _without_unopened(state, settled, by_key, records)
-    monitors = _found_monitors(settled, by_key, records)
     state = replace(state, posted=posting.remember_posts(state.posted, _posted_late(settled, by_key)))
     unsaid = _unsaid(settled, by_key, records)
     subject = f"ralph: settled {len(deeds)} effects of an earlier run"
-    return MemoryBatch(past.memory, state, (*settled, *forgotten, *monitors, *unsaid), subject)
+    return MemoryBatch(past.memory, state, (*settled, *forgotten, *unsaid), subject)
 
 
 def _posted_late(settled: Iterable[EffectRecord], deeds: Mapping[str, AppliedEffect]) -> Iterable[Posted]:
@@ -182,17 +180,6 @@ def _without_unopened(
         ),
         tuple(learning.not_acted_on(record) for record in members if isinstance(record, FindingRecord)),
     )
-
-
-def _found_monitors(
-    settled: Iterable[EffectRecord], deeds: Mapping[str, AppliedEffect], records: Mapping[str, Record]
-) -> Iterable[MonitorRecord]:
-    """Monitoring records get the number of the issue that was opened for them."""
-    for record in settled:
-        receipt, monitor = deeds[record.key].receipt, records.get(monitor_key(record.kind))
-        opened = isinstance(deeds[record.key].effect, OpenIssue) and record.action is Action.MONITOR
-        if opened and receipt.status in SETTLED and receipt.number and isinstance(monitor, MonitorRecord):
-            yield replace(monitor, issue=receipt.number)
 
 
 def _absorb_receipts(mission: Mission, settled: Iterable[EffectRecord], deeds: Mapping[str, AppliedEffect]) -> Mission:
@@ -250,6 +237,7 @@ def write(
             _journal(situation, decided, acts, conclusion, report, cycle_summary, state.posted),
         ),
         archive=((f"{situation.now:%Y-%m}", overflow),) if overflow else (),
+        paused=True if situation.world.wish("pause") else None,
     )
 
 
@@ -257,9 +245,8 @@ def next_state(
     situation: Situation, acts: Sequence[ExecutedDecision], conclusion: Conclusion, base: OpenState
 ) -> OpenState:
     """The state of memory after these acts."""
-    silenced, wakes = base.silenced, base.wakes
-    if not situation.steering:  # then it was asked who closed a list, and the cycle came when it was due or later
-        silenced = tuple(sorted(decide.silenced_kinds(situation) | _still_silenced(situation)))
+    silenced, wakes = tuple(sorted(decide.silenced_kinds(situation))), base.wakes
+    if not situation.steering:  # then the cycle came when it was due or later
         wakes = (*base.wakes, (situation.now, conclusion.header.drift_seconds))[-KEPT_WAKES:]
     state = replace(
         base,
@@ -276,6 +263,8 @@ def next_state(
         finished=conclusion.finished,
         hushed_until=base.hushed_until if decide.is_quiet_period(situation) else None,
         wakes=wakes,
+        watched=_watched(acts, base),
+        obeyed=base.obeyed + any(situation.world.wish(verb) for verb in ONCE),
     )
     return close_effects(state, receipts_of(acts))
 
@@ -285,10 +274,12 @@ def collect_measurements(situation: Situation) -> tuple[Measured, ...]:
     return tuple(told for observation in situation.observations for told in observation.measured)
 
 
-def _still_silenced(situation: Situation) -> set[str]:
-    """Silenced kinds whose monitor was not looked at this time stay silenced."""
-    looked_at = {record.kind for record in situation.records.values() if isinstance(record, MonitorRecord)}
-    return set(situation.state.silenced) - looked_at
+def _watched(acts: Sequence[ExecutedDecision], base: OpenState) -> tuple[MonitorRecord, ...]:
+    """The lists of the dashboard, with the new state of those that something was added to."""
+    lists = {record.kind: record for record in base.watched}
+    done = (act.decision.proposal.monitor for act in acts if act.complete)
+    lists |= {record.kind: record for record in done if record}
+    return tuple(lists[kind] for kind in sorted(lists))
 
 
 def _records(
@@ -297,7 +288,8 @@ def _records(
     yield from settled_records(acts, intended)
     for act in acts:
         if act.decision.proposal.monitor and act.complete:
-            yield _monitor(act.decision.proposal.monitor, act)
+            yield act.decision.proposal.monitor
+            yield from learning.acted_on(act.decision.proposal.members, situation.records, situation.cycle, 0)
     for act in conclusion.dropped:
         yield from _reopened_records(act, situation)
     yield from _public_records(conclusion.said, situation)
@@ -312,11 +304,6 @@ def _public_records(findings: Iterable[Finding], situation: Situation) -> Iterab
         for record in learning.acted_on((finding,), {**situation.records, **records}, situation.cycle, 0):
             records[record.key] = record
     return records.values()
-
-
-def _monitor(record: MonitorRecord, act: ExecutedDecision) -> MonitorRecord:
-    opened = [deed.receipt.number for deed in act.deeds if isinstance(deed.effect, OpenIssue)]
-    return replace(record, issue=record.issue or (opened[0] if opened else 0))
 
 
 def _reopened_records(act: ExecutedDecision, situation: Situation) -> Iterable[FindingRecord]:

@@ -83,7 +83,7 @@ def _cycle(tx: Transaction, request: CycleRequest) -> CycleResult:
     if not request.staged:
         tx, situation = service.run_agent_jobs(tx, situation)
     situation = replace(situation, judged_at=ports.clock.now())
-    decided = decide(situation, tx.secrets)
+    decided = decide(situation, tx.secrets, paused=bool(situation.world.wish("pause")))
     ports.recorder.record("situation", replace(situation, findings=(), fresh=()))
     ports.recorder.record("decisions", decided.decisions)
 
@@ -113,7 +113,7 @@ def _look(tx: Transaction, request: CycleRequest) -> tuple[Transaction, Situatio
     ports = tx.ports
     with ports.scratch() as scratch:
         situation = gather.situate(ports, tx.settings, tx.past, request.cycle_id, tx.now)
-        if _is_steering(tx, request):
+        if _is_steering(tx, request) and not situation.world.wish("run"):
             return tx, replace(situation, steering=True)
         asked = observe.plan_looks(ports, situation, scratch)
         if not request.staged and (usd := sum(context.usd for _, context in asked)):

@@ -23,7 +23,7 @@ from ralph_mission.mission.model.ledger import FindingRecord, MonitorRecord, mon
 from ralph_mission.mission.model.mission import HUMAN, Action, Finding, Mission, Status, update_mission
 from ralph_mission.mission.model.proposal import BUMPS, KINDS, BudgetUsed, PolicyContext, Proposal
 from ralph_mission.mission.policy import judge_all
-from ralph_mission.mission.proposals.draft import DraftContext, draft_all
+from ralph_mission.mission.proposals.draft import DraftContext, close_lists, draft_all
 from ralph_mission.mission.publishing import posting
 
 
@@ -55,10 +55,9 @@ def with_fresh_findings(situation: Situation) -> Situation:
 
 
 def silenced_kinds(situation: Situation) -> frozenset[str]:
-    """Kinds whose monitoring issue a person closed; opening it again lifts that."""
-    still_open = {issue.number for issue in situation.world.issues if issue.state == "open"}
-    monitors = (record for record in situation.records.values() if isinstance(record, MonitorRecord))
-    return frozenset(record.kind for record in monitors if record.issue and record.issue not in still_open)
+    """Kinds that people do not want to see listed: boxes of the dashboard say so."""
+    world = situation.world
+    return frozenset({*situation.state.silenced, *world.wish("unlist")} - {*world.wish("list")})
 
 
 def drafts(situation: Situation) -> tuple[Proposal, ...]:
@@ -100,7 +99,8 @@ def findings_fully_posted(situation: Situation, receipts: Mapping[str, Receipt])
 def decide(situation: Situation, secrets: tuple[str, ...] = (), paused: bool = False) -> CycleDecisions:
     """Steps of what is under way first, then what is new; every one of them judged."""
     steps = tuple(_steps(situation))
-    proposals = [s.proposal for s in steps if s.proposal] + list(drafts(situation))
+    moved = () if situation.steering else close_lists(situation.world.issues, situation.world.bot)
+    proposals = [*(step.proposal for step in steps if step.proposal), *moved, *drafts(situation)]
     decisions = judge_all(proposals, policy_context(situation, secrets, paused))
     return CycleDecisions(steps, decisions)
 
@@ -212,7 +212,7 @@ def unworthy(situation: Situation) -> frozenset[str]:
     """The fingerprints of findings that no thread is opened about; see `findings.ranking`."""
     weights = dict(situation.settings.weights)
     silent = _unwanted(situation)
-    listed = {r.kind for r in situation.records.values() if isinstance(r, MonitorRecord) and r.issue}
+    listed = {r.kind for r in situation.records.values() if isinstance(r, MonitorRecord) and r.total}
     small = ranking.too_small([f for f in situation.fresh if f.kind not in listed], weights)
     stale = ranking.not_seen_again(situation.fresh, situation.observations, situation.now)
     return frozenset(finding.fingerprint for finding in (*silent, *small, *stale))

@@ -11,17 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from ralph_mission.errors import Missing, UserError
-from ralph_mission.mission import policy
-from ralph_mission.mission.lifecycle import approval, ownership
+from ralph_mission.errors import UserError
+from ralph_mission.mission.lifecycle import approval
 from ralph_mission.mission.model.cycle import MissionFacts
 from ralph_mission.mission.model.effects import (
     Comment,
-    EditComment,
     Effect,
     Fate,
     MergePull,
-    OpenIssue,
     PostReview,
     Publish,
     Receipt,
@@ -36,7 +33,6 @@ from ralph_mission.mission.model.ledger import (
     Record,
     is_settled,
     may_redo,
-    monitor_key,
     numbers,
     refers_to,
 )
@@ -282,24 +278,7 @@ def look_up_effect(
         return skip_effect(effect.key, "the merge it reports was not done")
     if not may_redo(effect, ports.forge.lists_at_once):
         return Receipt(effect.key, "unknown", detail="it was recorded, and it is unknown whether it was sent")
-    if record.mission or not isinstance(effect, OpenIssue | EditComment):
-        return skip_effect(effect.key, "its run ended before")
-    if policy.ill_worded(ready, secrets) or not _about_a_list(ports, record, ready, known):
-        return skip_effect(effect.key, "no rule would let it pass now")
-    return None if is_stopped(ports) else perform_effect(ports, ready)
-
-
-def _about_a_list(ports: CyclePorts, record: EffectRecord, effect: Effect, known: Mapping[str, Record]) -> bool:
-    """Whether it opens or rewrites the monitoring issue of its kind and nothing else, whatever memory says."""
-    if isinstance(effect, OpenIssue):
-        return effect.key == ownership.next_key(ownership.of_list(record.kind), known)
-    if not isinstance(effect, EditComment) or effect.comment:
-        return False
-    try:
-        issue = ports.forge.issue(effect.issue)
-    except Missing:
-        return False
-    return ownership.is_list(issue, monitor_key(record.kind), ports.forge.identity().id)
+    return skip_effect(effect.key, "its run ended before")
 
 
 def _was_to_follow_a_merge(record: EffectRecord, known: Mapping[str, Record]) -> bool:

@@ -12,7 +12,9 @@ from ralph_mission.mission.decide import drafts, keys_to_read, with_findings
 from ralph_mission.mission.findings import identity
 from ralph_mission.mission.lifecycle import adoption, ownership
 from ralph_mission.mission.lifecycle.adoption import adopt
+from ralph_mission.mission.lifecycle.approval import may_decide
 from ralph_mission.mission.lifecycle.facts import read_facts, read_if_there
+from ralph_mission.mission.lifecycle.ticks import ONCE, SAID
 from ralph_mission.mission.memory.position import check_position, refuse
 from ralph_mission.mission.model.cycle import CycleDecisions, CycleSettings, ForgeSnapshot, Situation
 from ralph_mission.mission.model.ledger import (
@@ -22,13 +24,12 @@ from ralph_mission.mission.model.ledger import (
     OpenState,
     Record,
     key_of,
-    monitor_key,
     refers_to,
 )
 from ralph_mission.mission.model.memory import Header, Memory
 from ralph_mission.mission.model.mission import Action, Mission
-from ralph_mission.mission.model.proposal import Route, lookup
 from ralph_mission.mission.ports import CyclePorts, Forge
+from ralph_mission.mission.proposals.wording import person_name
 
 
 def check_anchor(forge: Forge, past: MemorySnapshot | None) -> None:
@@ -88,10 +89,8 @@ def read_open(ports: CyclePorts, past: MemorySnapshot) -> dict[str, Record]:
     records = dict(ports.store.records((*past.state.effects, *past.state.unknown), past))
     opened = [record for record in records.values() if isinstance(record, EffectRecord)]
     referred = {refers_to(record.effect) for record in opened if record.effect} - {""}
-    watched = {record.kind for record in opened if record.action is Action.MONITOR}
     members = {member for mission in past.state.missions if not mission.thread for member in mission.members}
-    lists = ownership.read_successors(map(ownership.of_list, watched), lambda keys: ports.store.records(keys, past))
-    return records | lists | dict(ports.store.records(referred | {*map(monitor_key, watched)} | members, past))
+    return records | dict(ports.store.records(referred | members, past))
 
 
 def read_effects(ports: CyclePorts, decided: CycleDecisions, past: MemorySnapshot | None) -> dict[str, Record]:
@@ -151,7 +150,20 @@ def _look(
     facts += tuple((mission.id, read_facts(ports, settings, mission)) for mission in adopted)
     branches = tuple(pull.head for pull in pulls)
     facts = orders.known_to(facts, state, ports.seal)
-    return ForgeSnapshot(forge.identity().id, forge.default_branch(), branches, issues, pulls, facts, adopted)
+    wishes = tuple(read_wishes(ports, settings, state))
+    return ForgeSnapshot(forge.identity().id, forge.default_branch(), branches, issues, pulls, facts, wishes, adopted)
+
+
+def read_wishes(ports: CyclePorts, settings: CycleSettings, state: OpenState) -> Iterable[str]:
+    """What people who may decide ticked about Ralph itself; what was obeyed before had another number."""
+    for tick in ports.forge.ticks():
+        verb, what = tick.box.split(" ")[:2]
+        if verb in SAID or (verb in ONCE and what != str(state.obeyed)):
+            continue
+        if tick.actor and may_decide(tick.actor, settings.owners, ports.forge.may_approve):
+            yield tick.box
+        else:
+            ports.progress.note(f"a tick on the dashboard counts for nothing: {verb}, by {person_name(tick.actor)}")
 
 
 def read_drafted(ports: CyclePorts, situation: Situation, past: MemorySnapshot | None) -> Situation:
@@ -170,9 +182,5 @@ def first_memory(ports: CyclePorts, now: datetime) -> Memory:
 def read_records(
     ports: CyclePorts, situation: Situation, keys: Iterable[str], past: MemorySnapshot | None
 ) -> dict[str, Record]:
-    """What the ledger says, of these keys and of lists; none names an open issue as a list that is none."""
-    kinds = {finding.kind for finding in situation.findings if lookup(finding.kind).route is Route.MONITOR}
-    lines = ownership.read_successors(map(ownership.of_list, kinds), lambda keys: ports.store.records(keys, past))
-    records = {**situation.records, **ports.store.records(keys, past), **lines}
-    listed = {issue.number: issue for issue in situation.world.issues}
-    return {key: ownership.true_list(r, records, listed, situation.world.bot) for key, r in records.items()}
+    """What the ledger says of these keys, beside what is known of it."""
+    return {**situation.records, **ports.store.records(keys, past)}

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 from ralph_mission.mission.decide import keys_to_read, silenced_kinds, with_findings, with_fresh_findings
 from ralph_mission.mission.gather import read_records
-from ralph_mission.mission.lifecycle.facts import authorised_among, read_if_there
 from ralph_mission.mission.memory.schedule import enough, spent_today
 from ralph_mission.mission.model.cycle import Situation
-from ralph_mission.mission.model.ledger import MemorySnapshot, MonitorRecord
+from ralph_mission.mission.model.ledger import MemorySnapshot
 from ralph_mission.mission.model.mission import Observation, Signal
 from ralph_mission.mission.model.proposal import ObservationContext
 from ralph_mission.mission.ports import CyclePorts, Observer, PaidObserver
@@ -45,18 +43,8 @@ def observe(
     situation = with_findings(replace(situation, observations=observations))
     missing = keys_to_read(situation) - set(situation.records)
     situation = with_fresh_findings(replace(situation, records=read_records(ports, situation, missing, past)))
-    return replace(situation, world=replace(situation.world, unwanted=tuple(_newly_silenced(ports, situation))))
-
-
-def _newly_silenced(ports: CyclePorts, situation: Situation) -> Iterable[str]:
-    """Finding kinds whose monitoring issue was closed since the last cycle by a person whose verdict counts."""
-    newly = silenced_kinds(situation) - set(situation.state.silenced)
-    for record in situation.records.values():
-        if isinstance(record, MonitorRecord) and record.kind in newly:
-            issue = read_if_there(record.issue, ports.forge.issue)
-            closer = issue.closed_by if issue else None
-            if closer and closer.id in authorised_among(ports, situation.settings, issue, None):
-                yield record.kind
+    newly = silenced_kinds(situation) - {*situation.state.silenced}
+    return replace(situation, world=replace(situation.world, unwanted=tuple(sorted(newly))))
 
 
 def _observation_context(name: str, situation: Situation, scratch: str) -> ObservationContext:

@@ -17,7 +17,18 @@ from ralph_mission.mission.model.agent_job import AgentJob, AgentResult
 from ralph_mission.mission.model.alerts import AlertKind, SecurityAlert
 from ralph_mission.mission.model.builds import FailedJob, WorkflowRun
 from ralph_mission.mission.model.effects import Effect, Publish, Receipt
-from ralph_mission.mission.model.forge import Actor, BodyEdit, Branch, ChatCommand, Issue, Post, Pull, Pulse, Wording
+from ralph_mission.mission.model.forge import (
+    Actor,
+    BodyEdit,
+    Branch,
+    ChatCommand,
+    Issue,
+    Post,
+    Pull,
+    Pulse,
+    Tick,
+    Wording,
+)
 from ralph_mission.mission.model.ledger import Anchor, MemoryBatch, MemorySnapshot, OpenState, Record
 from ralph_mission.mission.model.memory import Memory
 from ralph_mission.mission.model.mission import Finding, Observation, Usage
@@ -100,7 +111,7 @@ class Forge(Protocol):
         ...
 
     def issue(self, number: int) -> Issue:
-        """One issue with its remarks and label events. Raises Missing when there is none."""
+        """One issue with its remarks (ticks are some) and label events. Raises Missing when there is none."""
         ...
 
     def edits(self, number: int) -> tuple[BodyEdit, ...]:
@@ -175,8 +186,16 @@ class Forge(Protocol):
         """The highest memory position the forge itself has been told of."""
         ...
 
-    def set_anchor(self, anchor: Anchor) -> None:
-        """Remember a memory position outside the memory branch."""
+    def ticks(self) -> tuple[Tick, ...]:
+        """What people ticked on the dashboard. Those that are meant for a thread are told by `issue` and `pull` too,
+        as if their words had been said there. Raises UserError."""
+        ...
+
+    def show_dashboard(self, page: str, anchor: Anchor) -> None:
+        """Have the dashboard say `page` ("": what it says), and remember a memory position outside the memory branch.
+
+        What people ticked meanwhile stays ticked, and nothing is written where nothing but the position is new.
+        """
         ...
 
     @property

@@ -17,6 +17,7 @@ from ralph_mission.errors import Lost, UserError
 from ralph_mission.mission import commit, execute, gather, policy, report
 from ralph_mission.mission.execute import AppliedEffect, ExecutedDecision
 from ralph_mission.mission.lifecycle.facts import facts_about
+from ralph_mission.mission.lifecycle.ticks import without_boxes
 from ralph_mission.mission.memory import schedule
 from ralph_mission.mission.model import ledger
 from ralph_mission.mission.model.cycle import (
@@ -44,6 +45,7 @@ from ralph_mission.mission.model.proposal import BudgetUsed, Decision, PolicyCon
 from ralph_mission.mission.policy import RULES, Rule
 from ralph_mission.mission.ports import CyclePorts, Store
 from ralph_mission.mission.publishing import posting
+from ralph_mission.safety.secrets import redact
 from ralph_mission.values import dataclass
 
 T = TypeVar("T")
@@ -112,13 +114,16 @@ class Transaction:
 
     def commit_with_dashboard(self, batch: MemoryBatch) -> Transaction:
         """The commit of `publish`; the forge is still to be told of it. Raises Lost."""
-        return self.commit(replace(batch, dashboard=self.ports.dashboard(batch.memory, batch.state)))
+        return self.commit(replace(batch, dashboard=without_boxes(self._page(batch.memory, batch.state))))
 
     def anchor(self) -> Transaction:
-        """Tell the forge where memory stands. Raises UserError when it cannot be reached."""
+        """Show the dashboard on the forge and tell it where memory stands. Raises UserError."""
         if self.past:
-            self.ports.forge.set_anchor(gather.anchor_of(self.past))
+            self.ports.forge.show_dashboard(self._page(self.memory, self.state), gather.anchor_of(self.past))
         return self
+
+    def _page(self, memory: Memory, state: OpenState) -> str:
+        return redact(self.ports.dashboard(memory, state), self.secrets)
 
 
 Open = Callable[[], TransactionContext]

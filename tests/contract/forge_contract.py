@@ -24,7 +24,7 @@ class ForgeContract(IssueContract, LabelContract, BranchContract, PullContract, 
     def test_anchor_is_remembered(self, world: World) -> None:
         assert world.forge.anchor() is None
         for serial in (1, 2):
-            world.forge.set_anchor(Anchor("lineage", serial, "c" * 40))
+            world.forge.show_dashboard(f"Page {serial}", Anchor("lineage", serial, "c" * 40))
         assert world.forge.anchor() == Anchor("lineage", 2, "c" * 40)
 
     @pytest.mark.parametrize("kind", ["dependency", "code", "secret"])

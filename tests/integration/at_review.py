@@ -89,7 +89,7 @@ def _propose(place: Place, name: str, files: dict[str, str]) -> int:
         begun = house.store.commit(
             MemoryBatch(gather.first_memory(house.ports, now), OpenState(), (), "ralph: begins"), None
         )
-        forge.set_anchor(gather.anchor_of(begun))
+        forge.show_dashboard("", gather.anchor_of(begun))
     deltas = tuple(FileDelta(path, "100644", (Edit(0, 0, (text,)),)) for path, text in files.items())
     pushed = forge.perform(PushBranch(key, name, forge.default_branch().sha, "Add a tide table", NOON, deltas))
     assert pushed.status == "done", pushed

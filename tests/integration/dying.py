@@ -12,7 +12,7 @@ from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.storage.memory.anchor import Anchorage
 from ralph_mission.adapters.storage.memory.branch import BranchStore
 
-PORTS = ((BranchStore, "commit"), (LocalForge, "perform"), (LocalForge, "set_anchor"))
+PORTS = ((BranchStore, "commit"), (LocalForge, "perform"), (LocalForge, "show_dashboard"))
 INSIDE = (*PORTS, (Anchorage, "write"), (Git, "move_ref"))
 
 

@@ -275,7 +275,7 @@ def test_memory_that_fell_behind_the_forge_obeys_nobody(api: BotApi, harbour: Wo
     house = harbour.house()
     past = house.store.recall()
     assert past
-    house.forge.set_anchor(replace(anchor_of(past), serial=99, oid="f" * 40))
+    house.forge.show_dashboard("", replace(anchor_of(past), serial=99, oid="f" * 40))
     say(api, harbour, "/pause")
     before = harbour.git("rev-parse", "ralph-memory")
     with pytest.raises(UserError):

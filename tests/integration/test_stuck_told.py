@@ -28,7 +28,7 @@ pytestmark = pytest.mark.long  # real repositories, many cycles
 
 SETTINGS = CALM + f"telegram: {{chats: [{OWNER}, -10022]}}\npublishers: {{quiet_hours: '00:00-23:59'}}\n"
 SOON = timedelta(minutes=15)
-CALLS = ((BranchStore, "commit"), (LocalForge, "perform"), (TelegramInbox, "say"), (LocalForge, "set_anchor"))
+CALLS = ((BranchStore, "commit"), (LocalForge, "perform"), (TelegramInbox, "say"), (LocalForge, "show_dashboard"))
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def test_a_forge_out_of_reach_after_the_commit_keeps_nothing_unsaid(
         raise UserError("cannot reach the forge", "try again", who="network")
 
     with monkeypatch.context() as patched:
-        patched.setattr(type(harbour.house().forge), "set_anchor", lost)
+        patched.setattr(type(harbour.house().forge), "show_dashboard", lost)
         with pytest.raises(UserError, match="cannot reach"):
             harbour.cycle()
     assert len(api.sent) == 1

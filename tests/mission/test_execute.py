@@ -26,7 +26,7 @@ from ralph_mission.mission.model.ledger import EffectRecord, OpenState, key_of, 
 from ralph_mission.mission.model.mission import Action, Verdict
 from ralph_mission.mission.model.proposal import Decision
 from ralph_mission.mission.ports import NO_PUBLISHER, PostPublisher
-from tests.mission.build import BOT, MARA, NOW, issue, writing
+from tests.mission.build import BOT, NOW, issue, writing
 
 OPEN = OpenIssue("k1", "t", "b")
 LIST = OpenIssue(key_of(monitor_key("spelling"), "open_issue"), "t", "b")
@@ -177,8 +177,8 @@ class TestReconcile:
     def test_adopts_what_is_found(self):
         forge = ScriptedForge({"k2": done("k2", 13)}, {"k1": Receipt("k1", "adopted", 12)})
         deeds = reconcile(ScriptedPorts(forge), self.state, known(OPEN, EDIT, mission=0))
-        assert [deed.receipt.status for deed in deeds] == ["adopted", "done"]
-        assert forge.sent == [EDIT]
+        assert [deed.receipt.status for deed in deeds] == ["adopted", "failed"]
+        assert forge.sent == []
 
     @pytest.mark.parametrize("effect", [MERGE, CloseIssue("k2", 3, "completed"), replace(LABEL, key="k2")])
     def test_what_only_memory_says_is_no_monitoring_issues_is_never_made_up_for(self, effect):
@@ -194,50 +194,11 @@ class TestReconcile:
         assert deeds[1].receipt.not_attempted
         assert forge.sent == []
 
-    def test_a_stop_leaves_open_what_would_be_made_up_for(self):
-        forge = ScriptedForge({}, lists_at_once=True)
-        ports = ScriptedPorts(forge, stops=[True])
-        assert reconcile(ports, OpenState(effects=(LIST.key,)), known(LIST, mission=0)) == ()
-
     def test_never_resends_what_has_no_key_and_is_not_listed(self):
         forge = ScriptedForge({})
         deeds = reconcile(ScriptedPorts(forge), self.state, known(OPEN, PULL))
         assert [deed.receipt.status for deed in deeds] == ["unknown", "failed"]
         assert forge.sent == []
-
-    def test_sends_it_where_a_list_is_proof(self):
-        forge = ScriptedForge({LIST.key: done(LIST.key, 12), "k2": done("k2", 13)}, lists_at_once=True)
-        state = OpenState(effects=(LIST.key, "k2"))
-        deeds = reconcile(ScriptedPorts(forge), state, known(LIST, EDIT, mission=0))
-        assert [deed.receipt.status for deed in deeds] == ["done", "done"]
-
-    @pytest.mark.parametrize("body", ["@octocat look", "fixes #1", "::stop-commands::x", "hunter2hunter2"])
-    def test_a_text_of_memory_is_judged_before_it_is_sent(self, body):
-        forge = ScriptedForge({}, lists_at_once=True)
-        state, hostile = (
-            OpenState(effects=("k2", LIST.key)),
-            known(replace(EDIT, body=body), replace(LIST, body=body), mission=0),
-        )
-        deeds = reconcile(ScriptedPorts(forge), state, hostile, ("hunter2hunter2",))
-        assert [deed.receipt.status for deed in deeds] == ["failed", "failed"]
-        assert forge.sent == []
-
-    @pytest.mark.parametrize(
-        "there", [issue(body=""), issue(author=MARA, body=marker(LIST.key)), issue(body=marker("0" * 16))]
-    )
-    def test_nothing_but_the_list_itself_is_brought_up_to_date(self, there):
-        forge = ScriptedForge({}, lists_at_once=True, issues={3: there})
-        deeds = reconcile(ScriptedPorts(forge), OpenState(effects=("k2",)), known(EDIT, mission=0))
-        assert [deed.receipt.status for deed in deeds] == ["failed"]
-        forge.issues = {3: issue(body=marker(LIST.key))}
-        deeds = reconcile(ScriptedPorts(forge), OpenState(effects=("k2",)), known(replace(EDIT, comment=5), mission=0))
-        assert [deed.receipt.status for deed in deeds] == ["failed"]
-        assert forge.sent == []
-
-    def test_no_issue_but_the_list_of_its_kind_is_opened_for_memory(self):
-        forge = ScriptedForge({}, lists_at_once=True)
-        deeds = reconcile(ScriptedPorts(forge), OpenState(effects=("k1",)), known(OPEN, mission=0))
-        assert [deed.receipt.status for deed in deeds] == ["failed"]
 
     def test_leaves_settled_effects_alone(self):
         forge = ScriptedForge({})

@@ -21,7 +21,6 @@ TEXTS = {
     "fix pull alone": (wording.fix_pull("spelling", FIX, RANKED, 0, KEY, FACTS), "3 misspellings", "teh"),
     "proposal": (wording.proposal_body(BUG, RANKED, None), "Bug** in", "falls over"),
     "proposed change": (wording.proposal_body(FIX[0], RANKED, patch()), "the change below", "+line 0 the"),
-    "list": (wording.monitor_body("todo", ["- one"], 1, [], KEY), "list of TODO", "- one"),
     "commit": (wording.commit_message("Correct 3", "spelling", FIX, Ref(KEY)), "Correct 3", "docs/guide.md: teh"),
     "merge": (wording.merge_message(mission(), "mara"), "a title", "mara at cccccccccccc in #4"),
     "catch-up": (wording.catch_up_message(mission(), Branch("main", BASE)), "Merge main into", "bbbbbbbbbbbb"),

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from ralph_mission.errors import Missing, UserError
-from ralph_mission.mission.gather import check_anchor
+from ralph_mission.mission.gather import check_anchor, read_wishes
+from ralph_mission.mission.model.forge import Tick
 from ralph_mission.mission.model.ledger import MemorySnapshot, OpenState
 from ralph_mission.mission.model.memory import CompletedNote, Header, Memory
 from ralph_mission.mission.model.mission import Mission
-from tests.mission.build import mission
+from tests.mission.build import MARA, NOW, OUTSIDER, mission
 
 
 def ports(our_work: bool, issues: tuple[int, ...] = (), proof: bool = True) -> Any:
@@ -54,3 +55,21 @@ def test_where_a_list_is_no_proof_or_an_issue_is_there_a_cycle_goes_on():
     check_anchor(ports(our_work=False, proof=False).forge, memory(mission(issue=4), completed=True))
     check_anchor(ports(our_work=False, issues=(4,)).forge, memory(mission(issue=4), mission(id=2, issue=5)))
     check_anchor(ports(our_work=False).forge, memory(mission(issue=0, pull=0)))
+
+
+def wishes(tick: Tick, owners: tuple[str, ...] = (), obeyed: int = 0) -> list[str]:
+    forge = SimpleNamespace(ticks=lambda: (tick,), may_approve=lambda actor: actor == MARA)
+    world: Any = SimpleNamespace(forge=forge, progress=SimpleNamespace(note=lambda text: None))
+    settings: Any = SimpleNamespace(owners=owners)
+    return list(read_wishes(world, settings, OpenState(obeyed=obeyed)))
+
+
+def test_a_tick_about_ralph_of_who_may_decide_is_a_wish_once():
+    tick = Tick("pause 0", MARA, NOW)
+    assert wishes(tick) == ["pause 0"] and wishes(tick, obeyed=1) == []
+
+
+@pytest.mark.parametrize("who", [OUTSIDER, None])
+def test_a_tick_about_ralph_of_who_may_not_decide_is_no_wish(who):
+    assert wishes(Tick("pause 0", who, NOW)) == []
+    assert wishes(Tick("pause 0", MARA, NOW), owners=("jonas",)) == []

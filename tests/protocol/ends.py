@@ -97,7 +97,7 @@ class Undisturbed:
             new = self.world.history.advance(self.head, *ask.arguments)
             self.head = new.oid
             return new
-        if ask.name == "set_anchor":
+        if ask.name == "show_dashboard":
             self.number = self.world.number(replace(server, anchor=ask.arguments[0]))
             return None
         after, receipt = model_effects.do(ask.arguments[0], server)

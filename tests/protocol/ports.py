@@ -16,7 +16,7 @@ from ralph_mission.mission.model.alerts import AlertKind, SecurityAlert
 from ralph_mission.mission.model.builds import FailedJob, WorkflowRun
 from ralph_mission.mission.model.cycle import CycleSettings
 from ralph_mission.mission.model.effects import AT_MOST_ONCE, Effect, Receipt
-from ralph_mission.mission.model.forge import Actor, BodyEdit, Branch, Issue, Pull, Pulse
+from ralph_mission.mission.model.forge import Actor, BodyEdit, Branch, Issue, Pull, Pulse, Tick
 from ralph_mission.mission.model.ledger import Anchor, MemoryBatch, MemorySnapshot, Record
 from ralph_mission.mission.model.mission import Observation, Signal
 from ralph_mission.mission.model.proposal import ObservationContext, PatchVerification
@@ -209,8 +209,11 @@ class Hub:
     def anchor(self) -> Anchor | None:
         return self.ask("anchor")
 
-    def set_anchor(self, anchor: Anchor) -> None:
-        self.ask("set_anchor", anchor)
+    def ticks(self) -> tuple[Tick, ...]:
+        return ()
+
+    def show_dashboard(self, page: str, anchor: Anchor) -> None:
+        self.ask("show_dashboard", anchor)
 
     def find(self, effect: Effect) -> Receipt | None:
         effects.require_ready(effect)

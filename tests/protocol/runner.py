@@ -17,7 +17,7 @@ from ralph_mission.mission.model.ledger import MemoryBatch, MemorySnapshot
 from tests.protocol.ports import Memories, Setting, ports_of
 from tests.protocol.register import History
 
-WRITES = ("commit", "send", "set_anchor")
+WRITES = ("commit", "send", "show_dashboard")
 
 
 @dataclass(frozen=True)

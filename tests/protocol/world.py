@@ -167,7 +167,7 @@ class World:
     def _writes(self, state: State, index: int, moment: Moment, ask: Ask) -> Iterable[Step]:
         told = f"{moment.holder}: {ask}"
         to = partial(self._told, index, moment)
-        if ask.name == "set_anchor":
+        if ask.name == "show_dashboard":
             server = replace(self.server(state), anchor=ask.arguments[0])
             yield Step(told, to(replace(state, server=self.number(server)), Said()))
         elif ask.name == "commit":

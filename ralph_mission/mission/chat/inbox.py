@@ -68,7 +68,7 @@ def apply_chat_commands(
     landed = ports.store.commit(MemoryBatch(memory, obeyed.state, (), subject, paused=obeyed.paused), past)
     ports.progress.note(f"telegram: heard {verbs}")
     send_replies(ports.inbox, (*answers, *obeyed.answers), ports.progress.note, secrets)
-    ports.forge.set_anchor(gather.anchor_of(landed))
+    ports.forge.show_dashboard("", gather.anchor_of(landed))
     return landed
 
 

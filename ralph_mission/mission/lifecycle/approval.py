@@ -25,7 +25,7 @@ CONTENT_APPROVED = "content:approved"
 AGENT = "agent:"
 """Before the name of an agent: a label that asks for work by that agent. Only people set it."""
 COMMAND = compile_regex(
-    r"\A(?:[ \t]*\r?\n)* {0,3}/ralph[ \t]+(approve|reject|revise)(?![\w-])[ \t]*(.*)", re.IGNORECASE
+    r"\A(?:[ \t]*\r?\n)* {0,3}/ralph[ \t]+(approve|reject|revise|park|retry)(?![\w-])[ \t]*(.*)", re.IGNORECASE
 )
 """What begins a comment; indented further it is code, which somebody only shows."""
 YES = compile_regex(r"\s*/ralph[ \t]+approve(?:[ \t]+`?(?P<hash>[0-9a-f]{8})`?)?\s*", re.IGNORECASE)
@@ -238,6 +238,12 @@ def is_unaltered(remark: ThreadComment, until: datetime | None) -> bool:
     None: whoever may edit it may decide too.
     """
     return until is None or remark.created_at == remark.updated_at or remark.updated_at < until
+
+
+def ordered(issue: Issue, verb: str, authorised: Collection[int]) -> tuple[ThreadComment, ...]:
+    """The comments, never edited, by which people who may decide gave an order: `/ralph park`, `/ralph retry`."""
+    said = (one for one in issue.remarks if one.author.id in authorised and one.created_at == one.updated_at)
+    return tuple(one for one in said if _command(one) == verb)
 
 
 def _objections(counted: bool, fresh: bool) -> tuple[str, ...]:

@@ -19,12 +19,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict
 
 from ralph_mission.mission.lifecycle.approval import standing_label
 from ralph_mission.mission.model.effects import MARKER, OpenPull, PushBranch, fact
 from ralph_mission.mission.model.forge import Issue, Pull, ThreadComment
-from ralph_mission.mission.model.ledger import SETTLED, EffectRecord, MonitorRecord, Record, key_of, monitor_key
+from ralph_mission.mission.model.ledger import SETTLED, EffectRecord, Record, key_of
 from ralph_mission.mission.model.mission import Mission
 from ralph_mission.safety.markdown import prose
 from ralph_mission.values import compile_regex
@@ -57,11 +57,6 @@ def announced_digests(body: str, asked: bool) -> frozenset[str]:
 
 
 SuccessorKeys = tuple[str, ...]  # the parts of the first one's key
-
-
-def of_list(kind: str) -> SuccessorKeys:
-    """The monitoring issues of a finding kind."""
-    return monitor_key(kind), "open_issue"
 
 
 def of_remark(mission: str) -> SuccessorKeys:
@@ -144,33 +139,10 @@ def own_remark(mission: Mission, records: Mapping[str, Record], issue: Issue | N
     return mission.comment if mission.comment in ours else max(ours, default=0)
 
 
-def is_list(issue: Issue, monitor: str, us: int) -> bool:
-    """Whether this is the monitoring issue that `monitor` is the key of."""
-    first = key_of(monitor, "open_issue")
-    return issue.author.id == us and any(m[1] == first or _lists(m[0], monitor) for m in _markers(issue.body))
-
-
-def _lists(marker: str, monitor: str) -> bool:
-    """Whether a marker says that it is of a list of this kind: of a successor the kind alone tells."""
-    said = facts_in(marker)
-    return {*said} == {"kind"} and monitor_key(said["kind"]) == monitor
-
-
-def true_list(record: Record, records: Mapping[str, Record], issues: Mapping[int, Issue], us: int) -> Record:
-    """The record; of a list, without an open issue (`issues`, by number) that is none.
-
-    Then it is the one that was opened last; if that is none any more either, a new one is needed.
-    """
-    if not isinstance(record, MonitorRecord) or _borne_out(record, issues, us):
-        return record
-    last = records.get(last_key(of_list(record.kind), records))
-    receipt = last.receipt if isinstance(last, EffectRecord) else None
-    found = replace(record, issue=receipt.number if receipt else 0)
-    return found if _borne_out(found, issues, us) else replace(record, issue=0)
-
-
-def _borne_out(record: MonitorRecord, issues: Mapping[int, Issue], us: int) -> bool:
-    return record.issue not in issues or is_list(issues[record.issue], record.key, us)
+def listed_kind(issue: Issue, us: int) -> str:
+    """The kind of finding that an issue of ours lists, as an earlier version kept them; "" for any other issue."""
+    said = [facts_in(found[0]) for found in _markers(issue.body)][-1:] if issue.author.id == us else []
+    return said[0]["kind"] if said and {*said[0]} == {"kind"} and issue.title.startswith("Watching: ") else ""
 
 
 def own_change(mission: Mission, issue: Issue | None, us: int) -> ThreadComment | None:

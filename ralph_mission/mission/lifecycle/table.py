@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 
 from ralph_mission.mission.lifecycle import approval
 from ralph_mission.mission.model.cycle import QUIET, Interpretation, MissionEvent, MissionFacts, PersonVerdict
-from ralph_mission.mission.model.forge import Actor, Issue, LabelEvent, Pull
+from ralph_mission.mission.model.forge import Actor, Issue, Pull
 from ralph_mission.mission.model.mission import Action, FailureReason, Mission, Status, update_mission
 
 S = Status
@@ -88,7 +88,16 @@ def interpret_facts(mission: Mission, facts: MissionFacts, now: datetime) -> Int
     A yes that was refused is told only when nothing else happened.
     """
     refused = QUIET
-    for reader in (_read_published, _read_end, _read_offer, _read_pull, _read_solved, _read_issue, _read_patience):
+    for reader in (
+        _read_published,
+        _read_end,
+        _read_parked,
+        _read_offer,
+        _read_pull,
+        _read_solved,
+        _read_issue,
+        _read_patience,
+    ):
         reading = reader(mission, facts, now)
         if reading.event in (MissionEvent.MERGEABLE, MissionEvent.BEHIND) or (
             reading.event and allows(mission, reading.event)
@@ -152,6 +161,18 @@ def _last_words(thing: Issue | Pull, author: int) -> str:
     """What the closer wrote last: most people say why just before or after they close."""
     said = [remark.body for remark in thing.remarks if remark.author.id == author]
     return said[-1] if said else ""
+
+
+def _read_parked(mission: Mission, facts: MissionFacts, now: datetime) -> Interpretation:
+    """That a person set it aside, since it was last asked for."""
+    said = approval.ordered(facts.issue, "park", facts.authorised) if facts.issue else ()
+    if not said or facts.issue is None:
+        return QUIET
+    last = max(said, key=lambda one: one.created_at)
+    asked = approval.asked_at(facts.issue, facts.authorised, "ralph:mission", approval.APPROVED)
+    if last.created_at < max([asked, *_calls_back(facts.issue, facts.authorised)]):
+        return QUIET
+    return Interpretation(MissionEvent.UNANSWERED, PersonVerdict("rejected", last.author), "a person set it aside")
 
 
 def _read_offer(mission: Mission, facts: MissionFacts, now: datetime) -> Interpretation:
@@ -252,26 +273,27 @@ def _refused_by_networks(mission: Mission) -> bool:
 
 
 def _is_revived(issue: Issue, mission: Mission, authorised: frozenset[int]) -> bool:
-    """A person set `ralph:mission` again, or took our parked or escalated label off, after we put it there.
+    """A person set `ralph:mission` again, took our parked or escalated label off after we put it there, or said so.
 
     Where none of ours got there, whatever is newer than what had been seen counts.
     """
     put, seen = _put_at(issue, mission), mission.question.seen_at or mission.changed_at
-    return any(event.at >= put if put else event.at > seen for event in _calls_back(issue, authorised))
+    return any(at >= put if put else at > seen for at in _calls_back(issue, authorised))
 
 
 def brought_back(issue: Issue, authorised: frozenset[int], us: int) -> bool:
     """Whether a person did so since we last set it aside, by the forge's own events: memory has no say in a wish."""
     put = max((e.at for e in issue.events if e.added and e.label in SET_ASIDE and e.actor.id == us), default=None)
-    return put is not None and any(event.at >= put for event in _calls_back(issue, authorised))
+    return put is not None and any(at >= put for at in _calls_back(issue, authorised))
 
 
-def _calls_back(issue: Issue, authorised: frozenset[int]) -> Iterator[LabelEvent]:
-    """By what people bring a mission back: the label that makes one, or one of ours that is taken off."""
+def _calls_back(issue: Issue, authorised: frozenset[int]) -> Iterator[datetime]:
+    """When people brought a mission back: by `ralph:mission`, one of our labels that is taken off, `/ralph retry`."""
+    yield from (one.created_at for one in approval.ordered(issue, "retry", authorised))
     for event in issue.events:
         label = event.label == "ralph:mission" if event.added else event.label in SET_ASIDE
         if label and event.actor.id in authorised:
-            yield event
+            yield event.at
 
 
 def _read_patience(mission: Mission, facts: MissionFacts, now: datetime) -> Interpretation:

@@ -53,6 +53,24 @@ class BodyEdit:
 
 
 @dataclass(frozen=True, slots=True)
+class BodyVersion:
+    """What a text said after somebody's edit; `text` None: that version was deleted from its history."""
+
+    editor: Actor
+    at: datetime
+    text: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """A box of the dashboard that a person ticked; `actor` None: nobody can tell who did. `box` is what it orders."""
+
+    box: str
+    actor: Actor | None
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Review:
     """A verdict on a pull at commit `sha`, or only words about it.
 

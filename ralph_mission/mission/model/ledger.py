@@ -208,6 +208,8 @@ class OpenState:
     hushed_until: datetime | None = None  # memory was recovered: what it sees until then may have been said before
     yes: tuple[ChatYes, ...] = ()  # what owners approved in a chat, newest last
     guidance: tuple[ChatGuidance, ...] = ()  # what they said there to sessions to come, newest last
+    watched: tuple[MonitorRecord, ...] = ()  # the lists that the dashboard shows
+    obeyed: int = 0  # ticks that were about Ralph itself: each box of those is another one
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +246,7 @@ class MemoryBatch:
     journal: tuple[str, object] | None = None
     archive: tuple[tuple[str, str], ...] = ()
     dashboard: str | None = None
-    paused: bool | None = None  # what an owner said of that in a chat; None: as a person's edit has it
+    paused: bool | None = None  # what an owner said of that in a chat or by a tick; None: as a person's edit has it
 
 
 def key_of(*parts: str) -> str:

@@ -22,13 +22,9 @@ from ralph_mission.mission.model.ledger import (
     EffectRecord,
     MemoryBatch,
     MemorySnapshot,
-    MonitorRecord,
-    Record,
-    monitor_key,
     settle,
 )
 from ralph_mission.mission.model.memory import Memory
-from ralph_mission.mission.model.mission import Action
 from ralph_mission.mission.model.proposal import Decision
 from ralph_mission.mission.ports import CycleClock, Store
 from ralph_mission.safety.secrets import strip_known
@@ -101,22 +97,14 @@ def _settled_batch(store: Store, past: MemorySnapshot, record: EffectRecord, rec
         return MemoryBatch(past.memory, replace(past.state, unknown=unknown), (settle(record, receipt),), subject)
     members = {m for mission in past.state.missions if mission.id == record.mission for m in mission.members}
     about = {record.effect.finding} - {""} if isinstance(record.effect, Publish) else set()
-    records = {record.key: record, **store.records({monitor_key(record.kind), *members, *about}, past)}
+    records = {record.key: record, **store.records({*members, *about}, past)}
     batch = settle_open(past, [AppliedEffect(record.effect, receipt)], records)
-    uncounted = _uncount(record, receipt, records.get(monitor_key(record.kind)))
     return replace(
         batch,
         state=replace(batch.state, claim=past.state.claim),
-        records=(*batch.records, *uncounted),
+        records=batch.records,
         message=subject,
     )
-
-
-def _uncount(record: EffectRecord, receipt: Receipt, monitor: Record | None) -> Iterable[MonitorRecord]:
-    """A list that was never sent counts nothing yet, so that what is seen again is listed; what was seen once stays."""
-    opens = isinstance(record.effect, OpenIssue) and record.action is Action.MONITOR
-    if opens and receipt.status == "failed" and isinstance(monitor, MonitorRecord):
-        yield replace(monitor, total=0)
 
 
 def journal(store: Editable) -> list[dict[str, Any]]:

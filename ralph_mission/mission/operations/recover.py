@@ -73,7 +73,7 @@ def recover_memory(store: Recoverable, forge: Forge, now: datetime, take_over: b
             state = _recount(state, store, told)
         memory = _memory(salvaged, state, anchors, now)
         anchor = store.restart(MemoryBatch(memory, state, tuple(records.values()), "ralph: memory recovered"), salvaged)
-        forge.set_anchor(anchor)
+        forge.show_dashboard("", anchor)
     return Recovered(anchor, tuple(told.kept), tuple(told.lost))
 
 

@@ -4,8 +4,8 @@ A thought may name only known findings; whatever else it says is dropped here, s
 cannot invent. What becomes of a kind is its route's: a fix, a line of a list, a question, a text.
 
 A fix is a pull request with the largest set of files that stays under the limits, and a question about the rest. A
-kind that is watched has one standing issue, with a line for each finding. What the owner's templates and a person's
-issue say of a finding is said as it is, or was read by a person before.
+kind that is watched is a list on the dashboard, with a line for each finding. What the owner's templates and a
+person's issue say of a finding is said as it is, or was read by a person before.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from ralph_mission.mission.lifecycle import ownership
 from ralph_mission.mission.lifecycle.approval import about
 from ralph_mission.mission.lifecycle.waiting import CLOSES_BY_ITSELF
 from ralph_mission.mission.model.effects import (
-    EditComment,
+    CloseIssue,
+    Comment,
     Effect,
     Number,
     OpenIssue,
@@ -28,8 +29,9 @@ from ralph_mission.mission.model.effects import (
     PushBranch,
     Ref,
     fact,
+    marker,
 )
-from ralph_mission.mission.model.forge import Branch, Post, Pull, Wording
+from ralph_mission.mission.model.forge import Branch, Issue, Post, Pull, Wording
 from ralph_mission.mission.model.ledger import EffectRecord, MonitorRecord, Record, key_of, monitor_key
 from ralph_mission.mission.model.mission import (
     Action,
@@ -373,45 +375,42 @@ def _combine_patches(members: Sequence[Finding], base: str) -> Patch:
     return Patch(base, tuple(sorted(changes, key=lambda change: change.path)))
 
 
-KEPT_LINES = 100  # of a monitoring issue
+KEPT_LINES = 40  # of a list on the dashboard
 
 
 def lists(ranked: RankedFinding, members: Sequence[Finding], context: DraftContext) -> Iterable[Proposal]:
-    """The list of their kind, opened or edited, with the lines that it has not yet."""
+    """The list of their kind on the dashboard, with the lines that it has not yet."""
     record = context.records.get(monitor_key(ranked.kind))
     before = record if isinstance(record, MonitorRecord) else None
     said = [wording.monitor_line(member, context.page) for member in members]
     fresh = [line for line in said if not before or line not in before.lines]
     lines = (*fresh, *(before.lines if before else ()))[:KEPT_LINES]
     total = max((before.total if before else 0) + len(fresh), len(lines))
-    effect = _monitor_effect(ranked.kind, lines, total, members, before.issue if before else 0, context.records)
-    after = MonitorRecord(monitor_key(ranked.kind), ranked.kind, before.issue if before else 0, lines, total)
-    title = f"{wording.monitor_title(ranked.kind)}: {len(members)} new"
     return (
         Proposal(
             subject_of("monitor", ranked.kind, members),
             Action.MONITOR,
             ranked.kind,
-            title,
-            (effect,),
+            f"{wording.monitor_title(ranked.kind)}: {len(members)} new",
+            (),
             tuple(members),
-            monitor=after,
+            monitor=MonitorRecord(monitor_key(ranked.kind), ranked.kind, 0, lines, total),
             why=ranked.why,
             score=ranked.score,
         ),
     )
 
 
-def _monitor_effect(
-    kind: str, lines: Sequence[str], total: int, members: Sequence[Finding], issue: int, records: Mapping[str, Record]
-) -> Effect:
-    line = ownership.of_list(kind)
-    opened = ownership.last_key(line, records) if issue else ownership.next_key(line, records)
-    body = wording.monitor_body(kind, lines, total, members, opened)
-    if not issue:
-        return OpenIssue(opened, wording.monitor_title(kind), body, ())
-    slot = key_of(*sorted(f"{m.fingerprint} {m.signal.occurrence}" for m in members))
-    return EditComment(key_of(monitor_key(kind), "edit_comment", slot), issue, 0, body)
+def close_lists(issues: Iterable[Issue], us: int) -> Iterable[Proposal]:
+    """The end of lists that an earlier version kept as issues: what they say is on the dashboard now."""
+    for issue in issues:
+        if kind := ownership.listed_kind(issue, us):
+            comment = key_of(monitor_key(kind), "moved", str(issue.number))
+            effects = (
+                Comment(comment, issue.number, f"This list is part of the dashboard now.\n\n{marker(comment)}"),
+                CloseIssue(key_of(comment, "close"), issue.number, "completed"),
+            )
+            yield Proposal(key_of(comment, "action"), Action.MONITOR, kind, wording.plain(issue.title), effects, ())
 
 
 def draft_all(
@@ -427,7 +426,8 @@ def draft_all(
 
 
 def _keys(draft: Proposal) -> set[str]:
-    return {draft.key, *(effect.key for effect in draft.effects)}
+    listed = [draft.monitor.key] if draft.monitor else []
+    return {draft.key, *listed, *(effect.key for effect in draft.effects)}
 
 
 def _draft(ranked: RankedFinding, present: Mapping[str, Finding], context: DraftContext) -> Iterable[Proposal]:

@@ -258,21 +258,6 @@ def monitor_line(finding: Finding, page: str = "") -> str:
     return f"- {thread}{inline(redact(title), 160)}{where}{who}{age}{said}"
 
 
-def monitor_body(kind: str, lines: Sequence[str], total: int, details: Sequence[Finding], key: str) -> str:
-    """The whole text of a monitoring issue; edited as things come, never repeated."""
-    shown = list(lines[:SHOWN])
-    more = [f"- … and {total - len(shown)} seen earlier"] if total > len(shown) else []
-    parts = [
-        f"This list of {lookup(kind).plural} is kept up to date; nothing here needs an answer.",
-        _why(kind),
-        "\n".join(["**Evidence**, newest first:", "", *shown, *more]),
-    ]
-    if len(details) == 1 and details[0].signal.detail:
-        parts.append(quote(redact(details[0].signal.detail), 2_000))
-    parts += ["**To reject:** close this issue, and nothing more of this kind is listed.", marker(key, kind=kind)]
-    return "\n\n".join(parts)
-
-
 # --- a mission's story ----------------------------------------------------------------
 
 

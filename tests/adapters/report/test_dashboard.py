@@ -13,9 +13,10 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from ralph_mission.adapters.report.dashboard import dashboard, ours
-from ralph_mission.mission.model.ledger import OpenState
-from ralph_mission.mission.model.memory import CompletedNote, IssueNote, Memory
-from ralph_mission.mission.model.mission import Status, update_mission
+from ralph_mission.mission.lifecycle.ticks import find_boxes, without_boxes
+from ralph_mission.mission.model.ledger import MonitorRecord, OpenState
+from ralph_mission.mission.model.memory import CompletedNote, CycleNote, IssueNote, Memory, Urgency
+from ralph_mission.mission.model.mission import Status
 from ralph_mission.safety.detect import mentions
 from tests.adapters.report.samples import MEMORY, NOON, STATE, mission
 
@@ -35,52 +36,45 @@ HOSTILE = (
     "\\`code\\` \\",
     "<https://evil.example/>",
 )
-WAKES = tuple((NOON + timedelta(hours=n), drift) for n, drift in enumerate((0, 40, 119, 130, 7_300)))
 
 
 def link(number: int) -> str:
     return f"https://github.com/o/r/issues/{number}"
 
 
-def how(what: str, number: int) -> str:
-    return {
-        "show_pull": f"see https://github.com/o/r/pull/{number}/files",
-        "approve_pull": f"approve https://github.com/o/r/pull/{number} (Files changed)",
-        "show_issue": f"ralph issue show {number}",
-        "approve_issue": f"ralph issue label {number} ralph:approved",
-    }[what]
+def section(page: str, name: str) -> str:
+    return page.partition(f"## {name}\n")[2].partition("\n## ")[0]
 
 
-def test_every_part_is_there() -> None:
-    page = dashboard(MEMORY, replace(STATE, wakes=WAKES), "slackwater")
-    for expected in (
-        "# Ralph looks after slackwater",
-        "●○○ 1 of 3",
-        "cycle 3, 2026-05-04 12:00 UTC",
-        "2026-05-04 13:00 UTC",
-        "## Waiting for you",
-        "review the change",
-        "ralph journal resolve e4 --sent",
-        "## Missions (1 of 3 slots)",
-        "IN_REVIEW, 2 d old",
-        "next: review it",
-        "## Done",
-        "2026-05-01, merged: small",
-        "spelling: 3 of 4 accepted, the next with 67%",
-        "$0.25, 2 wakes granted",
-        "late by 119 s at the median, 2 h at most",
-        "| 05-04 15:00 | 2 min |",
-        "```mermaid",
-    ):
-        assert expected in page
+def test_what_waits_for_a_person_comes_first_with_boxes_bound_to_what_was_shown() -> None:
+    asks = mission(
+        id=8, status=Status.DISCOVERED, issue=11, pull=0, title="`found` may be unset", proposal_hash="ab12cd34"
+    )
+    ready = mission(status=Status.IN_REVIEW, pull=5, head_sha="c" * 40)
+    page = dashboard(MEMORY, replace(STATE, missions=(ready, asks)), "slackwater", link=link)
+    waiting = section(page, "Waiting for you")
+    assert page.index("## Waiting for you") < page.index("## Done this week")
+    assert (
+        f"- **`found` may be unset [#11]({link(11)})**\n  - [ ] Go ahead <!-- ralph:box approve 11 ab12cd34 -->"
+        in waiting
+    )
+    assert f"- [ ] Merge it as it is now <!-- ralph:box approve 5 {'c' * 40} -->" in waiting
+    assert "ralph journal resolve e4 --sent" in waiting
 
 
-def test_empty_memory_makes_a_page() -> None:
+def test_an_empty_memory_makes_a_page() -> None:
     page = dashboard(Memory(), OpenState(), "new")
-    for expected in ("**Last:** none yet", "○○○ 0 of 3", "## Waiting for you\n\nNothing.", "## Missions\n\nNone."):
-        assert expected in page
-    for absent in ("mermaid", "## Done", "## Issues at work", "## Wakes", "## Parked", "## Rejected"):
+    assert section(page, "Waiting for you").startswith("\nNothing.")
+    assert find_boxes(page) == {"run 0", "pause 0"}
+    for absent in ("## Under way", "## Up next", "## Done", "<details>"):
         assert absent not in page
+
+
+def test_the_page_changes_with_no_clock_and_no_count_of_cycles() -> None:
+    later = replace(
+        MEMORY.header, cycle=99, serial=99, last_cycle_at=NOON + timedelta(hours=6), next_due_at=None, spend_usd=9.0
+    )
+    assert dashboard(replace(MEMORY, header=later), STATE, "x") == dashboard(MEMORY, STATE, "x")
 
 
 def test_issues_that_an_agent_was_given_stand_with_what_became_of_them() -> None:
@@ -89,61 +83,46 @@ def test_issues_that_an_agent_was_given_stand_with_what_became_of_them() -> None
         IssueNote(11, "Moons", "failed", 2),
         IssueNote(9, "Sun", "done", 1, 10),
     )
-    page = dashboard(replace(MEMORY, issues=notes), STATE, "x", link=link)
-    part = page[page.index("## Issues at work") : page.index("## Done")]
-    assert "- **Tides** [#12](https://github.com/o/r/issues/12)\n  - try 1, an agent is at it\n" in part
-    assert "try 2, in vain: it needs a person" in part and "issues/10)\n  - try 1, done: see its pull" in part
+    part = section(dashboard(replace(MEMORY, issues=notes), STATE, "x", link=link), "Under way")
+    assert f"- Tides [#12]({link(12)}): an agent is at it" in part
+    assert "tried in vain; it needs a person" in part and f"[#10]({link(10)}): done, in its pull request" in part
 
 
-def test_a_paused_repository_says_so_first() -> None:
+def test_a_paused_repository_says_so_first_and_offers_nothing_about_itself() -> None:
     paused = replace(MEMORY, header=replace(MEMORY.header, paused=True))
-    assert dashboard(paused, STATE, "x").splitlines()[2].startswith("**Paused.**")
+    page = dashboard(paused, STATE, "x")
+    assert page.splitlines()[2].startswith("**Paused.**")
+    assert not {"run 0", "pause 0"} & find_boxes(page)
 
 
-def test_what_was_turned_down_stands_apart_with_what_was_said() -> None:
-    no = CompletedNote("2026-05-02", "Bump a thing", 1, "rejected", "mara said no: too early")
-    page = dashboard(replace(MEMORY, completed=(no, *MEMORY.completed)), STATE, "x")
-    assert page.index("Fix a typo") < page.index("## Rejected and learned") < page.index("too early")
-
-
-def test_a_parked_mission_takes_no_slot() -> None:
+def test_what_was_set_aside_is_folded_and_can_be_taken_up_again() -> None:
     page = dashboard(MEMORY, OpenState(missions=(mission(status=Status.PARKED),)), "x")
-    assert "○○○ 0 of 3" in page and "## Parked" in page and "## Missions\n\nNone." in page
+    assert "<summary>Set aside: 1 mission</summary>" in page
+    assert [order for order in find_boxes(page) if order.startswith("retry 4 ")]
 
 
-# --- what a person is asked for -------------------------------------------------------
+def test_lists_are_folded_and_can_be_switched_off_and_on() -> None:
+    lists = OpenState(watched=(MonitorRecord("k", "todo", 0, ("- one", "- two"), 30),))
+    page = dashboard(MEMORY, lists, "x")
+    assert "<summary>Watched: TODO, FIXME and HACK markers</summary>\n\n- one\n- two\n- and 10 seen earlier\n" in page
+    assert "unlist todo" in find_boxes(page)
+    silent = dashboard(MEMORY, replace(lists, silenced=("todo",)), "x")
+    assert "- one" not in silent and "list todo" in find_boxes(silent)
 
 
-def test_a_review_is_asked_for_with_what_to_click() -> None:
-    page = dashboard(MEMORY, STATE, "x", link=link, how=how)
-    asked = page.partition("## Missions")[0]
-    assert f"[#4]({link(4)}), [#5]({link(5)}): review the change" in asked
-    assert "  - look: see [it](https://github.com/o/r/pull/5/files)" in asked
-    assert "  - approve: approve [it](https://github.com/o/r/pull/5) (Files changed)" in asked
+def test_a_source_that_cannot_be_looked_at_is_the_line_of_health() -> None:
+    assert dashboard(MEMORY, STATE, "x").endswith("Everything that it looks at answered.")
+    note = CycleNote(3, NOON, ("ci unavailable: no token",), (), Urgency.LOW, "6h")
+    assert dashboard(replace(MEMORY, observations=(note,)), STATE, "x").endswith(
+        "Could not be looked at: ci (no token)."
+    )
 
 
-def test_a_review_whose_merge_was_refused_says_what_stands_in_the_way() -> None:
-    stopped = mission(status=Status.IN_REVIEW, pull=5, failure="blocked: a *check* is missing")
-    page = dashboard(MEMORY, OpenState(missions=(stopped,)), "x", how=how)
-    assert "  - failed: blocked: a \\*check\\* is missing; the next cycle tries again" in page
-    assert "(Files changed) (unless it is approved)" in page
-
-
-def test_a_proposal_waits_for_a_person_once_it_is_made() -> None:
-    made = mission(status=Status.DISCOVERED, proposal_hash="ab12cd34")
-    page = dashboard(MEMORY, OpenState(missions=(made,)), "x", how=how)
-    assert "approve or reject the proposal" in page
-    assert "  - approve: `ralph issue label 4 ralph:approved`" in page
-    unasked = OpenState(missions=(update_mission(made, proposal_hash=""),))
-    assert "approve or reject" not in dashboard(MEMORY, unasked, "x")
-
-
-@pytest.mark.parametrize("status", [Status.PLANNED, Status.ESCALATED])
-def test_what_a_person_must_decide_has_nothing_to_say_yes_to(status: Status) -> None:
-    page = dashboard(MEMORY, OpenState(missions=(mission(status=status, pull=0),)), "x", how=how)
-    asked = page.partition("## Missions")[0]
-    assert "look: `ralph issue show 4`" in asked
-    assert "say yes" not in asked
+@pytest.mark.parametrize("failure", ["blocked: a *check* is missing"])
+def test_a_review_whose_merge_was_refused_says_what_stands_in_the_way(failure: str) -> None:
+    stopped = mission(status=Status.IN_REVIEW, pull=5, failure=failure)
+    page = dashboard(MEMORY, OpenState(missions=(stopped,)), "x")
+    assert "blocked: a \\*check\\* is missing; the next cycle tries again" in page
 
 
 @pytest.mark.parametrize("status", [Status.EXECUTING, Status.FIXING, Status.PARKED])
@@ -153,7 +132,12 @@ def test_what_goes_on_by_itself_waits_for_nobody(status: Status) -> None:
 
 
 def test_without_addresses_numbers_stand_alone() -> None:
-    assert "** #4, #5: review the change" in dashboard(MEMORY, STATE, "x")
+    assert " #4, #5**" in dashboard(MEMORY, STATE, "x")
+
+
+def test_the_copy_on_the_memory_branch_has_no_boxes() -> None:
+    page = dashboard(MEMORY, STATE, "x")
+    assert find_boxes(page) and "[ ]" not in without_boxes(page) and "ralph:box" not in without_boxes(page)
 
 
 # --- whatever a title says ------------------------------------------------------------
@@ -168,7 +152,7 @@ def tokens(page: str) -> list[Token]:
 
 def shape(page: str) -> list[tuple[str, str]]:
     """The page's mark-up without its texts: what a title must not change."""
-    wanted = [token for token in tokens(page) if token.type not in ("text", "inline", "softbreak", "fence")]
+    wanted = [token for token in tokens(page) if token.type not in ("text", "inline", "softbreak", "code_inline")]
     return [(token.type, str(token.attrs.get("href", "")) or token.content) for token in wanted]
 
 
@@ -189,7 +173,6 @@ def test_a_title_changes_nothing_but_the_text(title: str) -> None:
             replace(STATE, missions=missions),
             text,
             link=link,
-            how=how,
         )
 
     if re.search(r"\S", title):
@@ -200,8 +183,9 @@ def test_a_title_changes_nothing_but_the_text(title: str) -> None:
 @pytest.mark.parametrize("text", HOSTILE)
 def test_a_next_step_opens_nothing_and_leads_nowhere(text: str) -> None:
     page = dashboard(MEMORY, replace(STATE, missions=(mission(title="t", next_step=text),)), "x")
-    found = tokens(page.partition("## Rejected")[0])
-    assert not [token for token in found if token.type in ("link_open", "image", "html_inline", "html_block")]
+    found = tokens(page)
+    strange = [token for token in found if token.type in ("link_open", "image", "html_inline", "html_block")]
+    assert not [token for token in strange if "ralph:box" not in token.content]
     plain = dashboard(MEMORY, replace(STATE, missions=(mission(title="t", next_step="n"),)), "x")
     assert page.count("\n") == plain.count("\n")
 
@@ -212,54 +196,3 @@ def test_no_backslash_brings_a_link_to_life(before: str) -> None:
     found = MarkdownIt("commonmark").parse(f"- {ours(text)}[ours](//good.example)")
     links = [child.attrs["href"] for token in found for child in token.children or () if child.type == "link_open"]
     assert links == ["//good.example"]
-
-
-def test_an_empty_title_still_has_a_row() -> None:
-    page = dashboard(MEMORY, replace(STATE, missions=(mission(title=" "),)), "x")
-    assert "- **\\-** #4, #5" in page
-    assert "  7. mission :active" in page
-
-
-# --- the diagram ----------------------------------------------------------------------
-
-WHEN = r"\d{4}-\d\d-\d\dT\d\d:\d\d"
-BAR = re.compile(rf"  \d+\. [^:;#%`{{}}<>\"|\[\]]+ :active, {WHEN}, {WHEN}")
-MILESTONE = re.compile(rf"  - [^:;#%`{{}}<>\"|\[\]]+ :milestone, done, {WHEN}, 0d")
-GRAMMAR = re.compile(
-    r"gantt\n  dateFormat YYYY-MM-DDTHH:mm\n  axisFormat %d %b\n(?:  section Active\n(?:A\n)+)?"
-    r"(?:  section Over\n(?:M\n)+)?"
-)
-
-
-def diagram(page: str) -> str:
-    (fence,) = [token for token in tokens(page) if token.type == "fence"]
-    assert fence.info == "mermaid"
-    return fence.content
-
-
-TITLES = st.text(max_size=60) | st.sampled_from((*HOSTILE, "section x", "click me", "title", "2026-05-01", "%% x"))
-
-
-@given(st.lists(TITLES, min_size=1, max_size=4))
-def test_the_diagram_is_one_whatever_the_titles_are(titles: list[str]) -> None:
-    missions = tuple(mission(id=n, title=title) for n, title in enumerate(titles, 1))
-    notes = tuple(CompletedNote("2026-05-01", title, 1, "merged") for title in titles)
-    lines = diagram(dashboard(replace(MEMORY, completed=notes), OpenState(missions=missions), "x")).splitlines()
-    marked = ("A" if BAR.fullmatch(line) else "M" if MILESTONE.fullmatch(line) else line for line in lines)
-    assert GRAMMAR.fullmatch("".join(f"{line}\n" for line in marked))
-    assert len(lines) == 5 + 2 * len(titles)
-
-
-def test_a_day_that_is_none_is_left_out_of_the_diagram() -> None:
-    notes = (CompletedNote("2026-13-01", "a", 1, "merged"), CompletedNote("x :crit, 1", "b", 1, "merged"))
-    assert "section Over" not in diagram(dashboard(replace(MEMORY, completed=notes), STATE, "x"))
-
-
-def test_names_in_the_diagram_fit_a_phone() -> None:
-    page = diagram(dashboard(MEMORY, replace(STATE, missions=(mission(title="long " * 40),)), "x"))
-    assert max(len(line.partition(" :")[0]) for line in page.splitlines()) < 40
-
-
-def test_no_table_is_wide() -> None:
-    rows = [line for line in dashboard(MEMORY, replace(STATE, wakes=WAKES), "x").splitlines() if line.startswith("|")]
-    assert rows and max(len(cell) for row in rows for cell in row.split("|")) < 40

@@ -25,7 +25,7 @@ from ralph_mission.mission.lifecycle.steps import next_step
 from ralph_mission.mission.model.cycle import StepContext
 from ralph_mission.mission.model.effects import OpenPull, PushBranch, marker
 from ralph_mission.mission.model.forge import Branch, Post
-from ralph_mission.mission.model.ledger import EffectRecord, OpenState, WorkRecord, key_of, monitor_key, work_key
+from ralph_mission.mission.model.ledger import EffectRecord, OpenState, WorkRecord, key_of, work_key
 from ralph_mission.mission.model.mission import Action, Status, Verdict
 from ralph_mission.mission.proposals import wording
 from ralph_mission.mission.publishing import content
@@ -47,7 +47,6 @@ from tests.mission.build import (
     remark,
 )
 from tests.mission.lifecycle.test_facts import ports
-from tests.mission.test_execute import LIST
 from tests.safety.hostile_texts import nasty
 
 DIGEST = "0123456789abcdef"
@@ -199,12 +198,6 @@ def test_an_issue_that_nobody_with_a_say_labelled_is_foreign():
     assert foreign(issue(author=MARA, **wish), authorised=frozenset({OUTSIDER.id})) == ""
 
 
-def test_a_list_of_somebody_else_is_no_list_of_ours():
-    listed = marker(LIST.key)
-    assert ownership.is_list(issue(body=listed), monitor_key("spelling"), BOT.id)
-    assert not ownership.is_list(issue(body=listed, author=MARA), monitor_key("spelling"), BOT.id)
-
-
 def test_a_remark_of_somebody_else_is_not_taken_for_our_standing_one():
     standing = marker(key_of(mission().key, "comment", "standing"))
 
@@ -212,3 +205,10 @@ def test_a_remark_of_somebody_else_is_not_taken_for_our_standing_one():
         return ownership.own_remark(mission(comment=0), {}, issue(remarks=(remark(standing, who),)), BOT.id)
 
     assert (remembered(BOT), remembered(MARA)) == (11, 0)
+
+
+def test_a_list_of_an_earlier_version_is_told_by_our_marker_and_its_title():
+    listed = marker("0" * 16, kind="todo")
+    assert ownership.listed_kind(issue(title="Watching: TODOs", body=listed), BOT.id) == "todo"
+    assert not ownership.listed_kind(issue(title="Watching: TODOs", body=listed, author=MARA), BOT.id)
+    assert not ownership.listed_kind(issue(title="Mine", body=listed), BOT.id)

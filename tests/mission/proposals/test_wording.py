@@ -119,12 +119,10 @@ def test_a_proposal_is_told_without_harm_and_sealed_once(member, why, old, new):
 
 @pytest.mark.attack(1)
 @given(groups)
-def test_a_monitoring_issue_is_told_without_harm(members):
+def test_a_list_is_told_without_harm(members):
     lines = [wording.monitor_line(member) for member in members]
     assert not any("\n" in line for line in lines)
-    body = wording.monitor_body("todo", lines * 10, 99, members[:1], KEY)
-    assert misdeeds(body) == []
-    assert ends_with_our_marker(body)
+    assert misdeeds("\n".join(lines)) == []
 
 
 @given(st.lists(texts, max_size=5), texts, texts)

@@ -22,8 +22,6 @@ def connect(
     now: Callable[[], datetime] = utc_now,
     note: Callable[[str], None] = lambda text: None,
     staged: bool = False,
-    memory_branch: str = "ralph-memory",
-    memory_path: str = "memory/ralph-log.md",
     required_checks_only: bool = False,
     sleep: Callable[[float], None] = time.sleep,
     pace: float = PACE,
@@ -38,4 +36,4 @@ def connect(
     )
     api = Api(place, kept, note=note, sleep=sleep, pace=pace, timeout=timeout, staged=staged)
     remote = VerifiedRemote(git, place.git_url, place.token, keep=not staged, api=api)
-    return GitHubForge(git, remote, api, now, memory_branch, memory_path, required_checks_only)
+    return GitHubForge(git, remote, api, now, required_checks_only)

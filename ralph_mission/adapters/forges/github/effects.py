@@ -40,7 +40,7 @@ from ralph_mission.mission.model.effects import (
     PushBranch,
     Receipt,
 )
-from ralph_mission.mission.model.forge import Branch
+from ralph_mission.mission.model.forge import Branch, Tick
 from ralph_mission.mission.model.mission import FailureReason
 from ralph_mission.values import dataclass
 
@@ -60,6 +60,7 @@ class GitHubEffects(EffectVerbs):
     heads: Heads
     people: People
     default: Callable[[], Branch]
+    ticked: Callable[[], tuple[Tick, ...]]
     required_checks_only: bool = False
 
     @property
@@ -183,7 +184,7 @@ class GitHubEffects(EffectVerbs):
 
     def do_merge_pull(self, effect: MergePull) -> Receipt:
         may_approve = partial(self.people.may_write, fresh=True)
-        sha = merging.merge(self.threads, effect, may_approve, self.required_checks_only)
+        sha = merging.merge(self.threads, effect, may_approve, self.ticked, self.required_checks_only)
         self._drop_branch(self.threads.pull(effect.pull), effect.head_sha)
         return Receipt(effect.key, "done", effect.pull, f"{self.api.place.page}/pull/{effect.pull}", sha)
 

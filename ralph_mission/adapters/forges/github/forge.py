@@ -1,6 +1,6 @@
 """The Forge port on GitHub: issues and pulls by its REST API, branches and commits by git over HTTPS.
 
-One standing issue remembers how far memory had come; it is also a sign for people.
+One issue is the dashboard: what people look at and tick. Its last lines remember how far memory had come.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from ralph_mission.adapters.forges import effects
-from ralph_mission.adapters.forges.effects import ForgeRefused, is_work, mark
+from ralph_mission.adapters.forges.effects import ForgeRefused, is_work
 from ralph_mission.adapters.forges.github import alerts, builds, people, reading
 from ralph_mission.adapters.forges.github.api import Api, Counts
 from ralph_mission.adapters.forges.github.checks import require_green
+from ralph_mission.adapters.forges.github.dashboard import DashboardIssue
 from ralph_mission.adapters.forges.github.effects import GitHubEffects
 from ralph_mission.adapters.forges.github.limits import Absent, Doubt
 from ralph_mission.adapters.forges.github.people import Heads, People
@@ -22,14 +23,14 @@ from ralph_mission.adapters.forges.github.reading import IssueWire, PullWire
 from ralph_mission.adapters.forges.github.threads import RECENT, Threads
 from ralph_mission.adapters.git.git import Git, GitError
 from ralph_mission.adapters.git.remote import HEADS, Remote
-from ralph_mission.errors import Damaged, Missing, UserError
+from ralph_mission.errors import Missing, UserError
+from ralph_mission.mission.lifecycle.ticks import hear_in_issue, hear_in_pull
 from ralph_mission.mission.model.alerts import AlertKind, SecurityAlert
 from ralph_mission.mission.model.builds import FailedJob, WorkflowRun
-from ralph_mission.mission.model.effects import AT_MOST_ONCE, Effect, Receipt, marker
-from ralph_mission.mission.model.forge import Actor, BodyEdit, Branch, Issue, Pull, Pulse
-from ralph_mission.mission.model.ledger import Anchor, key_of
+from ralph_mission.mission.model.effects import AT_MOST_ONCE, Effect, Receipt
+from ralph_mission.mission.model.forge import Actor, BodyEdit, Branch, Issue, Pull, Pulse, Tick
+from ralph_mission.mission.model.ledger import Anchor
 from ralph_mission.mission.model.mission import FailureReason
-from ralph_mission.values import compile_regex, dataclass
 
 LONGEST = 60_000  # characters of a body; GitHub takes 65,536
 LOOKS = (0.0, 2.0, 5.0)  # seconds before each look for what an unanswered mutation may have made
@@ -55,17 +56,17 @@ class GitHubForge:
         remote: Remote,
         api: Api,
         now: Callable[[], datetime] = utc_now,
-        memory_branch: str = "ralph-memory",
-        memory_path: str = "memory/ralph-log.md",
         required_checks_only: bool = False,
     ) -> None:
         self.git, self.remote, self.api, self.now = git, remote, api, now
         self.threads = Threads(api, now)
         self.people = People(api)
         self.heads = Heads(git, remote, api.note, self.people.author)
-        self.standing = AnchorIssue(self.threads, self.people.us, memory_branch, memory_path)
+        self.dashboard = DashboardIssue(self.threads, self.people.us)
         self._paid = False
-        self.verbs = GitHubEffects(self.threads, self.heads, self.people, self.default_branch, required_checks_only)
+        self.verbs = GitHubEffects(
+            self.threads, self.heads, self.people, self.default_branch, self.ticks, required_checks_only
+        )
 
     # --- who
 
@@ -95,7 +96,7 @@ class GitHubForge:
     # --- issues and pulls
 
     def issues(self, state: str = "open", labels: Sequence[str] = ()) -> tuple[Issue, ...]:
-        """Issues that have all of `labels`, lowest number first, without the standing one. Raises UserError."""
+        """Issues that have all of `labels`, lowest number first, without the dashboard. Raises UserError."""
         wanted = frozenset(labels)
         wires = sorted(self._issues(state, wanted), key=lambda wire: wire.number)
         return tuple(reading.issue(wire) for wire in wires if wanted <= reading.names(wire.labels))
@@ -110,7 +111,7 @@ class GitHubForge:
     def _work(self, wires: Iterable[IssueWire]) -> list[IssueWire]:
         """The issues among threads that are something to work on."""
         found = {wire.number: wire for wire in wires if wire.pull_request is None}
-        return [wire for wire in found.values() if not self.standing.is_it(wire)]
+        return [wire for wire in found.values() if not self.dashboard.is_it(wire)]
 
     def issue(self, number: int) -> Issue:
         """One issue with its remarks and label events. Raises Missing, UserError."""
@@ -118,7 +119,7 @@ class GitHubForge:
         if wire.pull_request is not None:
             raise Missing(f"there is no issue #{number}: it is a pull request", "look at it as a pull request")
         told = self.threads.details(number, wire.updated_at, wire.comments)
-        return reading.issue(wire, told.remarks, told.events)
+        return hear_in_issue(reading.issue(wire, told.remarks, told.events), self.ticks())
 
     def edits(self, number: int) -> tuple[BodyEdit, ...]:
         """The last change of an issue's or pull's title and those of its text. Raises UserError."""
@@ -152,13 +153,14 @@ class GitHubForge:
         self.heads.bring([wire], default)
         thread: IssueWire | None = self.threads.memory.get("open", {}).get(number)
         told = self.threads.details(number, wire.updated_at, thread.comments if thread else None, reviewed=True)
-        return replace(
+        pull = replace(
             self.heads.pull(wire, default, details=True),
             reviews=told.reviews,
             remarks=told.remarks,
             events=told.events,
             closed_by=self._closer(wire),
         )
+        return hear_in_pull(pull, self.ticks())
 
     def is_ready(self, number: int) -> bool:
         """Whether GitHub would merge it now, with every check of its head ended well. Raises Missing, UserError."""
@@ -225,13 +227,17 @@ class GitHubForge:
     # --- our own things
 
     def anchor(self) -> Anchor | None:
-        """The memory position that the standing issue tells. Raises UserError."""
-        return self.standing.read()
+        """The memory position that the dashboard tells. Raises UserError."""
+        return self.dashboard.read()
 
-    def set_anchor(self, anchor: Anchor) -> None:
-        """Have the standing issue tell a position; it ends a cycle, so what was read is kept for the next."""
+    def ticks(self) -> tuple[Tick, ...]:
+        """What people ticked on the dashboard, by its history. Raises UserError."""
+        return self.threads.once("ticks", self.dashboard.ticks)
+
+    def show_dashboard(self, page: str, anchor: Anchor) -> None:
+        """Have the dashboard say this, where it does not; it ends a cycle, so what was read is kept for the next."""
         try:
-            self.standing.write(anchor)
+            self.dashboard.show(page, anchor)
         finally:
             self.threads.forget()
             self.close()
@@ -242,8 +248,8 @@ class GitHubForge:
             self.api.kept.save()
 
     def has_our_work(self) -> bool:
-        """Whether an issue or pull with our marker by our own account exists, besides the standing one."""
-        return any(is_work(w.body or "") and not self.standing.is_it(w) for w in self.threads.by(self.identity()))
+        """Whether an issue or pull with our marker by our own account exists, besides the dashboard."""
+        return any(is_work(w.body or "") and not self.dashboard.is_it(w) for w in self.threads.by(self.identity()))
 
     @property
     def lists_at_once(self) -> bool:
@@ -342,95 +348,3 @@ def _require_sendable(effect: Effect) -> None:
             raise ForgeRefused(f"the text has {len(text)} characters, more than {LONGEST}", "this is a bug of ralph")
         if "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in text):
             raise ForgeRefused("the text holds a character that GitHub does not take", "this is a bug of ralph")
-
-
-TITLE = "Ralph looks after this repository"
-KEY = key_of("anchor")
-LINE = compile_regex(r"^<!-- ralph:anchor lineage=(\S+) serial=([0-9]{1,12}) oid=([0-9a-f]*) -->\r?$", re.MULTILINE)
-TEXT = """\
-Ralph reads this repository, fixes small things by pull request and asks before it does anything larger.
-
-- **What it does and did**: [the dashboard]({page}/blob/{branch}/README.md)
-- **Stop it**: set `paused: true` at the top of [its memory]({page}/blob/{branch}/{path}), or `RALPH_PAUSED=1`
-- **Steer it**: review its pull requests, label its issues `ralph:approved` or `ralph:rejected`, set \
-`ralph:mission` on an issue of yours, and write under *Learnings* and *Do Not Repeat* in its memory
-
-The last lines of this issue say how far its memory has come, so that a loss would be noticed. Please leave them.
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class AnchorIssue:
-    """The standing issue, found by its marker and our own author id; `branch` and `path` say where memory is."""
-
-    threads: Threads
-    us: Callable[[], Actor]
-    branch: str = "ralph-memory"
-    path: str = "memory/ralph-log.md"
-
-    def is_it(self, wire: IssueWire) -> bool:
-        """Whether this is the standing issue. One of somebody else's with our marker is not."""
-        is_issue = wire.pull_request is None and mark(wire.body or "") == KEY
-        return is_issue and reading.actor(wire.user).id == self.us().id
-
-    def read(self) -> Anchor | None:
-        """The position it tells. Raises UserError when there is one that cannot be read."""
-        wire = self._found()
-        if wire is None:
-            return None
-        lines = LINE.findall(wire.body or "")
-        if not lines:
-            raise Damaged(f"the last lines of issue #{wire.number} are damaged", "run: ralph memory recover")
-        lineage, serial, oid = lines[-1]
-        return Anchor(lineage, int(serial), oid)
-
-    def write(self, anchor: Anchor) -> None:
-        """Have it tell a position; made when there is none. What cannot be written is said, and tried next time."""
-        api, body = self.threads.api, self._text(anchor)
-        wire = self._found()
-        try:
-            if wire is None:
-                made = api.send("POST", "/issues", {"title": TITLE, "body": body})
-                self._remember(reading.read(IssueWire, made).number)
-            elif wire.body != body:
-                api.send("PATCH", f"/issues/{wire.number}", {"body": body})
-            for spare in self._list_issues()[1:]:
-                closed = {"state": "closed", "state_reason": "not_planned", "body": body}
-                api.send("PATCH", f"/issues/{spare.number}", closed)
-        except (ForgeRefused, Doubt) as no:
-            api.note(f"how far memory has come could not be noted on GitHub: {no}")
-
-    def _found(self) -> IssueWire | None:
-        """The oldest one, however many a race or a late list may have made."""
-        found = next(iter(self._list_issues()), None) or self._find_anchor_issue() or self._of_ours()
-        if found is not None:
-            self._remember(found.number)
-        return found
-
-    def _list_issues(self) -> list[IssueWire]:
-        """The open ones, oldest first. All but the first were made by a race, and say nothing that it does not."""
-        return [wire for _, wire in sorted(self.threads.open().items()) if self.is_it(wire)]
-
-    def _find_anchor_issue(self) -> IssueWire | None:
-        """The one this clone remembers: closed, perhaps, or too new for the list."""
-        number = self.threads.api.kept.get("anchor")
-        if not isinstance(number, int):
-            return None
-        try:
-            wire = self.threads.thread(number)
-        except Missing:
-            return None
-        return wire if self.is_it(wire) else None
-
-    def _of_ours(self) -> IssueWire | None:
-        wires: Iterable[IssueWire] = (wire for wire in self.threads.by(self.us()) if self.is_it(wire))
-        return min(wires, key=lambda wire: wire.number, default=None)
-
-    def _remember(self, number: int) -> None:
-        if self.threads.api.kept.get("anchor") != number:
-            self.threads.api.kept.put("anchor", number)
-
-    def _text(self, anchor: Anchor) -> str:
-        told = TEXT.format(page=self.threads.api.place.page, branch=self.branch, path=self.path)
-        line = f"<!-- ralph:anchor lineage={anchor.lineage} serial={anchor.serial} oid={anchor.oid} -->"
-        return f"{told}\n{line}\n{marker(KEY)}"

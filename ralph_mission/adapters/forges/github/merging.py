@@ -19,8 +19,9 @@ from ralph_mission.adapters.forges.github.reading import PullWire, RuleWire
 from ralph_mission.adapters.forges.github.threads import Threads
 from ralph_mission.errors import UserError
 from ralph_mission.mission.lifecycle.approval import merge_objection
+from ralph_mission.mission.lifecycle.ticks import hear_in_pull
 from ralph_mission.mission.model.effects import MergePull
-from ralph_mission.mission.model.forge import Actor, Review
+from ralph_mission.mission.model.forge import Actor, Review, Tick
 from ralph_mission.mission.model.mission import FailureReason
 from ralph_mission.values import compile_regex, dataclass
 
@@ -29,7 +30,11 @@ PATIENCE = (1.0, 2.0, 4.0)  # seconds between looks while GitHub works out wheth
 
 
 def merge(
-    threads: Threads, effect: MergePull, may_approve: Callable[[Actor], bool], required_checks_only: bool = False
+    threads: Threads,
+    effect: MergePull,
+    may_approve: Callable[[Actor], bool],
+    ticked: Callable[[], tuple[Tick, ...]],
+    required_checks_only: bool = False,
 ) -> str:
     """Merge; the commit that came of it. Every check of the head must have ended well, unless only required ones count.
 
@@ -38,7 +43,7 @@ def merge(
     if effect.method not in METHODS:
         raise ForgeRefused(f"merge method {effect.method} is not supported", "use squash or merge")
     wire = _wait_mergeable(threads, effect.pull)
-    require_unobjectionable(threads, wire, effect, may_approve)
+    require_unobjectionable(threads, wire, effect, may_approve, ticked)
     try:
         _require_mergeable(threads, wire)
         queued = False
@@ -76,15 +81,23 @@ def _wait_mergeable(threads: Threads, number: int) -> PullWire:
 
 
 def require_unobjectionable(
-    threads: Threads, wire: PullWire, effect: MergePull, may_approve: Callable[[Actor], bool]
+    threads: Threads,
+    wire: PullWire,
+    effect: MergePull,
+    may_approve: Callable[[Actor], bool],
+    ticked: Callable[[], tuple[Tick, ...]],
 ) -> None:
-    """Raise where the pull as it now stands may not be merged."""
+    """Raise where the pull as it now stands may not be merged. The dashboard is asked where no review says yes."""
     if wire.state == "closed":
         raise ForgeRefused(f"pull request #{wire.number} is {wire.status}")
     if not wire.ours:
         raise ForgeRefused(f"pull request #{wire.number} is from a fork")
     reviews = reading.reviews(threads.reviews(wire.number, fresh=True)) if effect.approver else ()
-    if rule := merge_objection(reading.pull(wire, reviews), effect, may_approve):
+    pull = reading.pull(wire, reviews)
+    rule = merge_objection(pull, effect, may_approve)
+    if rule and effect.approver:
+        rule = merge_objection(hear_in_pull(pull, ticked()), effect, may_approve)
+    if rule:
         raise ForgeRefused(rule)
 
 

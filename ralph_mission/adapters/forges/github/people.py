@@ -23,7 +23,7 @@ from ralph_mission.adapters.forges.github.reading import GHOST, PullWire, Stamp,
 from ralph_mission.adapters.git.git import Git, Identity
 from ralph_mission.adapters.git.remote import HEADS, Remote
 from ralph_mission.errors import UserError
-from ralph_mission.mission.model.forge import Actor, BodyEdit, Branch, Pull
+from ralph_mission.mission.model.forge import Actor, BodyEdit, BodyVersion, Branch, Pull
 from ralph_mission.values import compile_regex, dataclass
 
 NO_REF = compile_regex(r"couldn't find remote ref (\S+)")
@@ -173,6 +173,10 @@ REVIEWS = (
     f"{{ {_PLACE} {{ pullRequest(number: %d) {{ reviews(last: 50) {{ nodes {{ fullDatabaseId {_EDITED} "
     f"comments(first: 50) {{ totalCount nodes {{ {_EDITED} }} }} }} }} }} }} }}"
 )
+VERSIONS = (
+    f"{{ {_PLACE} {{ issue(number: %d) {{ "
+    f"userContentEdits(first: 100) {{ nodes {{ editedAt diff editor {_WHO} }} }} }} }} }}"
+)
 COMMENTS = "{ nodes(ids: %s) { ... on IssueComment { id lastEditedAt } } }"
 AT_ONCE = 100
 """Comments that one question may name. What an answer could hold is limited too, so the numbers above are low."""
@@ -187,6 +191,15 @@ def of_thread(api: Api, number: int, pull: bool = False) -> tuple[BodyEdit, ...]
     changes = (*told.timelineItems.nodes, *told.userContentEdits.nodes)
     last = [BodyEdit(_actor(told.editor), told.lastEditedAt)] if told.lastEditedAt else []
     return (*(BodyEdit(_actor(one.editor), one.at) for one in changes), *last)
+
+
+def versions(api: Api, number: int) -> tuple[BodyVersion, ...]:
+    """What an issue's text was after each of its last edits: what GitHub calls a `diff` is the whole. Raises UserError.
+
+    The first version counts as an edit once there is another.
+    """
+    told = read(_OfIssue, api.ask(VERSIONS % (*_place(api), number))).issue.userContentEdits.nodes
+    return tuple(BodyVersion(_actor(one.editor), one.at, one.diff) for one in reversed(told))
 
 
 def own_reviews(api: Api, number: int) -> frozenset[int]:
@@ -254,6 +267,7 @@ class _Edited(WireModel):
 
 class _Change(_Edited):
     at: Stamp = Field(validation_alias=AliasChoices("editedAt", "createdAt"))
+    diff: str | None = None
 
 
 class _Issue(_Edited):

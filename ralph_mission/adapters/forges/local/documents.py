@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import heapq
+import os
 import re
 from collections.abc import Mapping
 from contextlib import suppress
@@ -42,6 +43,16 @@ def person(login: str) -> Actor:
         raise UserError(f"{login!r} is not a login", "use letters, digits and . _ - @ + with --as LOGIN", usage=True)
     digest = hashlib.sha256(login.encode()).digest()
     return Actor(FIRST_PERSON + int.from_bytes(digest[:6], "big"), login)
+
+
+def at_keyboard() -> Actor:
+    """Whoever runs this, by the operating system."""
+    import pwd
+
+    try:
+        return person(pwd.getpwuid(os.getuid()).pw_name)
+    except (KeyError, UserError):
+        return Actor(FIRST_PERSON, "someone")
 
 
 def actor(number: int, login: str) -> Actor:

@@ -20,6 +20,7 @@ from ralph_mission.adapters.forges.local.store import ThreadStore
 from ralph_mission.adapters.git.git import Git, Identity
 from ralph_mission.mission.lifecycle.approval import merge_objection
 from ralph_mission.mission.lifecycle.ownership import BRANCHES
+from ralph_mission.mission.lifecycle.ticks import hear_in_pull
 from ralph_mission.mission.model.effects import (
     CloseIssue,
     ClosePull,
@@ -141,7 +142,8 @@ class LocalEffects(EffectVerbs):
         order = MergeRequest(effect.head_sha, effect.method, effect.message, BOT, Identity())
         thread = self.store.require("pull", effect.pull)
         head = branches.head_of(thread, branches.tips(self.git))
-        if rule := merge_objection(threads.pull(thread, "", head, details=True), effect, may_approve):
+        pull = hear_in_pull(threads.pull(thread, "", head, details=True), self.store.ticks(self.now()))
+        if rule := merge_objection(pull, effect, may_approve):
             raise ForgeRefused(rule)
         thread = land(self.store, self.git, thread, order, self.now())
         self._drop_branch(thread, effect.head_sha)

@@ -18,10 +18,11 @@ from ralph_mission.adapters.forges.local.effects import LocalEffects, MergeReque
 from ralph_mission.adapters.forges.local.store import ThreadStore, nothing
 from ralph_mission.adapters.git.git import Git, GitError, Identity
 from ralph_mission.errors import Missing, UserError
+from ralph_mission.mission.lifecycle.ticks import hear_in_issue, hear_in_pull
 from ralph_mission.mission.model.alerts import AlertKind, SecurityAlert
 from ralph_mission.mission.model.builds import FailedJob, WorkflowRun
 from ralph_mission.mission.model.effects import Effect, Receipt
-from ralph_mission.mission.model.forge import Actor, BodyEdit, Branch, Issue, Pull, Pulse
+from ralph_mission.mission.model.forge import Actor, BodyEdit, Branch, Issue, Pull, Pulse, Tick
 from ralph_mission.mission.model.ledger import Anchor
 
 HOW = {
@@ -77,7 +78,7 @@ class LocalForge:
     def issue(self, number: int) -> Issue:
         """One issue with its remarks and label events. Raises UserError when there is none."""
         thread = self._thread(number, "issue")
-        return threads.issue(thread, self.store.url(thread), details=True)
+        return hear_in_issue(threads.issue(thread, self.store.url(thread), details=True), self.ticks())
 
     def edits(self, number: int) -> tuple[BodyEdit, ...]:
         """None: whoever changes a file here has the whole say anyway, and nobody writes down who it was."""
@@ -99,7 +100,7 @@ class LocalForge:
         """One pull with reviews, remarks, commits and events. Raises UserError when there is none."""
         known = branches.tips(self.git)
         thread = branches.settle_thread(self.git, self._thread(number, "pull"), known)
-        return self._pull(thread, known, details=True)
+        return hear_in_pull(self._pull(thread, known, details=True), self.ticks())
 
     def is_ready(self, number: int) -> bool:
         """Whether it merges without conflicts; there are no checks here. Raises Missing."""
@@ -175,8 +176,14 @@ class LocalForge:
         """What is wrong with each file of the folder that cannot be read."""
         return self.store.problems()
 
-    def set_anchor(self, anchor: Anchor) -> None:
-        """Remember a memory position outside the memory branch."""
+    def ticks(self) -> tuple[Tick, ...]:
+        """The boxes that are ticked in the dashboard's file."""
+        return self.store.ticks(self.now())
+
+    def show_dashboard(self, page: str, anchor: Anchor) -> None:
+        """As in the port; the position has a file of its own."""
+        if page:
+            self.store.show_dashboard(page)
         self.store.set_anchor(anchor)
 
     # --- doing

@@ -13,7 +13,7 @@ import shlex
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, field
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
@@ -24,7 +24,8 @@ from ralph_mission.adapters.forges.local.documents import LocalThread, Mangled
 from ralph_mission.adapters.forges.local.threads import NO_SIDES, Sides, open_thread
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.errors import Damaged, UserError
-from ralph_mission.mission.model.forge import Actor
+from ralph_mission.mission.lifecycle import ticks
+from ralph_mission.mission.model.forge import Actor, Tick
 from ralph_mission.mission.model.ledger import Anchor
 from ralph_mission.values import compile_regex, dataclass
 
@@ -33,6 +34,7 @@ NAMES = {"issue": "issue", "pull": "pull request", "": "issue or pull request"}
 FOLDERS = ("issues", "pulls")
 IGNORED = "/.ralph/"
 NOTE = "last-number"
+DASHBOARD = "dashboard.md"
 DIGITS = 12
 """Of a number; what has more is none of ours."""
 
@@ -173,6 +175,27 @@ class ThreadStore:
         """Keep a memory position."""
         with self.locked():
             files.write(self.root / "anchor.json", json.dumps(asdict(anchor), indent=1).encode() + b"\n")
+
+    def dashboard(self) -> str:
+        """What the dashboard says, with what is ticked there; "" while there is none."""
+        try:
+            return (self.root / DASHBOARD).read_text(encoding="utf-8", errors="replace")
+        except FileNotFoundError:
+            return ""
+
+    def ticks(self, now: datetime) -> tuple[Tick, ...]:
+        """The boxes that are ticked there, as by whoever runs this: nobody writes down who it was."""
+        if not (boxes := ticks.find_ticked(self.dashboard())):
+            return ()
+        changed = datetime.fromtimestamp((self.root / DASHBOARD).stat().st_mtime, UTC)
+        return tuple(Tick(box, documents.at_keyboard(), min(changed, now)) for box in sorted(boxes))
+
+    def show_dashboard(self, page: str) -> None:
+        """Have it say this, with what people ticked of it meanwhile."""
+        with self.locked():
+            before = self.dashboard()
+            if (text := ticks.tick(page, ticks.find_ticked(before))) != before:
+                files.write(self.root / DASHBOARD, text.encode("utf-8", "replace"))
 
     def _paths(self, folder: str) -> Iterator[Path]:
         try:

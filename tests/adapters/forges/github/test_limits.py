@@ -93,17 +93,17 @@ def test_pull_that_no_list_shows_yet_is_not_opened_twice(world: GitHubWorld) -> 
 def test_anchor_is_made_once_even_when_lists_are_late(world: GitHubWorld) -> None:
     world.fake.list_lag = 100
     for serial in (1, 2):
-        world.forge.set_anchor(Anchor("lineage", serial, "c" * 40))
-        world.connected().set_anchor(Anchor("lineage", serial, "d" * 40))
+        world.forge.show_dashboard(f"Page {serial}", Anchor("lineage", serial, "c" * 40))
+        world.connected().show_dashboard(f"Page {serial} again", Anchor("lineage", serial, "d" * 40))
     assert len(world.fake.threads) == 1
     assert world.connected().anchor() == Anchor("lineage", 2, "d" * 40)
 
 
 def test_anchor_whose_making_is_in_doubt_is_left_to_the_next_cycle(world: GitHubWorld) -> None:
     world.fake.fail("reset_applied", ("POST", "/issues"))
-    world.forge.set_anchor(ANCHOR)
-    assert "could not be noted" in world.notes[-1]
-    world.connected().set_anchor(ANCHOR)
+    world.forge.show_dashboard("Page", ANCHOR)
+    assert "could not be written" in world.notes[-1]
+    world.connected().show_dashboard("Page", ANCHOR)
     assert len(world.fake.threads) == 1 and world.connected().anchor() == ANCHOR
 
 

@@ -46,6 +46,7 @@ def edit(world: World, actor: Account, thread: Thread, title: str | None = None,
         record(world, thread, "renamed", actor, at, extra={"rename": {"from": thread.title, "to": title}})
         thread.title = title
     if body is not None:
+        thread.versions = [*(thread.versions or [thread.body or ""]), body]
         thread.body = body or None
         thread.edits.append((actor, at))
     thread.updated_at = at

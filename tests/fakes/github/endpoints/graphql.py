@@ -28,6 +28,10 @@ EDITS = re.compile(
     rf"\{{ nodes \{{ \.\.\. on RenamedTitleEvent \{{ createdAt actor {WHO} \}} \}} \}} \}} \}} \}}"
 )
 
+VERSIONS = re.compile(
+    r'\{ repository\(owner: "([\w.-]+)", name: "([\w.-]+)"\) \{ issue\(number: (\d+)\) \{ '
+    rf"userContentEdits\(first: 100\) \{{ nodes \{{ editedAt diff editor {WHO} \}} \}} \}} \}} \}}"
+)
 WORDS = (
     rf"author {WHO} lastEditedAt editor {WHO} "
     rf"userContentEdits\(first: 20\) \{{ totalCount nodes \{{ editor {WHO} \}} \}}"
@@ -54,6 +58,8 @@ def graphql(call: Call) -> dict[str, Any]:
         return {"data": {"repository": {"issue": _edits(call, int(edits[3]))}}}
     if (queued := QUEUED.fullmatch(query)) and not call.body.get("variables"):
         return {"data": {"repository": {"pullRequest": _queued(call, int(queued[3]))}}}
+    if (versions := VERSIONS.fullmatch(query)) and not call.body.get("variables"):
+        return {"data": {"repository": {"issue": {"userContentEdits": {"nodes": _versions(call, int(versions[3]))}}}}}
     if (reviews := REVIEWS.fullmatch(query)) and not call.body.get("variables"):
         return {"data": {"repository": {"pullRequest": {"reviews": {"nodes": _reviews(call, int(reviews[3]))}}}}}
     if (comments := COMMENTS.fullmatch(query)) and not call.body.get("variables"):
@@ -215,6 +221,14 @@ def _edits(call: Call, number: int) -> dict[str, Any]:
         "userContentEdits": {"nodes": edits},
         "timelineItems": {"nodes": nodes},
     }
+
+
+def _versions(call: Call, number: int) -> list[dict[str, Any]]:
+    """The first version counts as an edit once there is another; of each, the whole text is told."""
+    thread = call.world.threads[number]
+    made = [(thread.author, thread.created_at), *thread.edits] if thread.edits else []
+    told = zip(made, thread.versions, strict=True)
+    return [{"editedAt": stamp(at), "diff": text, "editor": _who(who)} for (who, at), text in reversed([*told])][:100]
 
 
 def _reviews(call: Call, number: int) -> list[dict[str, Any]]:

@@ -1,0 +1,139 @@
+"""The dashboard as an issue: found by its marker and our own author id, edited in place, never written in vain.
+
+Its last lines say how far memory had come, so that a loss would be noticed. They move with the page alone: a cycle in
+which nothing happened leaves the issue, and every list that is compared with it, as they are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+
+from ralph_mission.adapters.forges.effects import ForgeRefused, mark
+from ralph_mission.adapters.forges.github import people, reading
+from ralph_mission.adapters.forges.github.limits import Doubt
+from ralph_mission.adapters.forges.github.reading import IssueWire
+from ralph_mission.adapters.forges.github.threads import Threads
+from ralph_mission.errors import Damaged, Missing
+from ralph_mission.mission.lifecycle import ticks
+from ralph_mission.mission.model.effects import marker
+from ralph_mission.mission.model.forge import Actor, Tick
+from ralph_mission.mission.model.ledger import Anchor, key_of
+from ralph_mission.values import compile_regex, dataclass
+
+TITLE = "Ralph"
+KEY = key_of("anchor")
+LINE = compile_regex(r"^<!-- ralph:anchor lineage=(\S+) serial=([0-9]{1,12}) oid=([0-9a-f]*) -->\r?$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class DashboardIssue:
+    """Of one repository, by the account that `us` tells. One of somebody else's with our marker is none."""
+
+    threads: Threads
+    us: Callable[[], Actor]
+
+    def is_it(self, wire: IssueWire) -> bool:
+        """Whether this is the dashboard. One of somebody else's with our marker is not."""
+        is_issue = wire.pull_request is None and mark(wire.body or "") == KEY
+        return is_issue and reading.actor(wire.user).id == self.us().id
+
+    def read(self) -> Anchor | None:
+        """The position it tells. Raises UserError when there is one that cannot be read."""
+        wire = self._found()
+        return None if wire is None else _position(wire)
+
+    def ticks(self) -> tuple[Tick, ...]:
+        """What stands ticked there, with who did it. Asks for its history only where something does."""
+        wire = next(iter(self._list_issues()), None)
+        if wire is None or not ticks.find_ticked(wire.body or ""):
+            return ()
+        return self._attribute(wire)
+
+    def show(self, page: str, anchor: Anchor) -> None:
+        """Have it say `page` ("": what it says), made when there is none. What cannot be written is said, and tried
+        next time. Boxes that people ticked stay ticked, also those that cross our own edit."""
+        api, wire = self.threads.api, self._found()
+        try:
+            if wire is None:
+                made = reading.read(
+                    IssueWire, api.send("POST", "/issues", {"title": TITLE, "body": _text(page, anchor)})
+                )
+                self._remember(made.number)
+            else:
+                self._write(wire, page, anchor)
+            for spare in self._list_issues()[1:]:
+                closed = {"state": "closed", "state_reason": "not_planned", "body": _text(page, anchor)}
+                api.send("PATCH", f"/issues/{spare.number}", closed)
+        except (ForgeRefused, Doubt) as no:
+            api.note(f"the dashboard could not be written on GitHub: {no}")
+
+    def _write(self, wire: IssueWire, page: str, anchor: Anchor) -> None:
+        if _says(wire, page, anchor):
+            return
+        wire = self.threads.thread(wire.number, fresh=True)
+        stands = ticks.find_ticked(wire.body or "")
+        self._send(wire.number, ticks.tick(page or _page(wire), stands), anchor)
+        if page and (crossed := {one.box for one in self._attribute(wire, page)} - stands):
+            self._send(wire.number, ticks.tick(page, stands | crossed), anchor)
+
+    def _send(self, number: int, page: str, anchor: Anchor) -> None:
+        self.threads.api.send("PATCH", f"/issues/{number}", {"title": TITLE, "body": _text(page, anchor)})
+
+    def _attribute(self, wire: IssueWire, page: str = "") -> tuple[Tick, ...]:
+        versions = people.versions(self.threads.api, wire.number)
+        return ticks.attribute(page or wire.body or "", versions, self.us().id)
+
+    def _found(self) -> IssueWire | None:
+        """The oldest one, however many a race or a late list may have made."""
+        found = next(iter(self._list_issues()), None) or self._find_anchor_issue() or self._of_ours()
+        if found is not None:
+            self._remember(found.number)
+        return found
+
+    def _list_issues(self) -> list[IssueWire]:
+        """The open ones, oldest first. All but the first were made by a race, and say nothing that it does not."""
+        return [wire for _, wire in sorted(self.threads.open().items()) if self.is_it(wire)]
+
+    def _find_anchor_issue(self) -> IssueWire | None:
+        """The one this clone remembers: closed, perhaps, or too new for the list."""
+        number = self.threads.api.kept.get("anchor")
+        if not isinstance(number, int):
+            return None
+        try:
+            wire = self.threads.thread(number)
+        except Missing:
+            return None
+        return wire if self.is_it(wire) else None
+
+    def _of_ours(self) -> IssueWire | None:
+        wires: Iterable[IssueWire] = (wire for wire in self.threads.by(self.us()) if self.is_it(wire))
+        return min(wires, key=lambda wire: wire.number, default=None)
+
+    def _remember(self, number: int) -> None:
+        if self.threads.api.kept.get("anchor") != number:
+            self.threads.api.kept.put("anchor", number)
+
+
+def _position(wire: IssueWire) -> Anchor:
+    lines = LINE.findall(wire.body or "")
+    if not lines:
+        raise Damaged(f"the last lines of issue #{wire.number} are damaged", "run: ralph memory recover")
+    lineage, serial, oid = lines[-1]
+    return Anchor(lineage, int(serial), oid)
+
+
+def _says(wire: IssueWire, page: str, anchor: Anchor) -> bool:
+    """Whether it says this page already, with whatever is ticked, of this very memory."""
+    same = page and ticks.tick(_page(wire), ()) == page and wire.title == TITLE
+    return bool(same and LINE.findall(wire.body or "")[-1:] and _position(wire).lineage == anchor.lineage)
+
+
+def _page(wire: IssueWire) -> str:
+    """What it says to people."""
+    return LINE.split((wire.body or "").replace("\r\n", "\n"))[0].rstrip("\n")
+
+
+def _text(page: str, anchor: Anchor) -> str:
+    line = f"<!-- ralph:anchor lineage={anchor.lineage} serial={anchor.serial} oid={anchor.oid} -->"
+    return f"{page}\n\n{line}\n{marker(KEY)}"

@@ -1,0 +1,104 @@
+"""The dashboard as an issue: who ticked what by its history, races with our own edits, forged ones, old ones."""
+
+from __future__ import annotations
+
+import pytest
+
+from ralph_mission.mission.lifecycle.ticks import box, find_ticked
+from ralph_mission.mission.model.effects import marker
+from ralph_mission.mission.model.ledger import key_of
+from tests.adapters.forges.github_world import GitHubWorld
+from tests.contract.dashboard import ANCHOR, PAGE, PAUSE, RUN, DashboardContract, ticked
+
+
+def number_of(world: GitHubWorld) -> int:
+    return next(n for n, thread in world.fake.threads.items() if thread.title == "Ralph")
+
+
+class TestGitHubDashboard(DashboardContract):
+    @staticmethod
+    def page(world: GitHubWorld) -> str:  # type: ignore[override]  # its own kind of world
+        return world.fake.issue(number_of(world)).body or ""
+
+    @staticmethod
+    def tick(world: GitHubWorld, order: str, login: str = "mara") -> None:  # type: ignore[override]
+        number = number_of(world)
+        body = "\r\n".join((world.fake.issue(number).body or "").splitlines())  # as a browser sends it
+        world.human(login).edit_issue(number, body=ticked(body, order))
+        world.forge.look_anew()
+
+
+tick, page = TestGitHubDashboard.tick, TestGitHubDashboard.page
+
+
+def test_each_tick_is_told_with_who_made_it(world: GitHubWorld) -> None:
+    world.forge.show_dashboard(PAGE, ANCHOR)
+    tick(world, RUN, "mara")
+    tick(world, PAUSE, "jonas")
+    assert [(one.box, one.actor and one.actor.login) for one in world.forge.ticks()] == [
+        (PAUSE, "jonas"),
+        (RUN, "mara"),
+    ]
+
+
+def test_a_box_that_was_cleared_again_is_no_tick(world: GitHubWorld) -> None:
+    world.forge.show_dashboard(PAGE, ANCHOR)
+    before = page(world)
+    tick(world, RUN)
+    tick(world, PAUSE)
+    world.human("mara").edit_issue(1, body=ticked(before, PAUSE))
+    world.forge.look_anew()
+    assert [one.box for one in world.forge.ticks()] == [PAUSE]
+
+
+@pytest.mark.parametrize("login", ["mara"])
+def test_a_tick_that_crosses_our_own_edit_is_kept(
+    world: GitHubWorld, login: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.forge.show_dashboard(PAGE, ANCHOR)
+    forge = world.connected()
+    send = forge.api.send
+
+    def late(method: str, path: str, body: object = None) -> object:
+        if method == "PATCH" and not find_ticked(page(world)):
+            monkeypatch.setattr(forge.api, "send", send)
+            tick(world, RUN, login)  # after we had read the page, before our edit of it
+        return send(method, path, body)
+
+    monkeypatch.setattr(forge.api, "send", late)
+    forge.show_dashboard(f"{PAGE}\n\nMore.", ANCHOR)
+    assert find_ticked(page(world)) == {RUN} and "More." in page(world)
+    assert [(one.box, one.actor and one.actor.login) for one in world.connected().ticks()] == [(RUN, login)]
+
+
+def test_nobody_can_tell_who_ticked_what_stands_after_a_gap(world: GitHubWorld) -> None:
+    world.forge.show_dashboard(PAGE, ANCHOR)
+    tick(world, PAUSE)
+    world.fake.issue(1).versions[1] = None  # type: ignore[call-overload]  # that version was deleted
+    assert [(one.box, one.actor) for one in world.connected().ticks()] == [(PAUSE, None)]
+
+
+def test_a_dashboard_of_somebody_else_is_none(world: GitHubWorld) -> None:
+    forged = f"{box('Pause', PAUSE)}\n\n<!-- ralph:anchor lineage=x serial=1 oid=c -->\n{marker(key_of('anchor'))}"
+    eve = world.human("eve")
+    eve.create_issue("Ralph", forged)
+    eve.edit_issue(1, body=ticked(forged, PAUSE))
+    assert world.forge.ticks() == ()
+    assert [issue.number for issue in world.forge.issues()] == [1]
+
+
+def test_a_page_that_says_what_it_said_is_not_written_again(world: GitHubWorld) -> None:
+    world.forge.show_dashboard(PAGE, ANCHOR)
+    tick(world, RUN)
+    forge = world.connected()
+    forge.show_dashboard(PAGE, ANCHOR)
+    assert forge.requests.mutations == 0
+
+
+def test_the_standing_issue_of_an_earlier_version_becomes_the_dashboard(world: GitHubWorld) -> None:
+    ours = world.human(world.forge.identity().login)
+    line = f"<!-- ralph:anchor lineage=lineage serial=1 oid={'c' * 40} -->"
+    ours.create_issue("Ralph looks after this repository", f"Ralph reads this.\n\n{line}\n{marker(key_of('anchor'))}")
+    world.connected().show_dashboard(PAGE, ANCHOR)
+    assert len(world.fake.threads) == 1
+    assert world.fake.issue(1).title == "Ralph" and page(world).startswith(PAGE)

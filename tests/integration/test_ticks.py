@@ -1,0 +1,77 @@
+"""A person ticks a box of the dashboard: it is obeyed once, on each forge, and only if they may decide."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from ralph_mission.adapters.forges.local.forge import LocalForge
+from ralph_mission.mission.lifecycle.ticks import find_boxes, find_ticked, tick
+from ralph_mission.mission.memory.text import parse_memory
+from ralph_mission.mission.operations.control import resume
+from tests.helpers import make_repo
+from tests.integration.hub import Hub, hub
+from tests.integration.world import CALM, TYPOS, World, statuses
+
+SOON = timedelta(minutes=2)
+
+
+def box(page: str, verb: str) -> str:
+    return next(order for order in sorted(find_boxes(page)) if order.startswith(f"{verb} "))
+
+
+def dashboard(harbour: Hub) -> tuple[int, str]:
+    (thread,) = [thread for thread in harbour.fake.threads.values() if thread.title == "Ralph"]
+    return thread.number, thread.body or ""
+
+
+def test_on_github_a_tick_of_who_may_decide_merges_at_once_and_anybody_elses_does_nothing(tmp_path: Path) -> None:
+    with hub(tmp_path) as harbour:
+        harbour.cycle()
+        (pull,), (number, page) = harbour.pulls, dashboard(harbour)
+        approve = box(page, "approve")
+        assert approve == f"approve {pull.number} {harbour.fake.branch(harbour.head_name(pull.number))}"
+        ticked = tick(page, {approve, "pause 0"})
+        harbour.person("eve", "triage").edit_issue(number, body=ticked)
+        harbour.cycle(SOON, force=False, trigger="person")
+        assert not harbour.merged(pull.number) and not parse_memory(harbour.memory().encode()).header.paused
+        harbour.person("mara").edit_issue(number, body=page)
+        harbour.person("mara").edit_issue(number, body=tick(page, {approve}))
+        report, _ = harbour.cycle(SOON, force=False, trigger="person")
+        assert harbour.merged(pull.number) and statuses(report) == ["COMPLETED"]
+        assert approve not in find_boxes(dashboard(harbour)[1])
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    made = World(make_repo(tmp_path / "repo", {**TYPOS, "ralph.yml": CALM}))
+    made.cycle()
+    return made
+
+
+def page_of(world: World) -> Path:
+    return world.repo / ".ralph/forge/dashboard.md"
+
+
+def test_here_a_death_after_obeying_and_before_the_page_is_shown_obeys_once(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = page_of(world)
+    text = path.read_text()
+    path.write_text(tick(text, {box(text, "park"), "pause 0"}))
+
+    def dies(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(LocalForge, "show_dashboard", dies)
+        with pytest.raises(KeyboardInterrupt):
+            world.cycle()
+    assert parse_memory(world.memory().encode()).header.paused
+    assert find_ticked(path.read_text())  # it stands as it was
+    resume(world.house().store)
+    report, _ = world.cycle()
+    assert report.outcome == "done" and not parse_memory(world.memory().encode()).header.paused
+    assert find_ticked(path.read_text()) <= {box(text, "park")}
