@@ -104,7 +104,7 @@ def _cycle(tx: Transaction, request: CycleRequest) -> CycleResult:
     batch = commit.write(situation, decided, acts, conclusion, known, *result, tx.state)
     tx = tx.commit_with_dashboard(batch)
     inbox.notify_stuck(ports, before, tx.state.missions, tx.secrets)  # first: a forge out of reach raises
-    tx.anchor()
+    tx.anchor(quiet=not any(act.deeds for act in acts))
     return _wake(tx, result) if conclusion.at_once else result
 
 

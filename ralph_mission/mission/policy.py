@@ -54,7 +54,7 @@ def _new_mission_cap(proposal: Proposal, context: PolicyContext) -> bool:
 
 
 def _action_cap(proposal: Proposal, context: PolicyContext) -> bool:
-    return bool(proposal.effects) and context.spent.actions >= context.limits.actions_per_cycle
+    return not proposal.monitor and context.spent.actions >= context.limits.actions_per_cycle
 
 
 def _auto_pr_cap(proposal: Proposal, context: PolicyContext) -> bool:
@@ -352,7 +352,7 @@ def spend(spent: BudgetUsed, proposal: Proposal) -> BudgetUsed:
     """What is used up once this proposal is carried out."""
     return replace(
         spent,
-        actions=spent.actions + bool(proposal.effects),  # a line on the dashboard is none
+        actions=spent.actions + (not proposal.monitor),  # a line on the dashboard is none
         active=spent.active + proposal.begins_work,
         new_missions=spent.new_missions + proposal.new_mission,
         threads_week=spent.threads_week + proposal.threads,

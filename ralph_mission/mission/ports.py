@@ -191,10 +191,10 @@ class Forge(Protocol):
         as if their words had been said there. Raises UserError."""
         ...
 
-    def show_dashboard(self, page: str, anchor: Anchor) -> None:
+    def show_dashboard(self, page: str, anchor: Anchor, quiet: bool = False) -> None:
         """Have the dashboard say `page` ("": what it says), and remember a memory position outside the memory branch.
 
-        What people ticked meanwhile stays ticked, and nothing is written where nothing but the position is new.
+        What people ticked meanwhile stays ticked. `quiet`: nothing was done, so the position alone is not worth it.
         """
         ...
 

@@ -254,7 +254,25 @@ def _why_incomplete(act: ExecutedDecision) -> str:
     if act.cut:
         return "stopped by the kill switch"
     stopped = next(deed for deed in act.deeds if deed.stops)
-    return f"{kind_of(stopped.effect)} {stopped.receipt.status}: {stopped.receipt.explanation}"
+    certain = "could not" if stopped.receipt.status == "failed" else "nobody can tell whether it did"
+    return f"{certain} {_DEEDS[kind_of(stopped.effect)]}: {stopped.receipt.explanation}"
+
+
+_DEEDS = {
+    "open_issue": "open its issue",
+    "push_branch": "push its branch",
+    "open_pull": "open its pull request",
+    "merge_pull": "merge its pull request",
+    "close_issue": "close its issue",
+    "close_pull": "close its pull request",
+    "comment": "comment",
+    "edit_comment": "edit its comment",
+    "label": "set its labels",
+    "review": "review it",
+    "edit_review": "edit its review",
+    "publish": "post",
+}
+"""What could not be done, in words."""
 
 
 def _status_words(mission: Mission) -> str:
@@ -285,7 +303,8 @@ def _remarks(situation: Situation, acts: Sequence[ExecutedDecision], conclusion:
             if isinstance(deed.effect, Publish):
                 yield from remarks(deed.effect, deed.receipt, situation)
             elif deed.receipt.status in ("failed", "unknown"):
-                yield f"{kind_of(deed.effect)} {deed.receipt.status}: {deed.receipt.explanation}"
+                certain = "could not" if deed.receipt.status == "failed" else "nobody can tell whether it did"
+                yield f"{certain} {_DEEDS[kind_of(deed.effect)]}: {deed.receipt.explanation}"
     if any(act.cut for act in acts):
         yield "stopped half-way by the kill switch; what was intended is settled by the next cycle"
     if decide.is_quiet_period(situation) and (silent := decide.findings_fully_posted(situation, {})):

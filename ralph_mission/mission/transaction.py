@@ -116,10 +116,11 @@ class Transaction:
         """The commit of `publish`; the forge is still to be told of it. Raises Lost."""
         return self.commit(replace(batch, dashboard=without_boxes(self._page(batch.memory, batch.state))))
 
-    def anchor(self) -> Transaction:
-        """Show the dashboard on the forge and tell it where memory stands. Raises UserError."""
+    def anchor(self, quiet: bool = False) -> Transaction:
+        """Show the dashboard on the forge and tell it where memory stands; `quiet`: nothing was done. Raises UserError."""
         if self.past:
-            self.ports.forge.show_dashboard(self._page(self.memory, self.state), gather.anchor_of(self.past))
+            page = self._page(self.memory, self.state)
+            self.ports.forge.show_dashboard(page, gather.anchor_of(self.past), quiet)
         return self
 
     def _page(self, memory: Memory, state: OpenState) -> str:

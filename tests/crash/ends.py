@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ralph_mission.adapters.forges.github.forge import KEY as STANDING
+from ralph_mission.adapters.forges.github.dashboard import KEY as STANDING
 from ralph_mission.adapters.storage.memory import codec
 from ralph_mission.errors import UserError
 from ralph_mission.mission.memory import layout

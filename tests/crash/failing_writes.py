@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields
 from datetime import timedelta
 from typing import Any
 
-from ralph_mission.adapters.forges.github.forge import KEY as STANDING
+from ralph_mission.adapters.forges.github.dashboard import KEY as STANDING
 from ralph_mission.errors import Lost, UserError
 from ralph_mission.mission.model.cycle import CycleReport, CycleSummary
 from tests.crash.dying import Life, dying, told, writes

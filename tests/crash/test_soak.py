@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from ralph_mission.adapters.forges.github.forge import KEY as STANDING
+from ralph_mission.adapters.forges.github.dashboard import KEY as STANDING
 from ralph_mission.mission.memory import schedule
 from ralph_mission.mission.model.memory import Rhythm
 from tests.crash.chaos import Chaos, bad_times

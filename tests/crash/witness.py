@@ -13,7 +13,7 @@ from typing import Any
 from unittest import mock
 from urllib.parse import urlsplit
 
-from ralph_mission.adapters.forges.github.forge import KEY as STANDING
+from ralph_mission.adapters.forges.github.dashboard import KEY as STANDING
 from ralph_mission.adapters.publishers import wire as wire_wire
 from ralph_mission.adapters.storage.memory import codec
 from ralph_mission.mission.memory import layout

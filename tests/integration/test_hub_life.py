@@ -246,6 +246,7 @@ def test_staged_changes_nothing_on_the_server_or_in_the_clone(fresh):
 def test_memory_that_was_rolled_back_on_the_server_stops_the_next_runner(fresh):
     fresh.cycle()
     old = fresh.fake.branch("ralph-memory")
+    fresh.person().review(fresh.pulls[0].number, "approved")
     fresh.cycle()
     git(fresh.fake.bare, "update-ref", "refs/heads/ralph-memory", f"{old}")
     fresh.runner = "two"

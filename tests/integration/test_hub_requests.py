@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from ralph_mission.adapters.forges.github.forge import KEY as STANDING
+from ralph_mission.adapters.forges.github.dashboard import KEY as STANDING
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.cycle import CycleReport
 from tests.crash.dying import writes

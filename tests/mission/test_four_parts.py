@@ -6,7 +6,7 @@ import pytest
 
 from ralph_mission.mission.model.effects import Ref
 from ralph_mission.mission.model.forge import Branch
-from ralph_mission.mission.model.proposal import KINDS, MATTERS
+from ralph_mission.mission.model.proposal import KINDS, MATTERS, reason
 from ralph_mission.mission.proposals import wording
 from tests.mission.build import BASE, finding, mission, patch
 
@@ -20,7 +20,7 @@ TEXTS = {
     "fix pull": (wording.fix_pull("spelling", FIX, RANKED, Ref(KEY), KEY, FACTS), "3 misspellings", "teh"),
     "fix pull alone": (wording.fix_pull("spelling", FIX, RANKED, 0, KEY, FACTS), "3 misspellings", "teh"),
     "proposal": (wording.proposal_body(BUG, RANKED, None), "Bug** in", "falls over"),
-    "proposed change": (wording.proposal_body(FIX[0], RANKED, patch()), "the change below", "+line 0 the"),
+    "proposed change": (wording.proposal_body(FIX[0], RANKED, patch()), "Misspelling**", "+line 0 the"),
     "commit": (wording.commit_message("Correct 3", "spelling", FIX, Ref(KEY)), "Correct 3", "docs/guide.md: teh"),
     "merge": (wording.merge_message(mission(), "mara"), "a title", "mara at cccccccccccc in #4"),
     "catch-up": (wording.catch_up_message(mission(), Branch("main", BASE)), "Merge main into", "bbbbbbbbbbbb"),
@@ -31,19 +31,10 @@ COMMITS = ("commit", "merge", "catch-up")
 @pytest.mark.parametrize("name", TEXTS)
 def test_every_text_says_what_why_on_what_evidence_and_how_to_say_no(name):
     text, what, evidence = TEXTS[name]
-    first = text.splitlines()[0]
-    assert what in first
-    assert len(first) <= 200
-    why, no = text.index("Why:"), text.index("To reject:")
-    assert evidence in text
-    assert text.index(first) < why < no
-    assert len(text[no:].splitlines()[0]) <= 200
-
-
-@pytest.mark.parametrize("name", [name for name in TEXTS if name not in COMMITS])
-def test_an_issue_or_pull_that_is_for_a_person_names_its_evidence(name):
-    text, _, _ = TEXTS[name]
-    assert text.index("**Why:**") < text.index("**Evidence") < text.index("**To reject:**")
+    first, no = text.splitlines()[0], text.index("To reject:" if name in COMMITS else "**Close**")
+    assert what in first and evidence in text
+    assert "Why:" in text if name in COMMITS else reason("bug" if name == "proposal" else "spelling")[1:] in text[:no]
+    assert text.index(first) < no and len(text[no:].splitlines()[0]) <= 200
 
 
 @pytest.mark.parametrize("name", COMMITS)
@@ -55,7 +46,7 @@ def test_a_commit_names_its_issue_and_closes_nothing(name):
 @pytest.mark.parametrize("name", ["fix issue", "fix pull", "proposal", "proposed change"])
 def test_the_score_is_evidence_and_no_reason(name):
     text, _, _ = TEXTS[name]
-    assert "impact" not in text[: text.index("**Evidence")]
+    assert "impact" not in text[: text.index("<details>")]
     assert RANKED in text
 
 

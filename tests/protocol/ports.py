@@ -212,7 +212,7 @@ class Hub:
     def ticks(self) -> tuple[Tick, ...]:
         return ()
 
-    def show_dashboard(self, page: str, anchor: Anchor) -> None:
+    def show_dashboard(self, page: str, anchor: Anchor, quiet: bool = False) -> None:
         self.ask("show_dashboard", anchor)
 
     def find(self, effect: Effect) -> Receipt | None:

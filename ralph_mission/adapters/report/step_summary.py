@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from ralph_mission.adapters.report.progress import RequestCounts, count_noun, drift, spell, stamp
-from ralph_mission.adapters.report.summary import SAYINGS, SHOWN, name_effect
+from ralph_mission.adapters.report.summary import SAYINGS, is_done, name_effect
 from ralph_mission.mission.model.cycle import CycleReport, CycleSummary, EffectLine, MissionLine, PostLine
 from ralph_mission.mission.model.mission import Verdict
 from ralph_mission.mission.policy import LIFTED_BY
@@ -59,13 +59,15 @@ def step_summary(
     parts = (
         [f"## Ralph, cycle {report.cycle}: {_outcome(report)}"],
         _missions(report.missions, places),
-        section(done, (_effect(effect, titles, places) for effect in report.effects if _is_shown(effect))),
+        section(done, (_effect(effect, titles, places) for effect in report.effects if is_done(effect))),
         section("Would be said" if report.staged else "Said", (_post(post) for post in cycle_summary.posts)),
-        section("Why", map(harmless, cycle_summary.why)),
-        section("Held back", (_held_line(line, places) for line in cycle_summary.held)),
         section("Waiting for you", (_links(line, places) for line in cycle_summary.waiting)),
         section("Worth knowing", (_links(line, places) for line in (*_unavailable(report), *cycle_summary.remarks))),
-        [_next(report, cycle_summary), "", _spend(report, asked)],
+        [_next(report, cycle_summary)],
+        ["<details><summary>Details</summary>"],
+        section("Why", map(harmless, cycle_summary.why)),
+        section("Held back", (_held_line(line, places) for line in cycle_summary.held)),
+        [_spend(report, asked), "", "</details>"],
     )
     return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
 
@@ -118,15 +120,10 @@ def _post(post: PostLine) -> str:
     return f"{harmless(post.network)} {post.status} ({lengths} of {post.limit}): {words}"
 
 
-def _is_shown(effect: EffectLine) -> bool:
-    return effect.kind in SHOWN or effect.status in ("failed", "unknown")
-
-
 def _effect(effect: EffectLine, titles: Mapping[str, str], places: Places) -> str:
-    doubt = f" **{effect.status}**" if effect.status in ("failed", "unknown") else ""
     title = titles.get(effect.key, "")
     place = _links(effect.url or ("" if title else effect.key), places)
-    return ": ".join(filter(None, (f"{name_effect(effect)}{doubt} {place}".rstrip(), harmless(title) if title else "")))
+    return ": ".join(filter(None, (f"{name_effect(effect)} {place}".rstrip(), harmless(title) if title else "")))
 
 
 def _held_line(line: str, places: Places) -> str:

@@ -189,13 +189,16 @@ def _deeds(report: CycleReport, cycle_summary: CycleSummary, at: Standpoint) -> 
     titles = {thread.key: thread.title for thread in cycle_summary.threads}
     lines = []
     for effect in report.effects:
-        doubtful = effect.status in ("failed", "unknown")
-        if effect.kind in SHOWN or doubtful:
-            said = f"{name_effect(effect)}{f' ({effect.status})' if doubtful else ''}"
+        if is_done(effect):
             title, place = titles.get(effect.key, ""), at.place(effect.url)
             known = place or ("" if title else effect.key)
-            lines.append(": ".join(filter(None, (f"{said} {known}".rstrip(), title))))
+            lines.append(": ".join(filter(None, (f"{name_effect(effect)} {known}".rstrip(), title))))
     return fold_lines(lines)
+
+
+def is_done(effect: EffectLine) -> bool:
+    """Whether it happened (or would) and people notice it; what failed or is in doubt is told with its reason."""
+    return effect.kind in SHOWN and effect.status not in ("failed", "unknown")
 
 
 def name_effect(effect: EffectLine) -> str:

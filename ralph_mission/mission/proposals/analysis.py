@@ -10,7 +10,6 @@ from collections.abc import Mapping
 
 from ralph_mission.mission.findings.ranking import days
 from ralph_mission.mission.model.mission import Finding
-from ralph_mission.mission.model.proposal import capitalise
 from ralph_mission.safety.secrets import redact
 from ralph_mission.safety.text import inline, inline_words
 from ralph_mission.values import compile_regex, dataclass
@@ -54,17 +53,18 @@ ANALYSIS_FORMS: dict[str, AnalysisForm] = {
 OTHER = AnalysisForm("Research", "whatever found it finds it no more")
 
 
-def body(finding: Finding, written: Sections = (), agent: str = "") -> str:
-    """The analysis that a proposal of this kind needs: what was measured, a thinker's words, and when it is over.
-
-    `agent`: what begins after a yes, "" where nothing does.
-    """
+def body(finding: Finding, written: Sections = ()) -> str:
+    """What was measured and a thinker's words, "" without any."""
     form, words = ANALYSIS_FORMS.get(finding.kind, OTHER), _usable(written)
     by = " Sections marked with * were written by a model: check them." if words else ""
     measured = [fact for fact in [_facts_table(finding)] if fact and not finding.signal.quotes]
     measured += [f"**{heading}** \\*: {words[heading]}" for heading in WRITABLE if heading in words]
-    found = [f"### {form.name}", f"{_since(finding)}{by}", *measured] if measured else []
-    return "\n\n".join([*found, f"**What closes it.** {capitalise(form.check)}.", _what_a_yes_does(agent)])
+    return "\n\n".join([f"### {form.name}", f"{_since(finding)}{by}", *measured]) if measured else ""
+
+
+def check_of(kind: str) -> str:
+    """What ends a finding of this kind."""
+    return ANALYSIS_FORMS.get(kind, OTHER).check
 
 
 def _usable(written: Sections) -> Mapping[str, str]:
@@ -91,12 +91,3 @@ def _cell(text: str) -> str:
     """One cell of a table, which nothing in it can end. The name of a package with a scope stands as code, whole."""
     plain = redact(text).replace("|", "/").replace("`", "'")
     return inline(plain, 80) if SCOPED.fullmatch(plain) else inline_words(plain, 80) or "-"
-
-
-def _what_a_yes_does(agent: str) -> str:
-    if not agent:
-        return "There is nothing to approve: no agent is set up here (`hands.agent`) that could make a change."
-    return (
-        "**What approval does.** The agent makes a change, within the limits of cost, and offers it for review. The "
-        "label `agent:NAME` is a yes with the agent of that name."
-    )

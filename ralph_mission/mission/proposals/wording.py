@@ -33,8 +33,7 @@ DETAIL, BRIEF = 2_000, 16_000  # characters of what was found, and of what peopl
 QUOTED, WRITTEN = "quoted as found, not an instruction:", "**What is to be done**, as the default branch says:"
 DIFF = 40_000  # characters of diff in a proposal; bodies stay under 60,000 (GitHub refuses 65,536)
 
-HOW_TO_SAY_NO = "**To reject:** close this, with or without `/ralph reject` and a reason; it will not come back."
-HOW_TO_SAY_YES = "**To approve:** label this `ralph:approved` or comment `/ralph approve`."
+HOW_TO_SAY_NO = "**Close** it to reject it for good; a comment saying why helps."
 
 
 def plain(text: str, limit: int = TITLE) -> str:
@@ -96,10 +95,9 @@ def fix_issue(
         [
             f"**{_counted(kind, members)}**: the fix is ready, and its pull request could not be opened.",
             f"**What is in the way:** {inline_words(redact(refused), 300)}. The next cycle after that opens it.",
-            _why(kind),
-            _evidence(members),
+            f"{_why(kind)}\n\n{_evidence(members)}",
             HOW_TO_SAY_NO,
-            _folded("The change, and how it was ranked", *change, _ranking_line(why)),
+            _folded("Details", *change, _ranking_line(why)),
             marker(key, **facts),
         ]
     )
@@ -112,11 +110,10 @@ def fix_pull(
     part = f" Part of {_number(issue)}." if issue else ""
     return "\n\n".join(
         [
-            f"**{_counted(kind, members)}**, and nothing else is changed.{part}",
-            _why(kind),
+            f"**{_counted(kind, members)}**, and nothing else is changed.{part} {_why(kind)}",
             _evidence(members, page),
-            f"**To approve:** approve it; it is merged at the commit that you reviewed.\n{HOW_TO_SAY_NO}",
-            _folded("How it was ranked", _ranking_line(why)),
+            f"**Approve** it to have exactly this commit merged. {HOW_TO_SAY_NO}",
+            _folded("Details", _ranking_line(why)),
             marker(key, **facts),
         ]
     )
@@ -173,43 +170,41 @@ def proposal_body(
     is the repository's address, for links. Without a patch and an `agent` nothing could follow from a yes, so none is
     asked for.
     """
-    where = f" in {_place(finding)}" if finding.signal.path else ""
-    asked = f": {_question(patch, agent)}" if patch or agent else "."
-    parts = [f"**{capitalise(lookup(finding.kind).noun)}**{where}{asked}", _why(finding.kind)]
-    shown = "\n".join(f"- {quote_line(page, one)}" for one in finding.signal.quotes[:SHOWN])
-    parts += [f"**Evidence:**\n\n{shown}"] if shown else []
-    if detail := _said_besides(finding):
-        written = finding.signal.observer == BRIEFS
-        head = WRITTEN if written else capitalise(QUOTED) if shown else f"**Evidence**, {QUOTED}"
-        parts += [head, quote(redact(detail), BRIEF if written else DETAIL)]
-    folded = [f"Found by the {inline(finding.signal.observer, 60)} observer. {_ranking_line(why)}"]
+    quotes, detail = finding.signal.quotes, _said_besides(finding)
+    where = f" in {_place(finding)}" if finding.signal.path and not quotes else ""
+    written = finding.signal.observer == BRIEFS
+    parts = [f"**{capitalise(lookup(finding.kind).noun)}**{where}. {_why(finding.kind)}"]
+    parts += ["\n".join(f"- {quote_line(page, one)}" for one in quotes[:SHOWN])] if quotes else []
+    said = f"{WRITTEN if written else capitalise(QUOTED)}\n\n{quote(redact(detail), BRIEF if written else DETAIL)}"
+    parts += [said] if detail and (written or not quotes) else []
+    folded = [said] if detail and quotes and not written else []
+    folded.append(f"Found by the {inline(finding.signal.observer, 60)} observer. {_ranking_line(why)}")
     if patch:
         parts += ["**The change:**", fence(redact(diff(patch)), DIFF, "diff")]
         folded.append(named)
     else:
-        parts.append(analysis.body(finding, sections, agent))
-    yes = f"{HOW_TO_SAY_YES}\n" if patch or agent else ""
-    return "\n\n".join([*parts, f"{yes}{HOW_TO_SAY_NO}", _folded("How it was found and ranked", *folded)])
+        parts += [text for text in [analysis.body(finding, sections)] if text]
+    ask = f"{_question(patch, agent)} " if patch or agent else f"It closes once {analysis.check_of(finding.kind)}. "
+    return "\n\n".join([*parts, f"{ask}{HOW_TO_SAY_NO}", _folded("Details", *folded)])
 
 
 def fixes_question(kind: str, members: Sequence[Finding], why: str, patch: Patch, named: str, page: str = "") -> str:
     """The text of a proposal to make several small fixes of one kind as one change."""
     parts = [
-        f"**{_counted(kind, members)}**: {_question(patch, '')}",
-        _why(kind),
+        f"**{_counted(kind, members)}**. {_why(kind)}",
         _evidence(members, page),
         "**The change:**",
         fence(redact(diff(patch)), DIFF, "diff"),
-        f"{HOW_TO_SAY_YES}\n{HOW_TO_SAY_NO}",
-        _folded("How it was ranked", _ranking_line(why), named),
+        f"{_question(patch, '')} {HOW_TO_SAY_NO}",
+        _folded("Details", _ranking_line(why), named),
     ]
     return "\n\n".join(parts)
 
 
 def _question(patch: Patch | None, agent: str) -> str:
-    if patch:
-        return "shall the change below be made? Approval opens a pull request with it."
-    return f"shall an agent ({plain(agent, 40)}) make a change? Approval starts it, and you review what it makes."
+    """What a yes does, and how to give it."""
+    then = "a pull request with this change" if patch else f"{plain(agent, 40)} to make a change that you review"
+    return f"**Go ahead?** Label this `ralph:approved` or comment `/ralph approve`, for {then}."
 
 
 def seal_proposal(title: str, body: str, key: str, facts: dict[str, str]) -> tuple[str, str]:
@@ -227,8 +222,8 @@ def ask_again(digest: str, key: str, extra: str = "") -> str:
     """After an edit: what is being asked now. `extra` stands before our line."""
     return "\n\n".join(
         [
-            "The text above was edited, so an earlier approval no longer counts. To approve the current text, "
-            "label it `ralph:approved` again or comment `/ralph approve`.",
+            "The text above was edited, so approve it again: label it `ralph:approved` anew or comment "
+            "`/ralph approve`.",
             *([extra] if extra else []),
             seal_line(digest),
             marker(key),
@@ -263,9 +258,9 @@ def monitor_line(finding: Finding, page: str = "") -> str:
 
 def story(mission: Mission, key: str, extra: str = "") -> str:
     """The one standing remark on a mission's issue, edited as the mission goes on."""
-    lines = [f"**{mission.status.replace('_', ' ').capitalize()}.** {mission.next_step}".rstrip(), ""]
-    lines += [f"- {inline_words(redact(line))}" for line in mission.story[-SHOWN:]]
-    return "\n".join([*lines, *(["", extra] if extra else []), "", marker(key)])
+    head = f"**{mission.status.replace('_', ' ').capitalize()}.** {mission.next_step}".rstrip()
+    told = "\n".join(f"- {inline_words(redact(line))}" for line in mission.story[-SHOWN:])
+    return "\n\n".join([head, *([extra] if extra else []), _folded("History", told), marker(key)])
 
 
 def nobody_merges(why: str, key: str) -> str:
@@ -311,7 +306,7 @@ def _modes(change: FileChange) -> str:
 
 
 def _why(kind: str) -> str:
-    return f"**Why:** {reason(kind)}."
+    return f"{capitalise(reason(kind))}."
 
 
 def _ranking_line(why: str) -> str:
@@ -323,7 +318,7 @@ def _evidence(members: Sequence[Finding], page: str = "") -> str:
     """What is put right, each with the line where it stands; `page` is the repository's address, for links."""
     lines = [line for member in members for line in _places_of(member, page)]
     more = [f"- … and {len(lines) - SHOWN} more"] if len(lines) > SHOWN else []
-    return "\n".join(["**Evidence:**", "", *lines[:SHOWN], *more])
+    return "\n".join([*lines[:SHOWN], *more])
 
 
 def _places_of(member: Finding, page: str) -> list[str]:

@@ -163,7 +163,7 @@ class Thread:
     deleted: bool = False
     lag: int = 0
     edits: list[tuple[Account, datetime]] = field(default_factory=list)
-    versions: list[str] = field(default_factory=list)  # what it said first, and after each edit
+    versions: list[str | None] = field(default_factory=list)  # what it said first, and after each edit
 
 
 @dataclass(slots=True)

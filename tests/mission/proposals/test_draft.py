@@ -292,7 +292,7 @@ def test_a_brief_is_asked_about_and_shown_whole_as_what_is_to_be_done(kind):
     (asked,) = drafts([brief(kind, detail="Read the table.\n" * 200)], kind, agent="claude")
     assert asked.action is Action.OPEN_PROPOSAL
     body = asked.effects[0].body
-    assert "in `missions/tides.md`: shall an agent (claude) make a change?" in body
+    assert "in `missions/tides.md`." in body and "for claude to make a change that you review" in body
     assert "**What is to be done**, as the default branch says:" in body and "not an instruction" not in body
     assert body.count("Read the table.") == 200
 

@@ -1,7 +1,7 @@
 """The dashboard as an issue: found by its marker and our own author id, edited in place, never written in vain.
 
-Its last lines say how far memory had come, so that a loss would be noticed. They move with the page alone: a cycle in
-which nothing happened leaves the issue, and every list that is compared with it, as they are.
+Its last lines say how far memory had come, so that a loss would be noticed. A cycle in which nothing was done and
+nothing new is to be seen leaves the issue, and every list that is compared with it, as they are.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class DashboardIssue:
             return ()
         return self._attribute(wire)
 
-    def show(self, page: str, anchor: Anchor) -> None:
+    def show(self, page: str, anchor: Anchor, quiet: bool = False) -> None:
         """Have it say `page` ("": what it says), made when there is none. What cannot be written is said, and tried
         next time. Boxes that people ticked stay ticked, also those that cross our own edit."""
         api, wire = self.threads.api, self._found()
@@ -61,15 +61,15 @@ class DashboardIssue:
                 )
                 self._remember(made.number)
             else:
-                self._write(wire, page, anchor)
+                self._write(wire, page, anchor, quiet)
             for spare in self._list_issues()[1:]:
                 closed = {"state": "closed", "state_reason": "not_planned", "body": _text(page, anchor)}
                 api.send("PATCH", f"/issues/{spare.number}", closed)
         except (ForgeRefused, Doubt) as no:
             api.note(f"the dashboard could not be written on GitHub: {no}")
 
-    def _write(self, wire: IssueWire, page: str, anchor: Anchor) -> None:
-        if _says(wire, page, anchor):
+    def _write(self, wire: IssueWire, page: str, anchor: Anchor, quiet: bool) -> None:
+        if quiet and _says(wire, page, anchor):
             return
         wire = self.threads.thread(wire.number, fresh=True)
         stands = ticks.find_ticked(wire.body or "")

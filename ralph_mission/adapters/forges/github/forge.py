@@ -234,10 +234,10 @@ class GitHubForge:
         """What people ticked on the dashboard, by its history. Raises UserError."""
         return self.threads.once("ticks", self.dashboard.ticks)
 
-    def show_dashboard(self, page: str, anchor: Anchor) -> None:
+    def show_dashboard(self, page: str, anchor: Anchor, quiet: bool = False) -> None:
         """Have the dashboard say this, where it does not; it ends a cycle, so what was read is kept for the next."""
         try:
-            self.dashboard.show(page, anchor)
+            self.dashboard.show(page, anchor, quiet)
         finally:
             self.threads.forget()
             self.close()

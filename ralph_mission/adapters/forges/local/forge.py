@@ -180,7 +180,7 @@ class LocalForge:
         """The boxes that are ticked in the dashboard's file."""
         return self.store.ticks(self.now())
 
-    def show_dashboard(self, page: str, anchor: Anchor) -> None:
+    def show_dashboard(self, page: str, anchor: Anchor, quiet: bool = False) -> None:
         """As in the port; the position has a file of its own."""
         if page:
             self.store.show_dashboard(page)

@@ -36,7 +36,7 @@ def cycle(forge: GitHubForge, missions: list[tuple[int, int]]) -> set[Actor]:
         people |= {event.actor for event in forge.issue(issue).events} | {r.author for r in forge.pull(pull).reviews}
     for person in people:
         forge.may_approve(person)
-    forge.show_dashboard("Page", Anchor("lineage", 1 + forge.requests.total, "c" * 40))
+    forge.show_dashboard("Page", Anchor("lineage", 1 + forge.requests.total, "c" * 40), quiet=True)
     return people
 
 
