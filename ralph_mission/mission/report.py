@@ -254,8 +254,12 @@ def _why_incomplete(act: ExecutedDecision) -> str:
     if act.cut:
         return "stopped by the kill switch"
     stopped = next(deed for deed in act.deeds if deed.stops)
-    certain = "could not" if stopped.receipt.status == "failed" else "nobody can tell whether it did"
-    return f"{certain} {_DEEDS[kind_of(stopped.effect)]}: {stopped.receipt.explanation}"
+    return _in_vain(stopped)
+
+
+def _in_vain(deed: AppliedEffect) -> str:
+    doubt = "could not" if deed.receipt.status == "failed" else "in doubt whether it did"
+    return f"{doubt} {_DEEDS[kind_of(deed.effect)]}: {deed.receipt.explanation}"
 
 
 _DEEDS = {
@@ -303,8 +307,7 @@ def _remarks(situation: Situation, acts: Sequence[ExecutedDecision], conclusion:
             if isinstance(deed.effect, Publish):
                 yield from remarks(deed.effect, deed.receipt, situation)
             elif deed.receipt.status in ("failed", "unknown"):
-                certain = "could not" if deed.receipt.status == "failed" else "nobody can tell whether it did"
-                yield f"{certain} {_DEEDS[kind_of(deed.effect)]}: {deed.receipt.explanation}"
+                yield _in_vain(deed)
     if any(act.cut for act in acts):
         yield "stopped half-way by the kill switch; what was intended is settled by the next cycle"
     if decide.is_quiet_period(situation) and (silent := decide.findings_fully_posted(situation, {})):

@@ -114,7 +114,7 @@ def test_a_new_mission_is_told_with_its_reason_and_a_step_with_where_it_stands()
 
 @pytest.mark.parametrize(
     ("changes", "why"),
-    [({}, "comment failed: the forge said why"), ({"deeds": (), "cut": True}, "stopped by the kill switch")],
+    [({}, "could not comment: the forge said why"), ({"deeds": (), "cut": True}, "stopped by the kill switch")],
 )
 def test_a_step_that_did_not_come_about_is_not_told_as_done(changes: dict[str, Any], why: str):
     merged = mission(status=Status.COMPLETED, last_action="approved by mara and merged")
@@ -145,7 +145,7 @@ def test_what_went_wrong_is_never_left_out():
     _, cycle_summary = told(acts=(act("failed"), act("unknown")), refused=refused, memory=memory, plan=plan)
     said = "\n".join(cycle_summary.remarks)
     for part in (
-        "comment failed: the forge said why",
+        "could not comment: the forge said why",
         "comment unknown: the forge said why",
         "`make test`: exit code 1",
         "not understood, so ignored: be nice",
