@@ -146,7 +146,7 @@ def test_what_went_wrong_is_never_left_out():
     said = "\n".join(cycle_summary.remarks)
     for part in (
         "could not comment: the forge said why",
-        "comment unknown: the forge said why",
+        "in doubt whether it did comment: the forge said why",
         "`make test`: exit code 1",
         "not understood, so ignored: be nice",
         "ralph journal resolve k1 --sent|--not-sent",
