@@ -7,7 +7,9 @@ import shlex
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -218,9 +220,28 @@ def _store_and_place(
         root, git.git_dir, workplace.tree, PausingClock().now, go_on=asked.go_on,
         archive_previous=asked.archive_previous, restarts=not asked.errand, ready=ready,
         prd=asked.prd_file.absolute() if asked.prd_file else None, owner=lock.place(os.getpid()), clone=clone,
-        asked=held,
+        asked=held, news=(partial(_look_at_files, git, root), partial(_look_at_issues, git, asked.config)),
     )  # fmt: skip  # one call
     return store, workplace
+
+
+def _look_at_files(git: Git, root: Path) -> str:
+    """The commit and what is uncommitted, in words that stay while they do."""
+    status = git.try_text("status", "--porcelain", "-z")
+    stamps = []
+    for entry in status.split("\0"):
+        with suppress(OSError):
+            found = (root / entry[3:]).lstat()
+            stamps.append((found.st_size, found.st_mtime_ns))
+    return repr((git.resolve("HEAD"), status, stamps))
+
+
+def _look_at_issues(git: Git, config: Path | None) -> str:
+    """The open issues, in words that stay while they do. Raises UserError where there are none to be had."""
+    from ralph_mission.app.hosting import choose_hosting
+
+    forge = choose_hosting(git, config, "auto", stand_ins.SystemClock(), stand_ins.QuietProgress()).forge
+    return repr([(issue.number, issue.title, sorted(issue.labels), issue.updated_at) for issue in forge.issues()])
 
 
 def _look_at_base(settings: Config, git: Git, checks: tuple[str, ...], note: Callable[[str], None]) -> None:

@@ -137,6 +137,10 @@ class RunStore(Protocol):
         """Whether a person has said something (a signal, guidance) that nobody has dealt with."""
         ...
 
+    def look(self) -> str:
+        """What people and other programs may have changed (files, issues): equal texts, nothing new. Asks no model."""
+        ...
+
     def said(self) -> tuple[LoopEvent, ...]:
         """The events agents said through files since the last call, oldest first."""
         ...
@@ -185,7 +189,7 @@ class RunStore(Protocol):
         ...
 
     def tidy(self) -> None:
-        """Between two issues of a persistent loop: scratchpad cleared, tasks archived."""
+        """Between two issues of a persistent loop: scratchpad cleared, tasks archived; those that are open stay."""
         ...
 
 

@@ -16,6 +16,9 @@ from ralph_mission.loop.model.state import CONVERGED, Hat, HatOutput, PathChange
 from ralph_mission.loop.ports import RunPorts
 from ralph_mission.loop.rules import completion, routing
 
+FIRST_IDLE, LONGEST_IDLE, IDLE_DAY = 60.0, 900.0, 86_400.0
+"""Seconds that a persistent loop without work waits before it looks again: at first, twice as long each time, at most;
+and after how many of them its next session looks itself, for what nobody else can see."""
 HELD = 3600.0  # seconds of one wait while paused: an order ends it at once
 SIGNAL_ENDINGS = {
     "stop": RunEnding("stop", "asked to stop", "go on with --continue"),
@@ -132,7 +135,7 @@ def _is_proven(this: LoopRun, snapshot: RunSnapshot) -> bool:
 def _tidy_issue(this: LoopRun) -> RunSnapshot:
     """What a persistent loop does instead of ending: nothing of this piece of work is seen by the next."""
     this.ports.store.tidy()
-    this.state = completion.state_after_resume(this.state)
+    this.state = completion.state_after_resume(this.state, this.ports.store.snapshot())
     return _look(this)
 
 
@@ -148,8 +151,13 @@ def _read_signal(this: LoopRun) -> RunEnding | None:
 
 
 def _find_limit(this: LoopRun, snapshot: RunSnapshot) -> RunEnding | None:
-    found = completion.find_dead_end(this.spec, this.state, snapshot)
-    return found or completion.reached_limit(this.spec.limits, this.state, this.elapsed)
+    return completion.find_dead_end(this.spec, this.state, snapshot) or _reached_limit(this)
+
+
+def _reached_limit(this: LoopRun) -> RunEnding | None:
+    """To have nothing to do is no end of a persistent loop: it waits."""
+    state = replace(this.state, idle=0, redispatches=0) if this.spec.persistent else this.state
+    return completion.reached_limit(this.spec.limits, state, this.elapsed)
 
 
 def _play_next(this: LoopRun, snapshot: RunSnapshot) -> None:
@@ -173,15 +181,32 @@ def account(this: LoopRun, output: HatOutput) -> None:
 
 def _pause(this: LoopRun) -> None:
     """The pause between two sessions; a person's word ends it, and after the last one there is none."""
+    if this.spec.persistent and completion.is_out_of_work(this.spec, this.state):
+        return _await_work(this)
     pause = this.spec.limits.pause if this.spec.cooldown is None else this.spec.cooldown
     if pause and not _is_over(this) and not this.ports.store.heard():
         this.ports.clock.sleep(pause, this.ports.store.heard)
 
 
+def _await_work(this: LoopRun) -> None:
+    """Wait, longer each time, until something has changed or a person has said something: that asks no model."""
+    ports, seen = this.ports, this.ports.store.look()
+    pause, waited, told = FIRST_IDLE, 0.0, 0.0
+    while waited < IDLE_DAY and not ports.store.heard() and not _reached_limit(this):
+        pause = min(pause, this.spec.limits.runtime - this.elapsed)
+        if pause != told:
+            ports.progress.waiting(pause, "nothing to do; it goes on when files, issues or guidance change")
+        this.hold()
+        ports.clock.sleep(pause, lambda: ports.store.heard() or ports.progress.watch.asked() != "")
+        waited, told, pause = waited + pause, pause, min(2 * pause, LONGEST_IDLE)
+        if ports.store.look() != seen:
+            return
+
+
 def _is_over(this: LoopRun) -> bool:
     """Whether no session may follow: the work looks done, or a limit is reached."""
     done = not this.spec.persistent and completion.looks_done(this.spec, this.state, this.ports.store.snapshot())
-    return done or completion.reached_limit(this.spec.limits, this.state, this.elapsed) is not None
+    return done or _reached_limit(this) is not None
 
 
 def _resume_feedback(feedback: str, aside: int) -> str:

@@ -62,7 +62,7 @@ def reader(place: Place, **options: Any) -> AgentReader:
     """The real one."""
     house = place.house()
     assert house.git.work_tree is not None
-    return AgentReader(AgentServiceOptions(house.git.work_tree, **options), house)
+    return AgentReader(AgentServiceOptions(house.git.work_tree, **options), house, progress())
 
 
 def reviewer(place: Place, hands: Any, usd: float = 2.0) -> ReviewSetup:

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from ralph_mission.errors import UserError
 from ralph_mission.loop.model.spec import RunResult, RunSpec
 from ralph_mission.loop.model.state import (
+    OPEN,
     AgentTurn,
     CheckoutState,
     CheckResult,
@@ -196,6 +197,8 @@ class FakeStore:
     entries: list[str] = field(default_factory=list)
     kept: list[tuple[RunState, HatOutput | None]] = field(default_factory=list)
     tidied: int = 0
+    news: Callable[[], str] = str
+    looks: int = 0
     given: list[Guidance] = field(default_factory=list)
     claimed: tuple[PathChange, ...] = ()
     closed: RunResult | None = None
@@ -227,6 +230,10 @@ class FakeStore:
 
     def signal(self) -> StopSignal:
         return self.asked
+
+    def look(self) -> str:
+        self.looks += 1
+        return f"{self.news()} {self.tasks}"
 
     def heard(self) -> bool:
         return bool(self.asked or self.words)
@@ -285,8 +292,7 @@ class FakeStore:
     def tidy(self) -> None:
         self._needs_hold()
         self.tidied += 1
-        self.tasks = ()
-        self.tasks = ()
+        self.tasks = self.tasks if any(task.status in OPEN for task in self.tasks) else ()
 
     def passes(self, *names: str) -> None:
         """What a session writes into prd.json: these stories pass."""

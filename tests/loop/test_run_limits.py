@@ -85,6 +85,7 @@ PERSISTENT = LoopPreset("hats", hats=(Hat("finder", (START, RESUME), ("LOOP_COMP
 
 def test_a_persistent_loop_takes_completion_as_a_new_beginning():
     made = world(says("LOOP_COMPLETE", "a"), forever=True)
+    made.store.news = lambda: f"look {made.store.looks}"  # there is always something new
     account = played(spec(PERSISTENT, persistent=True, iterations=3), made)
     assert account.ending.reason == "iterations" and made.store.tidied == 3
     assert made.agent.hats == ["finder"] * 3 and "EVENT: task.resume" in made.agent.prompts[1]
@@ -92,12 +93,50 @@ def test_a_persistent_loop_takes_completion_as_a_new_beginning():
 
 def test_limits_of_a_persistent_loop_are_hard():
     made = world(replace(says("LOOP_COMPLETE"), usage=SessionUsage(1, 1, 1, 30.0)), forever=True)
+    made.store.news = lambda: f"look {made.store.looks}"
     assert played(spec(PERSISTENT, persistent=True, usd=50.0), made).ending.reason == "cost"
 
 
 def test_a_persistent_loop_that_finds_nothing_does_not_burn_for_ever():
     made = world(says("LOOP_COMPLETE"), forever=True)
-    assert played(spec(PERSISTENT, persistent=True, iterations=10_000), made).ending.reason == "idle"
+    ended = played(spec(PERSISTENT, persistent=True, iterations=10_000, runtime=86_400.0), made)
+    assert (ended.ending.reason, len(made.agent.sessions)) == ("runtime", 1)  # a day without work: one model call
+    assert made.clock.slept[:6] == [60.0, 120.0, 240.0, 480.0, 900.0, 900.0] and sum(made.clock.slept) == 86_400
+    assert made.store.looks < 110 and len(made.progress.waits) < 10  # cheap, and it does not say so all the time
+
+
+def test_a_persistent_loop_without_work_goes_on_when_something_changes():
+    made = world(says("LOOP_COMPLETE"), forever=True)
+    made.store.news = lambda: "issue 7" if made.store.looks > 4 else ""
+    played(spec(PERSISTENT, persistent=True, iterations=2), made)
+    assert made.clock.slept == [60.0, 120.0, 240.0, 480.0]
+    assert made.agent.sessions[1].iteration == 2 and made.store.tidied == 2
+
+
+def test_a_word_ends_the_wait_of_a_persistent_loop_at_once():
+    made = world(says("LOOP_COMPLETE"), forever=True)
+    made.clock.sleep = lambda seconds, until: made.store.words.append(Guidance("g-1", "look at issue 7", START_OF_TIME))
+    played(spec(PERSISTENT, persistent=True, iterations=2), made)
+    assert "look at issue 7" in made.agent.prompts[1]
+
+
+def test_a_persistent_loop_hands_an_open_task_over():
+    made = world(says("LOOP_COMPLETE"), forever=True)
+
+    def leaves(session):
+        made.store.tasks = (LoopTask("t-1", "mend the door", "ready"),)
+        return says("LOOP_COMPLETE")
+
+    made.agent.turns = [leaves, says("LOOP_COMPLETE")]
+    played(spec(PERSISTENT, persistent=True, iterations=2), made)
+    assert made.store.tidied == 2 and "t-1 mend the door" in made.agent.prompts[1]
+
+
+def test_a_hat_that_is_called_by_name_is_not_kept_waiting():
+    hats = (Hat("finder", (START, RESUME), ("work.ready",)), Hat("doer", ("work.ready",), ("LOOP_COMPLETE",)))
+    made = world(says('<event topic="work.ready">x</event>'), says("LOOP_COMPLETE"))
+    played(spec(LoopPreset("hats", hats=hats), persistent=True, iterations=2), made)
+    assert made.agent.hats == ["finder", "doer"] and made.clock.slept == []
 
 
 def test_the_cooldown_is_skipped_when_a_person_said_something():
@@ -106,6 +145,7 @@ def test_the_cooldown_is_skipped_when_a_person_said_something():
     def speak(session):
         if session.iteration == 2:
             made.store.words.append(Guidance("g-1", "look at issue 7", START_OF_TIME))
+        made.store.tasks = (LoopTask(f"t-{session.iteration}", "one", "done"),)
         return says("LOOP_COMPLETE")
 
     made.agent.turns = [speak]

@@ -68,8 +68,8 @@ def _is_empty_claim(spec: RunSpec, state: RunState) -> bool:
 
 
 def open_tasks(spec: RunSpec, snapshot: RunSnapshot) -> str:
-    """Which tasks are open, "" when none is or they do not count."""
-    if spec.open_tasks == "trust" or not snapshot.open_tasks:
+    """Which tasks are open, "" when none is or they do not count: a persistent loop hands them over."""
+    if spec.open_tasks == "trust" or spec.persistent or not snapshot.open_tasks:
         return ""
     names = ", ".join(f"{task.id} ({task.status})" for task in snapshot.open_tasks[:5])
     return f"{len(snapshot.open_tasks)} tasks are open: {names}"
@@ -101,14 +101,25 @@ def _stories_left(snapshot: RunSnapshot) -> dict[str, str]:
 
 def _tasks_left(spec: RunSpec, snapshot: RunSnapshot) -> dict[str, str]:
     """Those that somebody could work on: one that waits for a skipped one gives nobody anything to do."""
-    if spec.open_tasks == "trust":
+    if spec.open_tasks == "trust" or spec.persistent:
         return {}
     return {task.id: f"{task.id} {task.title}" for task in snapshot.open_tasks if task.status != "pending"}
 
 
-def resume_event() -> LoopEvent:
-    """What a persistent loop says instead of ending."""
-    return LoopEvent(RESUME, "The last piece of work is complete. Look for the next, or wait for guidance.")
+def resume_event(snapshot: RunSnapshot) -> LoopEvent:
+    """What a persistent loop says instead of ending, with what the last piece of work left open."""
+    left = ", ".join(f"{task.id} {task.title}" for task in snapshot.open_tasks[:5])
+    open = f" These tasks were left open, take them up or close them: {left}." if left else ""
+    said = f"The last piece of work is complete.{open} Look for the next, or wait for guidance."
+    return LoopEvent(RESUME, said)
+
+
+def is_out_of_work(spec: RunSpec, state: RunState) -> bool:
+    """Whether the last session moved nothing, and nobody in particular is called by it, or all were in vain."""
+    if not state.idle or state.failures:
+        return False
+    done = bool(state.last and state.last.promised) or state.pending.topic in (START, RESUME, CONVERGED)
+    return done or state.idle > len(spec.hats)
 
 
 def reached_limit(limits: RunLimits, state: RunState, elapsed: float) -> RunEnding | None:
@@ -279,10 +290,10 @@ def _without_promise(last: HatOutput | None) -> HatOutput | None:
     return replace(last, promised=False) if last else None
 
 
-def state_after_resume(state: RunState) -> RunState:
+def state_after_resume(state: RunState, snapshot: RunSnapshot) -> RunState:
     """Between two pieces of work of a persistent loop."""
     last = _without_promise(state.last)
-    return replace(state, pending=resume_event(), feedback="", item="", stale=0, left=None, last=last)
+    return replace(state, pending=resume_event(snapshot), feedback="", item="", stale=0, left=None, last=last)
 
 
 def _call_next(spec: RunSpec, state: RunState, why: str) -> RunState:

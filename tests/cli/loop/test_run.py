@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -12,6 +13,8 @@ from pathlib import Path
 import pytest
 
 from ralph_mission.adapters.git.git import Git
+from ralph_mission.adapters.report.loop_progress import PlainRunProgress
+from ralph_mission.app.run import build_run
 from ralph_mission.app.run_options import ResolvedRun, RunOptions, resolve_run
 from ralph_mission.config.reading import read
 from ralph_mission.errors import UserError
@@ -324,6 +327,25 @@ def test_a_persistent_loop_without_limits_of_its_own_has_a_day_ten_thousand_sess
     limits = ordered(world(tmp_path, {"ralph.yml": PERSISTENT})).spec.limits
     assert (limits.iterations, limits.runtime, limits.usd) == (10_000, 86_400.0, 50.0)
     assert limits.failures == hats.PERSISTENT.failures
+
+
+def test_what_a_loop_without_work_waits_for_is_a_file_or_an_issue_that_changes(tmp_path: Path) -> None:
+    shop = world(tmp_path, {"ralph.yml": PERSISTENT})
+    asked = RunOptions(shop.repo, task="build it", command="true")
+    look = build_run(asked, PlainRunProgress(io.StringIO(), ())).store.look
+    seen = [look()]
+    assert look() == seen[-1]
+    steps = (
+        lambda: (shop.repo / "todo.md").write_text("one"),
+        lambda: (shop.repo / "todo.md").write_text("one, two"),
+        lambda: commit(shop.repo, {"todo.md": "none"}),
+        lambda: shop.ralph("issue", "create", "--title", "Mend the door"),
+        lambda: shop.ralph("task", "add", "Mend the window"),
+    )
+    for step in steps:
+        step()
+        assert look() not in seen
+        seen.append(look())
 
 
 def test_limits_of_its_own_hold_in_a_persistent_loop(tmp_path: Path) -> None:

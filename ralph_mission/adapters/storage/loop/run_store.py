@@ -22,7 +22,7 @@ from ralph_mission.adapters.storage.loop.notes import Memories, ProgressLog
 from ralph_mission.adapters.storage.loop.run_files import PUT_BACK
 from ralph_mission.adapters.storage.loop.state import SCRATCHPAD, TASKS, Records, Shared
 from ralph_mission.adapters.storage.loop.stories import Carried, Stories
-from ralph_mission.adapters.storage.loop.tasks import Tasks
+from ralph_mission.adapters.storage.loop.tasks import All, Tasks
 from ralph_mission.errors import UserError
 from ralph_mission.loop.model.spec import RunResult, RunSpec
 from ralph_mission.loop.model.state import (
@@ -81,7 +81,8 @@ class FileRunStore:
     begins. `restarts`: a signal may ask the run to start anew.
     `clone` is where sessions work and have the stories and their log, where that is not the work tree itself.
     `owner` is what sessions claim tasks as: what one leaves active is given back when it is over.
-    `asked` is what a person asks of the run from elsewhere.
+    `asked` is what a person asks of the run from elsewhere; `news` say how files and issues stand, in any words
+    that stay while they do.
     `ready` makes the checkout ready for an order once nobody else works there, or raises UserError.
     """
 
@@ -92,10 +93,11 @@ class FileRunStore:
         ready: Callable[[RunSpec], None] = lambda spec: None,
         clone: Path | None = None,
         asked: Callable[[], HoldOrder] = lambda: "",
+        news: tuple[Callable[[], str], ...] = (),
     ) -> None:  # fmt: skip  # as one reads it
         self._root, self._home, self._git_dir = root, root / ".ralph", git_dir
         self._tree, self._now, self._ready = tree, now, ready
-        self._held_by = asked
+        self._held_by, self._news = asked, news
         self._go_on, self._archive_previous, self._restarts = go_on, archive_previous, restarts
         self._clone = clone or root
         self._carried = Carried(root, self._clone, prd)
@@ -222,6 +224,13 @@ class FileRunStore:
         """Whether a person has said something (a signal, guidance) that nobody has dealt with."""
         return bool(self.signal() or self._guide.pending())
 
+    def look(self) -> str:
+        """What people and other programs may have changed (files, issues). Asks no model."""
+        read, names = self._known.read, ("files", "issues")
+        told = [read(name, look, "") for name, look in zip(names, self._news, strict=False)]
+        tasks: All = read("tasks", self._tasks.all, ())
+        return repr((told, tasks))
+
     def brief(self, prompt: str) -> None:
         """Keep the prompt of the session that is about to start."""
         run_files.write(self._home / "loop/prompt.txt", prompt.encode("utf-8", "replace"))
@@ -295,8 +304,8 @@ class FileRunStore:
         where = self._root / state.RUNS / self._state.run_id
         if files.stays(self._home / "agent", self._root):  # nothing was read from anywhere else
             archive.move_file(self._home / SCRATCHPAD, where)
-        self._tasks.archive(where / f"tasks-{self._state.iteration:04d}.jsonl")
-        self._shared.forget(TASKS)
+        if self._tasks.archive(where / f"tasks-{self._state.iteration:04d}.jsonl", keep_open=True):
+            self._shared.forget(TASKS)
 
     def put_back(self, landed: Callable[[str], bool]) -> tuple[PathChange, ...]:
         """The stories and their log as when the session began that died: what it claimed nobody has checked. What

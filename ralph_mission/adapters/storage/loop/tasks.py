@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from ralph_mission.adapters.storage.loop import lock, run_files
-from ralph_mission.loop.model.state import LoopTask, TaskStatus
+from ralph_mission.loop.model.state import OPEN, LoopTask, TaskStatus
 from ralph_mission.loop.rules import routing as lifecycle
 
 CAP = 32 * 1024 * 1024
@@ -113,12 +113,15 @@ class Tasks(NamedTuple):
                 self._put(raw, before, after, {})
         return tuple(task for task, old in zip(after, before, strict=True) if old.status == "active" != task.status)
 
-    def archive(self, place: Path) -> bool:
-        """Move the list away, for a fresh one. Whether there was one."""
+    def archive(self, place: Path, *, keep_open: bool = False) -> bool:
+        """Move the list away, for a fresh one. Whether there was one. `keep_open`: not while a task of it is open, as
+        that may need others."""
         with run_files.hold_file_lock(self.path):
             if not self.path.exists():
                 return False
             place.parent.mkdir(parents=True, exist_ok=True)
+            if keep_open and any(task.status in OPEN for task in self.all()):
+                return False
             self.path.replace(place)
         return True
 

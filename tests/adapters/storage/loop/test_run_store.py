@@ -146,7 +146,7 @@ def test_between_two_issues_the_scratchpad_and_the_tasks_are_put_away(store_at: 
     with store.exclusive(FREE):
         now = store.open(FREE, NOON)
         for number in (1, 2):
-            Tasks(home).add("of this issue")
+            Tasks(home).done(Tasks(home).add("of this issue").id)
             (home / "agent/scratchpad.md").write_text(f"issue {number}")
             store.keep(replace(now, iteration=number), HatOutput("ralph", number))
             store.tidy()

@@ -168,6 +168,15 @@ def test_what_an_ended_session_left_active_is_given_back(tmp_path: Path) -> None
     assert tasks.claim("session 4").id == "a"
 
 
+def test_a_list_with_an_open_task_may_stay(tmp_path: Path) -> None:
+    tasks = Tasks(tmp_path)
+    done = tasks.done(tasks.add("first").id)
+    last = tasks.add("second", (done.id,))
+    assert not tasks.archive(tmp_path / "old.jsonl", keep_open=True) and len(tasks.all()) == 2
+    tasks.done(last.id)
+    assert tasks.archive(tmp_path / "old.jsonl", keep_open=True) and tasks.all() == ()
+
+
 def test_an_archived_list_makes_room_for_a_fresh_one(tmp_path: Path) -> None:
     tasks = _tasks(tmp_path, THEIRS)
     assert tasks.archive(tmp_path / "archive" / "tasks.jsonl")
