@@ -199,7 +199,7 @@ class Code:
             f"{count_noun(len(commits), 'commit')} by {authors} since {before[:12] or f'{since:%Y-%m-%d %H:%M} UTC'}"
         )
         return Observation(
-            self.name, "ok", look[0], detail=f"{detail}; {look[1]}", cursor=head, complete=not before, gone=look[2]
+            self.name, "ok", look[0], detail=f"{look[1]}; {detail}", cursor=head, complete=not before, gone=look[2]
         )
 
     def _first(self, head: str, now: datetime) -> tuple[tuple[Signal, ...], str]:
@@ -208,7 +208,7 @@ class Code:
         written = origins(self.git, head, _sample(hits, kinds))
         counts = (_count([h for h in hits if h.kind == kind], written, now, head) for kind in kinds)
         late = self._overdue(head, now, lambda: hits)
-        return (*counts, *late.values()), f"first look: {count_noun(len(hits), 'marker')}{_late_words(late)}"
+        return (*counts, *late.values()), f"{count_noun(len(hits), 'marker')}{_late_words(late)}"
 
     def _news(
         self, before: str, head: str, commits: Sequence[HistoryCommit], now: datetime

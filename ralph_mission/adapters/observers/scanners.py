@@ -18,6 +18,7 @@ from typing import Any
 
 from ralph_mission.adapters.cache import FileCache, cache_key
 from ralph_mission.adapters.git.git import Git, TreeEntry
+from ralph_mission.adapters.observers.actions import lagging_actions
 from ralph_mission.adapters.observers.commands import RECIPES, keep_secret, run_check, search_path
 from ralph_mission.adapters.observers.markers import excluder
 from ralph_mission.adapters.observers.results import GarbledOutput, Result
@@ -210,8 +211,12 @@ class ScannerObserver:
                 failed += 1
                 told.append(f"{scanner.name}: {one_line(str(problem), 160)}")
                 continue
-            told.append(f"{scanner.name}: {count_noun(len(report.left) + len(report.mended), 'result')}")
-            signals += self._signals(scanner, report, commit, entries)
+            found = tuple(self._signals(scanner, report, commit, entries))
+            results = count_noun(len(report.left) + len(report.mended), "result")
+            told.append(f"{scanner.name}: {results}, {len(found) or 'none'} told")
+            signals += found
+        if lagging := lagging_actions(self._workflows(entries), commit):
+            signals.append(lagging)
         detail = one_line("; ".join(told) or "nothing here for the scanners that are installed", 300)
         return Observation(
             NAME,
@@ -221,6 +226,16 @@ class ScannerObserver:
             cursor=commit,
             complete=not failed,
         )
+
+    def _workflows(self, entries: Mapping[str, TreeEntry]) -> dict[str, bytes]:
+        excluded = excluder(self.settings.exclude)
+        wanted = {
+            path: entry.oid
+            for path, entry in entries.items()
+            if re.fullmatch(WORKFLOWS, path) and entry.mode == REGULAR and not excluded(path)
+        }
+        blobs = self.git.blobs(wanted.values())
+        return {path: blobs[oid] for path, oid in wanted.items() if len(blobs[oid]) <= LARGEST}
 
     def _may_run(self, scanner: Scanner) -> bool:
         return is_installed(scanner.name) and (self.setup is not None or not scanner.settings.get("setup"))

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from ralph_mission.adapters.report.progress import RequestCounts, count_noun, drift, spell, stamp
-from ralph_mission.adapters.report.summary import SAYINGS, is_done, name_effect
+from ralph_mission.adapters.report.summary import SAYINGS, is_done, looked_at, name_effect
 from ralph_mission.mission.model.cycle import CycleReport, CycleSummary, EffectLine, MissionLine, PostLine
 from ralph_mission.mission.model.mission import Verdict
 from ralph_mission.mission.policy import LIFTED_BY
@@ -61,6 +61,7 @@ def step_summary(
         _missions(report.missions, places),
         section(done, (_effect(effect, titles, places) for effect in report.effects if is_done(effect))),
         section("Would be said" if report.staged else "Said", (_post(post) for post in cycle_summary.posts)),
+        section("Looked at", map(harmless, filter(None, [looked_at(report)]))),
         section("Waiting for you", (_links(line, places) for line in cycle_summary.waiting)),
         section("Worth knowing", (_links(line, places) for line in (*_unavailable(report), *cycle_summary.remarks))),
         [_next(report, cycle_summary)],

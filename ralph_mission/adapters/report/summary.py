@@ -5,6 +5,7 @@ The text has at most 40 rows of 80 columns, whatever happened, and is complete w
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
@@ -182,7 +183,16 @@ def _observer_lines(report: CycleReport) -> list[str]:
         for line in report.observers
         if line.status == "unavailable"
     ]
-    return indent_lines(lines)
+    return [*indent_lines(lines), *fold_lines(filter(None, [looked_at(report)]))]
+
+
+def looked_at(report: CycleReport) -> str:
+    """What was looked at, where nothing is asked of anybody: that it is quiet is a result, too. "" elsewhere."""
+    if report.outcome != "done" or report.missions or any(effect.kind in SHOWN for effect in report.effects):
+        return ""
+    there = (one for one in report.observers if one.status == "ok" and not one.detail.startswith("no "))
+    seen = [f"{one.name}: {re.split('[;,] ', one.detail)[0] or 'nothing'}" for one in there]
+    return f"looked at, and nothing to ask: {'; '.join(seen)}" if seen else ""
 
 
 def _deeds(report: CycleReport, cycle_summary: CycleSummary, at: Standpoint) -> list[str]:

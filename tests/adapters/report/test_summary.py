@@ -159,6 +159,19 @@ def test_a_cycle_that_looked_at_nothing_says_so() -> None:
     assert "0 findings" not in text
 
 
+def test_a_quiet_cycle_says_what_was_looked_at() -> None:
+    seen = (
+        ObserverLine("docs", "ok", 0, 0.1, "42 pages, 0 broken references; as before"),
+        ObserverLine("typos", "ok", 0, 0.1, ""),
+        ObserverLine("briefs", "ok", 0, 0.1, "no briefs"),
+    )
+    quiet = replace(REPORT, observers=seen, findings=(), missions=(), effects=())
+    said = "looked at, and nothing to ask: docs: 42 pages; typos: nothing"
+    assert said in " ".join(summary(quiet, CycleSummary()).split())
+    assert "looked at, and" not in summary(REPORT, CYCLE_SUMMARY)
+    assert "looked at, and" not in summary(replace(quiet, outcome="failed"), CycleSummary())
+
+
 def test_findings_of_before_are_not_called_new() -> None:
     assert "2 findings by 2 observers, 1 of them not dealt with before" in summary(REPORT, CYCLE_SUMMARY)
     known = tuple(replace(finding, known=True) for finding in REPORT.findings)
