@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ralph_mission.safety.detect import mentions, workflow_commands
-from ralph_mission.safety.text import sanitise
+from ralph_mission.safety.text import quote, sanitise
 from tests.safety.hostile_texts import SINKS, hidden
 
 
@@ -123,4 +123,5 @@ def test_d38_terminal_escapes_are_stripped(text: str, sink: str) -> None:
 
 @pytest.mark.attack(40)
 def test_d40_a_summary_holds_no_live_html_and_no_expression() -> None:
+    assert quote("${{ b }}") == "```text\n${{ b }}\n```"  # nothing evaluates what an issue quotes
     assert sanitise("<b>x</b> ${{ secrets.A }} `${{ b }}`", "summary") == "&lt;b>x&lt;/b> $ {{ secrets.A }} `$ {{ b }}`"

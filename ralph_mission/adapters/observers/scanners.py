@@ -395,6 +395,7 @@ def _rule_signal(
     alike = Counter((one.line or one.place) for one in found)
     distinct = list({(one.line or one.place): one for one in reversed(found)}.values())[::-1]
     distinct = [one for one in found if one in distinct]
+    quoted = {(one.line, one.result.path): one for one in reversed(found) if one.line}.values()  # of each file
     first, paths = found[0].result, {one.result.path for one in found}
     named = all(": " in one.result.message for one in found)
     what = first.message.partition(": ")[0] if named else first.message
@@ -415,7 +416,7 @@ def _rule_signal(
         line=first.line,
         facts=(("rule", rule), ("places", len(found)), ("files", len(paths))),
         quotes=tuple(
-            Quote(one.line, one.result.path, one.result.line, commit) for one in distinct[:QUOTED] if one.line
+            Quote(one.line, one.result.path, one.result.line, commit) for one in list(quoted)[: -QUOTED - 1 : -1]
         ),
     )
 

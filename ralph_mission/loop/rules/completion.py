@@ -109,8 +109,8 @@ def _tasks_left(spec: RunSpec, snapshot: RunSnapshot) -> dict[str, str]:
 def resume_event(snapshot: RunSnapshot) -> LoopEvent:
     """What a persistent loop says instead of ending, with what the last piece of work left open."""
     left = ", ".join(f"{task.id} {task.title}" for task in snapshot.open_tasks[:5])
-    open = f" These tasks were left open, take them up or close them: {left}." if left else ""
-    said = f"The last piece of work is complete.{open} Look for the next, or wait for guidance."
+    handed = f" These tasks were left open, take them up or close them: {left}." if left else ""
+    said = f"The last piece of work is complete.{handed} Look for the next, or wait for guidance."
     return LoopEvent(RESUME, said)
 
 

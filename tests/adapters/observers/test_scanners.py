@@ -102,10 +102,13 @@ def test_what_only_people_with_write_access_reach_is_counted_and_told_to_nobody(
 
 
 def test_words_of_a_stranger_in_a_script_ask_a_person(tmp_path: Path) -> None:
-    seen = look(tmp_path, {".github/workflows/a.yml": INJECTED}, "zizmor")
+    seen = look(tmp_path, {f".github/workflows/{name}.yml": INJECTED for name in "ab"}, "zizmor")
     (one,) = seen.signals
     assert (one.kind, one.severity, dict(one.facts)["rule"]) == ("workflow-risk", Severity.HIGH, "template-injection")
-    assert [(quote.text, quote.line) for quote in one.quotes] == [("- run: echo '${{ github.event.issue.title }}'", 8)]
+    assert one.title.endswith("in 2 files")  # which are both named
+    assert [(quote.text, quote.path, quote.line) for quote in one.quotes] == [
+        ("- run: echo '${{ github.event.issue.title }}'", f".github/workflows/{name}.yml", 8) for name in "ab"
+    ]
 
 
 @pytest.mark.parametrize(
