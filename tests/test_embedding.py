@@ -121,6 +121,7 @@ def test_the_example_in_the_documentation_runs():
     (example,) = re.findall(r"```python\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)
     done = subprocess.run([sys.executable, "-c", example], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "") and "converged after 5 sessions" in done.stdout
+    assert "3 reviewer review.verdict 1\n" in done.stdout and "5 reviewer review.verdict 0\n" in done.stdout
 
 
 def test_the_names_are_imported_only_when_they_are_asked_for():

@@ -5,7 +5,8 @@
         words = my_agent(loop.get_hat_prompt(loop.hat))     # a fresh session each time
         loop.record(loop.read(words))
 
-Nothing is written and no clock is asked. `ralph run` is the same with files, checks and scope around it.
+Nothing is written and no clock is asked. `ralph_mission.run` (`app/library.py`) is the
+same with files, checks and scope around it.
 """
 
 from __future__ import annotations
@@ -77,7 +78,8 @@ class RalphLoop:
         """Why to stop, None to go on: converged, or a limit on sessions, failures or equal dispatches."""
         if self.converged:
             return RunEnding("complete", f"{self.iteration} sessions")
-        return completion.reached_limit(self._order.limits, self._state, 0.0)
+        ending = completion.reached_limit(self._order.limits, self._state, 0.0)
+        return ending and replace(ending, next_step="")  # its steps are options of `ralph run`
 
     def get_hat_prompt(self, hat: Hat | None = None) -> str:
         """What to tell a session that wears `hat` (default: who is next): task, last output, event and its issues."""
@@ -90,6 +92,7 @@ class RalphLoop:
         worn = None if self.hat == routing.COORDINATOR else self.hat
         promise = self._order.preset.promise
         event, wrong = routing.single_event(worn, routing.events_in_text(text, promise), promise)
+        event = event and replace(event, issues=event.issues or verdicts.parse_issues(event))
         promised = not wrong and (routing.is_promised(text, promise) or (event is not None and event.topic == promise))
         return HatOutput(
             self.hat.name, self.iteration + 1, event, session.summary(text),

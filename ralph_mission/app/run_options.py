@@ -34,8 +34,8 @@ class RunOptions:
 
     `planning`: the stories of the task are written first, and are not there yet. `restarted`: a process that was asked
     to restart has become this one. `errand`: for an issue or a mission, in a clone: nothing that a session writes there
-    restarts it, and none writes what configures agents. `setup`: where set-ups of the project are kept. `red`:
-    checks that may stay as red as they are.
+    restarts it, and none writes what configures agents. `setup`: where set-ups of the project are kept. `scope`:
+    globs of the only files that sessions may change. `red`: checks that may stay as red as they are.
     """
 
     repo: Path = Path()
@@ -63,6 +63,7 @@ class RunOptions:
     restarted: bool = False
     errand: bool = False
     setup: Path | None = None
+    scope: tuple[str, ...] | None = None
     red: tuple[RedCheck, ...] = ()
 
     @property
@@ -150,6 +151,7 @@ def resolve_run(asked: RunOptions, settings: Config, root: Path, prd: Prd | None
         required_events=settings.event_loop.required_events,
         kind=_kind(asked, preset),
         protected=obeyed.globs,
+        scope=asked.scope,
         no_agent_settings=asked.errand,
     )
     doubts = (*(warning for _, warnings in worn for warning in warnings), *_find_doubts(asked, spec))

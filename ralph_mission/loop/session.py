@@ -84,7 +84,7 @@ def _run_session(
     turn = _play_patiently(spec, state, ports, session)
     if not turn.failure:  # else nobody may have read it
         ports.store.acknowledge(situation.pending_guidance(snapshot))
-    changes, work = _keep_allowed(ports, session.hat, mark, snapshot.paths.kept)
+    changes, work = _keep_allowed(spec, ports, session.hat, mark, snapshot.paths.kept)
     event, wrong = _record_event(spec, ports, hat, turn, session)
     output = HatOutput(
         session.hat.name,
@@ -120,12 +120,14 @@ def _play_patiently(spec: RunSpec, state: RunState, ports: RunPorts, session: Se
 
 
 def _keep_allowed(
-    ports: RunPorts, hat: Hat, mark: str, kept_by_us: tuple[str, ...]
+    spec: RunSpec, ports: RunPorts, hat: Hat, mark: str, kept_by_us: tuple[str, ...]
 ) -> tuple[tuple[PathChange, ...], SessionWork]:
     """What the session changed, with what was undone of it."""
     mended = ports.store.restore()
     work = ports.workplace.changed(mark)
-    outside = scope.outside(hat, work.changes, kept_by_us)
+    wide = replace(hat, write_allowed=spec.scope)  # what a hat of its own may write may lie outside of the run's scope
+    found = (*scope.outside(hat, work.changes, kept_by_us), *scope.outside(wide, work.changes, kept_by_us))
+    outside = tuple({change.path: change for change in reversed(found)}.values())
     gone = {change.path for change in outside}
     kept = tuple(change for change in work.changes if change.path not in gone)
     if outside:

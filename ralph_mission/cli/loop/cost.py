@@ -153,7 +153,7 @@ def _row(name: str, usage: SessionUsage) -> str:
     from ralph_mission.safety.text import sanitise
 
     least = "at least " if usage.untold else ""
-    dollars = f"{least}{usage.cost_usd:.2f}" if usage.cost_usd or not usage.untold else "unknown"
+    dollars = f"{least}{usage.cost_usd or 0:.2f}" if usage.cost_usd or not usage.untold else "unknown"
     plain = " ".join(sanitise(name, "log").split())
     shown = plain if len(plain) <= 24 else f"{plain[:23]}…"
     return WIDTHS.format(shown, usage.sessions, f"{usage.input_tokens:,}", f"{usage.output_tokens:,}", dollars)

@@ -31,10 +31,8 @@ from ralph_mission.cli.spelling import type_commands
 from ralph_mission.errors import UserError
 
 if TYPE_CHECKING:
-    from ralph_mission.adapters.report.loop_progress import PlainRunProgress
     from ralph_mission.app.run import RunSetup
     from ralph_mission.app.run_options import RunOptions
-    from ralph_mission.loop.model.spec import RunResult
 
 RESTART = "RALPH_RESTART"
 """`exit` in the environment: whoever started us starts us again, so a restart ends with its code 3.
@@ -94,6 +92,7 @@ def run(as_json: bool, detach: bool, **options: Any) -> int:
 
     Exit code 0 if complete, 2 at a limit, 1 if it failed or was stopped, 130 if interrupted.
     """
+    from ralph_mission.app.library import play_run
     from ralph_mission.app.run_options import RunOptions
 
     if detach:
@@ -132,49 +131,6 @@ def _detach(repo: Path, as_json: bool) -> int:
     return 0
 
 
-def play_run(asked: RunOptions, progress: PlainRunProgress) -> tuple[RunResult, RunSetup]:
-    """One run, and where it was; a task without stories is planned first. Raises UserError."""
-    from ralph_mission.app import teams
-
-    story = teams.choose_team(asked)
-    wanted = teams.due(asked)
-    if wanted is None:
-        return _play(asked, story, progress)
-    progress.note("no stories yet: a planner writes them first")
-    made, first = teams.write_stories(wanted, progress, follows=True)
-    if first.ending.code:
-        return first, _tell_end(made, first, progress)
-    made.unaltered()
-    account, made = _play(wanted, story, progress, made.root)
-    return replace(account, outputs=(*first.outputs, *account.outputs)), made
-
-
-def _play(
-    asked: RunOptions, story: str, progress: PlainRunProgress, planned: Path | None = None
-) -> tuple[RunResult, RunSetup]:
-    from ralph_mission.app import teams
-    from ralph_mission.app.run import build_run
-    from ralph_mission.loop.run import run_loop as run_loop
-
-    made = build_run(replace(asked, pattern="") if story else asked, progress, planned)
-    for note in made.notes:
-        progress.note(f"note: {note}")
-    account = teams.play(made, story, build=asked.build) if story else run_loop(made.spec, made.ports)
-    return account, _tell_end(made, account, progress)
-
-
-def _tell_end(made: RunSetup, account: RunResult, progress: PlainRunProgress) -> RunSetup:
-    from ralph_mission.app.run import describe_work
-
-    for line in describe_work(made, account):
-        progress.note(line)
-    for complaint in made.store.complaints:
-        progress.note(f"note: {complaint}")
-    for line in made.after:
-        progress.note(line)
-    return made
-
-
 START = ("git init -q -b main . && git config user.name Ralph && git config user.email ralph@localhost"
          " && git add -A && git commit -qm start")  # fmt: skip  # one line of shell
 SESSIONS = 30
@@ -194,6 +150,7 @@ def simulate(pattern: str, script: Path | None, keep: Path | None, as_json: bool
     Calls no model and touches nothing of yours. Exit code 0 if it converged, otherwise as for `ralph run`.
     """
     from ralph_mission.adapters.report.loop_progress import show_progress
+    from ralph_mission.app.library import play_run
     from ralph_mission.app.run import PausingClock
     from ralph_mission.app.run_options import RunOptions
     from ralph_mission.app.secrets import environment_secrets

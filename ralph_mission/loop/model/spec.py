@@ -69,7 +69,8 @@ class RunSpec:
     `require_change`: what is declared done without a change of a file is not; `required_events` have to be said in the
     run before it is. `kind` is the kind of work, by which people's
     verdicts are kept. `protected` are globs of files that say what a run may do: no session writes them, whatever its
-    hat, or it could widen its own rights by a restart. `no_agent_settings`: nor what configures agents, which the next
+    hat, or it could widen its own rights by a restart. `scope`: globs of the only files that any session may
+    write, None for what its hat may. `no_agent_settings`: nor what configures agents, which the next
     session would obey.
     """
 
@@ -87,6 +88,7 @@ class RunSpec:
     required_events: tuple[str, ...] = ()
     kind: str = ""
     protected: tuple[str, ...] = ()
+    scope: tuple[str, ...] | None = None
     no_agent_settings: bool = False
 
     @property
@@ -101,8 +103,14 @@ class RunSpec:
 
     def bound(self, hat: Hat) -> Hat:
         """The hat, which may not write what is protected either."""
+        allowed = self.scope if hat.write_allowed is None else hat.write_allowed
         denied = tuple(dict.fromkeys((*hat.write_denied, *self.protected)))
-        return replace(hat, write_denied=denied, no_agent_settings=hat.no_agent_settings or self.no_agent_settings)
+        return replace(
+            hat,
+            write_allowed=allowed,
+            write_denied=denied,
+            no_agent_settings=hat.no_agent_settings or self.no_agent_settings,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,13 @@ def test_a_checkout_where_nothing_ran_says_so(repo: Path) -> None:
     assert (result.code, result.out) == (0, "No loop has run here yet.\n")
 
 
+def test_a_run_without_a_session_cost_nothing(repo: Path) -> None:
+    state.save(repo, RunState("now", "Build", datetime(2026, 1, 1, tzinfo=UTC)))
+    state.keep_output(repo, "now", HatOutput("builder", 1, usage=SessionUsage()))
+    result = cli_here("cost", repo=repo)
+    assert result.code == 0 and result.out.split()[-1] == "0.00", result.err
+
+
 def test_sessions_tokens_and_dollars_are_shown_by_hat_and_story(repo: Path) -> None:
     keep(repo)
     result = cli_here("cost", repo=repo)

@@ -1,0 +1,77 @@
+"""A run inside another program: its events as they happen, its result, held from there."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import ralph_mission
+from ralph_mission.errors import UserError
+from tests.cli.loop_world import World, until, world
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "library.md"
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> World:
+    return world(tmp_path)
+
+
+def command(shop: World, script: str) -> str:
+    return shop.agent(script)[1]
+
+
+def test_the_example_in_the_documentation_runs(shop: World) -> None:
+    (example,) = re.findall(r"```python\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)
+    done = subprocess.run([sys.executable, "-c", example], cwd=shop.repo, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    said = done.stdout.splitlines()
+    assert said[0] == "1 text I write it." and "complete ['greet.py']" in said
+    assert "ended" in said
+
+
+def test_events_come_while_it_runs_and_it_is_held_from_the_program(shop: World) -> None:
+    waits = "print('hello', flush=True)\nwhile not (here / f'go-{call}').exists(): time.sleep(0.01)\nchange()"
+    run = ralph_mission.run("Write it", repo=shop.repo, command=command(shop, waits), max_iterations=9)
+    assert next(event for event in run if event.kind == "text").text == "hello"
+    run.pause()
+    (shop.aside / "go-1").touch()
+    assert next(event for event in run if event.kind == "held").text == "paused"
+    run.resume()
+    until(lambda: len(shop.calls) == 2)
+    run.stop()
+    (shop.aside / "go-2").touch()
+    assert (run.result().ending.reason, len(run.result().outputs)) == ("stop", 2)
+    assert [event.kind for event in run if event.kind in ("began", "ended")] == ["began", "ended"]  # all, to anybody
+
+
+def test_it_is_awaited(shop: World) -> None:
+    async def played() -> tuple[list[str], str]:
+        run = ralph_mission.run("Write it", repo=shop.repo, command=command(shop, "change()"), max_iterations=1)
+        kinds = [event.kind async for event in run]
+        return kinds, (await run).ending.reason
+
+    kinds, reason = asyncio.run(played())
+    assert "output" in kinds and reason == "iterations"
+
+
+def test_nothing_outside_of_its_scope_stays_whatever_a_hat_may(tmp_path: Path) -> None:
+    settings = "hats: {builder: {triggers: [loop.start], write_allowed: ['*.txt']}}"
+    shop = world(tmp_path, {"ralph.yml": settings})
+    both = "pathlib.Path('a.txt').write_text('a')\npathlib.Path('b.txt').write_text('b')"
+    run = ralph_mission.run("x", repo=shop.repo, command=command(shop, both), scope=["a.txt"], max_iterations=1)
+    (output,) = run.result().outputs
+    assert [change.path for change in output.reverted] == ["b.txt"]
+    assert (shop.repo / "a.txt").exists() and not (shop.repo / "b.txt").exists()
+
+
+def test_what_cannot_be_run_is_told_to_whoever_asks_for_the_result(shop: World) -> None:
+    run = ralph_mission.run("x", repo=shop.repo, agent="nobody")
+    assert list(run) == []
+    with pytest.raises(UserError, match="nobody is not one of"):
+        run.result()
