@@ -28,7 +28,7 @@ publishers: {discord: {}, charts: false}
 hands: {fixers: []}
 """
 FILES = {"README.md": "# Sample\n", "ralph.yml": SETTINGS}
-EVENT = {"action": "labeled", "label": {"name": "content:approved"}, "issue": {"number": 1}}
+EVENT = {"action": "labeled", "label": {"name": "content:approved"}, "issue": {"number": 2}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +56,13 @@ def jobs(action: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pub
     with serving(folder, FILES) as github, DiscordServer() as discord:
         token, hook = github.token(), discord.environment["DISCORD_WEBHOOK_URL"]
         database = {"database-url": f"sqlite:///{folder / 'data.db'}", "discord-webhook-url": hook}
-        asked = runner.run(token, github.url, "schedule", database)
-        wanted = {"mode": "publish", "issue": "1", "discord-webhook-url": hook}
+        assert runner.run(token, github.url, "schedule", database).code == 0  # of a ranking nothing is said at first
+        with sqlite3.connect(folder / "data.db") as connection:
+            connection.execute("insert into harbour (name, berths) values ('Tobermory', 30)")
+        asked = runner.run(token, github.url, "schedule", database | {"force": "true"})
+        wanted = {"mode": "publish", "issue": "2", "discord-webhook-url": hook}
         early = runner.run(token, github.url, "workflow_dispatch", wanted)
-        github.person("mara").label(1, ("content:approved",))
+        github.person("mara").label(2, ("content:approved",))
         published = runner.run(token, github.url, "issues", wanted, payload=EVENT)
         again = runner.run(token, github.url, "issues", wanted, payload=EVENT)
         yield Publishing(asked, early, published, again, github, discord)
@@ -68,15 +71,15 @@ def jobs(action: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pub
 def test_a_label_publishes_what_the_issue_shows_once(jobs: Publishing) -> None:
     assert (jobs.asked.code, jobs.early.code, jobs.published.code, jobs.again.code) == (0, 0, 0, 0), jobs.published.log
     (text,) = jobs.discord.texts
-    assert "Oban" in text and text in jobs.github.issue(1).body
+    assert "Oban" in text and text in jobs.github.issue(2).body
     outcomes = [job.outputs["outcome"] for job in (jobs.early, jobs.published, jobs.again)]
     assert outcomes == ["nothing", "published", "nothing"]
-    assert "content:published" in jobs.github.issue(1).labels and jobs.github.issue(1).state == "closed"
+    assert "content:published" in jobs.github.issue(2).labels and jobs.github.issue(2).state == "closed"
 
 
 def test_the_page_of_the_job_says_where_it_went(jobs: Publishing) -> None:
-    here = f"{jobs.github.url}/harbour/slackwater/issues/1"
-    assert jobs.published.summary.startswith(f"## Ralph, texts of issue [#1]({here}): published")
+    here = f"{jobs.github.url}/harbour/slackwater/issues/2"
+    assert jobs.published.summary.startswith(f"## Ralph, texts of issue [#2]({here}): published")
     assert "- discord: done" in jobs.published.summary
 
 

@@ -57,7 +57,7 @@ def test_a_hostile_dispatch_runs_what_is_due_and_moves_nothing_that_is_not(tmp_p
             assert (job.code, commands(job), job.checkouts) == (0, [], []), job.log
             assert (job.outputs["cycle"], job.outputs["actions-taken"]) == ("", "0")
         assert git(github.bare, "for-each-ref") == refs
-        assert {request.transport for request in github.journal[seen:]} == {"git"}
+        assert {request.transport for request in github.journal[seen:]} == {"graphql"}
         assert [job.owned for job in (due, early, by_hand)] == [[], [], []]
 
 
@@ -69,7 +69,8 @@ def test_a_start_that_fails_changes_nothing_and_the_next_runs(tmp_path: Path) ->
         token = github.token()
         job = runner.run(token, github.url)
         assert job.code != 0 and "ralph_mission could not be installed" in job.log
-        assert (job.leaks, commands(job), github.journal) == ([], [], [])
+        assert (job.leaks, commands(job)) == ([], [])
+        assert {request.transport for request in github.journal} == {"graphql", "git"}, "asked, and checked out"
         (runner.tools / "ralph-mission").unlink()
         runner.seed()
         repaired = runner.run(token, github.url)
@@ -105,7 +106,7 @@ def test_a_new_runner_installs_from_a_registry_once_and_is_warm_the_second_time(
 
 
 def preparing(job: Job) -> str:
-    """How long the first step took, as the local runner tells it."""
-    found = re.search(r"Success - Main Prepare \[([^]]+)\]", job.log)
+    """How long the installation took, as the local runner tells it."""
+    found = re.search(r"Success - Main Install \[([^]]+)\]", job.log)
     assert found, job.log
     return found[1]
