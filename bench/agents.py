@@ -27,8 +27,8 @@ from ralph_mission.adapters.agents.claude import QUIET
 from ralph_mission.adapters.agents.client import SessionPlace
 from ralph_mission.adapters.agents.clients import CLIENTS
 from ralph_mission.adapters.sandbox.isolation import Level, missing_bwrap
-from ralph_mission.app.library import play_run
 from ralph_mission.app.run_options import RunOptions
+from ralph_mission.app.teams import play_run
 from ralph_mission.loop.model.state import Hat, Session
 from tests.fakes.model.script import Reply, say
 from tests.fakes.model.server import ScriptedModel

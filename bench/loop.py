@@ -32,8 +32,8 @@ from bench.run import RALPH, Comparison, Deed, _commands, _measure, _ralph, _rep
 from examples.unpack import unpack
 from ralph_mission.adapters.report.loop_progress import PlainRunProgress
 from ralph_mission.adapters.storage.loop.tasks import Tasks
-from ralph_mission.app.library import play_run
 from ralph_mission.app.run_options import RunOptions
+from ralph_mission.app.teams import play_run
 
 TASKS = 100
 """On the list when the measuring begins; seed documents speak of 30 a night."""

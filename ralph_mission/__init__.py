@@ -7,9 +7,9 @@ that commands which do not need them start without them.
 TYPE_CHECKING = False  # as typing has it, whose import costs more than the rest of `ralph task`
 if TYPE_CHECKING:
     from ralph_mission.app.embedding import RalphLoop as RalphLoop
+    from ralph_mission.app.embedding import RunHandle as RunHandle
     from ralph_mission.app.embedding import get_hat_prompt as get_hat_prompt
-    from ralph_mission.app.library import RunHandle as RunHandle
-    from ralph_mission.app.library import run as run
+    from ralph_mission.app.embedding import run as run
     from ralph_mission.errors import UserError as UserError
     from ralph_mission.loop.model.spec import RunResult as RunResult
     from ralph_mission.loop.model.state import Hat as Hat
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 _PLACES = {
-    "app.embedding": ("RalphLoop", "get_hat_prompt"),
-    "app.library": ("RunHandle", "run"),
+    "app.embedding": ("RalphLoop", "RunHandle", "get_hat_prompt", "run"),
     "errors": ("UserError",),
     "loop.model.spec": ("RunResult",),
     "loop.model.state": ("Hat", "HatOutput", "LoopEvent", "ReviewIssue"),

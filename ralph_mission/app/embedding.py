@@ -5,25 +5,42 @@
         words = my_agent(loop.get_hat_prompt(loop.hat))     # a fresh session each time
         loop.record(loop.read(words))
 
-Nothing is written and no clock is asked. `ralph_mission.run` (`app/library.py`) is the
-same with files, checks and scope around it.
+Nothing is written and no clock is asked. `run` is the same with files, checks and scope
+around it, in a thread that is watched and held:
+
+    for event in ralph_mission.run("Refuse an empty name", command="./my-agent", checks=["make test"]):
+        print(event.kind, event.text)
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
+from io import TextIOBase
+from pathlib import Path
+from typing import Any, TextIO, cast
 
+from ralph_mission.adapters.git.git import Git
+from ralph_mission.adapters.report.loop_progress import PlainRunProgress
+from ralph_mission.adapters.storage.loop.live import LiveRun
+from ralph_mission.app import teams
+from ralph_mission.app.run_options import RunOptions
+from ralph_mission.app.secrets import environment_secrets
 from ralph_mission.errors import UserError
 from ralph_mission.loop import hats as hats_hats
 from ralph_mission.loop import hats as patterns
-from ralph_mission.loop.model.spec import LoopPreset, RunEnding, RunSpec
+from ralph_mission.loop.model.spec import LoopPreset, RunEnding, RunResult, RunSpec
 from ralph_mission.loop.model.state import START, Hat, HatOutput, LoopEvent, RunSnapshot, RunState
+from ralph_mission.loop.model.watch import HoldOrder, RunEvent
 from ralph_mission.loop.prompt import session
 from ralph_mission.loop.rules import completion, routing, verdicts
+from ralph_mission.safety.secrets import redact
 
-__all__ = ["Hat", "HatOutput", "LoopEvent", "RalphLoop", "get_hat_prompt"]
+__all__ = ["Hat", "HatOutput", "LoopEvent", "RalphLoop", "RunHandle", "get_hat_prompt", "run"]
 
 EPOCH = datetime.fromtimestamp(0, UTC)
 HOME = ".ralph/loop"
@@ -134,3 +151,147 @@ def _check_hats(worn: Sequence[Hat]) -> None:
     wrong = hats_hats.complaints(worn, persistent=False)
     if wrong:
         raise UserError(wrong[0], "fix the hats: see docs/hats.md", usage=True)
+
+
+# --- the whole of `ralph run` ------------------------------------------------------------
+
+
+def run(
+    task: str = "",
+    *,
+    repo: str | Path = ".",
+    agent: str = "",
+    command: str = "",
+    model: str = "",
+    pattern: str = "",
+    stories: bool = False,
+    checks: Sequence[str] = (),
+    scope: Sequence[str] | None = None,
+    resume: bool = False,
+    max_iterations: int | None = None,
+    max_runtime: float | None = None,
+    max_cost: float | None = None,
+) -> RunHandle:
+    """Begin what `ralph run` does in a thread of its own, and give the handle to it; `ralph status` lists it too.
+
+    `checks` are commands that must pass, `scope` globs of the only files that sessions may change, `stories` works
+    through those of prd.json, `resume` goes on with the last run of the task. `max_runtime` in seconds, `max_cost` in
+    USD. What is left out is as ralph.yml has it.
+    """
+    return RunHandle(RunOptions(
+        Path(repo), task=task, agent=agent, command=command, model=model, pattern=pattern, prd=stories,
+        verify=tuple(checks), scope=None if scope is None else tuple(scope), go_on=resume,
+        iterations=max_iterations, runtime=max_runtime, usd=max_cost,
+    ))  # fmt: skip  # one call
+
+
+class RunHandle:
+    """A run that is being played: iterate over it (`for`, `async for`) for its events from the first to the last,
+    `result()` or `await` it for how it ended, hold it with `pause`, `resume` and `stop`.
+
+    Any number of iterators see all events. A program that ends waits for its runs; Ctrl-C while it waits stops them.
+    """
+
+    def __init__(self, asked: RunOptions) -> None:
+        self._asked = asked
+        self._order: HoldOrder = ""
+        self._secrets = environment_secrets()
+        self._live = LiveRun(Git.open(asked.repo).state_dir, "run", ("ralph_mission.run",), self._secrets)
+        self._events: list[RunEvent] = []
+        self._news = threading.Condition()
+        self._result: RunResult | None = None
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._play, name="ralph run")
+        self._thread.start()
+
+    # --- who waits for it ------------------------------------------------------------
+
+    def result(self) -> RunResult:
+        """How it ended, once it has. Raises UserError for what cannot be run."""
+        with self._stopping():
+            self._thread.join()
+        if self._error:
+            raise self._error
+        assert self._result is not None, "a run has a result or an error"
+        return self._result
+
+    def __await__(self) -> Generator[Any, None, RunResult]:
+        return asyncio.to_thread(self.result).__await__()
+
+    def __iter__(self) -> Iterator[RunEvent]:
+        at = 0
+        while (event := self._event(at)) is not None:
+            yield event
+            at += 1
+
+    async def __aiter__(self) -> AsyncIterator[RunEvent]:
+        at = 0
+        while (event := await asyncio.to_thread(self._event, at)) is not None:
+            yield event
+            at += 1
+
+    def _event(self, at: int) -> RunEvent | None:
+        with self._stopping(), self._news:
+            self._news.wait_for(lambda: len(self._events) > at or not self._thread.is_alive() or self._is_over)
+            return self._events[at] if len(self._events) > at else None
+
+    @contextmanager
+    def _stopping(self) -> Iterator[None]:
+        """While we wait: whoever interrupts us means the run as well."""
+        try:
+            yield
+        except KeyboardInterrupt:
+            self.stop()
+            raise
+
+    @property
+    def _is_over(self) -> bool:
+        return self._result is not None or self._error is not None
+
+    # --- who holds it ----------------------------------------------------------------
+
+    def pause(self) -> None:
+        """Have it wait before its next session, which takes none of its limits."""
+        self._order = "pause" if self._order != "stop" else "stop"
+
+    def resume(self) -> None:
+        """Let it go on."""
+        self._order = "" if self._order != "stop" else "stop"
+
+    def stop(self) -> None:
+        """Have it end when its session is over; `resume=True` goes on with it."""
+        self._order = "stop"
+
+    # --- the run itself, as `RunWatch` -------------------------------------------------
+
+    def tell(self, event: RunEvent, prompt: str = "") -> None:
+        """One thing happened."""
+        self._live.tell(event, prompt)
+        told = replace(event, at=datetime.now(UTC), text=redact(event.text, self._secrets))
+        with self._news:
+            self._events.append(told)
+            self._news.notify_all()
+
+    def asked(self) -> HoldOrder:
+        """What this program or another terminal asks of it."""
+        return self._order or self._live.asked()
+
+    def _play(self) -> None:
+        try:
+            self._result, _ = teams.play_run(
+                self._asked, PlainRunProgress(cast("TextIO", _Unshown()), self._secrets, self)
+            )
+            code = self._result.ending.code
+        except BaseException as error:
+            self._error, code = error, getattr(error, "exit_code", 1)
+        self._live.end(code)
+        with self._news:
+            self._news.notify_all()
+
+
+class _Unshown(TextIOBase):
+    """Where lines for people go when a program is told everything."""
+
+    def write(self, text: str) -> int:
+        """Nothing."""
+        return len(text)

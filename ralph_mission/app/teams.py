@@ -1,4 +1,5 @@
-"""The composition root of stories with several hats: a bench, and a crew whose members play in clones of it.
+"""A run from its task to its end, whoever tells who is next: several hats have a bench, and a crew whose members play
+in clones of it.
 
 The composition root of a planning: the stories of a task, as the first part of the run that builds them.
 """
@@ -24,7 +25,7 @@ from ralph_mission.adapters.workspace.land import User
 from ralph_mission.adapters.workspace.parallel import MOST, ClonePool, Part, SessionTools, WorkspaceApart
 from ralph_mission.app import sandboxes
 from ralph_mission.app.checkouts import open_checkout
-from ralph_mission.app.run import RunSetup, build_run
+from ralph_mission.app.run import RunSetup, build_run, describe_work
 from ralph_mission.app.run_options import RunOptions, needs_planning, recall_planning
 from ralph_mission.errors import UserError
 from ralph_mission.loop import hats, planning
@@ -33,6 +34,7 @@ from ralph_mission.loop.model.state import Guidance, Prd, StopSignal
 from ralph_mission.loop.ports import Agent, ParallelSession, RunPorts, RunProgress
 from ralph_mission.loop.ports import ArtifactStore as ArtifactsPort
 from ralph_mission.loop.ports import SessionPool as PoolPort
+from ralph_mission.loop.run import run_loop
 from ralph_mission.loop.teams import ralplan, team, ultrawork
 
 
@@ -50,6 +52,41 @@ TEAMS: Mapping[str, TeamRun] = {
     "team": team.run_team,
 }
 """What `--pattern` names besides the patterns of hats."""
+
+
+def play_run(asked: RunOptions, progress: RunProgress) -> tuple[RunResult, RunSetup]:
+    """One run, and where it was; a task without stories is planned first. Raises UserError."""
+    story = choose_team(asked)
+    wanted = due(asked)
+    if wanted is None:
+        return _play(asked, story, progress)
+    progress.note("no stories yet: a planner writes them first")
+    made, first = write_stories(wanted, progress, follows=True)
+    if first.ending.code:
+        return first, _tell_end(made, first, progress)
+    made.unaltered()
+    account, made = _play(wanted, story, progress, made.root)
+    return replace(account, outputs=(*first.outputs, *account.outputs)), made
+
+
+def _play(
+    asked: RunOptions, story: str, progress: RunProgress, planned: Path | None = None
+) -> tuple[RunResult, RunSetup]:
+    made = build_run(replace(asked, pattern="") if story else asked, progress, planned)
+    for note in made.notes:
+        progress.note(f"note: {note}")
+    account = play(made, story, build=asked.build) if story else run_loop(made.spec, made.ports)
+    return account, _tell_end(made, account, progress)
+
+
+def _tell_end(made: RunSetup, account: RunResult, progress: RunProgress) -> RunSetup:
+    for line in describe_work(made, account):
+        progress.note(line)
+    for complaint in made.store.complaints:
+        progress.note(f"note: {complaint}")
+    for line in made.after:
+        progress.note(line)
+    return made
 
 
 def find_team(pattern: str) -> str:

@@ -92,8 +92,8 @@ def run(as_json: bool, detach: bool, **options: Any) -> int:
 
     Exit code 0 if complete, 2 at a limit, 1 if it failed or was stopped, 130 if interrupted.
     """
-    from ralph_mission.app.library import play_run
     from ralph_mission.app.run_options import RunOptions
+    from ralph_mission.app.teams import play_run
 
     if detach:
         return _detach(options["repo"], as_json)
@@ -150,10 +150,10 @@ def simulate(pattern: str, script: Path | None, keep: Path | None, as_json: bool
     Calls no model and touches nothing of yours. Exit code 0 if it converged, otherwise as for `ralph run`.
     """
     from ralph_mission.adapters.report.loop_progress import show_progress
-    from ralph_mission.app.library import play_run
     from ralph_mission.app.run import PausingClock
     from ralph_mission.app.run_options import RunOptions
     from ralph_mission.app.secrets import environment_secrets
+    from ralph_mission.app.teams import play_run
     from ralph_mission.loop import simulation
 
     with _repository(keep) as repo:
