@@ -108,7 +108,9 @@ class SuiteTool:
             (folder / "ralph_probe.py").write_bytes((PROBES / "pytest_probe.py").read_bytes())
             told |= {"REPORT": str(report)}
             return {"PYTHONPATH": str(folder), **{f"RALPH_PROBE_{name}": value for name, value in told.items()}}
-        if self.name in ("cargo", "go"):
+        if self.name == "go":  # what was compiled, and results of tests, are of one run alone
+            return {"GOCACHE": str(home / "go-build")}
+        if self.name == "cargo":
             return {}
         probe = folder / "node_probe.cjs"
         probe.write_bytes((PROBES / "node_probe.cjs").read_bytes())

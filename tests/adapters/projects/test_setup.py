@@ -82,6 +82,11 @@ def test_what_it_left_in_its_home_comes_into_the_home_of_what_runs_later(lend):
     assert (home / ".cargo/crate").read_text() == "crate\n"
 
 
+def test_what_installers_downloaded_is_not_lent(lend):
+    _, _, home = lend('mkdir -p "$HOME/.npm/_cacache/x" "$HOME/.npm/_logs"')
+    assert [path.name for path in (home / ".npm").iterdir()] == ["_logs"]
+
+
 def test_a_clone_cannot_change_what_the_next_one_is_lent(repo, tmp_path):
     setup = ProjectSetup(Git.open(repo), tmp_path / "kept", ("mkdir m; echo good > m/f",))
     head = git(repo, "rev-parse", "HEAD")
