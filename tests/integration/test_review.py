@@ -430,7 +430,8 @@ WITH_REVIEW = {**FILES, ".github/workflows/ralph-review.yml": LISTENS}
 
 @pytest.fixture
 def hosted(tmp_path: Path) -> Iterator[Place]:
-    with on_hub(tmp_path, files=WITH_REVIEW) as found:
+    settings = CALM.replace("[typos]", "[typos], agent: {kind: claude}")
+    with on_hub(tmp_path, settings, WITH_REVIEW) as found:
         yield found
 
 
@@ -579,6 +580,21 @@ def test_a_token_that_may_not_dispatch_is_named_as_the_reason(hosted: Place) -> 
     told = woken(hosted)
     assert told.code == 1
     assert "the review was not woken" in told.json["error"]["what"] and "contents: write" in told.json["error"]["what"]
+
+
+@pytest.mark.long  # a variation of the review that comments
+def test_where_no_agent_is_named_nobody_is_woken_and_a_review_that_was_is_skipped(tmp_path: Path) -> None:
+    with on_hub(tmp_path, CALM, WITH_REVIEW) as place:
+        assert place.hub is not None
+        number = proposed(place)
+        told = woken(place)
+        assert (told.code, told.json["pulls"], place.hub.fake.dispatches) == (0, [], [])
+        assert "no agent is named" in told.json["reason"]
+        seen = len(place.hub.fake.journal)
+        env = {**place.hub.environ, "GITHUB_ACTIONS": "true"}
+        read = cli_here("review", "--pr", str(number), "--json", repo=place.hub.clone, env=env)
+        assert (read.code, read.json.get("outcome")) == (0, "skipped"), read.out + read.err
+        assert len(place.hub.fake.journal) == seen
 
 
 @pytest.mark.long  # a variation of the review that comments
