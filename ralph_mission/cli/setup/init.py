@@ -269,7 +269,7 @@ def _steps(git: Git, top: Path, options: InitOptions, planned: Sequence[Planned]
 
 
 PERHAPS_PUBLIC = (
-    "nobody could tell whether the repository is public. If it is: ralph init --runner ubuntu-latest, "
+    "nobody could tell whether the repository is public. If it is: ralph init --runner ubuntu-latest --force, "
     "for strangers could run code on a runner of yours"
 )
 
