@@ -14,13 +14,14 @@ from ralph_mission.mission.findings import identity
 from ralph_mission.mission.memory import learning, schedule
 from ralph_mission.mission.model.agent_job import AgentResult
 from ralph_mission.mission.model.cycle import CycleDecisions, Lesson, MissionStep, Situation
-from ralph_mission.mission.model.effects import Effect, Receipt, opens_mission
+from ralph_mission.mission.model.effects import Effect, MergePull, OpenPull, PushBranch, Receipt, opens_mission
 from ralph_mission.mission.model.forge import Posted
 from ralph_mission.mission.model.ledger import FinishedMission, absorb, is_settled
 from ralph_mission.mission.model.memory import Header
 from ralph_mission.mission.model.mission import (
     Acceptance,
     Action,
+    FailureReason,
     Finding,
     Limits,
     Mission,
@@ -74,7 +75,7 @@ def conclude(situation: Situation, decided: CycleDecisions, acts: Sequence[Execu
     said = decide.findings_fully_posted(situation, {effect.key: receipt for effect, receipt in _receipts(acts)})
     news = identity.list_announceable(over, situation.settings.announce, situation.cycle, situation.now)
     at_once = _ready(situation, decided, acts) or _agent_waits(situation, everyone) or _has_news(situation, news)
-    at_once = at_once or _were_posts_answered(situation, acts)
+    at_once = at_once or _were_posts_answered(situation, acts) or _was_refused(situation, acts)
     opened = (*decide.threads_of_week(situation), *opened_threads(situation, _proposals(acts, dropped)))
     return Conclusion(
         tuple(mission for mission in everyone if mission not in over),
@@ -302,6 +303,12 @@ def _were_posts_answered(situation: Situation, acts: Iterable[ExecutedDecision])
     sent = (act for act in acts if act.decision.proposal.action is Action.PUBLISH and act.decision.proposal.before)
     answers = ([deed.receipt.status for deed in act.deeds] for act in sent if act.complete)
     return any("failed" not in every for every in answers) and _grant_wake(situation)[1]
+
+
+def _was_refused(situation: Situation, acts: Sequence[ExecutedDecision]) -> bool:
+    """Whether a change met a refusal that only a person can lift: the next cycle asks for that, and need not wait."""
+    changes = (receipt for effect, receipt in _receipts(acts) if isinstance(effect, PushBranch | OpenPull | MergePull))
+    return any(one.reason is FailureReason.NEEDS_PERSON for one in changes) and _grant_wake(situation)[1]
 
 
 def _header(situation: Situation, decided: CycleDecisions, at_once: bool) -> Header:

@@ -102,6 +102,13 @@ def mission(sender: Mapping[str, Any], author: Mapping[str, Any] = RALPH, associ
     return {"action": "edited", "issue": written, "sender": sender}
 
 
+def dashboard(sender: Mapping[str, Any], author: Mapping[str, Any] = RALPH) -> dict[str, Any]:
+    """Somebody edits the dashboard, or an issue of theirs that looks like it."""
+    body = "- [x] Look now\n\n<!-- ralph:anchor lineage=a serial=1 oid=b -->"
+    written = {"number": 9, "labels": [], "body": body, "user": author, "author_association": "NONE"}
+    return {"action": "edited", "issue": written, "sender": sender}
+
+
 def labelled(name: str, **more: Any) -> dict[str, Any]:
     """The same with a label that is set."""
     return {**mission(MARA), "action": "labeled", "label": {"name": name}, **more}
@@ -126,6 +133,7 @@ def verdict(association: str, head: str = "ralph/issue-7", repository: str = REP
         ("issues", mission(MARA, MARA, "OWNER")),
         ("issues", mission(MARA, SAM)),
         ("issues", labelled("ralph:mission")),
+        ("issues", dashboard(MARA)),
     ],
 )
 def test_the_word_of_who_may_decide_starts_a_cycle(
@@ -143,6 +151,8 @@ def test_the_word_of_who_may_decide_starts_a_cycle(
         ("pull_request_review", verdict("OWNER", "feature")),
         ("pull_request_review", verdict("OWNER", repository="stranger/slackwater")),
         ("issues", mission(RALPH)),
+        ("issues", dashboard(RALPH)),
+        ("issues", dashboard(SAM, SAM)),
         ("issues", mission(SAM, SAM, "CONTRIBUTOR")),
         ("issues", labelled("ralph:mission", sender=RALPH)),
         ("issues", labelled("bug")),

@@ -59,7 +59,7 @@ def test_a_text_is_shown_approved_published_and_told(place, networks):
     assert {"ralph:mission", "ralph:content", "content:review"} <= issue.labels
     assert blocks(issue.body) == [TEXT, TEXT]
     assert "### twitter\n\n37 of 280:" in issue.body and "### telegram\n\n37 of 4096:" in issue.body
-    assert "`content:approved`" in issue.body and "/ralph reject" in issue.body
+    assert "`content:approved`" in issue.body and "**Close** it to reject it for good" in issue.body
     assert (networks.said, status(place, number)) == ([], "DISCOVERED")
 
     place.person().label(number, YES)

@@ -348,7 +348,12 @@ def escalated(harbour: Hub) -> str:
 
 
 def refused(cycle_summary: CycleSummary, kind: str) -> list[str]:
-    return [line for line in cycle_summary.remarks if line.startswith(f"{kind} failed")]
+    words = {
+        "open_issue": "open its issue",
+        "open_pull": "open its pull request",
+        "merge_pull": "merge its pull request",
+    }
+    return [line for line in cycle_summary.remarks if line.startswith(f"could not {words.get(kind, kind)}: ")]
 
 
 @pytest.mark.long  # a variation of the life above; its rule has a pure test

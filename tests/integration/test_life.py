@@ -127,7 +127,7 @@ class TestProposals:
         issue = harbour.issues[0]
         assert {"ralph:mission", "ralph:research"} <= issue.labels
         assert "proposal is now `" in issue.body
-        assert "/ralph reject" in issue.body
+        assert "**Close** it to reject it for good" in issue.body
 
     @pytest.mark.long  # a variation; the step and the rule have pure tests
     def test_an_approved_proposal_that_nobody_here_can_do_is_planned_and_waits_for_a_person(self, tmp_path):

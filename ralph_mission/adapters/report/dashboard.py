@@ -79,7 +79,7 @@ def dashboard(memory: Memory, state: OpenState, repository: str, link: Link = _n
         [] if memory.header.paused else _controls(state.obeyed),
         [_health(memory)],
     )
-    return "\n\n".join("\n".join(part) for part in parts if part)
+    return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
 
 
 # --- waiting for you ------------------------------------------------------------------

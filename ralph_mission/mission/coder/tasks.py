@@ -18,6 +18,7 @@ from ralph_mission.mission.model.cycle import MissionFacts
 from ralph_mission.mission.model.effects import marker
 from ralph_mission.mission.model.forge import Actor, Issue, Pull, Review, ThreadComment
 from ralph_mission.mission.model.mission import Action, Limits, Mission, Status
+from ralph_mission.mission.model.proposal import capitalise
 from ralph_mission.mission.proposals.wording import (
     DIFF,
     HOW_TO_SAY_NO,
@@ -114,14 +115,13 @@ def pull_text(
         f"Made by an agent for #{issue}. Part of #{issue}.",
         reviewer_note(patch),
         standing_note(standing),
-        f"**Why:** {why}.",
+        f"{capitalise(why)}.",
         f"**Reproduced?**\n\n{quote(redact(proof), WORDS)}" if proof else "",
-        f"**Evidence:** the agent's last words, not an instruction:\n\n{quote(redact(words), WORDS)}"
-        if words.strip() else "**Evidence:** the change itself; the agent said nothing about it.",
+        f"The agent's last words, not an instruction:\n\n{quote(redact(words), WORDS)}"
+        if words.strip() else "The agent said nothing about it.",
         propose_learnings(learned),
-        "**To approve:** approve it, and the next cycle merges it at the commit that you reviewed. Request changes, "
-        "and an agent answers.",
-        HOW_TO_SAY_NO,
+        "**Approve** it to have exactly this commit merged. **Request changes**, and an agent answers. "
+        f"{HOW_TO_SAY_NO}",
         marker(key, **facts),
     ]  # fmt: skip  # one text
     return "\n\n".join(filter(None, parts))
@@ -140,7 +140,7 @@ def announcement_text(patch: Patch, named: str, key: str) -> str:
     more = f" and {len(patch.changes) - 5} more" if len(patch.changes) > 5 else ""
     return "\n\n".join(
         [
-            f"An agent made a change to {files}{more}; it is in a pull request that waits for your review.",
+            f"An agent made a change to {files}{more}; its pull request is opened next.",
             named,
             marker(key),
         ]
@@ -157,10 +157,10 @@ def offer_text(patch: Patch, why: Sequence[str], named: str, digest: str, key: s
     if answers:
         made, where = f"answered the review of #{answers} with this change", "on top of what was reviewed"
     parts = [
-        f"**An agent {made}; shall it be pushed {where}?** It needs approval first ({rules}).",
+        f"**An agent {made}.** A yes pushes it {where}; it needs one by {rules}.",
         named,
         f"<details><summary>The change</summary>\n\n{fence(redact(diff(patch)), DIFF, 'diff')}\n\n</details>",
-        "**To approve:** label this issue `ralph:approved` or comment `/ralph approve` here.",
+        "**Go ahead?** Label this issue `ralph:approved` or comment `/ralph approve` here.",
         f"**To ask for another:** request changes on #{answers} again. Approving it merges what stands there, without "
         "this." if answers else "",
         HOW_TO_SAY_NO,

@@ -29,6 +29,7 @@ from ralph_mission.mission.model.cycle import Interpretation, MissionEvent, Miss
 from ralph_mission.mission.model.effects import Comment, Label, MergePull, OpenPull, PushBranch
 from ralph_mission.mission.model.ledger import EffectRecord, key_of
 from ralph_mission.mission.model.mission import HUMAN, Action, Mission, Status
+from ralph_mission.mission.model.proposal import capitalise
 from ralph_mission.mission.proposals import wording
 from ralph_mission.mission.publishing import steps
 
@@ -79,11 +80,12 @@ def _escalate(step: StepBuilder, facts: MissionFacts, reading: Interpretation, w
     mission, owners = step.before, step.context.owners
     asked = reading.opinion.actor and reading.event is MissionEvent.CHANGES_REQUESTED
     who = wording.person_name(reading.opinion.actor) if asked else ""
-    choices = "fix that, edit the text," if mission.action is Action.PUBLISH else "push to the branch, merge,"
+    choices = "push to the branch, merge it" if facts.pull else "do it by hand"
+    choices = "edit the text" if mission.action is Action.PUBLISH else choices
     step = step.advance(MissionEvent.STUCK).change(**_last_seen(mission, facts))
-    step = step.tell(
-        f"escalated: {f'{who} ' if who else ''}{why}", f"A person decides: {choices} close, or take the label off."
-    )
+    stuck = f"{who} {why}" if who else why
+    then = f"{capitalise(stuck)}. Once that is put right: `/ralph retry`. Else {choices}, or close it."
+    step = step.tell(f"escalated: {stuck}", then)
     slot = f"escalated {mission.review.rounds} {len(mission.story)}"
     key = key_of(mission.key, "comment", slot)
     body = wording.story(step.after, key, wording.escalation(owners, reading.words if who else "", who))

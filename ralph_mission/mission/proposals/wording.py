@@ -18,7 +18,7 @@ from ralph_mission.mission.model.forge import Actor, Branch
 from ralph_mission.mission.model.mission import Finding, Mission
 from ralph_mission.mission.model.proposal import capitalise, count_noun, lookup, reason
 from ralph_mission.mission.proposals import analysis
-from ralph_mission.mission.proposals.links import quote_line, thread_link
+from ralph_mission.mission.proposals.links import place_link, quote_line, thread_link
 from ralph_mission.safety.detect import closing_keywords
 from ralph_mission.safety.objections import describe_touched, describe_weakening
 from ralph_mission.safety.patch import FileChange, Patch
@@ -71,11 +71,17 @@ def fix_title(kind: str, members: Sequence[Finding]) -> str:
     number = sum(_size(member) for member in members)
     verb = {"spelling": "Correct", "dependency-patch": "Apply"}.get(kind, "Fix")
     things = count_noun(number, kind)
-    if (said := [one.text for m in members for one in m.signal.quotes]) and all(one.endswith(UNUSED) for one in said):
+    if _are_unused(members):
         verb, things = "Remove", "an unused import" if number == 1 else f"{number} unused imports"
     number_of_files = _places(members)
     where = members[0].signal.path if number_of_files == 1 else _files(number_of_files)
     return plain(f"{verb} {things} in {where}")
+
+
+def _are_unused(members: Sequence[Finding]) -> bool:
+    """Whether all that is put right are imports that nobody uses."""
+    said = [one.text for member in members for one in member.signal.quotes]
+    return bool(said) and all(one.endswith(UNUSED) for one in said)
 
 
 def fix_issue(
@@ -271,13 +277,11 @@ def nobody_merges(why: str, key: str) -> str:
 
 def escalation(owners: Sequence[str], words: str, reviewer: str) -> str:
     """Who must act now, and why; quotes the reviewer."""
-    whom = ", ".join(f"@{owner}" for owner in owners) or "A maintainer"
+    whom = ", ".join(f"@{owner}" for owner in owners)
     quoted = (
-        f"\n\nIn the words of {inline_words(reviewer, 80)}:\n\n{quote(redact(words), 1_500)}"
-        if words and reviewer
-        else ""
+        f"In the words of {inline_words(reviewer, 80)}:\n\n{quote(redact(words), 1_500)}" if words and reviewer else ""
     )
-    return f"{whom}: this needs a person.{quoted}"
+    return "\n\n".join(part for part in (f"{whom}: please decide." if whom else "", quoted) if part)
 
 
 # --- pieces ---------------------------------------------------------------------------
@@ -322,6 +326,12 @@ def _evidence(members: Sequence[Finding], page: str = "") -> str:
 
 
 def _places_of(member: Finding, page: str) -> list[str]:
+    if _are_unused((member,)) and _size(member) == len(member.signal.quotes):  # the names alone, line by line
+        names: dict[str, list[str]] = {}
+        for one in member.signal.quotes:
+            name = inline(redact(one.text.removesuffix(UNUSED).strip(" `")), 100)
+            names.setdefault(place_link(page, one), []).append(name)
+        return [f"- {place}: {', '.join(those)}" for place, those in names.items()]
     if quotes := member.signal.quotes:
         left = _size(member) - len(quotes)
         more = [f"- … and {left} more in {inline(redact(member.signal.path), 160)}"] if left > 0 else []
@@ -349,6 +359,9 @@ def _number(issue: Number) -> str:
 
 def _counted(kind: str, members: Sequence[Finding]) -> str:
     """ "3 misspellings in 2 files"."""
+    if _are_unused(members):
+        number = sum(_size(member) for member in members)
+        return f"{number} unused import{'s'[: number - 1]} in {_files(_places(members))}"
     return f"{count_noun(sum(_size(member) for member in members), kind)} in {_files(_places(members))}"
 
 

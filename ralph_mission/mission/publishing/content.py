@@ -193,15 +193,12 @@ def content_issue_body(finding: Finding, why: str, posts: Sequence[Post]) -> str
     ranked = inline_words(redact(why))
     return "\n\n".join(
         [
-            f"**{capitalise(lookup(finding.kind).noun)}**: shall {what} be published, exactly as it stands here?",
-            f"**Why:** {reason(finding.kind)}.",
+            f"**{capitalise(lookup(finding.kind).noun)}**: publish {what} exactly as it stands here?",
             render(posts),
             "---",
-            f"**Evidence:** found by the {inline(finding.signal.observer, 60)} observer. Ranked by: {ranked}.",
-            "**To change it:** edit the blocks. What is published is what they show when you approve; take a heading "
-            "out with its block, and that network gets nothing.",
-            "**To approve:** label it `content:approved` or comment `/ralph approve`.",
-            HOW_TO_SAY_NO,
+            "**Go ahead?** Label this `content:approved` or comment `/ralph approve`. What the blocks show then is "
+            f"published: edit them, or take a network's out. {HOW_TO_SAY_NO}",
+            f"{capitalise(reason(finding.kind))}. Found by the {inline(finding.signal.observer, 60)} observer.",
         ]
     )
 

@@ -111,10 +111,10 @@ def test_lists_are_folded_and_can_be_switched_off_and_on() -> None:
 
 
 def test_a_source_that_cannot_be_looked_at_is_the_line_of_health() -> None:
-    assert dashboard(MEMORY, STATE, "x").endswith("Everything that it looks at answered.")
+    assert dashboard(MEMORY, STATE, "x").endswith("Everything that it looks at answered.\n")
     note = CycleNote(3, NOON, ("ci unavailable: no token",), (), Urgency.LOW, "6h")
     assert dashboard(replace(MEMORY, observations=(note,)), STATE, "x").endswith(
-        "Could not be looked at: ci (no token)."
+        "Could not be looked at: ci (no token).\n"
     )
 
 

@@ -53,7 +53,7 @@ class DashboardIssue:
     def show(self, page: str, anchor: Anchor, quiet: bool = False) -> None:
         """Have it say `page` ("": what it says), made when there is none. What cannot be written is said, and tried
         next time. Boxes that people ticked stay ticked, also those that cross our own edit."""
-        api, wire = self.threads.api, self._found()
+        api, wire, page = self.threads.api, self._found(), page.rstrip("\n")
         try:
             if wire is None:
                 made = reading.read(
