@@ -258,7 +258,7 @@ def _content(
         ranked,
         (finding,),
         mission,
-        content.content_issue_body(finding, ranked.why, posts),
+        content.content_issue_body(finding, posts),
         subject,
         CONTENT,
         planned,

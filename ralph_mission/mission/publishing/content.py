@@ -187,10 +187,9 @@ def find_traps(post: Post) -> Iterator[str]:
 _LINK = compile_regex(r"https://[\w.-]+(?:/[\w./-]*)?")
 
 
-def content_issue_body(finding: Finding, why: str, posts: Sequence[Post]) -> str:
+def content_issue_body(finding: Finding, posts: Sequence[Post]) -> str:
     """The text of an issue that shows what would be published, down to (not including) the line that names its hash."""
     what = "this text" if len(posts) == 1 else f"these texts, on {len(posts)} networks,"
-    ranked = inline_words(redact(why))
     return "\n\n".join(
         [
             f"**{capitalise(lookup(finding.kind).noun)}**: publish {what} exactly as it stands here?",
