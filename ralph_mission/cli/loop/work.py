@@ -178,11 +178,13 @@ def review(number: int, force: bool, as_json: bool, repo: Path, **options: Any) 
 
     with run_progress(repo, "review") as progress:
         wanted = AgentServiceOptions(repo, **options)
-        if why := nobody_reviews(wanted):
-            report = reviewer_reviewer.ReviewReport("skipped", number, reason=why)
-        else:
+        try:
             made = reviewer(wanted, progress, partial(spell, repo=repo))
             report = reviewer_reviewer.review_once(made, number, force)
+        except UserError:
+            if not (why := nobody_reviews(wanted)):
+                raise
+            report = reviewer_reviewer.ReviewReport("skipped", number, reason=why)
         for line in reviewer_reviewer.review_lines(report):
             progress.note(type_commands(line, repo))
     return tell_outcome(_review_document(report), review_page, as_json)
