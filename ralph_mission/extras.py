@@ -17,6 +17,7 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
     "llm": ("pydantic_ai",),
     "mcp": ("mcp",),
     "prisma": ("prisma", "sqlalchemy", "psycopg"),
+    "ui": ("textual",),
     "web": ("feedparser", "protego", "selectolax"),
     "workflows": ("zizmor",),
     "x": ("tweepy", "twitter_text"),

@@ -29,6 +29,7 @@ COMMANDS = {
     ),
     "status": ("ralph_mission.cli.mission.cycle:status", "Show what runs here, missions, and the next cycle."),
     "logs": ("ralph_mission.cli.loop.hold:logs", "Show what a run did and does, step by step."),
+    "ui": ("ralph_mission.cli.loop.hold:ui", "Watch and hold what runs here, in a terminal interface."),
     "pause": ("ralph_mission.cli.loop.hold:pause", "Wait at the next safe point, until `ralph resume`."),
     "resume": ("ralph_mission.cli.loop.hold:resume", "Resume after `ralph pause`."),
     "stop": ("ralph_mission.cli.loop.hold:stop", "End what runs here at its next safe point."),

@@ -144,6 +144,18 @@ def _tell_order(
         click.echo(line)
 
 
+@click.command()
+@repo_option
+def ui(repo: Path) -> None:
+    """Show all that runs here, and hold it with keys: pause, resume, stop, guidance, diff."""
+    from ralph_mission.extras import require_extra
+
+    require_extra("ui", "the interface needs")
+    from ralph_mission.cli.loop.ui import show_runs
+
+    show_runs(repo)
+
+
 # --- the list ---------------------------------------------------------------------------
 
 

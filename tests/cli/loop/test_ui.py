@@ -1,0 +1,64 @@
+"""The terminal interface, driven by Textual's own pilot over files that a run writes."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from textual.widgets import DataTable, Input, RichLog
+
+from ralph_mission.adapters.git.git import Git
+from ralph_mission.adapters.storage.loop import live
+from ralph_mission.adapters.storage.loop.inbox import Guide
+from ralph_mission.adapters.storage.loop.live import LiveRun
+from ralph_mission.cli.loop.ui import RunsApp
+from ralph_mission.loop.model.watch import RunEvent
+from tests.helpers import commit, make_repo
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    return make_repo(tmp_path / "repo", {"a": "a"})
+
+
+def test_runs_are_shown_and_held_with_keys(repo: Path) -> None:
+    home = repo / ".ralph"
+    ended, run = LiveRun(home, "work"), LiveRun(home, "run")
+    ended.tell(RunEvent("note", "looks for issues"))
+    ended.end(0)
+    run.tell(RunEvent("session", "[1/9] builder", 1, "builder", "r1", 0, (1, 3)))
+    run.tell(RunEvent("tool", "Bash: [red]make[/red] test", 1))
+
+    async def watched() -> None:
+        app = RunsApp(Git.open(repo))
+        async with app.run_test(size=(140, 30)) as pilot:
+            await pilot.pause()
+            table, steps = app.query_one("#runs", DataTable), app.query_one("#steps", RichLog)
+            rows = [[str(cell) for cell in table.get_row_at(at)] for at in range(table.row_count)]
+            assert rows[1] == ["run-2", "running", "0", "1/3", "", "[1/9] builder"] and rows[0][1] == "ended"
+            assert any("[red]make[/red] test" in str(line.text) for line in steps.lines)  # as it was said
+
+            await pilot.press("p")
+            assert run.asked() == "pause"
+            await pilot.press("r")
+            assert run.asked() == ""
+            await pilot.press("g", *"hi", "enter")
+            assert [said.text for said in Guide(home).pending()] == ["hi"]
+            assert not app.query_one("#word", Input).display
+
+            commit(repo, {"b": "news"}, date=datetime.now(UTC))
+            await pilot.press("d")
+            await pilot.pause()
+            assert any("+news" in line.text for line in steps.lines)
+
+            await pilot.press("s")
+            assert run.asked() == "stop"
+            await pilot.press("up")
+            await pilot.pause()
+            assert steps.lines[0].text.endswith("looks for issues")
+            await pilot.press("p")  # nobody is there to hear it
+            assert live.read_order(home / live.FOLDER / "work-1") == ""
+
+    asyncio.run(watched())
