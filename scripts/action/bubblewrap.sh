@@ -24,8 +24,7 @@ get() {
     { sudo -n apt-get update --quiet && sudo -n apt-get install --yes --quiet bubblewrap; }
 }
 
-# https://documentation.ubuntu.com/security/security-features/privilege-restriction/apparmor/: this program alone may
-# make user namespaces; nothing else about it changes.
+# This program alone may make user namespaces; nothing else about it changes.
 allow() {
   printf '%s\n' 'abi <abi/4.0>,' 'include <tunables/global>' \
     'profile ralph-bwrap /usr/bin/bwrap flags=(unconfined) {' '  userns,' '}' |
