@@ -99,6 +99,8 @@ def ask(asked: DueQuestion) -> Answer:
     """
     now = moment(asked.now) or datetime.now(UTC)
     if acts_on_github(os.environ):
+        if os.environ.get("RALPH_PAUSED") == "1":  # a cycle would be installed, only to leave at once
+            return False, None, "not due: RALPH_PAUSED is set"
         return _ask_without_checkout(asked.config or SETTINGS, now)
     longest = partial(longest_pause, asked)
     if not _names_github(asked):

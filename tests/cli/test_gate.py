@@ -166,6 +166,11 @@ def test_a_gate_that_nothing_is_installed_for_answers_by_one_request(tmp_path: P
     assert [(each.transport, each.method) for each in asked] == [("graphql", "POST")]
 
 
+def test_while_the_kill_switch_is_set_a_workflow_asks_nobody(tmp_path: Path) -> None:
+    told = cli_here("due", "--json", repo=tmp_path, env={"GITHUB_ACTIONS": "true", "RALPH_PAUSED": "1"})
+    assert (told.code, told.json["reason"]) == (10, "not due: RALPH_PAUSED is set")
+
+
 PLAIN = (
     "memory: {branch: a/b, path: m.md}",
     "memory:\n  path: m.md\n  branch: a/b\nverify: []",
