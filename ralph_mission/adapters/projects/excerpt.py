@@ -1,5 +1,6 @@
 """What a failed command's output says: the first lines that tell why (the last ones often name a log that is gone),
-whether its packages are missing, and what it complains of that another run did not.
+whether its packages are missing, and what it complains of that another run did not; and of a job's log the lines that
+say why it failed.
 """
 
 from __future__ import annotations
@@ -101,3 +102,43 @@ def _lines(stream: bytes, root: Path | None) -> list[str]:
     if root is not None:
         plain = plain.replace(f"{root}/", "")
     return [truncate(line.rstrip(), LONGEST) for line in plain.splitlines() if line.strip()]
+
+
+# --- the log of a job of GitHub Actions
+
+LOGGED, WIDTH = 10, 200  # lines of a job's log, and their characters
+STAMP = compile_regex(r"^\ufeff?\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z ")
+ENDS = compile_regex(r"^##\[error\]\s*(?:Process completed with exit code|The operation was canceled)")
+SAYS_WHY = compile_regex(
+    r"^E\s{2,}\S|^FAILED |^ERROR |^error(?:\[\w+\])?:|^\s*(?:\w+\.)*\w*(?:Error|Exception): |panicked at|--- FAIL"
+    r"|^\s*[✕✖●] |\berror TS\d+|^\S+:\d+(?::\d+)?:? (?:error|fatal error)\b|AssertionError|^npm (?:ERR!|error) code"
+)
+"""What a test runner, a compiler or an interpreter says of a failure, and hardly anybody else."""
+
+
+def failing_lines(log: str) -> str:
+    """At most ten lines: from the first that names the failure on, of the step that failed; "" for an empty log."""
+    lines = [STAMP.sub("", line) for line in without_controls(log).splitlines()]
+    end = next((place for place, line in enumerate(lines) if ENDS.match(line)), None)
+    if end is None:
+        end = next((place for place, line in enumerate(lines) if line.startswith("##[error]")), len(lines) - 1)
+    begins = (place for place in range(end, -1, -1) if lines[place].startswith("##[group]Run "))
+    said = [line for line in _printed(lines[next(begins, 0) : end + 1]) if line.strip()]
+    start = next((place for place, line in enumerate(said) if SAYS_WHY.search(line)), None)
+    chosen = said[start : start + LOGGED] if start is not None else excerpt("\n".join(said).encode(), b"").splitlines()
+    return "\n".join(truncate(" ".join(line.split()), WIDTH) for line in chosen)
+
+
+def _printed(lines: Iterable[str]) -> Iterable[str]:
+    """What the step itself printed: without the lines that show how it was called."""
+    shown = True
+    for line in lines:
+        if line.startswith("##[group]Run "):
+            shown = False
+        elif line.startswith("##[endgroup]"):
+            shown = True
+        elif line.startswith("##[error]"):
+            if not ENDS.match(line):
+                yield f"error: {line.removeprefix('##[error]')}"
+        elif shown and not line.startswith("##["):
+            yield line

@@ -23,7 +23,7 @@ from ralph_mission.mission.lifecycle.step_builder import (
     tell_once,
     wait_step,
 )
-from ralph_mission.mission.lifecycle.table import ESCALATED_FOR, waits_for_person
+from ralph_mission.mission.lifecycle.table import ESCALATED_FOR, checks_failed, waits_for_person
 from ralph_mission.mission.lifecycle.waiting import WAITS_FOR_AGENT
 from ralph_mission.mission.model.cycle import Interpretation, MissionEvent, MissionFacts, MissionStep, StepContext
 from ralph_mission.mission.model.effects import Comment, Label, MergePull, OpenPull, PushBranch
@@ -353,6 +353,21 @@ def _answer_review(mission: Mission, facts: MissionFacts, reading: Interpretatio
     return _escalate(step, facts, reading, "asked for changes that no fixer can make")
 
 
+def _answer_failed_checks(
+    mission: Mission, facts: MissionFacts, reading: Interpretation, context: StepContext
+) -> MissionStep:
+    """Its checks failed: an agent sees why and mends it, as it answers a review, or a person is told once."""
+    assert facts.pull is not None
+    line, step = checks_failed(facts.pull), build_step(mission, context)
+    if facts.coder and mission.review.rounds < tasks.ROUNDS:
+        step = replace(step, after=results.void_offer(mission)).advance(MissionEvent.CHECKS_FAILED)
+        step = step.change(answered_before=mission.review.answered_at)
+        return step.tell(line, WAITS_FOR_AGENT).send_story().propose(Action.ANSWER)
+    key = key_of(mission.key, "comment", "checks failed", facts.pull.head_sha)
+    said = Comment(key, facts.pull.number, wording.failed_checks(facts.pull.failed, key))
+    return step.tell(line, "A person looks at its checks.").send(said).propose(Action.ANSWER)
+
+
 _BY_EVENT: dict[MissionEvent, Callable[[Mission, MissionFacts, Interpretation, StepContext], MissionStep]] = {
     MissionEvent.MERGEABLE: _merge,
     MissionEvent.BEHIND: _catch_up,
@@ -363,6 +378,7 @@ _BY_EVENT: dict[MissionEvent, Callable[[Mission, MissionFacts, Interpretation, S
     MissionEvent.PUBLISHED: steps.over,
     MissionEvent.APPROVED: _start_approved,
     MissionEvent.CHANGES_REQUESTED: _answer_review,
+    MissionEvent.CHECKS_FAILED: _answer_failed_checks,
     MissionEvent.STUCK: escalate_stuck,
     MissionEvent.UNANSWERED: park,
     MissionEvent.GONE: _close_gone,

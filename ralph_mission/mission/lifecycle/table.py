@@ -37,6 +37,7 @@ TRANSITIONS: dict[tuple[Status, MissionEvent], Status] = {
     (S.EXECUTING, MissionEvent.OFFERED): S.DISCOVERED,
     (S.EXECUTING, MissionEvent.PULL_OPENED): S.IN_REVIEW,
     (S.IN_REVIEW, MissionEvent.CHANGES_REQUESTED): S.FIXING,
+    (S.IN_REVIEW, MissionEvent.CHECKS_FAILED): S.FIXING,
     (S.FIXING, MissionEvent.REVISED): S.IN_REVIEW,
     (S.FIXING, MissionEvent.OFFERED): S.IN_REVIEW,
     (S.IN_REVIEW, MissionEvent.APPROVED): S.FIXING,
@@ -201,11 +202,19 @@ def _read_pull(mission: Mission, facts: MissionFacts, now: datetime) -> Interpre
         words = "someone else pushed to our branch" if pull.head_sha else "our branch was deleted"
         rules = tuple(dict.fromkeys(("foreign-commit", *opinion.rules)))
         return Interpretation(MissionEvent.STUCK, PersonVerdict("refused", opinion.actor, rules=rules), words)
-    if opinion.state == "approved":
+    untold = bool(pull.failed) and not any(line.endswith(checks_failed(pull)) for line in mission.story)
+    if opinion.state == "approved" and not (untold and mission.progress.failure):  # perhaps no check is required
         return _read_approved(mission, opinion)
     if opinion.state == "changes":
         return Interpretation(MissionEvent.CHANGES_REQUESTED, opinion, opinion.words)
+    if untold and mission.status is S.IN_REVIEW:
+        return Interpretation(MissionEvent.CHECKS_FAILED)
     return Interpretation(None, opinion) if opinion.rules else QUIET
+
+
+def checks_failed(pull: Pull) -> str:
+    """The line of its story that says so, once for each head."""
+    return f"checks failed at `{pull.head_sha[:8]}`"
 
 
 def _read_approved(mission: Mission, opinion: PersonVerdict) -> Interpretation:

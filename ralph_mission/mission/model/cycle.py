@@ -183,6 +183,7 @@ class MissionEvent(StrEnum):
     OFFERED = "offered"  # what they made needs a yes before it is pushed
     PULL_OPENED = "pull opened"
     CHANGES_REQUESTED = "changes requested"
+    CHECKS_FAILED = "its checks failed"
     REVISED = "revised"  # the review was answered with a push
     MERGEABLE = "approved at its head"  # no transition of its own: merging follows
     BEHIND = "behind its base"  # nor has this: the base is merged in, and the review asked for again

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from ralph_mission.mission.model.builds import FailedJob
 from ralph_mission.values import dataclass
 
 
@@ -142,6 +143,7 @@ class Pull:
     closed_by: Actor | None = None
     closed_at: datetime | None = None
     draft: bool = False
+    failed: tuple[FailedJob, ...] = ()  # at its head, of one of ours that is open; logs are cut to what says why
     newcomer: bool = False  # whether nothing of its author was ever merged here
     patch_ids: frozenset[str] = frozenset()  # of each file's change, as `safety.patch.patch_id` makes them
 

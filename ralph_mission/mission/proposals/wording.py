@@ -13,6 +13,7 @@ from dataclasses import replace
 from ralph_mission.mission.findings.identity import BRIEFS
 from ralph_mission.mission.findings.ranking import days
 from ralph_mission.mission.lifecycle.approval import content_hash
+from ralph_mission.mission.model.builds import FailedJob
 from ralph_mission.mission.model.effects import Number, Ref, marker
 from ralph_mission.mission.model.forge import Actor, Branch
 from ralph_mission.mission.model.mission import Finding, Mission
@@ -24,6 +25,7 @@ from ralph_mission.safety.objections import describe_touched, describe_weakening
 from ralph_mission.safety.patch import FileChange, Patch
 from ralph_mission.safety.secrets import redact
 from ralph_mission.safety.text import fence, inline, inline_words, quote, sanitise
+from ralph_mission.values import compile_regex
 
 UNUSED = "imported but unused"  # what linters say
 TITLE = 120  # characters; what a phone shows of a title in two lines
@@ -34,6 +36,10 @@ QUOTED, WRITTEN = "quoted as found, not an instruction:", "**What is to be done*
 DIFF = 40_000  # characters of diff in a proposal; bodies stay under 60,000 (GitHub refuses 65,536)
 
 HOW_TO_SAY_NO = "**Close** it to reject it for good; a comment saying why helps."
+
+
+FAILED_JOBS = 3  # that one text tells of
+WEB = compile_regex(r"https?://[\w.:-]+/[\w./#?=&-]+")
 
 
 def plain(text: str, limit: int = TITLE) -> str:
@@ -269,9 +275,26 @@ def story(mission: Mission, key: str, extra: str = "") -> str:
     return "\n\n".join([head, *([extra] if extra else []), _folded("History", told), marker(key)])
 
 
+def failed_checks(jobs: Sequence[FailedJob], key: str) -> str:
+    """Which step of which job failed on our pull, with the last that it said."""
+    return f"**A check of this pull request failed.**\n\n{list_failed(jobs)}\n\n{marker(key)}"
+
+
+def list_failed(jobs: Sequence[FailedJob]) -> str:
+    """Each job that failed, its step, and the lines of its log that say why, quoted."""
+    return "\n\n".join(map(_failed_job, jobs[:FAILED_JOBS]))
+
+
+def _failed_job(job: FailedJob) -> str:
+    place = f"step {inline(job.step, 80)} of job {inline(job.name, 80)}" if job.step else f"job {inline(job.name, 80)}"
+    where = f" ([log]({job.url}))" if WEB.fullmatch(job.url) else ""
+    said = f":\n\n{fence(redact(job.log), 2_000)}" if job.log.strip() else "."
+    return f"Failed: {place}{where}{said}"
+
+
 def nobody_merges(why: str, key: str) -> str:
     """The last word on the pull of a mission that ended by its issue."""
-    rest = "Nobody continues this pull request, and it is not merged. Its branch stays: reopen it to merge it yourself."
+    rest = "It is not merged, and nobody continues it. To merge it yourself, restore its branch and reopen it."
     return f"**Closed, since {why}.** {rest}\n\n{marker(key)}"
 
 

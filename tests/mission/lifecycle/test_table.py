@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from ralph_mission.mission.lifecycle import approval, steps, table
 from ralph_mission.mission.lifecycle.approval import content_hash
 from ralph_mission.mission.lifecycle.table import TRANSITIONS, advance, allows, interpret_facts
+from ralph_mission.mission.model.builds import FailedJob
 from ralph_mission.mission.model.cycle import Interpretation, MissionEvent, MissionFacts, StepContext
 from ralph_mission.mission.model.effects import CloseIssue, Comment
 from ralph_mission.mission.model.forge import Actor, Branch
@@ -362,3 +363,14 @@ def test_a_yes_that_no_network_took_does_not_bring_a_text_back():
         table.interpret_facts(replace(waits, action=Action.OPEN_PROPOSAL), facts, build.NOW).event
         is MissionEvent.REVIVED
     )
+
+
+def test_failed_checks_are_heard_of_once_and_after_people():
+    red = (FailedJob("test", "Run pytest", ""),)
+    assert interpret_facts(mission(), facts(pull=pull(failed=red)), NOW).event is MissionEvent.CHECKS_FAILED
+    changes = (review("changes_requested"),)
+    found = interpret_facts(mission(), facts(pull=pull(failed=red, reviews=changes)), NOW)
+    assert found.event is MissionEvent.CHANGES_REQUESTED
+    approved = facts(pull=pull(failed=red, reviews=(review(),)))
+    assert interpret_facts(mission(), approved, NOW).event is MissionEvent.MERGEABLE  # perhaps no check is required
+    assert interpret_facts(mission(failure="not green"), approved, NOW).event is MissionEvent.CHECKS_FAILED

@@ -17,10 +17,12 @@ from urllib.parse import urlencode
 from ralph_mission.adapters.forges.github.api import Api
 from ralph_mission.adapters.forges.github.limits import Absent
 from ralph_mission.adapters.forges.github.reading import Home, Stamp, WireModel, read
+from ralph_mission.adapters.projects.excerpt import failing_lines
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.builds import FAILED, FailedJob, WorkflowRun
 from ralph_mission.values import compile_regex
 
+OWN = ".github/workflows/ralph-loop.yml"
 PAGE = 100  # runs in one answer, of about 1.5 KB each
 LOG = 16_000_000  # bytes of a job's log
 ARCHIVE, REPORT, REPORTS = 10_000_000, 4_000_000, 20
@@ -122,6 +124,41 @@ def _run(wire: RunWire) -> WorkflowRun:
         wire.run_attempt or 1,
         wire.updated_at if wire.status == "completed" else None,
     )
+
+
+def failed_at(api: Api, recent: list[Any], sha: str) -> tuple[FailedJob, ...]:
+    """The jobs that failed at a commit, with the lines of their logs that say why. `recent`: runs that failed lately.
+
+    A run counts while no newer one of its workflow is there. What was read of it is kept. Raises UserError.
+    """
+    wanted = [wire for wire in read(tuple[RunWire, ...], recent) if wire.head_sha == sha and not is_own_path(wire.path)]
+    if not wanted:
+        return ()
+    name, ids = f"failed {sha}", [[wire.id, wire.run_attempt or 1] for wire in wanted]
+    kept = api.kept.get(name)
+    if not isinstance(kept, dict) or kept.get("runs") != ids:
+        every = read(
+            tuple[RunWire, ...], next(api.pages(f"/actions/runs?head_sha={sha}&per_page=100", key="workflow_runs"))
+        )
+        newest = {(wire.workflow_id, wire.event): wire.id for wire in sorted(every, key=lambda wire: wire.id)}
+        told = [_run(wire) for wire in wanted if newest.get((wire.workflow_id, wire.event), wire.id) == wire.id]
+        jobs = [job for run in told for job in failed_jobs(api, run, log=True)]
+        kept = {"runs": ids, "jobs": [[job.name, job.step, job.url, failing_lines(job.log)] for job in jobs]}
+        api.kept.put(name, kept)
+    return tuple(FailedJob(*map(str, job)) for job in kept["jobs"])
+
+
+def recent_failures(api: Api) -> list[Any]:
+    """The runs that failed lately, on any branch; none where the token may not see them."""
+    try:
+        return next(api.pages("/actions/runs?status=failure&per_page=50", key="workflow_runs"), [])
+    except (Absent, UserError):
+        return []
+
+
+def is_own_path(path: str) -> bool:
+    """Whether a workflow is the cycle's own: a review starts that on the very commit that is to be merged."""
+    return path.partition("@")[0] == OWN
 
 
 def failed_jobs(api: Api, run: WorkflowRun, log: bool) -> tuple[FailedJob, ...]:

@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import quote
 
 from ralph_mission.adapters.forges.effects import ForgeRefused
+from ralph_mission.adapters.forges.github.builds import is_own_path
 from ralph_mission.adapters.forges.github.limits import Absent
 from ralph_mission.adapters.forges.github.reading import PullWire
 from ralph_mission.adapters.forges.github.threads import Threads
@@ -23,7 +24,6 @@ RESULTS = {
     "timed_out": "ran out of time",
     "startup_failure": "could not be started",
 }
-OWN = ".github/workflows/ralph-loop.yml"
 SHOWN = 5
 """Checks that one message names."""
 
@@ -88,7 +88,7 @@ def _workflow_runs(threads: Threads, sha: str) -> list[dict[str, Any]]:
 
 def _is_own(run: dict[str, Any]) -> bool:
     """Whether it is of the cycle's own workflow: a review starts that on the very commit that is to be merged."""
-    return str(run.get("path")).partition("@")[0] == OWN
+    return is_own_path(str(run.get("path")))
 
 
 def _without_check_run(runs: list[dict[str, Any]]) -> Iterator[CheckState]:

@@ -159,8 +159,19 @@ class GitHubForge:
             remarks=told.remarks,
             events=told.events,
             closed_by=self._closer(wire),
+            failed=self._failed(wire),
         )
         return hear_in_pull(pull, self.ticks())
+
+    def _failed(self, wire: PullWire) -> tuple[FailedJob, ...]:
+        """What failed at the head of a pull of ours; nothing where that cannot be seen."""
+        if wire.state != "open" or not wire.ours or reading.actor(wire.user).id != self.people.us().id:
+            return ()
+        recent = self.threads.once("failed runs", lambda: builds.recent_failures(self.api))
+        try:
+            return builds.failed_at(self.api, recent, wire.head.sha)
+        except (Absent, UserError):
+            return ()
 
     def is_ready(self, number: int) -> bool:
         """Whether GitHub would merge it now, with every check of its head ended well. Raises Missing, UserError."""

@@ -28,6 +28,7 @@ from ralph_mission.adapters.observers.ci.state import ChanceFailure, CiCursor
 from ralph_mission.adapters.observers.ci.telling import Breakage, broken, flaky
 from ralph_mission.adapters.observers.looking import unavailable
 from ralph_mission.adapters.observers.markers import excluder
+from ralph_mission.adapters.projects.excerpt import failing_lines
 from ralph_mission.config.observers import CiSettings
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.builds import FailedJob, WorkflowRun
@@ -145,7 +146,7 @@ class CiObserver:
             except TypeError:
                 pass
         found = self.forge.failed_jobs(run, log)
-        jobs = tuple(replace(job, log=logs.failing_lines(job.log)) for job in found)
+        jobs = tuple(replace(job, log=failing_lines(job.log)) for job in found)
         self.cache.put(question, [asdict(job) for job in jobs])
         return jobs
 

@@ -9,7 +9,9 @@ import pytest
 
 from ralph_mission.errors import UserError
 from tests.adapters.forges.github_world import GitHubWorld
+from tests.contract.forge_world import pulled
 
+OWN = ".github/workflows/ralph-loop.yml"
 CI = ".github/workflows/ci.yml"
 ALL = {"contents": "write", "issues": "write", "pull_requests": "write"}
 
@@ -96,3 +98,37 @@ def test_a_token_that_may_not_read_actions_is_told_the_permission(world: GitHubW
     with pytest.raises(UserError) as caught:
         world.connected(world.fake.token(permissions=ALL)).workflow_runs()
     assert caught.value.next_step == "give the job `permissions: actions: read`"
+
+
+LOG = b"""2026-05-04T12:00:00.0Z ##[group]Run pytest
+##[endgroup]
+E       assert 1 == 2
+##[error]Process completed with exit code 1.
+"""
+
+
+def test_what_failed_at_the_head_of_a_pull_of_ours_is_told_with_the_lines_that_say_why(world: GitHubWorld) -> None:
+    opened = pulled(world)
+    world.fake.workflow_run(1, "completed", "failure", "pull_request", path=CI, head_sha=opened.sha)
+    world.fake.workflow_job(1, "test", steps=[("Run pytest", "failure")], log=LOG)
+    world.fake.workflow_run(2, "completed", "failure", "pull_request", path=OWN, head_sha=opened.sha)
+    world.fake.workflow_run(3, "completed", "failure", "push", path=CI)
+    (failed,) = world.connected().pull(opened.number).failed
+    assert (failed.name, failed.step, failed.log) == ("test", "Run pytest", "E assert 1 == 2")
+    world.push("topic", {"t.txt": b"t\n"})
+    theirs = world.human("mara").open_pull("topic", "main", "Mine")
+    assert world.connected().pull(theirs).failed == ()
+    world.fake.workflow_run(4, "completed", "success", "pull_request", path=CI, head_sha=opened.sha)
+    assert world.connected().pull(opened.number).failed == ()
+
+
+def test_what_failed_is_read_once(world: GitHubWorld) -> None:
+    opened = pulled(world)
+    world.fake.workflow_run(1, "completed", "failure", "pull_request", path=CI, head_sha=opened.sha)
+    world.fake.workflow_job(1, "test", steps=[("Run pytest", "failure")], log=b"boom")
+    forge = world.connected()
+    first = forge.pull(opened.number).failed
+    forge.close()
+    world.fake.journal.clear()
+    assert world.connected().pull(opened.number).failed == first
+    assert [r.below for r in world.fake.journal if "/actions/" in r.below] == ["/actions/runs"]
