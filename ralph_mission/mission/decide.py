@@ -41,9 +41,15 @@ def with_fresh_findings(situation: Situation) -> Situation:
     silenced = silenced_kinds(situation).union(situation.settings.watch_only)
     bans, _ = do_not_repeat.parse_bans(situation.memory.do_not_repeat, frozenset(KINDS))
     begun = {member for mission in situation.missions for member in mission.members}
+    records = situation.records
+    working = {key for member in begun if isinstance(one := records.get(member), FindingRecord) for key in one.parts}
+    unsettled = (
+        identity.without_parts(finding, lambda key: key in working or identity.is_refused(key, records))
+        for finding in identity.not_yet_handled(situation.findings, records)
+    )
     fresh = tuple(
         finding
-        for finding in identity.not_yet_handled(situation.findings, situation.records)
+        for finding in identity.not_yet_handled(filter(None, unsettled), records)
         if finding.kind not in silenced
         and not (finding.signal.observer == identity.BRIEFS and finding.fingerprint in begun)
         and not any(
@@ -236,11 +242,12 @@ def next_mission(situation: Situation) -> int:
 
 def keys_to_read(situation: Situation) -> set[str]:
     """The ledger keys that deciding touches; a cycle reads no others."""
-    seen = situation.findings
+    seen = (*situation.findings, *situation.fresh)
+    parts = {key for finding in situation.findings for key in identity.keys_of_parts(finding.signal)}
     pending = {key for mission in situation.missions for key in mission.pending}
     members = {member for mission in situation.missions for member in mission.members}
     doubt = set(situation.state.unknown)
-    return {f.fingerprint for f in seen} | {monitor_key(f.kind) for f in seen} | pending | members | doubt
+    return parts | {f.fingerprint for f in seen} | {monitor_key(f.kind) for f in seen} | pending | members | doubt
 
 
 def with_unverified(situation: Situation, key: str) -> Situation:

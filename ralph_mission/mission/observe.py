@@ -41,8 +41,10 @@ def observe(
     ports.progress.phase("observe")
     observations = tuple(redact_observation(ports, observation, secrets) for observation in ports.lookups(asked))
     situation = with_findings(replace(situation, observations=observations))
-    missing = keys_to_read(situation) - set(situation.records)
-    situation = with_fresh_findings(replace(situation, records=read_records(ports, situation, missing, past)))
+    asked_for = set(situation.records)
+    while missing := keys_to_read(situation) - asked_for:  # what is left of a fix is a finding of its own
+        asked_for |= missing
+        situation = with_fresh_findings(replace(situation, records=read_records(ports, situation, missing, past)))
     newly = silenced_kinds(situation) - {*situation.state.silenced}
     return replace(situation, world=replace(situation.world, unwanted=tuple(sorted(newly))))
 

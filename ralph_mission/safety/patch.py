@@ -263,6 +263,15 @@ def changed_spans(old: Sequence[Line], new: Sequence[Line]) -> tuple[Span, ...]:
     return tuple((a + head, b + head, c + head, d + head) for a, b, c, d in _middle(before, after))
 
 
+def line_hunks(old: Sequence[Line], new: Sequence[Line]) -> tuple[Span, ...]:
+    """The spans that differ; what replaces as many lines as it takes away, line by line."""
+    return tuple(
+        span
+        for a, b, c, d in changed_spans(old, new)
+        for span in ([(a + i, a + i + 1, c + i, c + i + 1) for i in range(b - a)] if b - a == d - c else [(a, b, c, d)])
+    )
+
+
 def _common(old: Sequence[Line], new: Sequence[Line]) -> int:
     shorter = min(len(old), len(new))
     return next((index for index in range(shorter) if old[index] != new[index]), shorter)

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from ralph_mission.adapters.cache import FileCache, cache_key
-from ralph_mission.adapters.fixers.fixer import LARGEST, Correction, Fix, quote_corrections
+from ralph_mission.adapters.fixers.fixer import LARGEST, Correction, Fix, parts_of, quote_corrections
 from ralph_mission.adapters.fixers.places import is_generated, off_limits
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.projects.excerpt import excerpt
@@ -182,7 +182,7 @@ def _file_signal(observer: str, tool: ProjectFixer, fix: Fix, commit: str) -> Si
         observer=observer,
         kind=tool.kind,
         title=f"{count_noun(count, tool.kind)} in {fix.path}, by {tool.name}",
-        essence=tuple(sorted({f"{tool.name}: {one.what} @ {one.context}" for one in fix.corrections})),
+        essence=tuple(sorted({f"{tool.name}: {one.essence}" for one in fix.corrections})),
         severity=Severity.LOW,
         confidence=0.9,
         effort=0.2,
@@ -191,6 +191,7 @@ def _file_signal(observer: str, tool: ProjectFixer, fix: Fix, commit: str) -> Si
         line=fix.corrections[0].line,
         facts=(("count", count),),
         quotes=quote_corrections(fix, commit),
+        parts=tuple(replace(part, line=0) for part in parts_of(fix)),  # an edit of a tool may need its other edits
         patch=Patch(commit, (FileChange(fix.path, fix.mode, fix.mode, fix.old, fix.new),)),
     )
 

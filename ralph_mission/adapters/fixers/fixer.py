@@ -12,14 +12,16 @@ from pathlib import Path
 from typing import Any
 
 from ralph_mission.adapters.git.git import Git, TreeEntry
-from ralph_mission.mission.model.mission import Quote
-from ralph_mission.safety.patch import EXECUTABLE, REGULAR
+from ralph_mission.mission.findings.identity import normalise_line
+from ralph_mission.mission.model.mission import Quote, SignalPart
+from ralph_mission.safety.patch import EXECUTABLE, REGULAR, line_hunks
 from ralph_mission.values import compile_regex, dataclass
 
 LARGEST = 1_000_000
 """Bytes of a file that a fixer still reads."""
 CODE = compile_regex(r"^[A-Z]{1,4}\d{2,4} ")
 QUOTED = 10  # corrections of one file that are shown
+MOST_PARTS = 50  # corrections of one file that are told apart; no change of more is made unasked
 CHUNK = 200  # files read at a time, which bounds memory
 
 
@@ -30,6 +32,11 @@ class Correction:
     line: int
     what: str
     context: str
+
+    @property
+    def essence(self) -> str:
+        """Which one it is, wherever it stands."""
+        return f"{self.what} @ {self.context}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +94,22 @@ def quote_corrections(fix: Fix, commit: str) -> tuple[Quote, ...]:
     """Where each correction stands, for people: without a linter's code for it."""
     told = ((CODE.sub("", one.what), one.line) for one in fix.corrections[:QUOTED])
     return tuple(Quote(what, fix.path, line, commit) for what, line in told)
+
+
+def parts_of(fix: Fix) -> tuple[SignalPart, ...]:
+    """The corrections one by one, each known by what its line becomes, which the others of that line do not change."""
+    if len(fix.corrections) > MOST_PARTS:
+        return ()
+    old, new = fix.old.splitlines(), fix.new.splitlines()
+    becomes = {
+        line + 1: b" ".join(new[c:d]).decode("utf-8", "replace")
+        for a, b, c, d in line_hunks(old, new)
+        for line in range(a, max(b, a + 1))
+    }
+    return tuple(
+        SignalPart(one.essence, f"{one.what} @ {normalise_line(becomes.get(one.line, '')) or one.context}", one.line)
+        for one in fix.corrections
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from ralph_mission.adapters.cache import FileCache, cache_key
-from ralph_mission.adapters.fixers.fixer import CommitTree, Correction, Fix, Fixer, quote_corrections
+from ralph_mission.adapters.fixers.fixer import CommitTree, Correction, Fix, Fixer, parts_of, quote_corrections
 from ralph_mission.adapters.fixers.places import DOCUMENTS
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.sandbox.isolation import OPEN, Sandbox
@@ -97,7 +97,7 @@ def _signal(fixer: Fixer, commit: str, fix: Fix) -> Signal:
         observer=fixer.name,
         kind=fixer.kind,
         title=f"{count_noun(len(fix.corrections), fixer.kind)} in {fix.path}",
-        essence=tuple(sorted({f"{correction.what} @ {correction.context}" for correction in fix.corrections})),
+        essence=tuple(sorted({correction.essence for correction in fix.corrections})),
         severity=Severity.LOW,
         confidence=CERTAIN if PurePosixPath(fix.path).suffix.lower() in DOCUMENTS else LIKELY,
         effort=EFFORT,
@@ -106,6 +106,7 @@ def _signal(fixer: Fixer, commit: str, fix: Fix) -> Signal:
         line=fix.corrections[0].line,
         facts=(("count", len(fix.corrections)),),
         quotes=quote_corrections(fix, commit),
+        parts=parts_of(fix),
         patch=Patch(commit, (change,)),
     )
 

@@ -11,7 +11,7 @@ not before it is a fact; once the finding is known it is forgotten there, so not
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -23,8 +23,9 @@ from ralph_mission.mission.model.ledger import (
     key_of,
     monitor_key,
 )
-from ralph_mission.mission.model.mission import Finding, Mission, Observation, Signal, Status
-from ralph_mission.mission.model.proposal import lookup
+from ralph_mission.mission.model.mission import Finding, Mission, Observation, Signal, SignalPart, Status
+from ralph_mission.mission.model.proposal import count_noun, lookup
+from ralph_mission.safety.patch import Span, line_hunks
 
 BACKLOG = 200  # findings remembered while they wait; a bound so that memory stays small
 BRIEFS = "briefs"
@@ -66,8 +67,75 @@ def _never_listed(finding: Finding, records: Mapping[str, Record]) -> bool:
 
 def is_rejected(finding: Finding, records: Mapping[str, Record]) -> bool:
     """Whether a person said no to the thing, whatever the instance."""
-    record = records.get(finding.fingerprint)
+    return is_refused(finding.fingerprint, records)
+
+
+def keys_of_parts(signal: Signal) -> tuple[str, ...]:
+    """The keys by which the corrections of a signal are known one by one: two each, see `_keys_of`."""
+    return tuple(key for part in signal.parts for key in _keys_of(part, signal))
+
+
+def _keys_of(part: SignalPart, signal: Signal) -> tuple[str, str]:
+    """By the line as it stands, which says whether a change to it still fits; and by what the line becomes, which
+    stays the same when something else of the line is corrected."""
+    place = ("part", signal.kind, signal.path)
+    return key_of(*place, part.essence), key_of(*place, part.what)
+
+
+def is_refused(key: str, records: Mapping[str, Record]) -> bool:
+    """Whether a person said no to a fingerprint or to a correction."""
+    record = records.get(key)
     return isinstance(record, FindingRecord) and record.verdict == "rejected"
+
+
+def without_parts(finding: Finding, settled: Callable[[str], bool]) -> Finding | None:
+    """The finding without those of its corrections whose key is settled; None when nothing can be left of it."""
+    signal = finding.signal
+    over = {part.line for part in signal.parts if any(map(settled, _keys_of(part, signal)))}
+    if not over:
+        return finding
+    change = signal.patch.changes[0] if signal.patch and len(signal.patch.changes) == 1 else None
+    if signal.patch is None or change is None or change.old is None or change.new is None:
+        return None
+    old, new = change.old.splitlines(keepends=True), change.new.splitlines(keepends=True)
+    hunks = line_hunks(old, new)
+    left = [hunk for hunk in hunks if over.isdisjoint(_lines_of(hunk))]
+    lines = {line for hunk in left for line in _lines_of(hunk)}
+    parts = tuple(part for part in signal.parts if part.line in lines)
+    out = {line for hunk in hunks for line in _lines_of(hunk)} - lines
+    if not parts or not over <= out:
+        return None
+    count, before = len(parts), len(signal.parts)
+    kept = replace(
+        signal,
+        title=count_noun(count, signal.kind) + signal.title.removeprefix(count_noun(before, signal.kind)),
+        essence=tuple(sorted({part.essence for part in parts})),
+        detail="\n".join(line for line in signal.detail.splitlines() if not _tells_of(line, out)),
+        line=parts[0].line,
+        facts=(("count", count), *(fact for fact in signal.facts if fact[0] != "count")),
+        quotes=tuple(one for one in signal.quotes if one.line not in out),
+        patch=replace(signal.patch, changes=(replace(change, new=_with_hunks(old, new, left)),)),
+        parts=parts,
+    )
+    return replace(identify((kept,))[0], seen_at=finding.seen_at)
+
+
+def _lines_of(hunk: Span) -> range:
+    return range(hunk[0] + 1, max(hunk[1], hunk[0] + 1) + 1)
+
+
+def _tells_of(line: str, out: Collection[int]) -> bool:
+    number = line.removeprefix("line ").partition(":")[0]
+    return line.startswith("line ") and number.isdecimal() and int(number) in out
+
+
+def _with_hunks(old: Sequence[bytes], new: Sequence[bytes], hunks: Iterable[Span]) -> bytes:
+    """The old lines with some of the changes that lead to the new ones."""
+    content, at = list[bytes](), 0
+    for a, b, c, d in hunks:
+        content += [*old[at:a], *new[c:d]]
+        at = b
+    return b"".join((*content, *old[at:]))
 
 
 def merge_findings(observations: Iterable[Observation], backlog: Iterable[Finding]) -> tuple[Finding, ...]:
@@ -104,6 +172,9 @@ def is_gone(record: FindingRecord, observations: Iterable[Observation]) -> bool:
     title may be the same thing in other words, or at another place.
     """
     look = next((one for one in observations if one.name == record.observer and one.status == "ok"), None)
+    if look and record.parts:
+        there = {_keys_of(part, signal)[0] for signal in look.signals for part in signal.parts}
+        return look.complete and there.isdisjoint(record.parts)
     if look is None or any((one.kind, one.title) == (record.kind, record.title) for one in look.signals):
         return False
     if record.key in {finding.fingerprint for finding in identify(look.signals)}:

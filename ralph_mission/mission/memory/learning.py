@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from ralph_mission.mission.findings import ranking
+from ralph_mission.mission.findings import identity, ranking
 from ralph_mission.mission.model.cycle import Lesson
 from ralph_mission.mission.model.forge import Posted
 from ralph_mission.mission.model.ledger import KEPT_POSTS, FindingRecord, Record
@@ -52,12 +52,15 @@ def _already(lesson: Lesson, records: Mapping[str, Record]) -> bool:
 
 
 def apply_lessons(lessons: Iterable[Lesson], records: Mapping[str, Record]) -> tuple[FindingRecord, ...]:
-    """The finding records with what people said: a no marks every member."""
+    """The finding records with what people said: a no marks every member, and each correction of it."""
     return tuple(
-        replace(record, verdict=lesson.verdict, reason=lesson.reason)
+        replace(
+            record, key=key, parts=record.parts if key == member else (), verdict=lesson.verdict, reason=lesson.reason
+        )
         for lesson in lessons
         for member in lesson.members
         if isinstance(record := records.get(member), FindingRecord)
+        for key in (member, *record.parts)
     )
 
 
@@ -74,9 +77,11 @@ def _acted_on(finding: Finding, before: Record | None, cycle: int, mission: int)
         occurrences = tuple(dict.fromkeys((*before.occurrences, occurrence)))[-50:]
         observer = finding.signal.observer
         mission = mission or before.mission
-        return replace(before, occurrences=occurrences, cycle=cycle, mission=mission, observer=observer)
+        parts = identity.keys_of_parts(finding.signal) or before.parts
+        return replace(before, occurrences=occurrences, cycle=cycle, mission=mission, observer=observer, parts=parts)
     record = FindingRecord(finding.fingerprint, finding.kind, finding.title, (occurrence,), cycle, mission)
-    return replace(record, observer=finding.signal.observer)
+    parts = identity.keys_of_parts(finding.signal)
+    return replace(record, observer=finding.signal.observer, parts=parts)
 
 
 def not_acted_on(record: FindingRecord) -> FindingRecord:

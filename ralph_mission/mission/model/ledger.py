@@ -68,6 +68,7 @@ class FindingRecord:
     verdict: str = ""  # accepted | rejected | ""
     reason: str = ""
     observer: str = ""  # whose it is; "" of an earlier version, or after `memory recover`
+    parts: tuple[str, ...] = ()  # keys of the corrections that it was made of
 
 
 @dataclass(frozen=True, slots=True)

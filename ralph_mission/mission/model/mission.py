@@ -120,6 +120,20 @@ class Quote:
 
 
 @dataclass(frozen=True, slots=True)
+class SignalPart:
+    """One of several corrections that a signal stands for: what a person refuses is each of them, not their set.
+
+    `essence` is its share of the signal's. It is known again in its file by `what` is corrected and the line that this
+    makes, whatever else of that line is corrected before. `line` (1-based) is where it stands; 0 where it cannot be
+    taken out of the ready change without the others.
+    """
+
+    essence: str
+    what: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
 class Signal:
     """What an observer saw, before it has an identity. All text in it is untrusted.
 
@@ -146,6 +160,7 @@ class Signal:
     patch: Patch | None = None  # the ready change, when a fixer saw it
     series: tuple[tuple[datetime, float], ...] = ()  # a watched value over time, where it is at hand, for a chart
     quotes: tuple[Quote, ...] = ()  # the evidence, best first, shown with a link to where it stands
+    parts: tuple[SignalPart, ...] = ()  # its corrections one by one, when a fixer saw them; () of too many
 
     @property
     def paths(self) -> tuple[str, ...]:

@@ -5,9 +5,21 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralph_mission.mission.findings.identity import identify, is_gone, is_known, merge_findings, to_backlog
+from ralph_mission.mission.findings.identity import (
+    identify,
+    is_gone,
+    is_known,
+    is_refused,
+    keys_of_parts,
+    merge_findings,
+    to_backlog,
+    without_parts,
+)
+from ralph_mission.mission.memory.learning import acted_on, apply_lessons
+from ralph_mission.mission.model.cycle import Lesson
 from ralph_mission.mission.model.ledger import FindingRecord
-from ralph_mission.mission.model.mission import Observation, Signal
+from ralph_mission.mission.model.mission import Finding, Observation, Signal, SignalPart
+from ralph_mission.safety.patch import FileChange, Patch
 from tests.mission.build import DAY, NOW, finding, patch, signal
 
 essences = st.lists(st.tuples(st.text(max_size=8), st.text(max_size=8)), min_size=1, max_size=8)
@@ -104,3 +116,56 @@ class TestWhatIsGone:
     def test_not_where_the_same_is_seen_elsewhere(self):
         moved = replace(self.made, essence=("other neighbours",))
         assert not is_gone(self.known(), [Observation("eye", "ok", (moved,))])
+
+
+class TestSingleCorrections:
+    def seen(self, text: str, *lines: int, apart: bool = True) -> Finding:
+        old = text.encode()
+        rows = text.splitlines()
+        new = "\n".join(row.replace("teh", "the") for row in rows).encode() + b"\n"
+        parts = tuple(SignalPart(f"teh → the @ {rows[n - 1]}", f"the {rows[n - 1]}", n if apart else 0) for n in lines)
+        return identify(
+            [
+                signal(
+                    title=f"{len(lines)} misspelling{'s' * (len(lines) != 1)} in README.md",
+                    essence=tuple(sorted(part.essence for part in parts)),
+                    detail="\n".join(f"line {n}: teh → the" for n in lines),
+                    path="README.md",
+                    line=lines[0],
+                    facts=(("count", len(lines)),),
+                    patch=Patch("base", (FileChange("README.md", "100644", "100644", old, new),)),
+                    parts=parts,
+                )
+            ]
+        )[0]
+
+    def test_what_was_refused_is_taken_out_of_the_change_and_its_words(self):
+        (refused,) = [self.seen("a teh\n", 1)]
+        known = set(keys_of_parts(refused.signal))
+        left = without_parts(self.seen("a teh\nb\nc teh\n", 1, 3), known.__contains__)
+        assert left is not None and left.signal.patch is not None
+        assert left.signal.patch.changes[0].new == b"a teh\nb\nc the\n"
+        assert (left.title, left.signal.detail, left.signal.line) == (
+            "1 misspelling in README.md",
+            "line 3: teh → the",
+            3,
+        )
+        assert left.fingerprint == self.seen("c teh\n", 1).fingerprint
+
+    def test_nothing_is_left_of_a_change_whose_edits_need_each_other(self):
+        known = set(keys_of_parts(self.seen("a teh\n", 1).signal))
+        assert without_parts(self.seen("a teh\nc teh\n", 1, 2, apart=False), known.__contains__) is None
+
+    def test_a_fix_is_not_gone_while_one_of_its_corrections_is_there(self):
+        both, half = self.seen("a teh\nc teh\n", 1, 2), self.seen("a the\nc teh\n", 2)
+        (record,) = acted_on([both], {}, 1, 1)
+        assert not is_gone(record, [Observation("codespell", "ok", (half.signal,))])
+        assert is_gone(record, [Observation("codespell", "ok", (self.seen("x teh\n", 1).signal,))])
+
+    def test_a_no_to_a_fix_is_a_no_to_each_of_its_corrections(self):
+        both = self.seen("a teh\nc teh\n", 1, 2)
+        (record,) = acted_on([both], {}, 1, 1)
+        lesson = Lesson(1, "spelling", (both.fingerprint,), "rejected", "no")
+        said = apply_lessons([lesson], {both.fingerprint: record})
+        assert {one.key for one in said} == {both.fingerprint, *keys_of_parts(both.signal)}
+        assert without_parts(self.seen("c teh\n", 1), lambda key: is_refused(key, {r.key: r for r in said})) is None
