@@ -6,7 +6,7 @@ runs `decide` again on a recorded situation.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 
@@ -41,15 +41,9 @@ def with_fresh_findings(situation: Situation) -> Situation:
     silenced = silenced_kinds(situation).union(situation.settings.watch_only)
     bans, _ = do_not_repeat.parse_bans(situation.memory.do_not_repeat, frozenset(KINDS))
     begun = {member for mission in situation.missions for member in mission.members}
-    records = situation.records
-    working = {key for member in begun if isinstance(one := records.get(member), FindingRecord) for key in one.parts}
-    unsettled = (
-        identity.without_parts(finding, lambda key: key in working or identity.is_refused(key, records))
-        for finding in identity.not_yet_handled(situation.findings, records)
-    )
     fresh = tuple(
         finding
-        for finding in identity.not_yet_handled(filter(None, unsettled), records)
+        for finding in still_to_handle(situation.findings, situation)
         if finding.kind not in silenced
         and not (finding.signal.observer == identity.BRIEFS and finding.fingerprint in begun)
         and not any(
@@ -58,6 +52,18 @@ def with_fresh_findings(situation: Situation) -> Situation:
         )
     )
     return replace(situation, fresh=fresh)
+
+
+def still_to_handle(findings: Iterable[Finding], situation: Situation) -> tuple[Finding, ...]:
+    """What nothing was done about yet, without corrections that a person refused or that a fix under way makes."""
+    records = situation.records
+    begun = (records.get(member) for mission in situation.missions for member in mission.members)
+    working = {key for record in begun if isinstance(record, FindingRecord) for key in record.parts}
+    left = (
+        identity.without_parts(finding, lambda key: key in working or identity.is_refused(key, records))
+        for finding in identity.not_yet_handled(findings, records)
+    )
+    return identity.not_yet_handled(filter(None, left), records)
 
 
 def silenced_kinds(situation: Situation) -> frozenset[str]:

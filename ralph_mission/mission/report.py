@@ -10,7 +10,6 @@ from ralph_mission.mission import decide
 from ralph_mission.mission.conclude import Conclusion
 from ralph_mission.mission.execute import AppliedEffect, ExecutedDecision
 from ralph_mission.mission.findings import exclusions, ranking
-from ralph_mission.mission.findings.identity import is_known
 from ralph_mission.mission.lifecycle.waiting import How, list_waiting
 from ralph_mission.mission.model.cycle import (
     REPORT_SCHEMA,
@@ -170,7 +169,7 @@ def _findings(situation: Situation, findings: Iterable[Finding]) -> tuple[Findin
             f.kind,
             f.title,
             scores.get(f.fingerprint, 0.0),
-            is_known(f, situation.records),
+            not decide.still_to_handle((f,), situation),
         )
         for f in findings
     )

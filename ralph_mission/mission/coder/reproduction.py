@@ -21,13 +21,14 @@ from ralph_mission.mission.model.mission import HUMAN, Mission, Status
 from ralph_mission.mission.proposals.wording import person_name
 from ralph_mission.safety.secrets import redact
 from ralph_mission.safety.text import inline_words, quote
-from ralph_mission.values import compile_regex
 
 if TYPE_CHECKING:
     from ralph_mission.mission.proof.claim import CodeClaim
     from ralph_mission.mission.proof.judge import ProofVerdict
 
-BUG = compile_regex(r"(?<![a-z])(?<!no[ -])(?<!not[ -])(?<!not[ -]a[ -])bugs?(?![a-z])", re.IGNORECASE)
+BUG = frozenset("bug bugs defect defects regression regressions crash crashes".split())
+NO_BUG = frozenset("no non not notabug wontfix invalid bounty cannot cant reproduce fixed duplicate bot".split())
+"""Words of a label that calls an issue a bug, and those with which it does not."""
 TASK = (
     "## Reproduce First\n\nThis issue reports a bug. Before you change anything else, write a test, where this "
     "repository keeps its tests, that fails because of it: by an assertion, or by the exception that the issue tells "
@@ -38,7 +39,7 @@ TASK = (
 )
 NOT_SEEN = frozenset({"no-test", "passes-on-base"})
 """Rules by which a bug was not reproduced at all."""
-NOT_HERE = frozenset({"kind", "quote", "scope", "cannot-run", "other-tests"})
+NOT_HERE = frozenset({"cannot-run", "other-tests"})
 """Rules by which this repository, or what is installed here, cannot tell: the change goes on, and says so."""
 ASKED = "its author was asked how to reproduce it"
 NEXT = "Answer the question on the issue; the agent goes on after that."
@@ -47,15 +48,24 @@ WORDS = 2_000  # characters of the agent's that a question quotes
 
 def is_bug(mission: Mission, issue: Issue | None) -> bool:
     """Whether a mission is a person's issue that a label calls a bug."""
-    return issue is not None and mission.kind == HUMAN and any(BUG.search(label) for label in issue.labels)
+    return issue is not None and mission.kind == HUMAN and any(map(calls_it_a_bug, issue.labels))
+
+
+def calls_it_a_bug(label: str) -> bool:
+    """Whether a label says that its issue reports a bug, word by word."""
+    words = set(re.findall(r"[a-z]+", label.casefold().replace("'", "")))
+    return bool(words & BUG) and not words & NO_BUG
 
 
 def settle(made: AgentResult, claim: CodeClaim | None, judged: ProofVerdict | str) -> AgentResult:
     """What an agent made of a bug, once it was judged; `judged` is why it could not be where it is a text."""
-    from ralph_mission.mission.proof.exploring import describe_proof  # an idle cycle judges nothing
+    from ralph_mission.mission.proof.claim import is_code  # an idle cycle judges nothing
+    from ralph_mission.mission.proof.exploring import describe_proof
 
+    if claim is None and made.patch and any(map(is_code, made.patch.paths)):
+        return replace(made, outcome="failed", reason="it changes no code but that of tests")
     if claim is None or isinstance(judged, str):
-        return _unchecked(made, judged if isinstance(judged, str) else "it changes no code of a known language")
+        return _unchecked(made, "it changes no code of a known language" if claim is None else str(judged))
     if (refusal := judged.refusal) is None:
         return replace(made, proof=describe_proof(claim, judged))
     if refusal.rule in NOT_HERE:

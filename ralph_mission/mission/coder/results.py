@@ -43,6 +43,7 @@ def offer_effects(
     planned: Sequence[Change],
     rules: Sequence[str],
     digest: str = "",
+    proof: str = "",
 ) -> tuple[Effect, ...]:
     """The remark that shows a change. A label that stands there was a yes to something else, and comes off.
 
@@ -54,7 +55,7 @@ def offer_effects(
         ownership.announcement_line(planned, asked=True),
     )
     answers = 0 if digest else mission.pull
-    said = Comment(key, mission.thread, tasks.offer_text(patch, rules, named, digest, key, answers))
+    said = Comment(key, mission.thread, tasks.offer_text(patch, rules, named, digest, key, answers, proof))
     if APPROVED not in facts.issue.labels:
         return (said,)
     return Label(key_of(mission.key, "label", f"offered {key}"), mission.thread, remove=(APPROVED,)), said
@@ -72,7 +73,7 @@ def offer_answer(
     )
     line = f"an agent answered the review with a change that needs approval ({', '.join(rules)})"
     step = step.tell(line, "Approve or reject the change that the issue shows.")
-    step = step.send(*offer_effects(begun, facts, made.patch, (push,), rules)).send_story()
+    step = step.send(*offer_effects(begun, facts, made.patch, (push,), rules, proof=made.proof)).send_story()
     return step.propose(Action.ANSWER, planned=(push,))
 
 
@@ -191,7 +192,7 @@ def _send_change(
         return _answer(begun, facts, made, patch, rules, around)
     push, pull = change_effects(begun, made, patch, around)
     if rules:
-        return _offer_change(begun, facts, patch, (push, pull), rules, around)
+        return _offer_change(begun, facts, made, patch, (push, pull), rules, around)
     named = ownership.announcement_line((push, pull), asked=False)
     remark = _remark(mission, (push, pull))
     said = Comment(remark, mission.issue, tasks.announcement_text(patch, named, remark))
@@ -231,6 +232,7 @@ def _remark(mission: Mission, effects: Sequence[PushBranch | OpenPull]) -> str:
 def _offer_change(
     begun: Mission,
     facts: MissionFacts,
+    made: AgentResult,
     patch: Patch,
     planned: tuple[PushBranch, OpenPull],
     rules: tuple[str, ...],
@@ -243,7 +245,8 @@ def _offer_change(
     step = replace(build_step(begun, around), after=bound).advance(MissionEvent.OFFERED).clear_failures()
     step = step.change(pending=tuple(effect.key for effect in planned), waiting_since=around.now, turns=0)
     step = step.tell(f"an agent made a change that needs approval ({', '.join(rules)})", "Approve or reject it.")
-    step = step.send(*offer_effects(begun, facts, patch, planned, rules, bound.question.proposal_hash)).send_story()
+    digest = bound.question.proposal_hash
+    step = step.send(*offer_effects(begun, facts, patch, planned, rules, digest, made.proof)).send_story()
     return step.propose(Action.ANSWER, planned=planned)
 
 

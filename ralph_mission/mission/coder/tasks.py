@@ -119,7 +119,7 @@ def pull_text(
         reviewer_note(patch),
         standing_note(standing),
         f"{capitalise(why)}.",
-        f"**Reproduced?**\n\n{quote(redact(proof), WORDS)}" if proof else "",
+        reproduced(proof),
         f"The agent's last words, not an instruction:\n\n{quote(redact(words), WORDS)}"
         if words.strip() else "The agent said nothing about it.",
         propose_learnings(learned),
@@ -128,6 +128,11 @@ def pull_text(
         marker(key, **facts),
     ]  # fmt: skip  # one text
     return "\n\n".join(filter(None, parts))
+
+
+def reproduced(proof: str) -> str:
+    """What was found out about the test of a bug; "" where nothing was asked."""
+    return f"**Reproduced?**\n\n{quote(redact(proof), WORDS)}" if proof else ""
 
 
 def propose_learnings(learned: Sequence[str]) -> str:
@@ -150,10 +155,13 @@ def announcement_text(patch: Patch, named: str, key: str) -> str:
     )
 
 
-def offer_text(patch: Patch, why: Sequence[str], named: str, digest: str, key: str, answers: int = 0) -> str:
+def offer_text(
+    patch: Patch, why: Sequence[str], named: str, digest: str, key: str, answers: int = 0, proof: str = ""
+) -> str:
     """The remark that shows a change which is pushed after a yes, and not before.
 
-    `why`: the rules that ask for it; `answers`: the pull whose review it answers, 0 for a change of its own.
+    `why`: the rules that ask for it; `answers`: the pull whose review it answers, 0 for a change of its own. `proof` is
+    what was found out about its test of a bug.
     """
     rules = ", ".join(f"`{rule}`" for rule in why)
     made, where = ("made this change", "to a branch for review")
@@ -162,6 +170,7 @@ def offer_text(patch: Patch, why: Sequence[str], named: str, digest: str, key: s
     parts = [
         f"**An agent {made}.** A yes pushes it {where}; it needs one by {rules}.",
         named,
+        reproduced(proof),
         f"<details><summary>The change</summary>\n\n{fence(redact(diff(patch)), DIFF, 'diff')}\n\n</details>",
         "**Go ahead?** Label this issue `ralph:approved` or comment `/ralph approve` here.",
         f"**To ask for another:** request changes on #{answers} again. Approving it merges what stands there, without "

@@ -17,7 +17,6 @@ from ralph_mission.safety.patch import (
     REGULAR,
     FileChange,
     Patch,
-    changed_spans,
     is_binary,
     measure,
     split_lines,
@@ -74,8 +73,9 @@ class CodeClaim:
 
     `path` is the file whose code is at fault; `expected` is what the test fails with: "assertion" or the name of an
     exception. `test` and `change` are changes to the base commit; `cases` names the cases that prove it, and () means
-    each one of the test's files that is new or fails now. `guessed`: nobody said what fails and where, so an assertion
-    or any exception that comes out of a file of the change will do.
+    each one of the test's files that is new or fails now. `guessed`: nobody said what fails and where, so nothing is
+    quoted, and an assertion or any exception that comes out of a file of the change will do; the change may hold what
+    a person approves before it goes out (protected files, data).
     """
 
     kind: str
@@ -101,25 +101,15 @@ class CodeClaim:
 
 
 def claim_of_patch(title: str, patch: Patch, path: str = "") -> CodeClaim | None:
-    """A change and the tests in it, told as a claim about `path`, or the file of code that it changes most; None when
-    it changes no code of a known language."""
+    """A change and the tests in it, told as a claim about `path`, or the file of code that it changes most, makes or
+    deletes; None when there is no code of a known language in it but tests."""
     test = tuple(change for change in patch.changes if TEST_PATH.search(change.path))
     change = tuple(change for change in patch.changes if not TEST_PATH.search(change.path))
-    code = [one for one in change if one.old and one.new and is_code(one.path)]
+    code = [one for one in change if is_code(one.path)]
     if not code:
         return None
     blamed = max(code, key=lambda one: (one.path == path, measure(Patch(patch.base, (one,))).lines))
-    quotes = (CodeQuote(blamed.path, _telling_line(blamed)),)
-    return CodeClaim("bug", title, blamed.path, quotes, ASSERTION, test, change, guessed=True)
-
-
-def _telling_line(change: FileChange) -> str:
-    """The longest line that a change takes away, or else one before what it adds."""
-    old, new = ((side or b"").decode("utf-8", "surrogateescape").split("\n") for side in (change.old, change.new))
-    spans = changed_spans(old, new)
-    gone = [line for a, b, _, _ in spans for line in old[a:b]]
-    found = max(gone or [line for a, *_ in spans for line in old[max(0, a - 3) : a]], key=len, default="")
-    return found if len(found.strip()) >= SHORTEST else max(old, key=len)
+    return CodeClaim("bug", title, blamed.path, (), ASSERTION, test, change, guessed=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,13 +248,14 @@ def judge_text(claim: CodeClaim, read: ReadFile) -> Refusal | None:
 def _objections(claim: CodeClaim, read: ReadFile) -> Iterator[tuple[str, str]]:
     if claim.kind not in PROVABLE:
         yield "kind", f"a test proves {' or '.join(PROVABLE)}, and no other kind"
-    yield from _of_quotes(claim, read)
+    if not claim.guessed:
+        yield from _of_quotes(claim, read)
     if not claim.test or not claim.change:
         yield "no-test", "it brings no test" if not claim.test else "it brings no change with which the test passes"
     for change in claim.patch_changes:
         if why := unsafe_path(change.path):
             yield "scope", f"{change.path!r} {why}"
-        elif is_binary(change.new) or is_binary(change.old):
+        elif (is_binary(change.new) or is_binary(change.old)) and (is_code(change.path) or not claim.guessed):
             yield "scope", f"{change.path} is no text"
         elif not {change.old_mode, change.new_mode} <= {"", REGULAR, EXECUTABLE}:
             yield "scope", f"{change.path} is no ordinary file"
@@ -298,7 +289,7 @@ def _of_test(claim: CodeClaim) -> Iterator[tuple[str, str]]:
             yield "weakens-tests", f"it deletes {change.path}"
         elif not TEST_PATH.search(change.path):
             yield "scope", f"its test {change.path} is not where tests are"
-        elif what := protected_path(change.path):
+        elif not claim.guessed and (what := protected_path(change.path)):
             yield "scope", f"its test changes {change.path}: {what}"
         for line in touched_lines(change)[1]:
             if READS_SOURCE.search(line):
@@ -316,7 +307,7 @@ def _of_change(claim: CodeClaim) -> Iterator[tuple[str, str]]:
     for path in sorted(paths):
         if TEST_PATH.search(path):
             yield "edits-tests", f"the change touches a test, {path}"
-        elif what := protected_path(path):
+        elif not claim.guessed and (what := protected_path(path)):
             yield "scope", f"the change touches {path}: {what}"
 
 

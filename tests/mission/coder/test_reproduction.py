@@ -14,7 +14,7 @@ from ralph_mission.mission.model.effects import Comment
 from ralph_mission.mission.model.forge import Branch
 from ralph_mission.mission.model.mission import HUMAN, Limits, Status
 from ralph_mission.mission.policy import judge
-from ralph_mission.mission.proof.claim import Refusal, claim_of_patch
+from ralph_mission.mission.proof.claim import Refusal, claim_of_patch, judge_text
 from ralph_mission.mission.proof.judge import CaseResult, ProofVerdict
 from ralph_mission.safety.patch import REGULAR, FileChange, Patch
 from tests.mission.build import BASE, BOT, DAY, MARA, NOW, OUTSIDER, bench, issue, mission, remark
@@ -49,7 +49,9 @@ def question(at=NOW):
 @pytest.mark.parametrize(
     ("label", "is_bug"),
     [("bug", True), ("Bug", True), ("type: bug", True), ("kind/bug", True), ("bug-report", True), ("debug", False),
-     ("not a bug", False), ("no-bug", False), ("enhancement", False)],
+     ("not a bug", False), ("no-bug", False), ("enhancement", False),
+     *((label, False) for label in ("non-bug", "not_a_bug", "wontfix-bug", "bug bounty", "cannot reproduce bug")),
+     *((label, True) for label in ("type: defect", "regression", "crash", "Bug 🐛", "needs-bug-report"))],
 )  # fmt: skip  # one table
 def test_a_label_says_what_a_bug_is(label: str, is_bug: bool):
     assert reproduction.is_bug(BUG, facts(labels=(label,)).issue) is is_bug
@@ -72,6 +74,36 @@ def test_a_change_is_a_claim_about_the_code_that_it_changes_most():
     assert claim is not None and claim.guessed
     assert (claim.path, claim.test, claim.change) == ("app.py", (TEST,), (MEND,))
     assert claim_of_patch("x", Patch(BASE, (FileChange("README.md", REGULAR, REGULAR, b"a\n", b"b\n"),))) is None
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [(None, b"x = 1\n"), (b"x = 1\n", None), (b"", b"x = 1\n"), (b"a=1\n", b"a=2\n")]
+)
+def test_a_file_that_is_new_deleted_empty_or_short_is_code_as_any_other(old: bytes | None, new: bytes | None):
+    change = FileChange("b.py", REGULAR if old is not None else "", REGULAR if new is not None else "", old, new)
+    claim = claim_of_patch("x", Patch(BASE, (change, TEST)))
+    assert claim is not None and claim.path == "b.py"
+    assert judge_text(claim, {"b.py": old}.get) is None
+
+
+def test_what_a_person_approves_before_it_goes_out_is_run_all_the_same():
+    settings = FileChange("pyproject.toml", "", REGULAR, None, b"[project]\n")
+    claim = claim_of_patch("half", Patch(BASE, (MEND, TEST, settings)))
+    assert claim is not None and judge_text(claim, {"app.py": MEND.old}.get) is None
+
+
+def test_a_change_of_tests_alone_does_not_pass_as_one_that_nobody_can_check():
+    made = replace(MADE, patch=Patch(BASE, (TEST,)))
+    assert reproduction.settle(made, claim_of_patch("half", Patch(BASE, (TEST,))), "").outcome == "failed"
+
+
+def test_a_change_that_is_held_for_approval_says_what_its_test_showed():
+    settings = FileChange("pyproject.toml", "", REGULAR, None, b"[project]\n")
+    made = replace(MADE, patch=Patch(BASE, (MEND, TEST, settings)), proof="Nobody could check here")
+    step = results.step_from_result(BUG, facts(), made, AROUND)
+    assert step.proposal and "Nobody could check here" in next(
+        effect.body for effect in step.proposal.effects if isinstance(effect, Comment)
+    )
 
 
 def settled(judged: ProofVerdict | str) -> AgentResult:
