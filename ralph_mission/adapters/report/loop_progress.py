@@ -229,6 +229,11 @@ class LiveRunProgress(PlainRunProgress):
         self._doing, self._last = "between two sessions", []
         PlainRunProgress.output(self, spec, state, output)
 
+    def ended(self, spec: RunSpec, account: RunResult) -> None:
+        """With the bell: whoever started it may have looked away."""
+        PlainRunProgress.ended(self, spec, account)
+        self.console.bell()
+
     def __rich__(self) -> Text:
         """The live line, as often as the terminal is drawn."""
         from rich.text import Text

@@ -127,10 +127,15 @@ def _set_paused(repo: Path, config: Path | None, paused: bool, needed: bool) -> 
     """Set the kill switch of memory; False where there is no memory and it is not `needed`."""
     from ralph_mission.mission.operations import control
 
-    store = household(repo, config).store
-    if not needed and store.recall() is None:
-        return False
-    (control.pause if paused else control.resume)(store)
+    try:
+        store = household(repo, config).store
+        if not needed and store.recall() is None:
+            return False
+        (control.pause if paused else control.resume)(store)
+    except UserError:
+        if needed:
+            raise
+        return False  # the runs here are asked, and a forge that is out of reach keeps nobody from that
     return True
 
 

@@ -125,7 +125,7 @@ class RunsApp(App[None]):
             cells = (name, one.state, str(one.sessions), stories, cost, one.doing.partition("\n")[0])
             if name in {row.key.value for row in self._table.ordered_rows}:
                 for column, cell in zip(COLUMNS, cells, strict=True):
-                    self._table.update_cell(name, column, Text(cell))
+                    self._table.update_cell(name, column, Text(cell), update_width=True)
             else:
                 self._table.add_row(*map(Text, cells), key=name)
             if self._states.get(name) not in (None, one.state) and one.state != "running":

@@ -125,22 +125,24 @@ def status(page: bool, output: Path | None, repo: Path, config: Path | None, as_
             raise click.UsageError("the page is markdown: leave --page or --json out")
         _write_page(repo, config, output)
         return
+    from ralph_mission.adapters.git.git import Git
     from ralph_mission.adapters.report.status import facts, lines
     from ralph_mission.cli.loop.hold import describe_runs
     from ralph_mission.mission.lifecycle.waiting import list_waiting
 
+    runs, told = describe_runs(repo, Git.open(repo).state_dir)
+    if told and not as_json:  # whatever the forge and the settings say
+        click.echo("\n".join(told))
     house = household(repo, config)
     recalled = house.store.recall()
     if recalled is None:
         refuse_if_elsewhere(house)
     asks = list_waiting(recalled.state.missions, house.forge.how) if recalled else ()
     known = facts(recalled, house.settings.limits, house.clock.now(), asks, house.settings.rhythm)
-    runs, told = describe_runs(repo, house.git.state_dir)
     if as_json:
         print_json({**known, "runs": runs})
-    else:
-        told += lines(known, partial(type_commands, repo=repo)) if recalled or not told else []
-        click.echo("\n".join(told))
+    elif recalled or not told:
+        click.echo("\n".join(lines(known, partial(type_commands, repo=repo))))
 
 
 def _write_page(repo: Path, config: Path | None, output: Path | None) -> None:
