@@ -101,8 +101,7 @@ def backtest(wanted: BacktestOptions, progress: CycleProgress) -> BacktestReport
 
 def _steps(git: Git, wanted: BacktestOptions, quiet: bool) -> tuple[HistoryStep, ...]:
     head = default_branch(git).sha
-    rows = git.text("log", "--first-parent", "--reverse", "--format=%ct %H", head, "--").split("\n")
-    line = [(datetime.fromtimestamp(int(at), UTC), commit) for at, commit in (row.split(" ") for row in rows)]
+    line = _dated_line(git, head)
     until = max(at for at, _ in line)
     since = until - wanted.since if isinstance(wanted.since, timedelta) else wanted.since
     if since >= until:
@@ -112,9 +111,42 @@ def _steps(git: Git, wanted: BacktestOptions, quiet: bool) -> tuple[HistoryStep,
     if len(steps) < 2:
         shallow = _is_shallow(git)
         there = f"{len(line)} commit{'s' * (len(line) != 1)} on the default branch"
-        mend = "fetch the rest: git fetch --unshallow" if shallow else "choose a shorter --every, or an earlier --since"
-        raise UserError(f"there is no history to play: {there}{', a shallow clone' * shallow}", mend)
+        raise UserError(
+            f"there is no history to play: {there}{', a shallow clone' * shallow}",
+            "fetch the rest: git fetch --unshallow" if shallow else _mend(line, since, until),
+        )
+    _refuse_partial(git, steps)
     return steps
+
+
+def _dated_line(git: Git, head: str) -> list[tuple[datetime, str]]:
+    """The commits of a branch with their times, oldest first. One of the future is as old as the next, or of now."""
+    rows = git.text("log", "--first-parent", "--format=%ct %H", head, "--").split("\n")
+    now = latest = int(time.time())
+    line: list[tuple[datetime, str]] = []
+    for at, commit in (row.split(" ") for row in rows):
+        latest = int(at) if 0 <= int(at) <= now else latest if int(at) > now else 0
+        line.append((datetime.fromtimestamp(latest, UTC), commit))
+    return line[::-1]
+
+
+def _mend(line: Sequence[tuple[datetime, str]], since: datetime, until: datetime) -> str:
+    """What helps where there is one moment to look at; a commit counts as no older than what it stands on."""
+    span = until - line[0][0]
+    if span < timedelta(days=1):
+        return f"nothing helps but time: the first commit is of {line[0][0]:%Y-%m-%d}, and all others count as later"
+    return "name an earlier day with --since" if since > line[0][0] else f"choose a shorter --every than {span.days}d"
+
+
+def _refuse_partial(git: Git, steps: Sequence[HistoryStep]) -> None:
+    """Contents that were never fetched would pass for contents in which nothing is found. Raises UserError."""
+    if not git.try_text("config", "--get-regexp", r"^remote\..*\.promisor$"):
+        return
+    commits = "\n".join(step.commit for step in steps).encode()
+    named = git.text("rev-list", "--objects", "--no-walk", "--missing=print", "--stdin", stdin=commits)
+    if missing := sum(name.startswith("?") for name in named.splitlines()):
+        what = f"this clone is partial: {missing:,} files of earlier commits were never fetched"
+        raise UserError(what, "fetch them: git fetch --refetch --no-filter")
 
 
 def _borrow(git: Git, folder: Path) -> Git:
@@ -236,6 +268,10 @@ def _place(settings: Config) -> RepositoryPlace | None:
 
 
 def _remarks(settings: Config, git: Git, steps: Sequence[HistoryStep], seen: Collection[str]) -> Iterator[str]:
+    times = git.text("log", "--first-parent", "--format=%ct", steps[-1].commit, "--").split()
+    if ahead := sum(int(at) > time.time() for at in times):
+        what = "1 commit is" if ahead == 1 else f"{ahead} commits are"
+        yield f"{what} dated in the future, and counted as made no later than the next one, or now."
     if _is_shallow(git):
         yield f"This clone is shallow: its history begins on {steps[0].at:%Y-%m-%d} (git fetch --unshallow)."
     others = (name for name in OBSERVERS if name not in (*GIT_ALONE, *seen, "briefs"))
@@ -245,6 +281,12 @@ def _remarks(settings: Config, git: Git, steps: Sequence[HistoryStep], seen: Col
     yield "Nobody answers an issue or merges a pull request here, so what was opened waits until it is parked."
     if settings.thinker.kind != "rules":
         yield "Findings are ranked by rules here, not by your model."
+
+
+def _failure_remark(name: str, told: Sequence[str], steps: int) -> str:
+    if len(told) < steps:
+        return f"{name} could not look at {told[0]}"
+    return f"{name} could look at nothing ({told[0].partition(': ')[2]}): that it found nothing says nothing."
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,7 +327,7 @@ class _Replay:
         self.cursors: dict[str, str] = {}
         self.tracked: tuple[TrackedItem, ...] = ()
         self.threads: list[OpenedThread] = []
-        self.failures: dict[str, str] = {}
+        self.failures: dict[str, list[str]] = {}
         self.tags = _dated_tags(git)
 
     @cached_property
@@ -331,7 +373,7 @@ class _Replay:
         if self.told.history and self.told.details:
             self.tracked = settle(self.tracked, self.told.history, self.told.details)
         commits = int(self.git.text("rev-list", "--count", f"{steps[0].commit}..{steps[-1].commit}", "--"))
-        failed = (f"{name} could not look at {reason}" for name, reason in self.failures.items())
+        failed = (_failure_remark(name, told, len(steps)) for name, told in self.failures.items())
         remarks = (*_remarks(self.said, self.git, steps, self.told.sources), *self.told.remarks(), *failed)
         return ReplayedHistory(
             self.name, tuple(steps), commits, self.tracked, tuple(self.threads), tuple(ranked), remarks
@@ -365,7 +407,7 @@ class _Replay:
 
     def _note_failure(self, seen: Observation, step: HistoryStep) -> None:
         if seen.status == "unavailable":
-            self.failures.setdefault(seen.name, f"{step.commit[:12]}: {seen.detail}")
+            self.failures.setdefault(seen.name, []).append(f"{step.commit[:12]}: {seen.detail}")
 
     def _cycle(self, step: HistoryStep) -> None:
         """Cycles one after the other, as long as they open something."""
@@ -417,7 +459,7 @@ def _opens(proposal: Proposal) -> bool:
 
 def _look_of(git: Git, step: HistoryStep, before: str) -> HistoryLook:
     names = git.run("ls-tree", "-r", "-z", "--name-only", "--full-tree", step.commit).split(b"\0")
-    files: Collection[str] = frozenset(name.decode("utf-8", "surrogateescape") for name in names if name)
+    files = frozenset(name.decode("utf-8", "surrogateescape") for name in names if name)
 
     @cache
     def stands(path: str, text: str) -> bool:
@@ -432,4 +474,6 @@ def _look_of(git: Git, step: HistoryStep, before: str) -> HistoryLook:
         found = (git.try_text(*query, *how, f"{before}..{step.commit}", "--", path) for how in asked)
         return next((commit for commit in found if commit), "")
 
-    return HistoryLook(step.at, files, stands, changed)
+    moved = git.run("diff-tree", "-r", "-z", "--name-only", before, step.commit).split(b"\0") if before else ()
+    touched = files & {name.decode("utf-8", "surrogateescape") for name in moved}
+    return HistoryLook(step.at, files, stands, changed, touched)

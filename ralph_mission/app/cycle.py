@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import field, replace
 from datetime import datetime
+from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -121,10 +122,30 @@ def git_version(said: str) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d+", said)[:2])
 
 
-def cycle_settings(settings: Config, name: str, page: str = "") -> CycleSettings:
-    """The settings of `ralph.yml` as a cycle takes them; `name` and `page` are the repository's, for people."""
-    from ralph_mission.mission.model.cycle import CycleSettings
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        value = [*value.keys(), *value.values()]
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Collection):
+        for one in value:
+            yield from _texts(one)
 
+
+def cycle_settings(settings: Config, name: str, page: str = "") -> CycleSettings:
+    """The settings of `ralph.yml` as a cycle takes them; `name` and `page` are the repository's, for people.
+
+    Raises UserError for kinds to be watched that nothing here finds.
+    """
+    from ralph_mission.mission.model.cycle import CycleSettings
+    from ralph_mission.mission.model.proposal import KINDS
+
+    named = KINDS.keys() | set(_texts(settings.observers.model_dump()))  # observers of the owner's name their kinds
+    for kind in settings.thinker.watch_only:
+        if kind not in named and not settings.extensions:
+            near = (*get_close_matches(kind, named, 1, 0.5), *sorted(KINDS))
+            next_step = f"did you mean {near[0]}? There are {', '.join(sorted(KINDS))}"
+            raise UserError(f"thinker.watch_only names {kind}, which is no kind of finding", next_step, usage=True)
     return CycleSettings(
         limits=replace(
             settings.limits.limits(), posts_per_day=settings.publishers.per_day, auto_kinds=settings.hands.auto

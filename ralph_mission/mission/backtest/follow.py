@@ -103,6 +103,7 @@ class TrackedItem:
 class HistoryLook:
     """What one commit says beyond the observers.
 
+    `touched` are those of its `files` that are other ones than at the last look.
     `stands(path, text)`: whether the lines are in that file; `changed(path, texts)`: which commit since the last look
     added or removed one of the texts there, or changed the file last.
     """
@@ -111,6 +112,7 @@ class HistoryLook:
     files: Collection[str]
     stands: Callable[[str, str], bool]
     changed: Callable[[str, Sequence[str]], str]
+    touched: Collection[str] = ()
 
 
 def items_of(signal: Signal) -> tuple[ReportedItem, ...]:
@@ -180,6 +182,9 @@ def follow(tracked: Sequence[TrackedItem], observation: Observation, look: Histo
             items[place] = replace(items[place], signal=heir[0], item=heir[1])
         else:
             items[place] = _ended(items[place], look)
+    for place in [place for place, one in enumerate(items) if _was_mended(one, observation.name, look)]:
+        text, path = items[place].item.text, items[place].item.path
+        items[place] = replace(items[place], ending="fixed", ended_at=look.at, commit=look.changed(path, [text]))
     items += (TrackedItem(observation.name, signal.kind, item, signal, look.at) for signal, item in new)
     return tuple(items)
 
@@ -250,6 +255,12 @@ def _likeness(one: ReportedItem, other: ReportedItem) -> float:
 def _likeness_of(one: str, other: str) -> float:
     matcher = SequenceMatcher(None, one[:LONGEST], other[:LONGEST], autojunk=False)
     return matcher.ratio() if matcher.quick_ratio() >= REWORDED else 0.0
+
+
+def _was_mended(one: TrackedItem, observer: str, look: HistoryLook) -> bool:
+    """Whether people changed a line at last that its observer had stopped reporting while it still stood there."""
+    waits = one.ending == "withdrawn" and one.observer == observer and one.ended_at != look.at
+    return waits and one.item.path in look.touched and not look.stands(one.item.path, one.item.text)
 
 
 def _ended(one: TrackedItem, look: HistoryLook) -> TrackedItem:

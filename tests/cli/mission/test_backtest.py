@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from ralph_mission.adapters.git.git import Git
+from ralph_mission.app.backtest import _dated_line
 from tests.helpers import cli_here, commit, git, make_repo
 
 START = datetime(2025, 1, 6, 12, tzinfo=UTC)
@@ -118,6 +120,37 @@ def test_a_clone_with_a_part_of_the_history_says_where_it_begins(repo: Path, tmp
     told = cli_here("backtest", "--json", repo=tmp_path / "shallow")
     assert told.code == 0, told.err
     assert told.json["remarks"][0].startswith("This clone is shallow: its history begins on 2025-06-")
+
+
+def test_a_clone_without_the_contents_of_then_is_refused(repo: Path, tmp_path: Path) -> None:
+    git(repo, "config", "uploadpack.allowFilter", "true")
+    git(tmp_path, "clone", "--quiet", "--filter=blob:none", repo.as_uri(), "partial")
+    told = cli_here("backtest", repo=tmp_path / "partial")
+    assert told.code == 1 and "were never fetched" in told.err and "git fetch --refetch --no-filter" in told.err
+
+
+def test_a_commit_of_the_far_future_is_no_younger_than_the_next_one_or_now(tmp_path: Path) -> None:
+    place = make_repo(tmp_path / "harbour", {"a.py": "x = 1\n"}, date=START)
+    told = f"tree {git(place, 'write-tree')}\nparent {git(place, 'rev-parse', 'HEAD')}\n"
+    told += "author a <a@b> 1 +0000\ncommitter a <a@b> 99999999999999999 +0000\n\nm\n"
+    (tmp_path / "commit").write_text(told)
+    far = git(place, "hash-object", "-t", "commit", "-w", "--literally", str(tmp_path / "commit"))
+    git(place, "reset", "--quiet", "--hard", far)
+    commit(place, {"a.py": "x = 2\n"}, date=at(2))
+    line = _dated_line(Git.open(place), "HEAD")
+    assert [when for when, _ in line] == [START, at(2), at(2)]
+
+
+def test_a_history_of_one_day_is_told_that_no_option_helps(tmp_path: Path) -> None:
+    place = make_repo(tmp_path / "harbour", {"a.py": "x = 1\n"}, date=START)
+    told = cli_here("backtest", "--since", "2001-01-01", repo=place)
+    assert told.code == 1 and "nothing helps but time" in told.err
+
+
+def test_a_kind_to_be_watched_that_nothing_finds_is_refused(repo: Path) -> None:
+    (repo / "ralph.yml").write_text("thinker: {watch_only: [speling]}\n")
+    told = cli_here("backtest", repo=repo)
+    assert told.code == 2 and "did you mean spelling?" in told.err
 
 
 def test_a_repository_without_commits_is_told_so(tmp_path: Path) -> None:

@@ -49,6 +49,7 @@ def look(
         there,
         lambda path, text: stands_in(there[path], text),
         lambda path, texts: f"commit of {path}: {texts[0]}",
+        there,
     )
     seen = Observation(observer, status, signals, complete=complete, gone=gone)
     return follow(tracked, seen, around)
@@ -97,6 +98,12 @@ def test_what_moves_with_its_file_lives_on_there() -> None:
 def test_a_report_that_is_taken_back_while_its_line_stands_is_nobodys_fix() -> None:
     tracked = look(look((), spelling("teh end\n")), week=1, files={GUIDE: "  teh end\n"})
     assert endings(tracked) == ["withdrawn"]
+
+
+def test_a_line_that_people_mend_after_its_report_was_taken_back_is_their_fix() -> None:
+    tracked = look(look((), spelling("teh end\n")), week=1, files={GUIDE: "teh end\n"})
+    tracked = look(tracked, week=2, files={GUIDE: "the end\n"})
+    assert endings(tracked) == ["fixed"]
 
 
 def test_a_line_that_stands_elsewhere_too_is_counted() -> None:
