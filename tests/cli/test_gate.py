@@ -166,6 +166,20 @@ def test_a_gate_that_nothing_is_installed_for_answers_by_one_request(tmp_path: P
     assert [(each.transport, each.method) for each in asked] == [("graphql", "POST")]
 
 
+def test_a_gate_that_nothing_is_installed_for_says_on_the_page_who_must_act(tmp_path: Path) -> None:
+    env = bare_environment(
+        tmp_path, GITHUB_ACTIONS="true", GITHUB_TOKEN="t", GITHUB_REPOSITORY="@mara/closes-1",
+        GITHUB_STEP_SUMMARY=str(tmp_path / "page"),
+    )  # fmt: skip  # variables
+    script = str(ROOT / "scripts" / "action" / "ralph.py")
+    command = [sys.executable, "-I", "-S", "-B", script, "due", "--json"]
+    told = subprocess.run(command, env=env, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (told.returncode, "Traceback" in told.stderr) == (2, False)
+    page = (tmp_path / "page").read_text()
+    assert "GITHUB_REPOSITORY is 'mara/closes-1'" in page, "nobody is called"
+    assert "**You** must act. Next: set it to owner/name" in page
+
+
 def test_while_the_kill_switch_is_set_a_workflow_asks_nobody(tmp_path: Path) -> None:
     told = cli_here("due", "--json", repo=tmp_path, env={"GITHUB_ACTIONS": "true", "RALPH_PAUSED": "1"})
     assert (told.code, told.json["reason"]) == (10, "not due: RALPH_PAUSED is set")

@@ -77,11 +77,11 @@ def problem_summary(error: Mapping[str, str]) -> str:
     """The page of a command that failed: `error` has who, what and next, as `--json` prints them."""
     who = WHO.get(error["who"], WHO["you"])
     try:
-        what, next_step = harmless(error["what"]), f" {harmless(error['next'])}"
+        what, next_step = harmless(error["what"]), harmless(error["next"])
     except ImportError:  # the gate has no parser that says what is live in Markdown: in code nothing is
         lines = (" ".join(sanitise(error[key], "log").split())[:WORDS] for key in ("what", "next"))
-        what, next_step = (f"\n\n    {line}" for line in lines)
-    return f"## Ralph could not finish\n\n{what}\n\n{who}. Next:{next_step}\n"
+        what, next_step = ("`" + line.replace("`", "'") + "`" for line in lines)
+    return f"## Ralph could not finish\n\n{what}\n\n{who}. Next: {next_step}\n"
 
 
 def _outcome(report: CycleReport) -> str:
