@@ -133,14 +133,15 @@ def run_progress(repo: Path, kind: str) -> Iterator[PlainRunProgress]:
 def watched_run(repo: Path, kind: str) -> Iterator[LiveRun]:
     """This process as other terminals see and hold it (docs/loop.md)."""
     from ralph_mission.adapters.git.git import Git
-    from ralph_mission.adapters.storage.loop.live import NAMED, LiveRun
+    from ralph_mission.adapters.storage.loop.live import NAMED, NOTICE, LiveRun
     from ralph_mission.app.secrets import environment_secrets
 
     try:
         home = Git.open(repo).state_dir
     except UserError:
         home = Path(os.devnull)  # whoever needs a repository says so
-    live = LiveRun(home, kind, sys.argv[1:], environment_secrets(), name=os.environ.get(NAMED, ""))
+    name, notify = os.environ.get(NAMED, ""), os.environ.get(NOTICE, "")
+    live = LiveRun(home, kind, sys.argv[1:], environment_secrets(), name=name, notify=notify)
     code: int | None = None
     try:
         yield live

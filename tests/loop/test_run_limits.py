@@ -207,3 +207,36 @@ def test_sessions_of_unknown_cost_stay_counted_in_any_order_of_adding():
     told, silent = SessionUsage(1, cost_usd=0.5), SessionUsage(2)
     assert (told + silent).untold == (silent + told).untold == 2
     assert (silent + silent).untold == 4 and (SessionUsage() + told).untold == 0
+
+
+class Holder:
+    """A person who pauses before the session `at`, and lets it go on after an hour."""
+
+    def __init__(self, made, at: int, then: str = "") -> None:
+        self.made, self.at, self.then = made, at, then
+
+    def tell(self, event, prompt="") -> None:
+        """Nothing."""
+
+    def asked(self):
+        if len(self.made.agent.sessions) < self.at:
+            return ""
+        over = self.made.clock.slept and sum(self.made.clock.slept) >= 3600
+        return self.then if over else "pause"
+
+
+def test_a_pause_takes_no_session_and_none_of_the_runs_time():
+    made = world(NOTHING, NOTHING, DONE, files={"a": "1"})
+    made.progress.watch = Holder(made, 1)
+    account = played(spec(runtime=1800.0, require_change=False), made)
+    assert (account.ending.reason, account.state.iteration, account.state.elapsed) == ("complete", 3, 0.0)
+    assert made.progress.told.count("paused") == made.progress.told.count("resumed") == 1
+    assert made.clock.slept == [3600.0]
+
+
+def test_who_stops_a_paused_run_starts_no_session():
+    made = world(NOTHING, forever=True)
+    made.progress.watch = Holder(made, 1)
+    made.clock.sleep = lambda seconds, until: setattr(made.store, "asked", "stop")
+    account = played(spec(), made)
+    assert (account.ending.reason, len(made.agent.sessions)) == ("stop", 1)

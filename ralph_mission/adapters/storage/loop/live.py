@@ -33,6 +33,9 @@ from ralph_mission.values import dataclass
 FOLDER, RECORD, EVENTS, ORDER, OUTPUT = "live", "run.json", "events.jsonl", "order", "output"
 NAMED = "RALPH_LIVE"
 """Under which id a process that another one of ours started writes."""
+NOTICE = "RALPH_NOTIFY"
+"""Whose command is started with a line about each loop that ends. A person's environment says so, and no ralph.yml:
+what a repository names runs behind a sandbox, and could reach nobody's desktop from there."""
 KEPT = 20  # runs that are over and can still be read
 LOOK = 0.2  # seconds between two looks of whoever follows, or waits to be let go
 CAP = 256 * 1024  # bytes of a record, and of what one look at events reads
@@ -86,7 +89,8 @@ class LiveRecord:
 class LiveRun:
     """`ports.RunWatch` by files below `home`, the repository's `.ralph`; nothing is written before something happens.
 
-    `command` is what was typed, `name` an id that is taken already. None of `secrets` is written. What cannot be
+    `command` is what was typed, `name` an id that is taken already, `notify` a command that is started with a line
+    about each loop that ends. None of `secrets` is written. What cannot be
     written is not: no run ends because nobody can watch it.
     """
 
@@ -98,8 +102,9 @@ class LiveRun:
         secrets: Sequence[str] = (),
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         name: str = "",
+        notify: str = "",
     ) -> None:
-        self._home, self._secrets, self._now, self._name = home, secrets, now, name
+        self._home, self._secrets, self._now, self._name, self._notify = home, secrets, now, name, notify
         self._record = LiveRecord("", kind, redact(shlex.join(command), secrets), root=str(home.parent))
         self._guard, self._stopped, self._code = threading.RLock(), False, 0
 
@@ -127,6 +132,8 @@ class LiveRun:
                 self._code = (event.code or 0) if event.kind == "ended" else self._code
                 self._keep()
             run_files.add(self.folder / EVENTS, line, lasting=False)
+            if event.kind == "ended" and self._notify:
+                _start_notice(self._notify, f"{self._record.id} in {self._home.parent.name}: {event.text}")
 
     def asked(self) -> HoldOrder:
         """What a person asks of it now; that it is to stop holds once it was heard."""
@@ -184,6 +191,14 @@ class LiveRun:
         if event.kind != "usage":
             words = f"- `{event.text}`" if event.kind == "tool" else f"\n{event.text}\n"
             run_files.add(shown, words.encode("utf-8", "replace"), lasting=False)
+
+
+def _start_notice(command: str, line: str) -> None:
+    """Nobody waits for it, and what it cannot do ends no run."""
+    with suppress(OSError, ValueError):
+        silent = subprocess.DEVNULL
+        words = [*shlex.split(command), line]
+        subprocess.Popen(words, stdin=silent, stdout=silent, stderr=silent, start_new_session=True).returncode = 0
 
 
 # --- from another terminal ------------------------------------------------------------

@@ -13,6 +13,7 @@ from ralph_mission.adapters.storage.loop import live
 from ralph_mission.adapters.storage.loop.live import LiveRun
 from ralph_mission.errors import UserError
 from ralph_mission.loop.model.watch import RunEvent
+from tests.cli.loop_world import until
 from tests.helpers import make_repo
 
 SECRET = "violet-Kettle-41-harbour"
@@ -90,6 +91,17 @@ def test_a_run_is_named_by_id_kind_or_loop(home: Path) -> None:
     ]
     with pytest.raises(UserError, match="no run 'run-9'"):
         live.find_runs(home, "run-9")
+
+
+def test_a_command_of_the_persons_is_started_when_a_loop_ends(home: Path, tmp_path: Path) -> None:
+    told = tmp_path / "told"
+    for command in (f"sh -c 'printf %s \"$1\" > {told}.new && mv {told}.new {told}' sh", "/not/there", "'"):
+        run = LiveRun(home, "run", notify=command)
+        run.tell(RunEvent("note", "begins"))
+        assert not told.exists() or told.read_text() == "run-1 in repo: complete: 2 sessions"
+        run.tell(RunEvent("ended", "complete: 2 sessions"))
+        until(told.exists)
+    assert told.read_text() == "run-1 in repo: complete: 2 sessions"
 
 
 def test_only_the_last_runs_are_kept(home: Path) -> None:
