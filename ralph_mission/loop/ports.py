@@ -16,6 +16,7 @@ from ralph_mission.loop.model.state import (
     Hat,
     HatOutput,
     LoopEvent,
+    NetChange,
     PathChange,
     Prd,
     RunSnapshot,
@@ -81,7 +82,11 @@ class Workplace(Protocol):
         ...
 
     def undo(self, mark: str, paths: Sequence[str]) -> None:
-        """Put `paths` back as they were at the mark."""
+        """Put `paths` back as they were at the mark; of a file that was moved, the old one too."""
+        ...
+
+    def since(self, mark: str) -> NetChange:
+        """What stands now, landed or judged, that this or an earlier mark did not have."""
         ...
 
     def verify(self) -> CheckResult:

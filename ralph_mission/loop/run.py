@@ -151,7 +151,9 @@ def _read_signal(this: LoopRun) -> RunEnding | None:
 
 
 def _find_limit(this: LoopRun, snapshot: RunSnapshot) -> RunEnding | None:
-    return completion.find_dead_end(this.spec, this.state, snapshot) or _reached_limit(this)
+    ending = completion.find_dead_end(this.spec, this.state, snapshot) or _reached_limit(this)
+    missing = completion.describe_missing(this.spec, this.state) if this.state.iteration else ""
+    return replace(ending, detail=f"{ending.detail}; {missing}") if ending and missing else ending
 
 
 def _reached_limit(this: LoopRun) -> RunEnding | None:

@@ -16,6 +16,7 @@ from ralph_mission.loop.model.state import (
     Hat,
     HatOutput,
     LoopEvent,
+    NetChange,
     PathChange,
     RunSnapshot,
     RunState,
@@ -26,7 +27,7 @@ from ralph_mission.loop.model.state import (
 from ralph_mission.loop.ports import RunPorts, SessionWork
 from ralph_mission.loop.prompt import session as prompt
 from ralph_mission.loop.prompt import situation
-from ralph_mission.loop.rules import routing, scope, verdicts
+from ralph_mission.loop.rules import completion, routing, scope, verdicts
 from ralph_mission.loop.stories import judge
 from ralph_mission.safety.secrets import redact, redact_record, without
 
@@ -57,7 +58,8 @@ def play_session(spec: RunSpec, state: RunState, snapshot: RunSnapshot, hat: Hat
     session = prompt.session_prompt(spec, state, snapshot, hat, ports.store.run_dir)
     session = replace(session, prompt=without(session.prompt, ports.secrets))
     mark = ports.workplace.begin_session()
-    ports.store.keep(replace(state, mark=mark), None)
+    state = completion.take_up(replace(state, mark=mark), mark)
+    ports.store.keep(state, None)
     try:
         return _run_session(spec, state, snapshot, hat, ports, session, mark)
     except KeyboardInterrupt:
@@ -100,6 +102,7 @@ def _run_session(
         agent=turn.agent,
         calls=redact_record(turn.calls, ports.secrets),
         left_running=redact_record(turn.left_running, ports.secrets),
+        mark=mark,
     )
     return _settle_session(spec, state, snapshot, ports, output, work.messages)
 
@@ -169,12 +172,15 @@ def _settle_session(
     )
     flipped = judge.flipped_stories(snapshot.prd, after.prd)
     checked = ports.workplace.verify() if flipped or touched else CheckResult()
-    judged = judge.judge_stories(spec, state.item, snapshot.prd, after.prd, checked, state.touched.union(touched))
+    net = _net_change(spec, snapshot, ports, state.taken)
+    judged = judge.judge_stories(spec, state.item, snapshot.prd, after.prd, checked, net, state.built)
     # A check runs what the session wrote, and could flip stories that git does not see.
     if judged.prd is not None and (checked.ran or judged.prd != after.prd):
         ports.store.stories(judged.prd)
     message = judge.commit_message(judged.passed[0]) if judged.passed else _commit_message(spec, output, messages)
-    landed = _land_work(spec, ports, bool(judged.passed), without(message, ports.secrets))
+    whole = net if state.begun in ("", state.taken) else _net_change(spec, snapshot, ports, state.begun)
+    message = redact(without(message, ports.secrets))
+    landed = _land_work(spec, ports, bool(judged.passed), message)
     passed = tuple(story.id for story in judged.passed)
     complete = replace(
         output,
@@ -184,11 +190,21 @@ def _settle_session(
         verification=redact_record(checked, ports.secrets),
         reason="\n".join(filter(None, (output.reason, *judged.complaints))),
         progressed=bool(passed or touched or snapshot.tasks != after.tasks),
-        touched=redact_record(touched, ports.secrets),
+        changed=bool(whole.paths) if state.begun else True,
+        built=judged.built,
     )
     if entry := judge.log_entry(spec, state.item, complete, after.notes, ports.clock.now()):
         ports.store.note(entry)
     return complete
+
+
+def _net_change(spec: RunSpec, snapshot: RunSnapshot, ports: RunPorts, mark: str) -> NetChange:
+    """What differs from `mark`, without what the engine keeps; a list of stories is just a file where none is worked
+    off."""
+    net = ports.workplace.since(mark)
+    free = () if spec.preset.stories else (snapshot.paths.prd,)
+    paths = tuple(path for path in net.paths if path in free or not scope.ours(path, snapshot.paths.kept))
+    return NetChange(paths, tuple(path for path in net.tests if path in paths))
 
 
 def _land_work(spec: RunSpec, ports: RunPorts, passed: bool, message: str) -> tuple[SessionCommit, ...]:

@@ -176,11 +176,6 @@ TEST_PATH = _any(
 )
 
 
-def is_test_file(path: str) -> bool:
-    """Whether a file may hold tests, by its path; Rust's stand beside the code they test."""
-    return TEST_PATH.search(path) is not None or path.endswith(".rs")
-
-
 TEST = _any(
     r"^[ \t]*(?:async[ \t]+)?def[ \t]+test",
     r"^[ \t]*x?(?:it|test|specify)(?:\.\w+)?[ \t]*[(`'\" ]",
@@ -239,8 +234,22 @@ MUTE = _any(
     r"--no-verify",
 )
 CONDITIONAL = _any(r"\bskip(?:if|unless)\b")
+SCRIPT = compile_regex(r"\.(?:sh|bats|t|feature)$")
+"""Tests without a word that only tests have."""
+BESIDE_CODE = compile_regex(rb"#\[(?:cfg\(test\)|(?:\w+::)?test\b)")
 PIECE = 2_000
 COMMENT_LINE = compile_regex(r"^[ \t]*(?:#(?!\[|if|!)|//|\*|/\*|--|<!--|\"\"\"|''')")
+
+
+def find_tests(path: str, content: bytes) -> bytes:
+    """The part of a file that is tests, b"" for none: all of a file of tests, of Rust what stands below its code."""
+    if path.endswith(".rs") and not TEST_PATH.search(path):
+        found = BESIDE_CODE.search(content)
+        return content[found.start() :] if found else b""
+    if not TEST_PATH.search(path) or PROSE.search(path):
+        return b""
+    text = _side_text(content)
+    return content if SCRIPT.search(path) or TEST.search(text) or ASSERTION.search(text) else b""
 
 
 def describe_weakening(patch: Patch) -> tuple[str, ...]:

@@ -192,6 +192,8 @@ SHORTEST = 8
 """Characters below which a known value is too common a word to look for."""
 LONG_LINE = 16
 """Characters from which on a line of a value that has several, as keys do, is looked for alone."""
+KEY_BODY = 800
+"""Characters of a private key's body that are looked at: a dozen lines of it."""
 CUT = "…"
 """What stands where a text was cut: of a value that it went through, the rest is no less secret for it."""
 PLAIN = compile_regex(r"[a-z]+|[A-Z]+|[0-9.]+")
@@ -204,6 +206,25 @@ def find_secrets(text: str, known: Sequence[str] = ()) -> tuple[str, ...]:
     """The kinds of secrets in `text`: `known-value`, or a format's name. Never a value."""
     look = partial(find_spans, known=tuple(known))
     return tuple(dict.fromkeys(kind for reading in (text, _as_sanitised(text)) for _, _, kind in look(reading)))
+
+
+def secret_values(text: str) -> frozenset[tuple[str, str]]:
+    """What in `text` has the form of a secret: (kind, value), each on one line, to be looked for elsewhere.
+
+    Of a private key the value is the longest line of its body: all keys share the line that begins them.
+    """
+    return frozenset(
+        (kind, _value(kind, reading, start, end))
+        for reading in dict.fromkeys((text, without_terminal_codes(text)))
+        for start, end, kind in find_formats(reading)
+    )
+
+
+def _value(kind: str, text: str, start: int, end: int) -> str:
+    if kind == "url-password":  # a word, maybe: with what stands around it
+        return text[start - 1 : end + 1]
+    body = text[end : end + KEY_BODY].partition("-----")[0] if kind == "private-key" else ""
+    return max(map(str.strip, body.splitlines()), key=len, default="") or text[start:end].strip()
 
 
 def redact(text: str, known: Sequence[str] = ()) -> str:
@@ -229,10 +250,12 @@ def _without_spans(text: str, look: Callable[[str], tuple[Span, ...]]) -> str:
     return _cut_out(bare, left) if left else text
 
 
-@lru_cache(maxsize=256)
-def _as_sanitised(text: str) -> str:
+def without_terminal_codes(text: str) -> str:
     """The text without what any sink takes out or decodes, as terminal colours: it must not uncover a secret."""
     return without_invisible(without_controls(decode_entities(without_invisible(without_controls(text)))))
+
+
+_as_sanitised = lru_cache(maxsize=256)(without_terminal_codes)
 
 
 @lru_cache(maxsize=256)  # each rule and each sink asks about the same texts

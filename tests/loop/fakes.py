@@ -18,6 +18,7 @@ from ralph_mission.loop.model.state import (
     HatOutput,
     LoopEvent,
     LoopTask,
+    NetChange,
     PathChange,
     Prd,
     RunPaths,
@@ -118,6 +119,11 @@ class FakeWorkplace:
         before, _ = self._at(mark)
         foreign, self.foreign = self.foreign, ()
         return SessionWork(_changes(before, self.files), self.messages, foreign)
+
+    def since(self, mark: str) -> NetChange:
+        before, _ = self._at(mark)
+        paths = tuple(change.path for change in _changes(before, self.files))
+        return NetChange(paths, tuple(path for path in paths if "test" in path and path in self.files))
 
     def undo(self, mark: str, paths: Sequence[str]) -> None:
         before, _ = self._at(mark)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ralph_mission.safety.objections import MAX_BYTES, MAX_FILES, Objection, inspect, verdict
+from ralph_mission.safety.objections import MAX_BYTES, MAX_FILES, Objection, find_tests, inspect, verdict
 from ralph_mission.safety.patch import EXECUTABLE, GITLINK, REGULAR, SYMLINK, WIDTH, FileChange, Patch
 from tests.safety.making import change, numbered, patch
 
@@ -167,3 +167,31 @@ def test_a_token_that_nobody_told_us_of_is_not_added() -> None:
     token = f"ghp_{'a1B2' * 9}"
     patch = Patch("0" * 40, (FileChange("a.txt", "", REGULAR, None, f"it is {token}\n".encode()),))
     assert {objection.rule for objection in inspect(patch)} == {"secret"}
+
+
+@pytest.mark.parametrize(
+    ("path", "content", "found"),
+    [
+        ("tests/test_a.py", "def test_a(): ...", True),
+        ("src/a_test.cc", "TEST(A, B) {", True),
+        ("Tests/ATests.swift", "func testA() {", True),
+        ("tests/run_test.sh", "diff a b", True),
+        ("e2e/login.cy.ts", "it('logs in', () => {", True),
+        ("src/lib.rs", "pub fn a() {}\n#[cfg(test)]\nmod tests {}", True),
+        ("src/lib.rs", "pub fn a() {}", False),
+        ("build.rs", "fn main() {}", False),
+        ("tests/README.md", "assert that it works", False),
+        ("tests/data.json", "{}", False),
+        ("tests/__init__.py", "", False),
+        ("src/features/login.ts", "export const a = 1", False),
+        ("spec/openapi.yaml", "openapi: 3", False),
+        ("src/latest.py", "def test(): assert 1", False),
+    ],
+)
+def test_what_of_a_file_is_tests(path: str, content: str, found: bool) -> None:
+    assert bool(find_tests(path, content.encode())) == found
+
+
+def test_the_tests_of_a_rust_file_are_what_stands_below_its_code() -> None:
+    below = b"#[test]\nfn a() {}\n"
+    assert find_tests("src/a.rs", b"fn b() {}\n" + below) == below

@@ -12,7 +12,15 @@ from hypothesis import strategies as st
 
 from ralph_mission.loop.model.state import HatOutput, LoopEvent, ReviewIssue
 from ralph_mission.mission.model.mission import Status
-from ralph_mission.safety.secrets import find_secrets, redact, redact_record, strip_known, texts, without
+from ralph_mission.safety.secrets import (
+    find_secrets,
+    redact,
+    redact_record,
+    secret_values,
+    strip_known,
+    texts,
+    without,
+)
 from ralph_mission.safety.text import sanitise
 
 KNOWN = "zq" + "x_" + "Qx7Rt2Lm9ZpW4vKd8NsB3y"
@@ -232,3 +240,14 @@ def test_a_known_value_goes_from_every_kind_of_container(form: str) -> None:
 def test_a_text_that_stood_before_stays_as_it_was() -> None:
     old, new = f"an old {KNOWN}", f"a new {KNOWN}"
     assert strip_known((old, new), (KNOWN,), {old}) == (old, "a new [redacted: known-value]")
+
+
+def test_the_value_of_a_secret_is_one_line_that_is_looked_for_elsewhere() -> None:
+    key = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0\nab\n-----END PRIVATE KEY-----"
+    token = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"
+    text = f"{key}\nx = '{token}'\npostgres://mara:monkey7@db/x"
+    assert secret_values(text) == {
+        ("private-key", "MIIEvQIBADANBgkqhkiG9w0"),
+        ("github-token", token),
+        ("url-password", ":monkey7@"),
+    }

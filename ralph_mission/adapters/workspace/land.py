@@ -10,7 +10,6 @@ import json
 import os
 import subprocess
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -109,17 +108,30 @@ class Landing:
         self._note.unlink(missing_ok=True)
 
     def undo_cut_off(self) -> None:
-        """Take back what a landing that was killed had already written: the branch did not move, so the files go back
-        to it, each that stands as the landing left it. Whatever a person wrote since stays. Raises OSError."""
+        """Take back what a landing that was killed had already written: each file that stands as the landing left it,
+        while the last commit has it as before. Whatever a person wrote or committed since stays.
+
+        Raises OSError, and UserError when git cannot do it now: the note of it stays for the next start.
+        """
         note = files.read_json(self._note, NOTE_CAP)
         if not isinstance(note, dict):
             return
-        git, (tip, base, commit) = self.git, (str(note.get(name, "")) for name in ("tip", "base", "commit"))
+        git, (base, commit) = self.git, (str(note.get(name, "")) for name in ("base", "commit"))
         here = Git(git.git_dir, git.common_dir, git.work_tree, (*git.extra, *self.user.settings))
-        with suppress(GitError):
-            if git.resolve(tip) == base:
-                _take_back(here, base, commit)
+        if git.resolve(commit) == commit and git.resolve(base) == base:
+            try:
+                _take_back(here, base, commit, git.resolve("HEAD"))
+            except GitError as error:
+                raise self._stays_half_error(error) from None
         self._note.unlink(missing_ok=True)
+
+    def _stays_half_error(self, error: GitError) -> UserError:
+        lock = self.git.git_dir / "index.lock"
+        if lock.exists():
+            what = f"the index is locked by {lock}, and a landing that was cut off has to be undone first"
+            return UserError(what, "end the git that holds it, or remove that file if none runs; then start again")
+        what = f"what a landing that was cut off left cannot be undone: {_said(error)}"
+        return UserError(what, f"see that git works here, or put the files right and remove {self._note}")
 
     def _begin(self, judged: Judged, tip: str) -> None:
         note = {"tip": tip, "base": judged.base, "commit": judged.commit}
@@ -159,17 +171,19 @@ def _read_tree(git: Git, before: str, after: str) -> None:
         git.run("read-tree", "-m", "-u", before, after)
 
 
-def _take_back(git: Git, base: str, commit: str) -> None:
-    """Have the files and the index as `base` has them, where they stand as `commit` has them."""
+def _take_back(git: Git, base: str, commit: str, tip: str) -> None:
+    """Have the files and the index as `tip` has them, where they stand as `commit` has them and `tip` as `base`."""
     objects = Objects(git)
-    old, new = objects.entries(base), objects.entries(commit)
-    paths = objects.paths_between(base, commit)
+    old, new, last = objects.entries(base), objects.entries(commit), objects.entries(tip)
+    paths = [path for path in objects.paths_between(base, commit) if last.get(path) == old.get(path)]
+    if not paths:
+        return
     standing = _contents(git, [path for path in paths if path in new])
     written: dict[str, File | None] = {path: new[path] for path, oid in standing.items() if new[path].oid == oid}
     written |= {path: None for path in paths if path not in new and not os.path.lexists(_work_tree(git) / path)}
     _index(git, {path: old.get(path) for path in paths} | written)
-    halfway = objects.commit(base, written, "Cut off", datetime.now(UTC), Identity())
-    _read_tree(git, halfway, base or EMPTY_TREE)
+    halfway = objects.commit(tip, written, "Cut off", datetime.now(UTC), Identity())
+    _read_tree(git, halfway, tip or EMPTY_TREE)
 
 
 def _contents(git: Git, paths: Sequence[str]) -> dict[str, str]:

@@ -7,8 +7,9 @@ What the clone should hold is known from the user's repository and from what was
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,6 +25,8 @@ from ralph_mission.adapters.workspace.snapshot import (
     LINK,
     OURS,
     REPOSITORY,
+    TOO_LARGE,
+    UNREADABLE,
     File,
     Files,
     IgnoreRules,
@@ -36,17 +39,20 @@ from ralph_mission.adapters.workspace.snapshot import (
     write_file,
 )
 from ralph_mission.errors import UserError
-from ralph_mission.loop.model.state import CheckoutState, CheckResult, PathChange, SessionCommit
+from ralph_mission.loop.model.state import CheckoutState, CheckResult, NetChange, PathChange, SessionCommit
 from ralph_mission.loop.ports import SessionWork
+from ralph_mission.safety.objections import find_tests
 from ralph_mission.safety.paths import configures_agents, unsafe_path
-from ralph_mission.safety.secrets import find_secrets
+from ralph_mission.safety.secrets import secret_values
 
-SNIFFED, SCANNED = 8_000, 1_000_000
-"""Bytes of a changed file: what tells a binary one, and what is looked through for credentials."""
+WINDOW, OVERLAP = 1_000_000, 4_000
+"""Characters of a changed file that are looked through for credentials at once, and what two such pieces share."""
 LOOSE = ("assigned-secret", "authorization", "jwt", "signed-address")
 """Kinds that code and tests hold made-up ones of: a report leaves them out, a commit may have them."""
 IN_MEMORY = 64 * 1024 * 1024
 """Bytes of judged contents that wait for their commit; more are stored at once."""
+MOVED = 0.5
+"""Of a deleted file's lines, the part that a new one has to hold to be what became of it."""
 EMPTY = "empty"
 """The name of a mark before the first commit."""
 CHECKED = "a check changed it"
@@ -193,8 +199,9 @@ class Workspace:
         seen = self._read(self._before, self._rules)
         told = self._without_repositories(seen)
         files = dict(seen.files)
-        told += self._undo_unsafe(files)
-        files = self._store_objects(files, self._ignored_since(files))
+        hidden = self._ignored_since(files)
+        told += self._undo_unsafe(files, hidden)
+        files = self._store_objects(files, hidden)
         told += self._undo_secrets(files)
         found = tuple(
             PathChange(path, how(self._before.get(path), files.get(path))) for path in differing(self._before, files)
@@ -217,36 +224,69 @@ class Workspace:
             PathChange(f"{folder}/.git", "created", "removed; its files count") for folder in seen.repositories
         )
 
-    def _undo_unsafe(self, files: dict[str, File]) -> tuple[PathChange, ...]:
-        """Put back what no change may touch because of its name; `files` says so then."""
-        unsafe = {path: why for path in differing(self._before, files) if (why := unsafe_path(path))}
-        undone = tuple(
-            PathChange(path, how(self._before.get(path), files.get(path)), why) for path, why in unsafe.items()
-        )
-        self._restore({path: self._before.get(path) for path in unsafe})
-        for path in unsafe:
-            files.pop(path, None)
-            if path in self._before:
-                files[path] = self._before[path]
-        return undone
+    def _undo_unsafe(self, files: dict[str, File], hidden: frozenset[str]) -> tuple[PathChange, ...]:
+        """Put back what no change may touch because of its name, and what git cannot hold; `files` says so then."""
+        changed = differing(self._before, files)
+        why = {path: unsafe_path(path) or ("" if path in hidden else _why_unstorable(files.get(path)))
+               for path in changed}  # fmt: skip  # one value
+        return self._put_back(files, {path: reason for path, reason in why.items() if reason})
 
     def _undo_secrets(self, files: dict[str, File]) -> tuple[PathChange, ...]:
-        """Put back what would bring a credential into a commit; `files` says so then. What was there already stays."""
-        undone = []
+        """Put back what would bring a credential into a commit; `files` says so then. What the last commit holds
+        anywhere stays, wherever it stands now."""
+        found = dict[str, str]()
         for path in differing(self._before, files):
-            before, after = self._before.get(path), files.get(path)
-            content = self._content(after)
-            if path in self._hidden or path in self._lists() or not content or b"\0" in content[:SNIFFED]:
+            content = self._content(files.get(path))
+            if path in self._hidden or path in self._lists() or not content:
                 continue
-            known = set(self._content(before).splitlines())
-            added = b"\n".join(line for line in content[:SCANNED].splitlines() if line not in known)
-            if kinds := [kind for kind in find_secrets(added.decode("utf-8", "replace")) if kind not in LOOSE]:
-                undone.append(PathChange(path, how(before, after), f"it holds a secret ({', '.join(kinds)})"))
-                self._restore({path: before})
-                files.pop(path)
-                if before:
-                    files[path] = before
-        return tuple(undone)
+            before = self._content(self._before.get(path))
+            new = sorted(
+                kind for kind, value in _secrets(path, content)
+                if (raw := value.encode("utf-8", "replace")) not in before and not self._stands_anywhere(raw)
+            )  # fmt: skip  # one value
+            if new:
+                found[path] = f"it holds a secret ({', '.join(dict.fromkeys(new))})"
+        return self._put_back(files, found)
+
+    def _stands_anywhere(self, line: bytes) -> bool:
+        """Whether a file of the last commit holds these bytes."""
+        try:
+            return bool(self._at.head) and bool(
+                self._git.run("grep", "-a", "-l", "-F", "-f", "-", self._at.head, stdin=line + b"\n")
+            )
+        except GitError:  # 1: in none
+            return False
+
+    def _put_back(self, files: dict[str, File], why: Mapping[str, str]) -> tuple[PathChange, ...]:
+        """Undo what became of these paths, each for a reason; `files` says so then. Of a file that was moved the old
+        one comes back, too."""
+        moved = {old: f"it became {path}, which was undone" for path in why for old in self._moved_from(files, path)}
+        wanted = {path: self._before.get(path) for path in (*why, *moved)}
+        undone = tuple(
+            PathChange(path, how(self._before.get(path), files.get(path)), reason)
+            for path, reason in (moved | dict(why)).items()
+        )
+        self._restore(wanted)
+        for path, file in wanted.items():
+            files.pop(path, None)
+            if file:
+                files[path] = file
+        return undone
+
+    def _moved_from(self, files: Files, path: str) -> Iterator[str]:
+        """The deleted files that a new one is made of: most of their lines are in it."""
+        file = files.get(path)
+        gone = [old for old in self._before if old not in files] if path not in self._before and file else []
+        if not gone or not file:
+            return
+        here = set(self._lines(file))
+        for old in gone:
+            lines = self._lines(self._before[old])
+            if self._before[old].oid == file.oid or (lines and sum(x in here for x in lines) > MOVED * len(lines)):
+                yield old
+
+    def _lines(self, file: File) -> list[bytes]:
+        return [line for line in self._content(file).splitlines() if line.strip()]
 
     def _content(self, file: File | None) -> bytes:
         if file is None or not file.storable:
@@ -289,10 +329,9 @@ class Workspace:
     def undo(self, mark: str, paths: Sequence[str]) -> None:
         """Put `paths` back as they were at the mark."""
         assert mark == self._marked, "the session of another mark"
-        wanted = {path: self._before.get(path) for path in paths}
-        self._restore(wanted)
-        kept = {path: file for path, file in self._now.items() if path not in wanted}
-        self._now = kept | {path: file for path, file in wanted.items() if file}
+        now = dict(self._now)
+        self._put_back(now, dict.fromkeys(paths, ""))
+        self._now = now
 
     def _put_right(self, seen: Reading) -> list[str]:
         """Have the clone hold `_now`; gives what did not fit."""
@@ -405,8 +444,32 @@ class Workspace:
             return False
         if path in self._base:
             return True
-        carried = path in lists and bool(self._rules_now.ignored([path]))  # and git ignores it
+        return self._committable(path, lists)
+
+    def _committable(self, path: str, lists: Sequence[str]) -> bool:
+        """Whether a new path may be part of a commit: not ours, not carried while git ignores it, not ignored."""
+        carried = path in lists and bool(self._rules_now.ignored([path]))
         return not path.startswith(f"{OURS}/") and not carried and path not in self._hidden
+
+    @_as_user_errors()
+    def since(self, mark: str) -> NetChange:
+        """What a commit of what was judged would hold that an earlier mark did not: net, so that a change that was
+        taken back is none."""
+        old = self._before if mark == self._marked else self._entries("" if mark == EMPTY else mark)[0]
+        lists, named = self._lists(), {word.removeprefix("./") for word in self._words_of_checks()}
+        paths = [path for path in differing(old, self._now) if path in old or self._committable(path, lists)]
+        tests = [path for path in paths if self._now.get(path) and self._tests_differ(path, old, path in named)]
+        return NetChange(tuple(paths), tuple(tests))
+
+    def _tests_differ(self, path: str, old: Files, named: bool) -> bool:
+        """Whether what stands at a path holds tests, other ones than before; a file that a check names is one."""
+        now, before = (find_tests(path, self._content(files.get(path))) for files in (self._now, old))
+        return named or (now != b"" and now != before)
+
+    def _words_of_checks(self) -> Iterator[str]:
+        for check in (*self._checks, *self._more()):
+            with suppress(ValueError):
+                yield from shlex.split(check)
 
     def landed(self, commit: str) -> bool:
         """Whether the branch has this commit behind it; False when nobody can tell."""
@@ -458,6 +521,21 @@ class Workspace:
         return CheckoutState(
             self._branch.removeprefix("refs/heads/"), commits[0].hash if commits else "", commits, False
         )
+
+
+def _why_unstorable(file: File | None) -> str:
+    if file is None or file.storable:
+        return ""
+    why = (
+        "is too large" if file.oid == TOO_LARGE else "cannot be read" if file.oid == UNREADABLE else "is no plain file"
+    )
+    return f"it {why}, so that no commit can hold it"
+
+
+def _secrets(path: str, content: bytes) -> set[tuple[str, str]]:
+    text = f"{path}\n{content.decode('utf-8', 'replace')}"
+    pieces = (text[max(0, start - OVERLAP) : start + WINDOW] for start in range(0, len(text), WINDOW))
+    return {found for piece in pieces for found in secret_values(piece) if found[0] not in LOOSE}
 
 
 def _files_below(top: str, path: str) -> list[str]:

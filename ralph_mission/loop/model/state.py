@@ -273,6 +273,14 @@ class PathChange:
 
 
 @dataclass(frozen=True, slots=True)
+class NetChange:
+    """Between two moments: the paths that differ, and those of them that hold tests which were added or changed."""
+
+    paths: tuple[str, ...] = ()
+    tests: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class CheckResult:
     """What the project's own checks said. Without checks nothing was proven: `ran` is False.
 
@@ -291,8 +299,8 @@ class CheckResult:
 class HatOutput:
     """The immutable record of one session: who played, what was said, what really changed, what was undone and why.
 
-    `touched` are the files of the project that it changed, without those of the engine and the lists. `refused`,
-    `calls` and `left_running` as in `Turn`.
+    `mark` is what it began with; `changed`: whether any file differs after it from when the run began; `built` are
+    stories that it did besides the one that passes, and may pass next. `refused`, `calls`, `left_running` as in `Turn`.
     """
 
     hat: str
@@ -312,7 +320,9 @@ class HatOutput:
     agent: str = ""
     calls: tuple[str, ...] = ()
     left_running: tuple[str, ...] = ()
-    touched: tuple[str, ...] = ()
+    mark: str = ""
+    changed: bool = False
+    built: tuple[str, ...] = ()
 
     @property
     def issues(self) -> tuple[ReviewIssue, ...]:
@@ -333,9 +343,10 @@ class RunState:
     on the same item (under a reviewer: verdicts that asked for no less), `idle` those that moved nothing,
     `redispatches` equal dispatches in a row. `left` is how many issues the last verdict had, None before one. `mark`
     names the mark of a session that has begun and is not accounted for. `kind` is the kind of work that people's
-    verdicts are about. `touched`: files that were changed since the item was taken up; `changed`: whether any was since
-    the run began (True where an older file does not say); `claims`: how often it was declared done and was not. `said`:
-    topics of the run's events.
+    verdicts are about. `begun` and `taken` are the marks at which the run and its item were taken up ("" before that,
+    and in an older file); `changed`: whether any file differs from when the run began (True where an older file says
+    nothing). `built` are stories that were done along with another; `claims`: how often it was declared done without a
+    change. `said`: topics of the run's events.
     """
 
     run_id: str
@@ -358,7 +369,9 @@ class RunState:
     elapsed: float = 0.0
     mark: str = ""
     kind: str = ""
-    touched: frozenset[str] = frozenset()
+    begun: str = ""
+    taken: str = ""
+    built: frozenset[str] = frozenset()
     changed: bool = True
     claims: int = 0
     said: frozenset[str] = frozenset()

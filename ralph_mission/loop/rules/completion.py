@@ -52,14 +52,17 @@ def remaining(spec: RunSpec, state: RunState, snapshot: RunSnapshot) -> str:
     """Why a claim is not enough yet, "" when nothing is open.
 
     Checks that were green before say nothing about work that was not done: what nobody reviewed and no list tells of
-    needs at least a file that changed.
+    needs at least a file that differs from when the run began.
     """
+    empty = "it was declared done, and no file is other than it was when the run began"
+    found = (describe_missing(spec, state), empty if _is_empty_claim(spec, state) else "", open_tasks(spec, snapshot))
+    return "; ".join(filter(None, found))
+
+
+def describe_missing(spec: RunSpec, state: RunState) -> str:
+    """Which required events nobody said yet, "" for none."""
     missing = [topic for topic in spec.required_events if topic not in state.said]
-    if missing:
-        return f"this has to be said first: {', '.join(missing)}"
-    if _is_empty_claim(spec, state):
-        return "it was declared done, and no file was changed"
-    return open_tasks(spec, snapshot)
+    return f"this has to be said first: {', '.join(missing)}" if missing else ""
 
 
 def _is_empty_claim(spec: RunSpec, state: RunState) -> bool:
@@ -84,15 +87,20 @@ def find_dead_end(spec: RunSpec, state: RunState, snapshot: RunSnapshot) -> RunE
         what = f"{state.stale} reviews in a row came no nearer: {standing}"
         return RunEnding("stuck", what, "say what is meant with ralph guidance, then --continue")
     if _is_empty_claim(spec, state) and state.claims >= CLAIMS:
-        what = f"it was declared done {state.claims} times, and no file was changed"
-        return RunEnding("idle", what, "read the last session's words, say what is missing with ralph guidance, "
-                         "then --continue")  # fmt: skip  # one value
+        what = f"it was declared done {state.claims} times, and no file is other than it was{_describe_undone(state)}"
+        return RunEnding("idle", what, IDLE_ADVICE)
     left = _stories_left(snapshot) if spec.preset.stories else _tasks_left(spec, snapshot)
     skipped = [row for name, row in left.items() if name in state.skipped]
     if not skipped or len(skipped) < len(left):
         return None
     what = f"skipped after many attempts: {', '.join(skipped)}"
     return RunEnding("stuck", what, "split them or say how with ralph guidance")
+
+
+def _describe_undone(state: RunState) -> str:
+    """What of the last session was put back, and why."""
+    undone = state.last.reverted[:3] if state.last else ()
+    return "".join(f"; undone: {change.path} ({change.reverted})" for change in undone)
 
 
 def _stories_left(snapshot: RunSnapshot) -> dict[str, str]:
@@ -124,6 +132,8 @@ def is_out_of_work(spec: RunSpec, state: RunState) -> bool:
 
 def reached_limit(limits: RunLimits, state: RunState, elapsed: float) -> RunEnding | None:
     """The first limit that is reached; `elapsed` in seconds over all processes of the run."""
+    if state.last and state.last.failure == "auth" and state.failures and not state.last.progressed:
+        return RunEnding("failures", state.last.reason.partition("\n")[0], "log in, then --continue")
     checks = (_failure_ending, _thrash_ending, _idle_ending, _cost_ending)
     return _counted_limit(limits, state, elapsed) or next(
         (ending for check in checks if (ending := check(limits, state))), None
@@ -137,9 +147,9 @@ def seconds(limits: RunLimits, state: RunState) -> float:
 
 def _counted_limit(limits: RunLimits, state: RunState, elapsed: float) -> RunEnding | None:
     if state.iteration >= limits.iterations:
-        return RunEnding(
-            "iterations", f"{state.iteration} sessions", "go on with --continue and a higher --max-iterations"
-        )
+        why = "mend what the last session failed by, then go on" if state.failures else "go on"
+        return RunEnding("iterations", f"{state.iteration} sessions", f"{why} with --continue and a higher "
+                         "--max-iterations")  # fmt: skip  # one value
     if elapsed >= limits.runtime:
         return RunEnding("runtime", f"{elapsed:.0f} s", "go on with --continue and a higher --max-runtime")
     return None
@@ -183,7 +193,10 @@ def _cost_ending(limits: RunLimits, state: RunState) -> RunEnding | None:
 
 CLAIMS = 2
 """How often a run may be declared done without a change before it ends: once it is told, the second time it is over."""
-TOUCHED = 200  # paths that are remembered
+IDLE_ADVICE = (
+    "read the last session's words, say what is missing with ralph guidance, then --continue; where nothing has to "
+    "change, a reviewer's verdict ends it: ralph run --pattern plan-build-review"
+)
 REFUSALS = 20
 """Refused commands that the next session hears of."""
 StuckAdvice = Literal["", "warn", "replan", "skip"]
@@ -222,7 +235,7 @@ def focus(spec: RunSpec, state: RunState, snapshot: RunSnapshot) -> RunState:
         state = _call_next(spec, state, "the review is over, go on")
     item = item_of(spec, state, snapshot)
     if item != state.item:
-        return replace(state, item=item, stale=0, left=None, touched=frozenset())
+        return replace(state, item=item, stale=0, left=None, taken="")
     return _passed_over(spec, state, snapshot)
 
 
@@ -241,13 +254,18 @@ def _passed_over(spec: RunSpec, state: RunState, snapshot: RunSnapshot) -> RunSt
     return state
 
 
+def take_up(state: RunState, mark: str) -> RunState:
+    """The state of a session that begins at `mark`: so do the run and its item, unless they had begun."""
+    return replace(state, taken=state.taken or mark, begun=state.begun or ("" if state.iteration else mark))
+
+
 def advance_state(spec: RunSpec, state: RunState, output: HatOutput, elapsed: float) -> RunState:
     """The state after a session: who is next, what it has to hear, and how the counters stand."""
     stale = _count_stale(spec, state, output)
     pending = _next_state(spec, replace(state, stale=stale), output)
     again = _is_same(state.pending, pending) and not output.progressed and pending.topic not in (RESUME, START)
     settled = replace(
-        state,
+        take_up(state, output.mark),
         iteration=output.iteration,
         pending=pending,
         feedback=_collect_feedback(output),
@@ -259,8 +277,8 @@ def advance_state(spec: RunSpec, state: RunState, output: HatOutput, elapsed: fl
         last=output,
         elapsed=elapsed,
         mark="",
-        touched=state.touched.union(output.touched[:TOUCHED]) if len(state.touched) < TOUCHED else state.touched,
-        changed=state.changed or bool(output.touched),
+        changed=output.changed if output.mark else state.changed,
+        built=state.built.union(output.built).difference(output.passed),
         said=state.said | ({output.event.topic} if output.event else set()),
     )
     return _add_usage(settled, state.item, output)
@@ -278,7 +296,9 @@ def state_after_red_checks(spec: RunSpec, state: RunState, said: str) -> RunStat
 def state_after_open_tasks(spec: RunSpec, state: RunState, why: str) -> RunState:
     """The work looked done and tasks are open: back to whoever takes the next one."""
     return replace(_call_next(spec, state, why), feedback=f"Not done yet: {why}.", stale=_add_stuck(spec, state),
-                   last=_without_promise(state.last), claims=state.claims + 1)  # fmt: skip  # one sentence
+                   last=_without_promise(state.last),
+                   claims=state.claims + (not describe_missing(spec, state) and _is_empty_claim(spec, state)),
+                   )  # fmt: skip  # one sentence
 
 
 def _add_stuck(spec: RunSpec, state: RunState) -> int:

@@ -16,21 +16,23 @@ from dataclasses import replace
 from datetime import datetime
 
 from ralph_mission.loop.model.spec import RunSpec
-from ralph_mission.loop.model.state import CheckResult, HatOutput, PathChange, Prd, ProgressNotes, UserStory
-from ralph_mission.safety.objections import is_test_file
+from ralph_mission.loop.model.state import CheckResult, HatOutput, NetChange, PathChange, Prd, ProgressNotes, UserStory
 from ralph_mission.values import compile_regex, dataclass
 
 PROVIDER = frozenset({"rate_limit", "server", "auth", "missing"})
+UNCHANGED = NetChange()
 SAID = 1500  # characters of the checks' last words that the next session is told
 
 
 @dataclass(frozen=True, slots=True)
 class StoryJudgement:
-    """The stories as they may stand, those that newly pass, and what the session has to hear about the rest."""
+    """The stories as they may stand, those that newly pass, and what the session has to hear about the rest. `built`
+    are those that may pass without a change of their own: they were done along with one that passes."""
 
     prd: Prd | None
     passed: tuple[UserStory, ...] = ()
     complaints: tuple[str, ...] = ()
+    built: tuple[str, ...] = ()
 
 
 def flipped_stories(before: Prd | None, after: Prd | None) -> tuple[UserStory, ...]:
@@ -43,10 +45,12 @@ def flipped_stories(before: Prd | None, after: Prd | None) -> tuple[UserStory, .
 
 
 def judge_stories(
-    spec: RunSpec, item: str, before: Prd | None, after: Prd | None, checked: CheckResult, touched: Collection[str] = ()
-) -> StoryJudgement:
+    spec: RunSpec, item: str, before: Prd | None, after: Prd | None, checked: CheckResult,
+    net: NetChange = UNCHANGED, built: Collection[str] = (),
+) -> StoryJudgement:  # fmt: skip  # as one reads it
     """What of `after` stands: the list of `before` with at most one story more that passes, proven by green checks and,
-    where the run requires it, by files that changed: `touched` are those of the project since the story was taken up.
+    where the run requires it, by files that changed: `net`, since the story was taken up. One that was `built` before
+    needs none.
 
     `item` is the story the session was given. Without a list afterwards (deleted, unreadable) the one before stands.
     """
@@ -56,10 +60,11 @@ def judge_stories(
     if listed is None:
         return StoryJudgement(None)
     flips = flipped_stories(before, listed)
-    kept, why = _accept_flips(spec, item, flips, checked, touched)
+    kept, why = _accept_flips(spec, item, flips, checked, net, built)
     lost = {id(story) for story in flips if story not in kept}
     stories = tuple(replace(story, passes=False) if id(story) in lost else story for story in listed.stories)
-    return StoryJudgement(replace(listed, stories=stories), kept, (*complaints, *why))
+    also = _find_built(spec, kept, flips, net, built)
+    return StoryJudgement(replace(listed, stories=stories), kept, (*complaints, *why), also)
 
 
 def commit_message(story: UserStory) -> str:
@@ -134,7 +139,7 @@ def _list_head(prd: Prd) -> tuple[str, str, str]:
 
 
 def _accept_flips(
-    spec: RunSpec, item: str, flips: tuple[UserStory, ...], checked: CheckResult, touched: Collection[str]
+    spec: RunSpec, item: str, flips: tuple[UserStory, ...], checked: CheckResult, net: NetChange, built: Collection[str]
 ) -> tuple[tuple[UserStory, ...], list[str]]:
     """The one flip that counts, if any, and why the others do not."""
     names = ", ".join(story.id for story in flips)
@@ -143,15 +148,28 @@ def _accept_flips(
         return (), [f"The checks are red.{lost} They said: {checked.said.strip()[-SAID:]}"]
     if flips and spec.require_checks and not checked.ran:
         return (), [f"{names} does not pass: no check has run, and this run requires one"]
-    if flips and spec.require_change and not touched:
-        return (), [f"{names} does not pass: nothing but the list was changed; what is there already needs a test"]
-    if flips and spec.require_change and spec.require_checks and not any(map(is_test_file, touched)):
-        return (), [f"{names} does not pass: no test was changed, and this run requires one"]
-    if len(flips) < 2:
-        return flips, []
+    if not flips:
+        return (), []
     one = next((story for story in flips if story.id == item), None) or min(flips, key=lambda story: story.priority)
+    if spec.require_change and one.id not in built and not net.paths:
+        return (), [f"{names} does not pass: nothing but the list was changed; what is there already needs a test"]
+    if spec.require_change and one.id not in built and spec.require_checks and not net.tests:
+        return (), [f"{names} does not pass: no test was added or changed, and this run requires one"]
+    if len(flips) == 1:
+        return flips, []
     others = ", ".join(story.id for story in flips if story is not one)
     return (one,), [f"one story at a time: {one.id} passes, {others} does not yet"]
+
+
+def _find_built(
+    spec: RunSpec, kept: tuple[UserStory, ...], flips: tuple[UserStory, ...], net: NetChange, built: Collection[str]
+) -> tuple[str, ...]:
+    """Of the stories that only had to wait for their turn as many as there are files: one file is one story's."""
+    if not kept:
+        return ()
+    spare = len(net.tests if spec.require_checks else net.paths) - (kept[0].id not in built)
+    waiting = sorted((story for story in flips if story not in kept), key=lambda story: story.priority)
+    return tuple(story.id for story in waiting[: max(0, spare)])
 
 
 def _is_log(change: PathChange) -> bool:

@@ -177,6 +177,25 @@ def test_a_landing_that_was_killed_is_left_alone_once_a_person_has_committed(rep
     assert state(repo) == before
 
 
+def test_a_killed_landing_is_taken_back_after_an_unrelated_commit_of_a_person(repo, workspace, land, monkeypatch):
+    cut_off(repo, land, monkeypatch, ("src/a.py", "src/new.py"))
+    (repo / "doc").write_text("mine\n")
+    git(repo, "add", "doc")
+    git(repo, "commit", "--quiet", "--message", "Mine")
+    workspace.undo_cut_off()
+    assert git(repo, "status", "--porcelain") == "" and (repo / "doc").exists()
+
+
+def test_while_the_index_is_locked_a_killed_landing_waits_for_the_next_start(repo, workspace, land, monkeypatch):
+    before = cut_off(repo, land, monkeypatch, ("src/a.py", "src/new.py"))
+    (repo / ".git/index.lock").touch()
+    with pytest.raises(UserError, match=r"index\.lock"):
+        workspace.undo_cut_off()
+    (repo / ".git/index.lock").unlink()
+    workspace.undo_cut_off()
+    assert state(repo) == before and git(repo, "status", "--porcelain") == ""
+
+
 @pytest.mark.parametrize("note", ["{", "[]", '{"tip": "HEAD", "base": "nothing", "commit": "--all"}', "{}"])
 def test_a_note_of_a_landing_that_says_nothing_changes_nothing(note, repo, workspace, land):
     before = state(repo)

@@ -14,7 +14,7 @@ from ralph_mission.adapters.workspace import workplace
 from ralph_mission.adapters.workspace.objects import ran_no_test
 from ralph_mission.adapters.workspace.workplace import Workspace
 from ralph_mission.errors import UserError
-from ralph_mission.loop.model.state import CheckResult
+from ralph_mission.loop.model.state import CheckResult, NetChange
 from ralph_mission.loop.ports import SessionWork
 from tests.adapters.workspace.ways import WAYS, folder_symlinked, hook
 from tests.adapters.workspace.world import FILES, WHO, after, by, opened, state
@@ -113,7 +113,13 @@ def test_what_git_cannot_hold_is_told_and_never_lands(repo, workspace, clone, mo
     os.mkfifo(clone / "src/pipe")
     (clone / "src/large").write_bytes(b"x" * 1001)
     (clone / "src/b.py").write_text("b\n")
-    assert set(changed(workspace, mark)) == {"src/pipe", "src/large", "src/b.py"}
+    work = workspace.changed(mark)
+    assert changed_by(work) == {"src/b.py": "created"}
+    assert {one.path: one.reverted for one in work.foreign} == {
+        "src/large": "it is too large, so that no commit can hold it",
+        "src/pipe": "it is no plain file, so that no commit can hold it",
+    }
+    assert workspace.since(mark) == NetChange(("src/b.py",))
     landed(workspace)
     assert git(repo, "diff", "--name-only", "main~1", "main") == "src/b.py"
     workspace.begin_session()
@@ -703,6 +709,92 @@ def test_a_credential_that_stood_there_before_stops_no_change_beside_it(tmp_path
     mark = workspace.begin_session()
     (workspace.clone.folder / "src/a.py").write_text(f"token = '{KEY}'\nb = 1\n")
     assert changed_by(workspace.changed(mark)) == {"src/a.py": "modified"}
+
+
+def leaking(repo: Path, files: dict[str, str | bytes | None]) -> tuple[Workspace, SessionWork]:
+    """What is judged of a session that writes these files, or removes them."""
+    workspace = opened(repo)
+    mark = workspace.begin_session()
+    for path, content in files.items():
+        where = workspace.clone.folder / path
+        if content is None:
+            where.unlink()
+        else:
+            where.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return workspace, workspace.changed(mark)
+
+
+FIXTURE = f"first\nsecond\ntoken = '{KEY}'\n"
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"src/b.py": FIXTURE, "src/a.py": None},
+        {"src/a.py": f"def test_a():\n    token = '{KEY}'\n"},
+        {"src/b.py": f"copied = '{KEY}'\n"},
+    ],
+    ids=["renamed", "on an edited line", "copied"],
+)
+def test_a_secret_that_the_last_commit_holds_anywhere_is_not_new(tmp_path: Path, files: dict[str, str | None]) -> None:
+    _, work = leaking(make_repo(tmp_path / "repo", {"src/a.py": FIXTURE}), dict(files))
+    assert work.foreign == () and set(changed_by(work)) == set(files)
+
+
+@pytest.mark.parametrize(
+    ("path", "content"),
+    [
+        ("src/b.py", b"x = 1  # pad\n" * 80_000 + f"token = '{KEY}'\n".encode()),
+        ("src/b.bin", f"\0\ntoken={KEY}\n".encode()),
+        ("src/b.txt", f"token={KEY}\n".encode("utf-16")),
+        (f"src/{KEY}.txt", b"x\n"),
+    ],
+    ids=["far down", "after a NUL", "UTF-16", "in a name"],
+)
+def test_a_new_secret_is_found_wherever_it_hides(repo: Path, path: str, content: bytes) -> None:
+    _, work = leaking(repo, {path: content})
+    assert [(one.path, one.reverted) for one in work.foreign] == [(path, "it holds a secret (github-token)")]
+
+
+def test_what_was_moved_and_is_put_back_comes_back_under_its_old_name(tmp_path: Path) -> None:
+    repo = make_repo(tmp_path / "repo", {"src/a.py": "first\nsecond\nthird\n", "src/c.py": "other\n"})
+    files = {"src/b.py": f"first\nsecond\nthird\ntoken = '{KEY}'\n", "src/a.py": None, "src/c.py": None}
+    workspace, work = leaking(repo, dict(files))
+    assert changed_by(work) == {"src/c.py": "deleted"} and {one.path for one in work.foreign} == {
+        "src/a.py",
+        "src/b.py",
+    }
+    workspace.land("Built", True)
+    assert git(repo, "ls-files", "src") == "src/a.py"
+
+
+def test_a_change_that_was_taken_back_is_none_since_the_run_began(repo: Path, workspace, clone: Path) -> None:
+    first = workspace.begin_session()
+    old = (clone / "src/a.py").read_text()
+    (clone / "src/a.py").write_text("changed\n")
+    workspace.changed(first)
+    assert workspace.since(first).paths == ("src/a.py",)
+    workspace.land("One", True)
+    second = workspace.begin_session()
+    assert workspace.since(first).paths == ("src/a.py",) and workspace.since(second) == NetChange()
+    (clone / "src/a.py").write_text(old)
+    workspace.changed(second)
+    assert workspace.since(first) == NetChange() and workspace.since(second).paths == ("src/a.py",)
+
+
+def test_tests_of_a_change_are_those_that_stand_and_files_that_a_check_names(tmp_path: Path) -> None:
+    repo = make_repo(tmp_path / "repo", {"tests/test_a.py": "def test_a():\n    assert f()\n", "check.sh": "true\n"})
+    workspace = opened(repo, "sh ./check.sh --all")
+    mark = workspace.begin_session()
+    folder = workspace.clone.folder
+    (folder / "tests/test_a.py").unlink()
+    (folder / "tests/README.md").write_text("assert\n")
+    (folder / "tests/test_b.py").write_text("def test_b():\n    assert f()\n")
+    (folder / "check.sh").write_text("test -s a.py\n")
+    workspace.changed(mark)
+    assert workspace.since(mark) == NetChange(
+        ("check.sh", "tests/README.md", "tests/test_a.py", "tests/test_b.py"), ("check.sh", "tests/test_b.py")
+    )
 
 
 def test_what_git_is_told_to_ignore_is_not_committed_by_force(repo: Path, workspace, clone: Path) -> None:

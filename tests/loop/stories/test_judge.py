@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from ralph_mission.loop.model.spec import LoopPreset, RunSpec
-from ralph_mission.loop.model.state import CheckResult, HatOutput, PathChange, Prd, UserStory
+from ralph_mission.loop.model.state import CheckResult, HatOutput, NetChange, PathChange, Prd, UserStory
 from ralph_mission.loop.stories import judge as stories
 from ralph_mission.loop.stories.judge import notes
 
@@ -239,19 +239,29 @@ TESTED = replace(STRICT, require_checks=True)
 
 
 @pytest.mark.parametrize(
-    ("spec", "touched", "why"),
+    ("spec", "net", "why"),
     [
-        (STRICT, (), "nothing but the list was changed"),
-        (STRICT, ("src/a.py",), ""),
-        (TESTED, ("src/a.py",), "no test was changed"),
-        (TESTED, ("src/a.py", "tests/test_a.py"), ""),
-        (TESTED, ("src/lib.rs",), ""),
-        (ORDER, (), ""),
+        (STRICT, NetChange(), "nothing but the list was changed"),
+        (STRICT, NetChange(("src/a.py",)), ""),
+        (TESTED, NetChange(("src/a.py", "tests/README.md")), "no test was added or changed"),
+        (TESTED, NetChange(("src/lib.rs",), ("src/lib.rs",)), ""),
+        (ORDER, NetChange(), ""),
     ],
 )
 def test_a_story_passes_by_files_that_changed_and_with_tests_required_by_one_of_them(
-    spec: RunSpec, touched: tuple[str, ...], why: str
+    spec: RunSpec, net: NetChange, why: str
 ) -> None:
-    judged = stories.judge_stories(spec, "US-001", LIST, passing(LIST, "US-001"), GREEN, touched)
+    judged = stories.judge_stories(spec, "US-001", LIST, passing(LIST, "US-001"), GREEN, net)
     assert bool(judged.passed) == (not why)
     assert why in "".join(judged.complaints)
+
+
+@pytest.mark.parametrize(("files", "built"), [(("one.py", "two.py"), ("US-002",)), (("one.py",), ())])
+def test_a_story_built_along_with_another_waits_for_its_turn_where_there_is_a_file_for_each(
+    files: tuple[str, ...], built: tuple[str, ...]
+) -> None:
+    both = passing(LIST, "US-001", "US-002")
+    first = stories.judge_stories(STRICT, "US-001", LIST, both, GREEN, NetChange(files))
+    assert [story.id for story in first.passed] == ["US-001"] and first.built == built
+    second = stories.judge_stories(STRICT, "US-002", first.prd, both, GREEN, NetChange(), first.built)
+    assert [story.id for story in second.passed] == list(built)
