@@ -14,7 +14,7 @@ from ralph_mission.mission.lifecycle import adoption, ownership
 from ralph_mission.mission.lifecycle.adoption import adopt
 from ralph_mission.mission.lifecycle.approval import may_decide
 from ralph_mission.mission.lifecycle.facts import read_facts, read_if_there
-from ralph_mission.mission.lifecycle.ticks import ONCE, SAID
+from ralph_mission.mission.lifecycle.ticks import ONCE, SAID, is_untold
 from ralph_mission.mission.memory.position import check_position, refuse
 from ralph_mission.mission.model.cycle import CycleDecisions, CycleSettings, ForgeSnapshot, Situation
 from ralph_mission.mission.model.ledger import (
@@ -150,6 +150,7 @@ def _look(
     facts += tuple((mission.id, read_facts(ports, settings, mission)) for mission in adopted)
     branches = tuple(pull.head for pull in pulls)
     facts = orders.known_to(facts, state, ports.seal)
+    facts = tuple((id, replace(one, untold=is_untold(one, forge.ticks()))) for id, one in facts)
     wishes = tuple(read_wishes(ports, settings, state))
     return ForgeSnapshot(forge.identity().id, forge.default_branch(), branches, issues, pulls, facts, wishes, adopted)
 

@@ -23,8 +23,8 @@ TITLE = "Download stops at half of the file with a slow proxy"
 
 def bodies(harbour: Hub) -> dict[str, str]:
     """Our issues by the beginning of their titles."""
-    ours = [issue for issue in harbour.issues if "ralph:v" in (issue.body or "")]
-    return {issue.title.partition(" in src")[0]: issue.body or "" for issue in ours}
+    ours = [thread for thread in harbour.threads if "ralph:v" in (thread.body or "") and not thread.pull]
+    return {thread.title.partition(" in src")[0]: thread.body or "" for thread in ours}
 
 
 def test_what_people_can_act_on_is_linked_line_by_line_and_notifies_nobody(tmp_path: Path) -> None:
@@ -42,12 +42,12 @@ def test_what_people_can_act_on_is_linked_line_by_line_and_notifies_nobody(tmp_p
         told = bodies(harbour)
         line = f"({page}/blob/{head}/src/shop/cart.py#L"
         assert f"[`src/shop/cart.py:2`]{line}2): `# TODO: remove this after 2019`" in told["Overdue TODO"]
-        hints = told["Watching: hints for triage"]
+        hints = told["Ralph"]
         assert f"[#{newer}]({page}/issues/{newer}) `is likely the same as #{older}" in hints
         assert f"[#{older}]({page}/issues/{older}): `{TITLE}`" in hints
         assert f"[#{report}]({page}/issues/{report}) `has a stack trace" in hints
         assert f"[`src/shop/cart.py:3`]{line}3): `return sum(prices) / len(prices)`" in hints
-        waiting = told["Watching: pull requests that wait for somebody"]
+        waiting = told["Ralph"]
         assert f"[#{pull}]({page}/issues/{pull}) `was approved 4 days ago, is green and not merged" in waiting
         assert [problem for body in told.values() for problem in misdeeds(body)] == []
 

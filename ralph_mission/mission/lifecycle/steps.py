@@ -397,7 +397,10 @@ def _publish(mission: Mission, facts: MissionFacts, context: StepContext) -> Mis
 
 
 def _wait(mission: Mission, facts: MissionFacts, context: StepContext) -> MissionStep:
-    """Nothing happened. An agent that cannot be told what to do says so: in the mission's story, once."""
+    """Nothing happened. What a person needs to know of that is said in the mission's story, once."""
+    if facts.untold:
+        again = "Clear it and tick it again, or say it here: `/ralph approve`, `reject`, `park` or `retry`."
+        return tell_once(mission, context, "a box was ticked on the dashboard, and nobody can tell by whom", again)
     if mission.status is Status.PLANNED and waits_for_person(mission, facts):
         return MissionStep(mission)  # progress would be a person's to make
     if reproduction.waits_for_answer(mission, facts):

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 from datetime import datetime
 
+from ralph_mission.mission.model.cycle import MissionFacts
 from ralph_mission.mission.model.forge import Actor, BodyVersion, Issue, Pull, Review, ThreadComment, Tick
 from ralph_mission.values import compile_regex
 
@@ -87,6 +88,12 @@ def hear_in_pull(pull: Pull, ticks: Iterable[Tick]) -> Pull:
     reviews = [Review(actor, "approved", "", _bound(one), one.at) for one, actor in told if _is_review(one)]
     said = [_remark(one, actor) for one, actor in told if not _is_review(one)]
     return replace(pull, reviews=(*pull.reviews, *reviews), remarks=(*pull.remarks, *said)) if told else pull
+
+
+def is_untold(facts: MissionFacts, ticks: Iterable[Tick]) -> bool:
+    """Whether a box of this mission is ticked, and nobody can tell by whom."""
+    numbers = {thing.number for thing in (facts.issue, facts.pull) if thing}
+    return any(one.actor is None and any(_about(number, (one,)) for number in numbers) for one in ticks)
 
 
 def _about(number: int, ticks: Iterable[Tick]) -> list[Tick]:

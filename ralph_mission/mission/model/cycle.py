@@ -223,6 +223,7 @@ class MissionFacts:
     seen_at: datetime | None = None  # the newest that anybody did to its issue, by the forge's clock
     heard_at: datetime | None = None  # the newest yes of a chat that memory holds, be it proven or not
     solved: bool = False  # whether all that it is about was looked for in this cycle, and is no longer found
+    untold: bool = False  # whether a box of it is ticked on the dashboard, and nobody can tell by whom
     unasked: bool = False  # whether our own issue says that we began it without asking, and no person brought it back
 
 

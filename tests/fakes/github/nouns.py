@@ -163,6 +163,7 @@ class Thread:
     deleted: bool = False
     lag: int = 0
     edits: list[tuple[Account, datetime]] = field(default_factory=list)
+    pinned: bool = False
     versions: list[str | None] = field(default_factory=list)  # what it said first, and after each edit
 
 

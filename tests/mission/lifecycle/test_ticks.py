@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from ralph_mission.mission.lifecycle import table
 from ralph_mission.mission.lifecycle.approval import content_hash, on_issue, on_pull
+from ralph_mission.mission.lifecycle.steps import next_step
 from ralph_mission.mission.lifecycle.ticks import (
     attribute,
     box,
@@ -18,16 +19,18 @@ from ralph_mission.mission.lifecycle.ticks import (
     find_ticked,
     hear_in_issue,
     hear_in_pull,
+    is_untold,
     tick,
     without_boxes,
 )
-from ralph_mission.mission.model.cycle import MissionEvent, MissionFacts
-from ralph_mission.mission.model.forge import BodyVersion, Tick
+from ralph_mission.mission.model.cycle import QUIET, MissionEvent, MissionFacts, StepContext
+from ralph_mission.mission.model.forge import BodyVersion, Branch, Tick
 from ralph_mission.mission.model.mission import Status
 from tests.mission.build import BOT, HEAD, MARA, NOW, OUTSIDER, issue, mission, pull
 
 A, B = "approve 3 ab12cd34", "pause 0"
 PAGE = f"# Hello\n\n- **One**\n  {box('Go ahead', A)}\n{box('Pause', B)}"
+AROUND = StepContext(5, NOW, ("mara",), "squash", {}, Branch("main", HEAD))
 LATER = NOW + timedelta(hours=1)
 
 
@@ -118,3 +121,14 @@ def test_a_mission_is_set_aside_by_who_may_decide(who, event):
 def test_a_mission_that_is_stuck_is_tried_again_by_who_may_decide(who, event):
     heard = hear_in_issue(issue(), (Tick(f"retry {issue().number} ff", who, LATER),))
     assert read(heard, mission(status=Status.ESCALATED, pull=0, changed_at=NOW)) == event
+
+
+def test_where_nobody_can_tell_who_ticked_the_mission_asks_again_once():
+    untold = Tick(f"reject {issue().number}", None, LATER)
+    facts = MissionFacts(issue(), None, frozenset({MARA.id}))
+    assert is_untold(facts, (untold,)) and not is_untold(facts, (replace(untold, actor=MARA),))
+    asks = mission(status=Status.DISCOVERED, pull=0)
+    (step,) = next_step(asks, replace(facts, untold=True), QUIET, AROUND)
+    assert step.proposal and "nobody can tell by whom" in step.proposal.effects[0].body
+    (again,) = next_step(step.proposal.after, replace(facts, untold=True), QUIET, AROUND)
+    assert again.proposal is None

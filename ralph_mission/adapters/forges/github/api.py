@@ -118,8 +118,8 @@ def slim(value: Any) -> Any:
     for name in ("repo", "repository", "head_repository"):
         if isinstance(repo := value.get(name), Mapping) and "full_name" in repo:  # GraphQL calls other things so
             kept[name] = {key: repo.get(key) for key in ("id", "full_name")}
-    if "node_id" in value and ("issue_url" in value or "default_branch" in value):
-        # GraphQL knows comments and the repository by it
+    if "node_id" in value and {"issue_url", "default_branch", "repository_url"} & value.keys():
+        # GraphQL knows comments, the repository and issues by it
         kept["node_id"] = value["node_id"]
     return kept
 

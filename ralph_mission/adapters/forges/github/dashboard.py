@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 
 from ralph_mission.adapters.forges.effects import ForgeRefused, mark
 from ralph_mission.adapters.forges.github import people, reading
@@ -23,6 +24,7 @@ from ralph_mission.values import compile_regex, dataclass
 
 TITLE = "Ralph"
 KEY = key_of("anchor")
+PIN = "mutation($input: PinIssueInput!) { pinIssue(input: $input) { issue { number } } }"
 LINE = compile_regex(r"^<!-- ralph:anchor lineage=(\S+) serial=([0-9]{1,12}) oid=([0-9a-f]*) -->\r?$", re.MULTILINE)
 
 
@@ -60,6 +62,7 @@ class DashboardIssue:
                     IssueWire, api.send("POST", "/issues", {"title": TITLE, "body": _text(page, anchor)})
                 )
                 self._remember(made.number)
+                self._pin(made)
             else:
                 self._write(wire, page, anchor, quiet)
             for spare in self._list_issues()[1:]:
@@ -79,6 +82,11 @@ class DashboardIssue:
 
     def _send(self, number: int, page: str, anchor: Anchor) -> None:
         self.threads.api.send("PATCH", f"/issues/{number}", {"title": TITLE, "body": _text(page, anchor)})
+
+    def _pin(self, wire: IssueWire) -> None:
+        """Pin it above the list of issues. Three may be pinned, by people of some rights: a refusal does not matter."""
+        with suppress(ForgeRefused, Doubt):
+            self.threads.api.change(PIN, {"input": {"issueId": wire.node_id}})
 
     def _attribute(self, wire: IssueWire, page: str = "") -> tuple[Tick, ...]:
         versions = people.versions(self.threads.api, wire.number)

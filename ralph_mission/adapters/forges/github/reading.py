@@ -99,6 +99,7 @@ class ThreadWire(WireModel):
 class IssueWire(ThreadWire):
     """An issue, or a pull seen as one, as listed or asked for alone."""
 
+    node_id: str = ""
     state_reason: str | None = None
     assignees: tuple[UserWire, ...] | None = None
     closed_by: UserWire | None = None

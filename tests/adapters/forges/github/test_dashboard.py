@@ -107,3 +107,13 @@ def test_the_standing_issue_of_an_earlier_version_becomes_the_dashboard(world: G
     world.connected().show_dashboard(PAGE, ANCHOR)
     assert len(world.fake.threads) == 1
     assert world.fake.issue(1).title == "Ralph" and page(world).startswith(PAGE)
+
+
+@pytest.mark.parametrize("room", [True, False])
+def test_the_dashboard_is_pinned_where_there_is_room(world: GitHubWorld, room: bool) -> None:
+    for place in range(3):
+        world.human("mara").create_issue(f"Pinned {place}")
+        world.fake.issue(place + 1).pinned = not room
+    world.forge.show_dashboard(PAGE, ANCHOR)
+    assert world.fake.issue(number_of(world)).pinned is room
+    assert world.connected().anchor() == ANCHOR

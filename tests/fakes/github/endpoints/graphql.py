@@ -183,7 +183,22 @@ QUEUED = re.compile(
     r"timelineItems\(itemTypes: \[REMOVED_FROM_MERGE_QUEUE_EVENT\], last: 1\) "
     r"\{ nodes \{ \.\.\. on RemovedFromMergeQueueEvent \{ createdAt reason \} \} \} \} \} \}"
 )
+
+
+def _pin(call: Call, order: dict[str, Any]) -> dict[str, Any]:
+    """As https://docs.github.com/en/graphql/reference/mutations#pinissue says: three at most, by who may write."""
+    if set(order) != {"issueId"}:
+        raise Unknown(f"pinIssue: {sorted(order)}")
+    _may_write(call)
+    thread = next(one for one in call.world.threads.values() if node("I", one.id) == order["issueId"])
+    if sum(one.pinned for one in call.world.threads.values()) >= 3:
+        raise Wrong("UNPROCESSABLE", "Maximum 3 pinned issues per repository")
+    thread.pinned = True
+    return {"issue": {"number": thread.number}}
+
+
 MUTATIONS = {
+    "mutation($input: PinIssueInput!) { pinIssue(input: $input) { issue { number } } }": ("pinIssue", _pin),
     "mutation($input: EnqueuePullRequestInput!) "
     "{ enqueuePullRequest(input: $input) { mergeQueueEntry { position } } }": ("enqueuePullRequest", _enqueue),
     "mutation($input: CreatePullRequestInput!) { createPullRequest(input: $input) { pullRequest { number } } }": (
