@@ -83,7 +83,7 @@ def _cycle(tx: Transaction, request: CycleRequest) -> CycleResult:
     if not request.staged:
         tx, situation = service.run_agent_jobs(tx, situation)
     situation = replace(situation, judged_at=ports.clock.now())
-    decided = decide(situation, tx.secrets, paused=bool(situation.world.wish("pause")))
+    decided = decide(situation, tx.secrets)
     ports.recorder.record("situation", replace(situation, findings=(), fresh=()))
     ports.recorder.record("decisions", decided.decisions)
 

@@ -113,6 +113,7 @@ def decide(situation: Situation, secrets: tuple[str, ...] = (), paused: bool = F
     steps = tuple(_steps(situation))
     moved = () if situation.steering else close_lists(situation.world.issues, situation.world.bot)
     proposals = [*(step.proposal for step in steps if step.proposal), *moved, *drafts(situation)]
+    paused = paused or bool(situation.world.wish("pause"))
     decisions = judge_all(proposals, policy_context(situation, secrets, paused))
     return CycleDecisions(steps, decisions)
 
