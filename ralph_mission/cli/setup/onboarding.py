@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 from ralph_mission.adapters import files as durable_files
+from ralph_mission.adapters.forges.local import branches
 from ralph_mission.adapters.git.git import Git
 from ralph_mission.adapters.workspace.land import User
 from ralph_mission.adapters.workspace.objects import Objects
@@ -60,11 +61,15 @@ class Onboarding:
 def prepare_pull_request(git: Git, top: Path, texts: Mapping[str, str], steps: Sequence[str]) -> Onboarding:
     """Commit `texts` by path to the branch, and look at what a first cycle would do with them.
 
-    `steps` are what only a person can do. Raises UserError: no commit yet, or a branch of that name that holds more.
+    `steps` are what only a person can do. The branch begins at the default branch, whatever is checked out. Raises
+    UserError: no commit yet, no default branch, or a branch of that name that holds more or is checked out.
     """
-    base = git.resolve("HEAD")
-    if not base:
+    branches.refuse_blocked_namespace(git)
+    if not branches.tips(git) and not git.resolve("HEAD"):
         raise UserError("there is no commit yet", "commit something first", usage=True)
+    base = branches.published_default(git).sha
+    if where := branches.checked_out_at(git, BRANCH):
+        raise UserError(f"the branch {BRANCH} is checked out in {where}", "switch to another one there", usage=True)
     commit = _commit(git, base, texts)
     old = git.resolve(f"refs/heads/{BRANCH}")
     if old and not _is_replaceable(git, old, texts):

@@ -47,6 +47,40 @@ def test_a_second_run_renews_the_branch_and_one_with_work_of_a_person_stays(tmp_
     assert refused.code == 2 and BRANCH in refused.err and git(repo, "rev-parse", BRANCH) == mine
 
 
+def test_the_branch_begins_at_the_default_one_and_holds_nothing_that_is_private(tmp_path: Path) -> None:
+    repo = hosted(tmp_path)
+    default = git(repo, "rev-parse", "HEAD")
+    git(repo, "checkout", "--quiet", "-b", "secret-work")
+    commit(repo, {"private.txt": "x"}, message="Private")
+    assert cli_here("init", "--pull-request", repo=repo).code == 0
+    assert git(repo, "rev-parse", f"{BRANCH}^") == default
+    assert "private.txt" not in git(repo, "ls-tree", "--name-only", BRANCH)
+
+
+def test_where_nobody_knows_which_branch_is_the_default_one_nothing_is_made(tmp_path: Path) -> None:
+    repo = hosted(tmp_path)
+    git(repo, "branch", "-m", "one")
+    git(repo, "branch", "two")
+    refused = cli_here("init", "--pull-request", repo=repo)
+    assert refused.code == 2 and "one, two" in refused.err and not git(repo, "branch", "--list", BRANCH)
+
+
+def test_a_branch_that_is_checked_out_anywhere_is_not_moved(tmp_path: Path) -> None:
+    repo = hosted(tmp_path)
+    assert cli_here("init", "--pull-request", repo=repo).code == 0
+    git(repo, "worktree", "add", "--quiet", str(tmp_path / "elsewhere"), BRANCH)
+    refused = cli_here("init", "--pull-request", "--action", PINNED, repo=repo)
+    assert refused.code == 2 and str(tmp_path / "elsewhere") in refused.err
+
+
+def test_a_branch_in_the_way_is_told_with_what_to_do_by_the_set_up_and_by_a_cycle(tmp_path: Path) -> None:
+    repo = hosted(tmp_path)
+    git(repo, "branch", "ralph")
+    for asked in (("init", "--pull-request"), ("cycle", "--force")):
+        refused = cli_here(*asked, repo=repo)
+        assert refused.code == 2 and "git branch -m ralph ANOTHER-NAME" in refused.err
+
+
 def test_units_of_a_host_are_no_part_of_a_pull_request(tmp_path: Path) -> None:
     refused = cli_here("init", "--pull-request", "--service", repo=hosted(tmp_path))
     assert refused.code == 2 and "systemd" in refused.err

@@ -55,6 +55,35 @@ def default_branch(git: Git, configured: str = "") -> Branch:
     raise UserError("the repository has no commits", "make a first commit, then run again")
 
 
+def refuse_blocked_namespace(git: Git) -> None:
+    """Git holds no branch `ralph/…` beside one named `ralph`. Raises UserError."""
+    if git.resolve(f"{HEADS}ralph"):
+        what = "the branch ralph leaves no room for Ralph's own, which are all named ralph/…"
+        raise UserError(what, "rename it: git branch -m ralph ANOTHER-NAME", usage=True)
+
+
+def published_default(git: Git) -> Branch:
+    """The default branch as others have it: origin's head, else `default_branch`, but never for being checked out.
+
+    Raises UserError."""
+    if (name := git.try_text("symbolic-ref", "--quiet", f"{ORIGIN}HEAD")) and (commit := git.resolve(name)):
+        return Branch(name.removeprefix(ORIGIN), commit)
+    known = tips(git)
+    people = [name for name in known if name != "ralph-memory" and not name.startswith("ralph/")]
+    if len(people) > 1 and not {"main", "master"} & known.keys():
+        what = f"it is not clear which of the branches {', '.join(sorted(people)[:5])} is the default one"
+        raise UserError(what, "git remote set-head origin --auto, or name one main", usage=True)
+    named = next((name for name in ("main", "master") if name in known), "")
+    commit = git.resolve(f"{ORIGIN}{named}") if named else ""
+    return Branch(named, commit) if commit else default_branch(git)
+
+
+def checked_out_at(git: Git, branch: str) -> str:
+    """The work tree in which a branch is checked out; "" when it is in none."""
+    there = (entry for entry in _entries(git) if f"branch {HEADS}{branch}" in entry and not _is_gone(entry))
+    return next((entry[0].removeprefix("worktree ") for entry in there), "")
+
+
 def _current_branch(git: Git) -> str:
     return git.try_text("symbolic-ref", "--quiet", "HEAD").removeprefix(HEADS)
 

@@ -59,7 +59,8 @@ class LocalForge:
         return BOT
 
     def default_branch(self) -> Branch:
-        """The branch that pulls are merged into. Raises UserError when there are no commits."""
+        """The branch that pulls are merged into. Raises UserError when there are no commits, or no room for ours."""
+        branches.refuse_blocked_namespace(self.git)
         return branches.default_branch(self.git, self.default)
 
     def branch(self, name: str) -> str:
