@@ -101,7 +101,7 @@ def backtest(wanted: BacktestOptions, progress: CycleProgress) -> BacktestReport
 
 def _steps(git: Git, wanted: BacktestOptions, quiet: bool) -> tuple[HistoryStep, ...]:
     head = default_branch(git).sha
-    line = _dated_line(git, head)
+    line = read_dated_line(git, head)
     until = max(at for at, _ in line)
     since = until - wanted.since if isinstance(wanted.since, timedelta) else wanted.since
     if since >= until:
@@ -119,7 +119,7 @@ def _steps(git: Git, wanted: BacktestOptions, quiet: bool) -> tuple[HistoryStep,
     return steps
 
 
-def _dated_line(git: Git, head: str) -> list[tuple[datetime, str]]:
+def read_dated_line(git: Git, head: str) -> list[tuple[datetime, str]]:
     """The commits of a branch with their times, oldest first. One of the future is as old as the next, or of now."""
     rows = git.text("log", "--first-parent", "--format=%ct %H", head, "--").split("\n")
     now = latest = int(time.time())

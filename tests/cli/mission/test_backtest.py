@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ralph_mission.adapters.git.git import Git
-from ralph_mission.app.backtest import _dated_line
+from ralph_mission.app.backtest import read_dated_line
 from tests.helpers import cli_here, commit, git, make_repo
 
 START = datetime(2025, 1, 6, 12, tzinfo=UTC)
@@ -137,7 +137,7 @@ def test_a_commit_of_the_far_future_is_no_younger_than_the_next_one_or_now(tmp_p
     far = git(place, "hash-object", "-t", "commit", "-w", "--literally", str(tmp_path / "commit"))
     git(place, "reset", "--quiet", "--hard", far)
     commit(place, {"a.py": "x = 2\n"}, date=at(2))
-    line = _dated_line(Git.open(place), "HEAD")
+    line = read_dated_line(Git.open(place), "HEAD")
     assert [when for when, _ in line] == [START, at(2), at(2)]
 
 
