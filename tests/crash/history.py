@@ -14,7 +14,7 @@ from tests.helpers import git
 
 LOG, STATE = "memory/ralph-log.md", "memory/open.json"
 JOURNAL, ARCHIVE, LEDGER = "memory/journal/", "memory/archive/", "memory/ledger/"
-OURS = "Ralph"  # the name in our commits
+OURS = ("Ralph", "github-actions[bot]")  # the names in our commits: on this machine, and on GitHub
 FINAL = ("done", "adopted")
 ENTRY = re.compile(r"^### (?:\[|Cycle #).*(?:\n(?!#|<!--).*)*", re.M)  # a completed mission, or what a cycle saw
 CAPS = {"active missions": 3, "new missions in a cycle": 1, "actions in a cycle": 3, "automatic pulls in a cycle": 1}
@@ -41,7 +41,7 @@ class Commit:
     @property
     def is_ours(self) -> bool:
         """Whether a runner made it."""
-        return self.author == OURS
+        return self.author in OURS
 
     def change(self, path: str) -> Change:
         """What it did to a file."""

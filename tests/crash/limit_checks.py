@@ -12,7 +12,7 @@ from tests.helpers import git
 from tests.integration.hub import Hub
 
 MISSIONS, LINES = 3, 49
-OURS = "Ralph"  # the name in our commits
+OURS = r"^\(Ralph\|github-actions\[bot\]\) "  # the names in our commits
 PART = re.compile(r"Part of #(\d+)\.")  # what a pull of ours says of its issue
 
 

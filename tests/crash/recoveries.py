@@ -9,6 +9,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from unittest import mock
 
+from ralph_mission.adapters.forges.github.api import Api
+from ralph_mission.adapters.forges.github.committing import VerifiedRemote
+from ralph_mission.adapters.forges.github.limits import Doubt
 from ralph_mission.adapters.git.remote import Remote
 from ralph_mission.adapters.storage.memory.branch import BranchStore
 from ralph_mission.adapters.storage.memory.codec import UnreadableDocument
@@ -92,7 +95,8 @@ def kept(harbour: Hub) -> Iterator[Log]:
     with ExitStack() as stack:
         for owner, name, made in (
             (Hub, "cycle", _cycle), (Hub, "house", _house), (BranchStore, "_merge_head", _absorbed),
-            (MemoryBranch, "ours", _ours), (Remote, "_run", _run), (Remote, "push", _push),
+            (MemoryBranch, "ours", _ours), (Remote, "_run", _run),
+            (Api, "change", _change), (VerifiedRemote, "push", _push),
         ):  # fmt: skip  # a table
             stack.enter_context(mock.patch.object(owner, name, made(getattr(owner, name), log)))
         yield log
@@ -148,7 +152,7 @@ def _absorbed(original, log: Log):
 
 def _ours(original, log: Log):
     def ours(self, head: str, mark: Any, *arguments: Any):
-        log.taken[PENDING] += bool(mark and mark.pending == head != mark.oid)
+        log.taken[PENDING] += bool(mark and mark.pending and self.landed(mark.pending, head) == head != mark.oid)
         return original(self, head, mark, *arguments)
 
     return ours
@@ -165,11 +169,22 @@ def _run(original, log: Log):
     return run
 
 
+def _change(original, log: Log):
+    def change(self, *arguments: Any):
+        try:
+            return original(self, *arguments)
+        except Doubt:
+            log.cut = True
+            raise
+
+    return change
+
+
 def _push(original, log: Log):
     def push(self, *arguments: Any):
         log.cut = False
         landed = original(self, *arguments)
-        log.taken[PUSHED] += landed and log.cut
+        log.taken[PUSHED] += bool(landed) and log.cut
         return landed
 
     return push

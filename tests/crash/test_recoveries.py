@@ -20,7 +20,7 @@ from tests.figures import Table, shown
 pytestmark = pytest.mark.crash  # takes minutes
 
 FIX, MERGE, LIST = "a fix is opened", "an approved pull is merged", "a monitoring issue is brought up to date"
-PUSH, MERGED = "POST /git-receive-pack", "PUT /pulls/2/merge"
+PUSH, MERGED = "POST /git-receive-pack", "PUT /pulls/1/merge"
 HALTED = ("memory was corrupted", "memory was rolled back", "memory was deleted")
 TAKEN = {
     "an effect of a dead runner is found and adopted": (MERGE, "crash-after", MERGED),
@@ -28,12 +28,12 @@ TAKEN = {
     "an effect that was proven not made is decided anew": (MERGE, "crash-before", MERGED),
     "an effect that cannot be proven either way becomes a person's": (FIX, "crash-before", "POST /issues"),
     recoveries.SETTLED: (FIX, "crash-before", "POST /issues"),
-    recoveries.TAKEN_OVER: (FIX, "crash-after", "POST /issues"),
+    recoveries.TAKEN_OVER: (FIX, "crash-after", "POST /pulls"),
     recoveries.LEFT: (MERGE, "cas-runner", PUSH),
     recoveries.MERGED: (MERGE, "cas-person", PUSH),
     recoveries.PUSHED: (MERGE, "answer-lost", PUSH),
     recoveries.PENDING: (MERGE, "crash-after", PUSH),
-    recoveries.FAILED: (FIX, "422", "POST /issues"),
+    recoveries.FAILED: (FIX, "422", "POST /pulls"),
     "foreign memory halts": (HALTED[0], "crash-before", ""),
     "memory that was rolled back halts": (HALTED[1], "crash-before", ""),
     "memory that is gone halts": (HALTED[2], "crash-before", ""),
