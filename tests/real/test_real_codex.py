@@ -72,4 +72,4 @@ def test_the_repositorys_own_settings_are_not_obeyed(codex: Player) -> None:
 def test_what_the_provider_says_names_the_failure(codex: Player, status: int, failure: str) -> None:
     with ScriptedModel([fault(status, "no")] * 6) as model:
         turn = codex.play(model)
-    assert turn.failure == failure and turn.detail.startswith("exit code 1")
+    assert turn.failure == failure and "(exit code 1)" in turn.detail

@@ -13,7 +13,6 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
-from pathlib import PurePath
 from typing import Any
 
 from ralph_mission.adapters.agents import reading
@@ -100,14 +99,17 @@ def _usage(result: Mapping[str, Any]) -> SessionUsage:
 
 
 KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
-LOGIN = Login("CLAUDE_CONFIG_DIR", ".claude", ".credentials.json")
+LOGIN = Login(
+    "CLAUDE_CONFIG_DIR", ".claude", ".credentials.json", "run `claude` and type /login, or run `claude setup-token`"
+)
+DRIVER = "ralph_mission.adapters.agents.claude_driver"
 CLIENT = Client(
     "claude",
     (
         sys.executable,
         "-I",
         "-m",
-        "ralph_mission.adapters.agents.claude_driver",
+        DRIVER,
     ),  # -I: the work tree is no place for modules
     _invocation,
     _read,
@@ -124,11 +126,6 @@ CLIENT = Client(
 
 ASKED_FIRST = ("Bash", "Edit", "Write", "NotebookEdit")
 """Tools of which the client would ask a person; what it reads within the work tree it does not ask about."""
-
-
-def is_command_line(words: Sequence[str]) -> bool:
-    """Whether a command is Claude Code itself: `claude`, or the script that npm installs by that name."""
-    return any(PurePath(word).name in ("claude", "claude.exe") or word.endswith("claude-code/cli.js") for word in words)
 
 
 def _call(session: Session, place: SessionPlace) -> Invocation:
@@ -170,7 +167,10 @@ def _read_stream(gave: Gave) -> AgentReply:
     )
     found = [value for value in told if value.get("type") == "result"]
     if not found:
-        return AgentReply("", "" if gave.code else "it ended without a result", calls=calls, recorded=True)
+        said = reading.words(gave.stdout) or reading.words(gave.stderr)
+        error = said if gave.code else ": ".join(filter(None, ("it gave no result", said)))
+        # What it prints before its model has said anything is its own, and none of a session's.
+        return AgentReply("", error, failure="exit" if content else "", calls=calls, recorded=True)
     return replace(_read_result(_as_driver(found[-1])), calls=calls, recorded=True)
 
 
@@ -201,8 +201,9 @@ COMMAND_LINE = replace(
 
 
 def find_client(words: Sequence[str] = ()) -> Client:
-    """How it is spoken to here: as `words` name it, else by the SDK, else by the `claude` that is on the PATH."""
+    """How it is spoken to here: a program that `words` name as Claude Code's own command line, whatever it is called,
+    but for our driver; without one by the SDK, else by the `claude` that is on the PATH."""
     if words:
-        return COMMAND_LINE if is_command_line(words) else CLIENT
+        return CLIENT if any(DRIVER in word for word in words) else COMMAND_LINE
     here = find_spec("claude_agent_sdk") is not None or not shutil.which("claude")
     return CLIENT if here else COMMAND_LINE

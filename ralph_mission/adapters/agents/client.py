@@ -69,16 +69,18 @@ def _plain(session: Session, _: SessionPlace) -> Invocation:
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """Where a person's login to the provider stands: `file` in the folder `folder` of her home, which `variable` names
-    for the program."""
+    """Where a person's login to the provider stands: `file` in the folder that `variable` names, else in `folder` of
+    her home. `how` tells how one logs in."""
 
     variable: str
     folder: str
     file: str
+    how: str
 
-    def find(self, home: Path) -> Path | None:
+    def find(self, environ: Mapping[str, str]) -> Path | None:
         """The folder, where somebody is logged in."""
-        return home / self.folder if (home / self.folder / self.file).is_file() else None
+        place = Path(environ.get(self.variable) or Path(environ.get("HOME", "/")) / self.folder)
+        return place if (place / self.file).is_file() else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,6 +247,11 @@ class CommandAgent:
             finished.truncated, finished.seconds, read_leavings(self.home, self.client),
         )  # fmt: skip  # one value
         turn = reading.turn(gave, self.now(), self.client.read)
+        if turn.failure == "auth" and self.client.login:
+            said, _, rest = turn.detail.partition("\n")
+            turn = replace(
+                turn, detail=f"{said}: {self.client.login.how}, or set {self.client.keys[0]}\n{rest}".rstrip()
+            )
         if stream:
             stream.end(turn)
         refused = (*turn.refused, *_since(before, shims.refused_commands(run_dir)))

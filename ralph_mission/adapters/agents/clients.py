@@ -346,9 +346,9 @@ def find_client(name: str, words: Sequence[str] = ()) -> Client:
 
 def find_login(client: Client, environ: Mapping[str, str]) -> Path | None:
     """Where a person is logged in, and no key is set that would be used before that."""
-    if client.login is None or not environ.get("HOME") or any(environ.get(name) for name in client.keys):
+    if client.login is None or any(environ.get(name) for name in client.keys):
         return None
-    return client.login.find(Path(environ["HOME"]))
+    return client.login.find(environ)
 
 
 PRICED = frozenset(name for name, client in CLIENTS.items() if client.priced)
@@ -379,7 +379,8 @@ def presence(
         return Presence(client.name, "", key, client.keys, client.install)
     said = run_foreign((*program, *client.version), cwd=home, home=home, timeout=VERSION_SECONDS, output_cap=20_000)
     lines = said.stdout.decode(errors="replace").split("\n") if not said.code else []
-    login = f"login in ~/{client.login.folder}" if client.login and find_login(client, environ) else ""
+    found = find_login(client, environ)
+    login = f"login in {found}" if found else ""
     version = lines[0].strip()[:80] if lines else ""
     return Presence(client.name, version, key, client.keys, client.install, login)
 

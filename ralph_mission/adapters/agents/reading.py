@@ -38,6 +38,7 @@ FAULTS: tuple[tuple[Failure, str, str], ...] = (
     # failure, what is looked for, who says it
     ("server", r"tool use concurrency", "Claude Code: API Error: 400 due to tool use concurrency issues"),
     ("auth", STATUS + r"401\b|\b401 Unauthorized", "RFC 9110 §15.5.2"),
+    ("auth", r"\bplease run /login\b|\bnot logged in\b", "Claude Code: Invalid API key · Please run /login; Codex"),
     ("auth", r"\b(?:authentication_error|invalid_api_key|UNAUTHENTICATED)\b", "Anthropic, OpenAI, Google"),
     ("rate_limit", STATUS + r"429\b|\b429 Too Many Requests", "RFC 6585; Codex: last status: 429 Too Many Requests"),
     ("rate_limit", r"\brate_limit_(?:error|exceeded)\b", "error types of the Anthropic and OpenAI APIs"),
@@ -187,6 +188,12 @@ def documents(stream: bytes) -> Iterator[Json]:
             yield value
 
 
+def words(stream: bytes) -> str:
+    """The end of what a client that speaks in documents said beside them."""
+    lines = stream[-20_000:].decode(errors="replace").split("\n")
+    return last_lines("\n".join(line for line in lines if line[:1] != "{"))
+
+
 def last_document(stream: bytes) -> Json:
     """The object that ends a stream, over one line or several; an empty one when something else does."""
     text = stream.decode(errors="replace").rstrip()
@@ -239,9 +246,10 @@ def _end(stream: bytes, lines: int) -> str:
 
 
 def _detail(gave: Gave, said: AgentReply) -> str:
-    how = f"exit code {gave.code}" if gave.code else "it reports an error"
+    how = f"exit code {gave.code}" if gave.code else ""
     streams = (said.error, gave.stderr.decode(errors="replace"), said.text)
-    return "\n".join(filter(None, (how, next(filter(None, map(last_lines, streams)), ""))))
+    first, *rest = next(filter(None, map(last_lines, streams)), "").split("\n")
+    return "\n".join((f"{first} ({how})" if first and how else first or how or "it reports an error", *rest))
 
 
 # --- JSON -----------------------------------------------------------------------------

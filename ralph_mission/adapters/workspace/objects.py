@@ -161,20 +161,37 @@ def verdict(
     return CheckResult(True, True, "", standing=tuple(standing))
 
 
-ZERO = compile_regex(
-    r"^=* ?no tests ran in|^collected 0 items$|^Ran 0 tests in|^No tests? (?:files? )?found|^\s*0 passing\b"
-    r"|^(?:#|\u2139) tests 0$|^\?\s+\S+\s+\[no test files\]|^ok\s.*\[no tests to run\]|^running 0 tests$",
+NONE = compile_regex(
+    r"^=* ?no tests ran in|^collected 0 items|^=* ?(?:\d+ (?:skipped|deselected|warnings?),? )+in [\d.]+s"
+    r"|^Ran 0 tests? |^Ran (?P<all>\d+) tests? in [^\n]*\n+OK \(skipped=(?P=all)\)$"
+    r"|^No tests? (?:files? )?(?:were )?(?:found|executed|to run)|^\[INFO\] No tests to run|^\[INFO\] Tests run: 0,"
+    r"|^Tests:\s+(?:\d+ (?:skipped|todo), )+\d+ total|^[ \t]*Tests\s+(?:\d+ (?:skipped|todo)[ |]*)+\(\d+\)"
+    r"|^[ \t]*0 passing\b|^(?:#|\u2139) tests 0$|^1\.\.0\b|\[no test files\]|\[no tests to run\]"
+    r"|^\t\S+\t\tcoverage: 0\.0% of statements|^running 0 tests$|^test result: \w+\. 0 passed; 0 failed"
+    r"|^0 (?:examples|runs|tests),|^ok \| 0 passed|^> Task :\S*[tT]est\S* NO-SOURCE"
+    r"|Executed 0 tests|^There are no tests",
     re.MULTILINE,
 )
 SOME = compile_regex(
-    r"\b[1-9]\d* (?:tests? )?pass(?:ed|ing)\b|^Ran [1-9]\d* tests? in|^(?:#|\u2139) tests [1-9]"
-    r"|^running [1-9]\d* tests?$"
-    r"|^ok\s+\S+\s+(?:[\d.]+s|\(cached\))(?!.*\[no tests to run\])",
+    r"^=* ?(?:\d+ \w+, )*[1-9]\d* (?:passed|failed|xfailed|xpassed|errors?)\b.* in [\d.]+s"
+    r"|^[ \t]*[1-9]\d* passed \([\d.]+m?s\)"
+    r"|^Ran (?P<all>[1-9]\d*) tests? (?!in [^\n]*\n+OK \(skipped=(?P=all)\)$)"
+    r"|^[ \t]*Tests:?\s+(?:\d+ \w+[,| ]+)*[1-9]\d* (?:passed|failed)|^[ \t]*[1-9]\d* passing\b|^(?:#|\u2139) pass [1-9]"
+    r"|^ok\s+\S+\s+(?:[\d.]+s|\(cached\))(?!.*\[no tests to run\])|^[ \t]*--- PASS: |\"Action\":\"pass\".*\"Test\":"
+    r"|^test result: \w+\. (?:[1-9]\d* passed|\d+ passed; [1-9])|\b[1-9]\d* tests? run:|\bTests run: [1-9]"
+    r"|^[ \t]*ok [1-9]\d*\b(?!.*# (?:SKIP|TODO))|tests passed, .* out of [1-9]|\b[1-9]\d* tests? (?:passed|ok)\b"
+    r"|^[ \t]*[1-9]\d* (?:examples?|runs|tests), |^Tests [1-9]\d* OK\b|^OK \([1-9]|\bPASS(?:ED)?:? [1-9]|^ok \| [1-9]"
+    r"|^\[  PASSED  \] [1-9]|Executed [1-9]\d* tests?",
     re.MULTILINE,
 )
+COLOUR = compile_regex(r"\x1b\[[\d;]*m")
+LABEL = compile_regex(r"^[\w@./-]+(?: [\w:-]+)?(?:: | +\| )", re.MULTILINE)
+"""What a runner of many packages puts before each line of one: `packages/a test: `, `web  | `."""
 
 
 def ran_no_test(output: str) -> bool:
-    """Whether a test runner says that it ran none: pytest, unittest, jest, vitest, mocha, node, go and cargo. One that
-    ran some beside it counts more; of what no runner says nothing is known."""
-    return ZERO.search(output) is not None and SOME.search(output) is None
+    """Whether a test runner says that it ran none, or skipped them all. One that ran some beside it counts more; of
+    what no runner says nothing is known."""
+    plain = COLOUR.sub("", output)
+    whole = f"{plain}\n{LABEL.sub('', plain)}"
+    return NONE.search(whole) is not None and SOME.search(whole) is None

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from datetime import UTC, datetime
 
 import pytest
 
 from ralph_mission.adapters.agents import claude, claude_driver, clients
-from ralph_mission.adapters.agents.reading import Gave
+from ralph_mission.adapters.agents.reading import Gave, turn
 from ralph_mission.loop.model.state import Hat
 from tests.adapters.agents.clients import called, play, sample, seen
 
@@ -223,7 +224,32 @@ def test_what_its_command_line_prints_is_read_as_the_drivers_result():
     assert reply.refused == ("Write: /a was denied",) and len(reply.calls) == 1
     answer = {"type": "result", "subtype": "success", "result": "", "structured_output": {"a": 1}}
     assert claude.COMMAND_LINE.read(Gave(json.dumps(answer).encode())).text == '{"a": 1}'
-    assert claude.COMMAND_LINE.read(Gave(b"{}")).error == "it ended without a result"
+    assert claude.COMMAND_LINE.read(Gave(b"{}")).error == "it gave no result"
+
+
+NOW = datetime(2026, 5, 4, tzinfo=UTC)
+LOGGED_OUT = {"type": "result", "subtype": "success", "is_error": True, "result": "Not logged in · Please run /login"}
+SAID = {"type": "assistant", "message": {"content": [{"type": "text", "text": "Please run /login"}]}}
+
+
+@pytest.mark.parametrize(
+    ("gave", "failure", "detail"),
+    [
+        (
+            Gave("Invalid API key · Please run /login\n".encode(), code=1),
+            "auth",
+            "Invalid API key · Please run /login (",
+        ),
+        (Gave(json.dumps(LOGGED_OUT).encode(), code=1), "auth", "Not logged in · Please run /login (exit code 1)"),
+        (Gave(b"", b"error: unknown option '--tools'\n", 1), "exit", "error: unknown option '--tools' (exit code 1)"),
+        (Gave(b"garbage\n"), "exit", "it gave no result: garbage"),
+        (Gave(json.dumps(SAID).encode() + b"\nPlease run /login\n", code=1), "exit", "Please run /login (exit code 1)"),
+    ],
+    ids=["as text", "as a result", "unknown option", "garbage", "after its model spoke"],
+)
+def test_what_its_command_line_failed_by_comes_first(gave: Gave, failure: str, detail: str) -> None:
+    given = turn(gave, NOW, claude.COMMAND_LINE.read)
+    assert given.failure == failure and given.detail.startswith(detail)
 
 
 @pytest.mark.parametrize(
@@ -231,7 +257,9 @@ def test_what_its_command_line_prints_is_read_as_the_drivers_result():
     [
         (("/opt/bin/claude",), True),
         (("node", "/x/node_modules/@anthropic-ai/claude-code/cli.js"), True),
-        ((sys.executable, "-m", "driver"), False),
+        (("/opt/bin/my-wrapper", "--name=x"), True),
+        (claude.CLIENT.program, False),
+        ((sys.executable, "-c", "import ralph_mission.adapters.agents.claude_driver"), False),
     ],
 )
 def test_a_program_that_is_named_is_spoken_to_as_what_it_is(words, own):
@@ -256,3 +284,9 @@ def test_a_login_counts_where_no_key_is_set(tmp_path):
     assert clients.find_login(claude.CLIENT, environ) == place.parent
     assert clients.find_login(claude.CLIENT, {**environ, "ANTHROPIC_API_KEY": "k"}) is None
     assert clients.find_login(clients.CLIENTS["codex"], environ) is None
+
+
+def test_a_login_stands_where_the_user_says(tmp_path):
+    (tmp_path / ".credentials.json").write_text("{}")
+    environ = {"HOME": str(tmp_path / "home"), "CLAUDE_CONFIG_DIR": str(tmp_path)}
+    assert clients.find_login(claude.COMMAND_LINE, environ) == tmp_path

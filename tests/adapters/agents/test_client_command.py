@@ -81,7 +81,7 @@ def test_nobody_can_give_it_another_hat_from_outside(play):
 def test_an_exit_code_is_a_failed_turn_with_its_last_lines(play):
     given = play("echo working; for n in 1 2 3 4 5 6 7 8; do echo line $n >&2; done; exit 3")
     assert given.failure == "exit" and given.text == "working"
-    assert given.detail == "exit code 3\nline 4\nline 5\nline 6\nline 7\nline 8"
+    assert given.detail == "line 4 (exit code 3)\nline 5\nline 6\nline 7\nline 8"
 
 
 @pytest.mark.parametrize("command", ["no-such-agent --yes", ("no-such-agent",), ("./not-here",)])

@@ -68,7 +68,7 @@ def test_the_form_of_its_answer_is_a_file_in_its_home(tmp_path):
 )
 def test_what_the_provider_says_names_the_failure(status, failure):
     given = turn(sample("codex", status), NOW, CLIENT.read)
-    assert given.failure == failure and given.detail.startswith("exit code 1\n")
+    assert given.failure == failure and given.detail.endswith(" (exit code 1)")
 
 
 def test_a_warning_that_it_prints_as_an_error_is_none():
@@ -144,7 +144,7 @@ def test_its_log_is_no_fault_of_a_provider():
     log = logged("curl -i http://a", "HTTP/1.1 429 Too Many Requests\nit said 429 Too Many Requests\n")
     assert turn(Gave(b"", log.encode(), 1), NOW, CLIENT.read).failure == "exit"
     after = turn(Gave(b"", (log + VIOLATION + "last status: 429 Too Many Requests\n").encode(), 1), NOW, CLIENT.read)
-    assert (after.failure, after.detail) == ("exit", "exit code 1\nlast status: 429 Too Many Requests")
+    assert (after.failure, after.detail) == ("exit", "last status: 429 Too Many Requests (exit code 1)")
 
 
 def test_nothing_that_a_call_gave_hides_another():
