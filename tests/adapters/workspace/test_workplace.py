@@ -678,10 +678,7 @@ def test_what_was_ignored_when_the_session_began_stays_for_the_next(repo, worksp
         ("3 passed\nrunning 0 tests\ntest result: ok. 0 passed; 0 failed", True),
         ("\texample.com/x\t\tcoverage: 0.0% of statements", True),
         ("?   \texample.com/x\t[no test files]\nintegration: PASS 12 of 12", False),
-        (
-            ('{"Output":"?   \\tx\\t[no test files]\\n"}\n{"Action":"skip","Package":"x"}', True),
-            True,
-        ),
+        ('{"Output":"?   \\tx\\t[no test files]\\n"}\n{"Action":"skip","Package":"x"}', True),
         ("Finished in 0.0001 seconds\n0 examples, 0 failures", True),
         ("0 runs, 0 assertions, 0 failures, 0 errors, 0 skips", True),
         ("No tests executed!", True),
