@@ -53,6 +53,11 @@ class LocalForgeSession:
 
         return Person(self.forge, self.login if self.login is not None else _user())
 
+    def reader(self, number: int) -> Callable[[int], Issue | Pull]:
+        """What reads the thread of this number: issues and pulls share their numbers."""
+        pulls = {pull.number for pull in self.forge.pulls("all")}
+        return self.forge.pull if number in pulls else self.forge.issue
+
     def say(self, line: str, value: Issue | Pull, then: str = "") -> None:
         """The outcome of a deed: a line for people and the command to go on with, or what it was done to as JSON."""
         if self.as_json:
@@ -180,6 +185,11 @@ HINTS = {
     "ralph:rejected": "the next cycle takes it as a rejection and remembers it",
 }
 
+PULL_HINTS = {
+    "ralph:mission": "the next cycle goes on with it",
+    "ralph:approved": "a pull request is approved by `ralph pr approve`",
+}
+
 
 @click.group(cls=LocalForgeGroup)
 def issue() -> None:
@@ -221,8 +231,7 @@ def create(store: LocalForgeSession, title: str, body: str, labels: tuple[str, .
 @common
 def comment(store: LocalForgeSession, number: int, text: str) -> None:
     """Add a comment, to a pull request too; with - as TEXT it is read from standard input."""
-    pulls = {pull.number for pull in store.forge.pulls("all")}
-    read: Callable[[int], Issue | Pull] = store.forge.pull if number in pulls else store.forge.issue
+    read = store.reader(number)
     read(number)
     store.person.comment(number, text_of(text))
     store.say(f"Commented on #{number}.", read(number))
@@ -234,15 +243,19 @@ def comment(store: LocalForgeSession, number: int, text: str) -> None:
 @click.option("--remove", is_flag=True, help="Remove them.")
 @common
 def label(store: LocalForgeSession, number: int, labels: tuple[str, ...], remove: bool) -> None:
-    """Add or remove labels. `ralph:approved` and `ralph:rejected` answer a proposal."""
-    store.forge.issue(number)
+    """Add or remove labels, of a pull request too. `ralph:approved` and `ralph:rejected` answer a proposal."""
+    read = store.reader(number)
+    before = read(number)
     if remove:
         store.person.unlabel(number, labels)
-        store.say(f"Took labels off #{number}.", store.forge.issue(number))
+        store.say(f"Took labels off #{number}.", read(number))
         return
+    if set(labels) <= before.labels:
+        raise UserError(f"#{number} has that already", "to set it again, take it off first with --remove", usage=True)
     store.person.label(number, labels)
-    hint = next((f"; {HINTS[name]}" for name in reversed(HINTS) if name in labels), "")
-    store.say(f"Labelled #{number}{hint}.", store.forge.issue(number), CYCLE if hint else "")
+    hints = {**HINTS, **PULL_HINTS} if isinstance(before, Pull) else HINTS
+    hint = next((f"; {hints[name]}" for name in reversed(hints) if name in labels), "")
+    store.say(f"Labelled #{number}{hint}.", read(number), CYCLE if hint else "")
 
 
 @issue.command("close")
@@ -295,8 +308,19 @@ def approve(store: LocalForgeSession, number: int, text: str | None) -> None:
     """Approve it at its current commit."""
     store.person.review(number, "approved", text_of(text) if text else "")
     pull = store.forge.pull(number)
-    hint, then = ("; the next cycle merges it", CYCLE) if pull.author.is_bot else ("", f"ralph pr merge {number}")
+    why_not, by_hand = _why_not_merged(pull, store.forge.default_branch().name), f"ralph pr merge {number}"
+    hint, then = (f"; {why_not}", by_hand) if why_not else ("; the next cycle merges it", CYCLE)
+    hint, then = (hint, then) if pull.author.is_bot else ("", by_hand)
     store.say(f"Approved #{number} at {pull.head_sha[:12]}{hint}.", pull, then)
+
+
+def _why_not_merged(pull: Pull, default: str) -> str:
+    """Why a cycle does not merge a pull request of Ralph's that is approved, as far as it tells by itself."""
+    if pull.base != default:
+        return f"Ralph does not merge it, because its base is {pull.base} and not {default}"
+    if set(pull.commits) - pull.own:
+        return "Ralph does not merge it, because somebody else committed there"
+    return ""
 
 
 @pr.command("request-changes")

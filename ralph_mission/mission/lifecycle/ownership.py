@@ -114,6 +114,8 @@ def why_foreign(mission: Mission, issue: Issue | None, pull: Pull | None, us: in
     if issue is not None and not (written or is_requested(issue, authorised) or _is_by_work(pull, mission, us)):
         return f"issue #{issue.number} does not belong to this mission"
     borne_by_us = written or issue is None or _is_claimed(issue, us)
+    if pull is not None and not mission.issue and not written and borne_by_us and _is_from(pull, mission, us):
+        return ""  # it lives in the pull, whose marker was edited away, and a person vouched for it by the label
     if pull is not None and not _carries(pull, mission, us, named=not borne_by_us):
         return f"pull request #{pull.number} does not belong to this mission"
     return ""

@@ -28,7 +28,7 @@ from ralph_mission.mission.lifecycle.waiting import WAITS_FOR_AGENT
 from ralph_mission.mission.model.cycle import Interpretation, MissionEvent, MissionFacts, MissionStep, StepContext
 from ralph_mission.mission.model.effects import Comment, Label, MergePull, OpenPull, PushBranch
 from ralph_mission.mission.model.ledger import EffectRecord, key_of
-from ralph_mission.mission.model.mission import HUMAN, Action, Mission, Status
+from ralph_mission.mission.model.mission import HUMAN, Action, FailureReason, Mission, Status, update_mission
 from ralph_mission.mission.model.proposal import capitalise
 from ralph_mission.mission.proposals import wording
 from ralph_mission.mission.publishing import steps
@@ -170,7 +170,11 @@ def _merge(mission: Mission, facts: MissionFacts, reading: Interpretation, conte
     assert facts.pull is not None
     if facts.pull.base != context.default.name:  # the yes was to another merge than this would be
         refused = replace(reading.opinion, state="refused", rules=("approval-content",))
-        return deny_step(mission, facts, replace(reading, opinion=refused))
+        base, ours = facts.pull.base, context.default.name
+        why = f"its base is {base}, and approved changes go to {ours} alone: set the base back, or merge it yourself"
+        led = update_mission(mission, failure=why, failure_reason=FailureReason.NEEDS_PERSON)
+        led = replace(led, next_step=f"{capitalise(why)}.")
+        return deny_step(led, facts, replace(reading, opinion=refused))
     who = wording.person_name(reading.opinion.actor)
     merge = MergePull(
         key_of(mission.key, "merge_pull", mission.head_sha),

@@ -84,6 +84,21 @@ def test_approval_names_the_commit_and_what_happens_next(repo: Path) -> None:
     assert (review.state, review.sha, review.body, review.author.login) == ("approved", head(repo), "Nice.", "mara")
 
 
+def test_approval_says_when_no_cycle_merges_it(repo: Path) -> None:
+    git(repo, "branch", "dev")
+    file = repo / ".ralph/forge/pulls/0001.md"
+    file.write_text(file.read_text().replace("base: main", "base: dev"))
+    said = ralph(repo, "approve", "1").out
+    assert "its base is dev and not main" in said and "ralph pr merge 1" in said and "next cycle" not in said
+
+
+def test_labels_of_a_pull_are_set_as_those_of_an_issue(repo: Path) -> None:
+    said = cli_here("issue", "label", "1", "ralph:mission", "--as", "mara", repo=repo)
+    assert said.code == 0 and "ralph:mission" in forge(repo).pull(1).labels, said.err
+    again = cli_here("issue", "label", "1", "ralph:mission", "--as", "mara", repo=repo)
+    assert again.code == 2 and "--remove" in again.err
+
+
 def test_a_comment_on_a_pull_is_one_as_on_an_issue(repo: Path) -> None:
     assert cli_here("issue", "comment", "1", "/ralph review", "--as", "mara", repo=repo).out == "Commented on #1.\n"
     assert [one.body for one in forge(repo).pull(1).remarks] == ["/ralph review"]

@@ -191,6 +191,18 @@ def test_a_pull_of_ralph_work_bears_out_no_mission_that_memory_says_is_something
 
 
 @pytest.mark.attack(17)
+def test_a_pull_that_lost_its_marker_is_its_missions_once_a_person_with_a_say_labels_it():
+    fix = mission(issue=0)
+    wish = {"events": (labelled("ralph:mission", MARA),), "labels": frozenset({"ralph:mission"})}
+    bare, another = pull(body="", **wish), pull(body=signed(), **wish)
+    for led, who, own in ((bare, MARA, True), (bare, OUTSIDER, False), (another, MARA, False)):
+        said = why_foreign(fix, led.as_issue(), led, BOT.id, frozenset({who.id}))
+        assert (said == "") is own
+    elsewhere = replace(bare, head="ralph/another")
+    assert why_foreign(fix, elsewhere.as_issue(), elsewhere, BOT.id, frozenset({MARA.id}))
+
+
+@pytest.mark.attack(17)
 def test_an_issue_that_nobody_with_a_say_labelled_is_foreign():
     wish = {"events": (labelled("ralph:mission", OUTSIDER),), "labels": frozenset({"ralph:mission"})}
     assert foreign(issue(author=MARA)) == "issue #3 does not belong to this mission"

@@ -12,6 +12,7 @@ from ralph_mission.mission.lifecycle import ownership
 from ralph_mission.mission.lifecycle.approval import content_hash
 from ralph_mission.mission.lifecycle.steps import CLAIM_IT, SOLVED_BY_ITSELF, next_step
 from ralph_mission.mission.lifecycle.table import interpret_facts
+from ralph_mission.mission.lifecycle.waiting import review_failure
 from ralph_mission.mission.model.builds import FailedJob
 from ralph_mission.mission.model.cycle import Interpretation, MissionEvent, MissionFacts, PersonVerdict, StepContext
 from ralph_mission.mission.model.effects import (
@@ -222,6 +223,7 @@ def test_a_pull_that_was_led_to_another_base_is_not_merged_there():
     found = one(MissionEvent.MERGEABLE, facts=MissionFacts(issue(), led, MARAS))
     decision = judge(found.proposal, bench())
     assert (found.proposal.effects, decision.verdict, decision.rules) == ((), Verdict.DENY, ("approval-content",))
+    assert "its base is production" in review_failure(found.mission) and "set the base back" in found.mission.next_step
 
 
 def test_nothing_but_branch_and_pull_is_carried_out_of_what_memory_holds():
