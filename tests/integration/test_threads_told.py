@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from pathlib import Path
 
@@ -18,6 +19,7 @@ TRACE = (
     'Traceback (most recent call last):\n  File "/venv/lib/python3.11/site-packages/shop/cart.py", line 3, in wait\n'
     "    return sum(prices) / len(prices)\nZeroDivisionError: division by zero @everyone fixes #1"
 )
+OURS = re.compile(r"<!-- ralph:(?:box|anchor) [^>]*-->|</?(?:details|summary)>")
 TITLE = "Download stops at half of the file with a slow proxy"
 
 
@@ -49,7 +51,7 @@ def test_what_people_can_act_on_is_linked_line_by_line_and_notifies_nobody(tmp_p
         assert f"[`src/shop/cart.py:3`]{line}3): `return sum(prices) / len(prices)`" in hints
         waiting = told["Ralph"]
         assert f"[#{pull}]({page}/issues/{pull}) `was approved 4 days ago, is green and not merged" in waiting
-        assert [problem for body in told.values() for problem in misdeeds(body)] == []
+        assert [problem for body in told.values() for problem in misdeeds(OURS.sub("", body))] == []
 
 
 def test_what_is_told_once_is_not_told_again(tmp_path: Path) -> None:
