@@ -7,6 +7,7 @@ asked once more, and told which; then the draft is dropped, with the reason. Whe
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -86,6 +87,8 @@ def _rows(value: Any) -> Sequence[Mapping[str, str]]:
 # --- what a text may tell of ----------------------------------------------------------
 
 _URL = compile_regex(r"https?://[^\s<>\"')\]]+")
+_ADDRESS = compile_regex(r"(?<![\w@.-])(?:@[\w.-]*\w|[\w.+-]+@[\w.-]+\w|(?:[\w-]+\.)+[^\W\d_]{2,}(?:/[^\s<>\"')\]]*)?)")
+"""What reads as a host, a file name, an account or an e-mail address: its dots have no space after them."""
 _NUMBER = compile_regex(r"[$€£¥]?\d+(?:[.,:/\u2019' -]?\d+)*%?")
 _WORD = compile_regex(r"[^\W\d_][\w\u2019'-]*")
 _SENTENCE = compile_regex(r"(?:^|[.!?:;…]\s+|\n\s*(?:[-*•]\s*)?|[\"“(]\s*)$")
@@ -94,9 +97,13 @@ COUNTED = (
     "nineteen twenty"
 ).split()
 DATED = frozenset(
-    "today tonight tomorrow yesterday hundred hundreds thousand thousands million millions billion billions dozen half "
-    "double doubled twice triple tripled".split()
+    "today tonight tomorrow yesterday hundred hundreds thousand thousands million millions billion billions trillion "
+    "trillions dozen dozens half halves halved halving double doubled doubling twice triple tripled tripling thrice "
+    "quadruple quadrupled thirty forty fifty sixty seventy eighty ninety fourth fifth sixth seventh eighth ninth tenth "
+    "monday tuesday wednesday thursday friday saturday sunday january february april june july august september "
+    "october november december jan feb apr jun jul aug sept oct nov dec".split()
 )
+"""Words that say how many or when, and nothing else."""
 OPENERS = frozenset(
     "a about after all also an and any are as at be before both but by can check come do each every find for "
     "from get good great has have help here how if in into is it its join just keep let look many meet more "
@@ -116,6 +123,9 @@ def _unknown(text: str, data: str) -> Iterator[str]:
     addresses = {one.rstrip(".,;:!?") for one in _URL.findall(data)}
     yield from (one for one in (u.rstrip(".,;:!?") for u in _URL.findall(text)) if one not in addresses)
     text, rest = _URL.sub(" ", text), data
+    places = {end for one in _addresses(data) for end in (one, one.partition("/")[0])}
+    yield from (one for one in _addresses(text) if one not in places)
+    yield from (one for one in text if unicodedata.category(one) in ("No", "Nl") and one not in data)  # ½ ² Ⅳ
     figures = set(map(_plain, _figures(rest)))
     bare = {one.strip("$€£¥%") for one in figures}
     for found in _figures(text):
@@ -131,8 +141,18 @@ def _unknown(text: str, data: str) -> Iterator[str]:
         begins = _SENTENCE.search(text[: match.start()]) is not None
         number = stem in COUNTED and str(COUNTED.index(stem) + 2) in bare
         named = word[:1].isupper() and not (begins and stem in OPENERS) and word != "I"
-        if (named or any(letter.isupper() for letter in word[1:]) or stem in DATED or stem in COUNTED) and not number:
+        if (named or any(letter.isupper() for letter in word[1:]) or _counts_or_dates(stem)) and not number:
             yield word
+
+
+def _addresses(text: str) -> list[str]:
+    return [found.casefold() for found in _ADDRESS.findall(text)]
+
+
+def _counts_or_dates(stem: str) -> bool:
+    """Whether a word, or each part of one such as twenty-five or three-fold, says how many or when."""
+    parts = (stem.removesuffix("fold").strip("-") or stem).split("-")
+    return all(part in DATED or part in COUNTED for part in parts)
 
 
 def _figures(text: str) -> list[str]:

@@ -251,11 +251,15 @@ def _at_quote(point: ReviewPoint, lines: Mapping[int, str]) -> ReviewPoint | Non
         for number in here
         if all(here.get(number + at) == line for at, line in enumerate(wanted))
     ]
+    if len(ends) > 1 and len("".join(wanted)) < SHORTEST:  # a lone brace stands anywhere
+        ends = []
     if not ends:
         return None
     return replace(point, file=point.file.removeprefix("./"), line=min(ends, key=lambda at: abs(at - point.line)))
 
 
+SHORTEST = 8
+"""Characters of a quote that may stand at several places."""
 HUNK = compile_regex(r"@@ -\d+(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 
 
@@ -271,10 +275,25 @@ def parse_diff(diff: str) -> Mapping[str, Mapping[int, str]]:
             if text[:1] in ("-", " "):
                 gone -= 1
         elif text.startswith("+++ "):
-            here = found.setdefault(text.removeprefix("+++ b/").rstrip("\t"), {})
+            here = found.setdefault(_unquoted(text[4:].rstrip("\t")).removeprefix("b/"), {})
         elif match := HUNK.match(text):
             gone, number, come = (int(match[at] or 1) for at in (1, 2, 3))
     return found
+
+
+def _unquoted(path: str) -> str:
+    """A path as git shows it: odd ones stand in quotes, with escapes as in C."""
+    if not path.startswith('"'):
+        return path
+    plain = _ESCAPE.sub(
+        lambda found: bytes([int(found[1], 8)]) if found[1].isdigit() else _ESCAPED.get(found[1], found[1]),
+        path[1:-1].encode("utf-8", "surrogateescape"),
+    )
+    return plain.decode("utf-8", "surrogateescape")
+
+
+_ESCAPE = re.compile(rb"\\([0-7]{3}|.)")
+_ESCAPED = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"a": b"\a", b"b": b"\b", b"f": b"\f", b"v": b"\v"}
 
 
 def redact_points(points: Iterable[ReviewPoint], secrets: tuple[str, ...]) -> tuple[ReviewPoint, ...]:

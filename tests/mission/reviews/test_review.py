@@ -198,6 +198,18 @@ def test_a_point_stands_at_the_line_that_it_quotes_or_is_dropped(point: ReviewPo
     assert [(one.file, one.line) for one in found] == ([("src/a.py", line)] if line else [])
 
 
+@pytest.mark.parametrize(("said", "line"), [("}", None), ("x = {", 2), ("a_long_name", 4)])
+def test_a_short_quote_needs_one_place_alone(said: str, line: int | None) -> None:
+    diff = "+++ b/src/a.py\n@@ -0,0 +1,6 @@\n+}\n+x = {\n+}\n+a_long_name\n+b\n+a_long_name\n"
+    found = review.quoted_points([replace(quoting(said), line=3)], diff)
+    assert [one.line for one in found] == ([line] if line else [])
+
+
+def test_a_path_that_git_shows_in_quotes_is_read_as_it_is() -> None:
+    diff = '+++ "b/na\\303\\257ve \\"\\t.py"\n@@ -0,0 +1 @@\n+a = 2222\n'
+    assert review.parse_diff(diff) == {'naïve "\t.py': {1: "a = 2222"}}
+
+
 def remark(text: str, by: Actor = MARA, edited: bool = False) -> ThreadComment:
     return ThreadComment(5, by, text, NOON, NOON + timedelta(hours=edited))
 
