@@ -149,3 +149,33 @@ def test_work_of_a_session_that_failed_lands_as_well():
     ]
     played(spec(), made)
     assert len(made.workplace.history) == 1
+
+
+# --- what a claim lacks ---
+
+
+def test_the_ending_names_an_event_that_was_never_said():
+    made = world(DONE, forever=True, checks=(GREEN,))
+    ending = played(replace(spec(iterations=2), required_events=("audit.done",)), made).ending
+    assert ending.detail == "2 sessions; this has to be said first: audit.done"
+
+
+def test_a_change_that_a_later_session_takes_back_does_not_complete():
+    words = iter(("new", "old", "old"))
+    made = world(files={"a.py": "old"}, checks=(GREEN,), forever=True)
+    made.agent.turns = [lambda _: (made.workplace.write("a.py", next(words)), DONE)[1]]
+    made.agent.turns.insert(0, lambda _: (made.workplace.write("a.py", next(words)), NOTHING)[1])
+    account = played(replace(spec(iterations=3), require_change=True), made)
+    assert account.ending.reason == "idle" and len(made.workplace.history) == 2
+
+
+def test_a_list_of_stories_is_a_file_like_any_other_where_none_is_worked_off():
+    made = world(lambda _: (made.workplace.write("prd.json"), DONE)[1], checks=(GREEN,))
+    assert played(replace(spec(), require_change=True), made).ending.reason == "complete"
+
+
+def test_a_credential_in_a_sessions_own_commit_message_stays_out_of_ours():
+    made = world(lambda _: (made.workplace.write("a.py"), DONE)[1], checks=(GREEN,))
+    made.workplace.messages = ("Use ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a",)
+    played(spec(), made)
+    assert [one.message for one in made.workplace.history] == ["Use [redacted: github-token]"]

@@ -78,7 +78,8 @@ def _read_result(result: Mapping[str, Any]) -> AgentReply:
     if result.get("is_error") is not True and not subtype.startswith("error"):
         return AgentReply(words, usage=usage, refused=refused)
     ended = ENDED.get(subtype, "")
-    details = (ended, *reading.as_texts(result.get("errors")), words, reading.as_text(result.get("limit")))
+    what = ended or (subtype if subtype.startswith("error") else "")
+    details = (what, *reading.as_texts(result.get("errors")), words, reading.as_text(result.get("limit")))
     failure = "exit" if ended else reading.by_status(result.get("api_error_status"))
     return AgentReply(words, "\n".join(filter(None, details)) or "error", usage, failure, refused)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -260,7 +260,7 @@ class Workspace:
     def _put_back(self, files: dict[str, File], why: Mapping[str, str]) -> tuple[PathChange, ...]:
         """Undo what became of these paths, each for a reason; `files` says so then. Of a file that was moved the old
         one comes back, too."""
-        moved = {old: f"it became {path}, which was undone" for path in why for old in self._moved_from(files, path)}
+        moved = {old: f"it became {path}, which was undone" for old, path in self._find_moved(files, why).items()}
         wanted = {path: self._before.get(path) for path in (*why, *moved)}
         undone = tuple(
             PathChange(path, how(self._before.get(path), files.get(path)), reason)
@@ -273,20 +273,19 @@ class Workspace:
                 files[path] = file
         return undone
 
-    def _moved_from(self, files: Files, path: str) -> Iterator[str]:
-        """The deleted files that a new one is made of: most of their lines are in it."""
-        file = files.get(path)
-        gone = [old for old in self._before if old not in files] if path not in self._before and file else []
-        if not gone or not file:
-            return
-        here = set(self._lines(file))
-        for old in gone:
-            lines = self._lines(self._before[old])
-            if self._before[old].oid == file.oid or (lines and sum(x in here for x in lines) > MOVED * len(lines)):
-                yield old
-
-    def _lines(self, file: File) -> list[bytes]:
-        return [line for line in self._content(file).splitlines() if line.strip()]
+    def _find_moved(self, files: Files, paths: Iterable[str]) -> dict[str, str]:
+        """The deleted files of which a new one at these paths is made: most of their lines are in it. Old -> new."""
+        made = {path: files[path] for path in paths if path in files and path not in self._before}
+        gone = {path: file for path, file in self._before.items() if made and path not in files and file.storable}
+        contents = self._objects.contents(file.oid for file in gone.values()) if gone else {}
+        here = {path: (file.oid, set(_lines(self._content(file)))) for path, file in made.items()} if gone else {}
+        found = dict[str, str]()
+        for old, file in gone.items():
+            lines = _lines(contents.get(file.oid, b""))
+            for path, (oid, known) in here.items():
+                if lines and (file.oid == oid or sum(line in known for line in lines) > MOVED * len(lines)):
+                    found[old] = path
+        return found
 
     def _content(self, file: File | None) -> bytes:
         if file is None or not file.storable:
@@ -455,7 +454,10 @@ class Workspace:
     def since(self, mark: str) -> NetChange:
         """What a commit of what was judged would hold that an earlier mark did not: net, so that a change that was
         taken back is none."""
-        old = self._before if mark == self._marked else self._entries("" if mark == EMPTY else mark)[0]
+        try:
+            old = self._before if mark == self._marked else self._entries("" if mark == EMPTY else mark)[0]
+        except GitError:  # history was rewritten since, and what it was is gone
+            old = self._before
         lists, named = self._lists(), {word.removeprefix("./") for word in self._words_of_checks()}
         paths = [path for path in differing(old, self._now) if path in old or self._committable(path, lists)]
         tests = [path for path in paths if self._now.get(path) and self._tests_differ(path, old, path in named)]
@@ -521,6 +523,10 @@ class Workspace:
         return CheckoutState(
             self._branch.removeprefix("refs/heads/"), commits[0].hash if commits else "", commits, False
         )
+
+
+def _lines(content: bytes) -> list[bytes]:
+    return [line for line in content.splitlines() if line.strip()]
 
 
 def _why_unstorable(file: File | None) -> str:

@@ -81,7 +81,7 @@ FILE = click.Path(path_type=Path, dir_okay=False)
 @click.option("--worktree", is_flag=True, help="Work in a linked work tree in .ralph/worktrees.")
 @allow_dirty_option
 @click.option("--verify", multiple=True, metavar="CMD", help="A check that must pass, instead of those in ralph.yml.")
-@click.option("--require-tests", is_flag=True, help="A story passes only if a check ran.")
+@click.option("--require-tests", is_flag=True, help="A story passes only if a check ran and a test changed.")
 @click.option("--single-story-per-run", "single_story", is_flag=True, help="End at the first story that passes.")
 @click.option("--archive-previous/--no-archive-previous", default=True, help="Archive the stories of another branch.")
 @at_repository

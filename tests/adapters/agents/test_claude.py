@@ -290,3 +290,9 @@ def test_a_login_stands_where_the_user_says(tmp_path):
     (tmp_path / ".credentials.json").write_text("{}")
     environ = {"HOME": str(tmp_path / "home"), "CLAUDE_CONFIG_DIR": str(tmp_path)}
     assert clients.find_login(claude.COMMAND_LINE, environ) == tmp_path
+
+
+def test_without_a_login_a_session_says_how_to_log_in(tmp_path):
+    given = play(claude.COMMAND_LINE, tmp_path, "print('Not logged in'); sys.exit(1)")
+    assert given.failure == "auth" and "\n" not in given.detail
+    assert "run `claude` and type /login, or run `claude setup-token`, or set ANTHROPIC_API_KEY" in given.detail
