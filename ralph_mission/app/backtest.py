@@ -476,4 +476,9 @@ def _look_of(git: Git, step: HistoryStep, before: str) -> HistoryLook:
 
     moved = git.run("diff-tree", "-r", "-z", "--name-only", before, step.commit).split(b"\0") if before else ()
     touched = files & {name.decode("utf-8", "surrogateescape") for name in moved}
-    return HistoryLook(step.at, files, stands, changed, touched)
+
+    def rewritten(path: str) -> str:
+        name = f"{step.commit}:{path}"
+        return git.blobs([name])[name].decode("utf-8", "replace") if path in touched else ""
+
+    return HistoryLook(step.at, files, stands, changed, rewritten)

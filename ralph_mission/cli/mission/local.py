@@ -316,10 +316,16 @@ def approve(store: LocalForgeSession, number: int, text: str | None) -> None:
 
 def _why_not_merged(pull: Pull, default: str) -> str:
     """Why a cycle does not merge a pull request of Ralph's that is approved, as far as it tells by itself."""
+    from ralph_mission.mission.lifecycle.approval import standing_label
+    from ralph_mission.mission.model.effects import MARKER
+
     if pull.base != default:
         return f"Ralph does not merge it, because its base is {pull.base} and not {default}"
     if set(pull.commits) - pull.own:
         return "Ralph does not merge it, because somebody else committed there"
+    label = standing_label(pull.as_issue(), "ralph:mission")
+    if not MARKER.search(pull.body) and (label is None or label.actor.is_bot):
+        return "Ralph does not merge it, because its text lost Ralph's marker and nobody set ralph:mission anew"
     return ""
 
 

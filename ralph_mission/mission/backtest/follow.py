@@ -103,7 +103,7 @@ class TrackedItem:
 class HistoryLook:
     """What one commit says beyond the observers.
 
-    `touched` are those of its `files` that are other ones than at the last look.
+    `rewritten(path)` is a file that is another one than at the last look, else "".
     `stands(path, text)`: whether the lines are in that file; `changed(path, texts)`: which commit since the last look
     added or removed one of the texts there, or changed the file last.
     """
@@ -112,7 +112,7 @@ class HistoryLook:
     files: Collection[str]
     stands: Callable[[str, str], bool]
     changed: Callable[[str, Sequence[str]], str]
-    touched: Collection[str] = ()
+    rewritten: Callable[[str], str] = lambda _: ""
 
 
 def items_of(signal: Signal) -> tuple[ReportedItem, ...]:
@@ -259,8 +259,10 @@ def _likeness_of(one: str, other: str) -> float:
 
 def _was_mended(one: TrackedItem, observer: str, look: HistoryLook) -> bool:
     """Whether people changed a line at last that its observer had stopped reporting while it still stood there."""
-    waits = one.ending == "withdrawn" and one.observer == observer and one.ended_at != look.at
-    return waits and one.item.path in look.touched and not look.stands(one.item.path, one.item.text)
+    if one.ending != "withdrawn" or one.observer != observer or one.ended_at == look.at:
+        return False
+    now = look.rewritten(one.item.path)  # another word of its line may have been put right
+    return bool(now) and one.item.identity[0] not in now and not look.stands(one.item.path, one.item.text)
 
 
 def _ended(one: TrackedItem, look: HistoryLook) -> TrackedItem:

@@ -194,7 +194,8 @@ def to_backlog(findings: Iterable[Finding], now: datetime | None = None) -> tupl
     `now` is since when whatever is new waits.
     """
     kept = tuple(findings)[:BACKLOG]
-    return tuple(replace(f, signal=replace(f.signal, patch=None), seen_at=f.seen_at or now) for f in kept)
+    bare = (replace(f, signal=replace(f.signal, patch=None, parts=())) for f in kept)
+    return tuple(replace(f, seen_at=f.seen_at or now) for f in bare)
 
 
 def not_yet_handled(present: Iterable[Finding], records: Mapping[str, Record]) -> tuple[Finding, ...]:

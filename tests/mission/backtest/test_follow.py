@@ -49,7 +49,7 @@ def look(
         there,
         lambda path, text: stands_in(there[path], text),
         lambda path, texts: f"commit of {path}: {texts[0]}",
-        there,
+        lambda path: there.get(path, ""),
     )
     seen = Observation(observer, status, signals, complete=complete, gone=gone)
     return follow(tracked, seen, around)
@@ -102,7 +102,9 @@ def test_a_report_that_is_taken_back_while_its_line_stands_is_nobodys_fix() -> N
 
 def test_a_line_that_people_mend_after_its_report_was_taken_back_is_their_fix() -> None:
     tracked = look(look((), spelling("teh end\n")), week=1, files={GUIDE: "teh end\n"})
-    tracked = look(tracked, week=2, files={GUIDE: "the end\n"})
+    tracked = look(tracked, week=2, files={GUIDE: "teh beginning\n"})
+    assert endings(tracked) == ["withdrawn"]
+    tracked = look(tracked, week=3, files={GUIDE: "the end\n"})
     assert endings(tracked) == ["fixed"]
 
 
