@@ -15,7 +15,7 @@ from tests.helpers import cli_here, commit, git
 
 def test_the_files_stand_on_a_branch_and_the_text_tells_what_a_first_cycle_would_open(tmp_path: Path) -> None:
     repo = hosted(tmp_path)
-    commit(repo, {"docs/guide.md": "See [the notes](gone.md).\n"}, message="Say where the notes are")
+    commit(repo, {"docs/guide.md": "This is teh guide that you will recieve.\n"}, message="Begin a guide")
     before = git(repo, "rev-parse", "HEAD"), git(repo, "status", "--porcelain")
     told = cli_here("init", "--pull-request", "--action", PINNED, repo=repo)
     assert told.code == 0, told.err
@@ -25,7 +25,7 @@ def test_the_files_stand_on_a_branch_and_the_text_tells_what_a_first_cycle_would
         "ralph.yml",
     ]
     text = (repo / ".ralph/onboarding.md").read_text()
-    assert "- `ralph.yml`: the settings" in text and "gone.md" in text and "<!--" not in text
+    assert "- `ralph.yml`: the settings" in text and "recieve" in text and "<!--" not in text
     assert f"git push -u origin {BRANCH}" in told.out and "commit ralph.yml" not in told.out + text
     assert not (repo / ".ralph/forge").exists() and not git(repo, "branch", "--list", "ralph-memory")
 
