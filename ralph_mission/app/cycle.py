@@ -143,8 +143,8 @@ def cycle_settings(settings: Config, name: str, page: str = "") -> CycleSettings
     named = KINDS.keys() | set(_texts(settings.observers.model_dump()))  # observers of the owner's name their kinds
     for kind in settings.thinker.watch_only:
         if kind not in named and not settings.extensions:
-            near = (*get_close_matches(kind, named, 1, 0.5), *sorted(KINDS))
-            next_step = f"did you mean {near[0]}? There are {', '.join(sorted(KINDS))}"
+            near = "".join(f"did you mean {one}? " for one in get_close_matches(kind, KINDS, 1))
+            next_step = f"{near}There are {', '.join(sorted(KINDS))}"
             raise UserError(f"thinker.watch_only names {kind}, which is no kind of finding", next_step, usage=True)
     return CycleSettings(
         limits=replace(
