@@ -173,12 +173,13 @@ def test_a_409_is_never_answered_by_a_merge_without_the_commit(opened: Hub) -> N
 
 
 def test_a_branch_that_outlives_its_closed_pull_is_not_proposed_again(opened: Hub) -> None:
-    """A person closes the pull and leaves the branch: the next run finds a branch without an open pull, and opens one.
+    """A person closes the pull, and the branch stays: the next run finds a branch without an open pull, and opens one.
 
     Renovate had to learn to take a closed pull for a no.
     """
     pull = opened.pulls[0].number
     branch = opened.head_name(pull)
+    opened.fake.ruleset(branch, forbidden=("deletion",))
     opened.person().close_pull(pull)
     for _ in range(2):
         opened.cycle()
