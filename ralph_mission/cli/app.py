@@ -66,6 +66,7 @@ RENAMED = {
     ("report",): ("status", "--page"),
     ("replay",): ("journal", "show", "--replay"),
     ("prd", "new"): ("plan",),
+    ("prd", "check"): ("prd", "lint"),
     ("pr", "diff"): ("pr", "show", "--diff"),
     ("issue", "unlabel"): ("issue", "label", "--remove"),
     ("task", "ready"): ("task", "list", "--ready"),

@@ -96,7 +96,7 @@ def find_story_faults(prd: Prd | None) -> str:
     """What is wrong with the stories, one line each; "" when a run can work through them."""
     if prd is None or not prd.stories:
         return "prd.json is not there, or it holds no userStories"
-    return "\n".join(f"- {finding.story or 'all'}: {finding.what}" for finding in lint.lint_prd(prd)[:20])
+    return "\n".join(f"- {finding.story or 'all'}: {finding.what}" for finding in lint.review_prd(prd)[:20])
 
 
 def _until_written(this: LoopRun, wrong: Callable[[], str], follows: str) -> RunEnding:

@@ -157,7 +157,7 @@ def convert(
 @repo_option
 @json_option
 def lint(file: Path | None, repo: Path, as_json: bool) -> int:
-    """Report problems of stories: size, order, vague or missing criteria. Exit code 1 if any.
+    """Report what is certainly wrong with stories that are left. Exit code 1 if anything is.
 
     FILE is a prd.json or a markdown PRD; without it, the prd.json that a run would use.
     """

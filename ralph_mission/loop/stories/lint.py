@@ -1,6 +1,8 @@
 """Whether stories can be worked through by sessions that know nothing of each other, and the order in which.
 
-Each is small enough for one session, stands behind what it needs, and says by what it is proven. Rule ids never change.
+`lint_prd` says only what is certain of what is left to do, for people; `review_prd` gives advice as well, to the
+planner who still writes the list: each story small enough for one session, behind what it needs, with what proves it.
+Rule ids never change.
 The examples of too big and of vague are snarktank/ralph's; the numbers of criteria and sentences are below.
 
 The order is snarktank/ralph's: what is stored, what works on it, what shows it, what sums it up. Words decide, so a
@@ -11,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from graphlib import CycleError, TopologicalSorter
 from heapq import heapify, heappop, heappush
 
@@ -158,11 +160,8 @@ _VAGUE = compile_regex(
     r"^(?:is\s+)?(?:fast|performant|scalable|responsive|secure|reliable|maintainable|high quality)\W*$",
     re.IGNORECASE,
 )
-_PLACEHOLDER = compile_regex(
-    r"(?<![\w\])])\[(?:(?:title|name|user|feature|benefit|criterion|description|specify|fill in|your)\b[^\]]{0,60}"
-    r"|[A-Za-z]+ (?:title|name|here)|\.\.\.|…)\](?!\()|\bTBD\b",
-    re.IGNORECASE,
-)
+# Only what is nothing else: “shows [name]” and “TBD” within a sentence are what a product may say.
+_PLACEHOLDER = compile_regex(r"^\[[^\]\n]{1,60}\](?!\()\W*$|^(?:TBD|TODO)\W*$|^As an? \[[^\]\n]{1,60}\]", re.IGNORECASE)
 _CONTROL = compile_regex(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _SENTENCE = compile_regex(r"[.!?](?=\s+[A-Z\"'(`]|\s*$)|\n\s*(?:[-*]|\d+\.)\s")
 _SHORT = compile_regex(r"\b(?:e\.g|i\.e|etc|vs|approx|no|v\d+)\.", re.IGNORECASE)
@@ -178,8 +177,14 @@ class PrdFinding:
 
 
 def lint_prd(prd: Prd) -> tuple[PrdFinding, ...]:
-    """Everything found, first of the list as a whole, then story by story in the order of the file."""
-    return (*_list(prd), *(finding for story in prd.stories for finding in _check_story(story)))
+    """What is certainly wrong with the stories that do not pass yet, first of the list as a whole."""
+    left = {story.id for story in prd.todo}
+    return tuple(_find_faults(prd, left))
+
+
+def review_prd(prd: Prd) -> tuple[PrdFinding, ...]:
+    """The faults, and everything that would make better stories, in the order of the file."""
+    return (*lint_prd(prd), *_review_list(prd), *(one for story in prd.stories for one in _review_story(story)))
 
 
 def sentences(text: str) -> int:
@@ -194,17 +199,31 @@ def vague(criterion: str) -> str:
     return found[0].strip() if found else ""
 
 
-def _list(prd: Prd) -> Iterator[PrdFinding]:
+def _find_faults(prd: Prd, left: Collection[str]) -> Iterator[PrdFinding]:
     if not prd.stories:
         yield PrdFinding("stories-missing", "", "no stories")
+    for name, count in Counter(story.id for story in prd.stories).items():
+        if count > 1 and name in left:
+            yield PrdFinding("id-duplicate", name, f"{count} stories have this id")
+    if bare := [story.id for story in prd.todo if not story.criteria]:
+        more = f" and {len(bare) - 5} more" if len(bare) > 5 else ""
+        what = f"no acceptance criteria: {', '.join(bare[:5])}{more}; only the project's checks tell whether it is done"
+        yield PrdFinding("criteria-missing", "", what)
+    ordered = sorted(prd.stories, key=lambda story: story.priority)
+    places = {story.id: place for place, story in enumerate(ordered)}
+    for place, story in enumerate(ordered):
+        later = [name for name in needs(story, places) if places[name] > place and name in left]
+        if later and not story.passes:
+            yield PrdFinding("order-needs", story.id, f"needs {', '.join(later)}, which comes later")
+    yield from (PrdFinding(rule, story.id, what) for story in prd.todo for rule, what in _check_words(story))
+
+
+def _review_list(prd: Prd) -> Iterator[PrdFinding]:
     if not prd.branch:
         yield PrdFinding("branch-missing", "", "no branchName: the previous run is archived when it changes")
-    for name, count in Counter(story.id for story in prd.stories).items():
-        if count > 1:
-            yield PrdFinding("id-duplicate", name, f"{count} stories have this id")
     for priority, stories in _shared_priorities(prd.stories):
         yield PrdFinding("priority-duplicate", stories[1], f"priority {priority} is shared by {', '.join(stories)}")
-    yield from _check_order(sorted(prd.stories, key=lambda story: story.priority))
+    yield from _review_layers(sorted(prd.stories, key=lambda story: story.priority))
 
 
 def _shared_priorities(stories: Iterable[UserStory]) -> Iterator[tuple[int, list[str]]]:
@@ -214,13 +233,9 @@ def _shared_priorities(stories: Iterable[UserStory]) -> Iterator[tuple[int, list
     return ((priority, names) for priority, names in by_priority.items() if len(names) > 1)
 
 
-def _check_order(stories: list[UserStory]) -> Iterator[PrdFinding]:
-    places = {story.id: place for place, story in enumerate(stories)}
+def _review_layers(stories: list[UserStory]) -> Iterator[PrdFinding]:
     furthest, above = "", ""
-    for place, story in enumerate(stories):
-        later = [name for name in needs(story, places) if places[name] > place]
-        if later:
-            yield PrdFinding("order-needs", story.id, f"needs {', '.join(later)}, which comes later")
+    for story in stories:
         layer = layer_of(story)
         if layer and furthest and LAYERS.index(layer) < LAYERS.index(furthest):
             yield PrdFinding("order-layer", story.id, f"{layer} work behind {above}, which is {furthest} work")
@@ -228,11 +243,10 @@ def _check_order(stories: list[UserStory]) -> Iterator[PrdFinding]:
             furthest, above = layer, story.id
 
 
-def _check_story(story: UserStory) -> Iterator[PrdFinding]:
-    yield from (
-        PrdFinding(rule, story.id, what)
-        for rule, what in (*_check_size(story), *_check_words(story), *_check_criteria(story))
-    )
+def _review_story(story: UserStory) -> Iterator[PrdFinding]:
+    if not story.description:
+        yield PrdFinding("description-missing", story.id, "no description: say for whom and why in a sentence")
+    yield from (PrdFinding(rule, story.id, what) for rule, what in (*_check_size(story), *_review_criteria(story)))
 
 
 def _check_size(story: UserStory) -> Iterator[tuple[str, str]]:
@@ -248,8 +262,6 @@ def _check_size(story: UserStory) -> Iterator[tuple[str, str]]:
 
 
 def _check_words(story: UserStory) -> Iterator[tuple[str, str]]:
-    if not story.description:
-        yield "description-missing", "no description: say for whom and why in a sentence"
     if found := _CONTROL.findall(f"{story.id}{story.title}"):
         named = ", ".join(dict.fromkeys(f"U+{ord(one):04X}" for one in found))
         yield "control-character", f"its id or title holds {named}: leave that out"
@@ -259,9 +271,7 @@ def _check_words(story: UserStory) -> Iterator[tuple[str, str]]:
         yield "placeholder", f"still to be filled in: {', '.join(open_ends[:3])}"
 
 
-def _check_criteria(story: UserStory) -> Iterator[tuple[str, str]]:
-    if not story.criteria:
-        yield "criteria-missing", "no acceptance criteria: nothing can prove it done"
+def _review_criteria(story: UserStory) -> Iterator[tuple[str, str]]:
     for criterion in story.criteria:
         if words := vague(criterion):
             yield "criteria-vague", f"“{words}” cannot be checked: say what is seen or measured ({criterion[:80]})"

@@ -27,13 +27,13 @@ MAX_CHARS = 4_000_000
 """A thousand stories of a page each; more than that is no list of stories."""
 MAX_STORIES = 5_000
 
-STORIES = ("userStories", "user_stories", "stories")
+STORIES = ("userStories", "user_stories", "stories", "tasks", "features")
 BRANCH = ("branchName", "branch_name", "branch")
 PROJECT = ("project", "projectName", "project_name", "name")
 DESCRIPTION = ("description", "summary", "overview", "story", "userStory", "user_story")
 ID = ("id", "storyId", "story_id", "key")
 TITLE = ("title", "name", "summary")
-CRITERIA = ("acceptanceCriteria", "acceptance_criteria", "acceptance", "criteria")
+CRITERIA = ("acceptanceCriteria", "acceptance_criteria", "acceptance", "criteria", "steps")
 PASSES = ("passes", "passed", "done", "completed", "complete")
 STATUS = ("status", "state")
 TEXT = ("text", "description", "criterion", "title")
@@ -49,7 +49,7 @@ def parse_prd(text: str) -> Prd:
     """The stories in `text`. A story without a priority has that of its place. Raises Unreadable."""
     root = _parse_root(text)
     top = root if isinstance(root, Mapping) else {}
-    stories = _first_of(top, STORIES) if top else root
+    stories = _find_list(top) if top else root
     if not isinstance(stories, list):
         raise UnreadablePrd("no list of userStories")
     if len(stories) > MAX_STORIES:
@@ -75,7 +75,7 @@ def update_progress(text: str, prd: Prd) -> str:
     if now == prd:
         return text
     root = _parse_root(text)
-    listed = _first_of(root, STORIES) if isinstance(root, dict) else root
+    listed = _find_list(root) if isinstance(root, dict) else root
     for one, old, new in zip(listed, now.stories, prd.stories, strict=True):
         if old != new and isinstance(one, dict):
             _set_progress(one, old, new)
@@ -152,6 +152,11 @@ def _parse_passes(one: Mapping[str, Any]) -> bool:
     if key:
         return one[key] is True or str(one[key]).strip().lower() == "true"
     return str(_first_of(one, STATUS)).strip().lower() in FINISHED
+
+
+def _find_list(top: Mapping[str, Any]) -> Any:
+    """The stories; where a key holds something else (`features` in prose), those of the next."""
+    return next((top[key] for key in STORIES if isinstance(top.get(key), list)), None)
 
 
 def _first_of(one: Mapping[str, Any], keys: Sequence[str]) -> Any:

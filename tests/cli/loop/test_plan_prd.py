@@ -19,10 +19,10 @@ def test_new_has_an_agent_write_the_stories(tmp_path: Path) -> None:
 
 
 def test_converting_adds_what_every_story_has_and_says_what_is_left_to_mend(tmp_path: Path) -> None:
-    (tmp_path / "d.md").write_text(DOCUMENT.replace("`due_on`", "`due_on`\n- [ ] Works correctly"))
+    (tmp_path / "d.md").write_text(DOCUMENT.replace("`due_on`", "`due_on`\n- [ ] TBD"))
     result = cli_here("prd", "convert", str(tmp_path / "d.md"), "--json", repo=tmp_path)
     assert result.code == 0
-    assert [finding["rule"] for finding in result.json["findings"]] == ["criteria-vague"]
+    assert [finding["rule"] for finding in result.json["findings"]] == ["placeholder"]
     stories = json.loads((tmp_path / "prd.json").read_text())["userStories"]
     assert stories[0]["acceptanceCriteria"][-1] == "Typecheck passes"
 
@@ -53,19 +53,20 @@ def test_converting_the_same_feature_again_needs_force_and_loses_nothing(tmp_pat
     assert [path.read_text() for path in tmp_path.glob("archive/*/prd.json")] == [before]
 
 
-def test_a_list_with_something_to_mend_ends_with_1(tmp_path: Path) -> None:
+@pytest.mark.parametrize("spelling", ["lint", "check"])
+def test_a_list_with_something_to_mend_ends_with_1(tmp_path: Path, spelling: str) -> None:
     (tmp_path / "prd.json").write_text('{"branchName": "b", "userStories": [{"id": "US-001", "title": "Add auth"}]}')
-    result = cli_here("prd", "lint", repo=tmp_path)
+    result = cli_here("prd", spelling, repo=tmp_path)
     assert result.code == 1
-    assert "[size-scope]" in result.out
+    assert "[criteria-missing]" in result.out
     document = cli_here("prd", "lint", "--json", repo=tmp_path).json
     assert {finding["rule"] for finding in document["findings"]} <= set(RULES)
 
 
 def test_a_markdown_file_is_checked_as_it_is_written(tmp_path: Path) -> None:
-    (tmp_path / "d.md").write_text(DOCUMENT)
+    (tmp_path / "d.md").write_text(DOCUMENT.replace("Stored.", "TBD"))
     result = cli_here("prd", "lint", str(tmp_path / "d.md"), "--json")
-    assert [finding["rule"] for finding in result.json["findings"]] == ["criteria-typecheck"]
+    assert [finding["rule"] for finding in result.json["findings"]] == ["placeholder"]
 
 
 @pytest.mark.parametrize("content", [None, b"{", b"\xff", b"[" * 200_000])

@@ -25,7 +25,7 @@ GOOD = Prd(
 
 
 def rules(prd: Prd) -> list[str]:
-    return [finding.rule for finding in lint.lint_prd(prd)]
+    return [finding.rule for finding in lint.review_prd(prd)]
 
 
 def with_story(**values: object) -> Prd:
@@ -34,7 +34,7 @@ def with_story(**values: object) -> Prd:
 
 
 def test_good_stories_are_left_alone() -> None:
-    assert lint.lint_prd(GOOD) == ()
+    assert lint.review_prd(GOOD) == ()
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_a_criterion_that_can_be_checked_is_left_alone(criterion: str) -> None:
 def test_what_works_on_the_schema_stands_behind_it() -> None:
     one, two, *rest = GOOD.stories
     turned = (replace(two, priority=1), replace(one, priority=2), *rest)
-    found = lint.lint_prd(replace(GOOD, stories=turned))
+    found = lint.review_prd(replace(GOOD, stories=turned))
     assert [(finding.rule, finding.story) for finding in found] == [("order-layer", "US-001")]
 
 
@@ -136,6 +136,35 @@ def test_a_story_that_a_later_one_needs_is_fine(words: str) -> None:
 )
 def test_what_is_missing_or_double_is_told(prd: Prd, rule: str) -> None:
     assert rule in rules(prd)
+
+
+@pytest.mark.parametrize(
+    "prd",
+    [
+        with_story(title="Build the entire dashboard", description="", criteria=("Works properly",)),
+        with_story(description="One. Two. Three. Four."),
+        with_story(criteria=("It shows [name]", "TBD is printed for an unknown date", "Prints [...] for a long list")),
+        replace(with_story(priority=2), branch=""),
+    ],
+)
+def test_taste_is_for_the_planner_alone(prd: Prd) -> None:
+    assert lint.review_prd(prd) != ()
+    assert lint.lint_prd(prd) == ()
+
+
+@pytest.mark.parametrize(
+    "values", [{"id": "US-002"}, {"criteria": ()}, {"title": "[Title]"}, {"description": "Depends on US-003."}]
+)
+def test_a_story_that_passes_has_nothing_to_mend(values: dict[str, object]) -> None:
+    assert lint.lint_prd(with_story(**values)) != ()
+    done = with_story(**values)
+    assert lint.lint_prd(replace(done, stories=tuple(replace(one, passes=True) for one in done.stories))) == ()
+
+
+def test_what_every_story_lacks_is_told_once() -> None:
+    found = lint.lint_prd(replace(GOOD, stories=tuple(replace(one, criteria=()) for one in GOOD.stories)))
+    assert [(one.rule, one.story) for one in found] == [("criteria-missing", "")]
+    assert "US-001, US-002, US-003, US-004" in found[0].what
 
 
 def test_every_rule_has_its_sentence() -> None:

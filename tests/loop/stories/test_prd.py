@@ -142,6 +142,21 @@ def test_what_is_no_list_of_stories_is_refused(text: str) -> None:
         prd.parse_prd(text)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"tasks": [{"id": 1, "title": "A", "status": "pending"}]}',
+        '{"features": [{"id": 1, "description": "A", "steps": ["b"], "passes": false}]}',
+        '{"features": "Many of them", "tasks": ["A"]}',
+    ],
+)
+def test_tasks_and_features_are_stories(text: str) -> None:
+    known = prd.parse_prd(text)
+    assert [story.title for story in known.stories] == ["A"]
+    if "id" in text:
+        assert prd.parse_prd(prd.update_progress(text, passing(known, "1"))).todo == ()
+
+
 def test_half_a_character_can_be_written() -> None:
     prd.render_prd(prd.parse_prd('[{"id": "a", "title": "\\ud800"}]')).encode()
 
