@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -194,7 +195,15 @@ def _reader(path: Path) -> Callable[[str], Prd]:
     from ralph_mission.loop.stories import prd as form
     from ralph_mission.loop.stories.prd import convert_prd as converted
 
-    return (lambda text: converted(text, complete=False)) if _is_markdown(path) else form.parse_prd
+    def read(text: str) -> Prd:
+        """A check list is read as a run reads it, another document as it would be converted."""
+        if _is_markdown(path):
+            with suppress(form.UnreadablePrd):
+                return form.parse_prd(text)
+            return converted(text, complete=False)
+        return form.parse_prd(text)
+
+    return read
 
 
 def _is_markdown(path: Path) -> bool:

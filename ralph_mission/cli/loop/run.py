@@ -69,7 +69,12 @@ FILE = click.Path(path_type=Path, dir_okay=False)
 @click.argument("task", required=False, default="")
 @click.option("-P", "--prompt-file", type=FILE, metavar="FILE", help="The objective.  [default: PROMPT.md]")
 @click.option("--prd", is_flag=True, help="Work through the stories of prd.json, one per session.")
-@click.option("--prd-file", type=FILE, metavar="FILE", help="The same with the stories of this file.")
+@click.option(
+    "--prd-file",
+    type=FILE,
+    metavar="FILE",
+    help="The same with the stories of this file: JSON, or a markdown check list.",
+)
 @click.option("--preset", default="", metavar="NAME", help="Limits and habits: loop, fresh, prd, issue.")
 @click.option("--pattern", default="", metavar="NAME", help="plan-build-review, … or ralplan, ultrawork, team.")
 @click.option("--agent", default="", metavar="NAME", help="The agent that runs the sessions.")

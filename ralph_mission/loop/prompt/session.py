@@ -38,9 +38,9 @@ from ralph_mission.safety.markdown import without_controls
 from ralph_mission.safety.text import sanitise
 from ralph_mission.values import dataclass
 
-STORIES = (  # {prd} and {progress} are where they stand
-    "Work on the current story and no other. When every criterion is true and the project's checks are green, set "
-    "its `passes` to true in {prd}, leave the other stories as they are, and append to {progress} what you did "
+STORIES = (  # {set} is how it is said that one passes, {prd} and {progress} are where they stand
+    "Work on the current story and no other. When every criterion is true and the project's checks are green, {set} "
+    "in {prd}, leave the other stories as they are, and append to {progress} what you did "
     "and learned; what helps everywhere goes to the patterns at its top. A story that passes without green checks, or "
     "without a file that changed, is set back."
 )
@@ -93,7 +93,8 @@ def callable_hats(spec: RunSpec) -> str:
 
 def rules(spec: RunSpec, hat: Hat | None, paths: RunPaths, notes: str) -> str:
     """How to work: one step or one story, checked and committed, and `notes`, a file, for whoever is next."""
-    stories = STORIES.format(prd=line(paths.prd, 300), progress=line(paths.progress, 300))
+    how = "tick its own box (`[x]`)" if paths.prd.lower().endswith((".md", ".markdown")) else "set its `passes` to true"
+    stories = STORIES.format(set=how, prd=line(paths.prd, 300), progress=line(paths.progress, 300))
     lasting = "" if scope.why_outside(hat or spec.bound(coordinator(spec.hats)), "AGENTS.md") else LASTING
     work = (f"{stories} {lasting}".strip() if spec.preset.stories else STEP, COMMIT)
     return section(

@@ -68,7 +68,11 @@ def judge_stories(
 
 
 def commit_message(story: UserStory) -> str:
-    """The commit of one story, `feat: US-001 - Title`: the brackets in the published form stand for what goes in."""
+    """The commit of one story, `feat: US-001 - Title`: the brackets in the published form stand for what goes in.
+
+    A story of a check list that is known by its words alone has its title."""
+    if re.sub(r"[^\w]+|_", "-", story.title.lower()).strip("-").startswith(story.id):
+        return f"feat: {one_line(story.title)}"
     return f"feat: {one_line(story.id)} - {one_line(story.title)}"
 
 

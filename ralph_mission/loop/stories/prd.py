@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ralph_mission.loop.model.state import Prd, UserStory
-from ralph_mission.loop.stories import lint
+from ralph_mission.loop.stories import checklist, lint
 from ralph_mission.loop.stories.lint import BROWSER, TYPECHECK
 from ralph_mission.values import compile_regex
 
@@ -46,7 +46,12 @@ class UnreadablePrd(ValueError):
 
 
 def parse_prd(text: str) -> Prd:
-    """The stories in `text`. A story without a priority has that of its place. Raises Unreadable."""
+    """The stories in `text`, JSON or a check list in markdown. A story without a priority has that of its place.
+
+    Raises Unreadable.
+    """
+    if len(text) <= MAX_CHARS and checklist.is_checklist(text):
+        return _parse_checklist(text)
     root = _parse_root(text)
     top = root if isinstance(root, Mapping) else {}
     stories = _find_list(top) if top else root
@@ -74,6 +79,11 @@ def update_progress(text: str, prd: Prd) -> str:
         raise UnreadablePrd("other stories than these")
     if now == prd:
         return text
+    if checklist.is_checklist(text):
+        ticked = checklist.tick(text, tuple(story.passes for story in prd.stories))
+        if parse_prd(ticked) != prd:  # it has no place for notes
+            raise UnreadablePrd("a check list, in which nothing but boxes can be set")
+        return ticked
     root = _parse_root(text)
     listed = _find_list(root) if isinstance(root, dict) else root
     for one, old, new in zip(listed, now.stories, prd.stories, strict=True):
@@ -103,12 +113,23 @@ def render_prd(prd: Prd) -> str:
     return json.dumps(top, indent=2, ensure_ascii=False) + "\n"
 
 
+def _parse_checklist(text: str) -> Prd:
+    if any(_HEADED.match(line) for line in text.splitlines()):
+        raise UnreadablePrd("a PRD whose stories are headings: convert it with ralph prd convert FILE")
+    prd = checklist.parse_checklist(text)
+    if len(prd.stories) > MAX_STORIES:
+        raise UnreadablePrd(f"more than {MAX_STORIES} stories")
+    return prd
+
+
 def _parse_root(text: str) -> Any:
     if len(text) > MAX_CHARS:
         raise UnreadablePrd(f"longer than {MAX_CHARS} characters")
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
+        if text.strip() and text.strip()[0] not in '{["':
+            raise UnreadablePrd("neither JSON nor a check list with boxes (- [ ])") from None
         raise UnreadablePrd(f"line {error.lineno}: {error.msg}") from None
     except (ValueError, RecursionError):
         raise UnreadablePrd("a number or a nesting that no list of stories needs") from None
@@ -198,6 +219,7 @@ VERIFY_IN_BROWSER = "Verify in browser"
 
 _ID = compile_regex(r"^\W*(?P<id>[A-Z][A-Z0-9]*-\d+)\b[\s:.)\]–—-]*(?P<title>.*)$")  # noqa: RUF001  # people write all dashes
 _NUMBER = compile_regex(r"^(?:user )?story\s+#?(?P<number>\d{1,18})\b[\s:.)–—-]*(?P<title>.*)$", re.IGNORECASE)  # noqa: RUF001  # as above
+_HEADED = compile_regex(r"^#{1,6}\s+\W*(?:US-\d+\b|(?:user )?story\s+#?\d+\b)", re.IGNORECASE)
 _STORIES = compile_regex(r"^\W*(?:\d+[.)]?\s*)?(?:user )?stories\b", re.IGNORECASE)
 _REQUIREMENTS = compile_regex(r"^\W*(?:\d+[.)]?\s*)?(?:functional |core )?(?:requirements|features)\b", re.IGNORECASE)
 _LABEL = compile_regex(r"^\*\*(?P<name>[^*]+?):?\*\*:?\s*(?P<rest>.*)$", re.DOTALL)

@@ -192,10 +192,12 @@ class Stories:
 
     def _find_fitting_text(self, path: Path, prd: Prd) -> str:
         """The newest text whose stories are these, edited; a new one when none is known."""
-        now = ""
+        now = copy = ""
         with suppress(OSError, ValueError):
             now = _read(path, self._top(path))[0]
-        for text in filter(None, (now, self._text, *self._earlier)):
+        with suppress(OSError, ValueError):
+            copy = _read(self._copy)[0]
+        for text in filter(None, (now, self._text, *self._earlier, copy)):
             with suppress(ValueError):
                 bare = text.removeprefix(MARK)
                 return text[: len(text) - len(bare)] + form.update_progress(bare, prd)
@@ -308,7 +310,8 @@ class Carried:
     def _in_clone(self, ours: Path) -> Path:
         if ours.is_relative_to(self._home):
             return self._place / ours.relative_to(self._home)
-        return self._place / OURS / (NAME if ours.name != LOG else LOG)  # one that an owner keeps elsewhere
+        name = LOG if ours.name == LOG else f"prd{ours.suffix}"
+        return self._place / OURS / name  # one that an owner keeps elsewhere
 
     def _put(self, theirs: Path, content: bytes | None) -> None:
         name = theirs.relative_to(self._place).as_posix()
