@@ -153,7 +153,7 @@ def test_development_has_the_base_and_every_extra_that_brings_no_large_program()
 def test_extras_are_the_declared_ones_everywhere() -> None:
     declared = _project()["project"]["optional-dependencies"].keys()
     assert set(EXTRAS) == declared
-    accepted = re.search(r"^    (charts .*)\) ;;$", (ROOT / "scripts/action/prepare.sh").read_text(), re.MULTILINE)
+    accepted = re.search(r"^    (app .*)\) ;;$", (ROOT / "scripts/action/prepare.sh").read_text(), re.MULTILINE)
     assert accepted and set(accepted[1].split(" | ")) == declared
 
 

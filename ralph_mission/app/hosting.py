@@ -120,7 +120,7 @@ def _on_github(
     from ralph_mission.adapters.forges.github import connect
 
     where = place(os.environ)
-    remote = Remote(git, where.git_url, where.token, keep=not staged)
+    remote = Remote(git, where.git_url, where.credential, keep=not staged)
     name, head = remote.default()
     remote.fetch({f"refs/heads/{name}": head})
     settings = _of_default_branch(git, config, head)
@@ -158,7 +158,7 @@ def poster(where: RepositoryPlace) -> Post:
     from ralph_mission.adapters.forges.github.limits import GitHubRequester
 
     def post(path: str, body: dict[str, Any]) -> DispatchAnswer:
-        status, _, text = GitHubRequester(where.api, where.token, PATIENCE).request("POST", path, body, {})
+        status, _, text = GitHubRequester(where, PATIENCE).request("POST", path, body, {})
         with suppress(ValueError, AttributeError):
             return DispatchAnswer(status, str(json.loads(text or "{}").get("message", "")))
         return DispatchAnswer(status)

@@ -19,6 +19,8 @@ python="$(newest_python)" || {
   output due true
   exit 0
 }
+# It reads with the token: what signs for an app is not installed yet.
+unset GITHUB_APP_ID GITHUB_APP_PRIVATE_KEY
 ralph_program=("$python" -I -S -B "$here/ralph.py")
 
 # A wake that is a few seconds early waits for the due one: turned away, cron would come back in a quarter of an hour.

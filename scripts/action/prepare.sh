@@ -27,8 +27,8 @@ if ! [[ "$agent" =~ ^([a-z][a-z0-9-]{0,39})?$ ]]; then
 fi
 for extra in ${RALPH_EXTRAS:-}; do
   case "$extra" in
-    charts | claude | database | llm | mcp | prisma | ui | web | workflows | x) ;;
-    *) fail 2 "The input extras names none of charts, claude, database, llm, mcp, prisma, ui, web, workflows, x" "write extras: llm web" ;;
+    app | charts | claude | database | llm | mcp | prisma | ui | web | workflows | x) ;;
+    *) fail 2 "The input extras names none of app, charts, claude, database, llm, mcp, prisma, ui, web, workflows, x" "write extras: llm web" ;;
   esac
 done
 

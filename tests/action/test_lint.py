@@ -118,8 +118,13 @@ def test_every_secret_is_an_input_that_no_step_sees_but_the_one_that_needs_it() 
                 seen.setdefault(name, []).append(step["name"])
     agents = {"anthropic-api-key": ["Run the cycle", "Let an agent work or review"]}
     networks = {name: ["Run the cycle", "Publish a text"] for name in PUBLISHING}
+    acting = ["Run the cycle", "Let an agent work or review", "Publish a text"]
+    assert seen["private-key"] == acting and seen["app-id"] == ["Install", *acting]
     assert {name: seen[name] for name in SECRETS} == {name: ["Run the cycle"] for name in SECRETS} | agents | networks
-    known = {*"mode config staged force issue pull-request agent extras github-token".split(), *SECRETS}
+    known = {
+        *"mode config staged force issue pull-request agent extras github-token app-id private-key".split(),
+        *SECRETS,
+    }
     assert set(action["inputs"]) == known
     assert set(seen) == known
 

@@ -25,6 +25,8 @@ from ralph_mission.safety.paths import steers_agents
 from ralph_mission.values import compile_regex, dataclass
 
 PUBLIC_API = "https://api.github.com"
+Credential = str | Callable[[], str]
+"""A token, or what gives the one of this moment and may raise UserError: an app's lives an hour."""
 REPOSITORY = compile_regex(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._-]{1,100}")
 
 
@@ -35,7 +37,12 @@ class RepositoryPlace:
     repository: str  # owner/name
     api: str
     server: str
-    token: str = field(repr=False)
+    credential: Credential = field(repr=False)
+
+    @property
+    def of_app(self) -> bool:
+        """Whether an app signs in, as a workflow's own token does: it belongs to no person."""
+        return not isinstance(self.credential, str) or self.credential.startswith("ghs_")
 
     @property
     def git_url(self) -> str:
@@ -49,18 +56,39 @@ class RepositoryPlace:
 
 
 def place(environ: Mapping[str, str]) -> RepositoryPlace:
-    """The repository that GITHUB_REPOSITORY, GITHUB_API_URL and GITHUB_TOKEN name. Raises UserError (usage)."""
+    """The repository that GITHUB_REPOSITORY and GITHUB_API_URL name, and who signs in: a GitHub App (GITHUB_APP_ID and
+    GITHUB_APP_PRIVATE_KEY), else GITHUB_TOKEN. Raises UserError (usage).
+    """
     repository = environ.get("GITHUB_REPOSITORY", "")
     if not REPOSITORY.fullmatch(repository) or repository.endswith("/.."):
         said = f"GITHUB_REPOSITORY is {repository!r}" if repository else "GITHUB_REPOSITORY is not set"
         raise UserError(said, "set it to owner/name", usage=True)
+    api = _address("GITHUB_API_URL", environ.get("GITHUB_API_URL") or PUBLIC_API)
+    server = environ.get("GITHUB_SERVER_URL") or _server_of(api)
+    return RepositoryPlace(
+        repository, api, _address("GITHUB_SERVER_URL", server), _credential(environ, api, repository)
+    )
+
+
+def _credential(environ: Mapping[str, str], api: str, repository: str) -> Credential:
+    app, key = environ.get("GITHUB_APP_ID", ""), environ.get("GITHUB_APP_PRIVATE_KEY", "")
+    if app and key:
+        from ralph_mission.adapters.git.app_token import app_token
+
+        return app_token(api, repository, app, key)
+    if app or key:  # as somebody else we would not know our own threads
+        said = f"GITHUB_APP_{'PRIVATE_KEY' if app else 'ID'} is not set, and an app needs both"
+        raise UserError(said, "give the inputs app-id and private-key, or neither", usage=True)
     token = environ.get("GITHUB_TOKEN", "")
     if not token or not token.isprintable() or " " in token:
         said = "GITHUB_TOKEN is not set" if not token else "GITHUB_TOKEN holds a space or a line break"
         raise UserError(said, "give it in the environment: the action does, from its input github-token", usage=True)
-    api = _address("GITHUB_API_URL", environ.get("GITHUB_API_URL") or PUBLIC_API)
-    server = environ.get("GITHUB_SERVER_URL") or _server_of(api)
-    return RepositoryPlace(repository, api, _address("GITHUB_SERVER_URL", server), token)
+    return token
+
+
+def current_token(credential: Credential) -> str:
+    """What to sign in with now, "" for nobody. Raises UserError when an app is given none."""
+    return credential if isinstance(credential, str) else credential()
 
 
 def acts_on_github(environ: Mapping[str, str]) -> bool:
@@ -153,7 +181,7 @@ class Remote:
 
     git: Git
     url: str
-    token: str = field(default="", repr=False)
+    credential: Credential = field(default="", repr=False)
     keep: bool = True
     _held: set[tuple[str, str]] = field(default_factory=set, repr=False, compare=False)  # by us: it is asked often
 
@@ -164,7 +192,7 @@ class Remote:
         with tempfile.TemporaryDirectory(prefix="ralph-remote-") as folder:
             here = Git(Path(folder), Path(folder), None)
             here.run("init", "--quiet", "--bare", folder)
-            yield Remote(here, place.git_url, place.token, keep=False)
+            yield Remote(here, place.git_url, place.credential, keep=False)
 
     def heads(self, *names: str) -> dict[str, str]:
         """Branches by name (globs allowed; all without one) and the commits they point at. Raises UserError."""
@@ -282,8 +310,8 @@ class Remote:
             "http.lowSpeedLimit": "1000",
             "http.lowSpeedTime": "60",
         }
-        if self.token:
-            secret = base64.b64encode(f"x-access-token:{self.token}".encode()).decode()
+        if token := current_token(self.credential):
+            secret = base64.b64encode(f"x-access-token:{token}".encode()).decode()
             pins[f"http.{server.scheme}://{server.netloc}/.extraHeader"] = f"Authorization: Basic {secret}"
         passed = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
         keys = {f"GIT_CONFIG_KEY_{place}": key for place, key in enumerate(pins)}

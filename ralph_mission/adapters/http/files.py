@@ -14,7 +14,7 @@ from urllib.error import HTTPError
 from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
-from ralph_mission.adapters.git.remote import RepositoryPlace
+from ralph_mission.adapters.git.remote import RepositoryPlace, current_token
 from ralph_mission.errors import UserError
 
 SECONDS = 10.0  # without a byte
@@ -68,7 +68,7 @@ def _ask(place: RepositoryPlace, query: bytes) -> Mapping[str, Any]:
 def _request(place: RepositoryPlace, query: bytes) -> Request:
     address = f"{place.api.removesuffix('/v3')}/graphql"
     headers = {
-        "Authorization": f"Bearer {place.token}",
+        "Authorization": f"Bearer {current_token(place.credential)}",
         "Accept": "application/vnd.github+json",
         "Content-Type": "application/json",
         "User-Agent": "ralph-mission",

@@ -68,7 +68,8 @@ def checkup(repo: Path, config: Path | None) -> tuple[DoctorLine, ...]:
 
 def _names_github(environ: Mapping[str, str]) -> bool:
     """Whether somebody named a repository and a token: then GitHub is asked, wherever issues are kept here."""
-    return bool(environ.get("GITHUB_TOKEN") and environ.get("GITHUB_REPOSITORY")) and not acts_on_github(environ)
+    signs_in = environ.get("GITHUB_TOKEN") or environ.get("GITHUB_APP_ID")
+    return bool(signs_in and environ.get("GITHUB_REPOSITORY")) and not acts_on_github(environ)
 
 
 def _python() -> DoctorLine:

@@ -23,7 +23,12 @@ if TYPE_CHECKING:
     from ralph_mission.adapters.wakers import WakeFacts
     from ralph_mission.mission.model.memory import Rhythm
 
-KINDS = {"workflow": "the workflow's or an app's own", "app-user": "an app's in a person's name", "oauth": "OAuth"}
+KINDS = {
+    "app": "an app's own, made anew by its key",
+    "workflow": "the workflow's or an app's own",
+    "app-user": "an app's in a person's name",
+    "oauth": "OAuth",
+}
 WORKFLOW = "ralph-loop.yml"
 IDLE = timedelta(days=60)  # without a push, GitHub switches off the schedules of a public repository
 WARN = timedelta(days=45)

@@ -41,14 +41,16 @@ class Hub:
 
     @property
     def token(self) -> str:
-        """What kind of token it is: workflow, fine-grained, classic, oauth, app-user; "" when it cannot be told."""
+        """What kind it is: app, workflow, fine-grained, classic, oauth, app-user; "" when it cannot be told."""
+        if self.environment.get("GITHUB_APP_PRIVATE_KEY"):
+            return "app"
         said = self.environment.get("GITHUB_TOKEN", "")
         return next((kind for prefix, kind in PREFIXES.items() if said.startswith(prefix)), "")
 
     @property
     def personal(self) -> bool:
         """Whether the token acts in a person's name."""
-        return self.token not in ("workflow", "")
+        return self.token not in ("app", "workflow", "")
 
 
 PREFIXES = {

@@ -38,6 +38,9 @@ HTTP and without a line in the journal:
         kind: "installation" (a [bot] login's default) or "pat" (everybody else's). An installation has `permissions`
         ({"contents": "write", ...}; default: contents, issues, pull_requests write; actions, checks, statuses,
         deployments read; "metadata" is always readable), whatever the visibility; a PAT has the rights of its person.
+    fake.app(login, permissions=None, *, lives=1 h, installed=True, suspended=False) -> App, its private key as PEM
+        A GitHub App: by a JWT (checked by this machine's clock) it is told its installation and given tokens, of which
+        one that lives 20 s or less is over when the next is made.
     fake.revoke(token)
 
 The repository

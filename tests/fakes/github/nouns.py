@@ -76,6 +76,20 @@ class Token:
         return 1000 if self.kind == "installation" else 5000
 
 
+@dataclass(slots=True, eq=False)
+class App:
+    """A GitHub App. What its tokens live counts by the clock of this machine, by which clients renew them."""
+
+    id: str
+    account: Account
+    public_key: str
+    permissions: dict[str, str]
+    installation: int
+    lives: timedelta = timedelta(hours=1)
+    installed: bool = True
+    suspended: bool = False
+
+
 @dataclass(slots=True)
 class Label:
     id: int

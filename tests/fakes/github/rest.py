@@ -39,6 +39,7 @@ def reply(world: World, request: Request, headers: Mapping[str, str], root: str,
     """The reply, with everything that GitHub puts around it. Raises Unknown for what is not known."""
     token = world.tokens.get(credential(headers) or "")
     try:
+        token = token or endpoints.apps.signed_in(world, credential(headers) or "")
         _authenticate(world, request, headers, token)
         response = _dispatch(world, request, headers, token, root, validate)
     except Refusal as refusal:
@@ -115,6 +116,11 @@ def _characters(value: Any, where: str) -> None:
 
 
 def _authorise(world: World, route: Route, token: Token) -> None:
+    as_app = endpoints.apps.AS_APP
+    if (route.needs == as_app) != (token.kind == as_app):
+        raise Refusal(401 if route.needs == as_app else 403, "A JSON web token could not be decoded")
+    if token.kind == as_app:
+        return
     if token.kind == "installation":
         _authorise_installation(route, token)
         return

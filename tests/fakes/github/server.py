@@ -7,13 +7,15 @@ import socket
 import threading
 from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
+from functools import cache
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from tests.fakes.github.bare import Bare
 from tests.fakes.github.faults import Fault, Response, Script
 from tests.fakes.github.http import Server
-from tests.fakes.github.nouns import ACTIONS_LOGIN, Request, Token
+from tests.fakes.github.nouns import ACTIONS_LOGIN, App, Request, Token
 from tests.fakes.github.people import Person
 from tests.fakes.github.stage import Stage
 from tests.fakes.github.state import World
@@ -100,6 +102,17 @@ class FakeGitHub(Stage):
         self.world.tokens[value] = Token(value, self.world.account(account), kind, allowed, scopes)
         return value
 
+    def app(self, login: str, permissions: Mapping[str, str] | None = None, **known: Any) -> tuple[App, str]:
+        """A GitHub App whose bot this is, installed here, and its private key (PEM)."""
+        private, public = _key_pair()
+        account, allowed = (
+            self.world.account(self.bot(login).login),
+            dict(USUAL if permissions is None else permissions),
+        )
+        app = App(str(next(self.world.ids)), account, public, allowed, next(self.world.ids), **known)
+        self.world.apps[app.id] = app
+        return app, private
+
     def revoke(self, token: str) -> None:
         """From now on 401."""
         del self.world.tokens[token]
@@ -147,3 +160,15 @@ class FakeGitHub(Stage):
     def after(self, call: Callable[[Request, Response], object]) -> Callable[[], None]:
         """A hook after every request; returns what removes it."""
         return self.script.after(call)
+
+
+@cache
+def _key_pair() -> tuple[str, str]:
+    """A private and its public key as PEM; making one takes long, so all apps of a test run have the same."""
+    from cryptography.hazmat.primitives import serialization as forms
+    from cryptography.hazmat.primitives.asymmetric import rsa
+
+    key = rsa.generate_private_key(65537, 2048)
+    private = key.private_bytes(forms.Encoding.PEM, forms.PrivateFormat.TraditionalOpenSSL, forms.NoEncryption())
+    public = key.public_key().public_bytes(forms.Encoding.PEM, forms.PublicFormat.SubjectPublicKeyInfo)
+    return private.decode(), public.decode()

@@ -15,6 +15,7 @@ from tests.fakes.github.nouns import (
     ACTIONS_LOGIN,
     START,
     Account,
+    App,
     CheckRun,
     Clock,
     Comment,
@@ -48,6 +49,7 @@ class World:
     clock: Clock = field(default_factory=Clock)
     settings: Settings = field(default_factory=Settings)
     accounts: dict[str, Account] = field(default_factory=dict)
+    apps: dict[str, App] = field(default_factory=dict)  # by the number of the app
     tokens: dict[str, Token] = field(default_factory=dict)
     labels: dict[str, Label] = field(default_factory=dict)  # by lower-case name
     threads: dict[int, Thread] = field(default_factory=dict)

@@ -20,6 +20,8 @@ RULE = "|".join(f"RepositoryRuleDetailedOneof{kind}" for kind in range(25))  # o
 REPLIES: dict[tuple[str, str], dict[int, str | None]] = {
     ("GET", "/user"): {200: "PrivateUser"},
     ("POST", "/graphql"): {200: None},  # not REST: the description does not know it
+    ("GET", REPO + "/installation"): {200: "Installation"},
+    ("POST", "/app/installations/{id:int}/access_tokens"): {201: "InstallationToken"},
     ("GET", REPO): {200: "FullRepository"},
     ("GET", REPO + "/collaborators/{login}/permission"): {200: "RepositoryCollaboratorPermission"},
     ("POST", REPO + "/dispatches"): {204: None},

@@ -24,7 +24,7 @@ from ralph_mission.adapters import files
 from ralph_mission.adapters.forges.effects import ForgeRefused
 from ralph_mission.adapters.forges.github import limits
 from ralph_mission.adapters.forges.github.limits import Absent, ApiAnswer, Doubt, GitHubRequester
-from ralph_mission.adapters.git.remote import RepositoryPlace
+from ralph_mission.adapters.git.remote import RepositoryPlace, current_token
 from ralph_mission.adapters.http.client import NoAnswer
 from ralph_mission.adapters.http.guard import GuardedWeb
 from ralph_mission.errors import UserError
@@ -102,10 +102,11 @@ class ReadCache:
         return dict(reversed(fitting))
 
 
-def scope_of(api_url: str, repository: str, token: str) -> str:
-    """Whose answers these are. Tokens of Actions live an hour and see the same, so they share one scope."""
-    account = "installation" if token.startswith("ghs_") else hashlib.sha256(token.encode()).hexdigest()[:16]
-    return f"{api_url} {repository} {account}"
+def scope_of(place: RepositoryPlace) -> str:
+    """Whose answers these are. Tokens of apps and Actions live an hour and see the same, so they share one scope."""
+    told = "" if place.of_app else current_token(place.credential)
+    account = hashlib.sha256(told.encode()).hexdigest()[:16] if told else "installation"
+    return f"{place.api} {place.repository} {account}"
 
 
 def slim(value: Any) -> Any:
@@ -174,7 +175,7 @@ class Api:
         self.pace, self.staged = pace, staged
         self.counts = Counts()
         self.waited = 0.0
-        self._wire = GitHubRequester(place.api, place.token, timeout)
+        self._wire = GitHubRequester(place, timeout)
         self._seen = (datetime.now(UTC), time.monotonic())
         self._last_mutation = float("-inf")
         self._no_mutation_before = datetime.min.replace(tzinfo=UTC)
@@ -339,6 +340,8 @@ class Api:
             if not error.sent:
                 raise ForgeRefused(f"cannot reach GitHub (it {error})", reason=FailureReason.NOT_ATTEMPTED) from None
             raise Doubt(f"the answer was lost (it {error})") from None
+        except UserError as problem:  # an app without a token sends nothing
+            raise ForgeRefused(problem.what, problem.next_step, FailureReason.NOT_ATTEMPTED) from None
         finally:
             self._last_mutation = time.monotonic()
 

@@ -58,7 +58,7 @@ class HistoryPages(ReadCache):
     """Pages in files of their own: a year of them would crowd out what cycles keep."""
 
     def __init__(self, place: RepositoryPlace, files: FileCache) -> None:
-        super().__init__(None, scope_of(place.api, place.repository, place.token))
+        super().__init__(None, scope_of(place))
         self.files = files
 
     def page(self, path: str) -> Page | None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from ralph_mission.adapters.forges.effects import ForgeRefused
+from ralph_mission.adapters.git.remote import RepositoryPlace, current_token
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.mission import FailureReason
 from ralph_mission.values import compile_regex, dataclass
@@ -206,18 +207,25 @@ SLOWEST = 60.0  # seconds until a reply must have ended, from asking on; GitHub 
 
 
 class GitHubRequester:
-    """A connection to one API with one token, which stands in no error, address or log."""
+    """A connection to one API, signed in by a token that stands in no error, address or log."""
 
-    def __init__(self, api_url: str, token: str, timeout: float) -> None:
-        self.api_url, self._token, self.timeout = api_url.rstrip("/"), token, timeout
+    def __init__(self, place: RepositoryPlace, timeout: float) -> None:
+        self.place, self.timeout = place, timeout
 
     def request(self, method: str, path: str, body: Any, headers: Mapping[str, str]) -> tuple[int, dict[str, str], str]:
-        """Status, headers (lower case; a redirect's place is `x-location`) and text. Raises NoAnswer."""
+        """Status, headers (lower case; a redirect's place is `x-location`) and text.
+
+        Raises NoAnswer, and UserError when an app is given no token: nothing was sent then.
+        """
+        from github import Auth
+
         from ralph_mission.adapters.http.client import NoAnswer
 
+        # Signed in anew for each request: an app's token is renewed before it, and not in the middle of a mutation.
+        requester = self._requester.withAuth(Auth.Token(current_token(self.place.credential)))
         accepted = {"Accept": "application/vnd.github+json", **headers}
         try:
-            status, found, text = self._requester.requestJson(method, path, None, accepted, body, self._line)
+            status, found, text = requester.requestJson(method, path, None, accepted, body, self._line)
         except ValueError as error:  # a header that is no number, where it has to be one
             raise NoAnswer(f"sent an answer that cannot be read ({type(error).__name__})") from None
         return status, found, text
@@ -229,11 +237,10 @@ class GitHubRequester:
 
     @cached_property
     def _requester(self) -> Any:
-        from github import Auth, Github
+        from github import Github
 
         return Github(
-            base_url=self.api_url,
-            auth=Auth.Token(self._token),
+            base_url=self.place.api,
             retry=None,
             seconds_between_requests=None,
             seconds_between_writes=None,
@@ -249,7 +256,7 @@ class GitHubRequester:
 
         from ralph_mission.adapters.http.client import HttpLimits, HttpSession
 
-        place = urlsplit(self.api_url)
+        place = urlsplit(self.place.api)
         kind: Any = HTTPRequestsConnectionClass if place.scheme == "http" else HTTPSRequestsConnectionClass
         line = kind(place.hostname, place.port)
         line.session = HttpSession(HttpLimits(SLOWEST, self.timeout, LARGEST), idle=IDLE)

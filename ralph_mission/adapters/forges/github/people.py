@@ -144,7 +144,7 @@ class People:
 
     def _user(self) -> Actor | None:
         """The person a token belongs to; None for a token of an app, which belongs to none."""
-        if self.api.place.token.startswith("ghs_"):
+        if self.api.place.of_app:
             return None
         try:
             return reading.actor(reading.read(reading.UserWire, self.api.get("//user")))

@@ -1,0 +1,82 @@
+"""The token of a GitHub App: PyGithub finds the app's installation, and makes a new token as one expires, in an hour.
+
+Its retry waits for limits and asks again after a failure, here for POST as well: a token made twice does no harm.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from ralph_mission.errors import UserError
+from ralph_mission.extras import require_extra
+
+if TYPE_CHECKING:
+    from github import GithubException
+    from github.Auth import AppInstallationAuth
+
+NAMES = ("GITHUB_APP_ID", "GITHUB_APP_PRIVATE_KEY")
+TRIES, PATIENCE = 3, 120.0  # after the first one; seconds for a rate limit
+
+
+class AppToken:
+    """What an app signs in with in one repository; its key stands in no error. Called, it gives the token of now."""
+
+    def __init__(self, api: str, repository: str, app: str, key: str) -> None:
+        self._api, self._repository, self._app, self._key = api, repository, app, key
+        self._auth: AppInstallationAuth | None = None
+
+    def __call__(self) -> str:
+        """A token that is good for a while yet. Raises UserError."""
+        require_extra("app", "a GitHub App needs")
+        from github import GithubException
+
+        try:
+            self._auth = self._auth or self._sign_in()
+            return self._auth.token
+        except GithubException as error:
+            self._auth = None  # somebody may install it anew
+            raise self._refusal(error) from None
+        except OSError as error:  # of requests; its text may hold anything
+            what = f"cannot reach {urlsplit(self._api).netloc} for the app's token ({type(error).__name__})"
+            raise UserError(what, "nothing was lost; the next wake tries again", who="network") from None
+
+    def _sign_in(self) -> AppInstallationAuth:
+        from github import Auth, GithubIntegration, GithubRetry
+        from jwt import PyJWTError
+
+        app = Auth.AppAuth(self._app, self._key)
+        try:
+            app.create_jwt()
+        except (PyJWTError, ValueError, TypeError):
+            what = f"{NAMES[1]} (the input private-key) is no private key"
+            raise UserError(what, "give the whole text of the app's .pem file", usage=True) from None
+        integration = GithubIntegration(
+            auth=app,
+            base_url=self._api,
+            retry=GithubRetry(total=TRIES, backoff_factor=1, max_rate_limit_wait=PATIENCE),
+            seconds_between_requests=None,
+            seconds_between_writes=None,
+        )
+        found = integration.get_repo_installation(*self._repository.split("/"))
+        return app.get_installation_auth(found.id, requester=integration.requester)
+
+    def _refusal(self, error: GithubException) -> UserError:
+        if error.status == 401:
+            what = f"GitHub does not accept the key of the app {self._app}"
+            return UserError(what, f"look at {' and '.join(NAMES)}, and at this machine's clock")
+        if error.status == 404:
+            what = f"the GitHub App {self._app} is not installed in {self._repository}"
+            return UserError(what, "install it: the app's page on GitHub, Install App")
+        if error.status == 403:
+            what = f"GitHub gives the app {self._app} no token for {self._repository} (is it suspended?)"
+            return UserError(what, "look at its installation: Settings → GitHub Apps")
+        what = f"GitHub answers {error.status} when the app asks for its token"
+        return UserError(what, "nothing was lost; the next wake tries again", who="forge")
+
+
+@cache
+def app_token(api: str, repository: str, app: str, key: str) -> AppToken:
+    """The one of this process: `ralph watch` lives for weeks and looks every minute."""
+    return AppToken(api, repository, app, key.replace("\\n", "\n"))  # a file of NAME=value holds it on one line
