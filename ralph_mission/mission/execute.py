@@ -206,19 +206,15 @@ def is_stopped(ports: CyclePorts) -> bool:
     return ports.switch() or ports.store.paused()
 
 
-def reconcile(
-    ports: CyclePorts, state: OpenState, records: Mapping[str, Record], secrets: tuple[str, ...] = ()
-) -> tuple[AppliedEffect, ...]:
+def reconcile(ports: CyclePorts, state: OpenState, records: Mapping[str, Record]) -> tuple[AppliedEffect, ...]:
     """What a dead runner intended and did not settle: adopted, not made, or unknown.
 
     What belongs to a mission is looked for and never done here: people may have changed their minds
-    since, so whatever is missing is left to the mission's next step, which is judged anew. Only what
-    nobody decides about (a monitoring issue) is made up for, where that is safe: its text is judged again, since
-    memory may have been written by others in between. A stop leaves it open.
+    since, so whatever is missing is left to the mission's next step, which is judged anew.
     """
     known = dict(records)
     found = [_found_late(ports, record, known) for record in doubtful(state.unknown, records)]
-    deeds = (_taken_over(ports, record, known, secrets) for record in list_unsettled(state.effects, records))
+    deeds = (_taken_over(ports, record, known) for record in list_unsettled(state.effects, records))
     return tuple(deed for deed in (*found, *deeds) if deed)
 
 
@@ -250,12 +246,10 @@ def list_unsettled(keys: Iterable[str], records: Mapping[str, Record]) -> tuple[
     return tuple(record for record in found if isinstance(record, EffectRecord) and record.state == "intended")
 
 
-def _taken_over(
-    ports: CyclePorts, record: EffectRecord, known: dict[str, Record], secrets: tuple[str, ...]
-) -> AppliedEffect | None:
+def _taken_over(ports: CyclePorts, record: EffectRecord, known: dict[str, Record]) -> AppliedEffect | None:
     effect = record.effect
     assert effect is not None
-    receipt = look_up_effect(ports, record, effect, known, secrets)
+    receipt = look_up_effect(ports, record, effect, known)
     if receipt is None:
         return None
     known[record.key] = _with(record, receipt)
@@ -264,9 +258,7 @@ def _taken_over(
     return AppliedEffect(effect, receipt)
 
 
-def look_up_effect(
-    ports: CyclePorts, record: EffectRecord, effect: Effect, known: dict[str, Record], secrets: tuple[str, ...]
-) -> Receipt | None:
+def look_up_effect(ports: CyclePorts, record: EffectRecord, effect: Effect, known: dict[str, Record]) -> Receipt | None:
     """Ask whoever did an effect whether it was done; None where nobody can tell."""
     if refers_to(effect) and refers_to(effect) not in numbers(known.values()):
         return skip_effect(effect.key, "the issue it belongs to was not opened")

@@ -164,7 +164,7 @@ def settle_leftovers(tx: Transaction) -> tuple[Transaction, tuple[AppliedEffect,
     if tx.past is None or not (tx.state.effects or tx.state.unknown):
         return tx, ()
     records = gather.read_open(tx.ports, tx.past)
-    deeds = execute.reconcile(tx.ports, tx.state, records, tx.secrets)
+    deeds = execute.reconcile(tx.ports, tx.state, records)
     if not deeds and not tx.state.effects:
         return tx, ()
     return tx.commit(commit.settle_open(tx.past, deeds, records)), deeds

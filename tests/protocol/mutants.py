@@ -91,7 +91,7 @@ def in_its_head(tx):
     if tx.past is None or not tx.state.effects:
         return tx, ()
     records = gather.read_open(tx.ports, tx.past)
-    deeds = execute.reconcile(tx.ports, tx.state, records, tx.secrets)
+    deeds = execute.reconcile(tx.ports, tx.state, records)
     batch = commit.settle_open(tx.past, deeds, records)
     return replace(tx, past=replace(tx.past, state=batch.state)), deeds
 
@@ -141,7 +141,7 @@ def without_cap(proposals, bench):
     return policy.judge_all(proposals, bench, tuple(rule for rule in policy.RULES if rule.id != "thread-cap"))
 
 
-def settled_blindly(ports, record, effect, known, secrets):
+def settled_blindly(ports, record, effect, known):
     """What a dead runner intended is made up for without a look."""
     return execute.perform_effect(ports, execute.resolve(effect, execute.numbers(known.values())))
 
