@@ -48,7 +48,7 @@ def calls(requests: list[Request], moved: Mapping[int, tuple[str, bool]]) -> lis
     memory = [at for at, (ref, _) in moved.items() if ref == MEMORY]
     found = []
     for at, request in enumerate(requests, 1):
-        counted = told(request) if request.transport != "network" or writes(request) else ""
+        counted = f"{request.method} {request.below}" if request.transport != "network" or writes(request) else ""
         phase = "look" if not memory or at <= min(memory) else "act" if at <= max(memory) else "after"
         found.append(Call(at, request, seen[counted], phase, *moved.get(at, ())))
         seen[counted] += 1

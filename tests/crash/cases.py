@@ -216,7 +216,7 @@ class Struck:
             return frozenset({"posts", "comments", "completed"})
         if kind == "cas-stranger":
             return LEFT_TO_A_PERSON | {"branches", "failures"}
-        if self.scene.stage.meanwhile is not setups.nothing:
+        if self.scene.stage.meanwhile is setups.closes_pulls:
             return self._refused | {"threads", "labels"}  # she may have closed it before it had its label
         if request.below.endswith("/labels"):
             # the label of a pull is no deed of its own, that of a text that was published is one

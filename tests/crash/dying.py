@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ from tests.fakes.github.nouns import Request
 from tests.integration.hub import Hub
 
 WAYS_OUT = ((GitHubRequester, "request"), (Remote, "_run"), (ReadCache, "save"))
+MUTATION = re.compile(r"mutation\([^)]*\) \{ (\w+)\(")
 NETWORKS = {"/2/": "twitter", "/bot": "telegram", "/api/webhooks/": "discord"}  # by how their paths begin
 
 
@@ -58,13 +60,19 @@ class Life:
 def writes(request: Request) -> bool:
     """Whether a request may change anything."""
     if request.transport in ("git", "graphql"):
-        return request.below == "/git-receive-pack"
+        return request.below == "/git-receive-pack" or bool(mutation(request))
     return request.transport in ("rest", "network") and request.method != "GET"
 
 
 def told(request: Request) -> str:
     """A request in a few words."""
-    return f"{request.method} {request.below}"
+    return f"{request.method} {request.below} {mutation(request)}".rstrip()
+
+
+def mutation(request: Request) -> str:
+    """What a query changes by GraphQL, such as `enqueuePullRequest`; "" for nothing. A commit is a push."""
+    found = MUTATION.match(request.body.get("query", "")) if request.below == "/graphql" and request.body else None
+    return found[1] if found else ""
 
 
 @contextmanager

@@ -21,6 +21,8 @@ ANSWERED = re.compile(
 )
 """The same end in two words: a runner that died with the answer sent finds it there, and no session to tell of."""
 
+TICKED = re.compile(r"^ *- \[x\].*", re.MULTILINE)
+"""All of the dashboard that must be the same: no box stands ticked that was obeyed."""
 RECEIPT = re.compile(r"^- (twitter|telegram|discord): .*$", re.MULTILINE)
 SENT = re.compile(r"^- cycle N: approved by \w+; goes to .*\n", re.MULTILINE)
 
@@ -71,7 +73,7 @@ def _commits(harbour: Hub, ref: str) -> str:
 
 
 def _thread(thread: Any, text: Callable[[str], str]) -> tuple[Any, ...]:
-    body = "" if key_in(thread.body) == STANDING else text(thread.body or "")
+    body = str(TICKED.findall(thread.body)) if key_in(thread.body) == STANDING else text(thread.body or "")
     people = [account.login for account in thread.assignees]
     merged = thread.pull.merged_at is not None if thread.pull else None
     return thread.title, body, thread.state, thread.state_reason, sorted(thread.labels), people, merged

@@ -8,11 +8,10 @@ from dataclasses import dataclass, field, fields
 from datetime import timedelta
 from typing import Any
 
-from ralph_mission.adapters.forges.github.dashboard import KEY as STANDING
 from ralph_mission.errors import Lost, UserError
 from ralph_mission.mission.model.cycle import CycleReport, CycleSummary
 from tests.crash.dying import Life, dying, told, writes
-from tests.crash.witness import key_in
+from tests.crash.witness import is_ours_to_keep
 from tests.fakes.github.nouns import Request
 from tests.helpers import git
 from tests.integration.hub import Hub
@@ -39,7 +38,7 @@ def kinds(what: str) -> tuple[str, ...]:
 
 @dataclass
 class FailingHub(Hub):
-    """A hub where write number n (from 1, the standing issue's do not count) is struck by `blows[n]`."""
+    """A hub where write number n (from 1, the dashboard's do not count) is struck by `blows[n]`."""
 
     blows: dict[int, str] = field(default_factory=dict)
     written: list[str] = field(default_factory=list)
@@ -76,7 +75,7 @@ class FailingHub(Hub):
                 self.fake.list_lag = 0
 
     def _coming(self, request: Request, life: Life) -> None:
-        if not writes(request) or life.over or _is_standing(request):
+        if not writes(request) or life.over or is_ours_to_keep(request):
             return
         self.written.append(told(request))
         blow = self.blows.pop(len(self.written), "")
@@ -96,9 +95,3 @@ class FailingHub(Hub):
         text = text.replace("## Learnings\n", f"## Learnings\n{line}\n", 1)
         self.fake.person("mara").push("ralph-memory", {LOG: text.encode()})
         self.learned.append(line)
-
-
-def _is_standing(request: Request) -> bool:
-    """Whether it is about the issue that says where memory stands, which is no deed."""
-    body: dict[str, Any] = request.body if isinstance(request.body, dict) else {}
-    return key_in(body.get("body")) == STANDING

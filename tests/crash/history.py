@@ -17,6 +17,7 @@ JOURNAL, ARCHIVE, LEDGER = "memory/journal/", "memory/archive/", "memory/ledger/
 OURS = ("Ralph", "github-actions[bot]")  # the names in our commits: on this machine, and on GitHub
 FINAL = ("done", "adopted")
 ENTRY = re.compile(r"^### (?:\[|Cycle #).*(?:\n(?!#|<!--).*)*", re.M)  # a completed mission, or what a cycle saw
+WAITING = ("DISCOVERED", "PARKED")  # for a person, which takes no slot
 CAPS = {"active missions": 3, "new missions in a cycle": 1, "actions in a cycle": 3, "automatic pulls in a cycle": 1}
 
 
@@ -118,13 +119,13 @@ def _beyond_caps(commit: Commit) -> Iterator[str]:
 
 
 def _active(state: dict[str, Any]) -> int:
-    return sum(mission["status"] != "PARKED" for mission in state.get("missions", ()))
+    return sum(mission["status"] not in WAITING for mission in state.get("missions", ()))
 
 
 def _began_one(before: dict[str, Any], after: dict[str, Any]) -> bool:
-    """Whether there is a mission that was not there: people may bring back as many as they like."""
-    known = {mission["id"] for mission in before.get("missions", ())}
-    return any(mission["id"] not in known for mission in after.get("missions", ()))
+    """Whether work on a mission began: people may bring back as many as they like."""
+    known = {mission["id"] for mission in before.get("missions", ()) if mission["status"] != "DISCOVERED"}
+    return any(mission["id"] not in known and mission["status"] not in WAITING for mission in after.get("missions", ()))
 
 
 def _intended(change: Change) -> dict[str, Any] | None:

@@ -7,12 +7,14 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from tests.crash.witness import holds_mission
+from tests.crash.dying import mutation
+from tests.crash.witness import is_under_way
 from tests.helpers import git
 from tests.integration.hub import Hub
 
 MISSIONS, LINES = 3, 49
 OURS = r"^\(Ralph\|github-actions\[bot\]\) "  # the names in our commits
+TICKED = re.compile(r"^ *- \[x\] .*<!-- ralph:box approve (\d+) ([0-9a-f]{40}) -->", re.MULTILINE)
 PART = re.compile(r"Part of #(\d+)\.")  # what a pull of ours says of its issue
 
 
@@ -24,7 +26,7 @@ def beyond(harbour: Hub, wakes: int = 48) -> list[str]:
 def _missions(harbour: Hub) -> Iterator[str]:
     brought_back = {event.number for event in harbour.fake.world.events if _brings_back(event)}
     waiting = [
-        t.number for t in harbour.threads if t.state == "open" and _is_mission(t) and t.number not in brought_back
+        t.number for t in harbour.threads if is_under_way(harbour, t) and _is_ours(t) and t.number not in brought_back
     ]
     if len(waiting) > MISSIONS:
         yield f"{len(waiting)} missions are under way: {waiting}"
@@ -35,19 +37,33 @@ def _brings_back(event: Any) -> bool:
     return event.name == "reopened" or (event.name == "labeled" and event.label == "ralph:parked")
 
 
-def _is_mission(thread: Any) -> bool:
+def _is_ours(thread: Any) -> bool:
     """Whether we began it; one that is parked is nobody's."""
-    return thread.author.is_bot and holds_mission(thread) and "ralph:parked" not in thread.labels
+    return thread.author.is_bot and "ralph:parked" not in thread.labels
 
 
 def _merges(harbour: Hub) -> Iterator[str]:
-    """Merges in the journal of requests without a yes of a person to that very commit, which still stands."""
+    """Merges in the journal of requests without a yes of a person to that very commit: a review that stands, or a tick.
+
+    What is put into the merge queue needs it as well.
+    """
     said = [one for one in harbour.fake.world.reviews.values() if one.state == "APPROVED" and not one.author.is_bot]
-    yes = {(one.number, one.sha) for one in said}
+    yes = {(one.number, one.sha) for one in said} | _ticked(harbour)
     for request in [one for one in list(harbour.fake.journal) if _merges_one(harbour, one)]:
         number, sha = int(request.below.split("/")[2]), request.body["sha"]
         if (number, sha) not in yes:
             yield f"#{number} was merged at {sha[:8]}, to which nobody had said yes"
+    for request in [one for one in list(harbour.fake.journal) if mutation(one) == "enqueuePullRequest"]:
+        if (sha := request.body["variables"]["input"]["expectedHeadOid"]) not in {agreed for _, agreed in yes}:
+            yield f"{sha[:8]} was put into the merge queue, to which nobody had said yes"
+
+
+def _ticked(harbour: Hub) -> set[tuple[int, str]]:
+    """The pulls, each at a commit, that people approved by a box of the dashboard."""
+    pages = [thread for thread in harbour.threads if thread.title == "Ralph" and thread.edits]
+    edits = [edit for page in pages for edit in zip(page.edits, page.versions[1:], strict=True)]
+    texts = [text or "" for (who, _), text in edits if not who.is_bot]
+    return {(int(number), sha) for text in texts for number, sha in TICKED.findall(text)}
 
 
 def _merges_one(harbour: Hub, request: Any) -> bool:

@@ -25,7 +25,6 @@ from tests.integration.hub import Hub
 
 NOTED = {
     "of an earlier run: adopted": "an effect of a dead runner is found and adopted",
-    "of an earlier run: done": "what nobody decides about is made up for",
     "of an earlier run: not done, so decided again": "an effect that was proven not made is decided anew",
     "of an earlier run: unknown": "an effect that cannot be proven either way becomes a person's",
     "that was in doubt: adopted": "what was in doubt is found late and adopted",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from pathlib import Path
 
@@ -21,6 +22,7 @@ MENDED = {
 FIVE = {f"src/{n}.py": "x = 1\n" for n in "abcde"} | {
     "bugs.txt": "".join(f"src/{n}.py:1: {n} is wrong in its own way\n" for n in "abcde")
 }
+APPROVE = re.compile(r"- \[ \](?= .*<!-- ralph:box approve )")
 WRITTEN = "write('src/table.py', 'TIDES = 1\\n')"
 
 
@@ -36,6 +38,19 @@ def quiet(harbour: Hub) -> None:
 def approved(harbour: Hub) -> None:
     harbour.cycle()
     harbour.person().review(harbour.pulls[0].number, "approved")
+
+
+def approved_before_a_queue(harbour: Hub) -> None:
+    """The default branch is merged into by a queue alone."""
+    approved(harbour)
+    harbour.fake.ruleset("main", merge_queue=True)
+
+
+def ticked(harbour: Hub) -> None:
+    """On the dashboard a person says yes to the fix."""
+    harbour.cycle()
+    (page,) = [thread for thread in harbour.fake.threads.values() if thread.title == "Ralph"]
+    harbour.person().edit_issue(page.number, body=APPROVE.sub("- [x]", page.body))
 
 
 def merged(harbour: Hub) -> None:
@@ -137,3 +152,10 @@ def closes_pulls(harbour: Hub) -> None:
     for pull in harbour.pulls:
         if pull.state == "open":
             harbour.person().close_pull(pull.number)
+
+
+def queue_merges(harbour: Hub) -> None:
+    """Whatever waits in the merge queue has passed it."""
+    for pull in harbour.pulls:
+        if pull.pull.queued:
+            harbour.fake.leave_queue(pull.number)

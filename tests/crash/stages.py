@@ -89,14 +89,14 @@ STAGES = {
         "approval issue → approved", expected.planned, setups.agreed, BUGS, BUG
     ),
     "an edited proposal is asked anew": Stage("approval issue, edited", expected.asked_anew, setups.edited, BUGS, BUG),
-    "a first cycle with two kinds and a monitoring issue": Stage(
+    "a first cycle with two kinds and a list": Stage(
         "first cycle",
         expected.two_issues,
         setups.nothing,
         {**TYPOS, **BUGS, **setups.TODO},
         BUG.replace("fixers: []", "fixers: [typos]").replace("{markers: {}}", "{}") + "thinker: {weights: {todo: 3}}\n",
     ),
-    "a monitoring issue is brought up to date": Stage(
+    "a list is brought up to date": Stage(
         "monitoring", expected.list_of_two, setups.more_markers, setups.TODO, MARKERS
     ),
 }
@@ -148,6 +148,10 @@ EVERY = {
     "a person closes every pull she sees": Stage(
         "a human closing things in between", expected.rejected, setups.nothing, meanwhile=setups.closes_pulls
     ),
+    "an approved pull goes through the merge queue": Stage(
+        "approved → queued → merged", expected.merged, setups.approved_before_a_queue, meanwhile=setups.queue_merges
+    ),
+    "a box that was ticked on the dashboard is obeyed": Stage("ticked → merged", expected.merged, setups.ticked),
     "two runners wake together": Stage("two runners waking together", expected.merged, setups.approved, act=two_wake),
     "three missions are under way and two more are wanted": Stage(
         "never more than three missions", expected.three_missions, setups.three_missions, setups.FIVE, THREE

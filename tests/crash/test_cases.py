@@ -39,10 +39,11 @@ GROUPS = {
 KILLED = (
     "a fix is opened",
     "an approved pull is merged",
+    "an approved pull goes through the merge queue",
     "a pull to be changed is escalated",
     "a proposal is made",
     "an approved proposal is acted on",
-    "a monitoring issue is brought up to date",
+    "a list is brought up to date",
 )
 DAILY = [
     ("crash-after", "POST /pulls"),

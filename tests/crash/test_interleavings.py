@@ -30,7 +30,7 @@ from tests.figures import Table, shown
 from tests.integration.hub import Hub
 
 QUIET = {"lost", "not_due"}
-SMALL = ("an approved proposal is carried on", "a monitoring issue is brought up to date")
+SMALL = ("an approved proposal is carried on", "a list is brought up to date")
 NETWORKS = (TEXTS, "approved content goes to three networks, one of which fails")
 DRAWN = (*STAGES, LAST_SLOT, TEXTS)
 SEEDS = range(6)

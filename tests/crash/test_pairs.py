@@ -26,7 +26,7 @@ from tests.figures import Table, shown
 from tests.integration.hub import Hub
 
 SMALL = "an approved proposal is carried on"
-LARGER = ("a monitoring issue is brought up to date", "a proposal is made")
+LARGER = ("a list is brought up to date", "a proposal is made")
 Blows = dict[int, str]
 
 

@@ -19,15 +19,19 @@ from tests.figures import Table, shown
 
 pytestmark = pytest.mark.crash  # takes minutes
 
-FIX, MERGE, LIST = "a fix is opened", "an approved pull is merged", "a monitoring issue is brought up to date"
+FIX, ASK, MERGE, LIST = (
+    "a fix is opened",
+    "a proposal is made",
+    "an approved pull is merged",
+    "a list is brought up to date",
+)
 PUSH, MERGED = "POST /git-receive-pack", "PUT /pulls/1/merge"
 HALTED = ("memory was corrupted", "memory was rolled back", "memory was deleted")
 TAKEN = {
     "an effect of a dead runner is found and adopted": (MERGE, "crash-after", MERGED),
-    "what nobody decides about is made up for": (LIST, "crash-before", "PATCH /issues/1"),
     "an effect that was proven not made is decided anew": (MERGE, "crash-before", MERGED),
-    "an effect that cannot be proven either way becomes a person's": (FIX, "crash-before", "POST /issues"),
-    recoveries.SETTLED: (FIX, "crash-before", "POST /issues"),
+    "an effect that cannot be proven either way becomes a person's": (ASK, "crash-before", "POST /issues"),
+    recoveries.SETTLED: (ASK, "crash-before", "POST /issues"),
     recoveries.TAKEN_OVER: (FIX, "crash-after", "POST /pulls"),
     recoveries.LEFT: (MERGE, "cas-runner", PUSH),
     recoveries.MERGED: (MERGE, "cas-person", PUSH),
@@ -79,6 +83,13 @@ def test_every_way_of_going_on_is_taken_and_leads_to_the_same_end(tmp_path, path
         struck = strike(on, Case(stage, kind, call_like(on, what)))
         assert struck.wrong == []
         taken(table, struck.end.log, path)
+
+
+def test_a_dashboard_that_a_crash_kept_from_being_written_is_written_by_the_next_cycle(tmp_path):
+    with scene(tmp_path, LIST) as on:
+        struck = strike(on, Case(LIST, "crash-before", call_like(on, "PATCH /issues/1")))
+        assert (struck.wrong, struck.hit) == ([], True)
+        on.stage.expect(on.harbour)
 
 
 def test_the_claim_of_a_runner_that_may_live_is_left_alone(tmp_path, table):

@@ -20,7 +20,7 @@ from ralph_mission.mission.memory import layout
 from ralph_mission.mission.model import effects
 from ralph_mission.mission.model.effects import MARKER, Effect
 from ralph_mission.mission.model.ledger import EffectRecord, OpenState, Record
-from tests.crash.dying import NETWORKS, told, writes
+from tests.crash.dying import NETWORKS, mutation, told, writes
 from tests.crash.snapshots import networks_of
 from tests.fakes.github.nouns import Request
 from tests.helpers import git
@@ -30,6 +30,7 @@ MEMORY, MAIN = "refs/heads/ralph-memory", "refs/heads/main"
 CAPS = {"POST /pulls": 1, "missions": 1, "POST /issues": 3, "active": 3, "wakes": 48}
 """Pulls, new missions and issues in one cycle, missions at any time, wakes in a day: a stage is no longer than that."""
 RESTING = {"ralph:parked", "ralph:rejected"}
+BEGUN = {"ralph:approved", "ralph:escalated"}
 LABELS = re.compile(r"/issues/(\d+)/labels")
 
 
@@ -58,7 +59,7 @@ class Witness:
         if request.below == "/git-receive-pack":
             self.heads = heads(self.harbour)
             self.mains[id(request)] = self.heads.get(MAIN, "")
-        elif writes(request) and request.login.endswith("[bot]") and not _is_ours_to_keep(request, self.harbour):
+        elif writes(request) and request.login.endswith("[bot]") and not is_ours_to_keep(request):
             self.deeds += 1
             now = intended(self.harbour)
             owed = self.pulls if request.below.endswith("/labels") else set()
@@ -152,9 +153,18 @@ def watched(harbour: Hub) -> Iterator[Witness]:
 def active(harbour: Hub) -> int:
     """How many missions are under way through our doing, by the threads that are open."""
     return sum(
-        t.state == "open" and holds_mission(t) and not RESTING & set(t.labels) and not _peoples(harbour, t.number)
+        is_under_way(harbour, t) and not RESTING & set(t.labels) and not _peoples(harbour, t.number)
         for t in list(harbour.fake.threads.values())
     )
+
+
+def is_under_way(harbour: Hub, thread: Any) -> bool:
+    """Whether work on a mission goes on there: a question that nobody has answered yet takes no slot."""
+    if thread.state != "open" or not holds_mission(thread):
+        return False
+    fixes = [t for t in list(harbour.fake.threads.values()) if t.pull and t.state == "open"]
+    begun = any(f"Part of #{thread.number}." in (fix.body or "") for fix in fixes)
+    return bool(thread.pull or begun or BEGUN & set(thread.labels))
 
 
 def holds_mission(thread: Any) -> bool:
@@ -234,10 +244,12 @@ def _posts(harbour: Hub) -> Counter[tuple[str, str]]:
     return Counter((f"post on {name}", text) for name, one in networks for text in (*one.texts, *one.twice))
 
 
-def _is_ours_to_keep(request: Request, harbour: Hub) -> bool:
-    """The standing issue and a wake are no deeds: losing or repeating them harms nobody."""
-    body: dict[str, Any] = request.body or {}
-    return request.below == "/dispatches" or key_in(body.get("body")) == STANDING
+def is_ours_to_keep(request: Request) -> bool:
+    """The dashboard, its pin, a wake and the question whether pulls may be opened are no deeds: losing or repeating
+    them harms nobody."""
+    body = request.body if isinstance(request.body, dict) else {}
+    kept = request.below == "/dispatches" or mutation(request) in ("pinIssue", "createPullRequest")
+    return kept or key_in(body.get("body")) == STANDING
 
 
 def covers(effect: Effect, request: Request) -> bool:
@@ -266,6 +278,8 @@ def _requests(effect: Effect, body: dict[str, Any]) -> Iterable[tuple[str, str, 
             yield "POST", "/pulls", key_in(body.get("body")) == effect.key and body.get("head") == effect.head
         case effects.MergePull():
             yield "PUT", f"/pulls/{effect.pull}/merge", body.get("sha") == effect.head_sha
+            queued = body.get("variables", {}).get("input", {}).get("expectedHeadOid")
+            yield "POST", "/graphql", queued == effect.head_sha
         case effects.CloseIssue():
             yield "PATCH", at, body == {"state": "closed", "state_reason": effect.reason}
         case effects.ClosePull():

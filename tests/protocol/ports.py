@@ -37,7 +37,7 @@ class Setting:
     settings: CycleSettings
     spelling: int = 1  # findings that are mended at once
     bugs: int = 0  # findings that a person is asked about
-    todos: int = 0  # findings that get a line in a monitoring issue
+    todos: int = 0  # findings that get a line on the dashboard
     lists_at_once: bool = False
 
     def signals(self, sha: str) -> Iterable[Signal]:
