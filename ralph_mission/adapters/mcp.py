@@ -13,8 +13,10 @@ from contextlib import contextmanager
 from typing import Annotated, Any, Literal, Protocol
 
 from mcp.server import MCPServer
+from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
-from pydantic import AfterValidator, BaseModel, Field, JsonValue
+from mcp.types import CallToolResult, InputRequiredResult, Tool, ToolAnnotations
+from pydantic import AfterValidator, BaseModel, Field, JsonValue, ValidationError
 
 from ralph_mission.errors import UserError
 from ralph_mission.loop.model.state import Guidance, LoopTask, TaskStatus
@@ -26,6 +28,8 @@ INSTRUCTIONS = (
     "Tasks, events, memories and guidance of the loop you work in. Take a task with task_claim before you work on it, "
     "end it with task_done or task_fail, and end your session with one event_emit."
 )
+READ_ONLY = frozenset({"task_list", "task_ready", "memory_search"})
+"""Tools that change nothing; guidance_read may acknowledge."""
 Kind = Literal["pattern", "decision", "fix", "context"]
 NO_TEXT = compile_regex("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffd]")
 """What would steer a terminal, and what stands where the client sent no character at all."""
@@ -139,11 +143,47 @@ def serve(shelf: RunFiles, version: str) -> None:
 
 def server(shelf: RunFiles, version: str) -> MCPServer[Any]:
     """The server with all its tools."""
-    made: MCPServer[Any] = MCPServer("ralph", instructions=INSTRUCTIONS, version=version, log_level="ERROR")
+    made = _StrictServer("ralph", instructions=INSTRUCTIONS, version=version, log_level="ERROR")
     for tools in (_task_tools, _event_tools, _memory_tools, _guidance_tools):
         for tool in tools(shelf):
-            made.tool()(tool)
+            reads = tool.__name__ in READ_ONLY
+            hints = ToolAnnotations(read_only_hint=reads, destructive_hint=False, open_world_hint=False)
+            made.tool(annotations=hints)(tool)
     return made
+
+
+class _StrictServer(MCPServer[Any]):
+    """Refuses arguments that a tool does not know, by name, and says in our words what is wrong with the others."""
+
+    async def list_tools(self) -> list[Tool]:
+        """The tools, each closed to arguments that it does not name."""
+        closed = {"additionalProperties": False}
+        return [
+            tool.model_copy(update={"input_schema": {**tool.input_schema, **closed}})
+            for tool in await super().list_tools()
+        ]
+
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
+    ) -> CallToolResult | InputRequiredResult:
+        """What the tool gives. Raises ToolError with what to change."""
+        tool = next((tool for tool in await self.list_tools() if tool.name == name), None)
+        known = tool.input_schema.get("properties", {}) if tool else arguments
+        if unknown := [argument for argument in arguments if argument not in known]:
+            named = ", ".join(repr(argument[:ID]) for argument in unknown[:5])
+            raise ToolError(f"{name} has no argument {named}; it takes {', '.join(known) or 'none'}")
+        try:
+            return await super().call_tool(name, arguments, context)
+        except ToolError as problem:
+            if not isinstance(problem.__cause__, ValidationError):
+                raise
+            wrong = problem.__cause__.errors(include_url=False, include_input=False, include_context=False)
+            raise ToolError("; ".join(_describe_wrong(one["loc"], one["msg"]) for one in wrong[:5])) from None
+
+
+def _describe_wrong(place: tuple[int | str, ...], why: str) -> str:
+    name = ".".join(str(part) for part in place)
+    return f"{name} is missing" if why == "Field required" else f"{name}: {why.removeprefix('Value error, ')}"
 
 
 def _text(text: str) -> str:

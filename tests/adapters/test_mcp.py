@@ -76,6 +76,9 @@ def test_the_tools_are_there_with_their_schemas(repo: Path) -> None:
         add = next(tool for tool in tools if tool.name == "task_add").input_schema
         assert add["required"] == ["title"]
         assert add["properties"]["needs"]["items"] == {"type": "string", "maxLength": 64}
+        assert all(tool.input_schema["additionalProperties"] is False for tool in tools)
+        reads = {tool.name for tool in tools if tool.annotations and tool.annotations.read_only_hint}
+        assert reads == {"task_list", "task_ready", "memory_search"}
         assert (add["properties"]["priority"]["minimum"], add["properties"]["priority"]["maximum"]) == (1, 5)
 
     _with_client(repo, deed)
@@ -178,7 +181,11 @@ def test_guidance_waits_until_it_is_acknowledged(repo: Path) -> None:
 def test_wrong_arguments_are_errors_of_the_tool_and_the_server_goes_on(repo: Path) -> None:
     async def deed(client: Client) -> None:
         assert "title" in await _refused(client, "task_add", title=5)
-        assert "title" in await _refused(client, "task_add")
+        assert await _refused(client, "task_add") == "title is missing"
+        assert "task_add has no argument 'titel'; it takes title, needs" in await _refused(
+            client, "task_add", title="x", titel="y"
+        )
+        assert "pydantic" not in await _refused(client, "task_add", title="x", priority=9)
         assert "priority" in await _refused(client, "task_add", title="x", priority=9)
         assert "no task 'zz'" in await _refused(client, "task_add", title="x", needs=["zz"])
         assert "no task 'zz'" in await _refused(client, "task_done", id="zz")
