@@ -45,8 +45,6 @@ PLACE = compile_regex(r"(?:\.|~)/[\w./-]+")
 def environment_secrets() -> tuple[str, ...]:
     """Values of the environment that must not leave, longest first: by their names or their looks."""
     values = {value for name, value in os.environ.items() if len(value) >= SHORTEST and _is_secret(name, value)}
-    lines = {line for value in values for line in re.split(r"\n|\\n", value)}  # a private key has many
-    values |= {line for line in lines if len(line) >= SHORTEST and _looks_like_a_key(line)}
     return tuple(sorted(values, key=lambda value: (-len(value), value)))
 
 

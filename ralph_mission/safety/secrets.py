@@ -310,7 +310,7 @@ def _parts(value: str) -> list[str]:
 
 def _lines(value: str) -> list[str]:
     """Each line of a key that has several, but for those that say what it is."""
-    lines = [line.strip() for line in value.splitlines()]
+    lines = [line.strip() for line in value.replace("\\n", "\n").splitlines()]  # a file of NAME=value writes them so
     return [line for line in lines if len(line) >= LONG_LINE and not line.startswith("-----")] if lines[1:] else []
 
 
