@@ -59,7 +59,8 @@ class AppToken:
             seconds_between_requests=None,
             seconds_between_writes=None,
         )
-        found = integration.get_repo_installation(*self._repository.split("/"))
+        with integration:
+            found = integration.get_repo_installation(*self._repository.split("/"))
         return app.get_installation_auth(found.id, requester=integration.requester)
 
     def _refusal(self, error: GithubException) -> UserError:
