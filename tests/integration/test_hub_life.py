@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
@@ -13,6 +14,7 @@ import pytest
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.cycle import CycleSummary
 from tests.crash.snapshots import Snapshot
+from tests.fakes.github.nouns import Request
 from tests.helpers import Result, cli_here, git
 from tests.integration.hub import Hub, hub, unpaced
 from tests.integration.test_life import BUG, BUGS
@@ -357,19 +359,31 @@ def refused(cycle_summary: CycleSummary, kind: str) -> list[str]:
 
 
 @pytest.mark.long  # a variation of the life above; its rule has a pure test
-def test_a_ruleset_that_wants_signed_commits_on_our_branches_escalates_and_names_its_setting(
-    fresh: Hub,
-) -> None:
+def test_where_signed_commits_are_wanted_everywhere_a_fix_lives_as_it_does_elsewhere(fresh: Hub) -> None:
+    fresh.fake.ruleset("**", required_signatures=True)
+    number = opened(fresh)
+    assert fresh.fake.world.bare.commit(fresh.fake.branch(fresh.head_name(number))).signed
+
+
+@pytest.mark.long  # a variation of the life above; its rule has a pure test
+def test_a_fix_that_github_will_not_sign_where_that_is_wanted_escalates_and_names_the_setting(fresh: Hub) -> None:
     fresh.fake.ruleset("ralph/**", "ralph/-/**", required_signatures=True)
+
+    def refuse(request: Request) -> None:
+        if request.transport == "graphql" and '"branchName": "ralph/' in json.dumps(request.body):
+            fresh.fake.fail("403", (request.method, request.below))
+
+    fresh.fake.before(refuse)
     said = escalated(fresh)
     assert said.count(f"takes signed commits only: {SIGNED}") >= 2
     assert fresh.pulls == []
 
 
 @pytest.mark.long  # a variation of the life above; its rule has a pure test
-def test_a_ruleset_that_wants_signed_commits_everywhere_stops_before_anything_and_names_its_setting(
+def test_a_person_for_whom_github_signs_no_first_commit_is_stopped_before_anything_and_told_the_setting(
     fresh: Hub,
 ) -> None:
+    fresh.token = fresh.fake.token("robin")
     fresh.fake.ruleset("**", required_signatures=True)
     for _ in range(2):
         with pytest.raises(UserError) as problem:

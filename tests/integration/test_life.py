@@ -365,13 +365,13 @@ def test_a_paused_cycle_writes_no_memory(tmp_path, monkeypatch):
 
 
 @pytest.mark.long  # a variation; the step and the rule have pure tests
-def test_a_closed_monitoring_issue_teaches_only_when_its_closer_counts(tmp_path):
-    config = "owners: [mara]\nhands: {fixers: []}\nthinker: {weights: {todo: 3}}\n"
-    harbour = world(tmp_path, {"a.py": "# TODO: one\nx = 1\n"}, config)
+@pytest.mark.parametrize(("closer", "taught"), [("passer-by", False), ("mara", True)])
+def test_a_closed_question_teaches_only_when_its_closer_counts(tmp_path, closer, taught):
+    harbour = world(tmp_path, BUGS, f"owners: [mara]\n{BUG}")
     harbour.cycle()
-    harbour.person("passer-by").close_issue(1)
+    harbour.person(closer).close_issue(1, "completed")
     harbour.cycle()
-    assert "people accepted" not in harbour.memory()
+    assert ("people accepted" in harbour.memory()) is taught
 
 
 @pytest.mark.long  # a variation; the step and the rule have pure tests
