@@ -1,0 +1,207 @@
+"""The parts that all our pages of HTML are made of: one file each, which loads nothing and needs no script.
+
+Text is escaped where it is put in: `element` takes strings as text, made harmless, and only what `element` made as
+mark-up. Colours follow the reader's light or dark scheme; each pair of them is readable by WCAG 2 AA.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+
+from markupsafe import Markup
+
+from ralph_mission.adapters.report.progress import shorten
+from ralph_mission.safety.text import sanitise
+from ralph_mission.values import dataclass
+
+LONGEST = 640  # characters of one piece of text
+WIDTH, HEIGHT = 720, 180  # of a picture, in its own units: it is scaled to the page
+STYLE = Markup("""
+:root{color-scheme:light dark;--good:#1a7f37;--warn:#9a5b00;--bad:#c4232c;--accent:#0860ca;--other:#6e7781;
+--line:#d9dee4;--ink:#1f2328;--quiet:#57606a;--card:#fff;--ground:#f6f7f9}
+@media(prefers-color-scheme:dark){:root{--good:#4ac26b;--warn:#e0a53a;--bad:#ff7b72;--accent:#6cb0ff;--other:#8b949e;
+--line:#30363d;--ink:#e6edf3;--quiet:#9da7b1;--card:#161b22;--ground:#0d1117}}
+*{box-sizing:border-box}
+body{font:16px/1.55 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif;color:var(--ink);background:var(--ground);
+margin:0;overflow-wrap:anywhere}
+.page{max-width:68rem;margin:0 auto;padding:1.5rem 1rem 4rem}
+h1{font-size:1.6rem;line-height:1.25;margin:.2rem 0 .5rem;text-wrap:balance}
+h2{font-size:1.15rem;margin:0 0 .8rem}h3{font-size:1rem;margin:0}
+p{margin:.4rem 0}a{color:var(--accent);text-underline-offset:.15em}
+:focus-visible{outline:3px solid var(--accent);outline-offset:2px;border-radius:4px}
+small,.quiet{color:var(--quiet);font-size:.875rem}
+code,pre{font:.875em/1.5 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}
+pre{border:1px solid var(--line);border-radius:8px;background:var(--ground);padding:.7rem;margin:.5rem 0;
+white-space:pre-wrap}
+section{background:var(--card);border:1px solid var(--line);border-radius:12px;padding:1.1rem 1.2rem;margin:1rem 0}
+section>:last-child{margin-bottom:0}
+.figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(8.5rem,1fr));gap:.75rem;margin:1.2rem 0;padding:0}
+.figures div{background:var(--card);border:1px solid var(--line);border-radius:12px;padding:.7rem .9rem}
+.figures dt{color:var(--quiet);font-size:.875rem}.figures dd{margin:0;font-size:1.45rem;font-weight:600}
+.wide{overflow-x:auto}table{border-collapse:collapse;width:100%;font-size:.9rem}
+caption{text-align:left;color:var(--quiet);padding-bottom:.3rem}
+th,td{text-align:left;padding:.4rem .6rem .4rem 0;border-bottom:1px solid var(--line);vertical-align:top;
+overflow-wrap:normal}
+th{font-weight:600}tbody tr:last-child>*{border-bottom:0}tbody th{font-weight:400}
+.n{text-align:right;font-variant-numeric:tabular-nums}.t{overflow-wrap:anywhere;min-width:12rem}
+svg{display:block;width:100%;height:auto}svg text{fill:var(--quiet);font-size:12px}
+svg.meter{min-width:4rem;height:.6rem;margin-top:.45rem}svg.key{display:inline-block;width:.7rem;height:.7rem}
+.good{fill:var(--good)}.warn{fill:var(--warn)}.bad{fill:var(--bad)}.accent{fill:var(--accent)}.other{fill:var(--other)}
+b.good{color:var(--good)}b.warn{color:var(--warn)}b.bad{color:var(--bad)}b.accent{color:var(--accent)}
+b.other{color:var(--quiet)}
+.line{stroke:var(--line);fill:none}rect.empty{fill:var(--line)}
+@media print{body{background:none}section{break-inside:avoid}}
+""")
+
+Child = str | Markup | None
+
+
+def element(tag: str, *children: Child, **attributes: str | float | None) -> Markup:
+    """One element. A child that is a plain string is text; None leaves a child or an attribute out.
+
+    `class_` and `aria_label` stand for `class` and `aria-label`.
+    """
+    given = ((name.rstrip("_").replace("_", "-"), value) for name, value in attributes.items())
+    shown = Markup("").join(
+        Markup(' {}="{}"').format(name, harmless(str(value))) for name, value in given if value is not None
+    )
+    return Markup("<{0}{1}>").format(tag, shown) + join(*children) + Markup("</{}>").format(tag)
+
+
+def join(*children: Child) -> Markup:
+    """Mark-up and text, one behind the other."""
+    return Markup("").join(one if isinstance(one, Markup) else harmless(one) for one in children if one is not None)
+
+
+def harmless(text: str) -> str:
+    """Anybody's text without what is not seen or steers a terminal, and not too long. It is not escaped yet."""
+    return shorten(sanitise(text, "log"), LONGEST)
+
+
+def link(text: str, address: str) -> Markup:
+    """A link, or the text alone where the address is none of the web."""
+    return element("a", text, href=address) if address.startswith(("https://", "http://")) else join(text)
+
+
+def moment(when: datetime) -> Markup:
+    """A moment as people read it, with what machines read: in UTC."""
+    utc = when.astimezone(UTC)
+    return element("time", f"{utc:%Y-%m-%d %H:%M}", datetime=f"{utc:%Y-%m-%dT%H:%M:%SZ}")
+
+
+def document(title: str, *parts: Child, style: str = "") -> str:
+    """The whole file; `style`: rules of this page alone."""
+    policy = "default-src 'none'; style-src 'unsafe-inline'"
+    return Markup(
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width,initial-scale=1">'
+        '<meta http-equiv="Content-Security-Policy" content="{}">'
+        "<title>{}</title><style>{}</style></head>\n<body>{}</body></html>\n"
+    ).format(policy, harmless(title), STYLE + Markup(style), element("main", *parts, class_="page"))
+
+
+def section(title: str, *parts: Child, id: str | None = None) -> Markup:
+    """A part of the page below its heading, on a line of its own."""
+    return element("section", element("h2", title), *parts, id=id) + "\n"
+
+
+def figures(every: Iterable[tuple[str, str]]) -> Markup:
+    """The few numbers that a reader wants first: what is counted, and how many."""
+    cells = (element("div", element("dt", what), element("dd", number)) for what, number in every)
+    return element("dl", *cells, class_="figures")
+
+
+def table(
+    head: Sequence[str], rows: Iterable[Sequence[Child]], numbers: Iterable[int] = (), texts: int = -1, name: str = ""
+) -> Markup:
+    """Rows below a head. `numbers` are the columns of numbers, `texts` the one that may be long, `name` what a screen
+    reader calls it: on a phone it is scrolled, by keys too."""
+    kinds = {**dict.fromkeys(numbers, "n"), texts: "t"}
+    top = (
+        element("th", cell, scope="col", class_=kinds.get(place)) if cell else element("td")
+        for place, cell in enumerate(head)
+    )
+    body = (
+        element("tr", *(element("td", cell, class_=kinds.get(place)) for place, cell in enumerate(row))) for row in rows
+    )
+    whole = element("table", element("thead", element("tr", *top)), element("tbody", *body))
+    return element("div", whole, class_="wide", role="region", tabindex=0, aria_label=name or head[0])
+
+
+# --- pictures -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ChartColumn:
+    """One column of a chart: what its tip says, its parts from the ground up, as (class, number), and its dots."""
+
+    told: str
+    parts: tuple[tuple[str, float], ...]
+    dots: int = 0
+
+
+def column_chart(columns: Sequence[ChartColumn], ends: tuple[str, str], label: str, most: str = "") -> Markup:
+    """Columns side by side in the order of time. `ends`: the first and the last moment; `label` says all of it in
+    words; `most`: how high the highest column is."""
+    highest = max([1e-9, *(sum(number for _, number in column.parts) for column in columns)])
+    step = WIDTH / max(len(columns), 1)
+    return element(
+        "svg",
+        *(
+            _column(column, place * step, min(step * 0.8, 48), (HEIGHT - 16) / highest)
+            for place, column in enumerate(columns)
+        ),
+        element("line", x1=0, y1=HEIGHT, x2=WIDTH, y2=HEIGHT, class_="line"),
+        element("text", ends[0], x=0, y=HEIGHT + 34),
+        element("text", ends[1], x=WIDTH, y=HEIGHT + 34, text_anchor="end"),
+        element("text", most, x=0, y=12) if most else None,
+        viewBox=f"0 0 {WIDTH} {HEIGHT + 40}",
+        role="img",
+        aria_label=label,
+    )
+
+
+def _column(column: ChartColumn, x: float, width: float, scale: float) -> Markup:
+    shown: list[Child] = [element("title", column.told)]
+    y = float(HEIGHT)
+    for kind, number in column.parts:
+        height = number * scale
+        y -= height
+        if number:
+            sizes = {"x": f"{x:.1f}", "y": f"{y:.1f}", "width": f"{width:.1f}", "height": f"{height:.1f}"}
+            shown.append(element("rect", class_=kind, **sizes))
+    shown += [
+        element("circle", class_="other", cx=f"{x + width / 2:.1f}", cy=HEIGHT + 8 + 5 * number, r=2)
+        for number in range(column.dots)
+    ]
+    return element("g", *shown)
+
+
+def meter(*parts: tuple[str, float]) -> Markup:
+    """A bar whose parts are shares of 1, as (class, share): it only repeats a number that stands beside it."""
+    shown, x = [], 0.0
+    for kind, share in parts:
+        shown.append(element("rect", class_=kind, x=f"{100 * x:.1f}", width=f"{100 * share:.1f}", height=10))
+        x += share
+    empty = element("rect", class_="empty", width=100, height=10)
+    attributes = {"viewBox": "0 0 100 10", "preserveAspectRatio": "none", "aria_hidden": "true"}
+    return element("svg", empty, *shown, class_="meter", **attributes)
+
+
+def legend(keys: Iterable[tuple[str, str]], before: str = "", after: str = "") -> Markup:
+    """What the colours of a picture stand for, as (class, what)."""
+    boxes = (
+        join(
+            element(
+                "svg",
+                element("rect", class_=kind, width=10, height=10),
+                class_="key",
+                viewBox="0 0 10 10",
+                aria_hidden="true",
+            ),
+            f" {what} ",
+        )
+        for kind, what in keys
+    )
+    return element("p", element("small", before, *boxes, after))
