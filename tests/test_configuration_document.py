@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from ralph_mission import config
+from ralph_mission.config import reading
+from ralph_mission.config.settings import Config
 
 DOCUMENT = (Path(__file__).resolve().parent.parent / "docs" / "configuration.md").read_text()
 ROWS = re.findall(r"^\| `([a-z_.]+)` \| (.*?) \| ", DOCUMENT, re.MULTILINE)
@@ -21,7 +22,7 @@ OF_THEIRS = {"hats", "event_loop", "cli", "core", "memories", "tasks", "RObot"}
 @pytest.fixture(scope="module")
 def keys() -> Mapping[str, Any]:
     """Each key by its path, with its default; what stands in lists has no path."""
-    schema = config.schema()
+    schema = reading.schema()
     return dict(_keys(schema, schema["$defs"], ""))
 
 
@@ -59,7 +60,7 @@ def _duration(value: str) -> timedelta:
 def test_every_key_has_a_row_or_a_part_of_its_own(keys: Mapping[str, Any]) -> None:
     prose = re.sub(r"^```.*?^```", "", DOCUMENT, flags=re.MULTILINE | re.DOTALL)
     named = set(re.findall(r"`([A-Za-z_.]+)`", prose)) | {"thinker"}  # the row of its kind leads to the others
-    ours = {field.alias or name for name, field in config.Config.model_fields.items()}
+    ours = {field.alias or name for name, field in Config.model_fields.items()}
     for key in (key for key in keys if key.partition(".")[0] in ours):
         above = any(f"{key}.".startswith(f"{one}.") for one in named)
         assert above or any(one.startswith(f"{key}.") for one in named), key

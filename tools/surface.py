@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from ralph_mission import config
+from ralph_mission.config import reading
 from ralph_mission.cli.app import app
 from ralph_mission.cli.options import SharedOption
 
@@ -45,7 +45,7 @@ def _options(every: Iterable[tuple[str, click.Command]]) -> Iterator[str]:
 
 def keys() -> list[str]:
     """Every leaf of the settings, as `observers.web[].url`."""
-    schema = config.schema()
+    schema = reading.schema()
     return list(dict.fromkeys(_leaves(schema, schema.get("$defs", {}), "")))
 
 

@@ -401,9 +401,9 @@ def completion(context: click.Context, shell: str) -> None:
 def schema(name: str) -> None:
     """Print the JSON Schema of ralph.yml (config) or of what `ralph cycle --json` prints (cycle-report)."""
     if name == "config":
-        from ralph_mission import config
+        from ralph_mission.config import reading
 
-        print_json(config.schema())
+        print_json(reading.schema())
     else:
         from ralph_mission.adapters.report import summary
 

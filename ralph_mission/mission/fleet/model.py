@@ -1,0 +1,206 @@
+"""The nouns of a fleet: what one scan tells of each repository, the budgets, and what was started.
+
+Money is in USD, runner time in minutes; both are counted by the day in UTC, as memory does.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import field, replace
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any
+
+from ralph_mission.errors import UserError
+from ralph_mission.mission.model.mission import Urgency
+from ralph_mission.values import dataclass
+
+SCHEMA = 1  # of `FleetState` as JSON
+SHARD = 256  # jobs of one matrix: GitHub's limit
+
+
+@dataclass(frozen=True, slots=True)
+class FleetThread:
+    """An issue or pull request of ours, as the scan tells it; `waits_for` are the logins it is assigned to."""
+
+    number: int
+    title: str
+    updated_at: datetime
+    created_at: datetime
+    pull: bool = False
+    is_open: bool = True
+    labels: tuple[str, ...] = ()
+    waits_for: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RepositoryHeader:
+    """One repository as a scan sees it: the header of its memory, and our own threads there.
+
+    `name` is owner/name, or a folder for a fleet of this machine. `failure` says in one line why nothing can be done
+    there (archived, gone, forbidden); all else but the name is empty then. `has_memory`: whether a cycle ever ran.
+    `moved_at`: when memory last moved. `spent_usd` and `cycle` are memory's own; `text` is the whole memory file.
+    """
+
+    name: str
+    failure: str = ""
+    has_memory: bool = False
+    next_due_at: datetime | None = None
+    urgency: Urgency = Urgency.LOW
+    paused: bool = False
+    cycle: int = 0
+    last_cycle_at: datetime | None = None
+    moved_at: datetime | None = None
+    spent_usd: float = 0.0  # today
+    threads: tuple[FleetThread, ...] = ()
+    text: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class DailyBudget:
+    """What a day may cost at most; None: no limit of the fleet's own. `pulls`: pull requests opened unasked."""
+
+    usd: float | None = None
+    pulls: int | None = None
+    minutes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FleetLimits:
+    """What the plan keeps to: the fleet's budget and each repository's, the minutes after which a job is ended, how
+    many jobs one scan starts at most, and the share of the requests an hour that is left to others."""
+
+    fleet: DailyBudget = DailyBudget()
+    each: DailyBudget = DailyBudget()
+    job_minutes: int = 45
+    starts: int = 4 * SHARD
+    reserve: float = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class RateLimit:
+    """Requests an hour that a GitHub account may send, and how many of them are left."""
+
+    limit: int
+    left: int
+
+
+@dataclass(frozen=True, slots=True)
+class Booking:
+    """A start whose end was not seen yet. `cycle` is memory's number at the start: a higher one is the end.
+
+    `usd` and `pulls` are what the repository may have reached by then today, what it had before included; `minutes` is
+    what its job may take. `tries` counts the starts in a row of which nothing came.
+    """
+
+    at: datetime
+    cycle: int = 0
+    tries: int = 1
+    usd: float = 0.0
+    pulls: int = 0
+    minutes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FleetState:
+    """What the fleet remembers between two scans. `minutes` are those used today, by repository; `new` says since when
+    a repository without memory is known."""
+
+    day: str = ""  # YYYY-MM-DD
+    minutes: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    bookings: Mapping[str, Booking] = field(default_factory=lambda: MappingProxyType({}))
+    new: Mapping[str, datetime] = field(default_factory=lambda: MappingProxyType({}))
+
+
+@dataclass(frozen=True, slots=True)
+class FleetStart:
+    """A job to start. `usd_per_day` and `pulls` bound what it does (None: the repository's own limits alone): the USD
+    that its day may have cost when it ends, and whether it may open anything unasked. `spoke`: a person did, so a cycle
+    before its time acts on their words alone."""
+
+    name: str
+    late_seconds: int
+    urgency: Urgency
+    spoke: bool = False
+    usd_per_day: float | None = None
+    pulls: bool = True
+    minutes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class HeldRepository:
+    """One that is not started now although it could be due, or cannot be; `reason` is one line for people."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class FleetPlan:
+    """What one scan leads to. `state` has the starts booked: it is kept before anything is started."""
+
+    starts: tuple[FleetStart, ...]
+    held: tuple[HeldRepository, ...]
+    failing: tuple[HeldRepository, ...]
+    state: FleetState
+
+    @property
+    def shards(self) -> tuple[tuple[FleetStart, ...], ...]:
+        """The starts in portions of which each fits one matrix, the most urgent first."""
+        return tuple(self.starts[at : at + SHARD] for at in range(0, len(self.starts), SHARD))
+
+
+def render_state(state: FleetState) -> str:
+    """The state as JSON, one repository a line; `parse_state` reads it back."""
+    bookings = {name: _booked(one) for name, one in sorted(state.bookings.items())}
+    new = {name: at.isoformat() for name, at in sorted(state.new.items())}
+    told = {"schema": SCHEMA, "day": state.day, "minutes": dict(sorted(state.minutes.items()))}
+    return json.dumps(told | {"bookings": bookings, "new": new}, indent=1) + "\n"
+
+
+def parse_state(text: str) -> FleetState:
+    """The state that JSON tells. Raises UserError for anything else: what was spent today would be forgotten."""
+    try:
+        told: Any = json.loads(text)
+        if told["schema"] != SCHEMA:
+            raise ValueError
+        bookings = {str(name): _booking(one) for name, one in told["bookings"].items()}
+        new = {str(name): _moment(at) for name, at in told["new"].items()}
+        minutes = {str(name): int(used) for name, used in told["minutes"].items()}
+        return FleetState(str(told["day"]), minutes, bookings, new)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        what = "the fleet's state (fleet.json) cannot be read"
+        raise UserError(
+            what, "restore it from its history, or delete it: the budget of today then begins anew"
+        ) from None
+
+
+def _booked(one: Booking) -> dict[str, Any]:
+    return {
+        "at": one.at.isoformat(),
+        "cycle": one.cycle,
+        "tries": one.tries,
+        "usd": round(one.usd, 6),
+        "pulls": one.pulls,
+        "minutes": one.minutes,
+    }
+
+
+def _booking(told: Any) -> Booking:
+    booking = Booking(_moment(told["at"]))
+    return replace(
+        booking,
+        cycle=int(told["cycle"]),
+        tries=int(told["tries"]),
+        usd=float(told["usd"]),
+        pulls=int(told["pulls"]),
+        minutes=int(told["minutes"]),
+    )
+
+
+def _moment(text: Any) -> datetime:
+    at = datetime.fromisoformat(text)
+    if at.tzinfo is None:
+        raise ValueError(text)
+    return at

@@ -1,0 +1,244 @@
+"""Who of a fleet is due, in which order, within which budget. Pure: the scan and the time are arguments.
+
+The order is by urgency, and the longest overdue first within it; whoever waits for hours rises, so nobody starves. A
+start is booked before it happens, with all that it may cost, and the booking ends when memory shows the cycle's end:
+two gates that overlap start nothing twice, and a job that dies is started again after its time, then ever later.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from ralph_mission.mission.fleet.model import (
+    Booking,
+    DailyBudget,
+    FleetLimits,
+    FleetPlan,
+    FleetStart,
+    FleetState,
+    HeldRepository,
+    RateLimit,
+    RepositoryHeader,
+)
+from ralph_mission.mission.memory.schedule import is_misdated
+from ralph_mission.mission.model.memory import Rhythm
+from ralph_mission.mission.model.mission import Limits, Urgency
+from ralph_mission.values import dataclass
+
+RANKS = {Urgency.LOW: 0, Urgency.MEDIUM: 1, Urgency.HIGH: 2}
+SPOKE = 3  # above every urgency: a person waits
+RISES = timedelta(hours=2)  # of being late lift a repository by one rank, as far as the highest urgency
+ECHO = timedelta(minutes=2)  # after its commit a cycle still edits its dashboard: nobody spoke
+QUEUED = timedelta(minutes=10)  # that a job may wait for a runner beyond its own minutes
+REST = (timedelta(0), timedelta(hours=1), timedelta(hours=6))  # before the next try, by tries of which nothing came
+REQUESTS = 20  # of a cycle that count at GitHub: 10 of an idle one without a kept clone, 27 of a first one, measured
+CYCLE_USD = Limits().usd_per_cycle  # what one cycle can spend at most
+
+
+@dataclass(frozen=True, slots=True)
+class _Due:
+    """A repository that is to be started, and how much that presses."""
+
+    header: RepositoryHeader
+    since: datetime
+    spoke: bool
+    late: timedelta
+    tries: int
+    rank: int
+
+    @property
+    def order(self) -> tuple[int, datetime, str]:
+        return -self.rank, self.since, self.header.name
+
+
+def plan_fleet(
+    headers: Iterable[RepositoryHeader],
+    limits: FleetLimits,
+    state: FleetState,
+    now: datetime,
+    rate: RateLimit | None = None,
+) -> FleetPlan:
+    """What to start now. `rate` is that of the account which all jobs share; None where nobody counts."""
+    headers = sorted(headers, key=lambda one: one.name)
+    state = settle_bookings(state, headers, now)
+    due, held, failing = _sort_out(headers, state, now)
+    purse = _open_purse(headers, limits, state, now, rate)
+    starts, bookings = [], dict(state.bookings)
+    for one in sorted(due, key=lambda each: each.order):
+        start = purse.take(one)
+        if isinstance(start, str):
+            held.append(HeldRepository(one.header.name, start))
+            continue
+        starts.append(start)
+        bookings[one.header.name] = _book(start, one, now)
+    return FleetPlan(tuple(starts), tuple(held), tuple(failing), replace(state, bookings=bookings))
+
+
+def settle_bookings(state: FleetState, headers: Iterable[RepositoryHeader], now: datetime) -> FleetState:
+    """The state with what the scan shows to be over: its minutes are counted, up to the commit that ended it.
+
+    Of a job that is gone without an end all its minutes count. A new day begins at nothing.
+    """
+    day = now.date().isoformat()
+    minutes = dict(state.minutes) if state.day == day else {}
+    known = {one.name: one for one in headers}
+    bookings = {}
+    for name, booking in state.bookings.items():
+        header = known.get(name)
+        if header is None:  # no longer one of ours
+            continue
+        ended = header.cycle > booking.cycle and header.moved_at is not None
+        if ended or (booking.minutes and now >= _gone_at(booking)):
+            took = math.ceil((header.moved_at - booking.at).total_seconds() / 60) if ended and header.moved_at else 0
+            used = min(max(1, took), booking.minutes) if ended else booking.minutes
+            minutes[name] = minutes.get(name, 0) + used
+            booking = replace(booking, minutes=0, usd=0.0, pulls=0)
+        if not ended:
+            bookings[name] = booking
+    new = {one.name: state.new.get(one.name, now) for one in known.values() if not (one.has_memory or one.failure)}
+    return FleetState(day, minutes, bookings, new)
+
+
+def when_spoken(header: RepositoryHeader) -> datetime | None:
+    """When somebody last changed a thread of ours after the last cycle ended; None when nobody did."""
+    newest = max((thread.updated_at for thread in header.threads), default=None)
+    if newest is None or header.moved_at is None or newest <= header.moved_at + ECHO:
+        return None
+    return newest
+
+
+def count_pulls(header: RepositoryHeader, now: datetime) -> int:
+    """Pull requests of ours that were opened there today."""
+    return sum(thread.pull and thread.created_at.date() == now.date() for thread in header.threads)
+
+
+def _gone_at(booking: Booking) -> datetime:
+    return booking.at + timedelta(minutes=booking.minutes) + QUEUED
+
+
+def _sort_out(
+    headers: Iterable[RepositoryHeader], state: FleetState, now: datetime
+) -> tuple[list[_Due], list[HeldRepository], list[HeldRepository]]:
+    due: list[_Due] = []
+    held: list[HeldRepository] = []
+    failing: list[HeldRepository] = []
+    for header in headers:
+        if header.failure:
+            failing.append(HeldRepository(header.name, header.failure))
+            continue
+        booking = state.bookings.get(header.name)
+        found = _when_due(header, state, now)
+        if booking and not booking.minutes:
+            again = f"nothing came of {booking.tries} {'starts' if booking.tries > 1 else 'start'} in a row"
+            failing.append(HeldRepository(header.name, f"{again}, the last at {booking.at:%Y-%m-%d %H:%M} UTC"))
+        if found is None:
+            continue
+        if booking and booking.minutes:
+            held.append(HeldRepository(header.name, f"started at {booking.at:%H:%M} UTC, and not over yet"))
+        elif booking and now < booking.at + REST[min(booking.tries, len(REST)) - 1]:
+            held.append(HeldRepository(header.name, "waits before it is tried again"))
+        else:
+            due.append(replace(found, tries=booking.tries + 1 if booking else 1))
+    return due, held, failing
+
+
+def _when_due(header: RepositoryHeader, state: FleetState, now: datetime) -> _Due | None:
+    if header.paused:
+        return None
+    spoken = when_spoken(header)
+    planned = header.next_due_at if header.has_memory else state.new.get(header.name, now)
+    if planned is None or is_misdated(planned, now, Rhythm().low):
+        planned = header.last_cycle_at or now
+    late = max(now - planned, timedelta(0))
+    if planned <= now:
+        risen = RANKS[header.urgency] + late // RISES
+        rank = SPOKE if spoken else min(risen, max(RANKS.values()))
+        return _Due(header, min(planned, spoken or planned), False, late, 1, rank)
+    return _Due(header, spoken, True, max(now - spoken, timedelta(0)), 1, SPOKE) if spoken else None
+
+
+# --- Budgets. What is under way counts with all that it may still cost.
+
+
+@dataclass(frozen=True, slots=True)
+class _Left:
+    """What one repository, or the fleet, may still use today."""
+
+    usd: float
+    pulls: float
+    minutes: float
+
+
+class _Purse:
+    """What is left of all budgets while starts are taken out of it."""
+
+    def __init__(self, limits: FleetLimits, fleet: _Left, each: Mapping[str, _Left], jobs: float) -> None:
+        self._limits, self._each = limits, each
+        self._usd, self._pulls, self._minutes, self._jobs = fleet.usd, fleet.pulls, fleet.minutes, jobs
+        self._starts = limits.starts
+
+    def take(self, due: _Due) -> FleetStart | str:
+        """A start with its allowances, or why there is none now."""
+        left, minutes = self._each[due.header.name], self._limits.job_minutes
+        if self._starts < 1:
+            return "so many are due that it waits for the next scan"
+        if self._jobs < 1:
+            return "the hour's requests to GitHub are used up"
+        if min(self._minutes, left.minutes) < minutes:
+            return (
+                f"today's minutes of {'the fleet' if self._minutes < left.minutes else 'this repository'} are used up"
+            )
+        usd = max(0.0, min(left.usd, self._usd, CYCLE_USD))
+        pulls = min(left.pulls, self._pulls) >= 1
+        self._starts, self._jobs = self._starts - 1, self._jobs - 1
+        self._minutes, self._usd, self._pulls = self._minutes - minutes, self._usd - usd, self._pulls - pulls
+        bounded = math.isfinite(min(left.usd, self._usd))
+        cap = round(due.header.spent_usd + usd, 6) if bounded else None
+        late = int(due.late.total_seconds())
+        return FleetStart(due.header.name, late, due.header.urgency, due.spoke, cap, pulls, minutes)
+
+
+def _open_purse(
+    headers: Iterable[RepositoryHeader],
+    limits: FleetLimits,
+    state: FleetState,
+    now: datetime,
+    rate: RateLimit | None,
+) -> _Purse:
+    each, usd, pulls = {}, 0.0, 0.0
+    for one in headers:
+        booking, opened = state.bookings.get(one.name, Booking(now)), count_pulls(one, now)
+        spent, may_open = max(one.spent_usd, booking.usd), max(opened, booking.pulls)
+        used = state.minutes.get(one.name, 0) + booking.minutes
+        usd, pulls = usd + spent, pulls + may_open
+        each[one.name] = _left(limits.each, spent, may_open, used)
+    # A repository that left the fleet has used its minutes all the same.
+    minutes = sum(state.minutes.values()) + sum(one.minutes for one in state.bookings.values())
+    jobs = math.inf
+    if rate is not None:
+        under_way = sum(one.minutes > 0 for one in state.bookings.values())  # whose requests may be still to come
+        jobs = (rate.left - rate.limit * limits.reserve) // REQUESTS - under_way
+    return _Purse(limits, _left(limits.fleet, usd, pulls, minutes), each, jobs)
+
+
+def _left(budget: DailyBudget, usd: float, pulls: float, minutes: float) -> _Left:
+    return _Left(
+        math.inf if budget.usd is None else budget.usd - usd,
+        math.inf if budget.pulls is None else budget.pulls - pulls,
+        math.inf if budget.minutes is None else budget.minutes - minutes,
+    )
+
+
+def _book(start: FleetStart, due: _Due, now: datetime) -> Booking:
+    header = due.header
+    return Booking(
+        at=now,
+        cycle=header.cycle,
+        tries=due.tries,
+        usd=start.usd_per_day or 0.0,
+        pulls=count_pulls(header, now) + start.pulls,
+        minutes=start.minutes,
+    )

@@ -1,0 +1,202 @@
+"""Who of a fleet is started, in which order, within which budget."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ralph_mission.errors import UserError
+from ralph_mission.mission.fleet.model import (
+    Booking,
+    DailyBudget,
+    FleetLimits,
+    FleetState,
+    FleetThread,
+    RateLimit,
+    RepositoryHeader,
+    parse_state,
+    render_state,
+)
+from ralph_mission.mission.fleet.plan import plan_fleet, settle_bookings
+from ralph_mission.mission.model.mission import Urgency
+
+NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
+MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
+
+
+def header(name="acme/api", late=MINUTE, urgency=Urgency.LOW, **more):
+    known = {"has_memory": True, "cycle": 7, "last_cycle_at": NOW - 6 * HOUR, "moved_at": NOW - 6 * HOUR}
+    return RepositoryHeader(name, next_due_at=NOW - late, urgency=urgency, **(known | more))
+
+
+def thread(at, created=NOW - 50 * HOUR, pull=False):
+    return FleetThread(1, "a bug", at, created, pull)
+
+
+def names(plan):
+    return [one.name for one in plan.starts]
+
+
+def started(headers, limits=FleetLimits(), state=FleetState(), now=NOW, **more):  # noqa: B008  # frozen
+    return plan_fleet(headers, limits, state, now, **more)
+
+
+def test_only_who_is_due_is_started():
+    assert names(started([header("a/due"), header("a/later", -MINUTE), header("a/off", paused=True)])) == ["a/due"]
+
+
+def test_the_most_urgent_comes_first_and_the_longest_overdue_of_equal_urgency():
+    headers = [
+        header("a/low", 90 * MINUTE),
+        header("a/high", MINUTE, Urgency.HIGH),
+        header("a/older", 2 * MINUTE, Urgency.HIGH),
+        header("a/medium", 5 * MINUTE, Urgency.MEDIUM),
+    ]
+    assert names(started(headers)) == ["a/older", "a/high", "a/medium", "a/low"]
+
+
+def test_a_person_comes_before_everything_and_before_the_time():
+    spoken = header("a/spoken", -HOUR, threads=(thread(NOW - MINUTE),))
+    plan = started([header("a/high", HOUR, Urgency.HIGH), spoken])
+    assert [(one.name, one.spoke) for one in plan.starts] == [("a/spoken", True), ("a/high", False)]
+
+
+def test_what_the_last_cycle_wrote_itself_is_nobodys_word():
+    moved = NOW - HOUR
+    assert names(started([header(late=-HOUR, moved_at=moved, threads=(thread(moved + MINUTE),))])) == []
+
+
+def test_a_repository_without_memory_is_due_since_it_was_first_seen():
+    fresh = RepositoryHeader("a/new")
+    none = FleetLimits(starts=0)
+    first = started([fresh], none)
+    assert first.state.new == {"a/new": NOW}
+    later = started([fresh, header("a/low", 30 * MINUTE)], FleetLimits(), first.state, NOW + HOUR)
+    assert names(later) == ["a/low", "a/new"]  # late by 90 minutes and by 60
+
+
+def test_a_due_time_that_no_clock_of_today_can_have_set_is_due():
+    assert names(started([header(late=-400 * HOUR)])) == ["acme/api"]
+
+
+def test_nobody_starves_behind_repositories_that_are_always_urgent():
+    one_job = FleetLimits(starts=1)
+    low, state, waited = header("a/low"), FleetState(), 0
+    for scan in range(60):
+        now = NOW + scan * 15 * MINUTE
+        busy = [header(f"a/busy{n}", -(now - NOW) + n * MINUTE, Urgency.HIGH, cycle=scan) for n in range(9)]
+        plan = plan_fleet([low, *busy], one_job, state, now)
+        waited, state = scan, FleetState(plan.state.day)
+        if names(plan) == ["a/low"]:
+            break
+    assert waited <= 17  # two ranks of two hours
+
+
+def test_what_is_under_way_is_not_started_again_by_a_gate_that_overlaps():
+    first = started([header()])
+    assert names(first) == ["acme/api"]
+    again = started([header()], state=first.state, now=NOW + MINUTE)
+    assert names(again) == [] and "not over yet" in again.held[0].reason
+
+
+def test_a_cycle_that_ended_gives_back_what_it_did_not_use():
+    limits = FleetLimits(fleet=DailyBudget(usd=10, pulls=1, minutes=50), job_minutes=45)
+    state = started([header()], limits).state
+    ended = header(late=-HOUR, cycle=8, moved_at=NOW + 3 * MINUTE)
+    settled = settle_bookings(state, [ended], NOW + 5 * MINUTE)
+    assert (settled.bookings, settled.minutes) == ({}, {"acme/api": 3})
+
+
+def test_a_job_that_died_is_tried_again_after_its_time_and_then_ever_later():
+    state, now, tries = FleetState(), NOW, []
+    while now < NOW + 24 * HOUR:
+        plan = started([header()], state=state, now=now)
+        tries += [now - NOW for _ in plan.starts]
+        state, now = plan.state, now + 15 * MINUTE
+    assert tries[0] == timedelta(0)
+    assert tries[1] <= HOUR
+    assert 4 <= len(tries) <= 7
+    assert "nothing came of" in started([header()], state=state, now=now + HOUR).failing[0].reason
+
+
+def test_one_that_cannot_be_reached_costs_one_line():
+    gone = RepositoryHeader("a/gone", failure="it is archived")
+    plan = started([gone, header()])
+    assert names(plan) == ["acme/api"]
+    assert [(one.name, one.reason) for one in plan.failing] == [("a/gone", "it is archived")]
+
+
+def test_starts_are_sharded_at_256():
+    plan = started([header(f"a/r{number}") for number in range(600)])
+    assert [len(shard) for shard in plan.shards] == [256, 256, 88]
+
+
+def test_minutes_are_booked_whole_and_never_passed():
+    limits = FleetLimits(fleet=DailyBudget(minutes=100), job_minutes=45)
+    plan = started([header(f"a/r{number}") for number in range(5)], limits)
+    assert len(plan.starts) == 2 and "minutes" in plan.held[0].reason
+
+
+def test_a_repository_has_a_budget_of_its_own():
+    limits = FleetLimits(each=DailyBudget(usd=3, pulls=2, minutes=60), job_minutes=45)
+    opened = tuple(thread(NOW, NOW, pull=True) for _ in range(2))
+    both = [header("a/a", spent_usd=2.5), header("a/b", threads=opened, moved_at=NOW)]
+    first, second = started(both, limits).starts
+    assert (first.usd_per_day, first.pulls) == (3, True)
+    assert (second.usd_per_day, second.pulls) == (2, False)
+    used = FleetState("2026-05-04", {"a/a": 30})
+    assert names(started([header("a/a")], limits, used)) == []
+
+
+def test_money_that_is_used_up_stops_models_and_not_the_cycle():
+    limits = FleetLimits(fleet=DailyBudget(usd=5))
+    plan = started([header("a/a", spent_usd=4.0), header("a/b"), header("a/c")], limits)
+    assert [one.usd_per_day for one in plan.starts] == [5, 0, 0]
+
+
+def test_a_new_day_begins_with_what_is_still_under_way():
+    limits = FleetLimits(fleet=DailyBudget(minutes=50), job_minutes=45)
+    late = datetime(2026, 5, 4, 23, 50, tzinfo=UTC)
+    state = started([header("a/a")], limits, now=late).state
+    plan = started([header("a/a"), header("a/b")], limits, state, late + 20 * MINUTE)
+    assert names(plan) == []
+
+
+def test_the_rate_limit_is_kept_with_a_reserve():
+    headers = [header(f"a/r{number}") for number in range(500)]
+    plan = started(headers, rate=RateLimit(5000, 5000))
+    assert len(plan.starts) == 125
+    assert len(started(headers, rate=RateLimit(5000, 2500)).starts) == 0
+    under_way = replace(plan.state, bookings={f"a/r{n}": Booking(NOW, 7, minutes=45) for n in range(100)})
+    assert len(started(headers, state=under_way, rate=RateLimit(5000, 5000)).starts) == 25
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 6), st.integers(0, 3), st.integers(0, 2)), min_size=1, max_size=30),
+    st.integers(0, 20),
+    st.integers(0, 300),
+)
+def test_no_budget_is_ever_passed(repositories, usd, minutes):
+    headers = [
+        header(f"a/r{at}", spent_usd=float(spent), threads=tuple(thread(NOW, NOW, pull=True) for _ in range(opened)))
+        for at, (spent, opened, _) in enumerate(repositories)
+    ]
+    limits = FleetLimits(fleet=DailyBudget(usd, 7, minutes), job_minutes=10)
+    plan = started(headers, limits)
+    spent = {one.name: one.spent_usd for one in headers}
+    allowed = sum((one.usd_per_day or 0) - spent[one.name] for one in plan.starts)
+    assert allowed <= max(0.0, usd - sum(spent.values())) + 1e-6
+    assert sum(one.minutes for one in plan.starts) <= minutes
+    assert sum(one.pulls for one in plan.starts) <= max(0, 7 - sum(len(one.threads) for one in headers))
+    assert started(headers, limits, plan.state).starts == ()
+
+
+def test_state_survives_as_text_and_what_is_none_is_refused():
+    state = started([header(), RepositoryHeader("a/new")]).state
+    assert parse_state(render_state(state)) == state
+    with pytest.raises(UserError, match="cannot be read"):
+        parse_state("{}")
