@@ -20,6 +20,7 @@ COMMANDS = {
         "ralph_mission.cli.doctor.checks:doctor",
         "Check what ralph needs here, and how to get the rest.",
     ),
+    "config": ("ralph_mission.cli.setup.show:config_group", "Show the settings in force, and where each comes from."),
     "cycle": ("ralph_mission.cli.mission.cycle:cycle", "Run one cycle: look, decide, act, remember."),
     "due": ("ralph_mission.cli.mission.wakes:due", "Say whether a cycle is due (exit code 0) or not (10)."),
     "watch": ("ralph_mission.cli.mission.wakes:watch", "Keep cycling here, whenever a cycle is due."),

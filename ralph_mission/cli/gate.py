@@ -124,7 +124,7 @@ def memory_place(asked: DueQuestion) -> dict[str, str]:
 
 def longest_pause(asked: DueQuestion) -> timedelta:
     """The longest pause by the settings here. Raises UserError."""
-    if not asked.config and not _mentions(asked, "schedule"):
+    if not asked.config and not _mentions(asked, "schedule") and not _mentions(asked, "extends"):
         return usual_longest()
     return _settings(asked).schedule.rhythm().longest
 
@@ -158,6 +158,8 @@ _MENTIONED = compile_regex(r"^[ \t]*\{?[ \t]*['\"]?(?:memory|schedule)['\"]?[ \t
 _SECTION = compile_regex(
     r"^(memory|schedule):[ \t]*(?:\{([^{}\[\]#'\"&*!|>]*)\}[ \t]*|((?:\n  \w+: [\w./-]+[ \t]*)+))(?:#.*)?$", re.M
 )
+_EXTENDS = compile_regex(r"^['\"]?extends['\"]?[ \t]*:", re.MULTILINE)
+LONGEST_PAUSE = timedelta(days=366)  # that a file may say
 _PAIR = compile_regex(r"\s*(\w+): ([\w./-]+)\s*")
 _PAUSE = compile_regex(r"(\d{1,9})([smhdw])")
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
@@ -199,6 +201,9 @@ def read_memory_settings(text: str) -> MemorySettings | None:
     Settings that cannot be read say nothing here: the cycle then says what is wrong.
     """
     sections = {found[1]: found[2] if found[2] is not None else found[3] for found in _SECTION.finditer(text)}
+    if _EXTENDS.search(text):  # a pause may stand in the file that it extends
+        said = read_memory_settings(_EXTENDS.sub("#", text))
+        return said and replace(said, longest=LONGEST_PAUSE)
     if len(sections) == len(_MENTIONED.findall(text)) and (plain := _plain_settings(sections)):
         return plain
     try:

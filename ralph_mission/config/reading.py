@@ -7,18 +7,31 @@ here. A file with keys that older versions had loads too, and a warning says wha
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Mapping
+import os
+import posixpath
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol, get_args
+from typing import Any, NoReturn, Protocol, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from ralph_mission.config import loop
 from ralph_mission.config.settings import GONE_WAKE, Config
+from ralph_mission.config.shared import (
+    LONGEST_CHAIN,
+    OWN,
+    LooserSetting,
+    SettingsLayer,
+    SharedReference,
+    merge_layers,
+    parse_reference,
+)
 from ralph_mission.errors import UserError
 from ralph_mission.safety.front_matter import MAX_BYTES, Document, YamlError, parse
 from ralph_mission.safety.front_matter import Path as KeyPath
+from ralph_mission.values import dataclass
 
 DURATION = "a duration such as 15m, 6h or 14d"
 WANTED = {
@@ -212,40 +225,100 @@ class SettingsSource(Protocol):
     def blobs(self, names: Iterable[str]) -> Mapping[str, bytes]:
         """Contents of files in commits, by `commit:path`; without those that are not there."""
 
+    def read_elsewhere(self, repository: str, commit: str, path: str) -> bytes | None:
+        """A file of another repository at a commit; None when it is not there. Raises UserError."""
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsText:
+    """A settings file: how errors call it, what it says, and how to get at the one that it extends.
+
+    `follow` gives a file by what `extends` says, from where this one stands; it raises UserError.
+    """
+
+    source: str
+    text: str
+    follow: Callable[[str], SettingsText]
+
 
 def read(git: SettingsSource, path: Path | None = None, commit: str = "", name: str = "") -> Config:
-    """The configuration of a repository; all defaults when it has no `ralph.yml`.
+    """The configuration of a repository, with what its file extends; all defaults when it has no `ralph.yml`.
 
     `path` names another file, `commit` the commit to read it from, and `name` another one there, which has to be in
     it. Otherwise the work tree is read, or HEAD when the repository is bare. Raises UserError (usage) when the file is
     not there or says something impossible.
     """
+    file, first = name or NAME, None
     if path is not None:
-        return load(_text(_bytes(path), str(path)), str(path))
-    file = name or NAME
-    if git.work_tree and not commit:
-        raw = _in_work_tree(git.work_tree / file)
+        first = _on_disk(git, path, str(path))
+    elif git.work_tree and not commit:
+        place = git.work_tree / file
+        if place.exists() or place.is_symlink():
+            first = _on_disk(git, place, file)
     else:
-        raw = _committed_settings(git, commit or "HEAD", file)
-    if raw is None and name:
+        first = _committed(git, commit or "HEAD", file, file)
+    if first is None and name:
         raise UserError(f"{name} is not on the default branch", "commit it there, or name another file", usage=True)
-    return load(_text(raw, file), file) if raw is not None else Config()
+    return _load_chain(first) if first else Config()
 
 
 def load(text: str, source: str = NAME) -> Config:
-    """The configuration that `text` says; `source` is how errors call it. Raises UserError (usage)."""
+    """The configuration that `text` says by itself; `source` is how errors call it. Raises UserError (usage)."""
+    return _load_layer(text, source)[0]
+
+
+def _load_layer(text: str, source: str) -> tuple[Config, SettingsLayer]:
+    """One file: what it says by itself, and its values by today's names."""
     try:
         document = parse(text)
     except YamlError as error:
         raise problem(source, error.line, error.what, "fix the file") from None
     if not isinstance(document.value, dict | None):
         raise problem(source, 1, "is not a mapping of keys to values", "start it with a key such as schedule:")
+    value = _drop_ignored(loop.lift_old_keys(drop_gone(document.value or {})))
     try:
-        config = Config.model_validate(_drop_ignored(loop.lift_old_keys(drop_gone(document.value or {}))))
+        config = Config.model_validate(value)
     except ValidationError as error:
         raise explain(error, document, source, Config) from None
     config._warnings = tuple(_warnings(document, source))
-    return config
+    return config, SettingsLayer(source, value, document)
+
+
+def _load_chain(first: SettingsText) -> Config:
+    """A file with all that it extends."""
+    own, layer = _load_layer(first.text, first.source)
+    layers, config, current = [layer], own, first
+    while config.extends:
+        current = current.follow(config.extends)
+        if current.source in (each.source for each in layers) or len(layers) == LONGEST_CHAIN:
+            what = f"extends leads back to itself, or through over {LONGEST_CHAIN} files"
+            raise _problem_at(layer, ("extends",), what, "extend one file that extends no other")
+        config, layer = _load_layer(current.text, current.source)
+        layers.append(layer)
+        if section := next((name for name in OWN if name in layer.value), ""):
+            what = f"{section} has no place in a file that others extend"
+            raise _problem_at(layer, (section,), what, "let each repository say it for itself")
+    try:
+        merged, origins = merge_layers(layers)
+        together = own if len(layers) == 1 else Config.model_validate(merged)
+    except LooserSetting as error:
+        what = f"{_dotted_path(error.path)} {error.what}"
+        raise _problem_at(error.layer, error.path, what, error.next_step) from None
+    except ValidationError as error:
+        raise explain(error, Document(merged, layers[0].document.lines), first.source, Config) from None
+    together._warnings = own.warnings
+    together._origins = tuple((path, _value_at(merged, path), file) for path, file in origins.items())
+    return together
+
+
+def _value_at(value: Any, path: KeyPath) -> Any:
+    for part in path:
+        value = value[part]
+    return value
+
+
+def _problem_at(layer: SettingsLayer, path: KeyPath, what: str, next_step: str) -> UserError:
+    return problem(layer.source, layer.document.lines[_place(path, layer.document)], what, next_step)
 
 
 def schema() -> dict[str, Any]:
@@ -256,13 +329,50 @@ def schema() -> dict[str, Any]:
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **made, "title": NAME}
 
 
-def _in_work_tree(path: Path) -> bytes | None:
-    return _bytes(path) if path.exists() or path.is_symlink() else None
+def _on_disk(git: SettingsSource, place: Path, source: str) -> SettingsText:
+    """A file of this machine; what it extends stands beside it, or in another repository."""
+
+    def follow(named: str) -> SettingsText:
+        if reference := parse_reference(named):
+            return _elsewhere(git, reference)
+        following = place.resolve().parent / named
+        return _on_disk(git, following, os.path.normpath(following))
+
+    return SettingsText(source, _text(_bytes(place), source), follow)
 
 
-def _committed_settings(git: SettingsSource, commit: str, name: str) -> bytes | None:
-    place = f"{commit}:{name}"
-    return git.blobs([place]).get(place)
+def _committed(git: SettingsSource, commit: str, path: str, source: str) -> SettingsText | None:
+    """A file of a commit; what it extends is in that commit too, or in another repository."""
+
+    def follow(named: str) -> SettingsText:
+        if reference := parse_reference(named):
+            return _elsewhere(git, reference)
+        beside = posixpath.normpath(posixpath.join(posixpath.dirname(path), named))
+        found = None if beside.startswith(("../", "/")) else _committed(git, commit, beside, beside)
+        return found or _nothing_there(source, named)
+
+    raw = git.blobs([f"{commit}:{path}"]).get(f"{commit}:{path}")
+    return None if raw is None else SettingsText(source, _text(raw, source), follow)
+
+
+def _elsewhere(git: SettingsSource, reference: SharedReference) -> SettingsText:
+    """A file of another repository; what it extends is in that commit of it too, or in yet another one."""
+    source = f"{reference.repository}//{reference.path}@{reference.commit[:12]}"
+
+    def follow(named: str) -> SettingsText:
+        beside = posixpath.normpath(posixpath.join(posixpath.dirname(reference.path), named))
+        if further := parse_reference(named):
+            return _elsewhere(git, further)
+        if beside.startswith(("../", "/")):
+            return _nothing_there(source, named)
+        return _elsewhere(git, replace(reference, path=beside))
+
+    raw = git.read_elsewhere(reference.repository, reference.commit, reference.path)
+    return SettingsText(source, _text(raw, source), follow) if raw is not None else _nothing_there(NAME, str(reference))
+
+
+def _nothing_there(source: str, named: str) -> NoReturn:
+    raise problem(source, 0, f"extends names {named}, which is not there", "correct the path or the commit")
 
 
 def _bytes(path: Path) -> bytes:

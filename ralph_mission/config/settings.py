@@ -39,9 +39,11 @@ from ralph_mission.config.observers import ScannerSettings as Scanners
 from ralph_mission.config.observers import SocialSettings as Social
 from ralph_mission.config.observers import WebSettings as Web
 from ralph_mission.config.publishers import Publishers, TelegramControl
+from ralph_mission.config.shared import pinned
 from ralph_mission.mission.memory.layout import ARCHIVE, DASHBOARD, JOURNAL, LEDGER
 from ralph_mission.mission.model.memory import Rhythm
 from ralph_mission.mission.model.mission import Limits
+from ralph_mission.safety.front_matter import Path
 
 CEILING = Limits()
 Named = TypeVar("Named", Command, Web)
@@ -230,6 +232,9 @@ def _one_decider(chosen: tuple[Extension, ...]) -> tuple[Extension, ...]:
 class Config(ObserverSection):
     """Settings of one repository. Every key is optional."""
 
+    extends: Annotated[str, StringConstraints(max_length=400), AfterValidator(pinned)] = Field(
+        "", description="A settings file that this one adds to: OWNER/REPO//PATH@COMMIT, or a path from here."
+    )
     schedule: Schedule = Field(Schedule.model_construct(), description="When the next cycle is due.")
     limits: Ceilings = Field(
         Ceilings.model_construct(), description="What a cycle may do at most; may only be lowered."
@@ -266,6 +271,12 @@ class Config(ObserverSection):
         (), description="Observers, thinkers, forges, fixers and publishers from other packages."
     )
     _warnings: tuple[str, ...] = PrivateAttr(())
+    _origins: tuple[tuple[Path, Any, str], ...] = PrivateAttr(())
+
+    @property
+    def origins(self) -> tuple[tuple[Path, Any, str], ...]:
+        """Path, value as it is written, and file of each setting that is no default."""
+        return self._origins
 
     @property
     def warnings(self) -> tuple[str, ...]:

@@ -239,3 +239,9 @@ def test_in_a_workflow_the_workspace_does_not_say_where_memory_is(tmp_path: Path
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("GITHUB_ACTIONS", "true")
         assert memory_place(DueQuestion(str(repo))) == {}
+
+
+def test_a_file_that_extends_another_may_wait_as_long_as_that_one_says() -> None:
+    said = gate.read_memory_settings(f"extends: harbour/.github//ralph.yml@{'0' * 40}\nmemory: {{branch: notes}}\n")
+    assert said is not None
+    assert (said.branch, said.longest) == ("notes", gate.LONGEST_PAUSE)

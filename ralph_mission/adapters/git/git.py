@@ -222,6 +222,15 @@ class Git:
             raise GitError(command, done.returncode, done.stderr.decode(errors="replace"))
         return dict(contents(wanted, done.stdout))
 
+    def read_elsewhere(self, repository: str, commit: str, path: str) -> bytes | None:
+        """A file of another repository (owner/name) of our server; None when it is not there. Raises UserError.
+
+        It is asked for once: a commit says the same for ever.
+        """
+        from ralph_mission.adapters.git.remote import read_shared
+
+        return read_shared(self.common_dir, repository, commit, path)
+
     def refuse_lost(self, commit: str, *, history: bool = False) -> None:
         """Raises GitError when an object of a commit, or of its whole `history`, is not there."""
         walk = () if history else ("--no-walk",)

@@ -8,16 +8,18 @@ answered gives nobody orders: what it says to agents is taken out of its commit.
 from __future__ import annotations
 
 import base64
+import hashlib
 import os
 import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import field
+from contextlib import contextmanager, suppress
+from dataclasses import field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from ralph_mission.adapters import files
 from ralph_mission.adapters.git.git import TIMED_OUT, Git, GitError
 from ralph_mission.errors import UserError
 from ralph_mission.safety.patch import GITLINK
@@ -110,6 +112,27 @@ def _address(name: str, url: str) -> str:
     return url.rstrip("/")
 
 
+def read_shared(kept: Path, repository: str, commit: str, path: str) -> bytes | None:
+    """A file of any repository of our server at a commit, None when it is not there. Raises UserError.
+
+    Public ones need no token. What was read is kept below `kept`, a git common directory, by commit and path.
+    """
+    name = hashlib.sha256(f"{repository}\n{commit}\n{path}".encode()).hexdigest()[:32]
+    cached = kept / "ralph" / "shared" / name
+    with suppress(OSError):
+        return cached.read_bytes()
+    signed_in = any(os.environ.get(name) for name in ("GITHUB_TOKEN", "GITHUB_APP_ID"))
+    environ = {"GITHUB_TOKEN": "none", **os.environ, "GITHUB_REPOSITORY": repository}
+    where = place(environ)
+    with Remote.without_clone(where if signed_in else replace(where, credential="")) as remote:
+        content = remote.peek_at(commit, path, f"--filter=blob:limit={MAX_SHARED}")
+    if content is not None:
+        with suppress(OSError):  # it is asked again
+            files.write(files.own(cached.parent) / name, content)
+    return content
+
+
+MAX_SHARED = 256 * 1024  # bytes: what settings may have
 HEADS = "refs/heads/"
 KEPT = "refs/ralph/remote/"  # where what was fetched is held, so that it is neither lost nor fetched again
 PATIENCE = 300.0  # seconds for one transfer
@@ -242,7 +265,11 @@ class Remote:
 
     def peek(self, branch: str, path: str) -> bytes | None:
         """One file of a branch's head, with no more history than that; None when there is no such file."""
-        self._ask("fetch", "--quiet", "--depth=1", "--no-tags", "--no-auto-maintenance", self.url, HEADS + branch)
+        return self.peek_at(HEADS + branch, path)
+
+    def peek_at(self, ref: str, path: str, *options: str) -> bytes | None:
+        """The same of a ref's whole name, or of a commit."""
+        self._ask("fetch", "--quiet", "--depth=1", "--no-tags", "--no-auto-maintenance", *options, self.url, ref)
         name = f"FETCH_HEAD:{path}"
         return self.git.blobs([name]).get(name)
 

@@ -14,14 +14,13 @@ import click
 
 from ralph_mission.cli.options import SharedGroup, json_option, print_json, repo_option
 from ralph_mission.errors import UserError
-from ralph_mission.safety.objections import MAX_LINES, inspect, verdict
+from ralph_mission.safety.objections import inspect, verdict
 
 if TYPE_CHECKING:
     from ralph_mission.adapters.git.git import Git
     from ralph_mission.safety.objections import Objection
     from ralph_mission.safety.patch import Measure, Patch
 
-SETTINGS = "HEAD:ralph.yml"
 NEXT = {
     "diff-size": "split it, or let a person approve it",
     "protected-path": "leave this file alone, or let a person approve it",
@@ -92,12 +91,9 @@ def _tell_claims(repo: Path, place: Path, as_json: bool) -> bool:
 
 def _limit(git: Git) -> int:
     """Changed lines that this repository allows: what its committed settings say, never a changed file."""
-    committed = git.blobs([SETTINGS]).get(SETTINGS)
-    if committed is None:
-        return MAX_LINES
-    from ralph_mission.config.reading import load
+    from ralph_mission.config.reading import read
 
-    return load(committed.decode("utf-8", "replace"), SETTINGS).limits.auto_pr_lines
+    return read(git, commit="HEAD").limits.auto_pr_lines
 
 
 def _change(git: Git, raw: bytes | None) -> Patch:

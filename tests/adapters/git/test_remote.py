@@ -116,6 +116,19 @@ def test_a_file_is_looked_at_without_its_history(server, clone):
     assert there.peek("main", "none.md") is None
 
 
+def test_a_file_of_another_repository_is_read_at_its_commit_and_asked_for_once(server, clone, monkeypatch):
+    sha = git(server.bare, "rev-parse", "main")
+    there = {"GITHUB_API_URL": server.api_url, "GITHUB_SERVER_URL": server.url, "GITHUB_TOKEN": server.token()}
+    for name, value in there.items():
+        monkeypatch.setenv(name, value)
+    here = Git.open(clone)
+    assert here.read_elsewhere("harbour/slackwater", sha, "README.md") == b"# Sample\n"
+    assert here.read_elsewhere("harbour/slackwater", sha, "none.md") is None
+    asked = len(server.journal)
+    assert here.read_elsewhere("harbour/slackwater", sha, "README.md") == b"# Sample\n"
+    assert len(server.journal) == asked
+
+
 def test_branch_is_created_once_and_moves_from_where_it_was(server, clone):
     there = remote(server, clone)
     first = grown(clone, fetched(there))
