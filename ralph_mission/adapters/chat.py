@@ -29,7 +29,7 @@ TOKEN, ADDRESS = "TELEGRAM_BOT_TOKEN", "TELEGRAM_API_URL"
 """The environment's names for the bot's token, and for where its API is if not at Telegram's own."""
 SAID = 160  # characters of Telegram's own words in an error
 
-MENDS = {
+HINTS = {
     401: "set TELEGRAM_BOT_TOKEN to the token that @BotFather shows",
     403: "add the bot to the chat, or start a chat with it",
     404: "set TELEGRAM_BOT_TOKEN to the token that @BotFather shows",
@@ -43,7 +43,7 @@ class TelegramRefused(UserError):
 
     def __init__(self, code: int, said: str) -> None:
         who = "network" if code == 429 or code >= 500 else "you"
-        super().__init__(f"Telegram answers {code}: {said}", MENDS.get(code, "see docs/telegram.md"), who=who)
+        super().__init__(f"Telegram answers {code}: {said}", HINTS.get(code, "see docs/telegram.md"), who=who)
         self.code = code
 
 

@@ -126,8 +126,8 @@ def play(made: RunSetup, name: str, most: int = MOST, build: bool = False) -> Ru
 def _no_gate(name: str) -> UserError:
     """Its end is a verdict on one task: stories would neither be worked through nor be asked for."""
     what = f"{name} works on one task, not through the stories of prd.json"
-    mend = "give it the task in words, or run the stories without --pattern or with a pattern of hats"
-    return UserError(what, mend, usage=True)
+    hint = "give it the task in words, or run the stories without --pattern or with a pattern of hats"
+    return UserError(what, hint, usage=True)
 
 
 def pool(made: RunSetup, git: Git, most: int = MOST) -> ClonePool:

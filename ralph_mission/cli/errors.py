@@ -17,7 +17,7 @@ from ralph_mission.errors import Lost, UserError
 
 INTERRUPTED = 130  # 128 + SIGINT, as shells report it
 
-MENDS = {
+HINTS = {
     errno.EEXIST: "a file or a broken link stands where a folder belongs: move it away, then run again",
     errno.EISDIR: "a folder stands where a file belongs: move it away, then run again",
     errno.ELOOP: "a link stands where a file or folder belongs: move it away, then run again",
@@ -54,8 +54,8 @@ def run_guarded(run: Callable[[list[str]], int], arguments: list[str]) -> int:
         _tell(UserError(_interrupt_word(interrupt), "run again to go on"), arguments)
         return INTERRUPTED
     except OSError as error:
-        mend = MENDS.get(error.errno or 0)
-        return _tell(UserError(_os_error_text(error), mend) if mend else _bug(error, arguments), arguments)
+        hint = HINTS.get(error.errno or 0)
+        return _tell(UserError(_os_error_text(error), hint) if hint else _bug(error, arguments), arguments)
     except Exception as error:  # whatever reaches this line is our mistake
         return _tell(_bug(error, arguments), arguments)
     finally:

@@ -249,8 +249,8 @@ def refuse_if_elsewhere(house: App) -> None:
     branch = house.config.memory.branch
     if house.github is None and house.git.resolve(f"refs/remotes/origin/{branch}"):
         what = f"ralph's memory of this repository is on its server (origin/{branch})"
-        mend = "to read it there: forge: {kind: github} in ralph.yml, with GITHUB_TOKEN and GITHUB_REPOSITORY set"
-        raise UserError(what, mend, usage=True)
+        hint = "to read it there: forge: {kind: github} in ralph.yml, with GITHUB_TOKEN and GITHUB_REPOSITORY set"
+        raise UserError(what, hint, usage=True)
 
 
 def run_cycle(house: App, *, staged: bool, force: bool) -> tuple[CycleReport, CycleSummary]:

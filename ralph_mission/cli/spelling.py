@@ -19,10 +19,10 @@ from ralph_mission.values import compile_regex
 _VERBS = "list|show|diff|create|comment|label|unlabel|close|approve|request-changes|merge|verify|recover|resolve|check"
 _HERE = "publish|cycle|backtest|due|wake|watch|status|report|doctor|init|logs|pause|resume|stop|replay"
 _LOOP = "run|review|plan|cancel|cost|emit|guidance|verdict|mcp"
-_DEEDS = "task (?:add|list|ready|claim|done|fail|show)|prd (?:new|convert|lint|skills)"
+_ACTIONS = "task (?:add|list|ready|claim|done|fail|show)|prd (?:new|convert|lint|skills)"
 _COMMAND = compile_regex(
     rf"(?<![\w./-])ralph (?P<words>(?:issue|pr|memory|journal|policy)\b(?: (?:{_VERBS})\b)?|"
-    rf"(?:{_HERE}|{_LOOP}|{_DEEDS})\b)"
+    rf"(?:{_HERE}|{_LOOP}|{_ACTIONS})\b)"
     r"(?![^\n`]*--repo\b)(?P<help> --help)?"
 )
 

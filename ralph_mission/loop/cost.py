@@ -130,16 +130,16 @@ def _require_price(usage: SessionUsage, hat: str, model: str, prices: Prices) ->
         raise UserError(f"no model is named for {hat}", "name one with --model, or --models HAT=MODEL", usage=True)
     dollars = price(usage, model, prices)
     if dollars is None:
-        mend = "set it in ralph.yml under cost: prices:, or with --price MODEL=INPUT/OUTPUT"
-        raise UserError(f"no price is known for {model}", mend, usage=True)
+        hint = "set it in ralph.yml under cost: prices:, or with --price MODEL=INPUT/OUTPUT"
+        raise UserError(f"no price is known for {model}", hint, usage=True)
     return dollars
 
 
 def _amount(model: str, known: Mapping[str, object], side: str) -> float:
     value = known.get(side) if isinstance(known, Mapping) else None
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
-        mend = "write it as {input: 3, output: 15}: dollars per million tokens"
-        raise UserError(f"the {side} price of {model} is not an amount", mend, usage=True)
+        hint = "write it as {input: 3, output: 15}: dollars per million tokens"
+        raise UserError(f"the {side} price of {model} is not an amount", hint, usage=True)
     return float(value)
 
 

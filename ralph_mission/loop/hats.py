@@ -311,7 +311,7 @@ EXPLORER = Hat(
     instructions="Read the files that are named below, and what they call, for behaviour that is wrong: a case that is "
     "not handled, a limit that is off by one, a state that is left behind, an error that is swallowed. Run what you "
     "suspect, and drop what you cannot show. A claim counts only with a test that fails today because of it, by an "
-    "assertion or by the exception that you name, and passes with the smallest change that mends it. Matters of taste, "
+    "assertion or by the exception that you name, and passes with the smallest change that fixes it. Matters of taste, "
     "missing features and tests of how code is written are no bugs. None is a good answer.",
     write_allowed=(), tools_denied=WRITING, commands_denied=DENIED,
 )  # fmt: skip  # as above
@@ -402,8 +402,8 @@ def find_pattern(name: str) -> HatPattern:
     found = PATTERNS.get(PATTERN_ALIASES.get(key, key))
     if found is None:
         near = get_close_matches(key, (*PATTERNS, *PATTERN_ALIASES), 1)
-        mend = f"did you mean {near[0]}?" if near else f"there are {', '.join(PATTERNS)}"
-        raise UserError(f"no pattern {name!r}", mend, usage=True)
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(PATTERNS)}"
+        raise UserError(f"no pattern {name!r}", hint, usage=True)
     return found
 
 
@@ -438,6 +438,6 @@ def find_preset(name: str) -> LoopPreset:
     found = PRESETS.get(PATTERN_ALIASES.get(key, key))
     if found is None:
         near = get_close_matches(key, (*PRESETS, *PATTERN_ALIASES), 1)
-        mend = f"did you mean {near[0]}?" if near else f"there are {', '.join(PRESETS)}"
-        raise UserError(f"no preset {name!r}", mend, usage=True)
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(PRESETS)}"
+        raise UserError(f"no preset {name!r}", hint, usage=True)
     return found

@@ -126,7 +126,7 @@ def _keep_allowed(
     spec: RunSpec, ports: RunPorts, hat: Hat, mark: str, kept_by_us: tuple[str, ...]
 ) -> tuple[tuple[PathChange, ...], SessionWork]:
     """What the session changed, with what was undone of it."""
-    mended = ports.store.restore()
+    restored = ports.store.restore()
     work = ports.workplace.changed(mark)
     wide = replace(hat, write_allowed=spec.scope)  # what a hat of its own may write may lie outside of the run's scope
     found = (*scope.outside(hat, work.changes, kept_by_us), *scope.outside(wide, work.changes, kept_by_us))
@@ -136,7 +136,7 @@ def _keep_allowed(
     if outside:
         ports.workplace.undo(mark, sorted(gone))
         work = replace(ports.workplace.changed(mark), foreign=work.foreign)
-    return (*kept, *outside, *work.foreign, *mended), work
+    return (*kept, *outside, *work.foreign, *restored), work
 
 
 def _record_event(

@@ -48,7 +48,7 @@ class Journal:
     telling: CycleSummary  # the name on the memory branch, for ever
     approvers: tuple[tuple[str, str], ...]  # decision key, who said yes
     lessons: tuple[Lesson, ...]
-    deeds: tuple[tuple[str, Receipt], ...]  # decision key, receipt
+    deeds: tuple[tuple[str, Receipt], ...]  # decision key, receipt; named so on the memory branch, for ever
     counted: tuple[Lesson, ...] = ()  # the lessons that were not on record already
     posts: tuple[Posted, ...] = ()  # what went out, and what networks told of earlier ones, in this cycle
 
@@ -125,47 +125,50 @@ def reserve_cost(situation: Situation, mission: Mission | None, usd: float, hold
 # --- an earlier run's leftovers -------------------------------------------------------
 
 
-def settle_open(past: MemorySnapshot, deeds: Sequence[AppliedEffect], records: Mapping[str, Record]) -> MemoryBatch:
+def settle_open(past: MemorySnapshot, applied: Sequence[AppliedEffect], records: Mapping[str, Record]) -> MemoryBatch:
     """What was found out about intended effects (by looking, or from a person), and the missions moved by it."""
     settled = [
-        settle(record, deed.receipt)
-        for deed in deeds
-        if isinstance(record := records.get(deed.effect.key), EffectRecord)
+        settle(record, item.receipt)
+        for item in applied
+        if isinstance(record := records.get(item.effect.key), EffectRecord)
     ]
-    by_key = {deed.effect.key: deed for deed in deeds}
+    by_key = {item.effect.key: item for item in applied}
     missions = tuple(_absorb_receipts(mission, settled, by_key) for mission in past.state.missions)
-    state = close_effects(replace(past.state, claim=None, missions=missions), [deed.receipt for deed in deeds])
+    state = close_effects(replace(past.state, claim=None, missions=missions), [item.receipt for item in applied])
     state, forgotten = _without_unopened(state, settled, by_key, records)
     state = replace(state, posted=posting.remember_posts(state.posted, _posted_late(settled, by_key)))
     unsaid = _unsaid(settled, by_key, records)
-    subject = f"ralph: settled {len(deeds)} effects of an earlier run"
+    subject = f"ralph: settled {len(applied)} effects of an earlier run"
     return MemoryBatch(past.memory, state, (*settled, *forgotten, *unsaid), subject)
 
 
-def _posted_late(settled: Iterable[EffectRecord], deeds: Mapping[str, AppliedEffect]) -> Iterable[Posted]:
+def _posted_late(settled: Iterable[EffectRecord], applied: Mapping[str, AppliedEffect]) -> Iterable[Posted]:
     """Posts that turned out to have been sent."""
     for record in settled:
-        deed = deeds[record.key]
-        if post := posting.to_posted(deed.effect, deed.receipt, record.kind, record.at):
+        item = applied[record.key]
+        if post := posting.to_posted(item.effect, item.receipt, record.kind, record.at):
             yield post
 
 
 def _unsaid(
-    settled: Iterable[EffectRecord], deeds: Mapping[str, AppliedEffect], records: Mapping[str, Record]
+    settled: Iterable[EffectRecord], applied: Mapping[str, AppliedEffect], records: Mapping[str, Record]
 ) -> Iterable[FindingRecord]:
     """What certainly was not said may be said again, if it still stands: it is not known after all."""
     for record in settled:
-        effect = deeds[record.key].effect
+        effect = applied[record.key].effect
         before = records.get(effect.finding) if isinstance(effect, Publish) and record.state == "failed" else None
         if isinstance(before, FindingRecord) and isinstance(effect, Publish):
             yield learning.not_said(before, effect.occurrence)
 
 
 def _without_unopened(
-    state: OpenState, settled: Iterable[EffectRecord], deeds: Mapping[str, AppliedEffect], records: Mapping[str, Record]
+    state: OpenState,
+    settled: Iterable[EffectRecord],
+    applied: Mapping[str, AppliedEffect],
+    records: Mapping[str, Record],
 ) -> tuple[OpenState, tuple[FindingRecord, ...]]:
     """Missions whose thread was never opened are taken back, as if they had not been thought of."""
-    unopened = [r for r in settled if r.state == "failed" and opens_mission(deeds[r.key].effect)]
+    unopened = [r for r in settled if r.state == "failed" and opens_mission(applied[r.key].effect)]
     ids = {record.mission for record in unopened}
     times = {record.at for record in unopened if record.action is Action.OPEN_FIX}  # only a fix changes lines unasked
     gone = [mission for mission in state.missions if mission.id in ids]
@@ -182,10 +185,12 @@ def _without_unopened(
     )
 
 
-def _absorb_receipts(mission: Mission, settled: Iterable[EffectRecord], deeds: Mapping[str, AppliedEffect]) -> Mission:
+def _absorb_receipts(
+    mission: Mission, settled: Iterable[EffectRecord], applied: Mapping[str, AppliedEffect]
+) -> Mission:
     for record in settled:
         if record.mission == mission.id:
-            mission = absorb(mission, deeds[record.key].effect, deeds[record.key].receipt)
+            mission = absorb(mission, applied[record.key].effect, applied[record.key].receipt)
     return mission
 
 
@@ -203,7 +208,7 @@ def close_effects(state: OpenState, receipts: Iterable[Receipt]) -> OpenState:
 
 def receipts_of(acts: Sequence[ExecutedDecision]) -> tuple[Receipt, ...]:
     """What came of every effect, those that a stop kept back included."""
-    return (*(deed.receipt for act in acts for deed in act.deeds), *not_attempted(acts))
+    return (*(item.receipt for act in acts for item in act.applied), *not_attempted(acts))
 
 
 def settled_records(acts: Sequence[ExecutedDecision], intended: Mapping[str, Record]) -> Iterable[EffectRecord]:
@@ -237,7 +242,7 @@ def write(
             _journal(situation, decided, acts, conclusion, report, cycle_summary, state.posted),
         ),
         archive=((f"{situation.now:%Y-%m}", overflow),) if overflow else (),
-        paused=True if situation.world.wish("pause") else None,
+        paused=True if situation.world.ordered("pause") else None,
     )
 
 
@@ -264,7 +269,7 @@ def next_state(
         hushed_until=base.hushed_until if decide.is_quiet_period(situation) else None,
         wakes=wakes,
         watched=_watched(acts, base),
-        obeyed=base.obeyed + any(situation.world.wish(verb) for verb in ONCE),
+        obeyed=base.obeyed + any(situation.world.ordered(verb) for verb in ONCE),
     )
     return close_effects(state, receipts_of(acts))
 
@@ -359,7 +364,7 @@ def _observation_lines(situation: Situation) -> Iterable[str]:
 def _action_lines(acts: Sequence[ExecutedDecision]) -> Iterable[str]:
     for act in acts:
         proposal = act.decision.proposal
-        opened = [f"#{d.receipt.number}" for d in act.deeds if isinstance(d.effect, OpenIssue | OpenPull)]
+        opened = [f"#{d.receipt.number}" for d in act.applied if isinstance(d.effect, OpenIssue | OpenPull)]
         numbers = f" ({', '.join(opened)})" if opened else ""
         told = "" if act.complete else " (not finished)"
         yield f"{proposal.action}: {proposal.title}{numbers}{told}"
@@ -377,11 +382,11 @@ def _journal(
     posts: Sequence[Posted],
 ) -> Journal:
     approvers = tuple((d.proposal.key, d.proposal.approver) for d in decided.decisions if d.proposal.approver)
-    deeds = tuple((act.decision.proposal.key, deed.receipt) for act in acts for deed in act.deeds)
+    applied = tuple((act.decision.proposal.key, item.receipt) for act in acts for item in act.applied)
     counted = learning.worth_reporting(conclusion.lessons, situation.records)
     news = {post.key for post in conclusion.posted} | {told.key for told in collect_measurements(situation)}
     told = tuple(post for post in posts if post.key in news)
-    return Journal(report, cycle_summary, approvers, conclusion.lessons, deeds, counted, told)
+    return Journal(report, cycle_summary, approvers, conclusion.lessons, applied, counted, told)
 
 
 def _subject(acts: Sequence[ExecutedDecision]) -> str:

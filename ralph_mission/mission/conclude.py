@@ -1,4 +1,4 @@
-"""What a cycle comes to: missions after their deeds, lessons, what waits, when to look again. Pure."""
+"""What a cycle comes to: missions after their effects, lessons, what waits, when to look again. Pure."""
 
 from __future__ import annotations
 
@@ -132,14 +132,14 @@ def after(act: ExecutedDecision) -> Mission:
     proposal = act.decision.proposal
     mission = proposal.after if act.complete else proposal.interim
     assert mission is not None
-    for deed in act.deeds:
-        mission = absorb(mission, deed.effect, deed.receipt)
+    for item in act.applied:
+        mission = absorb(mission, item.effect, item.receipt)
     return mission
 
 
 def _came_to_nothing(act: ExecutedDecision) -> bool:
     """Whether a thread certainly was not opened, or a list of what is watched does not say what it was to say."""
-    told = {deed.effect.key: deed.receipt.status for deed in act.deeds}
+    told = {item.effect.key: item.receipt.status for item in act.applied}
     proposal = act.decision.proposal
     return any(
         told.get(effect.key, "failed") == "failed"
@@ -202,7 +202,7 @@ def _counts(act: ExecutedDecision) -> bool:
 
 
 def _receipts(acts: Iterable[ExecutedDecision]) -> tuple[tuple[Effect, Receipt], ...]:
-    return tuple((deed.effect, deed.receipt) for act in acts for deed in act.deeds)
+    return tuple((item.effect, item.receipt) for act in acts for item in act.applied)
 
 
 def _has_news(situation: Situation, news: Sequence[FinishedMission]) -> bool:
@@ -264,7 +264,7 @@ def _unaccepted(opened: Iterable[tuple[datetime, int]], lessons: Iterable[Lesson
 
 def _ready(situation: Situation, decided: CycleDecisions, acts: Sequence[ExecutedDecision]) -> bool:
     """Whether a cap alone cut work that made progress, and today's wakes are not used up."""
-    progress = any(act.complete and act.deeds for act in acts)
+    progress = any(act.complete and act.applied for act in acts)
     return progress and _was_cut_by_cap(situation, decided) and _grant_wake(situation)[1]
 
 
@@ -301,7 +301,7 @@ def _same_day(situation: Situation) -> bool:
 def _were_posts_answered(situation: Situation, acts: Iterable[ExecutedDecision]) -> bool:
     """Whether a mission's texts went out, and only the remark that tells of it is left."""
     sent = (act for act in acts if act.decision.proposal.action is Action.PUBLISH and act.decision.proposal.before)
-    answers = ([deed.receipt.status for deed in act.deeds] for act in sent if act.complete)
+    answers = ([item.receipt.status for item in act.applied] for act in sent if act.complete)
     return any("failed" not in every for every in answers) and _grant_wake(situation)[1]
 
 

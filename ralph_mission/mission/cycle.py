@@ -104,7 +104,7 @@ def _cycle(tx: Transaction, request: CycleRequest) -> CycleResult:
     batch = commit.write(situation, decided, acts, conclusion, known, *result, tx.state)
     tx = tx.commit_with_dashboard(batch)
     inbox.notify_stuck(ports, before, tx.state.missions, tx.secrets)  # first: a forge out of reach raises
-    tx.anchor(quiet=not any(act.deeds for act in acts))
+    tx.anchor(quiet=not any(act.applied for act in acts))
     return _wake(tx, result) if conclusion.at_once else result
 
 
@@ -113,7 +113,7 @@ def _look(tx: Transaction, request: CycleRequest) -> tuple[Transaction, Situatio
     ports = tx.ports
     with ports.scratch() as scratch:
         situation = gather.situate(ports, tx.settings, tx.past, request.cycle_id, tx.now)
-        if _is_steering(tx, request) and not situation.world.wish("run"):
+        if _is_steering(tx, request) and not situation.world.ordered("run"):
             return tx, replace(situation, steering=True)
         asked = observe.plan_looks(ports, situation, scratch)
         if not request.staged and (usd := sum(context.usd for _, context in asked)):

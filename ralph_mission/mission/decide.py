@@ -69,7 +69,7 @@ def still_to_handle(findings: Iterable[Finding], situation: Situation) -> tuple[
 def silenced_kinds(situation: Situation) -> frozenset[str]:
     """Kinds that people do not want to see listed: boxes of the dashboard say so."""
     world = situation.world
-    return frozenset({*situation.state.silenced, *world.wish("unlist")} - {*world.wish("list")})
+    return frozenset({*situation.state.silenced, *world.ordered("unlist")} - {*world.ordered("list")})
 
 
 def drafts(situation: Situation) -> tuple[Proposal, ...]:
@@ -113,7 +113,7 @@ def decide(situation: Situation, secrets: tuple[str, ...] = (), paused: bool = F
     steps = tuple(_steps(situation))
     moved = () if situation.steering else close_lists(situation.world.issues, situation.world.bot)
     proposals = [*(step.proposal for step in steps if step.proposal), *moved, *drafts(situation)]
-    paused = paused or bool(situation.world.wish("pause"))
+    paused = paused or bool(situation.world.ordered("pause"))
     decisions = judge_all(proposals, policy_context(situation, secrets, paused))
     return CycleDecisions(steps, decisions)
 

@@ -1,7 +1,7 @@
 """The one place that all effects pass on their way out.
 
 Before each effect the kill switch and `paused` are asked again, its record is looked up so
-that the same deed is never done twice, and the numbers it needs are filled in. An error
+that the same effect is never done twice, and the numbers it needs are filled in. An error
 never decides that something did not happen: for an effect without a natural key, doubt is
 `unknown`, and unknown is never sent again.
 """
@@ -64,16 +64,16 @@ class AppliedEffect:
 
 @dataclass(frozen=True, slots=True)
 class ExecutedDecision:
-    """An allowed decision and its deeds so far; `cut` when the kill switch stopped it half-way or kept it back."""
+    """An allowed decision and its effects so far; `cut` when the kill switch stopped it half-way or kept it back."""
 
     decision: Decision
-    deeds: tuple[AppliedEffect, ...]
+    applied: tuple[AppliedEffect, ...]
     cut: bool = False
 
     @property
     def complete(self) -> bool:
         """Whether everything that was to be done is done (or, staged, would be), as far as it ever will be."""
-        return not self.cut and not any(deed.stops for deed in self.deeds)
+        return not self.cut and not any(item.stops for item in self.applied)
 
 
 ApprovalCheck = Callable[[Mission], MissionFacts]
@@ -113,24 +113,24 @@ def not_attempted(acts: Iterable[ExecutedDecision]) -> tuple[Receipt, ...]:
         skip_effect(effect.key, "stopped by the kill switch")
         for act in acts
         if act.cut
-        for effect in act.decision.proposal.effects[len(act.deeds) :]
+        for effect in act.decision.proposal.effects[len(act.applied) :]
     )
 
 
 def _carry_out(
     ports: CyclePorts, decision: Decision, known: dict[str, Record], look: ApprovalCheck
 ) -> ExecutedDecision:
-    deeds: list[AppliedEffect] = []
+    applied: list[AppliedEffect] = []
     for effect in decision.proposal.effects:
         if is_stopped(ports):
-            return ExecutedDecision(decision, tuple(deeds), cut=True)
-        stopped_by = next((deed for deed in deeds if deed.stops), None)
+            return ExecutedDecision(decision, tuple(applied), cut=True)
+        stopped_by = next((item for item in applied if item.stops), None)
         if why := _changed_since(ports, look, decision.proposal, effect, known.get(effect.key)):
             receipt = skip_effect(effect.key, why)
         else:
             receipt = _not_attempted(effect, stopped_by) if stopped_by else send(ports, effect, known)
-        deeds.append(AppliedEffect(effect, receipt))
-    return ExecutedDecision(decision, tuple(deeds))
+        applied.append(AppliedEffect(effect, receipt))
+    return ExecutedDecision(decision, tuple(applied))
 
 
 def _changed_since(
@@ -214,8 +214,8 @@ def reconcile(ports: CyclePorts, state: OpenState, records: Mapping[str, Record]
     """
     known = dict(records)
     found = [_found_late(ports, record, known) for record in doubtful(state.unknown, records)]
-    deeds = (_taken_over(ports, record, known) for record in list_unsettled(state.effects, records))
-    return tuple(deed for deed in (*found, *deeds) if deed)
+    applied = (_taken_over(ports, record, known) for record in list_unsettled(state.effects, records))
+    return tuple(item for item in (*found, *applied) if item)
 
 
 def doubtful(keys: Iterable[str], records: Mapping[str, Record]) -> tuple[EffectRecord, ...]:

@@ -149,13 +149,13 @@ def _look(
     adopted = tuple(adopt(ports, settings, state, issues, lost, handed, cycle, now))
     facts += tuple((mission.id, read_facts(ports, settings, mission)) for mission in adopted)
     branches = tuple(pull.head for pull in pulls)
+    ordered = tuple(read_orders(ports, settings, state))
     facts = orders.known_to(facts, state, ports.seal)
     facts = tuple((id, replace(one, untold=is_untold(one, forge.ticks()))) for id, one in facts)
-    wishes = tuple(read_wishes(ports, settings, state))
-    return ForgeSnapshot(forge.identity().id, forge.default_branch(), branches, issues, pulls, facts, wishes, adopted)
+    return ForgeSnapshot(forge.identity().id, forge.default_branch(), branches, issues, pulls, facts, ordered, adopted)
 
 
-def read_wishes(ports: CyclePorts, settings: CycleSettings, state: OpenState) -> Iterable[str]:
+def read_orders(ports: CyclePorts, settings: CycleSettings, state: OpenState) -> Iterable[str]:
     """What people who may decide ticked about Ralph itself; what was obeyed before had another number."""
     for tick in ports.forge.ticks():
         verb, what = tick.box.split(" ")[:2]

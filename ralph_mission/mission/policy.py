@@ -58,9 +58,9 @@ def _action_cap(proposal: Proposal, context: PolicyContext) -> bool:
 
 
 def _auto_pr_cap(proposal: Proposal, context: PolicyContext) -> bool:
-    # What a person wished for counts too, as nobody saw its change yet; it never waits for what nobody asked for.
+    # What a person requested for counts too, as nobody saw its change yet; it never waits for what nobody asked for.
     used_up = context.spent.auto_pulls >= context.limits.auto_prs_per_cycle
-    return used_up and proposal.unasked and not proposal.wished
+    return used_up and proposal.unasked and not proposal.requested
 
 
 def _thread_cap(proposal: Proposal, context: PolicyContext) -> bool:

@@ -203,7 +203,7 @@ class Forge(Protocol):
         """Whether a list shows what was just made, so that "not listed" proves "not made"."""
         ...
 
-    def how(self, deed: str, number: int) -> str:
+    def how(self, action: str, number: int) -> str:
         """What a person types or clicks for: approve_pull, show_pull, approve_issue, show_issue."""
         ...
 

@@ -47,9 +47,9 @@ from ralph_mission.mission.publishing import posting
 def lines(acts: Iterable[ExecutedDecision]) -> Iterable[PostLine]:
     """Every post with its exact parts and its fate."""
     for act in acts:
-        for deed in act.deeds:
-            if isinstance(deed.effect, Publish):
-                post, receipt = deed.effect.post, deed.receipt
+        for item in act.applied:
+            if isinstance(item.effect, Publish):
+                post, receipt = item.effect.post, item.receipt
                 yield PostLine(post.network, receipt.status, receipt.url, post.parts, post.lengths, post.limit)
 
 
@@ -186,19 +186,19 @@ def _decision(decision: Decision) -> DecisionLine:
     return DecisionLine(proposal.key, proposal.action, proposal.kind, proposal.tier, decision.verdict, decision.rules)
 
 
-def _settled_lines(deeds: Iterable[AppliedEffect]) -> tuple[EffectLine, ...]:
+def _settled_lines(applied: Iterable[AppliedEffect]) -> tuple[EffectLine, ...]:
     return tuple(
-        EffectLine(d.effect.key, "reconcile", kind_of(d.effect), d.receipt.status, d.receipt.url) for d in deeds
+        EffectLine(d.effect.key, "reconcile", kind_of(d.effect), d.receipt.status, d.receipt.url) for d in applied
     )
 
 
 def _effects(acts: Iterable[ExecutedDecision]) -> tuple[EffectLine, ...]:
     return tuple(
         EffectLine(
-            deed.effect.key, act.decision.proposal.action, kind_of(deed.effect), deed.receipt.status, deed.receipt.url
+            item.effect.key, act.decision.proposal.action, kind_of(item.effect), item.receipt.status, item.receipt.url
         )
         for act in acts
-        for deed in act.deeds
+        for item in act.applied
     )
 
 
@@ -222,7 +222,7 @@ def _cycle_summary(
 
 def _opened(acts: Iterable[ExecutedDecision]) -> Iterator[ThreadLine]:
     for act in acts:
-        for effect in (deed.effect for deed in act.deeds):
+        for effect in (item.effect for item in act.applied):
             if isinstance(effect, OpenIssue | OpenPull):
                 yield ThreadLine(effect.key, effect.title, effect.body)
 
@@ -232,8 +232,8 @@ def refusal(acts: Sequence[ExecutedDecision]) -> str:
 
     A branch that is not in a pull yet is nothing.
     """
-    told = (deed for act in acts for deed in act.deeds if act.complete or not isinstance(deed.effect, PushBranch))
-    receipts = [deed.receipt for deed in told if not deed.receipt.not_attempted]
+    told = (item for act in acts for item in act.applied if act.complete or not isinstance(item.effect, PushBranch))
+    receipts = [item.receipt for item in told if not item.receipt.not_attempted]
     refused = [r.detail for r in receipts if r.status == "failed" and r.reason is FailureReason.NEEDS_PERSON]
     return refused[0] if refused and len(refused) == len(receipts) else ""
 
@@ -252,16 +252,16 @@ def _why(act: ExecutedDecision) -> str:
 def _why_incomplete(act: ExecutedDecision) -> str:
     if act.cut:
         return "stopped by the kill switch"
-    stopped = next(deed for deed in act.deeds if deed.stops)
+    stopped = next(item for item in act.applied if item.stops)
     return _in_vain(stopped)
 
 
-def _in_vain(deed: AppliedEffect) -> str:
-    doubt = "could not" if deed.receipt.status == "failed" else "in doubt whether it did"
-    return f"{doubt} {_DEEDS[kind_of(deed.effect)]}: {deed.receipt.explanation}"
+def _in_vain(item: AppliedEffect) -> str:
+    doubt = "could not" if item.receipt.status == "failed" else "in doubt whether it did"
+    return f"{doubt} {_ACTIONS[kind_of(item.effect)]}: {item.receipt.explanation}"
 
 
-_DEEDS = {
+_ACTIONS = {
     "open_issue": "open its issue",
     "push_branch": "push its branch",
     "open_pull": "open its pull request",
@@ -302,11 +302,11 @@ def _remarks(situation: Situation, acts: Sequence[ExecutedDecision], conclusion:
     for line in _not_understood(situation):
         yield f"Do Not Repeat: not understood, so ignored: {line}"
     for act in acts:
-        for deed in act.deeds:
-            if isinstance(deed.effect, Publish):
-                yield from remarks(deed.effect, deed.receipt, situation)
-            elif deed.receipt.status in ("failed", "unknown"):
-                yield _in_vain(deed)
+        for item in act.applied:
+            if isinstance(item.effect, Publish):
+                yield from remarks(item.effect, item.receipt, situation)
+            elif item.receipt.status in ("failed", "unknown"):
+                yield _in_vain(item)
     if any(act.cut for act in acts):
         yield "stopped half-way by the kill switch; what was intended is settled by the next cycle"
     if decide.is_quiet_period(situation) and (silent := decide.findings_fully_posted(situation, {})):
@@ -320,7 +320,7 @@ def unknown(
     state: OpenState, acts: Sequence[ExecutedDecision] = (), records: Mapping[str, Record] = {}
 ) -> Iterable[str]:
     """Effects whose fate only a person can tell."""
-    now = {d.receipt.key: d.effect for act in acts for d in act.deeds if d.receipt.status == "unknown"}
+    now = {d.receipt.key: d.effect for act in acts for d in act.applied if d.receipt.status == "unknown"}
     for key in dict.fromkeys((*state.unknown, *now)):
         record = records.get(key)
         effect = now.get(key) or (record.effect if isinstance(record, EffectRecord) else None)

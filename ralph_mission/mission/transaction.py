@@ -164,10 +164,10 @@ def settle_leftovers(tx: Transaction) -> tuple[Transaction, tuple[AppliedEffect,
     if tx.past is None or not (tx.state.effects or tx.state.unknown):
         return tx, ()
     records = gather.read_open(tx.ports, tx.past)
-    deeds = execute.reconcile(tx.ports, tx.state, records)
-    if not deeds and not tx.state.effects:
+    applied = execute.reconcile(tx.ports, tx.state, records)
+    if not applied and not tx.state.effects:
         return tx, ()
-    return tx.commit(commit.settle_open(tx.past, deeds, records)), deeds
+    return tx.commit(commit.settle_open(tx.past, applied, records)), applied
 
 
 def intend(
@@ -328,8 +328,8 @@ def _journal(tx: Transaction, request: ExecutionRequest, done: ExecutedDecision)
     header, decision, plan = tx.memory.header, done.decision, done.decision.proposal
     name = f"{header.cycle:06d}-{request.name}-{header.serial}"
     lines = tuple(
-        EffectLine(deed.receipt.key, plan.action, kind_of(deed.effect), deed.receipt.status, deed.receipt.url)
-        for deed in done.deeds
+        EffectLine(item.receipt.key, plan.action, kind_of(item.effect), item.receipt.status, item.receipt.url)
+        for item in done.applied
     )
     judged = DecisionLine(plan.key, plan.action, plan.kind, plan.tier, decision.verdict, decision.rules)
     told = CycleReport(
@@ -337,5 +337,5 @@ def _journal(tx: Transaction, request: ExecutionRequest, done: ExecutedDecision)
         tx.ports.clock.now(), (), (), (), (judged,), lines, header.urgency, header.next_due_at,
         Usage(cost_usd=request.usd),
     )  # fmt: skip  # one report
-    deeds = tuple((plan.key, deed.receipt) for deed in done.deeds)
-    return name, commit.Journal(told, CycleSummary(posts=tuple(report.lines((done,)))), (), (), deeds)
+    applied = tuple((plan.key, item.receipt) for item in done.applied)
+    return name, commit.Journal(told, CycleSummary(posts=tuple(report.lines((done,)))), (), (), applied)

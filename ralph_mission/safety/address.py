@@ -1,6 +1,6 @@
 """Where a URL leads, told strictly, and which addresses are the public Internet's. Pure: nothing is asked here.
 
-A URL that two parsers could read differently is refused, not mended: what was judged is what is asked.
+A URL that two parsers could read differently is refused, not fixed: what was judged is what is asked.
 """
 
 from __future__ import annotations

@@ -153,8 +153,8 @@ def test_the_doctor_says_who_we_are_on_each_network(
 def test_the_doctor_says_what_is_missing_and_what_stands_in_for_it(repository: Git) -> None:
     checks = lines("publishers: {twitter: {}}", repository, {})
     assert (checks["twitter"].status, checks["discord"].status, checks["outbox"].status) == ("note", "note", "ok")
-    assert "TWITTER_API_KEY" in checks["twitter"].mend
-    assert "publishers.discord" in checks["discord"].mend
+    assert "TWITTER_API_KEY" in checks["twitter"].hint
+    assert "publishers.discord" in checks["discord"].hint
 
 
 def test_the_doctor_says_what_is_broken_and_shows_no_secret(
@@ -164,6 +164,6 @@ def test_the_doctor_says_what_is_broken_and_shows_no_secret(
     told = {name: v if name.endswith(right) else f"{v}x" for name, v in environment(servers).items()}
     checks = lines(ALL, repository, told)
     assert {check.status for check in checks.values()} == {"wrong"}
-    assert "TELEGRAM_BOT_TOKEN" in checks["telegram"].mend
-    shown = " ".join(f"{check.found} {check.mend}" for check in checks.values())
+    assert "TELEGRAM_BOT_TOKEN" in checks["telegram"].hint
+    shown = " ".join(f"{check.found} {check.hint}" for check in checks.values())
     assert not any(value.rpartition("/")[2] in shown for name, value in told.items() if not name.endswith(right))

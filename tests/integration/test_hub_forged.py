@@ -443,9 +443,9 @@ ASKING_HUB_DUPLICATES = f"{CALM}limits: {{auto_prs_per_cycle: 0}}\n"
 
 
 def somebody_mends_it(harbour: Hub, state: str) -> None:
-    harbour.fake.push("mend", MENDED)
+    harbour.fake.push("hint", MENDED)
     jonas = harbour.person("jonas", "write")
-    number = jonas.open_pull("mend", "main", "Mend words")
+    number = jonas.open_pull("hint", "main", "Mend words")
     if state == "merged":
         jonas.merge(number)
 

@@ -21,6 +21,8 @@ LISTED = "monitor todo low"
 LIVES: dict[str, tuple[str, ...]] = {
     "a fix is opened": (FIX,),
     "an approved pull is merged": (FIX, FINISHED),
+    "an approved pull goes through the merge queue": (FIX, FINISHED, FINISHED),
+    "a box that was ticked on the dashboard is obeyed": (FIX, FINISHED),
     "a pull to be changed is escalated": (FIX, "answer spelling low"),
     "a closed pull ends its mission": (FIX, FINISHED),
     "a proposal is made": (ASKED,),
@@ -51,7 +53,7 @@ LIVES: dict[str, tuple[str, ...]] = {
 }
 """By stage, all that was decided until it rested: what, of which tier; who said so; and what spoke against it.
 
-Of a mission that a person wished for (`human`) the finding is her issue, which is no proposal that waits for a yes.
+Of a mission that a person asked for (`human`) the finding is her issue, which is no proposal that waits for a yes.
 """
 SHORT = (
     "an approved pull is merged",

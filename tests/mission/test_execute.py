@@ -121,7 +121,7 @@ def test_a_number_that_the_forge_gave_is_filled_into_what_follows():
 def test_what_was_done_before_is_not_done_again():
     forge = ScriptedForge({})
     (acted,) = acts_of(ScriptedPorts(forge), [decision(OPEN)], {"k1": record(OPEN, "done", done("k1", 12))})
-    assert (forge.sent, acted.deeds[0].receipt.number) == ([], 12)
+    assert (forge.sent, acted.applied[0].receipt.number) == ([], 12)
 
 
 def test_what_may_have_been_sent_is_never_sent_again():
@@ -135,21 +135,21 @@ def test_what_may_have_been_sent_is_never_sent_again():
 def test_an_error_is_doubt_for_what_has_no_key_and_failure_for_what_has(effect, status):
     forge = ScriptedForge({effect.key: ConnectionError("reset")})
     (acted,) = acts_of(ScriptedPorts(forge), [decision(effect)], known(effect))
-    assert acted.deeds[0].receipt.status == status
+    assert acted.applied[0].receipt.status == status
 
 
 def test_nothing_follows_a_step_that_failed():
     forge = ScriptedForge({"k1": Receipt("k1", "failed", detail="issues are disabled")})
     (acted,) = acts_of(ScriptedPorts(forge), [decision(OPEN, PULL, LABEL)], known(OPEN, PULL, LABEL))
     assert [type(effect) for effect in forge.sent] == [OpenIssue]
-    assert {deed.receipt.explanation for deed in acted.deeds[1:]} == {"not attempted: issues are disabled"}
+    assert {deed.receipt.explanation for deed in acted.applied[1:]} == {"not attempted: issues are disabled"}
 
 
 @pytest.mark.parametrize("remark", [Comment("k4", 3, "merged"), PostReview("k4", 3, "c" * 40, "fine")])
 def test_a_remark_in_doubt_stops_nothing_and_is_never_sent_again(remark):
     forge = ScriptedForge({"k4": ConnectionError("reset"), "k3": done("k3")})
     (acted,) = acts_of(ScriptedPorts(forge), [decision(remark, LABEL)], known(remark, LABEL))
-    assert ([deed.receipt.status for deed in acted.deeds], acted.complete) == (["unknown", "done"], True)
+    assert ([deed.receipt.status for deed in acted.applied], acted.complete) == (["unknown", "done"], True)
     again = {"k4": record(remark, "unknown", Receipt("k4", "unknown"))}
     assert acts_of(ScriptedPorts(forge), [decision(remark)], again)[0].complete
     assert len(forge.sent) == 2
@@ -157,7 +157,7 @@ def test_a_remark_in_doubt_stops_nothing_and_is_never_sent_again(remark):
 
 def test_a_merge_that_nobody_approved_is_never_sent():
     forge = ScriptedForge({"k2": done("k2")})
-    receipt = acts_of(ScriptedPorts(forge), [decision(replace(MERGE, approver=0))], {})[0].deeds[0].receipt
+    receipt = acts_of(ScriptedPorts(forge), [decision(replace(MERGE, approver=0))], {})[0].applied[0].receipt
     assert (receipt.status, receipt.detail) == ("failed", "approval-author")
     assert forge.sent == []
 
@@ -166,7 +166,7 @@ def test_the_kill_switch_stops_before_the_next_effect():
     forge = ScriptedForge({"k1": done("k1", 12), "k3": done("k3")})
     ports = ScriptedPorts(forge, stops=[False, True])
     acts = acts_of(ports, [decision(OPEN, LABEL), decision(LABEL)], known(OPEN, LABEL))
-    assert [(acted.cut, acted.complete, len(acted.deeds)) for acted in acts] == [(True, False, 1), (True, False, 0)]
+    assert [(acted.cut, acted.complete, len(acted.applied)) for acted in acts] == [(True, False, 1), (True, False, 0)]
     assert len(forge.sent) == 1
     assert [receipt.key for receipt in not_attempted(acts)] == ["k3", "k3"]
 

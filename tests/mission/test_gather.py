@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ralph_mission.errors import Missing, UserError
-from ralph_mission.mission.gather import check_anchor, read_wishes
+from ralph_mission.mission.gather import check_anchor, read_orders
 from ralph_mission.mission.model.forge import Tick
 from ralph_mission.mission.model.ledger import MemorySnapshot, OpenState
 from ralph_mission.mission.model.memory import CompletedNote, Header, Memory
@@ -61,7 +61,7 @@ def wishes(tick: Tick, owners: tuple[str, ...] = (), obeyed: int = 0) -> list[st
     forge = SimpleNamespace(ticks=lambda: (tick,), may_approve=lambda actor: actor == MARA)
     world: Any = SimpleNamespace(forge=forge, progress=SimpleNamespace(note=lambda text: None))
     settings: Any = SimpleNamespace(owners=owners)
-    return list(read_wishes(world, settings, OpenState(obeyed=obeyed)))
+    return list(read_orders(world, settings, OpenState(obeyed=obeyed)))
 
 
 def test_a_tick_about_ralph_of_who_may_decide_is_a_wish_once():

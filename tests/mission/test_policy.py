@@ -176,7 +176,7 @@ def test_the_same_change_in_a_pull_of_anyone_is_a_duplicate_wherever_it_stands(s
 
 @pytest.mark.parametrize("words", ["Fixes #3", "closes: #3 and more", "resolves https://github.com/o/r/issues/3"])
 def test_a_pull_that_closes_the_issue_holds_the_approved_proposal(words):
-    theirs = pull(author=MARA, head="mend", body=words, touches=())
+    theirs = pull(author=MARA, head="hint", body=words, touches=())
     carried = fix(before=mission(issue=3), approved=True, patch=None)
     assert judge(carried, bench(pulls=(theirs,))).rules == ("human-duplicate",)
     for other in (replace(theirs, body="Part of #3"), replace(theirs, state="closed"), replace(theirs, author=BOT)):
@@ -197,7 +197,7 @@ SENT = OpenPull("ko", "t", "b", "ralph/spelling-1", "main", 3, (), tuple(patch_i
 @pytest.mark.parametrize("state", ["open", "merged"])
 def test_the_same_change_in_a_pull_of_anyone_holds_the_push_of_a_mission_under_way(state, approved, effects):
     carried = under_way(*effects, approved=approved)
-    same = pull(author=MARA, state=state, head="mend", patch_ids=patch_ids(patch()) | {"another"})
+    same = pull(author=MARA, state=state, head="hint", patch_ids=patch_ids(patch()) | {"another"})
     assert judge(carried, bench(pulls=(same,))).rules == ("human-duplicate",)
     changes = ({"patch_ids": frozenset({"another"})}, {"state": "closed"}, {"author": BOT})
     for other in (replace(same, **change) for change in changes):
@@ -207,18 +207,18 @@ def test_the_same_change_in_a_pull_of_anyone_holds_the_push_of_a_mission_under_w
 @pytest.mark.parametrize("sent", [push(patch()), SENT], ids=["branch", "pull"])
 @pytest.mark.parametrize(("first", "held"), [(1, True), (40, False)])
 def test_a_pull_on_the_same_lines_holds_the_push_of_a_mission_under_way(first, held, sent):
-    theirs = pull(author=MARA, head="mend", touches=(Touch("docs/guide.md", first, first + 1),))
+    theirs = pull(author=MARA, head="hint", touches=(Touch("docs/guide.md", first, first + 1),))
     assert ("human-duplicate" in judge(under_way(sent), bench(pulls=(theirs,))).rules) is held
 
 
 def test_a_base_that_is_merged_into_our_branch_duplicates_nothing():
     caught_up = replace(push(patch()), files=(), onto="c" * 40)
-    theirs = pull(author=MARA, head="mend", touches=(Touch("docs/guide.md", 1, 2),), patch_ids=patch_ids(patch()))
+    theirs = pull(author=MARA, head="hint", touches=(Touch("docs/guide.md", 1, 2),), patch_ids=patch_ids(patch()))
     assert judge(under_way(caught_up), bench(pulls=(theirs,))).verdict is Verdict.ALLOW
 
 
 def test_a_pull_that_an_earlier_version_planned_is_compared_by_the_lines_of_its_branch():
-    same = pull(author=MARA, head="mend", touches=(Touch("docs/guide.md", 1, 1),), patch_ids=patch_ids(patch()))
+    same = pull(author=MARA, head="hint", touches=(Touch("docs/guide.md", 1, 1),), patch_ids=patch_ids(patch()))
     kept = under_way(push(patch()), replace(SENT, patch_ids=(), touches=()))
     assert judge(kept, bench(pulls=(same,))).rules == ("human-duplicate",)
     assert judge(kept, bench(pulls=(replace(same, touches=()),))).verdict is Verdict.ALLOW
@@ -307,7 +307,7 @@ def test_a_mission_under_way_with_nothing_left_to_send_opens_no_pull():
 
 
 def test_what_was_made_of_a_persons_wish_counts_and_never_waits():
-    wish = fix(key="wish", before=mission(), wished=True)
+    wish = fix(key="wish", before=mission(), requested=True)
     assert [d.rules for d in judge_all([owed("o1"), wish], bench())] == [(), ()]
     assert [d.rules for d in judge_all([wish, owed("o1")], bench())] == [(), ("auto-pr-cap",)]
     assert judge(wish, bench(limits=Limits(auto_prs_per_cycle=0))).verdict is Verdict.ALLOW

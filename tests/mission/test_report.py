@@ -114,7 +114,7 @@ def test_a_new_mission_is_told_with_its_reason_and_a_step_with_where_it_stands()
 
 @pytest.mark.parametrize(
     ("changes", "why"),
-    [({}, "could not comment: the forge said why"), ({"deeds": (), "cut": True}, "stopped by the kill switch")],
+    [({}, "could not comment: the forge said why"), ({"applied": (), "cut": True}, "stopped by the kill switch")],
 )
 def test_a_step_that_did_not_come_about_is_not_told_as_done(changes: dict[str, Any], why: str):
     merged = mission(status=Status.COMPLETED, last_action="approved by mara and merged")

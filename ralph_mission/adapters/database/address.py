@@ -76,7 +76,7 @@ def _postgresql(rest: str) -> Address:
     return Address("postgresql", url, schema=told.get("schema", ""))
 
 
-MENDS = {
+EXPLANATIONS = {
     "28": ("the database refuses the user or the password", "let the address name a role that may log in", "you"),
     "3D000": ("the server has no database of that name", "look at the end of its address", "you"),
     "42501": ("the role may not read {what}", "GRANT SELECT on it to the role", "you"),
@@ -143,16 +143,16 @@ def explain_error(error: BaseException, what: str) -> UserError:
     said = str(origin)
     code = getattr(origin, "sqlstate", None) or next((code for words, code in HINTS if re.search(words, said)), "")
     for length in (5, 2):
-        if (short := code[:length]) in MENDS and code:
-            reason, mend, who = MENDS[short]
-            return UserError(reason.format(what=what), mend, who)
+        if (short := code[:length]) in EXPLANATIONS and code:
+            reason, hint, who = EXPLANATIONS[short]
+            return UserError(reason.format(what=what), hint, who)
     return _why_unreachable(said, type(origin).__name__, what)
 
 
 def _why_unreachable(said: str, name: str, what: str) -> UserError:
-    for words, reason, mend in REACH:
+    for words, reason, hint in REACH:
         if re.search(words, said, re.IGNORECASE):
-            return UserError(reason, mend, "network")
+            return UserError(reason, hint, "network")
     return UserError(
         f"the database failed over {what} ({name})", "look at its log; the next look tries again", "network"
     )

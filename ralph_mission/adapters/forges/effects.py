@@ -12,11 +12,11 @@ from ralph_mission.mission.model.mission import FailureReason
 
 
 class ForgeRefused(Exception):
-    """`what` is a rule's id or a line for people; `mend` says what would help, "" where nothing does."""
+    """`what` is a rule's id or a line for people; `hint` says what would help, "" where nothing does."""
 
-    def __init__(self, what: str, mend: str = "", reason: FailureReason | None = None) -> None:
-        super().__init__(f"{what}: {mend}" if mend else what)
-        self.what, self.mend, self.reason = what, mend, reason
+    def __init__(self, what: str, hint: str = "", reason: FailureReason | None = None) -> None:
+        super().__init__(f"{what}: {hint}" if hint else what)
+        self.what, self.hint, self.reason = what, hint, reason
 
 
 def mark(body: str) -> str:

@@ -356,8 +356,8 @@ def _rev_parse(directory: Path, extra: tuple[str, ...]) -> subprocess.CompletedP
     except FileNotFoundError:
         raise UserError("git is not installed", "install git 2.38 or newer") from None
     except subprocess.TimeoutExpired:
-        mend = "see whether .git/HEAD is a plain file: rm it, then git symbolic-ref HEAD refs/heads/BRANCH"
-        raise UserError(f"git gives no answer about {directory}", mend) from None
+        hint = "see whether .git/HEAD is a plain file: rm it, then git symbolic-ref HEAD refs/heads/BRANCH"
+        raise UserError(f"git gives no answer about {directory}", hint) from None
     if b"must be run in a work tree" in done.stderr:  # bare: asks for no top level
         done = subprocess.run(command[:-1], capture_output=True, env=environment(), check=False)
     return done
@@ -375,8 +375,8 @@ def _trusted_by_user() -> tuple[str, ...]:
 def _not_a_repository(directory: Path, stderr: bytes) -> UserError:
     said = stderr.decode(errors="replace")
     if "dubious ownership" in said:
-        mend = f"run as its owner, or: git config --global --add safe.directory {directory.resolve()}"
-        return UserError(f"{directory} belongs to another user", mend, usage=True)
+        hint = f"run as its owner, or: git config --global --add safe.directory {directory.resolve()}"
+        return UserError(f"{directory} belongs to another user", hint, usage=True)
     if "not a git repository" in said:
         return UserError(
             f"{directory} is not a git repository", "run inside one, or name one with --repo DIR", usage=True

@@ -290,7 +290,7 @@ class Remote:
             with _as_user_errors(self.url):
                 self._run("push", "--quiet", "--no-verify", f"--force-with-lease={ref}:{old}", self.url, f"{new}:{ref}")
         except UserError:
-            if self.head(branch) != new:  # an answer may get lost after the deed
+            if self.head(branch) != new:  # an answer may get lost after the action
                 raise
         except GitError as error:
             return self._refused(branch, new, error)

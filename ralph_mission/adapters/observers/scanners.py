@@ -1,8 +1,8 @@
 """Observes through well-known scanners: each runs where it fits and is installed, without any configuration.
 
 `SCANNERS` says of each when it fits, what is run, how its output is read and what its results are. One that is missing
-is no fault, and `ralph doctor` names it. Results are grouped: one finding for each rule, because a person mends a rule,
-not a line. What a scanner can mend safely by itself is one change, which a person is asked about.
+is no fault, and `ralph doctor` names it. Results are grouped: one finding for each rule, because a person fixes a rule,
+not a line. What a scanner can fix safely by itself is one change, which a person is asked about.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ ENCODING = 1  # of what is cached
 SHOWN = 8
 """Places of one rule that are told; all are counted."""
 QUOTED = 5
-LARGEST = 200_000  # bytes of a file that is mended
+LARGEST = 200_000  # bytes of a file that is fixed
 ZIZMOR = "zizmor --offline --no-progress --quiet --min-severity medium --min-confidence medium"
 STRANGERS = (
     "pull_request_target|issue_comment|issues|discussion(?:_comment)?|workflow_run|pull_request_review(?:_comment)?"
@@ -64,7 +64,7 @@ class Scanner:
 
     `asked` is the kind of errors that somebody else can use: the file holds the expression of their rule in `reaches`,
     and not the one in `guards`. `listed` is that of all other results; "" tells of none, which are only counted.
-    `first` are the rules that matter most, in order; lines that `usual` finds come last. `mend` makes its safe fixes;
+    `first` are the rules that matter most, in order; lines that `usual` finds come last. `fix` makes its safe fixes;
     `docs` is where a rule is explained.
     """
 
@@ -77,7 +77,7 @@ class Scanner:
     reaches: Mapping[str, str] = field(default_factory=dict)
     guards: Mapping[str, str] = field(default_factory=dict)
     usual: str = r"(?!)"
-    mend: str = ""
+    fix: str = ""
     docs: str = ""
 
     @property
@@ -100,7 +100,7 @@ SCANNERS: tuple[Scanner, ...] = (
         reaches={"dangerous-triggers": FOREIGN_CODE, "template-injection": FOREIGN_WORDS, "github-env": FOREIGN_WORDS},
         guards={"dangerous-triggers": r"author_association|[cC]ollaborator_?[pP]ermission|user permission"},
         usual=r"uses: *[\"']?(actions|github)/",
-        mend=f"{ZIZMOR} --fix=safe .",
+        fix=f"{ZIZMOR} --fix=safe .",
         docs="https://docs.zizmor.sh/audits/#",
     ),
     Scanner(
@@ -168,10 +168,10 @@ def fitting_scanners(paths: Iterable[str], scanners: Sequence[Scanner] = SCANNER
 
 @dataclass(frozen=True, slots=True)
 class ScanReport:
-    """What a scanner said of a commit: what is left, what it mends by itself, and the changed files by that."""
+    """What a scanner said of a commit: what is left, what it fixes by itself, and the changed files by that."""
 
     left: tuple[Result, ...]
-    mended: tuple[Result, ...] = ()
+    fixed: tuple[Result, ...] = ()
     changes: tuple[tuple[str, str], ...] = ()  # path and new text
 
 
@@ -194,7 +194,7 @@ class ScannerObserver:
         return longest + (SETUP_SECONDS if self.setup else 0.0)
 
     def observe(self, context: ObservationContext) -> Observation:
-        """One finding for each rule of each scanner, and one for what a scanner can mend."""
+        """One finding for each rule of each scanner, and one for what a scanner can fix."""
         commit = self.git.resolve(context.head.sha) if context.head.sha else ""
         if not commit:
             return Observation(NAME, "ok", detail="no commits yet", cursor=context.cursor)
@@ -212,7 +212,7 @@ class ScannerObserver:
                 told.append(f"{scanner.name}: {one_line(str(problem), 160)}")
                 continue
             found = tuple(self._signals(scanner, report, commit, entries))
-            results = count_noun(len(report.left) + len(report.mended), "result")
+            results = count_noun(len(report.left) + len(report.fixed), "result")
             told.append(f"{scanner.name}: {results}, {len(found) or 'none'} told")
             signals += found
         if lagging := lagging_actions(self._workflows(entries), commit):
@@ -241,39 +241,37 @@ class ScannerObserver:
         return is_installed(scanner.name) and (self.setup is not None or not scanner.settings.get("setup"))
 
     def _report(self, scanner: Scanner, commit: str, entries: Mapping[str, TreeEntry], scratch: Path) -> ScanReport:
-        question = cache_key(str(ENCODING), commit, scanner.name, str(scanner.settings), scanner.mend)
+        question = cache_key(str(ENCODING), commit, scanner.name, str(scanner.settings), scanner.fix)
         with suppress(TypeError, KeyError, ValueError):
             known = self.cache.get(question)
-            left, mended = ([Result(**one) for one in known[name]] for name in ("left", "mended"))
-            return ScanReport(
-                tuple(left), tuple(mended), tuple((str(path), str(new)) for path, new in known["changes"])
-            )
+            left, fixed = ([Result(**one) for one in known[name]] for name in ("left", "fixed"))
+            return ScanReport(tuple(left), tuple(fixed), tuple((str(path), str(new)) for path, new in known["changes"]))
         report = self._scan(scanner, commit, entries, scratch)
         self.cache.put(question, asdict(report))
         self.cache.tidy()
         return report
 
     def _scan(self, scanner: Scanner, commit: str, entries: Mapping[str, TreeEntry], scratch: Path) -> ScanReport:
-        """Look, mend, and look again: what is no longer there was mended."""
+        """Look, fix, and look again: what is no longer there was fixed."""
         home, command = scratch / f"home-{scanner.name}", scanner.command
         with clone(self.git, commit, scratch) as root:
             tools = scratch / f"tools-{scanner.name}"
             lent = self.setup.lend(commit, root, tools) if self.setup and command.setup else LentSetup()
             found = self._discreet(run_check(command, root, home, lent)[0])
-            if not (found and scanner.mend):
+            if not (found and scanner.fix):
                 return ScanReport(tuple(found))
             environment = {**lent.environment, "PATH": search_path(lent.environment)}
-            run_foreign(scanner.mend, cwd=root, home=home, timeout=command.timeout, extra_env=environment)
+            run_foreign(scanner.fix, cwd=root, home=home, timeout=command.timeout, extra_env=environment)
             changes = tuple(self._changes(root, entries))
             if not changes:
                 return ScanReport(tuple(found))
             left = Counter(_same(one) for one in run_check(command, root, home, lent)[0])
         still: list[Result] = []
-        mended: list[Result] = []
+        fixed: list[Result] = []
         for one in found:
-            (still if left[_same(one)] > 0 else mended).append(one)
+            (still if left[_same(one)] > 0 else fixed).append(one)
             left[_same(one)] -= 1
-        return ScanReport(tuple(still), tuple(mended), changes if mended else ())
+        return ScanReport(tuple(still), tuple(fixed), changes if fixed else ())
 
     def _discreet(self, results: Iterable[Result]) -> list[Result]:
         """Without what names or holds a secret, and what is left out."""
@@ -282,12 +280,12 @@ class ScannerObserver:
         return [keep_secret(one, self.secrets) for one in named if not find_secrets(one.path, self.secrets)]
 
     def _changes(self, root: Path, entries: Mapping[str, TreeEntry]) -> Iterator[tuple[str, str]]:
-        """Ordinary files below `.github` and actions that read otherwise now: nothing else is for a scanner to mend."""
+        """Ordinary files below `.github` and actions that read otherwise now: nothing else is for a scanner to fix."""
         excluded = excluder(self.settings.exclude)
         for path, entry in entries.items():
-            mendable = path.startswith(".github/") or re.fullmatch(WORKFLOWS, path)
+            fixable = path.startswith(".github/") or re.fullmatch(WORKFLOWS, path)
             file = root / path
-            if not mendable or excluded(path) or entry.mode != REGULAR or file.is_symlink() or not file.is_file():
+            if not fixable or excluded(path) or entry.mode != REGULAR or file.is_symlink() or not file.is_file():
                 continue
             if file.stat().st_size <= LARGEST and (new := file.read_bytes()) != self.git.blobs([entry.oid])[entry.oid]:
                 with suppress(UnicodeDecodeError):
@@ -311,7 +309,7 @@ class ScannerObserver:
             groups.setdefault((place, rule, kind), []).append(ScannedLine(one, line))
         for place, rule, kind in sorted(groups):
             yield _rule_signal(scanner, rule, kind, groups[place, rule, kind], commit, place)
-        if report.changes and any(_rule(scanner, one) not in TASTE for one in report.mended):
+        if report.changes and any(_rule(scanner, one) not in TASTE for one in report.fixed):
             yield self._mending(scanner, report, commit, entries)
 
     def _texts(self, report: ScanReport, commit: str) -> dict[str, list[str]]:
@@ -325,9 +323,9 @@ class ScannerObserver:
         changes = tuple(
             FileChange(path, REGULAR, REGULAR, old[entries[path].oid], new.encode()) for path, new in report.changes
         )
-        rules = Counter(_rule(scanner, one) for one in report.mended)
+        rules = Counter(_rule(scanner, one) for one in report.fixed)
         paths = [path for path, _ in report.changes]
-        said = {_rule(scanner, one): one.message.partition(": ")[0] for one in report.mended}
+        said = {_rule(scanner, one): one.message.partition(": ")[0] for one in report.fixed}
         return Signal(
             observer=NAME,
             kind="workflow-fix",
@@ -349,7 +347,7 @@ class ScannerObserver:
 
 TASTE = frozenset({"dependabot-cooldown"})
 """Rules that are no fault: for what is put right of these alone, nobody is asked."""
-MENDED = {
+FIXES = {
     "dependabot-cooldown": "let Dependabot wait some days before it proposes a new release",
     "artipacked": "do not leave the token in checkouts",
     "excessive-permissions": "give jobs only the permissions they need",
@@ -362,7 +360,7 @@ MENDED = {
 
 def _mended(rules: Iterable[str]) -> str:
     """What is done, as a person would say it."""
-    said = " and ".join(dict.fromkeys(MENDED.get(rule, f"mend what is called {rule}") for rule in rules))
+    said = " and ".join(dict.fromkeys(FIXES.get(rule, f"fix what is called {rule}") for rule in rules))
     return f"{said[:1].upper()}{said[1:]}"
 
 
@@ -390,7 +388,7 @@ class ScannedLine:
 def _rule_signal(
     scanner: Scanner, rule: str, kind: str, found: Sequence[ScannedLine], commit: str, place: int
 ) -> Signal:
-    """All results of one rule. Of equal lines, which are mended alike, the first one is told with a count."""
+    """All results of one rule. Of equal lines, which are fixed alike, the first one is told with a count."""
     found = sorted(found, key=lambda one: (bool(re.search(scanner.usual, one.line)), one.result.path, one.result.line))
     alike = Counter((one.line or one.place) for one in found)
     distinct = list({(one.line or one.place): one for one in reversed(found)}.values())[::-1]

@@ -21,7 +21,7 @@ from ralph_mission.values import compile_regex, dataclass
 NAMES = ("DISCORD_WEBHOOK_URL",)
 ALT = 1_024  # characters
 KEYS = "look at DISCORD_WEBHOOK_URL, and whether the webhook still exists"
-MENDS = dict.fromkeys((400, 401, 403, 404), KEYS)
+HINTS = dict.fromkeys((400, 401, 403, 404), KEYS)
 NOBODY: Mapping[str, list[str]] = {"parse": []}
 _WEBHOOK = compile_regex(r"https?://\S+/webhooks/\d+/[^/?#\s]+(?:\?thread_id=\d+)?")
 
@@ -49,7 +49,7 @@ class DiscordChannel:
         """The webhook's name. Raises UserError."""
         answer = ask(lambda: open_session(self.patience).request("GET", self.url))
         if not answer.ok or "id" not in answer.body:
-            raise UserError(no("Discord", answer, _reason(answer), MENDS).detail, KEYS)
+            raise UserError(no("Discord", answer, _reason(answer), HINTS).detail, KEYS)
         return f"as {inline_words(str(answer.body.get('name') or 'a webhook'), 60)}"
 
     def _link(self, detail: str) -> str:
@@ -80,7 +80,7 @@ class DiscordChannel:
         name = answer.body.get("id")
         if answer.ok and isinstance(name, str) and name.isdigit():
             return PartResult("done", name)
-        return no("Discord", answer, _reason(answer), MENDS, answer.body.get("retry_after"))
+        return no("Discord", answer, _reason(answer), HINTS, answer.body.get("retry_after"))
 
 
 def build(draw: Draw, environment: Mapping[str, str] = os.environ) -> DiscordChannel:

@@ -27,7 +27,7 @@ NAMES = ("TELEGRAM_BOT_TOKEN", "TELEGRAM_CHANNEL_ID")
 USUAL = "https://api.telegram.org"
 CAPTION = 1_024  # UTF-16 units
 KEYS = f"look at {' and '.join(NAMES)}, and whether the bot may write there"
-MENDS = dict.fromkeys((400, 401, 403, 404), KEYS)
+HINTS = dict.fromkeys((400, 401, 403, 404), KEYS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class TelegramChannel:
 
     def _result(self, answer: Answer) -> Mapping[str, Any]:
         if _result(answer) is None:
-            raise UserError(no("Telegram", answer, _reason(answer), MENDS, _wait(answer)).detail, KEYS)
+            raise UserError(no("Telegram", answer, _reason(answer), HINTS, _wait(answer)).detail, KEYS)
         return _result(answer) or {}
 
     def _say(self, text: str, to: str, picture: bytes) -> PartResult:
@@ -97,7 +97,7 @@ class TelegramChannel:
         name = result.get("message_id") if result else None
         if result and isinstance(name, int):
             return PartResult("done", str(name), _link(result, name))
-        return no("Telegram", answer, _reason(answer), MENDS, _wait(answer))
+        return no("Telegram", answer, _reason(answer), HINTS, _wait(answer))
 
 
 def build(draw: Draw, environment: Mapping[str, str] = os.environ) -> TelegramChannel:

@@ -30,7 +30,7 @@ USUAL = "https://api.twitter.com"  # what tweepy says, whatever the place is cal
 DUPLICATE = 187
 ALT = 1_000  # characters
 KEYS = f"look at {', '.join(NAMES)} and whether the app may write"
-MENDS = {401: KEYS, 403: KEYS, 402: "the plan of the account does not include it"}
+HINTS = {401: KEYS, 403: KEYS, 402: "the plan of the account does not include it"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class TwitterChannel:
         answer = self._asked(lambda: client.get_me(user_auth=True))
         name = _data(answer).get("username")
         if not answer.ok or not isinstance(name, str):
-            raise UserError(no("X", answer, _reason(answer), MENDS).detail, KEYS)
+            raise UserError(no("X", answer, _reason(answer), HINTS).detail, KEYS)
         return f"as {inline_words(name, 60)}"
 
     def _client(self) -> Any:
@@ -78,7 +78,7 @@ class TwitterChannel:
             return PartResult("done", name, f"https://x.com/i/status/{name}")
         if answer.status == 403 and _duplicate(answer):
             return PartResult("adopted", detail="X has it already: it refuses a duplicate")
-        return no("X", answer, _reason(answer), MENDS, _wait(answer))
+        return no("X", answer, _reason(answer), HINTS, _wait(answer))
 
     def _medium(self, client: Any, chart: Chart) -> str:
         """The id of the chart's picture on X; "" where there is none: that never costs the text."""

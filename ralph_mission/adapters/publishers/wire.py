@@ -61,8 +61,8 @@ def _body(response: requests.Response) -> Mapping[str, Any]:
     return body if isinstance(body, Mapping) else {}
 
 
-def no(network: str, answer: Answer, reason: str, mends: Mapping[int, str], wait: object = None) -> PartResult:
-    """What an answer that is no clear yes means for a post. `reason` is the network's own, `mends` who must do what
+def no(network: str, answer: Answer, reason: str, hints: Mapping[int, str], wait: object = None) -> PartResult:
+    """What an answer that is no clear yes means for a post. `reason` is the network's own, `hints` who must do what
     about a status."""
     if not answer.sent:
         return PartResult("failed", detail=f"{network} {answer.why}", reason=FailureReason.LATER)
@@ -73,9 +73,9 @@ def no(network: str, answer: Answer, reason: str, mends: Mapping[int, str], wait
     if not answer.status or answer.ok or answer.status == 408 or answer.status >= 500:
         why = answer.why or (f"answered {answer.status}" if not answer.ok else "said yes and not what it made of it")
         return PartResult("unknown", detail=f"{network} {why}: look there whether it is out")
-    mend = mends.get(answer.status, "") or f"look at what {network} says of it"
+    hint = hints.get(answer.status, "") or f"look at what {network} says of it"
     told = f" ({reason})" if reason else ""
-    return PartResult("failed", detail=f"{network} refuses it with {answer.status}{told}: {mend}")
+    return PartResult("failed", detail=f"{network} refuses it with {answer.status}{told}: {hint}")
 
 
 def _seconds(wait: object) -> float:

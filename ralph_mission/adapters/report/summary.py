@@ -132,7 +132,7 @@ def _sections(report: CycleReport, cycle_summary: CycleSummary, at: Standpoint) 
         SummarySection("seen", tuple(_observer_lines(report)), 3 if said else 4, whole),
         SummarySection(
             "would be done" if report.staged else "done",
-            tuple(_deeds(report, cycle_summary, at)),
+            tuple(_applied(report, cycle_summary, at)),
             4 if said else 6,
             whole,
         ),
@@ -195,7 +195,7 @@ def looked_at(report: CycleReport) -> str:
     return f"looked at, and nothing to ask: {'; '.join(seen)}" if seen else ""
 
 
-def _deeds(report: CycleReport, cycle_summary: CycleSummary, at: Standpoint) -> list[str]:
+def _applied(report: CycleReport, cycle_summary: CycleSummary, at: Standpoint) -> list[str]:
     titles = {thread.key: thread.title for thread in cycle_summary.threads}
     lines = []
     for effect in report.effects:

@@ -290,7 +290,7 @@ def _end(process: subprocess.Popen[bytes], scratch: Path, grace: float) -> None:
         killed = _signal(process, scratch, signal.SIGKILL)
         process.wait()
         if killed:
-            _await(process, scratch, GRACE)  # a kill is a wish until the kernel has seen to it
+            _await(process, scratch, GRACE)  # a kill is a request until the kernel has seen to it
 
 
 def _kill_group(process: subprocess.Popen[bytes]) -> None:

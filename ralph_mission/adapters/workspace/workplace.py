@@ -58,7 +58,7 @@ EMPTY = "empty"
 CHECKED = "a check changed it"
 SHARED = ("agent", "loop", "plan.md")
 """Of the engine's folder beside the user's files: what sessions reach by `.ralph/` in their clone too."""
-MEND = "git fsck tells what is missing, a remote or another clone may have it; fix that, then resume with --continue"
+HINT = "git fsck tells what is missing, a remote or another clone may have it; fix that, then resume with --continue"
 
 
 @contextmanager
@@ -67,7 +67,7 @@ def _as_user_errors() -> Iterator[None]:
     try:
         yield
     except GitError as error:
-        raise UserError(f"git cannot work in this repository any more: {error}", MEND) from None
+        raise UserError(f"git cannot work in this repository any more: {error}", HINT) from None
 
 
 class Workspace:
@@ -346,7 +346,7 @@ class Workspace:
         known = self._held | self._judged_contents
         contents = self._objects.contents(oid for oid in needed if oid not in known) | known
         if lost := [path for path, file in wanted.items() if file and file.storable and file.oid not in contents]:
-            raise UserError(f"{lost[0]} cannot be put back: the repository has lost what stood there", MEND)
+            raise UserError(f"{lost[0]} cannot be put back: the repository has lost what stood there", HINT)
         for path in sorted((path for path, file in wanted.items() if file is None or not file.storable), reverse=True):
             remove_path(top, path)
         for path, file in wanted.items():

@@ -315,7 +315,7 @@ def doctor(repo: Path, config: Path | None, as_json: bool) -> int:
     checks = checkup(repo, config)
     healthy = all(check.status != "wrong" for check in checks)
     if as_json:
-        print_json({"healthy": healthy, "checks": [asdict(check) for check in checks]})
+        print_json({"healthy": healthy, "checks": [{**asdict(check), "mend": check.hint} for check in checks]})
     else:
         for check in checks:
             click.echo(type_commands(_line(check), repo))
@@ -325,5 +325,5 @@ def doctor(repo: Path, config: Path | None, as_json: bool) -> int:
 
 def _line(check: DoctorLine) -> str:
     mark = click.style(MARKS[check.status], fg=COLOURS[check.status])
-    mend = f"\n      -> {sanitise(check.mend, 'log')}" if check.mend else ""
-    return f"{mark} {check.name}: {sanitise(check.found, 'log')}{mend}"
+    hint = f"\n      -> {sanitise(check.hint, 'log')}" if check.hint else ""
+    return f"{mark} {check.name}: {sanitise(check.found, 'log')}{hint}"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ralph_mission.adapters.report.progress import count_noun, spell, stamp
 from ralph_mission.adapters.wakers import PUBLISH, REVIEW, WORK, by_dispatch, listener, listening
-from ralph_mission.cli.doctor.line import NOW, DoctorLine, Get, Hub, Made, mend, unseen, wrong
+from ralph_mission.cli.doctor.line import NOW, DoctorLine, Get, Hub, Made, hint_of, unseen, wrong
 from ralph_mission.errors import UserError
 from ralph_mission.mission.model.mission import Mission, Status
 
@@ -64,7 +64,7 @@ def _attempt(name: str, check: Made) -> Made:
     try:
         yield from check
     except UserError as problem:
-        yield DoctorLine(name, "note", f"could not be checked: {problem.what}", mend(problem))
+        yield DoctorLine(name, "note", f"could not be checked: {problem.what}", hint_of(problem))
 
 
 def asking(api: Api) -> Get:
@@ -178,10 +178,10 @@ def _workflow(hub: Hub, _: Mapping[str, Any]) -> Made:
         yield _there(states, name, "commit and push it")
 
 
-def _there(states: Mapping[str, str], name: str, mend: str) -> DoctorLine:
+def _there(states: Mapping[str, str], name: str, hint: str) -> DoctorLine:
     state = states.get(name)
     if state is None:
-        return DoctorLine("workflow", "wrong", f"the default branch has no {name}", mend)
+        return DoctorLine("workflow", "wrong", f"the default branch has no {name}", hint)
     if state == "active":
         return DoctorLine("workflow", "ok", f"{name} is active")
     level, words = SWITCHED_OFF.get(state, ("note", f"its state is {state}"))
@@ -268,8 +268,8 @@ def parked_ahead(missions: Iterable[Mission], now: datetime) -> Iterable[DoctorL
     for mission in missions:
         if mission.status is Status.PARKED and mission.changed_at > now:
             found = f"mission #{mission.id} was parked on {stamp(mission.changed_at)}, which is yet to come"
-            mend = f"a clock was ahead; to bring it back set the label ralph:mission on issue #{mission.issue}"
-            yield DoctorLine("parked", "note", found, mend)
+            hint = f"a clock was ahead; to bring it back set the label ralph:mission on issue #{mission.issue}"
+            yield DoctorLine("parked", "note", found, hint)
 
 
 CHECKS: dict[str, Callable[[Hub, Repository], Made]] = {

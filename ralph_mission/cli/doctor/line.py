@@ -22,7 +22,7 @@ class DoctorLine:
     name: str
     status: str
     found: str
-    mend: str = ""
+    hint: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ def off(name: str, how: str) -> DoctorLine:
 
 def wrong(name: str, problem: UserError, prefix: str = "") -> DoctorLine:
     """What keeps something from working."""
-    return DoctorLine(name, "wrong", f"{prefix}{problem.what}", mend(problem))
+    return DoctorLine(name, "wrong", f"{prefix}{problem.what}", hint_of(problem))
 
 
 def attempt(name: str, check: Made, prefix: str = "broken: ") -> Iterator[DoctorLine]:
@@ -100,7 +100,7 @@ def attempt(name: str, check: Made, prefix: str = "broken: ") -> Iterator[Doctor
         yield DoctorLine(name, "wrong", str(error), error.next_step("fix the repository: git fsck"))
 
 
-def mend(problem: UserError) -> str:
+def hint_of(problem: UserError) -> str:
     """What to do about it now. Cycles may leave it to the next wake; who asks the doctor wants to know today."""
     clauses = problem.next_step.split("; ")
     kept = [clause for clause in clauses if clause not in LATER]

@@ -312,8 +312,8 @@ def line(found: Presence, wanted: Sequence[str]) -> DoctorLine:
     if not found.key and found.login:
         return DoctorLine(name, "ok", f"{found.version}, {found.login}, which is seen at the level env alone")
     if not found.key and found.needs:
-        mend = f"set {keys} in the environment" if found.name in wanted else ""
-        return DoctorLine(name, lacking if mend else "ok", f"{found.version}, no key", mend)
+        hint = f"set {keys} in the environment" if found.name in wanted else ""
+        return DoctorLine(name, lacking if hint else "ok", f"{found.version}, no key", hint)
     return DoctorLine(name, "ok", f"{found.version}, key {found.key}" if found.key else found.version)
 
 
@@ -340,7 +340,7 @@ def work(settings: Config, found: Sequence[DoctorLine]) -> DoctorLine:
         return DoctorLine(
             "ralph work", "ok", f"ready: {kind} takes issues labelled ralph-ready (agent:NAME chooses another agent)"
         )
-    return DoctorLine("ralph work", "note", f"not ready: {lacking.name}: {lacking.found}", lacking.mend)
+    return DoctorLine("ralph work", "note", f"not ready: {lacking.name}: {lacking.found}", lacking.hint)
 
 
 def _lacking(settings: Config, found: Sequence[DoctorLine]) -> Iterator[DoctorLine]:

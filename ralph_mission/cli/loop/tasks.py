@@ -39,10 +39,10 @@ Said = tuple[str, dict[str, Any]]
 """What to print: for people, and as one JSON document."""
 
 
-def do(deed: Callable[..., Said], as_json: bool, **asked: Any) -> int:
+def do(action: Callable[..., Said], as_json: bool, **asked: Any) -> int:
     """Do it in the checkout and print what it says. Raises UserError; that of wrong usage ends with 64."""
     try:
-        text, document = deed(run_files.folder(named_repo(), os.environ), **asked)
+        text, document = action(run_files.folder(named_repo(), os.environ), **asked)
     except UserError as problem:
         problem.exit_code = MISUSED if problem.exit_code == 2 else problem.exit_code
         raise

@@ -59,7 +59,7 @@ class LocalForgeSession:
         return self.forge.pull if number in pulls else self.forge.issue
 
     def say(self, line: str, value: Issue | Pull, then: str = "") -> None:
-        """The outcome of a deed: a line for people and the command to go on with, or what it was done to as JSON."""
+        """The outcome of an action: a line for people and the command to go on with, or what it was done to as JSON."""
         if self.as_json:
             print_json(document(value))
             return

@@ -110,8 +110,8 @@ def _read(name: str) -> bytes:
         return Path(name).read_bytes()
     except OSError as error:
         why = (error.strerror or "cannot be read").lower()
-        mend = "name a file that holds a git diff, or - for standard input"
-        raise UserError(f"{name}: {why}", mend, usage=True) from None
+        hint = "name a file that holds a git diff, or - for standard input"
+        raise UserError(f"{name}: {why}", hint, usage=True) from None
 
 
 def _refuse(problem: UserError, as_json: bool) -> None:

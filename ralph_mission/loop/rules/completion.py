@@ -147,7 +147,7 @@ def seconds(limits: RunLimits, state: RunState) -> float:
 
 def _counted_limit(limits: RunLimits, state: RunState, elapsed: float) -> RunEnding | None:
     if state.iteration >= limits.iterations:
-        why = "mend what the last session failed by, then go on" if state.failures else "go on"
+        why = "fix what made the last session fail, then continue" if state.failures else "continue"
         return RunEnding("iterations", f"{state.iteration} sessions", f"{why} with --continue and a higher "
                          "--max-iterations")  # fmt: skip  # one value
     if elapsed >= limits.runtime:

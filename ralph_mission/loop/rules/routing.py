@@ -249,8 +249,8 @@ def _is_free(tasks: Sequence[LoopTask], task: LoopTask, dead: Callable[[str], bo
     if task.status == "done":
         raise UserError(f"task {task.id!r} is done", "see what can be claimed: ralph task list --ready")
     if task.status == "active" and not dead(task.owner):
-        mend = f"take another; if nobody works on it: ralph task done {task.id} --failed, then claim it"
-        raise UserError(f"task {task.id!r} is claimed by {task.owner or 'somebody'}", mend)
+        hint = f"take another; if nobody works on it: ralph task done {task.id} --failed, then claim it"
+        raise UserError(f"task {task.id!r} is claimed by {task.owner or 'somebody'}", hint)
     return task
 
 

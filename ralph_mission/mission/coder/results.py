@@ -202,13 +202,13 @@ def _send_change(
     interim = step.after
     step = step.advance(MissionEvent.PULL_OPENED).change(pending=(), waiting_since=around.now).send(said, push, pull)
     key = key_of(mission.key, "carry-out", *(effect.key for effect in step.effects))
-    return step.propose(Action.OPEN_FIX, key=key, patch=patch, interim=interim, wished=not facts.unasked)
+    return step.propose(Action.OPEN_FIX, key=key, patch=patch, interim=interim, requested=not facts.unasked)
 
 
 def change_effects(
     mission: Mission, made: AgentResult, patch: Patch, around: StepContext
 ) -> tuple[PushBranch, OpenPull]:
-    """The branch and the pull of a change. Their keys are the change's: another one is another deed."""
+    """The branch and the pull of a change. Their keys are the change's: another change is another effect."""
     same = tuple(sorted(patch_ids(patch)))
     branch = mission.branch or tasks.mission_branch(mission)
     why = reason(mission.kind)
@@ -238,7 +238,7 @@ def _offer_change(
     rules: tuple[str, ...],
     around: StepContext,
 ) -> MissionStep:
-    """The change is shown, and a yes to it asked for; an earlier yes was to the wish, not to this."""
+    """The change is shown, and a yes to it asked for; an earlier yes was to the request, not to this."""
     issue = facts.issue
     assert issue is not None
     bound = about(begun, issue.title, issue.body)

@@ -42,7 +42,7 @@ OPEN = ("working", "ending", "closing", "releasing", "withdrawing")
 
 
 def slot_key(record: WorkRecord, what: str) -> str:
-    """The key of a deed of the record's present try."""
+    """The key of an effect of the record's present try."""
     return key_of("work", str(record.issue), what, str(record.tries))
 
 
@@ -134,7 +134,7 @@ def cancel_try(record: WorkRecord, before: WorkRecord | None, said: bool) -> Wor
 def is_withdrawn(record: WorkRecord, issue: Issue | None, us: int) -> bool:
     """Whether a person took the issue back while it was worked on: closed it, or took our label off.
 
-    That asking anew is another wish changes nothing of it. And that no label is there says nothing: a swap of labels
+    That asking anew is another request changes nothing of it. And that no label is there says nothing: a swap of labels
     is two requests, and we may have died between them.
     """
     if issue is None or issue.state != "open":

@@ -88,7 +88,7 @@ def valid_label(issue: Issue, us: int, authorised: frozenset[int], agents: Colle
 
 
 def _is_requested(issue: Issue, label: str, us: int, authorised: frozenset[int]) -> bool:
-    asker = approval.whose_wish(issue, label, us)
+    asker = approval.who_asked(issue, label, us)
     return asker is not None and asker.id in authorised
 
 
@@ -120,7 +120,7 @@ def find_participants(
     issue: Issue, us: int, agents: Collection[str] = (), edits: Sequence[BodyEdit] = ()
 ) -> frozenset[Actor]:
     """Everyone whose authority matters for taking it."""
-    askers = {asker for label in requesting_labels(issue, agents) if (asker := approval.whose_wish(issue, label, us))}
+    askers = {asker for label in requesting_labels(issue, agents) if (asker := approval.who_asked(issue, label, us))}
     people = {issue.author, *(remark.author for remark in issue.remarks), *askers, *(edit.actor for edit in edits)}
     return frozenset(one for one in people if not one.is_bot and one.id != us)
 

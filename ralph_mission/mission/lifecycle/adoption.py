@@ -49,7 +49,9 @@ def pulls_for(pulls: Iterable[Pull], us: int, handed: Collection[int] = ()) -> M
         if (p.state == "open" or p.number in handed) and p.author.id == us and p.head.startswith(ownership.BRANCHES)
     )
     said = ((_signature(pull)[1], pull) for pull in sorted(ours, key=lambda pull: pull.number))
-    return {int(facts["issue"]): (int(facts.get("mission", 0)), pull) for facts, pull in said if _names_a_wish(facts)}
+    return {
+        int(facts["issue"]): (int(facts.get("mission", 0)), pull) for facts, pull in said if _names_its_asker(facts)
+    }
 
 
 def found_again(made: Mission, number: int, issue: Issue, pull: Pull, authorised: frozenset[int]) -> Mission:
@@ -64,7 +66,7 @@ def found_again(made: Mission, number: int, issue: Issue, pull: Pull, authorised
             next((key for key in keys if key_of(key, "open_pull") == signed), made.key),
             "found again by its pull request",
         )
-    else:  # one that came to its end and was opened again is another mission, whose deeds are its own
+    else:  # one that came to its end and was opened again is another mission, whose applied are its own
         key, told = key_of("mission", "work", str(issue.number), str(number)), f"`ralph work` opened #{pull.number}"
     status = next((status for label, status in STANDING if label in issue.labels), Status.IN_REVIEW)
     found = replace(made, id=number, key=key, status=status, last_action=told, next_step="")
@@ -102,7 +104,7 @@ def _signature(pull: Pull) -> tuple[str, Mapping[str, str]]:
     return (found[1], ownership.facts_in(found[0])) if found else ("", {})
 
 
-def _names_a_wish(facts: Mapping[str, str]) -> bool:
+def _names_its_asker(facts: Mapping[str, str]) -> bool:
     numbers = (facts.get("mission", "1"), facts.get("issue", ""))
     if facts.get("kind") != HUMAN or not all(_NUMBER.fullmatch(number) for number in numbers):
         return False
@@ -128,14 +130,14 @@ def adopt(
     """
     ours, taken = {m.issue for m in state.missions}, {m.id for m in state.missions}
     parked = {m.issue for m in state.missions if m.status is Status.PARKED and not m.pull}
-    wished = {issue.number for issue in issues if "ralph:mission" in issue.labels}
+    requested = {issue.number for issue in issues if "ralph:mission" in issue.labels}
     open_ = {issue.number for issue in issues}
     new = {issue for issue, (before, pull) in lost.items() if pull.number in handed and not before}
     number = max([state.next_mission, *(id + 1 for id in taken), *(id + 1 for id, _ in lost.values())])
-    for one in sorted(wished | (open_ & lost.keys()) | new):
+    for one in sorted(requested | (open_ & lost.keys()) | new):
         before, pull = lost.get(one, (0, None))
         by_work, first = pull is not None and not before, one in new
-        if one in (ours - parked if first else ours) or not (by_work or one in wished):
+        if one in (ours - parked if first else ours) or not (by_work or one in requested):
             continue
         if one in state.working:
             ports.progress.note(f"#{one} is left to `ralph work`, which is at it or has to end it")
@@ -168,8 +170,8 @@ def _still_wanted(issue: Issue, made: Mission, authorised: frozenset[int], by_wo
     """Whether an authorised person set the label that stands there, and not before it was parked and forgotten."""
     if issue.state != "open" or approval.on_issue(issue, made, authorised).state == "rejected":  # a list may be late
         return False
-    wish = approval.standing_label(issue, "ralph:mission")
+    request = approval.standing_label(issue, "ralph:mission")
     parked = approval.standing_label(issue, "ralph:parked")
-    if wish is None or wish.actor.id not in authorised:
+    if request is None or request.actor.id not in authorised:
         return by_work and parked is None
-    return parked is None or wish.at > parked.at
+    return parked is None or request.at > parked.at

@@ -207,8 +207,8 @@ def may_decide(person: Actor, owners: Collection[str], may_approve: Callable[[Ac
     return not person.is_bot and (not named or person.login.casefold() in named) and may_approve(person)
 
 
-def whose_wish(issue: Issue, label: str, us: int) -> Actor | None:
-    """Who wanted the label that stands there; what we only gave back is the wish of whoever had set it before us."""
+def who_asked(issue: Issue, label: str, us: int) -> Actor | None:
+    """Who wanted the label that stands there; what we only gave back is the request of whoever had set it before us."""
     event = standing_label(issue, label)
     if event is None or event.actor.id != us:
         return event.actor if event else None

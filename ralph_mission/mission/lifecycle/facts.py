@@ -94,8 +94,8 @@ def _issue_facts(mission: Mission, issue: Issue | None, us: int, authorised: fro
         frozenset().union(*(ownership.announced_digests(text, yes) for text in texts)) for yes in (False, True)
     )
     offered_at = shown.created_at if shown and ownership.announced_digests(shown.body, True) else None
-    wished = issue is not None and brought_back(issue, authorised, us)
-    unasked, seen_at = bool(ownership.announced_digests(texts[0], False)) and not wished, _newest(issue)
+    requested = issue is not None and brought_back(issue, authorised, us)
+    unasked, seen_at = bool(ownership.announced_digests(texts[0], False)) and not requested, _newest(issue)
     return MissionFacts(issue, None, frozenset(), "", named, asked, offered_at, us=us, seen_at=seen_at, unasked=unasked)
 
 

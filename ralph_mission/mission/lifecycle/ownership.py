@@ -171,7 +171,7 @@ def own_pull(mission: Mission, pull: Pull | None, us: int) -> Pull | None:
 def _is_by_work(pull: Pull | None, mission: Mission, us: int) -> bool:
     asked = work_facts(mission.issue)
     if pull is None or facts_of(mission) != {"mission": str(mission.id), "kind": asked["kind"]}:
-        return False  # memory has no say in what it is: such a mission is a person's wish, and of no finding
+        return False  # memory has no say in what it is: such a mission is a person's request, and of no finding
     return _is_from(pull, mission, us) and any(facts_in(m[0]) == asked for m in _markers(pull.body))
 
 
@@ -208,7 +208,7 @@ def facts_of_pull(kind: str, members: str) -> dict[str, str]:
 
 
 def work_facts(issue: int) -> dict[str, str]:
-    """What the marker of a pull of `ralph work` says: whose wish it is, and no mission, as there is none yet."""
+    """What the marker of a pull of `ralph work` says: whose request it is, and no mission, as there is none yet."""
     return {"kind": "human", "issue": str(issue)}
 
 

@@ -138,7 +138,7 @@ def add_to_story(mission: Mission, context: StepContext, line: str, next_step: s
 
 
 def story_comment(after: Mission, context: StepContext, extra: str = "") -> Comment | EditComment:
-    """Our one standing remark: made once, then edited. Another text is another deed, whatever was said before.
+    """Our one standing remark: made once, then edited. Another text is another effect, whatever was said before.
 
     One that somebody deleted gets a successor.
     """

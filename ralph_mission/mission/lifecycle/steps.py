@@ -330,7 +330,7 @@ def _carry_out(step: StepBuilder, facts: MissionFacts, who: str) -> MissionStep:
         interim=executing,
         approved=bool(who),
         objections=("approval-content",) if strange else (),
-        wished=not facts.unasked,
+        requested=not facts.unasked,
     )
 
 
@@ -360,7 +360,7 @@ def _answer_review(mission: Mission, facts: MissionFacts, reading: Interpretatio
 def _answer_failed_checks(
     mission: Mission, facts: MissionFacts, reading: Interpretation, context: StepContext
 ) -> MissionStep:
-    """Its checks failed: an agent sees why and mends it, as it answers a review, or a person is told once."""
+    """Its checks failed: an agent sees why and fixes it, as it answers a review, or a person is told once."""
     assert facts.pull is not None
     line, step = checks_failed(facts.pull), build_step(mission, context)
     if facts.coder and mission.review.rounds < tasks.ROUNDS:

@@ -291,7 +291,7 @@ def _is_revived(issue: Issue, mission: Mission, authorised: frozenset[int]) -> b
 
 
 def brought_back(issue: Issue, authorised: frozenset[int], us: int) -> bool:
-    """Whether a person did so since we last set it aside, by the forge's own events: memory has no say in a wish."""
+    """Whether a person did so since we last set it aside, by the forge's own events: memory has no say in a request."""
     put = max((e.at for e in issue.events if e.added and e.label in SET_ASIDE and e.actor.id == us), default=None)
     return put is not None and any(at >= put for at in _calls_back(issue, authorised))
 

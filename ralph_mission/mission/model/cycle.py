@@ -303,13 +303,13 @@ class ForgeSnapshot:
     issues: tuple[Issue, ...]
     pulls: tuple[Pull, ...]
     facts: tuple[tuple[int, MissionFacts], ...]  # by mission id
-    wishes: tuple[str, ...] = ()  # what people who may decide ticked on the dashboard about Ralph itself
+    orders: tuple[str, ...] = ()  # what people who may decide ticked on the dashboard about Ralph itself
     adopted: tuple[Mission, ...] = ()  # missions that people made by setting the label
     unwanted: tuple[str, ...] = ()  # kinds whose monitoring issue a person has just closed
 
-    def wish(self, verb: str) -> tuple[str, ...]:
-        """What `verb` is wished of, by the boxes that are ticked."""
-        return tuple(box.split(" ")[1] for box in self.wishes if box.split(" ")[0] == verb)
+    def ordered(self, verb: str) -> tuple[str, ...]:
+        """What `verb` is requested of, by the boxes that are ticked."""
+        return tuple(box.split(" ")[1] for box in self.orders if box.split(" ")[0] == verb)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """What was intended and what came of it, by key. Pure state; the store only keeps it.
 
 An effect is *intended* (durable on the memory branch) before it is performed and *settled*
-by its receipt. Keys never hold a run id, a time or an attempt, so the same deed has the
+by its receipt. Keys never hold a run id, a time or an attempt, so the same effect has the
 same key for ever and a second one is recognised.
 """
 
@@ -251,7 +251,7 @@ class MemoryBatch:
 
 
 def key_of(*parts: str) -> str:
-    """A deed's key: 16 hex digits over its parts, none of which may be a time or an attempt."""
+    """An effect's key: 16 hex digits over its parts, none of which may be a time or an attempt."""
     return hashlib.sha256("\x1f".join(parts).encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
@@ -286,12 +286,12 @@ def settle(record: EffectRecord, receipt: Receipt) -> EffectRecord:
 
 
 def remaining(effects: Iterable[Effect], records: Mapping[str, Record]) -> tuple[Effect, ...]:
-    """The effects that were not done before: the same deed is never done twice."""
+    """The effects that were not done before: the same effect is never done twice."""
     return tuple(effect for effect in effects if not is_settled(records.get(effect.key)))
 
 
 def is_settled(record: Record | None) -> bool:
-    """Whether this deed has been done, or may have been."""
+    """Whether this effect has been done, or may have been."""
     return isinstance(record, EffectRecord) and record.state in (*SETTLED, "unknown")
 
 

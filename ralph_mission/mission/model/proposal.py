@@ -132,7 +132,7 @@ MATTERS: dict[str, str] = {
     "dependency": "what falls behind gets harder to update",
     "advisory": "whoever relies on it should know, and may want to replace it",
     "update-bot": "what nothing updates falls behind, and security fixes come late",
-    "security-alert": "somebody may use it already, and the alert alone mends nothing",
+    "security-alert": "somebody may use it already, and the alert alone fixes nothing",
     "code-alert": "a fault that a scanner knows is one that others find, too",
     "workflow-risk": "a workflow has tokens and secrets, and somebody else may get to use them",
     "workflow-fix": "the tool that found it also knows the safe change",
@@ -210,7 +210,7 @@ class Proposal:
     cost_usd: float = 0.0
     dispatches: int = 0
     pings: tuple[str, ...] = ()  # configured owners that an escalation may name
-    wished: bool = False  # whether a person made its mission or brought it back: by the forge; memory grants nothing
+    requested: bool = False  # whether a person made its mission or brought it back: by the forge; memory grants nothing
 
     @property
     def new_mission(self) -> bool:

@@ -320,7 +320,7 @@ class CodeState(StrEnum):
     `plain`: the base commit, `base`: with the claim's test, `changed`: with the change too. `noted` and
     `changed-noted` are those with the lines that the change adds, or removes, as comments at the end of its files:
     whoever reads the text of the code is told apart so from whoever runs it. `others`: the change without the file
-    that is said to be at fault. `mended`: the change with the tests as they stood.
+    that is said to be at fault. `fixed`: the change with the tests as they stood.
     """
 
     PLAIN = "plain"
@@ -329,7 +329,7 @@ class CodeState(StrEnum):
     NOTED = "noted"
     CHANGED_NOTED = "changed-noted"
     OTHERS = "others"
-    MENDED = "mended"
+    FIXED = "fixed"
 
 
 def changes_in(claim: CodeClaim, state: CodeState) -> tuple[FileChange, ...]:
@@ -347,7 +347,7 @@ def changes_in(claim: CodeClaim, state: CodeState) -> tuple[FileChange, ...]:
             return (*claim.test, *(_changed_noted(one) for one in claim.change))
         case CodeState.OTHERS:
             return (*claim.test, *(one for one in claim.change if one.path != claim.path))
-        case CodeState.MENDED:
+        case CodeState.FIXED:
             return claim.change
 
 

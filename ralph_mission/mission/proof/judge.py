@@ -309,7 +309,7 @@ def _keeps_tests(claim: CodeClaim, done: Done) -> Stage:
     if not edited:
         return None
     plain = RunRequest(CodeState.PLAIN, edited, RUNS + 2)
-    first, again = (RunRequest(CodeState.MENDED, edited, attempt) for attempt in (1, 2))
+    first, again = (RunRequest(CodeState.FIXED, edited, attempt) for attempt in (1, 2))
     if missing := _missing((plain, first), done):
         return missing
     if gone := next(_broken(done[plain], done[_short(claim, CodeState.CHANGED)]), None):

@@ -416,7 +416,7 @@ def close_lists(issues: Iterable[Issue], us: int) -> Iterable[Proposal]:
 def draft_all(
     ranked_findings: Sequence[RankedFinding], present: Sequence[Finding], context: DraftContext
 ) -> tuple[Proposal, ...]:
-    """A proposal for each ranked finding that leads to one, in the thinker's order; no deed is proposed twice."""
+    """A proposal for each ranked finding that leads to one, in the thinker's order; no effect is proposed twice."""
     by_fingerprint = {finding.fingerprint: finding for finding in present}
     drafts: list[Proposal] = []
     for ranked in ranked_findings:

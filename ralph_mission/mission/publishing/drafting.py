@@ -31,8 +31,8 @@ from ralph_mission.safety.secrets import redact
 from ralph_mission.safety.text import quote
 from ralph_mission.values import compile_regex
 
-GIVEN, WISH, LONGEST = 20_000, 2_000, 8_000
-"""Characters of what a writer is given, of a wish, and of a text."""
+GIVEN, REQUEST, LONGEST = 20_000, 2_000, 8_000
+"""Characters of what a writer is given, of a request, and of a text."""
 ASKED = section(
     "HOW TO END",
     "Your last message is one JSON document and nothing else, with one text for each network that is named:",
@@ -42,15 +42,15 @@ ASKED = section(
 )
 
 
-def writer_prompt(networks: Sequence[str], wish: str, given: Iterable[str], why: str = "") -> str:
-    """What a writer is told. `wish` is what somebody who may decide wants; `given` is all that a text may tell of."""
+def writer_prompt(networks: Sequence[str], request: str, given: Iterable[str], why: str = "") -> str:
+    """The prompt of a writer. `request`: what an authorised person asked for; `given`: all that a text may draw on."""
     before = f"A writer before you did not answer as asked: {line(why, 300)}." if why else ""
     limits = (f"{name}: {texts.MEASURES[name][0]} characters" for name in networks if name in texts.MEASURES)
     material = "\n\n".join(quote(redact(one), GIVEN) for one in given)
     parts = [
         render_hat(WRITER),
         section("FOR", f"{', '.join(networks)} ({'; '.join(limits)})"),
-        section("WANTED", quote(redact(wish), WISH)),
+        section("WANTED", quote(redact(request), REQUEST)),
         section("GIVEN", material),
         before,
         ASKED,
@@ -180,10 +180,10 @@ def revise(
     """Another draft of a mission's text: its `words` are the whole text of the issue. It may cost `usd`."""
     request = content.find_request(mission, facts)
     assert request is not None and facts.issue is not None
-    wish, shown = content.words_of(request), {post.network: _joined(post) for post in facts.shown.posts}
+    words, shown = content.words_of(request), {post.network: _joined(post) for post in facts.shown.posts}
     networks, given = tuple(shown), tuple(f"{network}:\n{text}" for network, text in shown.items())
-    parse = partial(parse_texts, networks, "\n".join((*shown.values(), wish)))
-    prompt = partial(writer_prompt, networks, wish, given)
+    parse = partial(parse_texts, networks, "\n".join((*shown.values(), words)))
+    prompt = partial(writer_prompt, networks, words, given)
     found, why, usage = ask(AgentQuestion(WRITER, base, prompt, usd, SECONDS), parse)
     made = AgentResult(mission.id, "failed", why, sessions=usage.model_calls, usage=usage)
     if found is None:

@@ -204,8 +204,10 @@ def _again(tx: Transaction) -> Transaction:
 
 def _act(step_: MissionStep, receipts: Receipts, cut: bool) -> ExecutedDecision:
     assert step_.proposal is not None
-    deeds = (AppliedEffect(effect, receipts[effect.key]) for effect in step_.proposal.effects if effect.key in receipts)
-    return ExecutedDecision(Decision(step_.proposal, Verdict.ALLOW), tuple(deeds), cut)
+    applied = (
+        AppliedEffect(effect, receipts[effect.key]) for effect in step_.proposal.effects if effect.key in receipts
+    )
+    return ExecutedDecision(Decision(step_.proposal, Verdict.ALLOW), tuple(applied), cut)
 
 
 def _move_mission(step_: MissionStep, receipts: Receipts, cut: bool = False) -> Mission:

@@ -316,8 +316,8 @@ def gravest(points: Sequence[ReviewPoint]) -> Gravity | None:
     return next((gravity for gravity in GRAVEST if any(point.gravity == gravity for point in points)), None)
 
 
-TASK, WISH, DIFF, NAMES = 20_000, 2_000, 80_000, 30
-"""Characters of the task, of a wish and of the diff that a reviewer is shown, and how many files are named."""
+TASK, REQUEST, DIFF, NAMES = 20_000, 2_000, 80_000, 30
+"""Characters of the task, of a request and of the diff that a reviewer is shown, and how many files are named."""
 WHAT, SUGGESTION, PLACE, KIND_LENGTH, QUOTE = 700, 500, 200, 40, 160
 """Characters of each part of a point that people are shown."""
 
@@ -389,7 +389,7 @@ def _task_text(task: Issue | None, secrets: tuple[str, ...]) -> str:
 
 def _asking_text(asking: ThreadComment, secrets: tuple[str, ...]) -> str:
     words = ASK.sub("", asking.body, count=1).strip()
-    where = f"**What {person_name(asking.author)} asks to look at:**\n\n{quote(redact(words, secrets), WISH)}"
+    where = f"**What {person_name(asking.author)} asks to look at:**\n\n{quote(redact(words, secrets), REQUEST)}"
     rule = "Each issue needs the `quote` of the line that it is about, as the diff shows it on the changed side: one "
     return f"{where}\n\n" * bool(words) + rule + "without it is dropped."
 

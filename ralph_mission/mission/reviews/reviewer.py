@@ -252,8 +252,8 @@ def _begin(
     pull = forge.pull(number)
     why, asking = review.why_not_ours(pull, us), None
     if why and (asking := review.find_asking(pull, partial(_may_decide, tx))) is None:
-        what, mend = f"pull request #{number} is not one that Ralph made: {why}", "comment `/ralph review` there first"
-        raise UserError(what, mend, usage=True)
+        what, hint = f"pull request #{number} is not one that Ralph made: {why}", "comment `/ralph review` there first"
+        raise UserError(what, hint, usage=True)
     before = read_posted_review(tx, pull, asking is not None)
     if waits := _waits(tx, pull, before, force and asking is None):
         return waits

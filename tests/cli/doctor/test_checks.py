@@ -12,7 +12,7 @@ import pytest
 
 from ralph_mission.adapters.wakers import WakeFacts
 from ralph_mission.cli.doctor.github import asking, far_off, github, parked_ahead, present, reviewing, wakes, waking
-from ralph_mission.cli.doctor.line import DoctorLine, mend
+from ralph_mission.cli.doctor.line import DoctorLine, hint_of
 from ralph_mission.cli.doctor.sources import work
 from ralph_mission.cli.setup.files import PLACES, ActionReference, render_workflow
 from ralph_mission.config.reading import load
@@ -67,7 +67,7 @@ def test_without_a_workflow_people_review_alone(tmp_path: Path) -> None:
     assert (check.status, check.found) == ("ok", "by people alone; ralph init --review has an agent look first")
 
 
-# --- `ralph doctor` on GitHub: each thing that would stop it is found, said with its mend, and only then. ---
+# --- `ralph doctor` on GitHub: each thing that would stop it is found, told with what helps, and only then. ---
 
 
 def test_a_sound_repository_has_nothing_wrong(here: Place) -> None:
@@ -148,10 +148,10 @@ def test_a_fault_of_github_s_says_what_to_do_now_and_not_what_a_cycle_would(worl
     world.fake.fail("500", ("GET", "/labels/*"), times=9)
     checks = {check.name: check for check in github(replace(here.hub(), get=asking(world.forge.api)))}
     assert checks["label ralph-ready"].found.startswith("could not be checked: GitHub answers 500")
-    assert checks["label ralph-ready"].mend == TODAY
+    assert checks["label ralph-ready"].hint == TODAY
     world.fake.fail("500", ("GET", "*"), times=9)
     (check,) = github(replace(here.hub(), get=asking(world.connected().api)))
-    assert (check.status, check.mend) == ("wrong", TODAY)
+    assert (check.status, check.hint) == ("wrong", TODAY)
 
 
 def test_a_fault_before_the_first_check_says_so_too(world: GitHubWorld, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,8 +160,8 @@ def test_a_fault_before_the_first_check_says_so_too(world: GitHubWorld, monkeypa
     world.fake.fail("500", ("GET", "/user"), times=9)
     told = cli_here("doctor", "--json", repo=world.clone, env=environment(world))
     wrong = [check for check in told.json["checks"] if check["status"] == "wrong"]
-    assert wrong and all("next wake" not in check["mend"] for check in wrong)
-    assert TODAY in {check["mend"] for check in wrong}
+    assert wrong and all("next wake" not in check["hint"] for check in wrong)
+    assert TODAY in {check["hint"] for check in wrong}
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ def test_a_fault_before_the_first_check_says_so_too(world: GitHubWorld, monkeypa
     ],
 )
 def test_what_a_person_can_do_stays_and_waiting_for_a_wake_goes(who: str, said: str, mended: str) -> None:
-    assert mend(UserError("x", said, who=who)) == mended
+    assert hint_of(UserError("x", said, who=who)) == mended
 
 
 # --- `ralph doctor` on what keeps it awake: runner, workflow, schedule, and the way it is woken. ---
@@ -197,7 +197,7 @@ def test_a_self_hosted_runner_of_a_public_repository_is_wrong(
     check = here.checks().get("runner")
     assert (check.status if check else None) == status
     if check and status == "wrong":
-        assert check.mend.startswith("never use a self-hosted runner on a public repository")
+        assert check.hint.startswith("never use a self-hosted runner on a public repository")
 
 
 @pytest.mark.parametrize(
@@ -260,7 +260,7 @@ def test_the_way_of_waking_that_is_in_force_is_named() -> None:
     (check,) = waking("auto", WakeFacts(cron))
     assert (check.status, check.found) == ("ok", "heartbeat: 1 cron line in the workflow")
     (check,) = waking("timer", WakeFacts(cron, instance="srv-repo"))
-    assert check.status == "wrong" and "ralph init --wake timer" in check.mend
+    assert check.status == "wrong" and "ralph init --wake timer" in check.hint
     (check,) = waking("auto", WakeFacts())
     assert check.found.startswith("nothing wakes it")
 
@@ -284,7 +284,7 @@ def test_a_clock_that_was_ahead_silences_nothing(tmp_path: Path, wrong: timedelt
     check = next_cycle(repo)
     assert check["status"] == "note"
     assert "a clock that was ahead wrote it" in check["found"]
-    assert "ralph cycle" in check["mend"]
+    assert "ralph cycle" in check["hint"]
     assert cli_here("due", repo=repo).code == 0
     assert cli_here("status", "--json", repo=repo).json["due"] is True
     assert cli_here("cycle", repo=repo).code == 0
@@ -296,7 +296,7 @@ def test_a_mission_that_such_a_clock_has_parked_is_named() -> None:
     parked = Mission(3, "k", "t", "todo", Action.OPEN_PROPOSAL, Tier.LOW, Status.PARKED, 0, NOON, NOON, issue=7)
     (check,) = parked_ahead([parked, replace(parked, status=Status.IN_REVIEW)], NOON - timedelta(days=1))
     assert "#3" in check.found
-    assert "issue #7" in check.mend
+    assert "issue #7" in check.hint
     assert list(parked_ahead([parked], NOON)) == []
 
 
@@ -322,14 +322,14 @@ def test_an_archived_repository_is_wrong(here: Place) -> None:
 def test_issues_that_are_switched_off_are_wrong(here: Place) -> None:
     here.fake.settings.has_issues = False
     checks = here.checks()
-    assert checks["issues"].mend == "Settings → General → Features → Issues"
+    assert checks["issues"].hint == "Settings → General → Features → Issues"
 
 
 def test_a_label_that_people_set_has_to_be_there_before_they_can(here: Place) -> None:
     assert "label ralph-ready" not in here.checks()
     del here.fake.world.labels["ralph-ready"]
     check = here.checks()["label ralph-ready"]
-    assert check.status == "note" and "gh label create ralph-ready" in check.mend
+    assert check.status == "note" and "gh label create ralph-ready" in check.hint
 
 
 # --- `ralph doctor` on GitHub: whose token it is, and what it may do. ---
@@ -368,7 +368,7 @@ FINE = (DoctorLine("forge", "ok", "local"), DoctorLine("agent claude", "ok", "2.
 
 def test_with_an_agent_that_can_play_it_is_ready():
     said = work(CLAUDE, FINE)
-    assert (said.status, said.mend) == ("ok", "") and said.found.startswith("ready: claude takes issues")
+    assert (said.status, said.hint) == ("ok", "") and said.found.startswith("ready: claude takes issues")
 
 
 @pytest.mark.parametrize(
@@ -382,7 +382,7 @@ def test_with_an_agent_that_can_play_it_is_ready():
 )
 def test_what_is_lacking_is_named_with_its_mend(check: DoctorLine, found: str):
     said = work(CLAUDE, (check, *FINE[:1]))
-    assert said.status == "note" and said.found.startswith(f"not ready: {found}") and said.mend == check.mend
+    assert said.status == "note" and said.found.startswith(f"not ready: {found}") and said.hint == check.hint
 
 
 def test_what_it_does_not_need_keeps_it_from_nothing():
@@ -392,7 +392,7 @@ def test_what_it_does_not_need_keeps_it_from_nothing():
 
 def test_without_an_agent_it_says_how_to_name_one():
     said = work(Config(), FINE)
-    assert "none is named" in said.found and "hands: {agent:" in said.mend
+    assert "none is named" in said.found and "hands: {agent:" in said.hint
 
 
 def test_a_program_that_is_not_there_is_named(tmp_path: Path):

@@ -41,7 +41,7 @@ def test_every_wrong_line_says_how_to_mend_it(tmp_path: Path) -> None:
     wrong = [check for check in told.json["checks"] if check["status"] == "wrong"]
     assert [check["name"] for check in wrong] == ["verify"]
     assert "no-such-program is not installed" in wrong[0]["found"]
-    assert wrong[0]["mend"]
+    assert wrong[0]["hint"]
 
 
 def test_a_folder_without_a_repository_is_wrong(tmp_path: Path) -> None:
@@ -54,7 +54,7 @@ def test_a_repository_without_commits_is_wrong(tmp_path: Path) -> None:
     git(tmp_path, "init", "--quiet", "--initial-branch", "main")
     told = cli_here("doctor", "--json", repo=tmp_path)
     assert told.code == 1
-    assert checks(told)["commits"]["mend"]
+    assert checks(told)["commits"]["hint"]
 
 
 def test_a_broken_configuration_is_named_with_its_line(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ SETTINGS = """observers:
 
 def lines(told: Result) -> dict[str, tuple[str, str]]:
     checks = [check for check in told.json["checks"] if check["name"].startswith("database")]
-    assert all(check["mend"] for check in checks if check["status"] != "ok")
+    assert all(check["hint"] for check in checks if check["status"] != "ok")
     return {check["name"]: (check["status"], check["found"]) for check in checks}
 
 
@@ -79,7 +79,7 @@ CONFIG = "observers: {dependencies: {}}\n"
 def lines_doctor_dependencies(tmp_path: Path, files: dict[str, str], registry: Registry) -> list[tuple[str, str, str]]:
     told = {"OSV_API_URL": registry.url, "PIP_INDEX_URL": registry.index, "npm_config_registry": registry.node}
     found = ask_sources(make_repo(tmp_path / "repo", files), env=told).json["checks"]
-    return [(c["status"], c["found"], c["mend"]) for c in found if c["name"] == "dependencies"]
+    return [(c["status"], c["found"], c["hint"]) for c in found if c["name"] == "dependencies"]
 
 
 def test_ready(tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def told(tmp_path: Path, api: BotApi, config: str, token: str = TOKEN) -> dict[s
     assert TOKEN not in done.out + done.err
     named = (ORDERS, "social", "social Telegram")
     lines = (check for check in done.json["checks"] if check["name"] in named)
-    return {line["name"]: (line["status"], line["found"], line["mend"]) for line in lines}
+    return {line["name"]: (line["status"], line["found"], line["hint"]) for line in lines}
 
 
 def test_what_is_set_up_is_ready(tmp_path: Path, api: BotApi) -> None:
@@ -212,7 +212,7 @@ def lines_doctor_sources(told: Result) -> dict[str, tuple[str, str]]:
     for check in told.json["checks"]:
         source = check["name"].partition(" ")[0].replace("command", "commands").replace("commandss", "commands")
         if source in OBSERVERS and (source not in found or check["status"] == "wrong"):
-            assert check["mend"] or check["status"] == "ok", check
+            assert check["hint"] or check["status"] == "ok", check
             found[source] = (check["status"], check["found"].partition(":")[0])
     return found
 
@@ -307,6 +307,6 @@ def test_each_source_is_told_with_its_mend(tmp_path: Path) -> None:
         "web inside": ("wrong", "broken: 127.0.0.2 is not a public place, and was not asked"),
         "web search": ("note", "not configured: no SEARCH_URL"),
     }
-    assert all(line["mend"] for name, line in lines.items() if name != "web ready")
+    assert all(line["hint"] for name, line in lines.items() if name != "web ready")
     assert "hush" not in told.out + told.err
     assert asked == ["/feed", "/gone?key=hush-hush", "/robots.txt", "/robots.txt"]

@@ -65,13 +65,13 @@ def test_what_is_lacking_is_wrong_for_the_agent_that_is_asked_for(
 ) -> None:
     said = line(found, wanted)
     assert said.status == status and said.found.startswith(words)
-    assert bool(said.mend) == (status != "ok")
+    assert bool(said.hint) == (status != "ok")
 
 
 def test_whoever_lacks_an_agent_is_told_what_brings_it() -> None:
     assert all(client.install for client in CLIENTS.values())
     found = Presence("codex", install=CLIENTS["codex"].install)
-    assert line(found, ("codex",)).mend == "npm install --global @openai/codex"
+    assert line(found, ("codex",)).hint == "npm install --global @openai/codex"
 
 
 @pytest.mark.parametrize(("said", "found"), [("{folder}/mine", "mine 7, no key"), ("'unclosed", "not installed")])
@@ -92,7 +92,7 @@ def test_the_program_that_the_settings_name_is_the_one_that_is_asked(
 def test_an_agent_that_nobody_knows_is_wrong(machine: list[Attempt], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checks_agents.clients, "presence", lambda client, *_, **__: Presence(client.name))
     wrong = [check for check in agents(choosing("kind: cladue"), {}) if check.status == "wrong"]
-    assert [check.name for check in wrong] == ["agent cladue"] and "claude" in wrong[0].mend
+    assert [check.name for check in wrong] == ["agent cladue"] and "claude" in wrong[0].hint
 
 
 # --- isolation -----------------------------------------------------------------------
@@ -106,7 +106,7 @@ def test_what_is_asked_for_and_there_is_in_force(machine: list[Attempt]) -> None
 def test_what_is_asked_for_and_missing_is_wrong(machine: list[Attempt]) -> None:
     machine[0] = Attempt(MISSING)
     said = isolation(choosing("kind: claude, sandbox: bwrap"), {})
-    assert said.status == "wrong" and "bwrap cannot be had" in said.found and INSTALL in said.mend
+    assert said.status == "wrong" and "bwrap cannot be had" in said.found and INSTALL in said.hint
 
 
 def test_where_nothing_is_asked_for_bwrap_is_in_force(machine: list[Attempt]) -> None:
@@ -117,7 +117,7 @@ def test_where_nothing_is_asked_for_bwrap_is_in_force(machine: list[Attempt]) ->
 
 def test_less_than_could_be_had_is_a_note(machine: list[Attempt]) -> None:
     said = isolation(choosing("kind: claude, sandbox: env"), {"GITHUB_ACTIONS": "true"})
-    assert (said.status, said.found.split(":")[0]) == ("note", "env") and "hands.agent.sandbox" in said.mend
+    assert (said.status, said.found.split(":")[0]) == ("note", "env") and "hands.agent.sandbox" in said.hint
     wrapped = isolation(choosing("kind: claude, sandbox: env, wrap: srt"), {})
     assert wrapped.status == "ok" and "srt" in wrapped.found
 
@@ -125,13 +125,13 @@ def test_less_than_could_be_had_is_a_note(machine: list[Attempt]) -> None:
 def test_where_bwrap_cannot_be_had_that_is_a_note_with_what_brings_it(machine: list[Attempt]) -> None:
     machine[0] = Attempt(MISSING)
     said = isolation(Config(), {})
-    assert (said.status, said.mend) == ("note", INSTALL) and MISSING in said.found
+    assert (said.status, said.hint) == ("note", INSTALL) and MISSING in said.found
 
 
 def test_on_github_nothing_at_all_is_wrong_until_an_owner_accepts_it(machine: list[Attempt]) -> None:
     machine[0] = Attempt(MISSING)
     github = {"GITHUB_ACTIONS": "true"}
     said = isolation(Config(), github)
-    assert said.status == "wrong" and "sandbox: env" in said.mend
+    assert said.status == "wrong" and "sandbox: env" in said.hint
     accepted = isolation(choosing("kind: claude, sandbox: env"), github)
     assert (accepted.status, accepted.found.split(":")[0]) == ("ok", "env")

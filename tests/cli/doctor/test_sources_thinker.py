@@ -26,7 +26,7 @@ def patience(monkeypatch):
 def checks(repo, **env):
     """The doctor's lines for the thinker, by name."""
     told = ask_sources(repo, env=env).json["checks"]
-    return [(line["status"], line["found"], line["mend"]) for line in told if line["name"] == "thinker"]
+    return [(line["status"], line["found"], line["hint"]) for line in told if line["name"] == "thinker"]
 
 
 def repository(path, config=CONFIG):

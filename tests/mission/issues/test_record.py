@@ -11,7 +11,7 @@ from ralph_mission.adapters.storage.memory import codec
 from ralph_mission.mission.issues import record as work
 from ralph_mission.mission.issues import tasks
 from ralph_mission.mission.issues.tasks import READY, WORKING
-from ralph_mission.mission.lifecycle.approval import whose_wish
+from ralph_mission.mission.lifecycle.approval import who_asked
 from ralph_mission.mission.memory import schedule
 from ralph_mission.mission.model.effects import Receipt
 from ralph_mission.mission.model.forge import Actor, Branch, Issue, LabelEvent, ThreadComment
@@ -41,17 +41,17 @@ RECORD = WorkRecord(work_key(7), 7, "ralph/issue-7", "0" * 40, "working", 1, "me
 
 def test_a_label_that_we_gave_back_is_the_wish_of_whoever_had_set_it():
     ours = issue("x", frozenset({READY}), event(MARA, 1), event(US, 2, False), event(US, 3))
-    assert whose_wish(ours, READY, US.id) == MARA
+    assert who_asked(ours, READY, US.id) == MARA
 
 
 def test_a_label_that_a_person_took_off_before_we_gave_it_back_is_nobodys_wish():
     ours = issue("x", frozenset({READY}), event(MARA, 1), event(BO, 2, False), event(US, 3))
-    assert whose_wish(ours, READY, US.id) is None
+    assert who_asked(ours, READY, US.id) is None
 
 
 def test_a_label_that_only_we_ever_set_is_nobodys_wish():
-    assert whose_wish(issue("x", frozenset({READY}), event(US, 1)), READY, US.id) is None
-    assert whose_wish(issue("x", frozenset(), event(MARA, 1), event(MARA, 2, False)), READY, US.id) is None
+    assert who_asked(issue("x", frozenset({READY}), event(US, 1)), READY, US.id) is None
+    assert who_asked(issue("x", frozenset(), event(MARA, 1), event(MARA, 2, False)), READY, US.id) is None
 
 
 @pytest.mark.parametrize(

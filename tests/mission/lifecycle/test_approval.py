@@ -370,8 +370,8 @@ def test_an_approver_who_may_not_decide_any_more_approves_nothing():
 @pytest.mark.attack(17)
 def test_a_label_that_only_we_gave_back_is_the_wish_of_whoever_had_set_it():
     by = [labelled("x"), labelled("x", added=False, at=LATER), labelled("x", BOT, LATER + timedelta(minutes=1))]
-    assert approval.whose_wish(issue(events=tuple(by), labels=frozenset({"x"})), "x", BOT.id) is None
-    assert approval.whose_wish(issue(events=(by[0], by[2]), labels=frozenset({"x"})), "x", BOT.id) == MARA
+    assert approval.who_asked(issue(events=tuple(by), labels=frozenset({"x"})), "x", BOT.id) is None
+    assert approval.who_asked(issue(events=(by[0], by[2]), labels=frozenset({"x"})), "x", BOT.id) == MARA
 
 
 @pytest.mark.attack(11)

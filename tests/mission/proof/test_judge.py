@@ -125,8 +125,8 @@ EDITED = replace(CLAIM, test=(replace(CLAIM.test[0], old=OLD_TEST, new=NEW_TEST.
     ("told", "rule"),
     [
         ({}, ""),
-        ({"mended": report()}, "weakens-tests"),  # it contradicts what was tested
-        ({("mended", 1): report()}, ""),  # it comes and goes
+        ({"fixed": report()}, "weakens-tests"),  # it contradicts what was tested
+        ({("fixed", 1): report()}, ""),  # it comes and goes
         ({"changed": report(GOOD)}, "weakens-tests"),  # it is gone
         ({"changed": report(GOOD, replace(OLD, status="skipped"))}, "weakens-tests"),
     ],
@@ -134,9 +134,9 @@ EDITED = replace(CLAIM, test=(replace(CLAIM.test[0], old=OLD_TEST, new=NEW_TEST.
 def test_a_test_that_is_edited_has_to_pass_as_it_stood(
     told: Mapping[tuple[str, int] | str, SuiteReport], rule: str
 ) -> None:
-    verdict, _ = judged(but({"plain": report(OLD), "mended": report(OLD), **told}), EDITED)
+    verdict, _ = judged(but({"plain": report(OLD), "fixed": report(OLD), **told}), EDITED)
     assert (verdict.refusal.rule if verdict.refusal else "") == rule
-    assert CodeState.MENDED not in {request.state for request in judged(honest)[1]}  # where lines were only added
+    assert CodeState.FIXED not in {request.state for request in judged(honest)[1]}  # where lines were only added
 
 
 def test_a_test_that_comes_and_goes_was_not_broken_by_the_change() -> None:

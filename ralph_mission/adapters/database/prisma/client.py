@@ -24,7 +24,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from sqlalchemy.dialects.postgresql import asyncpg  # its way of writing parameters ($1); no driver is imported
 
-from ralph_mission.adapters.database.address import MENDS, Address
+from ralph_mission.adapters.database.address import EXPLANATIONS, Address
 from ralph_mission.adapters.database.model import Catalog, Interest, Query, Row
 from ralph_mission.adapters.database.prisma import worker as prisma_worker
 from ralph_mission.adapters.database.prisma.tools import Tools, prepare_tools
@@ -211,12 +211,12 @@ def _refusal(error: Mapping[str, str], what: str, caps: Caps) -> UserError:
     if code == "TOO_LARGE":
         return _too_large(what, caps)
     for known in (state, state[:2], PRISMAS.get(code, "")):
-        if known and known in MENDS:
-            reason, mend, who = MENDS[known]
-            return UserError(reason.format(what=what), mend, who)
+        if known and known in EXPLANATIONS:
+            reason, hint, who = EXPLANATIONS[known]
+            return UserError(reason.format(what=what), hint, who)
     said = " ".join(filter(None, (error.get("type"), code, state)))
-    mend = "look at the watch and the database's log; the backend sqlalchemy gives more detail"
-    return UserError(f"the engine of Prisma failed over {what} ({said})", mend, "network")
+    hint = "look at the watch and the database's log; the backend sqlalchemy gives more detail"
+    return UserError(f"the engine of Prisma failed over {what} ({said})", hint, "network")
 
 
 def _too_large(what: str, caps: Caps) -> UserError:

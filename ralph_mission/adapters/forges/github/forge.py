@@ -267,9 +267,9 @@ class GitHubForge:
         """Never: a list may be seconds late."""
         return False
 
-    def how(self, deed: str, number: int) -> str:
-        """Where a person clicks. Raises KeyError for a deed there is no place for."""
-        return HOW[deed].format(page=self.api.place.page, number=number)
+    def how(self, action: str, number: int) -> str:
+        """Where a person clicks. Raises KeyError for an action there is no place for."""
+        return HOW[action].format(page=self.api.place.page, number=number)
 
     @property
     def requests(self) -> Counts:

@@ -74,7 +74,7 @@ class Labelling:
             self._owe(wire.number, missing)
 
     def pay(self) -> None:
-        """Try once more to give what is owed. Never an error: no deed has to wait for a label."""
+        """Try once more to give what is owed. Never an error: no action has to wait for a label."""
         for number, names in list(self._debts())[:MOST]:
             try:
                 wire = self.threads.pull(number, fresh=True)

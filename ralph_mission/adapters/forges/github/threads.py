@@ -250,10 +250,10 @@ class Threads:
         except Absent as absent:
             self.repository()
             if absent.status == 410:
-                what, mend = "issues are switched off", "Settings → General → Features → Issues"
+                what, hint = "issues are switched off", "Settings → General → Features → Issues"
             else:
-                what, mend = f"GitHub has no list {path.partition('?')[0]} ({absent.status})", "check GITHUB_API_URL"
-            raise UserError(what, mend) from None
+                what, hint = f"GitHub has no list {path.partition('?')[0]} ({absent.status})", "check GITHUB_API_URL"
+            raise UserError(what, hint) from None
 
 
 def label_path(number: int, name: str) -> str:

@@ -160,9 +160,9 @@ class LocalForge:
         """Always: a file is there or it is not."""
         return True
 
-    def how(self, deed: str, number: int) -> str:
-        """The command a person types. Raises KeyError for a deed there is no command for."""
-        return self.spell(f"ralph {HOW[deed].format(number)}")
+    def how(self, action: str, number: int) -> str:
+        """The command a person types. Raises KeyError for an action there is no command for."""
+        return self.spell(f"ralph {HOW[action].format(number)}")
 
     def has_our_work(self) -> bool:
         """Whether anything with our marker by our own account exists."""
@@ -211,7 +211,7 @@ class LocalForge:
         try:
             return self.store.require(kind, number)
         except ForgeRefused as refused:
-            raise Missing(refused.what, refused.mend) from None
+            raise Missing(refused.what, refused.hint) from None
 
     def _pull(self, thread: LocalThread, known: dict[str, str], details: bool) -> Pull:
         head = branches.head_of(thread, known)
@@ -235,7 +235,7 @@ Step = Callable[[LocalThread, Actor, datetime], LocalThread]
 
 
 class Person:
-    """Somebody at the keyboard, by login. Each deed gives the number of what it was done to, or raises UserError."""
+    """Somebody at the keyboard, by login. Each action gives the number of what it was done to, or raises UserError."""
 
     def __init__(self, forge: LocalForge, login: str) -> None:
         self.forge, self.store, self.git = forge, forge.store, forge.git
@@ -316,7 +316,7 @@ class Person:
         try:
             yield
         except ForgeRefused as refused:
-            raise UserError(refused.what, refused.mend or "nothing was changed") from None
+            raise UserError(refused.what, refused.hint or "nothing was changed") from None
         except GitError as error:
             raise effects.explain_damage(error) from None
 

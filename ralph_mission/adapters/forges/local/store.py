@@ -134,8 +134,8 @@ class ThreadStore:
         except OSError:
             noted = b""
         if not noted.isdigit() or len(noted) > DIGITS:
-            mend = "write into it the highest number that an issue or pull request ever had"
-            raise UserError(f"{self._name_in_forge(self.root / NOTE)} is damaged", mend)
+            hint = "write into it the highest number that an issue or pull request ever had"
+            raise UserError(f"{self._name_in_forge(self.root / NOTE)} is damaged", hint)
         return int(noted)
 
     def open(

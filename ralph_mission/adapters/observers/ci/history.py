@@ -1,6 +1,6 @@
 """What a history of runs says, purely: whether a workflow is red, since which run, and what failed by chance.
 
-Pushes, schedules and dispatches are histories of their own: a nightly run that fails is not mended by a push that runs
+Pushes, schedules and dispatches are histories of their own: a nightly run that fails is not fixed by a push that runs
 other jobs. A run that somebody started by hand counts where it passed, and so does a later pass of the very commit.
 What was cancelled, skipped, waits or goes on says nothing.
 
@@ -136,7 +136,7 @@ def begin_of(
 ) -> tuple[WorkflowRun, WorkflowRun | None]:
     """The run with which what fails now began to, and the last one before it in which it passed (None: nobody knows).
 
-    A streak may hold more than one fault: one is mended, another came meanwhile. In a job that had failed earlier the
+    A streak may hold more than one fault: one is fixed, another came meanwhile. In a job that had failed earlier the
     steps after it did not run, so only a run in which another job failed shows that this one passed. At most `most`
     runs are looked into.
     """

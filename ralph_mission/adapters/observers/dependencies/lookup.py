@@ -105,8 +105,8 @@ class DependencyFindings:
             version: sum(advisory.holds(version) for advisory in against)
             for version in patches(package.ecosystem, package.version, self._releases(package))
         }
-        mending = [version for version, number in left.items() if number < len(against)]
-        return min(reversed(mending), key=left.__getitem__, default="")
+        fixing = [version for version, number in left.items() if number < len(against)]
+        return min(reversed(fixing), key=left.__getitem__, default="")
 
     def _releases(self, package: Package) -> Sequence[Release]:
         return self.told.releases.get(question(package, self.registries.get(package, "")), ())
@@ -257,7 +257,7 @@ def question(package: Package, base: str) -> RegistryQuestion:
     return RegistryQuestion(package.ecosystem, base, package.name)
 
 
-def mends(bump: Bump, known: Against) -> tuple[Advisory, ...]:
+def fixed_by(bump: Bump, known: Against) -> tuple[Advisory, ...]:
     """The advisories that no longer hold after a bump."""
     return tuple(advisory for advisory in known.get(subject(bump.package), ()) if not advisory.holds(bump.to))
 

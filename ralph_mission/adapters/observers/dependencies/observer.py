@@ -26,8 +26,8 @@ from ralph_mission.adapters.observers.dependencies.lookup import (
     DependencyFindings,
     DependencyLookup,
     dump_bumps,
+    fixed_by,
     load_bumps,
-    mends,
     nobody_alerts,
 )
 from ralph_mission.adapters.observers.markers import FOLDERS
@@ -154,11 +154,11 @@ class Dependencies:
 
     def _signals(self, seen: DependencyFindings, commit: str, context: ObservationContext) -> tuple[Signal, ...]:
         tended, known = bots.find_updaters(seen.reading.texts), seen.known()
-        wanted = [bump for bump in seen.patches() if self._routine(bump.package, tended) or mends(bump, known)]
+        wanted = [bump for bump in seen.patches() if self._routine(bump.package, tended) or fixed_by(bump, known)]
         pulls = self.pulls() if wanted else ()
         at_work = [bump for bump in wanted if any(_changes(pull, bump.package) for pull in pulls)]
         free = [bump for bump in wanted if bump not in at_work]
-        bumps = tuple(sorted(free, key=lambda bump: not mends(bump, known))[:MOST_BUMPS])
+        bumps = tuple(sorted(free, key=lambda bump: not fixed_by(bump, known))[:MOST_BUMPS])
         bumped = self._bumped(seen.reading, commit, bumps, context)
         vulnerable = about.vulnerable(seen.reading, known, bumped, at_work)
         updates = self._updates(seen, tended, (*at_work, *bumped.done), bumped)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from ralph_mission.adapters.observers.dependencies.lookup import Against, DependencyFindings, mends, subject
+from ralph_mission.adapters.observers.dependencies.lookup import Against, DependencyFindings, fixed_by, subject
 from ralph_mission.adapters.observers.dependencies.updates import NAME
 from ralph_mission.adapters.observers.text import block, count_noun, one_line
 from ralph_mission.adapters.packages.advisories import SEVERITIES, Advisory
@@ -25,15 +25,17 @@ def bump_signals(bumped: Bumped, known: Against) -> Iterator[Signal]:
     """The change that is ready."""
     if bumped.patch is None or not bumped.done:
         return
-    mended = [advisory for bump in bumped.done for advisory in mends(bump, known)]
+    fixed = [advisory for bump in bumped.done for advisory in fixed_by(bump, known)]
     paths = bumped.patch.paths
-    lines = [f"{bump}" + "".join(f", fixes {one_line(a.id, 60)}" for a in mends(bump, known)) for bump in bumped.done]
+    lines = [
+        f"{bump}" + "".join(f", fixes {one_line(a.id, 60)}" for a in fixed_by(bump, known)) for bump in bumped.done
+    ]
     yield Signal(
         observer=NAME,
         kind="dependency-patch",
         title=one_line(f"{count_noun(len(bumped.done), 'patch-level update')} in {' and '.join(paths[:3])}"),
         essence=tuple(sorted(f"{bump.package.ecosystem} {bump.project.path} {bump}" for bump in bumped.done)),
-        severity=Severity.HIGH if mended else Severity.LOW,
+        severity=Severity.HIGH if fixed else Severity.LOW,
         confidence=0.9,
         effort=0.3,
         detail=block("\n".join(lines)),
@@ -94,18 +96,18 @@ SEVERITIES_ASCENDING = ("", *SEVERITIES)
 
 def vulnerable(reading: DependencyReading, known: Against, bumped: Bumped, at_work: Iterable[Bump]) -> list[Vulnerable]:
     """Each vulnerable package, but for what a ready bump or an open pull fixes."""
-    mended = {advisory for bump in (*bumped.done, *at_work) for advisory in mends(bump, known)}
-    mended -= {a for bump, _ in bumped.refused for a in mends(bump, known)}  # the same version in another file
+    fixed = {advisory for bump in (*bumped.done, *at_work) for advisory in fixed_by(bump, known)}
+    fixed -= {a for bump, _ in bumped.refused for a in fixed_by(bump, known)}  # the same version in another file
     used: dict[tuple[str, str], list[Package]] = {}
     for package in (package for project in reading.projects for package in project.packages):
-        if any(advisory not in mended for advisory in known.get(subject(package), ())):
+        if any(advisory not in fixed for advisory in known.get(subject(package), ())):
             used.setdefault((package.ecosystem, package.name), []).append(package)
     found = []
     for packages in used.values():
         packages.sort(key=lambda one: (not one.direct, one.dev, one.path, one.line))
         subjects = dict.fromkeys(map(subject, packages))
-        left = [a for about in subjects for a in known[about] if a not in mended]
-        refused = [(b, why) for b, why in bumped.refused if subject(b.package) in subjects and mends(b, known)]
+        left = [a for about in subjects for a in known[about] if a not in fixed]
+        refused = [(b, why) for b, why in bumped.refused if subject(b.package) in subjects and fixed_by(b, known)]
         told = sorted(left, key=lambda one: (-SEVERITIES_ASCENDING.index(one.severity), one.id))
         found.append(Vulnerable(tuple(packages), tuple(told), refused))
     return found

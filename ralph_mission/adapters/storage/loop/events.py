@@ -122,7 +122,7 @@ class EventLog:
     folder: Path
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     _kept: bytes | None = None
-    _mended: list[PathChange] = field(default_factory=list)
+    _restored: list[PathChange] = field(default_factory=list)
 
     @property
     def path(self) -> Path:
@@ -141,8 +141,8 @@ class EventLog:
         """Put the log back as this process wrote it. What was wrong with it."""
         with run_files.hold_file_lock(self.path):
             self._put_back()
-        mended, self._mended = tuple(self._mended), []
-        return mended
+        restored, self._restored = tuple(self._restored), []
+        return restored
 
     def archive(self, place: Path) -> None:
         """Move the log away: a new run begins a new one."""
@@ -150,7 +150,7 @@ class EventLog:
             if self.path.exists():
                 place.parent.mkdir(parents=True, exist_ok=True)
                 self.path.replace(place)
-            self._kept, self._mended = b"", []
+            self._kept, self._restored = b"", []
 
     def _put_back(self) -> bytes:
         """The log as it should be; the file is that too now."""
@@ -162,7 +162,7 @@ class EventLog:
         if self._kept is None:
             self._kept = found
         if found != self._kept:
-            self._mended.append(PathChange(NAME, _how(found, self._kept), "the log is the loop's own"))
+            self._restored.append(PathChange(NAME, _how(found, self._kept), "the log is the loop's own"))
             run_files.write(self.path, self._kept)
         return self._kept
 

@@ -227,8 +227,8 @@ def _busy(holder: Holder) -> UserError:
 def _refuse_others(root: Path, now: datetime) -> None:
     found = next(active(root, now), None)
     if found:
-        mend = f"cancel it there (/oh-my-claudecode:cancel); if nothing runs, delete {found.path}"
-        raise UserError(f"{found.mode} is active in this checkout, says {found.path}", mend)
+        hint = f"cancel it there (/oh-my-claudecode:cancel); if nothing runs, delete {found.path}"
+        raise UserError(f"{found.mode} is active in this checkout, says {found.path}", hint)
 
 
 def _note(descriptor: int) -> Holder:

@@ -148,9 +148,9 @@ class ProgressLog:
 
         Raises OSError.
         """
-        mended = self.restore()
+        restored = self.restore()
         if not self._is_plain():
-            mended = (*mended, *self.begin(now))
+            restored = (*restored, *self.begin(now))
         descriptor = files.within(self.path, self._top, os.O_RDWR | os.O_APPEND)
         try:
             gap = "" if _ends_line(descriptor) else "\n"
@@ -159,7 +159,7 @@ class ProgressLog:
         finally:
             os.close(descriptor)
         self._remember()
-        return mended
+        return restored
 
     def begin(self, now: datetime) -> tuple[PathChange, ...]:
         """A new log with nothing but its head; the links that had led its folder elsewhere. Raises OSError."""

@@ -271,10 +271,10 @@ class FileRunStore:
         linked = (*(PathChange(name, "made a link", PUT_BACK) for name in names), *self._shared.unstrange())
         stories = bool(self._order and self._order.preset.stories)
         lists = (*self._stories.restore(), *self._log.restore()) if stories else ()
-        mended = (*linked, *lists, *self._events.restore(), *self._shared.restore(), *self._records.restore())
+        restored = (*linked, *lists, *self._events.restore(), *self._shared.restore(), *self._records.restore())
         if self._owner and self._tasks.path.exists():
             self._tasks.release(self._owner)
-        return mended
+        return restored
 
     def keep(self, state_now: RunState, output: HatOutput | None) -> None:
         """The state between two sessions and the handoff of it. State, handoff, the session's record, and the other
@@ -365,9 +365,9 @@ class FileRunStore:
             self._stood = (now, tree)
         return self._stood[1]
 
-    def _tell(self, mended: Sequence[PathChange]) -> None:
+    def _tell(self, restored: Sequence[PathChange]) -> None:
         """Say what was put back after the session was judged: what the checks ran did it."""
-        self._complain(*(f"{change.path} was {change.how}; {change.reverted}" for change in mended))
+        self._complain(*(f"{change.path} was {change.how}; {change.reverted}" for change in restored))
 
     def _complain(self, *complaints: str) -> None:
         self.complaints += filter(None, complaints)

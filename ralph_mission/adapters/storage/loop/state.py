@@ -160,7 +160,7 @@ class Shared:
                 self._held[name] = found
 
     def forget(self, *names: str) -> None:
-        """These, or all where none is named, are gone by our own deed: nothing puts them back."""
+        """These, or all where none is named, are gone by our own action: nothing puts them back."""
         for name in names or OURS:
             self._held.pop(name, None)
 

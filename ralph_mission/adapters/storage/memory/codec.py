@@ -89,6 +89,8 @@ _RENAMED = {
     "sightings": "observations",
     "thoughts": "ranked_findings",
     "trouble": "problem",
+    "wished": "requested",
+    "wishes": "orders",
 }
 """Fields of recorded values as an earlier version named them."""
 
