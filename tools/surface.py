@@ -12,9 +12,9 @@ from typing import Any
 
 import click
 
-from ralph_mission.config import reading
 from ralph_mission.cli.app import app
 from ralph_mission.cli.options import SharedOption
+from ralph_mission.config import reading
 
 Schema = Mapping[str, Any]
 
