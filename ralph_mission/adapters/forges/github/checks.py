@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from ralph_mission.adapters.forges.effects import ForgeRefused
 from ralph_mission.adapters.forges.github.builds import is_own_path
-from ralph_mission.adapters.forges.github.limits import Absent
+from ralph_mission.adapters.forges.github.limits import Absent, Forbidden
 from ralph_mission.adapters.forges.github.reading import PullWire
 from ralph_mission.adapters.forges.github.threads import Threads
 from ralph_mission.errors import UserError
@@ -43,19 +43,23 @@ class CheckState:
 def require_green(threads: Threads, wire: PullWire) -> None:
     """Raise ForgeRefused, naming each check of the head that has not ended well. What may still pass is waited for.
 
-    No check at all is no objection. What the token may not see is believed as far as GitHub sums it up: `clean`.
+    No check at all is no objection. What the token may not see is believed as far as GitHub sums it up: `clean`. Where
+    the cycle's own run is what has not ended, GitHub cannot call it that.
     """
     runs = _workflow_runs(threads, wire.head.sha)
     found, everything = read_checks(threads, wire.head.sha, runs)
-    bad = [check for check in (*found, *_without_check_run(runs)) if check.result not in PASSED]
+    told = [*found, *_told_by_run(runs, (PENDING, HELD, "startup_failure"))]
+    bad = [check for check in told if check.result not in PASSED] or [*_told_by_run(runs)]
     if held := [check for check in bad if check.result == HELD]:
         what = f"its checks wait for a click on “Approve workflows to run”: {_links(held)}"
         raise ForgeRefused(what, reason=FailureReason.NOT_ATTEMPTED)
     if bad:
         bad.sort(key=lambda check: check.result == PENDING)
         raise ForgeRefused(f"not green: {_list(bad)}", reason=FailureReason.NOT_ATTEMPTED)
-    if wire.mergeable_state == "unstable" and not everything:
-        raise ForgeRefused(f"not green: a check {RESULTS[UNSEEN]}", reason=FailureReason.NOT_ATTEMPTED)
+    if wire.mergeable_state == "unstable" and not any(_is_own(run) and _result(run) not in PASSED for run in runs):
+        what = "GitHub calls it unstable, though each check that it lists has passed: look at its page"
+        what = what if everything else f"a check {RESULTS[UNSEEN]}"
+        raise ForgeRefused(f"not green: {what}", reason=FailureReason.NOT_ATTEMPTED)
 
 
 def read_checks(threads: Threads, sha: str, runs: list[dict[str, Any]]) -> tuple[tuple[CheckState, ...], bool]:
@@ -63,7 +67,7 @@ def read_checks(threads: Threads, sha: str, runs: list[dict[str, Any]]) -> tuple
 
     `runs` are the workflow runs of the commit. A check that ran again counts as it ended last, be it in a new run of
     its workflow; checks of two workflows, and a status, may have one name. A check that is skipped the second time, as
-    a label came that it is not about, has not run again.
+    a label came that it is not about, has not run again. Of two jobs of one name in one run GitHub lists only the last.
     """
     flows = {run.get("check_suite_id"): (run.get("workflow_id"), run.get("event")) for run in runs}
     own = {run.get("check_suite_id") for run in runs if _is_own(run)}
@@ -73,8 +77,8 @@ def read_checks(threads: Threads, sha: str, runs: list[dict[str, Any]]) -> tuple
     for run in sorted(checks or (), key=lambda run: (run.get("conclusion") != "skipped", _number(run))):
         suite, name = dig(run, "check_suite", "id"), str(run.get("name"))
         if suite not in own:
-            result, url = str(run.get("conclusion") or PENDING), str(run.get("html_url") or "")
-            newest[flows.get(suite, suite), name] = CheckState(name, result, url)
+            url = str(run.get("html_url") or "")
+            newest[flows.get(suite, suite), name] = CheckState(name, _result(run), url)
     for one in statuses or ():
         name, url = str(one.get("context")), str(one.get("target_url") or "")
         newest["status", name] = CheckState(name, str(one.get("state") or PENDING), url)
@@ -91,12 +95,23 @@ def _is_own(run: dict[str, Any]) -> bool:
     return is_own_path(str(run.get("path")))
 
 
-def _without_check_run(runs: list[dict[str, Any]]) -> Iterator[CheckState]:
-    """The newest run of each workflow that no check run tells of: held, waiting, or never begun."""
-    newest = {(run.get("workflow_id"), run.get("event")): run for run in sorted(runs, key=_number)}
-    for run in newest.values():
-        result = str(run.get("conclusion") or PENDING)
-        if result in (PENDING, HELD, "startup_failure") and not _is_own(run):
+def _result(run: dict[str, Any]) -> str:
+    return str(run.get("conclusion") or PENDING)
+
+
+def _newest(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The newest run of each workflow and event."""
+    return [*{(run.get("workflow_id"), run.get("event")): run for run in sorted(runs, key=_number)}.values()]
+
+
+def _told_by_run(runs: list[dict[str, Any]], results: tuple[str, ...] = ()) -> Iterator[CheckState]:
+    """The newest runs with one of these results, of which no check run need tell; with none given, all not passed.
+
+    A run also tells of a job that GitHub does not list, as another one of it has the same name.
+    """
+    for run in _newest(runs):
+        result = _result(run)
+        if (result in results if results else result not in PASSED) and not _is_own(run):
             yield CheckState(str(run.get("name")), result, str(run.get("html_url") or ""))
 
 
@@ -141,12 +156,15 @@ def ask(threads: Threads, path: str) -> Any:
 
 
 def _listed(threads: Threads, path: str, key: str) -> list[dict[str, Any]] | None:
-    """Every page of a list; None where the token may not see it."""
+    """Every page of a list; None where the token may not see it. Raises ForgeRefused: what did not come is waited for."""
     mark = "&" if "?" in path else "?"
     try:
         return [one for page in threads.api.pages(f"{path}{mark}per_page=100", True, key) for one in dicts(page)]
-    except (Absent, UserError):
+    except (Absent, Forbidden):
         return None
+    except UserError as problem:
+        what = f"GitHub does not say now how its checks stand: {problem.what}"
+        raise ForgeRefused(what, reason=FailureReason.NOT_ATTEMPTED) from None
 
 
 def dig(value: Any, *keys: str) -> Any:

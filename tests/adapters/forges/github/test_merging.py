@@ -215,6 +215,39 @@ def test_failure_is_not_made_up_for_by_a_run_in_which_the_check_is_skipped(world
     assert "tests ended with failure" in world.forge.perform(merge_pull(opened)).detail
 
 
+def test_red_job_behind_a_green_one_of_the_same_name_counts_until_its_run_is_tried_again(world: GitHubWorld) -> None:
+    opened = pulled(world)
+    run_on(world, opened.sha, 70, "failure")
+    world.fake.check(opened.sha, "tests", "success", suite=70)
+    receipt = world.forge.perform(merge_pull(opened))
+    assert receipt.not_attempted and "ci ended with failure" in receipt.detail and "/runs/70" in receipt.detail
+    world.fake.workflow_run(70, "completed", "success", event="pull_request", path=CI, head_sha=opened.sha, attempt=2)
+    assert world.forge.perform(merge_pull(opened)).status == "done"
+
+
+def test_what_github_calls_unstable_is_not_merged_though_every_check_passed(world: GitHubWorld) -> None:
+    opened = pulled(world)
+    world.fake.check(opened.sha, "tests", "failure")
+    world.fake.before(lambda request: hide(world) if "/check-runs" in request.path else None)
+    receipt = world.forge.perform(merge_pull(opened))
+    assert receipt.not_attempted and "unstable" in receipt.detail
+
+
+def hide(world: GitHubWorld) -> None:
+    world.fake.world.checks.clear()
+
+
+@pytest.mark.parametrize("list_of", ["*/check-runs*", "*/status*", "*/actions/runs*"])
+@pytest.mark.parametrize("queue", [False, True])
+def test_list_of_checks_that_does_not_come_is_waited_for(world: GitHubWorld, list_of: str, queue: bool) -> None:
+    opened = pulled(world)
+    if queue:
+        world.fake.ruleset("main", merge_queue=True)
+    world.fake.fail("502_not_applied", ("GET", list_of), times=9)
+    receipt = world.forge.perform(merge_pull(opened))
+    assert receipt.not_attempted and "GitHub answers 502" in receipt.detail
+
+
 def test_every_page_of_checks_is_read(world: GitHubWorld) -> None:
     opened = pulled(world)
     for place in range(130):
@@ -239,7 +272,7 @@ def test_owner_may_let_required_checks_alone_decide(world: GitHubWorld) -> None:
     opened = pulled(world)
     world.fake.check(opened.sha, "tests", "failure")
     may_write = partial(world.forge.people.may_write, fresh=True)
-    assert merging.merge(world.forge.threads, merge_pull(opened), may_write, required_checks_only=True)
+    assert merging.merge(world.forge.threads, merge_pull(opened), may_write, lambda: (), required_checks_only=True)
 
 
 # --- rulesets
