@@ -109,6 +109,18 @@ class PullContract:
         world.forge.perform(ClosePull(KEY, opened.number, opened.sha))
         assert world.forge.branch("ralph/fix") == theirs
 
+    @pytest.mark.parametrize("end", ["closed", "merged by us", "closed by a person"])
+    def test_branch_that_somebodys_open_pull_builds_on_stays(self, world: World, end: str) -> None:
+        opened = pulled(world)
+        world.push("jonas/on-top", {"y.txt": b"y\n"})
+        theirs = world.human("jonas").open_pull("jonas/on-top", "ralph/fix", "On top of it")
+        if end != "merged by us":
+            _end(world, opened, end)
+        effect = merge_pull(opened) if end == "merged by us" else ClosePull(KEY, opened.number, opened.sha)
+        assert world.forge.perform(effect).status == "done"
+        assert world.forge.branch("ralph/fix") == opened.sha
+        assert world.forge.pull(theirs).state == "open"
+
     def test_review_names_the_commit_that_was_reviewed(self, world: World) -> None:
         opened = pulled(world)
         mara = world.human("mara")

@@ -156,7 +156,7 @@ def ask(threads: Threads, path: str) -> Any:
 
 
 def _listed(threads: Threads, path: str, key: str) -> list[dict[str, Any]] | None:
-    """Every page of a list; None where the token may not see it. Raises ForgeRefused: what did not come is waited for."""
+    """Every page of a list; None where the token may not see it. Raises ForgeRefused where it did not come."""
     mark = "&" if "?" in path else "?"
     try:
         return [one for page in threads.api.pages(f"{path}{mark}per_page=100", True, key) for one in dicts(page)]

@@ -206,12 +206,13 @@ class GitHubEffects(EffectVerbs):
     def _drop_branch(self, wire: PullWire, head_sha: str) -> None:
         """Delete our branch of a pull that is over, while it stands at `head_sha`, of which nothing is lost then.
 
-        One that is gone already, has somebody's commit or may not be deleted stays as it is, and is no harm.
+        One that is gone already, has somebody's commit or may not be deleted stays as it is, and is no harm. So does
+        one that another open pull builds on or comes from: GitHub would close that.
         """
         if not head_sha or self.api.staged or not wire.ours or not wire.head.ref.startswith(BRANCHES):
             return
         with suppress(Denied, UserError):
-            if self.heads.remote.head(wire.head.ref) == head_sha:
+            if self.heads.remote.head(wire.head.ref) == head_sha and not self.threads.needed_by_others(wire):
                 self.heads.remote.delete(wire.head.ref, head_sha)
 
     def find_review(self, effect: PostReview) -> Receipt | None:

@@ -133,6 +133,13 @@ class Threads:
         )
         return tuple(wire for wire in wires if wire.head.ref == branch and wire.ours)
 
+    def needed_by_others(self, pull: PullWire) -> bool:
+        """Whether another open pull has this one's branch as its base, or as its own. Raises UserError."""
+        query = urlencode({"state": "open", "base": pull.head.ref, "per_page": "1"})
+        if any(self._list_pages(f"/pulls?{query}")):
+            return True
+        return any(one.state == "open" and one.number != pull.number for one in self.pulls_on(pull.head.ref))
+
     def pull(self, number: int, fresh: bool = False) -> PullWire:
         """One pull as it is told alone. Raises Missing, UserError."""
         return reading.read(PullWire, self.one(f"/pulls/{number}", f"pull request #{number}", fresh))

@@ -167,8 +167,13 @@ class LocalEffects(EffectVerbs):
         return branches.settle_thread(self.git, thread, branches.tips(self.git)).state == "merged"
 
     def _drop_branch(self, thread: LocalThread, head_sha: str) -> None:
-        """Delete our branch of a pull that is over, while it stands at `head_sha` and nobody has it checked out."""
-        if head_sha and thread.head.startswith(BRANCHES) and not branches.of_branch(self.git, thread.head):
+        """Delete our branch of a pull that is over, while it stands at `head_sha` and nobody needs it.
+
+        That is: has it checked out, or builds on it in an open pull.
+        """
+        if not head_sha or not thread.head.startswith(BRANCHES) or branches.of_branch(self.git, thread.head):
+            return
+        if not any(one.base == thread.head and one.state == "open" for one in self.store.threads("pulls")):
             self.git.move_ref(branches.HEADS + thread.head, "", head_sha)
 
     # --- reviews

@@ -18,7 +18,7 @@ NEEDS, WRITE = "pull_requests:read", "pull_requests:write"
 MOST_COMMITS, MOST_FILES = 250, 3000  # GitHub lists no more
 
 
-@route("GET", REPO + "/pulls", needs=NEEDS, role="read", query=("state", "head", "sort", "direction"), paged=True)
+@route("GET", REPO + "/pulls", needs=NEEDS, role="read", query=("state", "head", "base", "sort", "direction"), paged=True)
 def list_pulls(call: Call) -> Response:
     return call.page(call.visible([thread for thread in _sorted(call) if _wanted(call, thread)]), pull)
 
@@ -38,6 +38,7 @@ def _wanted(call: Call, thread: Thread) -> bool:
         call.choice("state", ("open", "closed", "all"), "open") in ("all", thread.state)
         # GitHub takes no notice of a head without its owner.
         and (":" not in head or head.lower() == f"{call.world.owner}:{part.head}".lower())
+        and query.get("base", part.base) == part.base
     )
 
 
