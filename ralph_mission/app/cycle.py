@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import field, replace
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from ralph_mission.mission.model.cycle import CycleSettings
     from ralph_mission.mission.ports import CycleClock, CyclePorts, CycleProgress, Forge
 
+FLEET_TERMS = "RALPH_FLEET"  # what a fleet's plan says to one repository; `mission.fleet.terms` reads it
 GIT = (2, 38)  # the oldest that can do what we need: merge-tree --write-tree
 
 
@@ -53,8 +55,13 @@ class App:
 
     @cached_property
     def settings(self) -> CycleSettings:
-        """The settings as a cycle takes them."""
-        return cycle_settings(self.config, self.name, self.page)
+        """The settings as a cycle takes them, with the terms of the fleet that starts it. Raises UserError."""
+        settings, told = cycle_settings(self.config, self.name, self.page), os.environ.get(FLEET_TERMS, "")
+        if not told:
+            return settings
+        from ralph_mission.mission.fleet.terms import apply_terms, parse_terms
+
+        return apply_terms(settings, parse_terms(told))
 
 
 def build_app(

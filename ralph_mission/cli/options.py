@@ -255,12 +255,16 @@ def refuse_if_elsewhere(house: App) -> None:
 
 def run_cycle(house: App, *, staged: bool, force: bool) -> tuple[CycleReport, CycleSummary]:
     """One cycle, asked for on the command line or by an event of GitHub Actions. Raises UserError."""
-    from ralph_mission.app.cycle import refuse_links
+    from ralph_mission.app.cycle import FLEET_TERMS, refuse_links
     from ralph_mission.mission import cycle
 
     if not staged:
         refuse_links(house.git)
     trigger = TRIGGERS.get(os.environ.get("GITHUB_EVENT_NAME", ""), "cli")
+    if told := os.environ.get(FLEET_TERMS):
+        from ralph_mission.mission.fleet.terms import parse_terms
+
+        trigger = "person" if parse_terms(told).spoke else trigger
     request = cycle.CycleRequest(trigger=trigger, staged=staged, force=force)
     return cycle.run_cycle(house.ports, house.settings, request, house.secrets)
 

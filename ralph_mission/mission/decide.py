@@ -238,7 +238,8 @@ def silent_kinds(situation: Situation) -> tuple[str, ...]:
 
 def _unwanted(situation: Situation) -> tuple[Finding, ...]:
     just_said = (step.lesson for step in _steps(situation) if step.lesson)
-    tallies = learn(dict(situation.state.acceptance), just_said, situation.records)
+    own = learn(dict(situation.state.acceptance), just_said, situation.records)
+    tallies = ranking.with_priors(own, situation.settings.priors)
     return ranking.unwanted(situation.fresh, situation.findings, tallies, dict(situation.settings.weights))
 
 

@@ -26,7 +26,7 @@ def rank_findings(ports: CyclePorts, situation: Situation, secrets: tuple[str, .
     brief = Brief(
         situation.fresh,
         situation.missions,
-        dict(situation.state.acceptance),
+        ranking.with_priors(dict(situation.state.acceptance), situation.settings.priors),
         situation.settings.limits,
         situation.memory,
         situation.now,

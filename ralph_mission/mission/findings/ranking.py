@@ -18,7 +18,8 @@ now stays in the report and in memory. Posts, for which the owner has words, are
 
 A kind falls silent once a person is expected to accept at most `SILENT` of it, and the graver a finding is, the longer
 it is asked about: after 3 refusals of 3 at low severity, 6 at medium, 11 at high. What people said of other kinds of
-the same observer counts half. A weight that the owners wrote for a kind brings it back.
+the same observer counts half. A weight that the owners wrote for a kind brings it back. In a fleet, what people said of
+a kind in other repositories is its prior, worth two verdicts at most.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from itertools import groupby
 from statistics import median
 
 from ralph_mission.mission.model.forge import OUTBOX, Posted
-from ralph_mission.mission.model.mission import Acceptance, Finding, Observation, Severity
+from ralph_mission.mission.model.mission import Acceptance, Finding, Observation, PriorAcceptance, Severity
 from ralph_mission.mission.model.proposal import RankedFinding, Route, lookup
 from ralph_mission.values import dataclass
 
@@ -87,6 +88,15 @@ def _explain_ranking(
 SEVERITY = {Severity.LOW: 1.0, Severity.MEDIUM: 1.5, Severity.HIGH: 2.5}
 
 
+def with_priors(tallies: Mapping[str, Acceptance], priors: Iterable[tuple[str, Acceptance]]) -> dict[str, Acceptance]:
+    """The tallies of a repository with what people decided on the same kinds elsewhere in its fleet."""
+    informed = dict(tallies)
+    for kind, elsewhere in priors:
+        own = informed.get(kind, Acceptance())
+        informed[kind] = PriorAcceptance(own.accepted, own.rejected, elsewhere)
+    return informed
+
+
 def score(
     finding: Finding,
     acceptance: Mapping[str, Acceptance],
@@ -140,6 +150,9 @@ def explain(group: Sequence[Finding], acceptance: Mapping[str, Acceptance], reso
     history = (
         f"people accepted {said.accepted} of {verdicts} like it" if verdicts else "its kind has not been judged yet"
     )
+    if isinstance(said, PriorAcceptance):
+        known = said.elsewhere.accepted + said.elsewhere.rejected
+        history += f" (in other repositories {said.elsewhere.accepted} of {known}; {said.mean:.0%} expected)"
     age = f", {days(signal.age_days)} old" if signal.age_days >= 1 else ""
     ready = "a fix is ready" if signal.patch else effort(signal.effort)
     return (
@@ -213,7 +226,8 @@ def is_silent(finding: Finding, tallies: Mapping[str, Acceptance], siblings: Col
     accepted = own.accepted + sum(one.accepted for one in others) / 2
     rejected = own.rejected + sum(one.rejected for one in others) / 2
     together = (accepted + 1) / (accepted + rejected + 2)
-    return min(own.mean, together) * SEVERITY[finding.signal.severity] <= SILENT
+    alone = Acceptance(own.accepted, own.rejected).mean  # whom others please is refused here all the same
+    return min(own.mean, alone, together) * SEVERITY[finding.signal.severity] <= SILENT
 
 
 def fell_silent(tally: Acceptance) -> bool:

@@ -17,9 +17,13 @@ from ralph_mission.mission.model.ledger import KEPT_POSTS, FindingRecord, Record
 from ralph_mission.mission.model.memory import CompletedNote, CycleNote, Memory, MissionNote
 from ralph_mission.mission.model.mission import Acceptance, Finding, Mission, Status
 from ralph_mission.mission.model.proposal import capitalise, lookup
+from ralph_mission.values import compile_regex
 
 WINDOW = timedelta(days=7)  # automatic lines on one file count together for a week
 PARKED_FOR = timedelta(days=90)  # after that nobody is expected to bring a mission back
+_VERDICTS = compile_regex(
+    r"\((?P<kind>[a-z][a-z0-9-]{0,39})\): people accepted (?P<accepted>\d{1,6}) of (?P<all>\d{1,6});"
+)
 SHOWN = 8  # findings named in one entry of the observations log
 
 
@@ -106,6 +110,16 @@ def _verdicts(acceptance: Mapping[str, Acceptance]) -> tuple[str, ...]:
         f"{_silence(kind, tally)}"
         for kind, tally in sorted(acceptance.items())
     )
+
+
+def read_verdicts(measured: Iterable[str]) -> dict[str, Acceptance]:
+    """The tallies that the lines under `### Measured by Ralph` tell, by kind."""
+    found = (_VERDICTS.search(line) for line in measured)
+    return {
+        one["kind"]: Acceptance(int(one["accepted"]), int(one["all"]) - int(one["accepted"]))
+        for one in found
+        if one and int(one["accepted"]) <= int(one["all"])
+    }
 
 
 def _silence(kind: str, tally: Acceptance) -> str:

@@ -18,6 +18,7 @@ from ralph_mission.mission.model.forge import Actor, Branch, Issue, Post, Pull, 
 from ralph_mission.mission.model.ledger import ChatGuidance, ChatYes, OpenState, Record
 from ralph_mission.mission.model.memory import Memory, Rhythm
 from ralph_mission.mission.model.mission import (
+    Acceptance,
     Finding,
     Limits,
     Mission,
@@ -291,6 +292,7 @@ class CycleSettings:
     watch_only: tuple[str, ...] = ()  # finding kinds about which nothing is opened
     weights: tuple[tuple[str, float], ...] = ()  # of finding kinds, where the owners wrote one
     agent: str = ""  # the agent that makes changes; "" where none is set up
+    priors: tuple[tuple[str, Acceptance], ...] = ()  # by finding kind: verdicts in other repositories of the fleet
 
 
 @dataclass(frozen=True, slots=True)

@@ -358,3 +358,23 @@ class Acceptance:
     def mean(self) -> float:
         """Expected acceptance, 0..1; one half when nobody has said anything."""
         return (self.accepted + 1) / (self.accepted + self.rejected + 2)
+
+
+PRIOR_VERDICTS = 2
+"""What all verdicts of other repositories weigh together: alone they silence no kind, with one own refusal they do."""
+
+
+@dataclass(frozen=True, slots=True)
+class PriorAcceptance(Acceptance):
+    """The same where people decided on the kind in other repositories of the fleet: that is the prior, of bounded
+    weight."""
+
+    elsewhere: Acceptance = Acceptance()
+
+    @property
+    def mean(self) -> float:
+        """Expected acceptance, 0..1."""
+        known = self.elsewhere.accepted + self.elsewhere.rejected
+        weight = min(1.0, PRIOR_VERDICTS / known) if known else 0.0
+        accepted = self.accepted + weight * self.elsewhere.accepted + 1
+        return accepted / (self.accepted + self.rejected + weight * known + 2)

@@ -1,0 +1,103 @@
+"""What a fleet tells one repository's cycle: what is left of the budget, and what people decided elsewhere. Pure.
+
+It comes by the environment, as JSON. It makes limits stricter and moves ranks; it permits nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from ralph_mission.errors import UserError
+from ralph_mission.mission.fleet.model import FleetStart, RepositoryHeader
+from ralph_mission.mission.memory.learning import read_verdicts
+from ralph_mission.mission.model.cycle import CycleSettings
+from ralph_mission.mission.model.mission import Acceptance
+from ralph_mission.values import compile_regex, dataclass
+
+MOST_KINDS = 100
+MOST_VERDICTS = 999_999
+_KIND = compile_regex(r"[a-z][a-z0-9-]{0,39}")
+Verdicts = Mapping[str, Acceptance]
+
+
+@dataclass(frozen=True, slots=True)
+class FleetTerms:
+    """`usd_per_day`: USD that the repository's day may have cost when its cycle ends; None: its own limit alone.
+    `pulls`: whether pull requests may be opened unasked. `spoke`: a person did. `priors`: verdicts elsewhere, by kind.
+    """
+
+    usd_per_day: float | None = None
+    pulls: bool = True
+    spoke: bool = False
+    priors: tuple[tuple[str, Acceptance], ...] = ()
+
+
+def count_verdicts(headers: Iterable[RepositoryHeader]) -> dict[str, dict[str, Acceptance]]:
+    """What people decided on each kind, by the repository's name, as its memory tells."""
+    return {header.name: read_verdicts(header.text.splitlines()) for header in headers}
+
+
+def add_verdicts(every: Iterable[Verdicts]) -> dict[str, Acceptance]:
+    """All of it together, by kind."""
+    total: dict[str, Acceptance] = {}
+    for verdicts in every:
+        for kind, one in verdicts.items():
+            known = total.get(kind, Acceptance())
+            total[kind] = Acceptance(known.accepted + one.accepted, known.rejected + one.rejected)
+    return total
+
+
+def render_terms(start: FleetStart, verdicts: Mapping[str, Verdicts]) -> str:
+    """The terms of one start, as JSON. Its own verdicts are in its memory, and not among the priors."""
+    elsewhere = add_verdicts(known for name, known in verdicts.items() if name != start.name)
+    judged = sorted(elsewhere.items(), key=lambda pair: (-pair[1].accepted - pair[1].rejected, pair[0]))
+    priors = {kind: [one.accepted, one.rejected] for kind, one in judged[:MOST_KINDS]}
+    told = {"usd_per_day": start.usd_per_day, "pulls": start.pulls, "spoke": start.spoke, "priors": priors}
+    return json.dumps(told, separators=(",", ":"))
+
+
+def parse_terms(text: str) -> FleetTerms:
+    """The terms that JSON tells; "" for none. Raises UserError (usage) for anything else: no budget is forgotten."""
+    if not text:
+        return FleetTerms()
+    try:
+        told: Any = json.loads(text)
+        usd, priors = told["usd_per_day"], told["priors"]
+        if usd is not None and not 0 <= float(usd) < float("inf"):
+            raise ValueError
+        if type(told["pulls"]) is not bool or type(told["spoke"]) is not bool or len(priors) > MOST_KINDS:
+            raise ValueError
+        known = tuple((_kind(kind), _tally(*one)) for kind, one in sorted(priors.items()))
+        return FleetTerms(None if usd is None else float(usd), told["pulls"], told["spoke"], known)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        what = "RALPH_FLEET is not what a fleet's plan writes"
+        raise UserError(what, "take it out of the environment", usage=True) from None
+
+
+def apply_terms(settings: CycleSettings, terms: FleetTerms) -> CycleSettings:
+    """The settings with what the fleet bounds more tightly."""
+    limits = settings.limits
+    if terms.usd_per_day is not None:
+        limits = replace(limits, usd_per_day=min(limits.usd_per_day, terms.usd_per_day))
+    if not terms.pulls:
+        limits = replace(limits, auto_prs_per_cycle=0)
+    return replace(settings, limits=limits, priors=terms.priors)
+
+
+def _kind(text: str) -> str:
+    if not _KIND.fullmatch(text):
+        raise ValueError(text)
+    return text
+
+
+def _tally(accepted: Any, rejected: Any) -> Acceptance:
+    return Acceptance(_count(accepted), _count(rejected))
+
+
+def _count(number: Any) -> int:
+    if type(number) is not int or not 0 <= number <= MOST_VERDICTS:
+        raise ValueError(number)
+    return number
