@@ -42,7 +42,7 @@ from ralph_mission.values import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Journal:
-    """One cycle for auditors: every effect traces to finding, rule, tier and approver."""
+    """One cycle for auditors: traces every effect to its finding, rules, tier and approver."""
 
     report: CycleReport
     telling: CycleSummary  # the name on the memory branch, for ever
@@ -50,7 +50,7 @@ class Journal:
     lessons: tuple[Lesson, ...]
     deeds: tuple[tuple[str, Receipt], ...]  # decision key, receipt; named so on the memory branch, for ever
     counted: tuple[Lesson, ...] = ()  # the lessons that were not on record already
-    posts: tuple[Posted, ...] = ()  # what went out, and what networks told of earlier ones, in this cycle
+    posts: tuple[Posted, ...] = ()  # posts of this cycle, and what networks reported of earlier ones
 
 
 # --- before anything happens ----------------------------------------------------------
@@ -59,9 +59,9 @@ class Journal:
 def intend(
     situation: Situation, decided: CycleDecisions, known: Mapping[str, Record], holder: str, at: datetime
 ) -> MemoryBatch | None:
-    """Claim and intents of every allowed effect that was not done before, and what was spent until now.
+    """Claim, intents of every allowed effect that was not done before, and the cost so far.
 
-    None when there are none of them: then what an agent's work was set aside for stands until the end.
+    None if there are no such effects: then money reserved for an agent stays reserved until the end.
     """
     allowed = [decision.proposal for decision in decided.allowed if decision.proposal.effects]
     records = [record for proposal in allowed for record in _intents(proposal, situation, known)]
@@ -82,7 +82,7 @@ def intend(
 
 
 def _book_cost(situation: Situation, more: float) -> Memory:
-    """Memory with what this cycle has cost by now, the thinker's name for it, and `more` that is set aside."""
+    """Memory with this cycle's cost so far, and `more` that is reserved."""
     header = book_spending(situation.memory.header, situation.now, situation.usage.cost_usd + more)
     return replace(situation.memory, header=replace(header, cursors=conclude.carry_cursors(situation)))
 
@@ -94,7 +94,7 @@ def _intents(proposal: Proposal, situation: Situation, known: Mapping[str, Recor
     for record in intend_effects(remaining(proposal.effects, known), *facts):
         yield posting.tried_again(record, known.get(record.key))
     yield from intend_effects(proposal.planned, *facts, state="planned")
-    if proposal.action is not Action.PUBLISH:  # what is posted is known once nothing of it is left to be said
+    if proposal.action is not Action.PUBLISH:  # a posted finding is known once nothing of it is left to post
         yield from learning.acted_on(proposal.members, situation.records, situation.cycle, mission)
     if proposal.monitor:
         yield proposal.monitor
@@ -109,8 +109,8 @@ def _interim(situation: Situation, allowed: Sequence[Proposal]) -> tuple[Mission
 
 
 def reserve_cost(situation: Situation, mission: Mission | None, usd: float, holder: str, at: datetime) -> MemoryBatch:
-    """Claim and money for an agent's work, or for an observer that asks a model (no mission), before it begins: a
-    runner that dies has spent all of it."""
+    """Claim memory and reserve money for an agent, or for an observer that calls a model (no mission), before it
+    starts: a runner that dies counts as having spent all of it."""
     missions = situation.state.missions
     state = replace(
         situation.state,
@@ -126,7 +126,7 @@ def reserve_cost(situation: Situation, mission: Mission | None, usd: float, hold
 
 
 def settle_open(past: MemorySnapshot, applied: Sequence[AppliedEffect], records: Mapping[str, Record]) -> MemoryBatch:
-    """What was found out about intended effects (by looking, or from a person), and the missions moved by it."""
+    """Store what was found out about intended effects (by looking, or from a person), and update their missions."""
     settled = [
         settle(record, item.receipt)
         for item in applied
@@ -153,7 +153,7 @@ def _posted_late(settled: Iterable[EffectRecord], applied: Mapping[str, AppliedE
 def _unsaid(
     settled: Iterable[EffectRecord], applied: Mapping[str, AppliedEffect], records: Mapping[str, Record]
 ) -> Iterable[FindingRecord]:
-    """What certainly was not said may be said again, if it still stands: it is not known after all."""
+    """What certainly was not posted may be posted later, so it is no longer recorded as known."""
     for record in settled:
         effect = applied[record.key].effect
         before = records.get(effect.finding) if isinstance(effect, Publish) and record.state == "failed" else None
@@ -167,10 +167,10 @@ def _without_unopened(
     applied: Mapping[str, AppliedEffect],
     records: Mapping[str, Record],
 ) -> tuple[OpenState, tuple[FindingRecord, ...]]:
-    """Missions whose thread was never opened are taken back, as if they had not been thought of."""
+    """Remove missions whose thread was never opened."""
     unopened = [r for r in settled if r.state == "failed" and opens_mission(applied[r.key].effect)]
     ids = {record.mission for record in unopened}
-    times = {record.at for record in unopened if record.action is Action.OPEN_FIX}  # only a fix changes lines unasked
+    times = {record.at for record in unopened if record.action is Action.OPEN_FIX}  # only fixes change lines unasked
     gone = [mission for mission in state.missions if mission.id in ids]
     members = [records.get(member) for mission in gone for member in mission.members]
     return (
@@ -195,7 +195,7 @@ def _absorb_receipts(
 
 
 def close_effects(state: OpenState, receipts: Iterable[Receipt]) -> OpenState:
-    """The state once these receipts are in: nothing of theirs is open, what is in doubt is listed."""
+    """The state after these receipts: their effects are no longer open, and those in doubt are listed."""
     told = {receipt.key: receipt.status for receipt in receipts}
     waiting = (key for key in state.unknown if told.get(key, "unknown") == "unknown")
     doubtful = (key for key, status in told.items() if status == "unknown")
@@ -207,12 +207,12 @@ def close_effects(state: OpenState, receipts: Iterable[Receipt]) -> OpenState:
 
 
 def receipts_of(acts: Sequence[ExecutedDecision]) -> tuple[Receipt, ...]:
-    """What came of every effect, those that a stop kept back included."""
+    """Every effect's receipt, including those a stop held back."""
     return (*(item.receipt for act in acts for item in act.applied), *not_attempted(acts))
 
 
 def settled_records(acts: Sequence[ExecutedDecision], intended: Mapping[str, Record]) -> Iterable[EffectRecord]:
-    """The write-ahead records once their receipts are in."""
+    """The write-ahead records, completed by their receipts."""
     for receipt in receipts_of(acts):
         record = intended.get(receipt.key)
         if isinstance(record, EffectRecord) and record.state == "intended":
@@ -249,9 +249,9 @@ def write(
 def next_state(
     situation: Situation, acts: Sequence[ExecutedDecision], conclusion: Conclusion, base: OpenState
 ) -> OpenState:
-    """The state of memory after these acts."""
+    """The state after these decisions were carried out."""
     silenced, wakes = tuple(sorted(decide.silenced_kinds(situation))), base.wakes
-    if not situation.steering:  # then the cycle came when it was due or later
+    if not situation.steering:  # the cycle ran when it was due, or later
         wakes = (*base.wakes, (situation.now, conclusion.header.drift_seconds))[-KEPT_WAKES:]
     state = replace(
         base,
@@ -275,12 +275,12 @@ def next_state(
 
 
 def collect_measurements(situation: Situation) -> tuple[Measured, ...]:
-    """What networks told in this cycle of our own posts."""
+    """What networks reported in this cycle about our own posts."""
     return tuple(told for observation in situation.observations for told in observation.measured)
 
 
 def _watched(acts: Sequence[ExecutedDecision], base: OpenState) -> tuple[MonitorRecord, ...]:
-    """The lists of the dashboard, with the new state of those that something was added to."""
+    """The dashboard's lists, updated where something was added."""
     lists = {record.kind: record for record in base.watched}
     done = (act.decision.proposal.monitor for act in acts if act.complete)
     lists |= {record.kind: record for record in done if record}
@@ -303,7 +303,7 @@ def _records(
 
 
 def _public_records(findings: Iterable[Finding], situation: Situation) -> Iterable[Record]:
-    """What was said is known; of a thing that was told of twice in one cycle, both instances are."""
+    """Records of what was posted; if one thing was posted twice in a cycle, of both."""
     records: dict[str, Record] = {}
     for finding in findings:
         for record in learning.acted_on((finding,), {**situation.records, **records}, situation.cycle, 0):
@@ -312,7 +312,7 @@ def _public_records(findings: Iterable[Finding], situation: Situation) -> Iterab
 
 
 def _reopened_records(act: ExecutedDecision, situation: Situation) -> Iterable[FindingRecord]:
-    """What certainly was not opened may be proposed again: its members are not known after all."""
+    """What certainly was not opened may be proposed again, so its members are no longer recorded as known."""
     for member in act.decision.proposal.members:
         before = situation.records.get(member.fingerprint)
         if isinstance(before, FindingRecord):
@@ -343,7 +343,7 @@ def _memory(
 
 
 def _next_cycle(situation: Situation, conclusion: Conclusion) -> str:
-    """The pause after a cycle of this urgency; none is made while work is ready."""
+    """The pause after a cycle of this urgency; no pause while work is ready."""
     pause = schedule.format_pause(situation.settings.rhythm.pause(conclusion.header.urgency))
     return f"{pause} (at once: work is ready)" if conclusion.at_once else pause
 

@@ -34,16 +34,16 @@ from ralph_mission.mission.ports import CyclePorts
 from ralph_mission.mission.transaction import Transaction, TransactionContext
 from ralph_mission.values import dataclass
 
-FORGOTTEN = timedelta(hours=24)  # a cycle takes minutes, and a job of the workflow an hour at most
+FORGOTTEN = timedelta(hours=24)  # a cycle takes minutes, a workflow job at most an hour
 
 CycleResult = tuple[CycleReport, CycleSummary]
 
 
 @dataclass(frozen=True, slots=True)
 class CycleRequest:
-    """How this cycle came about. `cycle_id` names one that may have run before; "" starts a new one.
+    """What started this cycle. `cycle_id` resumes one that may have run before; "" starts a new one.
 
-    The trigger `person` (a review, a label, a comment) starts one before its time, which acts on people's words alone.
+    The trigger `person` (a review, a label, a comment) starts a cycle early; it only acts on what people asked for.
     """
 
     trigger: Trigger = "cli"
@@ -103,13 +103,13 @@ def _cycle(tx: Transaction, request: CycleRequest) -> CycleResult:
     result = _report(tx, request, situation, decided, acts, conclusion, settled)
     batch = commit.write(situation, decided, acts, conclusion, known, *result, tx.state)
     tx = tx.commit_with_dashboard(batch)
-    inbox.notify_stuck(ports, before, tx.state.missions, tx.secrets)  # first: a forge out of reach raises
+    inbox.notify_stuck(ports, before, tx.state.missions, tx.secrets)  # first: the anchor may raise
     tx.anchor(quiet=not any(act.applied for act in acts))
     return _wake(tx, result) if conclusion.at_once else result
 
 
 def _look(tx: Transaction, request: CycleRequest) -> tuple[Transaction, Situation]:
-    """Everything that decisions will rest on, but for what agents make."""
+    """Gather everything decisions rest on, except what agents produce."""
     ports = tx.ports
     with ports.scratch() as scratch:
         situation = gather.situate(ports, tx.settings, tx.past, request.cycle_id, tx.now)
@@ -134,14 +134,14 @@ def _report(
     conclusion: Conclusion,
     settled: Sequence[AppliedEffect],
 ) -> CycleResult:
-    """The cycle as machines and people are told of it."""
+    """The report for machines and the summary for people."""
     found = [one for one in settled if not one.receipt.not_attempted]
     now, how = tx.ports.clock.now(), tx.ports.forge.how
     return report.report_cycle(situation, decided, acts, conclusion, found, request.trigger, request.staged, now, how)
 
 
 def _wake(tx: Transaction, result: CycleResult) -> CycleResult:
-    """Ask for the next cycle now. Memory says already that it is due, so a wake that gets lost is made up for."""
+    """Ask for the next cycle now. Memory already says that it is due, so a lost wake does no harm."""
     header = tx.memory.header
     receipt = tx.ports.waker.wake(header.next_due_at or tx.now, header.generation)
     return report.report_wake(result, receipt) if receipt else result
@@ -151,7 +151,7 @@ def _wake(tx: Transaction, result: CycleResult) -> CycleResult:
 
 
 def _apply_chat_commands(tx: Transaction, request: CycleRequest, ours: bool) -> Transaction:
-    """Memory once owners' commands are applied: a paused cycle hears them too, one that is not due asks nobody."""
+    """Apply owners' chat commands to memory. A paused cycle reads them too; one that is not due does not ask."""
     if tx.past is None or tx.ports.inbox is None or request.staged or tx.ports.switch():
         return tx
     header = replace(tx.memory.header, paused=False)
@@ -162,7 +162,7 @@ def _apply_chat_commands(tx: Transaction, request: CycleRequest, ours: bool) -> 
 
 
 def _reason_to_leave(tx: Transaction, request: CycleRequest, ours: bool) -> Outcome | None:
-    """Why this cycle does not start. A staged one is in nobody's way."""
+    """Why this cycle does not start, or None. A staged cycle never has to wait for another."""
     claim = None if request.staged or not ours else transaction.find_live_claim(tx.store, tx.past)
     if claim or not ours:
         _refuse_if_forgotten(claim, tx.now)
@@ -179,12 +179,12 @@ def _is_due(tx: Transaction) -> bool:
 
 
 def _is_steering(tx: Transaction, request: CycleRequest) -> bool:
-    """Whether a person's word alone brought this cycle about: it is acted on, and nothing else is looked at."""
+    """Whether only a person's action started this cycle: then nothing is observed."""
     return request.trigger == "person" and not request.force and not _is_due(tx)
 
 
 def _refuse_if_forgotten(claim: Claim | None, now: datetime) -> None:
-    """Raises UserError for a claim that no cycle holds that long: waiting proves nothing, but somebody has to look."""
+    """Raise UserError for a claim older than any cycle takes. Age alone proves nothing, so a person has to look."""
     if claim and now - claim.at >= FORGOTTEN:
         what = (
             f"{claim.holder} holds the cycle since {claim.at:%Y-%m-%d %H:%M} UTC and it is unknown whether it is alive"

@@ -1,9 +1,8 @@
-"""The one place that all effects pass on their way out.
+"""The single place through which all effects leave.
 
-Before each effect the kill switch and `paused` are asked again, its record is looked up so
-that the same effect is never done twice, and the numbers it needs are filled in. An error
-never decides that something did not happen: for an effect without a natural key, doubt is
-`unknown`, and unknown is never sent again.
+Before each effect, the kill switch and `paused` are read again, its record is looked up so that it is never carried out
+twice, and the numbers it needs are filled in. An error never proves that something did not happen: for an effect
+without a natural key, doubt is `unknown`, and unknown is never sent again.
 """
 
 from __future__ import annotations
@@ -46,15 +45,15 @@ from ralph_mission.values import dataclass
 
 @dataclass(frozen=True, slots=True)
 class AppliedEffect:
-    """An effect and what came of it."""
+    """An effect and its receipt."""
 
     effect: Effect
     receipt: Receipt
 
     @property
     def stops(self) -> bool:
-        """Whether nothing may follow it. A remark in doubt is told to a person, never sent again, and stops nothing;
-        nor does a network that fails stop another one."""
+        """Whether nothing may follow it. A comment in doubt is reported, never sent again, and stops nothing; nor does
+        one failing network stop another."""
         if isinstance(self.effect, Publish):
             return False
         if self.receipt.status == "unknown" and isinstance(self.effect, Comment | PostReview):
@@ -64,7 +63,7 @@ class AppliedEffect:
 
 @dataclass(frozen=True, slots=True)
 class ExecutedDecision:
-    """An allowed decision and its effects so far; `cut` when the kill switch stopped it half-way or kept it back."""
+    """An allowed decision and its effects so far; `cut` if the kill switch stopped it before the end."""
 
     decision: Decision
     applied: tuple[AppliedEffect, ...]
@@ -72,18 +71,18 @@ class ExecutedDecision:
 
     @property
     def complete(self) -> bool:
-        """Whether everything that was to be done is done (or, staged, would be), as far as it ever will be."""
+        """Whether all of it is done (or, when staged, would be), as far as it ever will be."""
         return not self.cut and not any(item.stops for item in self.applied)
 
 
 ApprovalCheck = Callable[[Mission], MissionFacts]
-"""What the forge says of a mission at this moment, with what owners said of it in a chat. Raises UserError."""
+"""What the forge says about a mission right now, plus what owners said about it in a chat. Raises UserError."""
 
 
 def execute_decisions(
     ports: CyclePorts, decisions: Sequence[Decision], records: Mapping[str, Record], look: ApprovalCheck
 ) -> tuple[ExecutedDecision, ...]:
-    """Carry out allowed decisions in order; a stop ends all that follow. `look`: whether a yes stands still."""
+    """Carry out allowed decisions in order; a stop ends all that follow. `look` checks approvals again."""
     known = dict(records)
     acts: list[ExecutedDecision] = []
     for decision in decisions:
@@ -96,7 +95,7 @@ def execute_decisions(
 
 
 def stage_decisions(ports: CyclePorts, decisions: Iterable[Decision]) -> tuple[ExecutedDecision, ...]:
-    """What would be done, with receipts that say that nothing was; posts are put where a person can read them."""
+    """What would be done, with receipts that say nothing was. Posts are written where a person can read them."""
     return tuple(
         ExecutedDecision(decision, tuple(AppliedEffect(one, _stage(ports, one)) for one in decision.proposal.effects))
         for decision in decisions
@@ -108,7 +107,7 @@ def _stage(ports: CyclePorts, effect: Effect) -> Receipt:
 
 
 def not_attempted(acts: Iterable[ExecutedDecision]) -> tuple[Receipt, ...]:
-    """What the kill switch kept from being sent: certainly not done, so it may be decided upon again."""
+    """Effects that the kill switch held back: certainly not done, so they may be decided again."""
     return tuple(
         skip_effect(effect.key, "stopped by the kill switch")
         for act in acts
@@ -136,9 +135,10 @@ def _carry_out(
 def _changed_since(
     ports: CyclePorts, look: ApprovalCheck, proposal: Proposal, effect: Effect, record: Record | None
 ) -> str:
-    """Why an approved text does not go out after all, "" if nothing: what was read of its issue may be minutes old.
+    """Why an approved effect must not be sent after all, or "".
 
-    The approval is read from the forge once more: it may have been taken back, or be for another text by now.
+    What was read of its issue may be minutes old, so the approval is read again: it may have been withdrawn, or the
+    text edited.
     """
     mission = proposal.before
     if not isinstance(effect, Publish) or mission is None or is_settled(record):
@@ -154,7 +154,7 @@ def _changed_since(
 
 
 def send(ports: CyclePorts, effect: Effect, known: dict[str, Record]) -> Receipt:
-    """Do one effect unless it was done before; remember its receipt in `known`."""
+    """Carry out one effect unless it was done before, and add its receipt to `known`."""
     record = known.get(effect.key)
     if isinstance(record, EffectRecord) and is_settled(record) and record.receipt:
         return record.receipt
@@ -173,12 +173,12 @@ def _with(record: EffectRecord, receipt: Receipt) -> EffectRecord:
 
 
 def perform_effect(ports: CyclePorts, effect: Effect) -> Receipt:
-    """Have one effect done by the forge or a network; the receipt says failed where memory alone names an approver."""
-    if isinstance(effect, MergePull) and not effect.approver:  # only memory could say so, and it grants nothing
+    """Have the forge or a network carry out one effect. Fails if memory alone names its approver."""
+    if isinstance(effect, MergePull) and not effect.approver:  # only memory says so, and memory grants nothing
         return Receipt(effect.key, "failed", detail="approval-author")
     try:
         return _say(ports, effect) if isinstance(effect, Publish) else ports.forge.perform(effect)
-    except Exception as error:  # whatever it is, the cycle must still write down what it knows
+    except Exception as error:  # whatever it is, the cycle must still record what it knows
         said = error.what if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
         status: Fate = "unknown" if at_most_once(effect) else "failed"
         at = ports.clock.now() if isinstance(effect, Publish) else None
@@ -186,13 +186,13 @@ def perform_effect(ports: CyclePorts, effect: Effect) -> Receipt:
 
 
 def _say(ports: CyclePorts, effect: Publish) -> Receipt:
-    """When it is said counts, which may be another day than that on which the cycle began."""
+    """The time of posting counts; the cycle may have begun on another day."""
     receipt = ports.publisher.publish(effect)
     return replace(receipt, at=ports.clock.now())
 
 
 def _find(ports: CyclePorts, effect: Effect) -> Receipt | None:
-    """What of it is there already; networks cannot be asked."""
+    """The effect's receipt if it is already there. Networks cannot be asked."""
     return ports.publisher.find(effect) if isinstance(effect, Publish) else ports.forge.find(effect)
 
 
@@ -202,15 +202,15 @@ def _not_attempted(effect: Effect, earlier: AppliedEffect) -> Receipt:
 
 
 def is_stopped(ports: CyclePorts) -> bool:
-    """Whether the kill switch is thrown or memory says paused, now."""
+    """Whether the kill switch is on, or memory says paused, right now."""
     return ports.switch() or ports.store.paused()
 
 
 def reconcile(ports: CyclePorts, state: OpenState, records: Mapping[str, Record]) -> tuple[AppliedEffect, ...]:
-    """What a dead runner intended and did not settle: adopted, not made, or unknown.
+    """Settle what a dead runner intended: adopted, not made, or unknown.
 
-    What belongs to a mission is looked for and never done here: people may have changed their minds
-    since, so whatever is missing is left to the mission's next step, which is judged anew.
+    Effects of a mission are looked for but never carried out here. People may have changed their minds since, so
+    whatever is missing is left to the mission's next step, which is judged again.
     """
     known = dict(records)
     found = [_found_late(ports, record, known) for record in doubtful(state.unknown, records)]
@@ -219,15 +219,15 @@ def reconcile(ports: CyclePorts, state: OpenState, records: Mapping[str, Record]
 
 
 def doubtful(keys: Iterable[str], records: Mapping[str, Record]) -> tuple[EffectRecord, ...]:
-    """The records of effects of which nobody could tell whether they were sent."""
+    """The records of effects that may or may not have been sent."""
     found = (records.get(key) for key in keys)
     return tuple(record for record in found if isinstance(record, EffectRecord) and record.state == "unknown")
 
 
 def _found_late(ports: CyclePorts, record: EffectRecord, known: dict[str, Record]) -> AppliedEffect | None:
-    """A list may show what was made only minutes later; what it never shows is left to a person."""
+    """Lists can be minutes late. What never shows up is left to a person."""
     effect = record.effect
-    if effect is None:  # memory was recovered from a stranger's word that there was one
+    if effect is None:  # recovered memory had only a stranger's word for it
         return None
     try:
         receipt = _find(ports, resolve(effect, numbers(known.values())))
@@ -241,7 +241,7 @@ def _found_late(ports: CyclePorts, record: EffectRecord, known: dict[str, Record
 
 
 def list_unsettled(keys: Iterable[str], records: Mapping[str, Record]) -> tuple[EffectRecord, ...]:
-    """The records of effects that were intended, in the order they were."""
+    """The records of intended effects, in their order."""
     found = (records.get(key) for key in keys)
     return tuple(record for record in found if isinstance(record, EffectRecord) and record.state == "intended")
 
@@ -259,7 +259,7 @@ def _taken_over(ports: CyclePorts, record: EffectRecord, known: dict[str, Record
 
 
 def look_up_effect(ports: CyclePorts, record: EffectRecord, effect: Effect, known: dict[str, Record]) -> Receipt | None:
-    """Ask whoever did an effect whether it was done; None where nobody can tell."""
+    """Ask the forge or network whether an effect was carried out; None if it cannot tell."""
     if refers_to(effect) and refers_to(effect) not in numbers(known.values()):
         return skip_effect(effect.key, "the issue it belongs to was not opened")
     ready = resolve(effect, numbers(known.values()))
@@ -274,7 +274,7 @@ def look_up_effect(ports: CyclePorts, record: EffectRecord, effect: Effect, know
 
 
 def _was_to_follow_a_merge(record: EffectRecord, known: Mapping[str, Record]) -> bool:
-    """Whether the same action's merge certainly never happened: nothing that comes after it was sent either."""
+    """Whether the same action's merge certainly did not happen; then nothing after it was sent either."""
     return any(
         isinstance(other, EffectRecord)
         and other.action_key == record.action_key

@@ -1,4 +1,4 @@
-"""What memory holds and what the forge says, read for one cycle through its ports. Asking changes nothing."""
+"""Reads memory and the forge for one cycle. Read-only."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ from ralph_mission.mission.proposals.wording import person_name
 
 
 def check_anchor(forge: Forge, past: MemorySnapshot | None) -> None:
-    """Raises UserError for memory that no cycle can go on from.
+    """Raise UserError for memory that no cycle can continue from.
 
-    The forge remembers more than it does, or has work of ours that it lacks, or it holds missions that we never left.
+    The forge knows of later memory or of work of ours that memory lacks, or memory holds missions we never wrote.
     """
     if past:
         _refuse_false_missions(past.state)
@@ -53,7 +53,7 @@ def check_anchor(forge: Forge, past: MemorySnapshot | None) -> None:
 
 
 def is_forge_lost(forge: Forge, state: OpenState) -> bool:
-    """Whether a forge whose lists are proof has nothing of ours left, though missions stand on it."""
+    """Whether a forge with reliable lists has nothing of ours left although memory has missions there."""
     standing = [mission for mission in state.missions if mission.thread]
     if not standing or not forge.lists_at_once or any(_is_there(forge, mission) for mission in standing):
         return False
@@ -67,7 +67,7 @@ def _is_there(forge: Forge, mission: Mission) -> bool:
 
 
 def _is_forge_new(forge: Forge, past: MemorySnapshot) -> bool:
-    """Whether it was never told of memory and has nothing of ours, though work had come to its end there."""
+    """Whether the forge knows nothing of memory or of us, although memory says work was finished there."""
     if not past.memory.completed or not forge.lists_at_once or forge.anchor() is not None:
         return False
     return not forge.has_our_work()
@@ -85,7 +85,7 @@ def slots(past: MemorySnapshot | None, settings: CycleSettings) -> str:
 
 
 def read_open(ports: CyclePorts, past: MemorySnapshot) -> dict[str, Record]:
-    """The records of effects that are still open, and of what settling them may change."""
+    """The records of open effects, and of what settling them may change."""
     records = dict(ports.store.records((*past.state.effects, *past.state.unknown), past))
     opened = [record for record in records.values() if isinstance(record, EffectRecord)]
     referred = {refers_to(record.effect) for record in opened if record.effect} - {""}
@@ -94,7 +94,7 @@ def read_open(ports: CyclePorts, past: MemorySnapshot) -> dict[str, Record]:
 
 
 def read_effects(ports: CyclePorts, decided: CycleDecisions, past: MemorySnapshot | None) -> dict[str, Record]:
-    """What the ledger knows of the effects that were allowed, and of those they refer to."""
+    """The records of allowed effects and of those they refer to."""
     effects = [effect for decision in decided.allowed for effect in decision.proposal.effects]
     keys = {effect.key for effect in effects} | {refers_to(effect) for effect in effects} - {""}
     return dict(ports.store.records(keys, past))
@@ -116,9 +116,9 @@ def situate(
 
 
 def _refuse_false_missions(state: OpenState) -> None:
-    """Raises UserError for missions that we would not have kept so.
+    """Raise UserError for missions that we would not have stored this way.
 
-    What the forge says of one must not pass for another of its number, and one that has ended leaves the state.
+    Two missions must not share a number, and a finished one leaves the state.
     """
     if len({mission.id for mission in state.missions}) < len(state.missions):
         raise refuse("memory holds two missions of one number")
@@ -131,7 +131,7 @@ def _refuse_false_missions(state: OpenState) -> None:
 
 
 def _believable(state: OpenState, world: ForgeSnapshot, records: Mapping[str, Record]) -> OpenState:
-    """The state without what only memory says: a change that no fixer showed, a remark that is not ours."""
+    """The state without what only memory claims: a change that no fixer made, a comment that is not ours."""
     issues = {number: facts.issue for number, facts in world.facts if facts.issue}
     remarks = (ownership.own_remark(m, records, issues.get(m.id), world.bot) for m in state.missions)
     missions = tuple(replace(m, comment=remark) for m, remark in zip(state.missions, remarks, strict=True))
@@ -156,7 +156,7 @@ def _look(
 
 
 def read_orders(ports: CyclePorts, settings: CycleSettings, state: OpenState) -> Iterable[str]:
-    """What people who may decide ticked about Ralph itself; what was obeyed before had another number."""
+    """What authorised people ticked about Ralph itself. A tick that was already obeyed carries an older number."""
     for tick in ports.forge.ticks():
         verb, what = tick.box.split(" ")[:2]
         if verb in SAID or (verb in ONCE and what != str(state.obeyed)):
@@ -168,7 +168,7 @@ def read_orders(ports: CyclePorts, settings: CycleSettings, state: OpenState) ->
 
 
 def read_drafted(ports: CyclePorts, situation: Situation, past: MemorySnapshot | None) -> Situation:
-    """The situation with what the ledger knows of the fixes that may be proposed: whether one failed before."""
+    """The situation with the records of fixes that may be proposed, as one may have failed before."""
     fixes = (draft for draft in drafts(situation) if draft.action is Action.OPEN_FIX)
     keys = {effect.key for draft in fixes for effect in draft.effects}
     return replace(situation, records={**situation.records, **ports.store.records(keys, past)}) if keys else situation
@@ -183,5 +183,5 @@ def first_memory(ports: CyclePorts, now: datetime) -> Memory:
 def read_records(
     ports: CyclePorts, situation: Situation, keys: Iterable[str], past: MemorySnapshot | None
 ) -> dict[str, Record]:
-    """What the ledger says of these keys, beside what is known of it."""
+    """The records of these keys, added to those already read."""
     return {**situation.records, **ports.store.records(keys, past)}

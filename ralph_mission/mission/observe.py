@@ -1,4 +1,4 @@
-"""Observers are asked, and nothing secret of what they saw gets any further."""
+"""Runs the observers, and redacts secrets from whatever they return."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from ralph_mission.mission.ports import CyclePorts, Observer, PaidObserver
 from ralph_mission.safety.secrets import find_secrets, redact
 
 SHARE = 0.5
-"""Of the money of a cycle, what an observer may spend on a model: the rest is for the thinker and for missions."""
+"""Share of a cycle's budget that an observer may spend on a model; the rest is for the thinker and for missions."""
 
 
 Looks = tuple[tuple[Observer, ObservationContext], ...]
 
 
 def plan_looks(ports: CyclePorts, situation: Situation, scratch: str) -> Looks:
-    """Every observer with what it is told; money is for those alone that would ask a model now."""
+    """Pair every observer with its context. Only observers that would call a model now get money."""
     return tuple((one, _with_money(one, _observation_context(one.name, situation, scratch))) for one in ports.observers)
 
 
@@ -37,7 +37,7 @@ def _with_money(observer: Observer, context: ObservationContext) -> ObservationC
 def observe(
     ports: CyclePorts, situation: Situation, asked: Looks, past: MemorySnapshot | None, secrets: tuple[str, ...]
 ) -> Situation:
-    """Ask every observer, whatever is under way; one that fails is unavailable and nothing more."""
+    """Run every observer. One that fails is reported as unavailable and does not stop the others."""
     ports.progress.phase("observe")
     observations = tuple(redact_observation(ports, observation, secrets) for observation in ports.lookups(asked))
     situation = with_findings(replace(situation, observations=observations))
@@ -59,8 +59,8 @@ def _observation_context(name: str, situation: Situation, scratch: str) -> Obser
 
 
 def redact_observation(ports: CyclePorts, observation: Observation, secrets: tuple[str, ...]) -> Observation:
-    """A sighting without any secret that an observed text or an error held."""
-    # A cursor cannot be redacted and still be one: without it the observer looks as if for the first time.
+    """The observation without secrets that an observed text or an error contained."""
+    # A redacted cursor would be useless: without one, the observer starts over.
     cursor = "" if "known-value" in find_secrets(observation.cursor, secrets) else observation.cursor
     observation = replace(observation, detail=redact(observation.detail, secrets), cursor=cursor)
     ports.progress.note(f"{observation.name}: {observation.detail or f'{len(observation.signals)} signals'}")
@@ -71,7 +71,7 @@ def redact_observation(ports: CyclePorts, observation: Observation, secrets: tup
 
 
 def _without_secrets(signal: Signal, secrets: tuple[str, ...]) -> Signal:
-    """Neither memory nor a report may carry a secret that stood in an observed text."""
+    """Secrets in observed texts must reach neither memory nor a report."""
     return replace(
         signal,
         title=redact(signal.title, secrets),

@@ -1,11 +1,11 @@
 """Whether a proposal may be carried out. The model proposes; this disposes.
 
-`RULES` has one row each: an id, a verdict, one small predicate over (proposal, context). `docs/rules.md` says of each
-why it exists and what to do when it stops you. The ids are relied on from outside: never rename one. To add a rule: a
-predicate, a row, a test that fails without it, a section in the document.
+`RULES` has one row per rule: an id, a verdict, a small predicate over (proposal, context). `docs/rules.md` says why
+each exists and what to do when it stops you. Others rely on the ids: never rename one. To add a rule: a predicate, a row, a
+test that fails without it, a section in the document.
 
-All rules are asked, always, and every one that speaks against is named. What is allowed
-counts against the limits of what follows, so no order of proposals gets around a cap.
+Every rule is always evaluated, and every one that objects is named. What is allowed counts against the limits of what
+follows, so no order of proposals gets around a cap.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from ralph_mission.values import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """`breaks`: whether the proposal runs into it. `lifted_by`: what a person waits for, or can do."""
+    """`breaks`: whether the proposal violates it. `lifted_by`: what a person waits for, or can do."""
 
     id: str
     verdict: Verdict
@@ -58,14 +58,14 @@ def _action_cap(proposal: Proposal, context: PolicyContext) -> bool:
 
 
 def _auto_pr_cap(proposal: Proposal, context: PolicyContext) -> bool:
-    # What a person requested for counts too, as nobody saw its change yet; it never waits for what nobody asked for.
+    # What a person asked for counts too, as nobody has seen its change yet; it never waits for what nobody asked for.
     used_up = context.spent.auto_pulls >= context.limits.auto_prs_per_cycle
     return used_up and proposal.unasked and not proposal.requested
 
 
 def _thread_cap(proposal: Proposal, context: PolicyContext) -> bool:
-    # The last thread of a week is kept for what is grave, the one before it for a fix: what is ready beats what asks.
-    # What is grave waits for no answer to what is not.
+    # The week's last thread is reserved for serious findings, the one before it for fixes, which need less of a person.
+    # A serious finding does not wait for answers to lesser ones.
     if not proposal.threads:
         return False
     most = context.limits.threads_per_week
@@ -126,7 +126,7 @@ def _inspect_patch(proposal: Proposal, context: PolicyContext) -> tuple[objectio
     if proposal.patch is None:
         if proposal.before is None:
             raise ValueError("a branch without a patch cannot be measured")
-        # What memory kept is measured again before it is sent, unless a person saw exactly that: memory grants nothing.
+        # Memory grants nothing: what it kept is measured again before sending, unless a person saw exactly that.
         return () if proposal.approved else _inspect_kept(proposal, context)
     return objections.inspect(
         proposal.patch,
@@ -134,7 +134,7 @@ def _inspect_patch(proposal: Proposal, context: PolicyContext) -> tuple[objectio
         allowed_paths=frozenset(path for m in proposal.members for path in m.signal.paths) or None,
         recent=context.recent_lines,
         secrets=context.secrets,
-        bumps=proposal.kind == BUMPS and proposal.before is None,  # of an observer, not of an agent
+        bumps=proposal.kind == BUMPS and proposal.before is None,  # an observer's, not an agent's
         by_fixer=proposal.before is None,
     )
 
@@ -142,7 +142,7 @@ def _inspect_patch(proposal: Proposal, context: PolicyContext) -> tuple[objectio
 def _inspect_kept(proposal: Proposal, context: PolicyContext) -> tuple[objections.Objection, ...]:
     found = (sketch(effect.files, effect.base_sha) for effect in _branches(proposal))
     most, known = context.limits.auto_pr_lines, context.secrets
-    bumps = proposal.kind == BUMPS and not proposal.objections  # our issue announced exactly this
+    bumps = proposal.kind == BUMPS and not proposal.objections  # our issue announced exactly this change
     told = (objections.inspect(one, max_lines=most, secrets=known, bumps=bumps, announced=True) for one in found)
     return tuple(objection for patch in told for objection in patch)
 
@@ -221,7 +221,7 @@ class _Text:
 
 
 def _texts(effects: Iterable[Effect]) -> Iterator[_Text]:
-    """Every text that would leave us: bodies are markdown; titles, messages, labels and names are not."""
+    """Every text that would be sent. Bodies are markdown; titles, messages, labels and names are not."""
     for effect in effects:
         for name in ("title", "message", "branch", "head"):
             yield _Text(getattr(effect, name, ""), markdown=False)
@@ -260,9 +260,9 @@ def _secret(proposal: Proposal, context: PolicyContext) -> bool:
 
 
 def ill_worded(effect: Effect, known: tuple[str, ...]) -> bool:
-    """Whether a text rule speaks against an effect that an earlier cycle judged: memory may have been written since.
+    """Whether a text rule objects to an effect that an earlier cycle judged, as memory may have been edited since.
 
-    `known` are the values of secrets. Nobody may be pinged.
+    `known`: values of secrets. The effect must not mention anybody.
     """
     texts = tuple(_texts((effect,)))
     return any(
@@ -340,7 +340,7 @@ def judge_all(
 
 
 def judge(proposal: Proposal, context: PolicyContext, rules: Sequence[Rule] = RULES) -> Decision:
-    """One proposal against every rule: denied if any denies, held if any holds, else allowed."""
+    """Judge one proposal by every rule: denied if any denies, held if any holds, else allowed."""
     said = {rule.id: _ask(rule, proposal, context) for rule in rules}
     against = {rule: verdict for rule, verdict in said.items() if verdict is not Verdict.ALLOW}
     verdicts = against.values()
@@ -349,10 +349,10 @@ def judge(proposal: Proposal, context: PolicyContext, rules: Sequence[Rule] = RU
 
 
 def spend(spent: BudgetUsed, proposal: Proposal) -> BudgetUsed:
-    """What is used up once this proposal is carried out."""
+    """The budget used once this proposal is carried out."""
     return replace(
         spent,
-        actions=spent.actions + (not proposal.monitor),  # a line on the dashboard is none
+        actions=spent.actions + (not proposal.monitor),  # a line on the dashboard is not a thread
         active=spent.active + proposal.begins_work,
         new_missions=spent.new_missions + proposal.new_mission,
         threads_week=spent.threads_week + proposal.threads,
@@ -370,5 +370,5 @@ def _ask(rule: Rule, proposal: Proposal, context: PolicyContext) -> Verdict:
         return Verdict.ALLOW
     try:
         return rule.verdict if rule.breaks(proposal, context) else Verdict.ALLOW
-    except Exception:  # fail closed: what cannot be evaluated is not permitted, whatever went wrong
+    except Exception:  # fail closed: what cannot be evaluated is not permitted
         return Verdict.DENY

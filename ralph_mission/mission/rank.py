@@ -1,4 +1,4 @@
-"""What a thinker makes of the findings and a press would say of them: words that nobody has to believe."""
+"""Has a thinker rank the findings and word posts about them. Its output is untrusted."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from ralph_mission.mission.publishing import posting
 from ralph_mission.safety import text
 from ralph_mission.safety.secrets import redact
 
-WORDED = 50  # findings of which a text is made in one cycle
+WORDED = 50  # findings that get a text in one cycle
 
 
 def rank_findings(ports: CyclePorts, situation: Situation, secrets: tuple[str, ...]) -> Situation:
-    """Have the findings ranked that nothing was done about yet. A thinker's words are as untrusted as any."""
+    """Rank the findings that still need handling. A thinker's text is as untrusted as any other."""
     ports.progress.phase("think", f"{len(situation.fresh)} new or waiting")
     brief = Brief(
         situation.fresh,
@@ -39,7 +39,7 @@ def rank_findings(ports: CyclePorts, situation: Situation, secrets: tuple[str, .
 
 
 def screen_plan(plan: Plan, known: Iterable[Finding], secrets: tuple[str, ...]) -> Plan:
-    """The plan as far as it is about findings that are there; of what else it says nothing is kept, or recorded."""
+    """The plan, reduced to findings that exist. Everything else in it is dropped and not recorded."""
     kinds = {finding.fingerprint: finding.kind for finding in known}
     ranked_findings = (
         replace(
@@ -60,7 +60,7 @@ def screen_plan(plan: Plan, known: Iterable[Finding], secrets: tuple[str, ...]) 
 
 
 def word_posts(ports: CyclePorts, situation: Situation, past: MemorySnapshot | None = None) -> Situation:
-    """What the findings of the plan would say in public, made before anything is judged, and what was said of it."""
+    """Word the plan's findings for the public, before anything is judged."""
     ranked = {member for ranked in situation.plan.ranked_findings for member in ranked.members}
     news = {finding.fingerprint for finding in identity.finished_findings(situation.state.finished)}
     about = [finding for finding in situation.fresh if finding.fingerprint in ranked | news]

@@ -1,4 +1,4 @@
-"""What a cycle says afterwards: the report for machines and the summary for people. Pure."""
+"""Builds a cycle's report for machines and its summary for people. Pure."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from ralph_mission.mission.publishing import posting
 
 
 def lines(acts: Iterable[ExecutedDecision]) -> Iterable[PostLine]:
-    """Every post with its exact parts and its fate."""
+    """Every post with its exact parts and its result."""
     for act in acts:
         for item in act.applied:
             if isinstance(item.effect, Publish):
@@ -54,7 +54,7 @@ def lines(acts: Iterable[ExecutedDecision]) -> Iterable[PostLine]:
 
 
 def remarks(effect: Publish, receipt: Receipt, situation: Situation) -> Iterable[str]:
-    """What a person has to know of a post that did not go out; told once, as it happens."""
+    """What a person must know about a post that was not sent. Reported once, when it happens."""
     if receipt.status == "unknown":
         yield f"{effect.network}: nobody can tell whether the post arrived: {receipt.detail}"
     if receipt.status in SETTLED and (missing := _missing(effect, receipt)):
@@ -69,18 +69,18 @@ def remarks(effect: Publish, receipt: Receipt, situation: Situation) -> Iterable
 
 
 def _missing(effect: Publish, receipt: Receipt) -> str:
-    """What a network said of the parts of a thread that are not out; "" where all are."""
+    """What a network said about the unsent parts of a thread; "" if all were sent."""
     told = " ".join(word for word in receipt.detail.split() if not word.startswith("id="))
     return told if len(effect.post.parts) > 1 else ""
 
 
-LATE = 15 * 60  # seconds of drift worth a line
+LATE = 15 * 60  # seconds of drift worth reporting
 
 
 def report_skipped(
     outcome: Outcome, past: MemorySnapshot | None, trigger: Trigger, staged: bool, started: datetime, finished: datetime
 ) -> tuple[CycleReport, CycleSummary]:
-    """The account of a cycle that did not start."""
+    """Report a cycle that did not start."""
     header = past.memory.header if past else None
     missions = past.state.missions if past else ()
     report = CycleReport(
@@ -124,7 +124,7 @@ def report_cycle(
     finished: datetime,
     how: How,
 ) -> tuple[CycleReport, CycleSummary]:
-    """The account of a cycle that ran."""
+    """Report a cycle that ran."""
     report = CycleReport(
         schema_version=REPORT_SCHEMA,
         cycle=situation.cycle,
@@ -147,7 +147,7 @@ def report_cycle(
 
 
 def report_wake(account: tuple[CycleReport, CycleSummary], receipt: Receipt) -> tuple[CycleReport, CycleSummary]:
-    """The account with the wake that was asked for at its end."""
+    """Add the wake that was requested at the cycle's end."""
     report, told = account
     line = EffectLine(receipt.key, "wake", "dispatch", receipt.status, receipt.url)
     report = replace(report, effects=(*report.effects, line))
@@ -228,9 +228,9 @@ def _opened(acts: Iterable[ExecutedDecision]) -> Iterator[ThreadLine]:
 
 
 def refusal(acts: Sequence[ExecutedDecision]) -> str:
-    """Why nothing that was tried got through, when all of it was refused and only a person can change that; else "".
+    """The reason, if everything that was tried was refused and only a person can change that; else "".
 
-    A branch that is not in a pull yet is nothing.
+    A branch without a pull request does not count.
     """
     told = (item for act in acts for item in act.applied if act.complete or not isinstance(item.effect, PushBranch))
     receipts = [item.receipt for item in told if not item.receipt.not_attempted]
@@ -319,7 +319,7 @@ def _remarks(situation: Situation, acts: Sequence[ExecutedDecision], conclusion:
 def unknown(
     state: OpenState, acts: Sequence[ExecutedDecision] = (), records: Mapping[str, Record] = {}
 ) -> Iterable[str]:
-    """Effects whose fate only a person can tell."""
+    """Effects of which only a person can say whether they happened."""
     now = {d.receipt.key: d.effect for act in acts for d in act.applied if d.receipt.status == "unknown"}
     for key in dict.fromkeys((*state.unknown, *now)):
         record = records.get(key)

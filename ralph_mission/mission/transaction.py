@@ -1,8 +1,8 @@
 """One unit of work on memory and forge: claim, intend, act, settle, commit.
 
-A cycle is one long transaction. Work on an issue lasts hours and holds nothing meanwhile but its own issue, so it is
-made of short ones (`run_transaction`), each as careful as a cycle: what a dead runner left is settled first, nothing is
-sent before its intent stands on the branch, and everything passes the one gate (`execute`).
+A cycle is one long transaction. Work on an issue takes hours and claims only that issue meanwhile, so it uses short
+ones (`run_transaction`), each as careful as a cycle: leftovers of a dead runner are settled first, no effect is sent
+before its intent is on the branch, and every effect passes `execute`.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ from ralph_mission.safety.secrets import redact
 from ralph_mission.values import dataclass
 
 T = TypeVar("T")
-PAUSE = 2.0  # seconds between two looks at whether memory is free
+PAUSE = 2.0  # seconds between checks whether memory is free
 BRIEF, LONG = 120.0, 3600.0
-"""Seconds to wait for it: before anything was begun, and with a result in hands."""
+"""Seconds to wait for memory: before any work was done, and with a result to store."""
 
 
 @dataclass(frozen=True, slots=True)
 class TransactionContext:
-    """What a transaction may touch, built anew for each: an hour later a forge has other lists."""
+    """What a transaction may touch. Built anew for each, because the forge's lists change meanwhile."""
 
     ports: CyclePorts
     settings: CycleSettings
@@ -65,7 +65,7 @@ class TransactionContext:
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """Memory as it was read or last committed, and what may be touched on its behalf."""
+    """Memory as last read or committed, with the ports to act on."""
 
     context: TransactionContext
     past: MemorySnapshot | None
@@ -96,28 +96,28 @@ class Transaction:
         return self.past.state if self.past else OpenState()
 
     def records(self, keys: Iterable[str]) -> Mapping[str, Record]:
-        """What the ledger says of these keys."""
+        """The records of these keys."""
         return self.store.records(keys, self.past)
 
     def work_record(self, issue: int) -> WorkRecord | None:
-        """What is known about the work on an issue."""
+        """The record of the work on an issue."""
         found = self.records([work_key(issue)]).get(work_key(issue))
         return found if isinstance(found, WorkRecord) else None
 
     def commit(self, batch: MemoryBatch) -> Transaction:
-        """One commit of memory; more follows. Raises Lost."""
+        """Commit memory, with more to follow. Raises Lost."""
         return replace(self, past=self.store.commit(batch, self.past))
 
     def publish(self, batch: MemoryBatch) -> Transaction:
-        """A commit that ends something: with the dashboard that goes with it, and the forge told of it. Raises Lost."""
+        """Commit memory with its dashboard, and tell the forge. Raises Lost."""
         return self.commit_with_dashboard(batch).anchor()
 
     def commit_with_dashboard(self, batch: MemoryBatch) -> Transaction:
-        """The commit of `publish`; the forge is still to be told of it. Raises Lost."""
+        """The commit of `publish` without telling the forge yet. Raises Lost."""
         return self.commit(replace(batch, dashboard=without_boxes(self._page(batch.memory, batch.state))))
 
     def anchor(self, quiet: bool = False) -> Transaction:
-        """Show the dashboard on the forge and tell it where memory is; `quiet`: nothing was done. Raises UserError."""
+        """Show the dashboard on the forge and store memory's position there. `quiet`: nothing was done. Raises UserError."""
         if self.past:
             page = self._page(self.memory, self.state)
             self.ports.forge.show_dashboard(page, gather.anchor_of(self.past), quiet)
@@ -132,7 +132,7 @@ Sleep = Callable[[float], None]
 
 
 class Busy(UserError):
-    """Another runner has memory in its hands for longer than we wait. Nothing was begun."""
+    """Another runner held memory for longer than we wait. Nothing was begun."""
 
     def __init__(self, by: str) -> None:
         what = f"{by or 'another process here'} is writing memory"
@@ -143,13 +143,13 @@ class Busy(UserError):
 
 
 def find_live_claim(store: Store, past: MemorySnapshot | None) -> Claim | None:
-    """The claim of another runner that is not proven dead."""
+    """The claim of another runner that may still be alive."""
     claim = past.state.claim if past else None
     return claim if claim and not store.proven_dead(claim.holder) else None
 
 
 def check_position(tx: Transaction) -> None:
-    """Raises UserError when forge and memory disagree; Lost when only as somebody wrote memory since we recalled."""
+    """Raise UserError if forge and memory disagree; Lost if somebody wrote memory since we read it."""
     try:
         gather.check_anchor(tx.ports.forge, tx.past)
     except UserError:
@@ -160,7 +160,7 @@ def check_position(tx: Transaction) -> None:
 
 
 def settle_leftovers(tx: Transaction) -> tuple[Transaction, tuple[AppliedEffect, ...]]:
-    """What an earlier run intended and did not settle: looked for and adopted, unknown, or left to what follows."""
+    """Settle what an earlier run intended: adopted where found, else unknown or left to the next step."""
     if tx.past is None or not (tx.state.effects or tx.state.unknown):
         return tx, ()
     records = gather.read_open(tx.ports, tx.past)
@@ -173,23 +173,23 @@ def settle_leftovers(tx: Transaction) -> tuple[Transaction, tuple[AppliedEffect,
 def intend(
     tx: Transaction, batch: MemoryBatch | None, known: Mapping[str, Record]
 ) -> tuple[Transaction, Mapping[str, Record]]:
-    """Claim and intents in one commit, durable before anything happens, and all records as they stand then."""
+    """Commit claim and intents, durably, before anything happens; returns all records as of then."""
     if batch is None:
         return tx, known
     return tx.commit(batch), {**known, **{record.key: record for record in batch.records}}
 
 
 def act(tx: Transaction, decisions: Sequence[Decision], known: Mapping[str, Record]) -> tuple[ExecutedDecision, ...]:
-    """The effects of allowed decisions, all through the one gate."""
+    """Carry out the effects of allowed decisions."""
     look = partial(facts_about, tx.ports, tx.settings, state=tx.state)
     return execute.execute_decisions(tx.ports, decisions, known, look)
 
 
 def run_transaction(opened: Open, sleep: Sleep, do: Callable[[Transaction], T], patience: float) -> T:
-    """`do` with memory in our hands, as soon as nobody else has it. Raises Busy after `patience` seconds.
+    """Run `do` while holding memory. Raises Busy after `patience` seconds.
 
-    What a dead runner left is settled first. Whoever comes between us and our intents was first: then it is decided
-    anew, on what stands there by then.
+    Leftovers of a dead runner are settled first. If another runner commits before our intents do, `do` runs again on
+    what is there by then.
     """
     waited, by = 0.0, ""
     while True:
@@ -216,20 +216,20 @@ def run_transaction(opened: Open, sleep: Sleep, do: Callable[[Transaction], T], 
 
 Receipts = Mapping[str, Receipt]
 Keep = Callable[[MemoryBatch, Receipts | None], MemoryBatch]
-"""What else a commit of memory holds; given what each effect came to, None while they are only intended or were cut."""
+"""What else goes into a memory commit, given each effect's receipt (None if it is only intended, or was cut)."""
 
 
 def keep_nothing(batch: MemoryBatch, _: Receipts | None) -> MemoryBatch:
-    """The effects' own records are all that memory keeps."""
+    """Store nothing beyond the effects' own records."""
     return batch
 
 
 @dataclass(frozen=True, slots=True)
 class ExecutionRequest:
-    """What a plan is carried out for. `name` is that of its claim and journal, `subject` what commits of memory say.
+    """What a plan is carried out for. `name`: of its claim and journal. `subject`: of its memory commits.
 
-    `usd` is what it cost; `booked` is added to today's spending with the intents (less than nothing gives back). `also`
-    are keys of earlier effects whose receipts count, `keep` says what else is written.
+    `usd` is what it cost; `booked` is added to today's spending with the intents (a negative amount refunds). `also`:
+    keys of earlier effects whose receipts count. `keep`: what else to store.
     """
 
     name: str
@@ -243,7 +243,7 @@ class ExecutionRequest:
 
 @dataclass(frozen=True, slots=True)
 class ExecutionResult:
-    """What came of a plan: the decision, and each effect's receipt, an earlier one too; none with rules against it."""
+    """The decision on a plan and each effect's receipt, earlier ones included; no receipts if rules were against it."""
 
     decision: Decision
     receipts: Receipts
@@ -251,12 +251,12 @@ class ExecutionResult:
 
     @property
     def refused(self) -> bool:
-        """Whether rules spoke against it."""
+        """Whether rules were against it."""
         return self.decision.verdict is not Verdict.ALLOW
 
 
 def execute_plan(tx: Transaction, request: ExecutionRequest, plan: Proposal) -> ExecutionResult:
-    """Do what a plan says, as far as it was not done before. Raises Lost before anything was done, UserError."""
+    """Carry out a plan, except for what was done before. Raises UserError, or Lost before anything was done."""
     known = tx.records([*(effect.key for effect in plan.effects), *request.also])
     left = ledger.remaining(plan.effects, known)
     decision = policy.judge(replace(plan, effects=left), _policy_context(tx, left), request.rules)
@@ -275,13 +275,13 @@ def execute_plan(tx: Transaction, request: ExecutionRequest, plan: Proposal) -> 
 
 
 def write_memory(tx: Transaction, request: ExecutionRequest) -> None:
-    """What the request keeps, and its money; nothing is sent. Raises Lost."""
+    """Store what the request keeps and its cost; nothing is sent. Raises Lost."""
     batch = MemoryBatch(_book_cost(tx, request.booked), tx.state, (), f"ralph: {request.subject}")
     tx.publish(request.keep(batch, None))
 
 
 def book_cost(tx: Transaction, subject: str, usd: float) -> None:
-    """Add to today's spending, and nothing else. Raises Lost."""
+    """Only add to today's spending. Raises Lost."""
     if usd:
         write_memory(tx, ExecutionRequest("", subject, booked=usd))
 

@@ -1,4 +1,4 @@
-"""Changes that would be allowed are tried with the repository's own checks before they are proposed."""
+"""Runs the repository's own checks on each allowed change before it is proposed."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ralph_mission.mission.model.proposal import PatchVerification, Proposal
 from ralph_mission.mission.ports import CyclePorts
 from ralph_mission.safety.secrets import redact
 
-VERIFIED = 2  # proposals whose change is tried with the repository's own checks in one cycle
+VERIFIED = 2  # changes that are checked in one cycle
 
 
 def verify(ports: CyclePorts, situation: Situation, scratch: str, secrets: tuple[str, ...]) -> Situation:
-    """Try the changes that would be allowed; one that the repository's own checks refuse is not proposed."""
+    """Check each change that would be allowed. One that fails the repository's own checks is not proposed."""
     tried = 0
     while (candidate := _to_verify(situation, secrets)) is not None:
         if tried == VERIFIED:
@@ -34,7 +34,7 @@ def verify(ports: CyclePorts, situation: Situation, scratch: str, secrets: tuple
 
 
 def _put_off(situation: Situation, kind: str) -> Situation:
-    """The situation without thoughts about a kind: they are not tried in this cycle, and so not proposed."""
+    """The situation without ranked findings of a kind: they are not checked in this cycle, so not proposed."""
     ranked_findings = tuple(ranked for ranked in situation.plan.ranked_findings if ranked.kind != kind)
     return replace(situation, plan=replace(situation.plan, ranked_findings=ranked_findings))
 
