@@ -28,6 +28,7 @@ COMMANDS = {
         "ralph_mission.cli.mission.backtest:backtest",
         "Replay the repository's history: what would Ralph have opened?",
     ),
+    "fleet": ("ralph_mission.cli.mission.fleet:fleet", "Look after many repositories from one control repository."),
     "status": ("ralph_mission.cli.mission.cycle:status", "Show what runs here, missions, and the next cycle."),
     "logs": ("ralph_mission.cli.loop.hold:logs", "Show what a run did and does, step by step."),
     "ui": ("ralph_mission.cli.loop.hold:ui", "Watch and hold what runs here, in a terminal interface."),

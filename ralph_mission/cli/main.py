@@ -26,6 +26,12 @@ def _run(arguments: list[str]) -> int:
         asked = parse_question(arguments[1:])
         if asked is not None:
             return answer(asked)
+    if arguments[:2] == ["fleet", "due"]:
+        from ralph_mission.cli.fleet import answer_fleet, parse_fleet_question
+
+        question = parse_fleet_question(arguments[2:])
+        if question is not None:
+            return answer_fleet(question)
     from ralph_mission.cli.app import run
 
     return run(arguments)

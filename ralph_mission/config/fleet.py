@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from ralph_mission.errors import UserError
-from ralph_mission.mission.fleet.model import DailyBudget, FleetLimits
+from ralph_mission.mission.fleet.model import SHARD, DailyBudget, FleetLimits
 from ralph_mission.safety.front_matter import Document, YamlError, parse
 from ralph_mission.safety.front_matter import Path as KeyPath
 from ralph_mission.values import compile_regex, dataclass
@@ -38,7 +38,6 @@ class FleetConfig:
     folders: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     runner: tuple[str, ...] = ("self-hosted",)
-    parallel: int = 20
     limits: FleetLimits = FleetLimits()
     extends: str = ""
 
@@ -68,6 +67,7 @@ def load_fleet(text: str, source: str = FLEET) -> FleetConfig:
         reader.budget("budget"),
         reader.budget("each"),
         reader.number(("job_minutes",), FleetLimits().job_minutes, 1, MOST_MINUTES),
+        reader.number(("parallel",), FleetLimits().parallel, 1, SHARD),
     )
     extends = told.get("extends") or ""
     if not isinstance(extends, str):
@@ -82,7 +82,6 @@ def load_fleet(text: str, source: str = FLEET) -> FleetConfig:
         folders=found.get("folder", ()),
         exclude=reader.texts("exclude"),
         runner=runner,
-        parallel=reader.number(("parallel",), FleetConfig().parallel, 1, 256),
         limits=limits,
         extends=extends,
     )

@@ -28,7 +28,7 @@ extends: acme/.github//ralph.yml@0123456789012345678901234567890123456789
 def test_every_key_is_read():
     told = load_fleet(WHOLE)
     assert (told.names, told.owners, told.topics, told.installation) == (("acme/api",), ("acme",), ("ralph",), True)
-    assert (told.folders, told.runner, told.parallel) == (("./clones/click",), ("self-hosted", "ralph"), 8)
+    assert (told.folders, told.runner, told.limits.parallel) == (("./clones/click",), ("self-hosted", "ralph"), 8)
     assert told.limits.fleet == DailyBudget(50, 20, 3000) and told.limits.each == DailyBudget(2.5)
     assert told.limits.job_minutes == 30 and told.extends.startswith("acme/.github//")
 

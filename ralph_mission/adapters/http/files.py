@@ -1,4 +1,4 @@
-"""Files of a repository on GitHub by one request, with the standard library alone.
+"""GitHub by the standard library alone: files of a repository by one request, and any other GraphQL.
 
 The gate asks before anything is installed or checked out. GraphQL gives files of several branches at once, where
 `git fetch` would bring whole commits.
@@ -33,7 +33,7 @@ def read_files(place: RepositoryPlace, *names: str) -> list[str | None]:
         for number, each in enumerate(names)
     )
     query = f"{{ repository(owner: {json.dumps(owner)}, name: {json.dumps(name)}) {{ {files} }} }}"
-    told = _ask(place, json.dumps({"query": query}).encode())
+    told = ask_graphql(place, query)
     data = told.get("data")
     repository = data.get("repository") if isinstance(data, dict) else None
     if not isinstance(repository, dict):
@@ -47,26 +47,48 @@ def _text(blob: Any) -> str | None:
     return str(blob["text"] or "")
 
 
-def _ask(place: RepositoryPlace, query: bytes) -> Mapping[str, Any]:
+def ask_graphql(
+    place: RepositoryPlace,
+    query: str,
+    variables: Mapping[str, Any] | None = None,
+    *,
+    tries: int = TRIES,
+    seconds: float = SECONDS,
+    size: int = SIZE,
+) -> Mapping[str, Any]:
+    """The whole answer, its `errors` too. Whoever changes something asks with one try. Raises UserError."""
+    body = {"query": query, "variables": dict(variables)} if variables else {"query": query}
+    address = f"{place.api.removesuffix('/v3')}/graphql"
+    told, _ = _ask(place, Request(address, json.dumps(body).encode(), method="POST"), tries, seconds, size)
+    return told if isinstance(told, dict) else {}
+
+
+def get_json(place: RepositoryPlace, path: str) -> tuple[Any, Mapping[str, str]]:
+    """What the REST API says at a path, and the headers by names in lower case. Raises UserError."""
+    return _ask(place, Request(place.api + path), TRIES, SECONDS, SIZE)
+
+
+def _ask(
+    place: RepositoryPlace, request: Request, tries: int, seconds: float, size: int
+) -> tuple[Any, Mapping[str, str]]:
     server = urlsplit(place.api).netloc
-    for tried in range(1, TRIES + 1):
+    for tried in range(1, tries + 1):
         try:
-            with build_opener(_Nowhere).open(_request(place, query), timeout=SECONDS) as answer:
-                told = json.loads(answer.read(SIZE))
-            return told if isinstance(told, dict) else {}
+            with build_opener(_Nowhere).open(_signed(place, request), timeout=seconds) as answer:
+                headers = {name.lower(): value for name, value in answer.headers.items()}
+                return json.loads(answer.read(size)), headers
         except HTTPError as error:
             error.close()
-            if error.code < 500 or tried == TRIES:
+            if error.code < 500 or tried == tries:
                 raise _refused(place, f"HTTP {error.code}", lasting=error.code in (401, 403, 404)) from None
         except (OSError, HTTPException, ValueError) as error:
-            if tried == TRIES:
+            if tried == tries:
                 what = f"cannot reach {server} ({getattr(error, 'reason', None) or error})"
                 raise UserError(what, "nothing was lost; the next wake tries again", who="network") from None
     raise AssertionError
 
 
-def _request(place: RepositoryPlace, query: bytes) -> Request:
-    address = f"{place.api.removesuffix('/v3')}/graphql"
+def _signed(place: RepositoryPlace, request: Request) -> Request:
     headers = {
         "Authorization": f"Bearer {current_token(place.credential)}",
         "Accept": "application/vnd.github+json",
@@ -74,7 +96,9 @@ def _request(place: RepositoryPlace, query: bytes) -> Request:
         "User-Agent": "ralph-mission",
         "X-GitHub-Api-Version": "2022-11-28",
     }
-    return Request(address, query, headers, method="POST")
+    for name, value in headers.items():
+        request.add_header(name, value)
+    return request
 
 
 def _refused(place: RepositoryPlace, why: str, lasting: bool = True) -> UserError:

@@ -30,7 +30,6 @@ class FleetThread:
     created_at: datetime
     pull: bool = False
     is_open: bool = True
-    labels: tuple[str, ...] = ()
     waits_for: tuple[str, ...] = ()
 
 
@@ -69,12 +68,12 @@ class DailyBudget:
 @dataclass(frozen=True, slots=True)
 class FleetLimits:
     """What the plan keeps to: the fleet's budget and each repository's, the minutes after which a job is ended, how
-    many jobs one scan starts at most, and the share of the requests an hour that is left to others."""
+    many run at a time, and the share of the requests an hour that is left to others."""
 
     fleet: DailyBudget = DailyBudget()
     each: DailyBudget = DailyBudget()
     job_minutes: int = 45
-    starts: int = 4 * SHARD
+    parallel: int = 20
     reserve: float = 0.5
 
 

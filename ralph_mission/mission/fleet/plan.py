@@ -32,7 +32,8 @@ RANKS = {Urgency.LOW: 0, Urgency.MEDIUM: 1, Urgency.HIGH: 2}
 SPOKE = 3  # above every urgency: a person waits
 RISES = timedelta(hours=2)  # of being late lift a repository by one rank, as far as the highest urgency
 ECHO = timedelta(minutes=2)  # after its commit a cycle still edits its dashboard: nobody spoke
-QUEUED = timedelta(minutes=10)  # that a job may wait for a runner beyond its own minutes
+WAVES = 2  # of jobs that are under way: one runs, one waits for it
+QUEUED = timedelta(minutes=10)  # that a job may wait for a runner, beyond the wave before it
 REST = (timedelta(0), timedelta(hours=1), timedelta(hours=6))  # before the next try, by tries of which nothing came
 REQUESTS = 20  # of a cycle that count at GitHub: 10 of an idle one without a kept clone, 27 of a first one, measured
 CYCLE_USD = Limits().usd_per_cycle  # what one cycle can spend at most
@@ -116,7 +117,7 @@ def count_pulls(header: RepositoryHeader, now: datetime) -> int:
 
 
 def _gone_at(booking: Booking) -> datetime:
-    return booking.at + timedelta(minutes=booking.minutes) + QUEUED
+    return booking.at + WAVES * timedelta(minutes=booking.minutes) + QUEUED
 
 
 def _sort_out(
@@ -175,10 +176,10 @@ class _Left:
 class _Purse:
     """What is left of all budgets while starts are taken out of it."""
 
-    def __init__(self, limits: FleetLimits, fleet: _Left, each: Mapping[str, _Left], jobs: float) -> None:
+    def __init__(self, limits: FleetLimits, fleet: _Left, each: Mapping[str, _Left], starts: int, jobs: float) -> None:
         self._limits, self._each = limits, each
         self._usd, self._pulls, self._minutes, self._jobs = fleet.usd, fleet.pulls, fleet.minutes, jobs
-        self._starts = limits.starts
+        self._starts = starts
 
     def take(self, due: _Due) -> FleetStart | str:
         """A start with its allowances, or why there is none now."""
@@ -218,10 +219,11 @@ def _open_purse(
     # A repository that left the fleet has used its minutes all the same.
     minutes = sum(state.minutes.values()) + sum(one.minutes for one in state.bookings.values())
     jobs = math.inf
-    if rate is not None:
-        under_way = sum(one.minutes > 0 for one in state.bookings.values())  # whose requests may be still to come
+    under_way = sum(one.minutes > 0 for one in state.bookings.values())
+    if rate is not None:  # of those under way the requests may be still to come
         jobs = (rate.left - rate.limit * limits.reserve) // REQUESTS - under_way
-    return _Purse(limits, _left(limits.fleet, usd, pulls, minutes), each, jobs)
+    starts = WAVES * limits.parallel - under_way
+    return _Purse(limits, _left(limits.fleet, usd, pulls, minutes), each, starts, jobs)
 
 
 def _left(budget: DailyBudget, usd: float, pulls: float, minutes: float) -> _Left:

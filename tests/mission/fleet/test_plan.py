@@ -72,7 +72,7 @@ def test_what_the_last_cycle_wrote_itself_is_nobodys_word():
 
 def test_a_repository_without_memory_is_due_since_it_was_first_seen():
     fresh = RepositoryHeader("a/new")
-    none = FleetLimits(starts=0)
+    none = FleetLimits(parallel=0)
     first = started([fresh], none)
     assert first.state.new == {"a/new": NOW}
     later = started([fresh, header("a/low", 30 * MINUTE)], FleetLimits(), first.state, NOW + HOUR)
@@ -84,14 +84,14 @@ def test_a_due_time_that_no_clock_of_today_can_have_set_is_due():
 
 
 def test_nobody_starves_behind_repositories_that_are_always_urgent():
-    one_job = FleetLimits(starts=1)
+    one_job = FleetLimits(parallel=1, job_minutes=1)
     low, state, waited = header("a/low"), FleetState(), 0
     for scan in range(60):
         now = NOW + scan * 15 * MINUTE
         busy = [header(f"a/busy{n}", -(now - NOW) + n * MINUTE, Urgency.HIGH, cycle=scan) for n in range(9)]
         plan = plan_fleet([low, *busy], one_job, state, now)
         waited, state = scan, FleetState(plan.state.day)
-        if names(plan) == ["a/low"]:
+        if "a/low" in names(plan):
             break
     assert waited <= 17  # two ranks of two hours
 
@@ -118,8 +118,8 @@ def test_a_job_that_died_is_tried_again_after_its_time_and_then_ever_later():
         tries += [now - NOW for _ in plan.starts]
         state, now = plan.state, now + 15 * MINUTE
     assert tries[0] == timedelta(0)
-    assert tries[1] <= HOUR
-    assert 4 <= len(tries) <= 7
+    assert tries[1] <= 2 * HOUR
+    assert 4 <= len(tries) <= 6
     assert "nothing came of" in started([header()], state=state, now=now + HOUR).failing[0].reason
 
 
@@ -131,8 +131,15 @@ def test_one_that_cannot_be_reached_costs_one_line():
 
 
 def test_starts_are_sharded_at_256():
-    plan = started([header(f"a/r{number}") for number in range(600)])
+    plan = started([header(f"a/r{number}") for number in range(900)], FleetLimits(parallel=300))
     assert [len(shard) for shard in plan.shards] == [256, 256, 88]
+
+
+def test_no_more_is_started_than_runners_get_through():
+    headers = [header(f"a/r{number}") for number in range(50)]
+    first = started(headers, FleetLimits(parallel=10))
+    assert len(first.starts) == 20 and len(first.held) == 30
+    assert started(headers, FleetLimits(parallel=10), first.state).starts == ()
 
 
 def test_minutes_are_booked_whole_and_never_passed():
@@ -168,11 +175,12 @@ def test_a_new_day_begins_with_what_is_still_under_way():
 
 def test_the_rate_limit_is_kept_with_a_reserve():
     headers = [header(f"a/r{number}") for number in range(500)]
-    plan = started(headers, rate=RateLimit(5000, 5000))
+    many = FleetLimits(parallel=250)
+    plan = started(headers, many, rate=RateLimit(5000, 5000))
     assert len(plan.starts) == 125
-    assert len(started(headers, rate=RateLimit(5000, 2500)).starts) == 0
+    assert len(started(headers, many, rate=RateLimit(5000, 2500)).starts) == 0
     under_way = replace(plan.state, bookings={f"a/r{n}": Booking(NOW, 7, minutes=45) for n in range(100)})
-    assert len(started(headers, state=under_way, rate=RateLimit(5000, 5000)).starts) == 25
+    assert len(started(headers, many, under_way, rate=RateLimit(5000, 5000)).starts) == 25
 
 
 @given(

@@ -221,13 +221,21 @@ def _header(content: bytes | None) -> _Known | None:
     return _Known(header.next_due_at, header.paused, header.last_cycle_at)
 
 
-def _as_written(content: bytes) -> _Known | None:
-    """A header that stands as `mission.memory.front_matter` renders it: one plain line for each field."""
+def written_fields(content: bytes) -> dict[str, str]:
+    """The fields of a header that stands as `mission.memory.front_matter` renders it, one plain line for each.
+
+    Empty for anything else.
+    """
     found = _FRONT.match(content)
     lines = [_FIELD.fullmatch(line) for line in found[1].decode("utf-8", "replace").splitlines()] if found else []
     fields = {line[1]: line[2] for line in lines if line}
+    return fields if len(fields) == len(lines) and fields.get("schema") == str(SCHEMA) else {}
+
+
+def _as_written(content: bytes) -> _Known | None:
+    fields = written_fields(content)
     paused = {"true": True, "false": False}.get(fields.get("paused", ""))
-    if len(fields) != len(lines) or fields.get("schema") != str(SCHEMA) or paused is None:
+    if paused is None:
         return None
     try:
         moments = [None if (text := fields[name]) == "null" else text for name in ("next_due_at", "last_cycle_at")]

@@ -1,0 +1,346 @@
+"""A fleet on its server: every memory's header by one request for a hundred repositories, and the fleet's own state.
+
+With the standard library and PyYAML alone, for the gate of a workflow that has installed nothing. The state is one file
+on a branch of the control repository, moved from the commit that was read or not at all: of two gates one is first.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from ralph_mission.adapters.git.remote import RepositoryPlace
+from ralph_mission.adapters.http.files import ask_graphql, get_json
+from ralph_mission.adapters.storage.memory.due import written_fields
+from ralph_mission.config.fleet import FleetConfig
+from ralph_mission.errors import UserError
+from ralph_mission.mission.fleet.model import FleetThread, RateLimit, RepositoryHeader
+from ralph_mission.mission.memory import layout
+from ralph_mission.mission.memory.front_matter import read
+from ralph_mission.mission.model.memory import Header
+from ralph_mission.mission.model.mission import Urgency
+from ralph_mission.values import compile_regex, dataclass
+
+PAGE = 100  # repositories of one request: GitHub's limit for a list
+SECONDS, SIZE = 60.0, 64 * 1024 * 1024  # of one answer: a hundred memories
+BRANCH, STATE = "ralph-fleet", "fleet.json"
+MOST_PAGES = 200  # of a list
+DASHBOARD = "Ralph"  # the title of the issue that people tick
+_FENCES = compile_regex(r"---[ \t]*\r?\n(.*?\r?\n)---[ \t]*(?:\r?\n|\Z)", re.DOTALL)
+_REASON = {
+    "NOT_FOUND": "it does not exist, or the app is not installed there",
+    "FORBIDDEN": "the token may not read it",
+}
+_THREAD = "number title state createdAt updatedAt"
+_NEWEST = "orderBy: {field: UPDATED_AT, direction: DESC}"
+FIELDS = (
+    "fragment F on Repository { nameWithOwner isArchived isDisabled isEmpty "
+    f'memory: object(expression: "refs/heads/{layout.BRANCH}:{layout.MEMORY}") {{ ... on Blob {{ text }} }} '
+    f'head: ref(qualifiedName: "refs/heads/{layout.BRANCH}") {{ target {{ ... on Commit {{ committedDate }} }} }} '
+    f'issues(first: 5, labels: ["ralph:mission"], {_NEWEST}) '
+    f"{{ nodes {{ {_THREAD} assignees(first: 3) {{ nodes {{ login }} }} }} }} "
+    f'pullRequests(first: 10, labels: ["ralph:auto-fix"], {_NEWEST}) {{ nodes {{ {_THREAD} }} }} '
+    f"pinnedIssues(first: 3) {{ nodes {{ issue {{ {_THREAD} }} }} }} }}"
+)
+"""What is asked of a repository; the cost at GitHub is 9 points for a hundred of them."""
+COMMIT = "mutation($input: CreateCommitOnBranchInput!) { createCommitOnBranch(input: $input) { commit { oid } } }"
+CREATE = "mutation($input: CreateRefInput!) { createRef(input: $input) { ref { name } } }"
+CONTROL = (
+    "control: repository(owner: %s, name: %s) { id "
+    f'state: object(expression: "refs/heads/{BRANCH}:{STATE}") {{ ... on Blob {{ text }} }} '
+    f'branch: ref(qualifiedName: "refs/heads/{BRANCH}") {{ target {{ oid }} }} '
+    "base: defaultBranchRef { target { oid } } }"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ControlBranch:
+    """Where the state stands: `head` is the branch's commit, "" while there is none; then it begins at `base`."""
+
+    repository_id: str = ""
+    head: str = ""
+    base: str = ""
+    state: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FleetScan:
+    """All that one scan tells. `requests` counts what was sent."""
+
+    headers: tuple[RepositoryHeader, ...]
+    control: ControlBranch
+    rate: RateLimit | None
+    requests: int
+
+
+class FleetReader:
+    """One scan of the repositories that `fleet.yml` names; `place` is the control repository, with a token that reads
+    all of them."""
+
+    def __init__(self, place: RepositoryPlace, config: FleetConfig, now: datetime) -> None:
+        self._place, self._config, self._now = place, config, now
+        self._requests = 0
+        self._control: ControlBranch | None = None
+        self._rate: RateLimit | None = None
+
+    def scan(self) -> FleetScan:
+        """Every repository once, by name. Raises UserError when the server gives no answer or refuses one."""
+        found: dict[str, RepositoryHeader] = {}
+        for header in self._headers():
+            if not self._config.excludes(header.name):
+                found.setdefault(header.name.lower(), header)
+        if self._rate is None:
+            _, headers = self._get("/rate_limit")
+            self._rate = _rate_of(headers)
+        control = self._control or self._ask([])[1]
+        return FleetScan(tuple(found.values()), control, self._rate, self._requests)
+
+    def _headers(self) -> Iterator[RepositoryHeader]:
+        names, owners = list(self._config.names), list(self._config.owners)
+        if self._config.installation:
+            everything, listed = self._installation()
+            (owners if everything else names).extend(listed)
+        for owner in dict.fromkeys(owners):
+            yield from self._listed(
+                "owner", f"list: repositoryOwner(login: {_quote(owner)}) {{ repositories(%s) {{ %s }} }}"
+            )
+        home = self._place.repository.partition("/")[0]
+        for topic in self._config.topics:
+            words = _quote(f"topic:{topic} user:{home} archived:false fork:true")
+            yield from self._listed("topic", f"list: search(query: {words}, type: REPOSITORY, %s) {{ %s }}")
+        names = list(dict.fromkeys(names))
+        for at in range(0, len(names), PAGE):
+            yield from self._named(names[at : at + PAGE])
+
+    def _installation(self) -> tuple[bool, list[str]]:
+        """Whether the app is in all repositories of an owner, and its name; else the names of those it is in."""
+        names: list[str] = []
+        for page in range(1, MOST_PAGES + 1):
+            told, headers = self._get(f"/installation/repositories?per_page={PAGE}&page={page}")
+            self._rate = _rate_of(headers)
+            listed = told.get("repositories") if isinstance(told, dict) else None
+            if not isinstance(listed, list):
+                raise UserError(
+                    "GitHub's list of the installation cannot be read", "the next scan tries again", who="forge"
+                )
+            owners = {str(one["owner"]["login"]) for one in listed}
+            if told.get("repository_selection") == "all" and len(owners) == 1:
+                return True, sorted(owners)
+            names += [str(one["full_name"]) for one in listed]
+            if len(listed) < PAGE or len(names) == told.get("total_count"):
+                break
+        return False, names
+
+    def _named(self, names: Sequence[str]) -> Iterator[RepositoryHeader]:
+        parts = []
+        for at, name in enumerate(names):
+            owner, _, short = name.partition("/")
+            parts.append(f"r{at}: repository(owner: {_quote(owner)}, name: {_quote(short)}) {{ ...F }}")
+        told, _ = self._ask(parts)
+        reasons = _reasons(told.get("errors"))
+        data = told.get("data") or {}
+        for at, name in enumerate(names):
+            if isinstance(one := data.get(f"r{at}"), dict):
+                yield self._moved(name, read_header(one, self._now))
+            else:
+                yield RepositoryHeader(name, reasons.get(f"r{at}", _REASON["NOT_FOUND"]))
+
+    @staticmethod
+    def _moved(name: str, header: RepositoryHeader) -> RepositoryHeader:
+        if header.name.lower() == name.lower():
+            return header
+        return RepositoryHeader(name, f"it is {header.name} now: write that in fleet.yml")
+
+    def _listed(self, kind: str, query: str) -> Iterator[RepositoryHeader]:
+        after = ""
+        for _ in range(MOST_PAGES):
+            place = f"first: {PAGE}{f', after: {_quote(after)}' if after else ''}"
+            told, _ = self._ask([query % (place, "pageInfo { hasNextPage endCursor } nodes { ...F }")])
+            found = (told.get("data") or {}).get("list")
+            listed = found.get("repositories") if isinstance(found, dict) and kind == "owner" else found
+            if not isinstance(listed, dict):
+                what = "GitHub knows none of that name" if kind == "owner" else "GitHub refuses the search"
+                raise UserError(
+                    f"fleet.yml: {query.split('(')[1].split(')')[0][:80]}: {what}", "correct it", usage=True
+                )
+            yield from (read_header(one, self._now) for one in listed["nodes"] if isinstance(one, dict))
+            if not listed["pageInfo"]["hasNextPage"]:
+                return
+            after = listed["pageInfo"]["endCursor"]
+
+    def _ask(self, parts: Iterable[str]) -> tuple[Mapping[str, Any], ControlBranch]:
+        """One request; the first brings the fleet's own state as well."""
+        parts = list(parts)
+        fields = f" {FIELDS}" if parts else ""
+        if self._control is None:
+            owner, _, name = self._place.repository.partition("/")
+            parts.append(CONTROL % (_quote(owner), _quote(name)))
+        self._requests += 1
+        told = ask_graphql(self._place, f"{{ {' '.join(parts)} }}{fields}", seconds=SECONDS, size=SIZE)
+        data = told.get("data")
+        if not isinstance(data, dict):
+            said = "; ".join(str(one.get("message")) for one in told.get("errors") or [] if isinstance(one, dict))
+            raise UserError(f"GitHub does not answer the scan ({said[:160]})", "the next scan tries again", who="forge")
+        self._control = self._control or _control_of(data.get("control"), self._place)
+        return told, self._control
+
+    def _get(self, path: str) -> tuple[Any, Mapping[str, str]]:
+        self._requests += 1
+        return get_json(self._place, path)
+
+
+def keep_state(place: RepositoryPlace, control: ControlBranch, text: str, now: datetime) -> bool:
+    """Move the fleet's state from the commit that was read; False when another gate was first.
+
+    `place` has a token that may write the control repository. Raises UserError when nobody can tell: then nothing may
+    be started, and what was perhaps booked is tried again after its time.
+    """
+    head = control.head
+    if not head:
+        made = {"repositoryId": control.repository_id, "name": f"refs/heads/{BRANCH}", "oid": control.base}
+        if not _change(place, CREATE, made, "createRef"):
+            return False
+        head = control.base
+    additions = [{"path": STATE, "contents": base64.b64encode(text.encode()).decode()}]
+    order = {
+        "branch": {"repositoryNameWithOwner": place.repository, "branchName": BRANCH},
+        "message": {"headline": f"Book what is started at {now:%Y-%m-%d %H:%M} UTC [skip ci]"},
+        "fileChanges": {"additions": additions},
+        "expectedHeadOid": head,
+    }
+    return _change(place, COMMIT, order, "createCommitOnBranch")
+
+
+def read_header(told: Mapping[str, Any], now: datetime) -> RepositoryHeader:
+    """One repository as GraphQL tells it; what is wrong with it is its `failure`, never an error."""
+    name = str(told.get("nameWithOwner"))
+    for key, reason in (
+        ("isArchived", "it is archived"),
+        ("isDisabled", "GitHub has disabled it"),
+        ("isEmpty", "it has no commits"),
+    ):
+        if told.get(key):
+            return RepositoryHeader(name, reason)
+    try:
+        threads = tuple(_threads(told))
+        moved = (told.get("head") or {}).get("target") or {}
+        empty = RepositoryHeader(name, moved_at=_moment(moved.get("committedDate")), threads=threads)
+        blob = told.get("memory")
+        text = blob.get("text") if isinstance(blob, dict) else None
+        return empty if text is None else with_memory(empty, text, now)
+    except (KeyError, ValueError, TypeError, AttributeError):
+        return RepositoryHeader(name, "GitHub's answer about it cannot be read")
+
+
+def with_memory(header: RepositoryHeader, text: str, now: datetime) -> RepositoryHeader:
+    """The header with what a memory file says; one that cannot be read is a `failure`."""
+    try:
+        told = _read_memory(text)
+    except UserError:
+        return replace(header, failure="its memory cannot be read: run `ralph memory recover` there")
+    return replace(
+        header,
+        has_memory=True,
+        next_due_at=told.next_due_at,
+        urgency=told.urgency,
+        paused=told.paused,
+        cycle=told.cycle,
+        last_cycle_at=told.last_cycle_at,
+        spent_usd=told.spend_usd if told.today == now.date().isoformat() else 0.0,
+        text=text,
+    )
+
+
+def _read_memory(text: str) -> Header:
+    fields = written_fields(text.encode())
+    try:
+        return Header(
+            next_due_at=_moment(fields["next_due_at"]),
+            urgency=Urgency(fields["urgency"]),
+            paused={"true": True, "false": False}[fields["paused"]],
+            cycle=int(fields["cycle"]),
+            last_cycle_at=_moment(fields["last_cycle_at"]),
+            today=json.loads(fields["today"]),
+            spend_usd=float(fields["spend_usd"]),
+        )
+    except (KeyError, ValueError):  # a person wrote it differently
+        from ralph_mission.safety.front_matter import FrontMatter, YamlError, parse
+
+        try:
+            front = _FENCES.match(text)
+            return read(FrontMatter(parse(front[1]).value if front else None, {}, "", 1))
+        except YamlError as error:
+            raise UserError(error.what, "ralph memory recover") from None
+
+
+def _threads(told: Mapping[str, Any]) -> Iterator[FleetThread]:
+    pinned = [one.get("issue") or {} for one in told["pinnedIssues"]["nodes"]]
+    lists = ((told["issues"]["nodes"], False), (told["pullRequests"]["nodes"], True))
+    ours = [one for one in pinned if one.get("title") == DASHBOARD]
+    for listed, pull in (*lists, (ours, False)):
+        for one in listed:
+            at, created = _moment(one["updatedAt"]), _moment(one["createdAt"])
+            waits_for = tuple(str(who["login"]) for who in (one.get("assignees") or {"nodes": ()})["nodes"])
+            if at and created:
+                title, is_open = str(one["title"]), one["state"] == "OPEN"
+                yield FleetThread(int(one["number"]), title, at, created, pull, is_open, waits_for)
+
+
+def _moment(text: str | None) -> datetime | None:
+    if text is None or text == "null":
+        return None
+    when = datetime.fromisoformat(text)
+    if when.tzinfo is None:
+        raise ValueError(text)
+    return when
+
+
+def _reasons(errors: Any) -> dict[str, str]:
+    """Why each part of a query got no answer."""
+    listed = [one for one in errors or [] if isinstance(one, dict) and one.get("path")]
+    return {str(one["path"][0]): _REASON.get(str(one.get("type")), "GitHub gives no answer about it") for one in listed}
+
+
+def _rate_of(headers: Mapping[str, str]) -> RateLimit | None:
+    try:
+        return RateLimit(int(headers["x-ratelimit-limit"]), int(headers["x-ratelimit-remaining"]))
+    except (KeyError, ValueError):
+        return None
+
+
+def _control_of(told: Any, place: RepositoryPlace) -> ControlBranch:
+    if not isinstance(told, dict) or not isinstance(told.get("base"), dict):
+        what = f"the token may not read the control repository {place.repository}, or it has no commits"
+        raise UserError(what, "install the app there too, with contents: read", who="forge")
+    branch, state = told.get("branch"), told.get("state")
+    return ControlBranch(
+        repository_id=str(told["id"]),
+        head=str(branch["target"]["oid"]) if isinstance(branch, dict) else "",
+        base=str(told["base"]["target"]["oid"]),
+        state=str(state.get("text")) if isinstance(state, dict) and "text" in state else None,
+    )
+
+
+def _change(place: RepositoryPlace, mutation: str, order: Mapping[str, Any], name: str) -> bool:
+    told = ask_graphql(place, mutation, {"input": order}, tries=1)
+    errors = told.get("errors")
+    if not errors and isinstance((told.get("data") or {}).get(name), dict):
+        return True
+    first = errors[0] if isinstance(errors, list) and errors and isinstance(errors[0], dict) else {}
+    words = str(first.get("message") or "no answer")[:160]
+    if first.get("type") == "STALE_DATA" or "already exists" in words:
+        return False
+    raise UserError(
+        f"the fleet's state cannot be written to {BRANCH} of {place.repository} ({words})",
+        "give the gate's job `permissions: contents: write`, and exempt that branch from rules",
+        who="forge",
+    )
+
+
+def _quote(text: str) -> str:
+    return json.dumps(text)

@@ -1,0 +1,165 @@
+"""`ralph fleet due`: the one gate of a fleet. One job asks it every 15 minutes, with nothing but PyYAML installed.
+
+In a workflow it books what is to be started, on a branch of the control repository, and only then says so: the output
+`shards` is what matrices are made of. Anywhere else it only tells.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from ralph_mission.adapters.git.remote import RepositoryPlace, acts_on_github, place
+from ralph_mission.adapters.storage.fleet import FleetReader, FleetScan, keep_state
+from ralph_mission.cli.spelling import moment
+from ralph_mission.config.fleet import FLEET, FleetConfig, load_fleet
+from ralph_mission.errors import UserError
+from ralph_mission.mission.fleet.model import (
+    FleetPlan,
+    FleetStart,
+    FleetState,
+    HeldRepository,
+    parse_state,
+    render_state,
+)
+from ralph_mission.mission.fleet.plan import plan_fleet
+from ralph_mission.safety.front_matter import MAX_BYTES
+from ralph_mission.values import dataclass
+
+TOKEN = "RALPH_CONTROL_TOKEN"  # writes the control repository; GITHUB_TOKEN reads all of them
+SHOWN = 20  # lines of each list
+Environment = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class FleetQuestion:
+    """What was asked of `ralph fleet due`."""
+
+    repo: str = "."
+    config: str | None = None
+    now: str | None = None
+    json: bool = False
+
+
+def parse_fleet_question(arguments: list[str]) -> FleetQuestion | None:
+    """The question, when it needs no real parser; None for help and mistakes."""
+    asked, rest = FleetQuestion(), list(arguments)
+    while rest:
+        name, equals, value = rest.pop(0).partition("=")
+        if name == "--json" and not equals:
+            asked = replace(asked, json=True)
+        elif name in ("--repo", "--config", "--now") and (equals or rest):
+            asked = replace(asked, **{name.removeprefix("--"): value if equals else rest.pop(0)})
+        else:
+            return None
+    return asked
+
+
+def answer_fleet(asked: FleetQuestion) -> int:
+    """Say who is due, and in a workflow book it. Raises UserError; then nothing is started."""
+    now = moment(asked.now) or datetime.now(UTC)
+    config = read_fleet(Path(asked.repo), asked.config)
+    scan, plan = ask_fleet(config, now)
+    if acts_on_github(os.environ):
+        plan = book(plan, scan, now)
+        _tell_workflow(plan, scan, config)
+    print(json.dumps(_document(plan, scan)) if asked.json else "\n".join(describe(plan, scan)))
+    return 0
+
+
+def read_fleet(repo: Path, config: str | None = None) -> FleetConfig:
+    """The fleet.yml of a checkout. Raises UserError (usage)."""
+    path = Path(config) if config else repo / FLEET
+    try:
+        with path.open("rb") as file:
+            text = file.read(MAX_BYTES + 1).decode("utf-8")
+    except OSError as error:
+        raise UserError(f"cannot read {path} ({error.strerror})", "write one: ralph fleet init", usage=True) from None
+    except UnicodeDecodeError:
+        raise UserError(f"{path} is not UTF-8", "save it as UTF-8", usage=True) from None
+    return load_fleet(text, str(path))
+
+
+def ask_fleet(config: FleetConfig, now: datetime) -> tuple[FleetScan, FleetPlan]:
+    """One scan of GitHub, and what it leads to. Raises UserError."""
+    scan = FleetReader(place(os.environ), config, now).scan()
+    state = FleetState() if scan.control.state is None else parse_state(scan.control.state)
+    return scan, plan_fleet(scan.headers, config.limits, state, now, scan.rate)
+
+
+def book(plan: FleetPlan, scan: FleetScan, now: datetime) -> FleetPlan:
+    """The plan once its starts are booked; without any when another gate was first. Raises UserError."""
+    if not plan.starts:
+        return plan
+    if keep_state(_control(os.environ), scan.control, render_state(plan.state), now):
+        return plan
+    lost = tuple(HeldRepository(one.name, "another gate was first") for one in plan.starts)
+    return replace(plan, starts=(), held=(*lost, *plan.held))
+
+
+def _control(environ: Environment) -> RepositoryPlace:
+    token = environ.get(TOKEN, "")
+    if not token:
+        raise UserError(f"{TOKEN} is not set", "the action sets it, from the job's own token", usage=True)
+    return replace(place(environ), credential=token)
+
+
+def describe(plan: FleetPlan, scan: FleetScan) -> list[str]:
+    """The answer for people, one line for each repository that something is to be said of."""
+    headline = f"{len(plan.starts)} of {len(scan.headers)} repositories are started; {scan.requests} requests"
+    return [headline, *_listed("start", [(one.name, _reason(one)) for one in plan.starts]), *_told(plan)]
+
+
+def _told(plan: FleetPlan) -> list[str]:
+    lists = (("held", plan.held), ("failing", plan.failing))
+    return [line for head, listed in lists for line in _listed(head, [(one.name, one.reason) for one in listed])]
+
+
+def _listed(head: str, rows: list[tuple[str, str]]) -> list[str]:
+    lines = [f"{head}: {name}: {reason}" for name, reason in rows[:SHOWN]]
+    return [*lines, f"{head}: and {len(rows) - SHOWN} more"] if len(rows) > SHOWN else lines
+
+
+def _reason(one: FleetStart) -> str:
+    late = f", due for {one.late_seconds // 60} min" if not one.spoke else ""
+    return "a person spoke" if one.spoke else f"{one.urgency.value} urgency{late}"
+
+
+def _document(plan: FleetPlan, scan: FleetScan) -> dict[str, Any]:
+    return {
+        "repositories": len(scan.headers),
+        "requests": scan.requests,
+        "starts": [asdict(one) | {"urgency": one.urgency.value} for one in plan.starts],
+        "held": [asdict(one) for one in plan.held],
+        "failing": [asdict(one) for one in plan.failing],
+    }
+
+
+def _tell_workflow(plan: FleetPlan, scan: FleetScan, config: FleetConfig) -> None:
+    """The step's outputs and the job's page. Every value is one line of JSON, in which no line can be forged."""
+    outputs = {
+        "shards": [json.dumps([_entry(one) for one in shard]) for shard in plan.shards],
+        "started": len(plan.starts),
+        "parallel": config.limits.parallel,
+        "runner": list(config.runner),
+    }
+    _append("GITHUB_OUTPUT", [f"{name}={json.dumps(value)}" for name, value in outputs.items()])
+    _append("GITHUB_STEP_SUMMARY", [f"    {line}" for line in ["", *describe(plan, scan)]])  # indented: no mark-up
+
+
+def _entry(one: FleetStart) -> dict[str, Any]:
+    """A job of the matrix. `fleet` goes to the cycle as it is (`app/hosting.py`)."""
+    owner, _, name = one.name.partition("/")
+    told = {"spoke": one.spoke, "usd_per_day": one.usd_per_day, "open": one.pulls}
+    return {"repository": one.name, "owner": owner, "name": name, "minutes": one.minutes, "fleet": json.dumps(told)}
+
+
+def _append(variable: str, lines: list[str]) -> None:
+    if path := os.environ.get(variable):
+        with open(path, "a", encoding="utf-8") as file:
+            file.writelines(f"{line}\n" for line in lines)

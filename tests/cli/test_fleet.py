@@ -1,0 +1,181 @@
+"""The gate of a fleet against a GitHub of many repositories."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from ralph_mission.cli.fleet import FleetQuestion, answer_fleet
+from ralph_mission.errors import UserError
+from ralph_mission.mission.fleet.model import parse_state
+from ralph_mission.mission.memory.front_matter import join
+from ralph_mission.mission.model.memory import Header
+from ralph_mission.mission.model.mission import Urgency
+from tests.fakes.fleet import FakeFleet, Refused, thread
+
+NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+
+
+def memory(due_at, urgency=Urgency.LOW, cycle=3, **more):
+    return join(Header(next_due_at=due_at, urgency=urgency, cycle=cycle, last_cycle_at=NOW - HOUR, **more), "body\n")
+
+
+@pytest.fixture
+def fake():
+    with FakeFleet() as running:
+        yield running
+
+
+@pytest.fixture
+def gate(fake, tmp_path, monkeypatch, capsys):
+    """Ask the gate as a workflow does; gives its document, with the jobs of the matrices under `jobs`."""
+
+    def ask(settings="repositories: [installation]", now=NOW):
+        (tmp_path / "fleet.yml").write_text(settings)
+        for name, value in (fake.environ | {"GITHUB_OUTPUT": str(tmp_path / "output")}).items():
+            monkeypatch.setenv(name, value)
+        (tmp_path / "output").unlink(missing_ok=True)
+        fake.requests.clear()
+        assert answer_fleet(FleetQuestion(str(tmp_path), now=now.isoformat(), json=True)) == 0
+        told = json.loads(capsys.readouterr().out)
+        outputs = dict(line.split("=", 1) for line in (tmp_path / "output").read_text().splitlines())
+        shards = [json.loads(shard) for shard in json.loads(outputs["shards"])]
+        return told | {"jobs": [job for shard in shards for job in shard]}
+
+    return ask
+
+
+def names(told):
+    return [job["repository"] for job in told["jobs"]]
+
+
+def test_the_matrix_holds_who_is_due_the_most_urgent_first(fake, gate):
+    fake.add("acme/low", memory=memory(NOW - HOUR), moved_at=NOW - HOUR)
+    fake.add("acme/high", memory=memory(NOW - HOUR / 60, Urgency.HIGH), moved_at=NOW - HOUR)
+    fake.add("acme/later", memory=memory(NOW + HOUR), moved_at=NOW - HOUR)
+    fake.add("acme/paused", memory=memory(NOW - HOUR, paused=True), moved_at=NOW - HOUR)
+    told = gate()
+    assert names(told) == ["acme/high", "acme/low"]
+    assert told["jobs"][0]["owner"] == "acme" and json.loads(told["jobs"][0]["fleet"])["spoke"] is False
+
+
+def test_a_tick_a_review_and_a_label_are_seen_without_a_request_of_their_own(fake, gate):
+    for name, kind, title in (("a", "pinned", "Ralph"), ("b", "pulls", "Fix"), ("c", "issues", "Ask")):
+        fake.add(f"acme/{name}", memory=memory(NOW + HOUR), moved_at=NOW - HOUR, **{kind: [thread(1, title, NOW)]})
+    fake.add("acme/d", memory=memory(NOW + HOUR), moved_at=NOW - HOUR, pinned=[thread(1, "Roadmap", NOW)])
+    told = gate()
+    assert names(told) == ["acme/a", "acme/b", "acme/c"]
+    assert all(json.loads(job["fleet"])["spoke"] for job in told["jobs"])
+    assert len(fake.requests) == 4  # the installation, one page, the branch and its first commit
+
+
+@pytest.mark.parametrize("selection", ["all", "selected"])
+def test_a_thousand_repositories_are_a_dozen_requests_where_the_app_is_installed_in_all(fake, gate, selection):
+    fake.selection, fake.has_branch = selection, True
+    for number in range(1000):
+        fake.add(f"acme/r{number:04}", memory=memory(NOW + HOUR), moved_at=NOW)
+    fake.repositories["acme/r0500"].memory = memory(NOW - HOUR)
+    told = gate()
+    assert (told["repositories"], names(told)) == (1000, ["acme/r0500"])
+    assert len(fake.requests) == (12 if selection == "all" else 21)
+
+
+def test_names_owners_and_topics_are_one_list_without_what_is_excluded(fake, gate):
+    fake.add("acme/api", topics=("ralph",))
+    fake.add("acme/old-shop", topics=("ralph",))
+    fake.add("acme/web")
+    assert names(gate("repositories: [topic:ralph, acme/web]\nexclude: [acme/old-*]")) == ["acme/api", "acme/web"]
+    fake.state.clear()
+    assert names(gate("repositories: [org:acme]")) == ["acme/api", "acme/old-shop", "acme/web"]
+
+
+def test_what_cannot_be_looked_after_costs_one_line_and_nobody_else_anything(fake, gate):
+    fake.add("acme/fine")
+    fake.add("acme/archived", archived=True)
+    fake.add("acme/forbidden", forbidden=True)
+    fake.add("acme/broken", memory="no front matter", moved_at=NOW)
+    fake.add("acme/new-name")
+    fake.renamed["acme/old-name"] = "acme/new-name"
+    listed = "repositories: [acme/fine, acme/archived, acme/forbidden, acme/broken, acme/old-name, acme/gone]"
+    told = gate(listed)
+    assert names(told) == ["acme/fine"]
+    assert {one["name"]: one["reason"].split(":")[0] for one in told["failing"]} == {
+        "acme/archived": "it is archived",
+        "acme/forbidden": "the token may not read it",
+        "acme/broken": "its memory cannot be read",
+        "acme/old-name": "it is acme/new-name now",
+        "acme/gone": "it does not exist, or the app is not installed there",
+    }
+
+
+def test_memory_that_a_person_wrote_differently_is_read_too(fake, gate):
+    text = memory(NOW - HOUR).replace("paused: false", "paused:   no")
+    fake.add("acme/api", memory=text, moved_at=NOW - HOUR)
+    assert names(gate()) == ["acme/api"]
+
+
+def test_a_second_gate_starts_nothing_that_the_first_did(fake, gate):
+    fake.add("acme/api")
+    assert names(gate()) == ["acme/api"]
+    assert names(gate(now=NOW + HOUR / 60)) == []
+
+
+def test_of_two_gates_that_read_the_same_one_books(fake, gate, monkeypatch):
+    import ralph_mission.cli.fleet as module
+
+    fake.add("acme/api")
+    keep = module.keep_state
+
+    def overtaken(place, control, text, now):
+        keep(place, control, text, now)
+        return keep(place, control, text, now)
+
+    monkeypatch.setattr(module, "keep_state", overtaken)
+    told = gate()
+    assert names(told) == [] and told["held"][0]["reason"] == "another gate was first"
+
+
+def test_without_anything_due_nothing_is_written(fake, gate):
+    fake.add("acme/api", memory=memory(NOW + HOUR), moved_at=NOW)
+    assert gate()["jobs"] == [] and fake.state == [] and not fake.has_branch
+
+
+def test_a_gate_that_dies_at_any_request_starts_nothing_twice_and_forgets_nobody(fake, gate):
+    for number in range(3):
+        fake.add(f"acme/r{number}")
+    for request in range(1, 12):
+        for applied in (False, True):
+            fake.state.clear()
+            fake.has_branch = False
+            fake.break_at(request, applied)
+            try:
+                first = names(gate())
+            except UserError:
+                first = []
+            fake.break_at(99)
+            second = names(gate(now=NOW + HOUR / 4))
+            assert not set(first) & set(second)
+            later = names(gate(now=NOW + 3 * HOUR))
+            everyone = {"acme/r0", "acme/r1", "acme/r2"}
+            assert set(first) | set(second) | set(later) == everyone
+            booked = parse_state(fake.state[-1]).bookings
+            assert set(booked) == everyone
+
+
+def test_a_repositorys_token_cannot_touch_another(fake):
+    fake.add("acme/api")
+    fake.add("acme/web")
+    token = fake.mint("acme/api")
+    fake.run_cycle(token, "acme/api", memory(NOW + HOUR), NOW)
+    with pytest.raises(Refused, match="Not Found"):
+        fake.run_cycle(token, "acme/web", memory(NOW + HOUR), NOW)
+
+
+def test_the_token_that_reads_all_may_not_write_the_state(fake, gate, monkeypatch):
+    fake.add("acme/api")
+    fake.tokens["control"] = "acme/api"
+    with pytest.raises(UserError, match="cannot be written"):
+        gate()
