@@ -54,7 +54,8 @@ def parse_fleet_question(arguments: list[str]) -> FleetQuestion | None:
         if name == "--json" and not equals:
             asked = replace(asked, json=True)
         elif name in ("--repo", "--config", "--now") and (equals or rest):
-            asked = replace(asked, **{name.removeprefix("--"): value if equals else rest.pop(0)})
+            value = value if equals else rest.pop(0)
+            asked = replace(asked, **{name.removeprefix("--"): value})  # type: ignore[arg-type]  # those of text
         else:
             return None
     return asked
