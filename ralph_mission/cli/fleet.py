@@ -28,6 +28,7 @@ from ralph_mission.mission.fleet.model import (
     render_state,
 )
 from ralph_mission.mission.fleet.plan import plan_fleet
+from ralph_mission.mission.fleet.terms import FleetVerdicts, count_verdicts, render_terms
 from ralph_mission.safety.front_matter import MAX_BYTES
 from ralph_mission.values import dataclass
 
@@ -143,8 +144,9 @@ def _document(plan: FleetPlan, scan: FleetScan) -> dict[str, Any]:
 
 def _tell_workflow(plan: FleetPlan, scan: FleetScan, config: FleetConfig) -> None:
     """The step's outputs and the job's page. Every value is one line of JSON, in which no line can be forged."""
+    verdicts = count_verdicts(scan.headers)
     outputs = {
-        "shards": [json.dumps([_entry(one) for one in shard]) for shard in plan.shards],
+        "shards": [json.dumps([_entry(one, verdicts) for one in shard]) for shard in plan.shards],
         "started": len(plan.starts),
         "parallel": config.limits.parallel,
         "runner": list(config.runner),
@@ -153,11 +155,11 @@ def _tell_workflow(plan: FleetPlan, scan: FleetScan, config: FleetConfig) -> Non
     _append("GITHUB_STEP_SUMMARY", [f"    {line}" for line in ["", *describe(plan, scan)]])  # indented: no mark-up
 
 
-def _entry(one: FleetStart) -> dict[str, Any]:
-    """A job of the matrix. `fleet` goes to the cycle as it is (`app/hosting.py`)."""
+def _entry(one: FleetStart, verdicts: FleetVerdicts) -> dict[str, Any]:
+    """A job of the matrix. `fleet` goes to the cycle as it is, as RALPH_FLEET."""
     owner, _, name = one.name.partition("/")
-    told = {"spoke": one.spoke, "usd_per_day": one.usd_per_day, "open": one.pulls}
-    return {"repository": one.name, "owner": owner, "name": name, "minutes": one.minutes, "fleet": json.dumps(told)}
+    told = {"repository": one.name, "owner": owner, "name": name, "minutes": one.minutes}
+    return {**told, "fleet": render_terms(one, verdicts)}
 
 
 def _append(variable: str, lines: list[str]) -> None:

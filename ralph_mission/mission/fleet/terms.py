@@ -35,24 +35,39 @@ class FleetTerms:
     priors: tuple[tuple[str, Acceptance], ...] = ()
 
 
-def count_verdicts(headers: Iterable[RepositoryHeader]) -> dict[str, dict[str, Acceptance]]:
-    """What people decided on each kind, by the repository's name, as its memory tells."""
-    return {header.name: read_verdicts(header.text.splitlines()) for header in headers}
+@dataclass(frozen=True, slots=True)
+class FleetVerdicts:
+    """What people decided on each kind: in each repository, by its name, and in all of them."""
+
+    each: Mapping[str, Verdicts]
+    total: Verdicts
+
+    def elsewhere(self, name: str) -> dict[str, Acceptance]:
+        """In all repositories but one: its own verdicts are in its memory."""
+        own = self.each.get(name, {})
+        return {
+            kind: _less(one, own.get(kind, Acceptance())) for kind, one in self.total.items() if one != own.get(kind)
+        }
 
 
-def add_verdicts(every: Iterable[Verdicts]) -> dict[str, Acceptance]:
-    """All of it together, by kind."""
+def count_verdicts(headers: Iterable[RepositoryHeader]) -> FleetVerdicts:
+    """The verdicts that the scanned memories tell."""
+    each = {header.name: read_verdicts(header.text.splitlines()) for header in headers}
     total: dict[str, Acceptance] = {}
-    for verdicts in every:
+    for verdicts in each.values():
         for kind, one in verdicts.items():
             known = total.get(kind, Acceptance())
             total[kind] = Acceptance(known.accepted + one.accepted, known.rejected + one.rejected)
-    return total
+    return FleetVerdicts(each, total)
 
 
-def render_terms(start: FleetStart, verdicts: Mapping[str, Verdicts]) -> str:
-    """The terms of one start, as JSON. Its own verdicts are in its memory, and not among the priors."""
-    elsewhere = add_verdicts(known for name, known in verdicts.items() if name != start.name)
+def _less(all: Acceptance, own: Acceptance) -> Acceptance:
+    return Acceptance(all.accepted - own.accepted, all.rejected - own.rejected)
+
+
+def render_terms(start: FleetStart, verdicts: FleetVerdicts) -> str:
+    """The terms of one start, as one line of JSON."""
+    elsewhere = verdicts.elsewhere(start.name)
     judged = sorted(elsewhere.items(), key=lambda pair: (-pair[1].accepted - pair[1].rejected, pair[0]))
     priors = {kind: [one.accepted, one.rejected] for kind, one in judged[:MOST_KINDS]}
     told = {"usd_per_day": start.usd_per_day, "pulls": start.pulls, "spoke": start.spoke, "priors": priors}
