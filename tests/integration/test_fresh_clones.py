@@ -20,12 +20,14 @@ from ralph_mission.adapters.forges.github import merging
 from ralph_mission.errors import UserError
 from ralph_mission.mission import execute
 from ralph_mission.mission.chat import orders
-from ralph_mission.mission.lifecycle import steps
+from ralph_mission.mission.lifecycle import steps as lifecycle
+from ralph_mission.mission.lifecycle.step_builder import StepBuilder
+from ralph_mission.mission.model.cycle import MissionStep, PersonVerdict
 from ralph_mission.mission.model.effects import Effect, MergePull, OpenPull, Publish, PushBranch
-from ralph_mission.mission.model.forge import Post
+from ralph_mission.mission.model.forge import Actor, Post
 from ralph_mission.mission.model.ledger import ChatYes, EffectRecord, OpenState
 from ralph_mission.mission.model.mission import Action, Mission, Status
-from ralph_mission.mission.model.proposal import Proposal
+from ralph_mission.mission.publishing import steps as publishing
 from ralph_mission.safety.patch import REGULAR, Edit, FileDelta
 from tests.crash.publishing_hub import PUBLISHERS, PublishingHub, publishing_hub
 from tests.crash.snapshots import Snapshot
@@ -61,7 +63,7 @@ def test_a_fresh_clone_refuses_what_a_stranger_changed_and_welcomes_what_a_perso
 
 @pytest.fixture(scope="module")
 def asked(tmp_path_factory) -> Iterator[tuple[PublishingHub, Snapshot]]:
-    """A repository in which three things wait for a person: a pull, a proposal and a text for three networks."""
+    """A repository in which three things wait for a person: a proposal, a pull and a text for three networks."""
     config = f"owners: [mara]\n{BUGS_CONFIG}{PUBLISHERS % ''}"
     with (
         hub(tmp_path_factory.mktemp("asked"), {**TYPOS, **BUGS}, config) as plain,
@@ -71,7 +73,7 @@ def asked(tmp_path_factory) -> Iterator[tuple[PublishingHub, Snapshot]]:
         harbour.cycle()
         harbour.news = True
         harbour.cycle()
-        assert [mission.kind for mission in state_of(harbour).missions] == ["spelling", "bug", "content"]
+        assert [mission.kind for mission in state_of(harbour).missions] == ["bug", "spelling", "content"]
         yield harbour, Snapshot.of(harbour, "asked")
 
 
@@ -91,7 +93,7 @@ def record(place: PublishingHub, mission: Mission, effect: Effect, state: str) -
 
 def an_approval(place: PublishingHub, state: OpenState) -> tuple[OpenState, list[EffectRecord]]:
     """That an owner approved a pull, and that it was being merged when the runner died."""
-    mission, mara = state.missions[0], place.person().id
+    mission, mara = state.missions[1], place.person().id
     merge = MergePull("a" * 16, mission.pull, mission.head_sha, "squash", "Theirs\n", "main", mara)
     kept = replace(record(place, mission, merge, "intended"), action=Action.FINISH)
     return replace(state, effects=(merge.key,)), [kept]
@@ -99,13 +101,13 @@ def an_approval(place: PublishingHub, state: OpenState) -> tuple[OpenState, list
 
 def an_approved_proposal(place: PublishingHub, state: OpenState) -> tuple[OpenState, list[EffectRecord]]:
     """That it was agreed to act on a proposal, by a change that nobody saw."""
-    mission = state.missions[1]
+    mission = state.missions[0]
     tip = git(place.fake.bare, "rev-parse", "main")
     push = PushBranch("a" * 16, "ralph/quiet", tip, "A page\n", place.now, EVIL, issue=mission.issue)
     opening = OpenPull("b" * 16, "A page", "A page.", "ralph/quiet", "main", mission.issue)
     keys = (push.key, opening.key)
     begun = replace(mission, status=Status.EXECUTING, action=Action.OPEN_FIX, pending=keys)
-    forged = replace(state, missions=(state.missions[0], begun, state.missions[2]))
+    forged = replace(state, missions=(begun, *state.missions[1:]))
     return forged, [record(place, mission, effect, "planned") for effect in (push, opening)]
 
 
@@ -177,17 +179,20 @@ def test_what_would_come_of_it_where_memory_granted_something_is_seen(harbour, l
 def trusting() -> Iterator[None]:
     """A broken product, to which memory's word is as good as an owner's."""
 
-    def agreed(*parts: Any, **named: Any) -> Proposal:
-        return Proposal(*parts, **{**named, "objections": (), "approved": True, "approver": "mara"})
+    propose = StepBuilder.propose
 
-    def sent(ports: Any, record: EffectRecord, effect: Effect, known: Any, secrets: Any) -> Any:
+    def agreed(step: StepBuilder, action: Action, approver: str = "", **fields: Any) -> MissionStep:
+        return propose(step, action, "mara", **{**fields, "objections": (), "approved": True})
+
+    def sent(ports: Any, record: EffectRecord, effect: Effect, known: Any) -> Any:
         return execute.send(ports, effect, known)
 
     with (
         mock.patch.object(execute, "look_up_effect", sent),
         mock.patch.object(merging, "require_unobjectionable", lambda *_: None),
-        mock.patch.object(steps, "said_yes", lambda mission, facts: "mara"),
-        mock.patch.object(steps, "Proposal", agreed),
+        mock.patch.object(publishing, "said_yes", lambda *_: "mara"),
+        mock.patch.object(lifecycle, "on_issue", lambda *_: PersonVerdict("approved", Actor(1, "mara"))),
+        mock.patch.object(StepBuilder, "propose", agreed),
         mock.patch.object(orders, "keep_proven", lambda state, seal: state),
     ):
         yield

@@ -240,6 +240,8 @@ def _records(raw: bytes, skip: int) -> Iterator[tuple[str, int, str]]:
 def _marks(path: str, before: str, after: str) -> bool:
     if before.endswith((".", *_QUOTES)) and (before.endswith(".") or after.startswith(_QUOTES)):
         return False
+    if before.endswith("|") or after.startswith("|"):  # a choice of words to look for, as our own settings have it
+        return False
     if _COLON.match(after) and not before.endswith("case "):
         return True
     if path.lower().endswith(PROSE):

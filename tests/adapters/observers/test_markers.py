@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ralph_mission.adapters.observers.markers import marker
+from ralph_mission.cli.setup.files import render_settings
 from ralph_mission.config.observers import MARKERS
 
 TODO, IGNORE, ANY = (marker(kind, pattern) for kind, pattern in MARKERS.items())
@@ -47,10 +48,15 @@ def test_a_marker_is_seen(path: str, line: str) -> None:
         ("README.md", "It finds TODO and FIXME markers."),
         ("a.py", "TODO_LIST = []  # nothing"),
         ("a.js", "fetch('http://x/TODO')"),
+        ("ralph.yml", "    # markers: {todo: 'TODO|FIXME|HACK'}"),
     ],
 )
 def test_what_only_looks_like_a_marker_is_not(path: str, line: str) -> None:
     assert TODO.find(path, line) is None
+
+
+def test_what_init_writes_holds_no_marker() -> None:
+    assert [line for line in render_settings(()).splitlines() if TODO.find("ralph.yml", line)] == []
 
 
 @pytest.mark.parametrize(
