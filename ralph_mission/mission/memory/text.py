@@ -28,6 +28,7 @@ from ralph_mission.mission.model.memory import (
     MissionNote,
 )
 from ralph_mission.mission.model.mission import Status, Urgency
+from ralph_mission.safety.front_matter import BOUNDARY
 from ralph_mission.values import compile_regex
 
 TITLE = "# Ralph Loop Memory"
@@ -160,12 +161,23 @@ def parse_memory(data: str | bytes) -> Memory:
     """The value of a memory file, CRLF or not. Raises UserError that names the line."""
     text = _decode(data)
     front = front_matter.split(text)
-    header = front_matter.read(front)
-    machine, people = _split_people(front.body)
+    return replace(_parse_body(text, front.body, front.body_line), header=front_matter.read(front))
+
+
+def parse_sections(data: str | bytes) -> Memory:
+    """The same below the front matter, which is not looked at: the header is that of no memory. Raises UserError."""
+    text = _decode(data)
+    fences = [found.end() for found in BOUNDARY.finditer(text)][:2]
+    start = fences[-1] if fences else 0
+    return _parse_body(text, text[start:], text.count("\n", 0, start) + 1)
+
+
+def _parse_body(text: str, body: str, first_line: int) -> Memory:
+    machine, people = _split_people(body)
     learnings, measured, do_not_repeat = _people(people, "\r\n" if text.startswith("---\r\n") else "\n")
-    active, completed, observations, *issues = _sections(machine, front.body_line)
+    active, completed, observations, *issues = _sections(machine, first_line)
     return Memory(
-        header=header,
+        header=Header(),
         active=tuple(_mission(entry) for entry in active),
         completed=tuple(_parse_completed(entry) for entry in completed),
         observations=tuple(_cycle(entry) for entry in observations),
