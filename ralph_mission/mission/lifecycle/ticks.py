@@ -53,27 +53,36 @@ def without_boxes(page: str) -> str:
 def attribute(page: str, versions: Iterable[BodyVersion], us: int) -> tuple[Tick, ...]:
     """What of a page's boxes people ticked, by all known versions of it.
 
-    Only a person's own edit ticks or clears a box: a page of ours that crossed a tick takes nothing back. Of a box that
-    stands ticked after a gap in the history, nobody can tell who did it. A page that history does not reach yet has
-    no ticks yet.
+    Only a person's own edit ticks or clears a box: a page of ours that crossed a tick takes nothing back, but what it
+    offers no more is done with. A tick counts for its editor where everything else in the page is as we wrote it: who
+    moved an order behind other words would have others say it. Of any other tick, and of a box that stands ticked
+    after a gap in the history, nobody can tell who meant it. A page that history does not reach yet has no ticks yet.
     """
-    ticks = dict[str, Tick]()
+    ticks, ours = dict[str, Tick](), set[str]()
     before: frozenset[str] | None = None
     unclear: datetime | None = None
     for version in sorted(versions, key=lambda one: one.at):
         if version.text is None:
             before, unclear = None, version.at
             continue
-        now = find_ticked(version.text)
+        now, cleared = find_ticked(version.text), _cleared(version.text)
         if before is None:
             ticks |= {one: Tick(one, None, version.at) for one in now - ticks.keys()}
         elif version.editor.id != us:
-            ticks |= {one: Tick(one, version.editor, version.at) for one in now - before}
+            who = version.editor if cleared in ours else None
+            ticks |= {one: Tick(one, who, version.at) for one in now - before}
             ticks = {one: told for one, told in ticks.items() if one in now or one not in before}
+        if version.editor.id == us:
+            ours.add(cleared)
+            ticks = {one: told for one, told in ticks.items() if one in find_boxes(version.text)}
         before, unclear = now, None
     if unclear:
         ticks |= {one: Tick(one, None, unclear) for one in find_ticked(page) - ticks.keys()}
     return tuple(ticks[one] for one in sorted(ticks.keys() & find_boxes(page)))
+
+
+def _cleared(page: str) -> str:
+    return tick(page.replace("\r\n", "\n"), ()).rstrip()
 
 
 def hear_in_issue(issue: Issue, ticks: Iterable[Tick]) -> Issue:

@@ -69,6 +69,22 @@ def test_of_what_stands_ticked_after_a_gap_nobody_can_tell_who_did_it():
     assert told.actor is None
 
 
+@pytest.mark.parametrize("where", [0, 1])
+def test_a_tick_on_a_page_that_somebody_else_changed_is_nobodys_word(where):
+    moved = PAGE.replace(A, "-").replace(B, A).replace("-\n", B)  # the order of one box behind the words of another
+    edits = [version(PAGE, BOT), version(moved, OUTSIDER, 1), version(tick(moved, {A}), MARA, 2)]
+    page = (tick(moved, {A}), tick(PAGE, {A}))[where]
+    assert attribute(page, edits, BOT.id) == (Tick(A, None, NOW + timedelta(minutes=2)),)
+
+
+def test_what_was_not_offered_in_between_is_not_ticked_once_it_is_offered_again():
+    on, off = box("List these again", "list lint"), box("Do not list these", "unlist lint")
+    pages = [(off, BOT), (tick(off, {"unlist lint"}), MARA), (on, BOT), (tick(on, {"list lint"}), MARA), (off, BOT)]
+    versions = [version(text, who, n) for n, (text, who) in enumerate(pages)]
+    assert attribute(off, versions, BOT.id) == ()
+    assert [one.box for one in attribute(on, versions[:-1], BOT.id)] == ["list lint"]
+
+
 def test_a_box_that_is_offered_no_more_was_obeyed():
     versions = [version(PAGE, BOT), version(tick(PAGE, {A}), MARA, 1)]
     assert attribute(box("Go ahead", "approve 3 ffffffff"), versions, BOT.id) == ()

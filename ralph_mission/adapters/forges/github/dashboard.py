@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import replace
 
 from ralph_mission.adapters.forges.effects import ForgeRefused, mark
 from ralph_mission.adapters.forges.github import people, reading
@@ -48,7 +49,7 @@ class DashboardIssue:
     def ticks(self) -> tuple[Tick, ...]:
         """What stands ticked there, with who did it. Asks for its history only where something does."""
         wire = next(iter(self._list_issues()), None)
-        if wire is None or not ticks.find_ticked(wire.body or ""):
+        if wire is None or not ticks.find_ticked(_page(wire)):
             return ()
         return self._attribute(wire)
 
@@ -75,7 +76,7 @@ class DashboardIssue:
         if quiet and _says(wire, page, anchor):
             return
         wire = self.threads.thread(wire.number, fresh=True)
-        stands = ticks.find_ticked(wire.body or "")
+        stands = ticks.find_ticked(_page(wire))
         self._send(wire.number, ticks.tick(page or _page(wire), stands), anchor)
         if page and (crossed := {one.box for one in self._attribute(wire, page)} - stands):
             self._send(wire.number, ticks.tick(page, stands | crossed), anchor)
@@ -89,8 +90,9 @@ class DashboardIssue:
             self.threads.api.change(PIN, {"input": {"issueId": wire.node_id}})
 
     def _attribute(self, wire: IssueWire, page: str = "") -> tuple[Tick, ...]:
-        versions = people.versions(self.threads.api, wire.number)
-        return ticks.attribute(page or wire.body or "", versions, self.us().id)
+        told = people.versions(self.threads.api, wire.number)
+        versions = [replace(one, text=one.text if one.text is None else _part(one.text)) for one in told]
+        return ticks.attribute(page or _page(wire), versions, self.us().id)
 
     def _found(self) -> IssueWire | None:
         """The oldest one, however many a race or a late list may have made."""
@@ -139,7 +141,11 @@ def _says(wire: IssueWire, page: str, anchor: Anchor) -> bool:
 
 def _page(wire: IssueWire) -> str:
     """What it says to people."""
-    return LINE.split((wire.body or "").replace("\r\n", "\n"))[0].rstrip("\n")
+    return _part(wire.body or "")
+
+
+def _part(body: str) -> str:
+    return LINE.split(body.replace("\r\n", "\n"))[0].rstrip("\n")
 
 
 def _text(page: str, anchor: Anchor) -> str:
