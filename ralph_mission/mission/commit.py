@@ -270,6 +270,7 @@ def next_state(
         wakes=wakes,
         watched=_watched(acts, base),
         obeyed=base.obeyed + any(situation.world.ordered(verb) for verb in ONCE),
+        ignored=situation.world.ignored,
     )
     return close_effects(state, receipts_of(acts))
 

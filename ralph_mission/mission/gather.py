@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
 from ralph_mission.errors import UserError
 from ralph_mission.mission.chat import orders
@@ -15,8 +16,9 @@ from ralph_mission.mission.lifecycle.adoption import adopt
 from ralph_mission.mission.lifecycle.approval import may_decide
 from ralph_mission.mission.lifecycle.facts import read_facts, read_if_there
 from ralph_mission.mission.lifecycle.ticks import ONCE, SAID, is_untold
+from ralph_mission.mission.lifecycle.waiting import describe_checks
 from ralph_mission.mission.memory.position import check_position, refuse
-from ralph_mission.mission.model.cycle import CycleDecisions, CycleSettings, ForgeSnapshot, Situation
+from ralph_mission.mission.model.cycle import CycleDecisions, CycleSettings, ForgeSnapshot, MissionFacts, Situation
 from ralph_mission.mission.model.ledger import (
     Anchor,
     EffectRecord,
@@ -27,7 +29,7 @@ from ralph_mission.mission.model.ledger import (
     refers_to,
 )
 from ralph_mission.mission.model.memory import Header, Memory
-from ralph_mission.mission.model.mission import Action, Mission
+from ralph_mission.mission.model.mission import Action, Mission, update_mission
 from ralph_mission.mission.ports import CyclePorts, Forge
 from ralph_mission.mission.proposals.wording import person_name
 
@@ -131,11 +133,16 @@ def _refuse_false_missions(state: OpenState) -> None:
 
 
 def _believable(state: OpenState, world: ForgeSnapshot, records: Mapping[str, Record]) -> OpenState:
-    """The state without what only memory claims: a change that no fixer made, a comment that is not ours."""
-    issues = {number: facts.issue for number, facts in world.facts if facts.issue}
-    remarks = (ownership.own_remark(m, records, issues.get(m.id), world.bot) for m in state.missions)
-    missions = tuple(replace(m, comment=remark) for m, remark in zip(state.missions, remarks, strict=True))
+    """The state as the forge bears it out: no change that no fixer showed, no remark that is not ours, the checks."""
+    facts = dict(world.facts)
+    missions = tuple(_as_it_stands(m, facts.get(m.id), records, world.bot) for m in state.missions)
     return replace(state, missions=missions, backlog=identity.to_backlog(state.backlog))
+
+
+def _as_it_stands(mission: Mission, facts: MissionFacts | None, records: Mapping[str, Record], us: int) -> Mission:
+    issue, pull = (facts.issue, facts.pull) if facts else (None, None)
+    remark = ownership.own_remark(mission, records, issue, us)
+    return update_mission(mission, comment=remark, checks=describe_checks(pull))
 
 
 def _look(
@@ -149,22 +156,32 @@ def _look(
     adopted = tuple(adopt(ports, settings, state, issues, lost, handed, cycle, now))
     facts += tuple((mission.id, read_facts(ports, settings, mission)) for mission in adopted)
     branches = tuple(pull.head for pull in pulls)
-    ordered = tuple(read_orders(ports, settings, state))
     facts = orders.known_to(facts, state, ports.seal)
     facts = tuple((id, replace(one, untold=is_untold(one, forge.ticks()))) for id, one in facts)
-    return ForgeSnapshot(forge.identity().id, forge.default_branch(), branches, issues, pulls, facts, ordered, adopted)
+    ticked = read_ticks(ports, settings, state)
+    return ForgeSnapshot(
+        forge.identity().id, forge.default_branch(), branches, issues, pulls, facts, adopted=adopted, **ticked
+    )
 
 
-def read_orders(ports: CyclePorts, settings: CycleSettings, state: OpenState) -> Iterable[str]:
-    """What authorised people ticked about Ralph itself. A tick that was already obeyed carries an older number."""
+def read_ticks(ports: CyclePorts, settings: CycleSettings, state: OpenState) -> dict[str, tuple[Any, ...]]:
+    """What authorised people ticked about Ralph itself, as `orders`; as `ignored`, ticks that count for nothing.
+
+    A tick that was already obeyed carries an older number.
+    """
+    ordered, ignored = list[str](), list[tuple[str, str]]()
     for tick in ports.forge.ticks():
         verb, what = tick.box.split(" ")[:2]
-        if verb in SAID or (verb in ONCE and what != str(state.obeyed)):
+        if verb in ONCE and what != str(state.obeyed):
             continue
-        if tick.actor and may_decide(tick.actor, settings.owners, ports.forge.may_approve):
-            yield tick.box
-        else:
-            ports.progress.note(f"a tick on the dashboard counts for nothing: {verb}, by {person_name(tick.actor)}")
+        if tick.actor is None:
+            ignored.append((tick.box, "nobody can tell who ticked this: clear it and tick it again"))
+        elif not may_decide(tick.actor, settings.owners, ports.forge.may_approve):
+            may = "owners" if settings.owners else "people with write access"
+            ignored.append((tick.box, f"ticked by {person_name(tick.actor)}, but only {may} decide here"))
+        elif verb not in SAID:
+            ordered.append(tick.box)
+    return {"orders": tuple(ordered), "ignored": tuple(ignored)}
 
 
 def read_drafted(ports: CyclePorts, situation: Situation, past: MemorySnapshot | None) -> Situation:

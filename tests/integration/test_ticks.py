@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -35,8 +36,14 @@ def test_on_github_a_tick_of_who_may_decide_merges_at_once_and_anybody_elses_doe
         assert approve == f"approve {pull.number} {harbour.fake.branch(harbour.head_name(pull.number))}"
         ticked = tick(page, {approve, "pause 0"})
         harbour.person("eve", "triage").edit_issue(number, body=ticked)
+        run = partial(harbour.fake.workflow_run, 5, "completed", event="pull_request", path=".github/workflows/ci.yml")
+        run(conclusion="action_required", head_sha=approve.split(" ")[2])
         harbour.cycle(SOON, force=False, trigger="person")
         assert not harbour.merged(pull.number) and not parse_memory(harbour.memory().encode()).header.paused
+        said = dashboard(harbour)[1]
+        assert "ticked by eve, but only people with write access decide here" in said
+        assert "“Approve workflows to run” ([details](http" in said
+        run(conclusion="success", head_sha=approve.split(" ")[2])
         harbour.person("mara").edit_issue(number, body=page)
         harbour.person("mara").edit_issue(number, body=tick(page, {approve}))
         report, _ = harbour.cycle(SOON, force=False, trigger="person")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ralph_mission.errors import Missing, UserError
-from ralph_mission.mission.gather import check_anchor, read_orders
+from ralph_mission.mission.gather import check_anchor, read_ticks
 from ralph_mission.mission.model.forge import Tick
 from ralph_mission.mission.model.ledger import MemorySnapshot, OpenState
 from ralph_mission.mission.model.memory import CompletedNote, Header, Memory
@@ -57,19 +57,28 @@ def test_where_a_list_is_no_proof_or_an_issue_is_there_a_cycle_goes_on():
     check_anchor(ports(our_work=False).forge, memory(mission(issue=0, pull=0)))
 
 
-def wishes(tick: Tick, owners: tuple[str, ...] = (), obeyed: int = 0) -> list[str]:
+def heard(tick: Tick, owners: tuple[str, ...] = (), obeyed: int = 0) -> tuple[list[str], list[str]]:
+    """What it orders, and why it counts for nothing."""
     forge = SimpleNamespace(ticks=lambda: (tick,), may_approve=lambda actor: actor == MARA)
-    world: Any = SimpleNamespace(forge=forge, progress=SimpleNamespace(note=lambda text: None))
+    world: Any = SimpleNamespace(forge=forge)
     settings: Any = SimpleNamespace(owners=owners)
-    return list(read_orders(world, settings, OpenState(obeyed=obeyed)))
+    told = read_ticks(world, settings, OpenState(obeyed=obeyed))
+    return list(told["orders"]), [why for _, why in told["ignored"]]
 
 
 def test_a_tick_about_ralph_of_who_may_decide_is_a_wish_once():
     tick = Tick("pause 0", MARA, NOW)
-    assert wishes(tick) == ["pause 0"] and wishes(tick, obeyed=1) == []
+    assert heard(tick) == (["pause 0"], []) and heard(tick, obeyed=1) == ([], [])
 
 
-@pytest.mark.parametrize("who", [OUTSIDER, None])
-def test_a_tick_about_ralph_of_who_may_not_decide_is_no_wish(who):
-    assert wishes(Tick("pause 0", who, NOW)) == []
-    assert wishes(Tick("pause 0", MARA, NOW), owners=("jonas",)) == []
+@pytest.mark.parametrize("box", ["pause 0", "reject 3"])
+@pytest.mark.parametrize(
+    ("who", "owners", "why"),
+    [
+        (OUTSIDER, (), f"ticked by {OUTSIDER.login}, but only people with write access decide here"),
+        (MARA, ("jonas",), "ticked by mara, but only owners decide here"),
+        (None, (), "nobody can tell who ticked this: clear it and tick it again"),
+    ],
+)
+def test_a_tick_of_who_may_not_decide_is_no_wish_and_is_told_why(box, who, owners, why):
+    assert heard(Tick(box, who, NOW), owners) == ([], [why])

@@ -9,10 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import timedelta
+from functools import partial
 
 from ralph_mission.adapters.report.progress import count_noun
-from ralph_mission.mission.lifecycle.ticks import box
-from ralph_mission.mission.lifecycle.waiting import CLOSES_BY_ITSELF, review_failure, waits_for_agent
+from ralph_mission.mission.lifecycle.ticks import box, explain
+from ralph_mission.mission.lifecycle.waiting import (
+    CLOSES_BY_ITSELF,
+    review_failure,
+    waits_for_agent,
+    waits_for_click,
+)
 from ralph_mission.mission.model.ledger import MonitorRecord, OpenState
 from ralph_mission.mission.model.memory import CompletedNote, IssueNote, Memory
 from ralph_mission.mission.model.mission import Finding, Mission, Status
@@ -22,12 +28,15 @@ from ralph_mission.safety.text import inline_words, sanitise
 from ralph_mission.values import compile_regex
 
 TITLE = 120  # characters
-NEXT, SHOWN = 5, 20  # lines of what was seen and not begun, and of each list that is folded
+NEXT, SHOWN = 5, 20  # things that were seen and not begun, and of any other list
+MOST = 50_000  # characters of what can be left out as well; GitHub takes 65,536 in all
 WEEK = timedelta(days=7)
 _ESCAPED_OR_LINKING = compile_regex(r"\\.|(\\$|[\[\]|])")
 _LIVE = compile_regex(r"[\\`*_{}\[\]()<>#~|!$^]")
 _START = compile_regex(r"\A(\d*)([-+=.)])")  # what would begin a list, or a heading above it
 _CODE = compile_regex(r"(`[^`\s][^`]*`)(?!`)")
+_PAGE = compile_regex(r"[ :]{0,2}\(?(https?://[^\s()<>\[\],;“”]+)\)?")
+_PLAIN_PAGE = compile_regex(r"https?://[\w.:-]+(?:/[\w./#?=&%:+-]*)?")
 _UNREAD = compile_regex(r"([\w-]+) unavailable: (.*)")
 
 
@@ -54,6 +63,7 @@ def ours(text: str) -> str:
 
 
 Link = Callable[[int], str]
+Words = Callable[[str], str]
 
 
 def _nowhere(_number: int) -> str:
@@ -66,20 +76,40 @@ def dashboard(memory: Memory, state: OpenState, repository: str, link: Link = _n
     waiting = [mission for mission in missions if _waits(mission)]
     under_way = [mission for mission in missions if mission.status.active and mission not in waiting]
     aside = [mission for mission in missions if not mission.status.active]
-    parts = (
+    asked = (
         [f"Ralph looks after {foreign(repository)}."],
         ["**Paused.** Nothing is done until somebody runs `ralph resume`."] if memory.header.paused else [],
         _waiting(waiting, state.unknown, link),
         _under_way(under_way, memory.issues, link),
+    )
+    told = (
         _next(state.backlog),
         _done_lines(memory, state),
         *(_watched(one, one.kind in state.silenced) for one in state.watched),
         _aside(aside, link),
-        ["---"],
-        [] if memory.header.paused else _controls(state.obeyed),
-        [_health(memory)],
     )
-    return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
+    ends = (["---"], [] if memory.header.paused else _controls(state.obeyed), [_health(memory)])
+    page = "\n\n".join("\n".join(part) for part in (*asked, *_fit(told, asked), *ends) if part) + "\n"
+    return explain(page, {order: foreign(why) for order, why in state.ignored})
+
+
+def _fit(parts: Sequence[list[str]], before: Iterable[list[str]]) -> Iterator[list[str]]:
+    """Those of them that there is room for behind what comes before."""
+    room, left = MOST - sum(len(line) for part in before for line in part), 0
+    for part in parts:
+        room -= (needs := sum(len(line) + 1 for line in part))
+        if room >= 0:
+            yield part
+        else:
+            room, left = room + needs, left + 1
+    if left:
+        yield [f"{count_noun(left, 'list')} left out: this page would be too long."]
+
+
+def _cut(lines: Sequence[str], most: int = SHOWN) -> list[str]:
+    """The first of them, and how many more there are."""
+    more = [f"- and {len(lines) - most} more"] if len(lines) > most else []
+    return [*lines[:most], *more]
 
 
 # --- waiting for you ------------------------------------------------------------------
@@ -95,28 +125,26 @@ def _waits(mission: Mission) -> bool:
 
 
 def _waiting(missions: Sequence[Mission], unknown: Sequence[str], link: Link) -> list[str]:
-    lines = [line for mission in missions for line in _ask(mission, link)]
-    for key in unknown:
-        lines += [
-            "- **Was it sent?** Nobody can tell. Look, then run one of",
-            f"  - `ralph journal resolve {key} --sent`",
-            f"  - `ralph journal resolve {key} --not-sent`",
-        ]
-    return ["## Waiting for you", "", *(lines or ["Nothing."])]
+    asked = [_ask(mission, link) for mission in sorted(missions, key=waits_for_click, reverse=True)]
+    asked += [
+        "- **Was it sent?** Nobody can tell. Look, then run one of\n"
+        f"  - `ralph journal resolve {key} --sent`\n  - `ralph journal resolve {key} --not-sent`"
+        for key in unknown
+    ]
+    return ["## Waiting for you", "", *(_cut(asked) or ["Nothing."])]
 
 
-def _ask(mission: Mission, link: Link) -> Iterator[str]:
-    yield f"- **{_named(mission, link)}**{_why(mission)}"
-    for line in _boxes(mission):
-        yield f"  {line}"
+def _ask(mission: Mission, link: Link) -> str:
+    boxes = "".join(f"\n  {line}" for line in _boxes(mission))
+    return f"- **{_named(mission, link)}**{_why(mission, link)}{boxes}"
 
 
-def _why(mission: Mission) -> str:
+def _why(mission: Mission, link: Link) -> str:
     """What a person needs to know before they tick."""
-    if failure := review_failure(mission):
-        return f": {foreign(failure, 300)}"
+    if failure := review_failure(mission, lambda text: _with_links(text, partial(foreign, limit=300), link)):
+        return f": {failure}"
     if mission.status is Status.ESCALATED:
-        return f": {ours(mission.next_step)}" if mission.next_step else ""
+        return f": {_with_links(mission.next_step, ours, link)}" if mission.next_step else ""
     if mission.review.offered_until:
         return ": an answer to the review is shown in its issue"
     if mission.next_step == CLOSES_BY_ITSELF:
@@ -141,11 +169,14 @@ def _boxes(mission: Mission) -> Iterator[str]:
 
 
 def _under_way(missions: Sequence[Mission], issues: Sequence[IssueNote], link: Link) -> list[str]:
-    lines = [f"- {_named(one, link)}{f': {ours(one.next_step)}' if one.next_step else ''}" for one in missions]
+    lines = [
+        f"- {_named(one, link)}{f': {_with_links(one.next_step, ours, link)}' if one.next_step else ''}"
+        for one in missions
+    ]
     lines += [
         f"- {foreign(note.title)} {_numbers((note.issue, note.pull), link)}: {_STANDS[note.state]}" for note in issues
     ]
-    return ["## Under way", "", *lines] if lines else []
+    return ["## Under way", "", *_cut(lines)] if lines else []
 
 
 _STANDS = {
@@ -159,9 +190,8 @@ _STANDS = {
 
 def _next(backlog: Sequence[Finding]) -> list[str]:
     """What was seen and not begun, best first."""
-    shown = [f"- {foreign(redact(finding.title))}" for finding in backlog[:NEXT]]
-    more = [f"- and {len(backlog) - NEXT} more"] if len(backlog) > NEXT else []
-    return ["## Up next", "", *shown, *more] if shown else []
+    shown = _cut([f"- {foreign(redact(finding.title))}" for finding in backlog], NEXT)
+    return ["## Up next", "", *shown] if shown else []
 
 
 def _done_lines(memory: Memory, state: OpenState) -> list[str]:
@@ -174,7 +204,7 @@ def _done_lines(memory: Memory, state: OpenState) -> list[str]:
         for post in state.posted
         if now and now - post.at < WEEK
     ]
-    return ["## Done this week", "", *lines] if lines else []
+    return ["## Done this week", "", *_cut(lines)] if lines else []
 
 
 def _note(note: CompletedNote) -> str:
@@ -193,14 +223,10 @@ def _watched(record: MonitorRecord, silenced: bool) -> list[str]:
 
 def _aside(missions: Sequence[Mission], link: Link) -> list[str]:
     lines = [
-        line
+        f"- {_named(one, link)}\n  {box('Take it up again', f'retry {one.thread} {int(one.changed_at.timestamp()):x}')}"
         for one in missions
-        for line in (
-            f"- {_named(one, link)}",
-            f"  {box('Take it up again', f'retry {one.thread} {int(one.changed_at.timestamp()):x}')}",
-        )
     ]
-    return _fold(f"Set aside: {count_noun(len(missions), 'mission')}", lines) if lines else []
+    return _fold(f"Set aside: {count_noun(len(missions), 'mission')}", _cut(lines)) if lines else []
 
 
 def _fold(summary: str, lines: Sequence[str]) -> list[str]:
@@ -218,6 +244,18 @@ def _health(memory: Memory) -> str:
     if not unread:
         return "Everything that it looks at answered."
     return "Could not be looked at: " + "; ".join(f"{foreign(one[1])} ({foreign(one[2])})" for one in unread) + "."
+
+
+def _with_links(text: str, words: Words, link: Link) -> str:
+    """A line in `words`, with its pages of this repository as links and all others left out."""
+    here = link(1).casefold().rpartition("/issues/")[0]
+    line = ""
+    for place, part in enumerate(_PAGE.split(redact(text))):
+        if place % 2 == 0:
+            line += f" {words(part)}" if line and part[:1] == " " else words(part) if part.strip() else ""
+        elif here and part.casefold().startswith(f"{here}/") and _PLAIN_PAGE.fullmatch(part):
+            line += f" ([details]({part}))"
+    return line
 
 
 def _named(mission: Mission, link: Link) -> str:

@@ -9,7 +9,7 @@ A box whose order was obeyed is no longer offered, or is bound to something else
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 
@@ -43,6 +43,13 @@ def find_ticked(page: str) -> frozenset[str]:
 def tick(page: str, boxes: Collection[str]) -> str:
     """The page with these of its boxes ticked, and no others."""
     return BOX.sub(lambda found: f"{found[1]}{'x' if found[4] in boxes else ' '}{found[3]}", page)
+
+
+def explain(page: str, why: Mapping[str, str]) -> str:
+    """The page with these words behind those of a box, as one line of Markdown."""
+    return BOX.sub(
+        lambda found: found[0].replace(" <!--", f" ({why[found[4]]}) <!--") if found[4] in why else found[0], page
+    )
 
 
 def without_boxes(page: str) -> str:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 
+from ralph_mission.mission.model.forge import Pull
 from ralph_mission.mission.model.mission import FailureReason, Mission, Status
 
 How = Callable[[str, int], str]
 CLOSES_BY_ITSELF = "It closes once it is no longer found, or when a person closes it."
 WAITS_FOR_AGENT = "An agent continues it in the next cycle."
+HELD_CHECKS = "its checks wait for a click on “Approve workflows to run”"
 
 
 def list_waiting(missions: Iterable[Mission], how: How) -> tuple[str, ...]:
@@ -40,13 +43,35 @@ def _review_lines(mission: Mission, how: How) -> tuple[str, ...]:
     return (f"review it: {look}", f"approve:   {yes}")
 
 
-def review_failure(mission: Mission) -> str:
-    """What failed about a pull request that is in review, most often its merge, and what comes next; "" if nothing."""
+def describe_checks(pull: Pull | None) -> str:
+    """What a person should know of the checks of a pull request that is to be merged; "" while they are well or run."""
+    if pull is None or pull.state != "open" or not (pull.held or pull.failed):
+        return ""
+    if pull.held:
+        return f"{HELD_CHECKS}: {', '.join(pull.held[:3])}"
+    job, more = pull.failed[0], len(pull.failed) - 1
+    return f"{job.name} failed: {job.url}" + (f"; and {more} more" if more else "")
+
+
+def waits_for_click(mission: Mission) -> bool:
+    """Whether its checks are held until a person lets them start."""
+    return mission.status is Status.IN_REVIEW and mission.review.checks.startswith(HELD_CHECKS)
+
+
+def review_failure(mission: Mission, words: Callable[[str], str] | None = None) -> str:
+    """What stands against a pull request in review, be it its merge or its checks, and what comes next; "" if nothing.
+
+    `words` makes the reason one safe line.
+    """
     from ralph_mission.mission.proposals.wording import plain
 
-    failure = plain(mission.progress.failure, 200)
-    if mission.status is not Status.IN_REVIEW or mission.review.offered_until or not failure:
+    checks, failure = mission.review.checks, mission.progress.failure
+    if mission.status is not Status.IN_REVIEW or mission.review.offered_until or not (checks or failure):
         return ""
+    words = words or partial(plain, limit=200)
+    if waits_for_click(mission) or not failure:
+        return words(checks)
+    failure = words(failure)
     if mission.progress.failure_reason is FailureReason.NEEDS_PERSON:
         return f"{failure}; only a person can change that"
     if mission.progress.failure_reason is FailureReason.BEHIND:

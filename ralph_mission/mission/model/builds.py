@@ -8,6 +8,8 @@ from ralph_mission.values import dataclass
 
 PASSED = frozenset({"success"})
 FAILED = frozenset({"failure", "timed_out", "startup_failure"})
+HELD = "action_required"
+"""The conclusion of a run that waits until a person lets it start."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -306,6 +306,7 @@ class ForgeSnapshot:
     pulls: tuple[Pull, ...]
     facts: tuple[tuple[int, MissionFacts], ...]  # by mission id
     orders: tuple[str, ...] = ()  # what people who may decide ticked on the dashboard about Ralph itself
+    ignored: tuple[tuple[str, str], ...] = ()  # boxes whose tick there counts for nothing, and why
     adopted: tuple[Mission, ...] = ()  # missions that people made by setting the label
     unwanted: tuple[str, ...] = ()  # kinds whose monitoring issue a person has just closed
 

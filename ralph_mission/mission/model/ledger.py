@@ -211,6 +211,7 @@ class OpenState:
     guidance: tuple[ChatGuidance, ...] = ()  # what they said there to sessions to come, newest last
     watched: tuple[MonitorRecord, ...] = ()  # the lists that the dashboard shows
     obeyed: int = 0  # ticks that were about Ralph itself: each box of those is another one
+    ignored: tuple[tuple[str, str], ...] = ()  # boxes whose tick counts for nothing, and why: the dashboard says so
 
 
 @dataclass(frozen=True, slots=True)

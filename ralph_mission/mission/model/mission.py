@@ -264,6 +264,7 @@ class MissionReview:
     answered_before: datetime | None = None  # `answered_at` as the review came that is being answered
     offered_until: datetime | None = None  # the same of those that an answer on offer is to; None: none is on offer
     guided_at: datetime | None = None  # when the newest guidance was written that an agent was given
+    checks: str = ""  # what a person should know of the checks of its head; "" while they are well or run
 
 
 @dataclass(frozen=True, slots=True)

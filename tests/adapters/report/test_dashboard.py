@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from ralph_mission.adapters.forges.github.dashboard import OPENING
 from ralph_mission.adapters.report.dashboard import dashboard, ours
 from ralph_mission.mission.lifecycle.ticks import find_boxes, without_boxes
+from ralph_mission.mission.lifecycle.waiting import HELD_CHECKS
 from ralph_mission.mission.model.ledger import MonitorRecord, OpenState
 from ralph_mission.mission.model.memory import CompletedNote, CycleNote, IssueNote, Memory, Urgency
 from ralph_mission.mission.model.mission import Status
@@ -64,6 +66,7 @@ def test_what_waits_for_a_person_comes_first_with_boxes_bound_to_what_was_shown(
 
 def test_an_empty_memory_makes_a_page() -> None:
     page = dashboard(Memory(), OpenState(), "new")
+    assert page.startswith(OPENING)
     assert section(page, "Waiting for you").startswith("\nNothing.")
     assert find_boxes(page) == {"run 0", "pause 0"}
     for absent in ("## Under way", "## Up next", "## Done", "<details>"):
@@ -125,10 +128,58 @@ def test_a_review_whose_merge_was_refused_says_what_stands_in_the_way(failure: s
     assert "blocked: a \\*check\\* is missing; the next cycle tries again" in page
 
 
+RUN = "https://ghe.example/o/r/actions/runs/5"
+
+
+def test_checks_that_wait_for_a_click_come_first_and_what_failed_is_told_before_anybody_approved() -> None:
+    red = mission(id=8, pull=6, issue=0, checks=f"test @team failed: {RUN}/job/9; and 1 more")
+    held = mission(pull=5, issue=0, checks=f"{HELD_CHECKS}: {RUN}", failure="older")
+    page = dashboard(MEMORY, OpenState(missions=(red, held)), "x", link="https://ghe.example/o/r/issues/{}".format)
+    first, second = re.findall(r"^- \*\*.*$", page, re.M)
+    assert first.endswith(f"issues/5)**: {HELD_CHECKS} ([details]({RUN}))")
+    assert second.endswith(f"issues/6)**: test @ team failed ([details]({RUN}/job/9)); and 1 more")
+
+
+@pytest.mark.parametrize(
+    "elsewhere", ["https://ci.example/7", f"{RUN}/../x)y", "https://ghe.example/o/rr/1", f"{RUN}`a`"]
+)
+def test_only_pages_of_this_repository_are_linked(elsewhere: str) -> None:
+    stopped = mission(status=Status.ESCALATED, next_step=f"Not green: lint failed ({elsewhere}). Look at it.")
+    page = dashboard(MEMORY, OpenState(missions=(stopped,)), "x", link="https://ghe.example/o/r/issues/{}".format)
+    assert "lint failed" in page and "Look at it." in page
+    links = re.findall(r"\]\((.*?)\)", page)
+    assert all(one.startswith("https://ghe.example/o/r/") and "`" not in one for one in links), links
+    assert "hxxp" not in page and "ci.example" not in page and "/rr/" not in page
+
+
 @pytest.mark.parametrize("status", [Status.EXECUTING, Status.FIXING, Status.PARKED])
 def test_what_goes_on_by_itself_waits_for_nobody(status: Status) -> None:
     page = dashboard(MEMORY, OpenState(missions=(mission(status=status),)), "x")
     assert "## Waiting for you\n\nNothing." in page
+
+
+def test_a_tick_that_counts_for_nothing_is_explained_where_it_stands() -> None:
+    page = dashboard(MEMORY, replace(STATE, ignored=(("pause 0", "ticked by @eve, <b>"), ("run 9", "gone"))), "x")
+    (line,) = [line for line in page.split("\n") if "Pause" in line]
+    assert line == "- [ ] Pause (ticked by @ eve, &lt;b\\>) <!-- ralph:box pause 0 -->"
+    assert "pause 0" in find_boxes(page) and "gone" not in page
+
+
+def test_however_much_there_is_github_takes_the_page_and_what_waits_is_there() -> None:
+    long = "`settings` may be unset in ralph/adapters/storage/memory/branch.py:61 " * 3
+    many = [
+        mission(
+            id=n, issue=n, pull=n + 1, title=long, status=status, failure=long * 3, next_step=long, head_sha="c" * 40
+        )
+        for status in (Status.IN_REVIEW, Status.EXECUTING, Status.PARKED)
+        for n in range(100, 200)
+    ]
+    lists = tuple(MonitorRecord(kind, kind, 0, ("- " + "x" * 600,) * 40, 500) for kind in ("todo", "lint", "docs"))
+    done = (CompletedNote("2026-05-03", long, 1, "merged", long),) * 90
+    state = OpenState(missions=tuple(many), watched=lists, unknown=("e4",) * 50)
+    page = dashboard(replace(MEMORY, completed=done), state, "x", link=link)
+    assert len(page) < 65_000 and "- and 130 more" in page and "left out: this page would be too long" in page
+    assert "## Waiting for you" in page and {"run 0", "pause 0"} <= find_boxes(page)
 
 
 def test_without_addresses_numbers_stand_alone() -> None:

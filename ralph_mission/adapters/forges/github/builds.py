@@ -10,7 +10,7 @@ import io
 import re
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 from urllib.parse import urlencode
 
@@ -126,34 +126,29 @@ def _run(wire: RunWire) -> WorkflowRun:
     )
 
 
-def failed_at(api: Api, recent: list[Any], sha: str) -> tuple[FailedJob, ...]:
-    """The jobs that failed at a commit, with the lines of their logs that say why. `recent`: runs that failed lately.
+def runs_at(api: Api, sha: str) -> tuple[WorkflowRun, ...]:
+    """The newest run of each workflow at a commit, but for our own. Raises Absent, UserError."""
+    listed = next(api.pages(f"/actions/runs?head_sha={sha}&per_page=100", key="workflow_runs"), [])
+    wires = sorted(read(tuple[RunWire, ...], listed), key=lambda wire: wire.id)
+    newest = {(wire.workflow_id, wire.event): wire for wire in wires if not is_own_path(wire.path)}
+    return tuple(_run(wire) for wire in newest.values())
 
-    A run counts while no newer one of its workflow is there. What was read of it is kept. Raises UserError.
+
+def failed_at(api: Api, sha: str, runs: Iterable[WorkflowRun]) -> tuple[FailedJob, ...]:
+    """The jobs that failed in the runs of a commit, with the lines of their logs that say why. Raises UserError.
+
+    What was read of them is kept.
     """
-    wanted = [wire for wire in read(tuple[RunWire, ...], recent) if wire.head_sha == sha and not is_own_path(wire.path)]
-    if not wanted:
+    failed = [run for run in runs if run.failed]
+    if not failed:
         return ()
-    name, ids = f"failed {sha}", [[wire.id, wire.run_attempt or 1] for wire in wanted]
+    name, ids = f"failed {sha}", [[run.id, run.attempt] for run in failed]
     kept = api.kept.get(name)
     if not isinstance(kept, dict) or kept.get("runs") != ids:
-        every = read(
-            tuple[RunWire, ...], next(api.pages(f"/actions/runs?head_sha={sha}&per_page=100", key="workflow_runs"))
-        )
-        newest = {(wire.workflow_id, wire.event): wire.id for wire in sorted(every, key=lambda wire: wire.id)}
-        told = [_run(wire) for wire in wanted if newest.get((wire.workflow_id, wire.event), wire.id) == wire.id]
-        jobs = [job for run in told for job in failed_jobs(api, run, log=True)]
+        jobs = [job for run in failed for job in failed_jobs(api, run, log=True)]
         kept = {"runs": ids, "jobs": [[job.name, job.step, job.url, failing_lines(job.log)] for job in jobs]}
         api.kept.put(name, kept)
     return tuple(FailedJob(*map(str, job)) for job in kept["jobs"])
-
-
-def recent_failures(api: Api) -> list[Any]:
-    """The runs that failed lately, on any branch; none where the token may not see them."""
-    try:
-        return next(api.pages("/actions/runs?status=failure&per_page=50", key="workflow_runs"), [])
-    except (Absent, UserError):
-        return []
 
 
 def is_own_path(path: str) -> bool:

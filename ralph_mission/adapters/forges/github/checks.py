@@ -12,11 +12,13 @@ from ralph_mission.adapters.forges.github.limits import Absent, Forbidden
 from ralph_mission.adapters.forges.github.reading import PullWire
 from ralph_mission.adapters.forges.github.threads import Threads
 from ralph_mission.errors import UserError
+from ralph_mission.mission.lifecycle.waiting import HELD_CHECKS
+from ralph_mission.mission.model.builds import HELD
 from ralph_mission.mission.model.mission import FailureReason
 from ralph_mission.values import dataclass
 
 PASSED = ("success", "neutral", "skipped")
-PENDING, HELD, MISSING, UNSEEN = "pending", "action_required", "missing", "unseen"
+PENDING, MISSING, UNSEEN = "pending", "missing", "unseen"
 RESULTS = {
     MISSING: "has not run",
     PENDING: "has not finished",
@@ -51,7 +53,7 @@ def require_green(threads: Threads, wire: PullWire) -> None:
     told = [*found, *_told_by_run(runs, (PENDING, HELD, "startup_failure"))]
     bad = [check for check in told if check.result not in PASSED] or [*_told_by_run(runs)]
     if held := [check for check in bad if check.result == HELD]:
-        what = f"its checks wait for a click on “Approve workflows to run”: {_links(held)}"
+        what = f"{HELD_CHECKS}: {_links(held)}"
         raise ForgeRefused(what, reason=FailureReason.NOT_ATTEMPTED)
     if bad:
         bad.sort(key=lambda check: check.result == PENDING)

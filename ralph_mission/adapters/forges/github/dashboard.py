@@ -16,7 +16,7 @@ from ralph_mission.adapters.forges.github import people, reading
 from ralph_mission.adapters.forges.github.limits import Doubt
 from ralph_mission.adapters.forges.github.reading import IssueWire
 from ralph_mission.adapters.forges.github.threads import Threads
-from ralph_mission.errors import Damaged, Missing
+from ralph_mission.errors import Damaged, Missing, UserError
 from ralph_mission.mission.lifecycle import ticks
 from ralph_mission.mission.model.effects import marker
 from ralph_mission.mission.model.forge import Actor, Tick
@@ -24,6 +24,9 @@ from ralph_mission.mission.model.ledger import Anchor, key_of
 from ralph_mission.values import compile_regex, dataclass
 
 TITLE = "Ralph"
+TITLES = (TITLE, "Ralph looks after this repository")  # the second is that of earlier versions
+OPENING = "Ralph looks after "  # how the page begins
+CHECKED = "dashboard checked"
 KEY = key_of("anchor")
 PIN = "mutation($input: PinIssueInput!) { pinIssue(input: $input) { issue { number } } }"
 LINE = compile_regex(r"^<!-- ralph:anchor lineage=(\S+) serial=([0-9]{1,12}) oid=([0-9a-f]*) -->\r?$", re.MULTILINE)
@@ -37,9 +40,15 @@ class DashboardIssue:
     us: Callable[[], Actor]
 
     def is_it(self, wire: IssueWire) -> bool:
-        """Whether this is the dashboard. One of somebody else's with our marker is not."""
-        is_issue = wire.pull_request is None and mark(wire.body or "") == KEY
-        return is_issue and reading.actor(wire.user).id == self.us().id
+        """Whether this is the dashboard: an issue of ours with its marker and its title or beginning, whatever a person
+        made of the other. One of ours with its title that no marker is left of is, too.
+
+        Others may post in the same account's name, and quote the marker: those keep what they say.
+        """
+        body = wire.body or ""
+        titled, found = wire.title in TITLES, mark(body)
+        named = titled or body.startswith(OPENING) if found == KEY else wire.title == TITLE and not found
+        return named and wire.pull_request is None and reading.actor(wire.user).id == self.us().id
 
     def read(self) -> Anchor | None:
         """The position it tells. Raises UserError when there is one that cannot be read."""
@@ -47,11 +56,14 @@ class DashboardIssue:
         return None if wire is None else _position(wire)
 
     def ticks(self) -> tuple[Tick, ...]:
-        """What stands ticked there, with who did it. Asks for its history only where something does."""
+        """What is ticked there, with who did it. Asks for its history only where something stands ticked, or where
+        nobody looked yet whether our last edit crossed a tick."""
         wire = next(iter(self._list_issues()), None)
-        if wire is None or not ticks.find_ticked(_page(wire)):
+        if wire is None or (self._is_checked(wire) and not ticks.find_ticked(_page(wire))):
             return ()
-        return self._attribute(wire)
+        told = self._attribute(wire)
+        self._remember_checked(wire)
+        return told
 
     def show(self, page: str, anchor: Anchor, quiet: bool = False) -> None:
         """Have it say `page` ("": what it says), made when there is none. What cannot be written is said, and tried
@@ -63,10 +75,11 @@ class DashboardIssue:
                     IssueWire, api.send("POST", "/issues", {"title": TITLE, "body": _text(page, anchor)})
                 )
                 self._remember(made.number)
+                self._remember_checked(made)
                 self._pin(made)
             else:
                 self._write(wire, page, anchor, quiet)
-            for spare in self._list_issues()[1:]:
+            for spare in (one for one in self._list_issues()[1:] if mark(one.body or "")):
                 closed = {"state": "closed", "state_reason": "not_planned", "body": _text(page, anchor)}
                 api.send("PATCH", f"/issues/{spare.number}", closed)
         except (ForgeRefused, Doubt) as no:
@@ -77,12 +90,28 @@ class DashboardIssue:
             return
         wire = self.threads.thread(wire.number, fresh=True)
         stands = ticks.find_ticked(_page(wire))
-        self._send(wire.number, ticks.tick(page or _page(wire), stands), anchor)
-        if page and (crossed := {one.box for one in self._attribute(wire, page)} - stands):
-            self._send(wire.number, ticks.tick(page, stands | crossed), anchor)
+        written = self._send(wire.number, ticks.tick(page or _page(wire), stands), anchor)
+        try:
+            crossed = {one.box for one in self._attribute(written, page)} - stands
+        except UserError as problem:  # the next cycle looks
+            return self.threads.api.note(
+                f"whether somebody ticked the dashboard meanwhile is not known: {problem.what}"
+            )
+        if crossed:  # ours stand ticked then, so who did it is asked again
+            self._send(wire.number, ticks.tick(page or _page(wire), stands | crossed), anchor)
+        else:
+            self._remember_checked(written)
 
-    def _send(self, number: int, page: str, anchor: Anchor) -> None:
-        self.threads.api.send("PATCH", f"/issues/{number}", {"title": TITLE, "body": _text(page, anchor)})
+    def _send(self, number: int, page: str, anchor: Anchor) -> IssueWire:
+        body = {"title": TITLE, "body": _text(page, anchor)}
+        return reading.read(IssueWire, self.threads.api.send("PATCH", f"/issues/{number}", body))
+
+    def _is_checked(self, wire: IssueWire) -> bool:
+        return bool(self.threads.api.kept.get(CHECKED) == [wire.number, wire.updated_at.isoformat()])
+
+    def _remember_checked(self, wire: IssueWire) -> None:
+        """Every tick until its last change is known of."""
+        self.threads.api.kept.put(CHECKED, [wire.number, wire.updated_at.isoformat()])
 
     def _pin(self, wire: IssueWire) -> None:
         """Pin it above the list of issues. Three may be pinned, by people of some rights: a refusal does not matter."""
@@ -102,8 +131,10 @@ class DashboardIssue:
         return found
 
     def _list_issues(self) -> list[IssueWire]:
-        """The open ones, oldest first. All but the first were made by a race, and say nothing that it does not."""
-        return [wire for _, wire in sorted(self.threads.open().items()) if self.is_it(wire)]
+        """The open ones, oldest first, but those without a marker last. All but the first were made by a race or when
+        nobody could tell that the first was one."""
+        found = [wire for _, wire in sorted(self.threads.open().items()) if self.is_it(wire)]
+        return sorted(found, key=lambda wire: not mark(wire.body or ""))
 
     def _find_anchor_issue(self) -> IssueWire | None:
         """The one this clone remembers: closed, perhaps, or too new for the list."""
@@ -125,8 +156,10 @@ class DashboardIssue:
             self.threads.api.kept.put("anchor", number)
 
 
-def _position(wire: IssueWire) -> Anchor:
+def _position(wire: IssueWire) -> Anchor | None:
     lines = LINE.findall(wire.body or "")
+    if not lines and not mark(wire.body or ""):
+        return None
     if not lines:
         raise Damaged(f"the last lines of issue #{wire.number} are damaged", "run: ralph memory recover")
     lineage, serial, oid = lines[-1]
@@ -136,7 +169,7 @@ def _position(wire: IssueWire) -> Anchor:
 def _says(wire: IssueWire, page: str, anchor: Anchor) -> bool:
     """Whether it says this page already, with whatever is ticked, of this very memory."""
     same = page and ticks.tick(_page(wire), ()) == page and wire.title == TITLE
-    return bool(same and LINE.findall(wire.body or "")[-1:] and _position(wire).lineage == anchor.lineage)
+    return bool(same and LINE.findall(wire.body or "") and (told := _position(wire)) and told.lineage == anchor.lineage)
 
 
 def _page(wire: IssueWire) -> str:

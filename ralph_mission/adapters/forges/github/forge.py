@@ -9,13 +9,14 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 from ralph_mission.adapters.forges import effects
-from ralph_mission.adapters.forges.effects import ForgeRefused, is_work
+from ralph_mission.adapters.forges.effects import ForgeRefused, is_work, mark
 from ralph_mission.adapters.forges.github import alerts, builds, people, reading
 from ralph_mission.adapters.forges.github.api import Api, Counts
 from ralph_mission.adapters.forges.github.checks import require_green
-from ralph_mission.adapters.forges.github.dashboard import DashboardIssue
+from ralph_mission.adapters.forges.github.dashboard import KEY, DashboardIssue
 from ralph_mission.adapters.forges.github.effects import GitHubEffects
 from ralph_mission.adapters.forges.github.limits import Absent, Doubt
 from ralph_mission.adapters.forges.github.people import Heads, People
@@ -24,9 +25,10 @@ from ralph_mission.adapters.forges.github.threads import RECENT, Threads
 from ralph_mission.adapters.git.git import Git, GitError
 from ralph_mission.adapters.git.remote import HEADS, Remote
 from ralph_mission.errors import Missing, UserError
+from ralph_mission.mission.lifecycle.table import SET_ASIDE
 from ralph_mission.mission.lifecycle.ticks import hear_in_issue, hear_in_pull
 from ralph_mission.mission.model.alerts import AlertKind, SecurityAlert
-from ralph_mission.mission.model.builds import FailedJob, WorkflowRun
+from ralph_mission.mission.model.builds import HELD, FailedJob, WorkflowRun
 from ralph_mission.mission.model.effects import AT_MOST_ONCE, Effect, Receipt
 from ralph_mission.mission.model.forge import Actor, BodyEdit, Branch, Issue, Pull, Pulse, Tick
 from ralph_mission.mission.model.ledger import Anchor
@@ -159,19 +161,21 @@ class GitHubForge:
             remarks=told.remarks,
             events=told.events,
             closed_by=self._closer(wire),
-            failed=self._failed(wire),
+            **self._runs(wire),
         )
         return hear_in_pull(pull, self.ticks())
 
-    def _failed(self, wire: PullWire) -> tuple[FailedJob, ...]:
-        """What failed at the head of a pull of ours; nothing where that cannot be seen."""
-        if wire.state != "open" or not wire.ours or reading.actor(wire.user).id != self.people.us().id:
-            return ()
-        recent = self.threads.once("failed runs", lambda: builds.recent_failures(self.api))
+    def _runs(self, wire: PullWire) -> dict[str, Any]:
+        """What failed and what is held at the head of a pull of ours that waits; nothing where that cannot be seen."""
+        own = wire.ours and reading.actor(wire.user).id == self.people.us().id
+        if wire.state != "open" or not own or SET_ASIDE & reading.names(wire.labels):
+            return {}
         try:
-            return builds.failed_at(self.api, recent, wire.head.sha)
+            runs = builds.runs_at(self.api, wire.head.sha)
+            held = tuple(run.url for run in runs if run.conclusion == HELD)
+            return {"held": held, "failed": builds.failed_at(self.api, wire.head.sha, runs)}
         except (Absent, UserError):
-            return ()
+            return {}
 
     def is_ready(self, number: int) -> bool:
         """Whether GitHub would merge it now, with every check of its head ended well. Raises Missing, UserError."""
@@ -260,7 +264,7 @@ class GitHubForge:
 
     def has_our_work(self) -> bool:
         """Whether an issue or pull with our marker by our own account exists, besides the dashboard."""
-        return any(is_work(w.body or "") and not self.dashboard.is_it(w) for w in self.threads.by(self.identity()))
+        return any(is_work(one.body or "") and mark(one.body or "") != KEY for one in self.threads.by(self.identity()))
 
     @property
     def lists_at_once(self) -> bool:

@@ -122,6 +122,18 @@ def test_what_failed_at_the_head_of_a_pull_of_ours_is_told_with_the_lines_that_s
     assert world.connected().pull(opened.number).failed == ()
 
 
+def test_runs_that_wait_for_a_person_are_told_of_a_pull_of_ours_until_it_is_set_aside(world: GitHubWorld) -> None:
+    opened = pulled(world)
+    world.fake.workflow_run(1, "completed", "action_required", "pull_request", path=CI, head_sha=opened.sha)
+    world.fake.workflow_run(2, "completed", "action_required", "pull_request", path=OWN, head_sha=opened.sha)
+    (page,) = world.connected().pull(opened.number).held
+    assert page.endswith("/actions/runs/1")
+    world.human("mara").label(opened.number, ("ralph:parked",))
+    world.fake.journal.clear()
+    assert world.connected().pull(opened.number).held == ()
+    assert not [r.below for r in world.fake.journal if "/actions/" in r.below]
+
+
 def test_what_failed_is_read_once(world: GitHubWorld) -> None:
     opened = pulled(world)
     world.fake.workflow_run(1, "completed", "failure", "pull_request", path=CI, head_sha=opened.sha)

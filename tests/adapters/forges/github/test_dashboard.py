@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from ralph_mission.adapters.forges.github.dashboard import CHECKED
 from ralph_mission.mission.lifecycle.ticks import box, find_ticked
 from ralph_mission.mission.model.effects import marker
 from ralph_mission.mission.model.ledger import key_of
@@ -54,10 +56,8 @@ def test_a_box_that_was_cleared_again_is_no_tick(world: GitHubWorld) -> None:
     assert [one.box for one in world.forge.ticks()] == [PAUSE]
 
 
-@pytest.mark.parametrize("login", ["mara"])
-def test_a_tick_that_crosses_our_own_edit_is_kept(
-    world: GitHubWorld, login: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def crossed(world: GitHubWorld, monkeypatch: pytest.MonkeyPatch, then: Callable[[], None]) -> None:
+    """Show another page, with a tick after we had read the page and before our edit of it, and something behind it."""
     world.forge.show_dashboard(PAGE, ANCHOR)
     forge = world.connected()
     send = forge.api.send
@@ -65,13 +65,57 @@ def test_a_tick_that_crosses_our_own_edit_is_kept(
     def late(method: str, path: str, body: object = None) -> object:
         if method == "PATCH" and not find_ticked(page(world)):
             monkeypatch.setattr(forge.api, "send", send)
-            tick(world, RUN, login)  # after we had read the page, before our edit of it
+            tick(world, RUN)
+            told = send(method, path, body)
+            then()
+            return told
         return send(method, path, body)
 
     monkeypatch.setattr(forge.api, "send", late)
     forge.show_dashboard(f"{PAGE}\n\nMore.", ANCHOR)
+
+
+def told(world: GitHubWorld) -> list[tuple[str, str | None]]:
+    world.fake.faults.clear()
+    return [(one.box, one.actor and one.actor.login) for one in world.connected().ticks()]
+
+
+def test_a_tick_that_crosses_our_own_edit_is_kept(world: GitHubWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    crossed(world, monkeypatch, lambda: None)
     assert find_ticked(page(world)) == {RUN} and "More." in page(world)
-    assert [(one.box, one.actor and one.actor.login) for one in world.connected().ticks()] == [(RUN, login)]
+    assert told(world) == [(RUN, "mara")]
+
+
+def test_a_tick_that_crossed_the_edit_of_a_run_that_died_is_told(
+    world: GitHubWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def dies() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        crossed(world, monkeypatch, dies)
+    assert not find_ticked(page(world))
+    assert told(world) == [(RUN, "mara")]
+
+
+def test_a_tick_that_crossed_our_edit_while_the_history_was_away_is_told(
+    world: GitHubWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    crossed(world, monkeypatch, lambda: world.fake.fail("502_not_applied", ("POST", "/graphql"), times=99) and None)
+    assert not find_ticked(page(world))
+    assert told(world) == [(RUN, "mara")]
+
+
+def test_the_history_of_a_page_that_nobody_touched_is_asked_for_once(world: GitHubWorld) -> None:
+    world.forge.show_dashboard(PAGE, ANCHOR)
+    world.forge.show_dashboard(f"{PAGE}\n\nMore.", ANCHOR)
+    for fresh in (False, True):  # a fresh runner kept nothing
+        forge = world.connected()
+        if fresh:
+            forge.api.kept.drop(CHECKED)
+        world.fake.journal.clear()
+        assert forge.ticks() == () and forge.ticks() == ()
+        assert len([r for r in world.fake.journal if "userContentEdits" in str(r.body)]) == fresh
 
 
 def test_nobody_can_tell_who_ticked_what_stands_after_a_gap(world: GitHubWorld) -> None:
@@ -88,6 +132,29 @@ def test_a_dashboard_of_somebody_else_is_none(world: GitHubWorld) -> None:
     eve.edit_issue(1, body=ticked(forged, PAUSE))
     assert world.forge.ticks() == ()
     assert [issue.number for issue in world.forge.issues()] == [1]
+
+
+def test_an_issue_of_the_same_account_that_quotes_the_page_keeps_what_it_says(world: GitHubWorld) -> None:
+    world.forge.show_dashboard(PAGE, ANCHOR)
+    bot = world.human(world.forge.identity().login)
+    quoting = bot.create_issue("Dead links", f"Report\n\n{page(world)}")
+    forge = world.connected()
+    forge.show_dashboard(f"{PAGE}\n\nMore.", replace(ANCHOR, serial=2))
+    there = world.fake.issue(quoting)
+    assert (there.state, there.title, (there.body or "")[:6]) == ("open", "Dead links", "Report")
+    assert world.connected().anchor() == replace(ANCHOR, serial=2)
+    assert [issue.number for issue in world.connected().issues()] == [quoting]
+
+
+@pytest.mark.parametrize("title", ["Ralph", "Our bot"])
+def test_a_page_that_a_person_changed_is_still_the_dashboard(world: GitHubWorld, title: str) -> None:
+    opening = "Ralph looks after this.\n\n"
+    world.forge.show_dashboard(opening + PAGE, ANCHOR)
+    body = "All clear." if title == "Ralph" else page(world)
+    world.human("mara").edit_issue(1, title=title, body=body)
+    world.connected().show_dashboard(opening + PAGE, replace(ANCHOR, serial=2))
+    assert [thread.title for thread in world.fake.threads.values()] == ["Ralph"]
+    assert world.connected().anchor() == replace(ANCHOR, serial=2)
 
 
 def test_a_page_that_says_what_it_said_is_not_written_again(world: GitHubWorld) -> None:
