@@ -35,7 +35,7 @@ from ralph_mission.mission.model.ledger import (
     numbers,
     refers_to,
 )
-from ralph_mission.mission.model.mission import Mission
+from ralph_mission.mission.model.mission import FailureReason, Mission
 from ralph_mission.mission.model.proposal import Decision, Proposal
 from ralph_mission.mission.ports import CyclePorts
 from ralph_mission.mission.publishing import steps
@@ -270,7 +270,8 @@ def look_up_effect(ports: CyclePorts, record: EffectRecord, effect: Effect, know
         return skip_effect(effect.key, "the merge it reports was not done")
     if not may_redo(effect, ports.forge.lists_at_once):
         return Receipt(effect.key, "unknown", detail="it was recorded, and it is unknown whether it was sent")
-    return skip_effect(effect.key, "its run ended before")
+    reason = FailureReason.QUEUED if isinstance(effect, MergePull) else FailureReason.NOT_ATTEMPTED
+    return skip_effect(effect.key, "its run ended before", reason)
 
 
 def _was_to_follow_a_merge(record: EffectRecord, known: Mapping[str, Record]) -> bool:

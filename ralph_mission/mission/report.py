@@ -266,6 +266,7 @@ _ACTIONS = {
     "push_branch": "push its branch",
     "open_pull": "open its pull request",
     "merge_pull": "merge its pull request",
+    "leave_queue": "take it out of the merge queue",
     "close_issue": "close its issue",
     "close_pull": "close its pull request",
     "comment": "comment",

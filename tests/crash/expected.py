@@ -29,6 +29,11 @@ def merged(harbour: Hub) -> None:
     assert (statuses(harbour), harbour.said(pull.number)) == ([], [])
 
 
+def left_the_queue(harbour: Hub) -> None:
+    (thread,) = harbour.pulls
+    assert thread.state == "open" and not thread.pull.queued
+
+
 def escalated(harbour: Hub) -> None:
     (pull,) = harbour.pulls
     assert statuses(harbour) == ["ESCALATED"] and "ralph:escalated" in pull.labels

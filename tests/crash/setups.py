@@ -46,6 +46,12 @@ def approved_before_a_queue(harbour: Hub) -> None:
     harbour.fake.ruleset("main", merge_queue=True)
 
 
+def taken_back_in_a_queue(harbour: Hub) -> None:
+    approved_before_a_queue(harbour)
+    harbour.cycle()
+    harbour.person().dismiss(harbour.pulls[0].number)
+
+
 def ticked(harbour: Hub) -> None:
     """On the dashboard a person says yes to the fix."""
     harbour.cycle()

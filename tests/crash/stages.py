@@ -151,6 +151,9 @@ EVERY = {
     "an approved pull goes through the merge queue": Stage(
         "approved → queued → merged", expected.merged, setups.approved_before_a_queue, meanwhile=setups.queue_merges
     ),
+    "a yes is taken back in the merge queue": Stage(
+        "approved → queued → taken back", expected.left_the_queue, setups.taken_back_in_a_queue
+    ),
     "a box that was ticked on the dashboard is obeyed": Stage("ticked → merged", expected.merged, setups.ticked),
     "two runners wake together": Stage("two runners waking together", expected.merged, setups.approved, act=two_wake),
     "three missions are under way and two more are wanted": Stage(

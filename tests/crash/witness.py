@@ -280,6 +280,8 @@ def _requests(effect: Effect, body: dict[str, Any]) -> Iterable[tuple[str, str, 
             yield "PUT", f"/pulls/{effect.pull}/merge", body.get("sha") == effect.head_sha
             queued = body.get("variables", {}).get("input", {}).get("expectedHeadOid")
             yield "POST", "/graphql", queued == effect.head_sha
+        case effects.LeaveQueue():
+            yield "POST", "/graphql", [*body.get("variables", {}).get("input", {})] == ["id"]
         case effects.CloseIssue():
             yield "PATCH", at, body == {"state": "closed", "state_reason": effect.reason}
         case effects.ClosePull():

@@ -134,6 +134,21 @@ def test_an_approval_dismissed_between_judgement_and_merge_does_not_count(harbou
 
 
 @pytest.mark.attack(12)
+def test_a_yes_that_is_taken_back_takes_it_out_of_the_merge_queue(harbour):
+    (pull,) = harbour.pulls
+    harbour.fake.ruleset("main", merge_queue=True)
+    harbour.person("mara").review(pull.number, "approved")
+    harbour.cycle()
+    assert pull.pull.queued
+    harbour.person("mara").dismiss(pull.number)
+    harbour.cycle()
+    assert not pull.pull.queued
+    assert "taken out of the merge queue" in harbour.said(pull.number)[-1]
+    harbour.person("mara").review(pull.number, "approved")
+    harbour.cycle()
+    assert pull.pull.queued
+
+
 def test_an_outsiders_approval_is_refused(harbour):
     pull = harbour.pulls[0].number
     harbour.person("eve", "triage").review(pull, "approved")

@@ -72,6 +72,7 @@ SHOWN = {
     "open_issue": "opened issue",
     "open_pull": "opened pull request",
     "merge_pull": "merged",
+    "leave_queue": "took out of the merge queue",
     "close_issue": "closed issue",
     "close_pull": "closed pull request",
     "comment": "commented",

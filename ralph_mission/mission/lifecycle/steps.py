@@ -12,7 +12,7 @@ from datetime import datetime
 
 from ralph_mission.mission.coder import reproduction, results, tasks
 from ralph_mission.mission.lifecycle import ownership
-from ralph_mission.mission.lifecycle.approval import about, on_issue, stands
+from ralph_mission.mission.lifecycle.approval import about, on_issue, on_pull, stands
 from ralph_mission.mission.lifecycle.step_builder import (
     TICK,
     StepBuilder,
@@ -26,7 +26,7 @@ from ralph_mission.mission.lifecycle.step_builder import (
 from ralph_mission.mission.lifecycle.table import ESCALATED_FOR, checks_failed, waits_for_person
 from ralph_mission.mission.lifecycle.waiting import WAITS_FOR_AGENT
 from ralph_mission.mission.model.cycle import Interpretation, MissionEvent, MissionFacts, MissionStep, StepContext
-from ralph_mission.mission.model.effects import Comment, Label, MergePull, OpenPull, PushBranch
+from ralph_mission.mission.model.effects import Comment, Label, LeaveQueue, MergePull, OpenPull, PushBranch
 from ralph_mission.mission.model.ledger import EffectRecord, key_of
 from ralph_mission.mission.model.mission import HUMAN, Action, FailureReason, Mission, Status, update_mission
 from ralph_mission.mission.model.proposal import capitalise
@@ -50,6 +50,8 @@ def next_step(
     if facts.foreign:
         return (suspend(mission, facts, context),)
     refused = (deny_step(mission, facts, reading),) if reading.opinion.rules else ()
+    if _is_queued_in_vain(mission, facts, reading):
+        return (*refused, _leave_queue(mission, facts, context))
     if reading.event is not None:
         return (*refused, _BY_EVENT[reading.event](mission, facts, reading, context))
     if mission.action is Action.PUBLISH:
@@ -187,6 +189,27 @@ def _merge(mission: Mission, facts: MissionFacts, reading: Interpretation, conte
     )
     step = _accept(build_step(mission, context), who).send(merge).tell_merged(facts.issue)
     return step.propose(Action.FINISH, who)
+
+
+ENDS = (MissionEvent.MERGED, MissionEvent.REFUSED, MissionEvent.DONE, MissionEvent.SOLVED, MissionEvent.GONE)
+"""What closes its pull, and a closed pull leaves the queue."""
+
+
+def _is_queued_in_vain(mission: Mission, facts: MissionFacts, reading: Interpretation) -> bool:
+    """Whether a queue may merge what nobody wants merged any more: the yes was taken back, or it was set aside."""
+    if mission.progress.failure_reason is not FailureReason.QUEUED or facts.pull is None or reading.event in ENDS:
+        return False
+    said = on_pull(facts.pull, mission, facts.authorised)
+    return said.state != "approved" or reading.event is MissionEvent.UNANSWERED
+
+
+def _leave_queue(mission: Mission, facts: MissionFacts, context: StepContext) -> MissionStep:
+    """First it leaves the queue; what else follows from what people said does in the next cycle."""
+    assert facts.pull is not None
+    leave = LeaveQueue(key_of(mission.key, "leave_queue", str(len(mission.story))), facts.pull.number)
+    step = build_step(mission, context).clear_failures()
+    step = step.tell("taken out of the merge queue: no approval of it stands", "Waiting for a person's answer.")
+    return step.send(leave).send_story().propose(Action.ANSWER)
 
 
 def _accept(step: StepBuilder, who: str) -> StepBuilder:

@@ -103,6 +103,14 @@ class MergePull:
 
 
 @dataclass(frozen=True, slots=True)
+class LeaveQueue:
+    """Repeatable. Take `pull` out of the merge queue that we put it into."""
+
+    key: str
+    pull: int
+
+
+@dataclass(frozen=True, slots=True)
 class CloseIssue:
     """Repeatable. `reason` is completed or not_planned."""
 
@@ -206,6 +214,7 @@ Effect = (
     | PushBranch
     | OpenPull
     | MergePull
+    | LeaveQueue
     | CloseIssue
     | ClosePull
     | Comment
@@ -221,6 +230,7 @@ KINDS: dict[type, str] = {
     PushBranch: "push_branch",
     OpenPull: "open_pull",
     MergePull: "merge_pull",
+    LeaveQueue: "leave_queue",
     CloseIssue: "close_issue",
     ClosePull: "close_pull",
     Comment: "comment",
@@ -264,8 +274,8 @@ class Receipt:
 
     @property
     def not_attempted(self) -> bool:
-        """Whether it failed without being tried."""
-        return self.status == "failed" and self.reason is FailureReason.NOT_ATTEMPTED
+        """Whether it failed without being tried, or waits for what was ordered."""
+        return self.status == "failed" and self.reason in (FailureReason.NOT_ATTEMPTED, FailureReason.QUEUED)
 
     @property
     def not_before(self) -> datetime | None:
@@ -273,9 +283,9 @@ class Receipt:
         return self.at + timedelta(seconds=self.wait) if self.at and self.wait > 0 else None
 
 
-def skip_effect(key: str, why: str) -> Receipt:
+def skip_effect(key: str, why: str, reason: FailureReason = FailureReason.NOT_ATTEMPTED) -> Receipt:
     """The receipt of an effect that was not tried."""
-    return Receipt(key, "failed", detail=why, reason=FailureReason.NOT_ATTEMPTED)
+    return Receipt(key, "failed", detail=why, reason=reason)
 
 
 def kind_of(effect: Effect) -> str:

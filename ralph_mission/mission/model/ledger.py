@@ -26,7 +26,7 @@ from ralph_mission.mission.model.effects import (
 )
 from ralph_mission.mission.model.forge import Posted
 from ralph_mission.mission.model.memory import Memory
-from ralph_mission.mission.model.mission import Acceptance, Action, Finding, Mission, update_mission
+from ralph_mission.mission.model.mission import Acceptance, Action, FailureReason, Finding, Mission, update_mission
 from ralph_mission.values import dataclass
 
 SETTLED = ("done", "adopted")
@@ -339,8 +339,14 @@ def absorb(mission: Mission, effect: Effect, receipt: Receipt) -> Mission:
 def _count_failure(mission: Mission, effect: Effect, receipt: Receipt) -> Mission:
     if receipt.status != "failed" or (receipt.not_attempted and not isinstance(effect, MergePull)):
         return mission
+    before, reason = mission.progress, receipt.reason
+    if before.failure_reason is FailureReason.QUEUED and reason not in (
+        FailureReason.NEEDS_PERSON,
+        FailureReason.BEHIND,
+    ):
+        reason = FailureReason.QUEUED  # what else failed does not take it out of the queue
+    same = (before.failure, before.failure_reason) == (receipt.detail, reason)
+    failures = before.failures + 1 if same else 1
     if receipt.not_attempted:  # it waits for checks, and is told of for as long as it does
-        return update_mission(mission, failure=receipt.detail, failure_reason=receipt.reason, failures=0)
-    same = (mission.progress.failure, mission.progress.failure_reason) == (receipt.detail, receipt.reason)
-    failures = mission.progress.failures + 1 if same else 1
-    return update_mission(mission, failure=receipt.detail, failure_reason=receipt.reason, failures=failures)
+        failures = 0
+    return update_mission(mission, failure=receipt.detail, failure_reason=reason, failures=failures)

@@ -54,6 +54,7 @@ class FailureReason(StrEnum):
     NOT_ATTEMPTED = "not attempted"  # it says nothing about the effect itself
     NOT_FOUND = "not there after a lost answer"  # nor does this: it may be sent again
     NEEDS_PERSON = "needs a person"  # trying again will not lift it
+    QUEUED = "queued"  # of a merge: nor does this: it was ordered, and a merge queue may still make it
     BEHIND = "behind"  # of a merge: the base has to be merged into the branch first
     LATER = "later"  # of a post: a rate limit, a network out of reach
 

@@ -33,6 +33,7 @@ from ralph_mission.mission.model.effects import (
     Effect,
     Fate,
     Label,
+    LeaveQueue,
     MergePull,
     OpenIssue,
     OpenPull,
@@ -187,6 +188,15 @@ class GitHubEffects(EffectVerbs):
         sha = merging.merge(self.threads, effect, may_approve, self.ticked, self.required_checks_only)
         self._drop_branch(self.threads.pull(effect.pull), effect.head_sha)
         return Receipt(effect.key, "done", effect.pull, f"{self.api.place.page}/pull/{effect.pull}", sha)
+
+    def find_leave_queue(self, effect: LeaveQueue) -> Receipt | None:
+        if merging.queued_by(self.threads, effect.pull) == self.people.us().id:
+            return None
+        return Receipt(effect.key, "adopted", effect.pull, f"{self.api.place.page}/pull/{effect.pull}")
+
+    def do_leave_queue(self, effect: LeaveQueue) -> Receipt:
+        merging.leave_queue(self.threads, effect.pull)
+        return Receipt(effect.key, "done", effect.pull, f"{self.api.place.page}/pull/{effect.pull}")
 
     def find_close_pull(self, effect: ClosePull) -> Receipt | None:
         wire = self.threads.pull(effect.pull, fresh=True)

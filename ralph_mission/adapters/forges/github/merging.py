@@ -14,7 +14,7 @@ from urllib.parse import quote
 from ralph_mission.adapters.forges.effects import ForgeRefused
 from ralph_mission.adapters.forges.github import reading
 from ralph_mission.adapters.forges.github.checks import PENDING, dicts, dig, missing_checks, require_green
-from ralph_mission.adapters.forges.github.limits import Absent, Stale, Violation
+from ralph_mission.adapters.forges.github.limits import Absent, Doubt, Stale, Violation
 from ralph_mission.adapters.forges.github.reading import PullWire, RuleWire
 from ralph_mission.adapters.forges.github.threads import Threads
 from ralph_mission.errors import UserError
@@ -52,7 +52,7 @@ def merge(
     if not required_checks_only:
         require_green(threads, wire)
     if queued:
-        raise _enqueue(threads, wire, effect)
+        raise _enqueue(threads, wire, effect, ticked)
     title, _, text = effect.message.partition("\n")
     order = {
         "sha": effect.head_sha,
@@ -64,7 +64,7 @@ def merge(
         answer = threads.api.send("PUT", f"/pulls/{effect.pull}/merge", order)
     except Violation as no:
         if QUEUE.search(no.what):
-            raise _enqueue(threads, wire, effect) from None
+            raise _enqueue(threads, wire, effect, ticked) from None
         raise violation(threads, wire.base.ref, no.what) from None
     return str(answer.get("sha") or "") if isinstance(answer, dict) else ""
 
@@ -109,23 +109,43 @@ QUEUE = compile_regex(r"merge queue", re.IGNORECASE)
 ENQUEUE = (
     "mutation($input: EnqueuePullRequestInput!) { enqueuePullRequest(input: $input) { mergeQueueEntry { position } } }"
 )
+DEQUEUE = (
+    "mutation($input: DequeuePullRequestInput!) { dequeuePullRequest(input: $input) { mergeQueueEntry { position } } }"
+)
 QUEUED = (
-    "{ repository(owner: %s, name: %s) { pullRequest(number: %d) { id mergeQueueEntry { state position } "
+    "{ repository(owner: %s, name: %s) { pullRequest(number: %d) { id mergeQueueEntry { state position "
+    "enqueuer { ... on User { databaseId } ... on Bot { databaseId } } } "
     "timelineItems(itemTypes: [REMOVED_FROM_MERGE_QUEUE_EVENT], last: 1) "
     "{ nodes { ... on RemovedFromMergeQueueEvent { createdAt reason } } } } } }"
 )
 
 
-def _enqueue(threads: Threads, wire: PullWire, effect: MergePull) -> ForgeRefused:
+def _ask_queue(threads: Threads, pull: int) -> object:
+    """What GitHub tells of a pull's place in the merge queue of its base. Raises UserError."""
+    owner, _, name = threads.api.place.repository.partition("/")
+    told = threads.api.ask(QUEUED % (json.dumps(owner), json.dumps(name), pull))
+    return dig(told, "repository", "pullRequest")
+
+
+def queued_by(threads: Threads, pull: int) -> int | None:
+    """The id of the account that put a pull into the merge queue, None where it is in none. Raises UserError."""
+    found = dig(_ask_queue(threads, pull), "mergeQueueEntry", "enqueuer", "databaseId")
+    return found if isinstance(found, int) else None
+
+
+def leave_queue(threads: Threads, pull: int) -> None:
+    """Take a pull out of the merge queue. Raises ForgeRefused, Doubt, UserError."""
+    threads.api.change(DEQUEUE, {"input": {"id": dig(_ask_queue(threads, pull), "id")}})
+
+
+def _enqueue(
+    threads: Threads, wire: PullWire, effect: MergePull, ticked: Callable[[], tuple[Tick, ...]]
+) -> ForgeRefused:
     """Have the queue of the base merge exactly the approved commit, once; how far that has come.
 
     A place in the queue is waited for. What was removed from it is told, and put in again after a newer approval alone.
     """
-    base = wire.base.ref
-    owner, _, name = threads.api.place.repository.partition("/")
-    told = dig(
-        threads.api.ask(QUEUED % (json.dumps(owner), json.dumps(name), wire.number)), "repository", "pullRequest"
-    )
+    base, told = wire.base.ref, _ask_queue(threads, wire.number)
     entry = dig(told, "mergeQueueEntry")
     if dig(entry, "state") == "UNMERGEABLE":
         what = f"the merge queue of {base} cannot merge it: take it out of the queue, and look at its conflicts"
@@ -134,7 +154,7 @@ def _enqueue(threads: Threads, wire: PullWire, effect: MergePull) -> ForgeRefuse
         return _waits_in_queue(base, entry)
     for removed in dicts(dig(told, "timelineItems", "nodes")):
         at = reading.moment(removed.get("createdAt"))
-        if at and not any(review.at > at for review in _approving(threads, wire, effect)):
+        if at and not any(review.at > at for review in _approving(threads, wire, effect, ticked)):
             why = reading.spoken(removed.get("reason")) or "no reason given"
             what = f"the merge queue of {base} removed it ({why}): approve it once more to put it in again"
             return ForgeRefused(what, reason=FailureReason.NEEDS_PERSON)
@@ -143,18 +163,22 @@ def _enqueue(threads: Threads, wire: PullWire, effect: MergePull) -> ForgeRefuse
         made = threads.api.change(ENQUEUE, {"input": order})
     except Stale:
         return ForgeRefused("approval-head")
+    except Doubt as doubt:  # it may be there; the next cycle looks
+        return ForgeRefused(str(doubt), reason=FailureReason.QUEUED)
     return _waits_in_queue(base, dig(made, "enqueuePullRequest", "mergeQueueEntry"))
 
 
 def _waits_in_queue(base: str, entry: object) -> ForgeRefused:
     place = dig(entry, "position")
     where = f", at position {place}" if isinstance(place, int) else ""
-    return ForgeRefused(f"it waits in the merge queue of {base}{where}", reason=FailureReason.NOT_ATTEMPTED)
+    return ForgeRefused(f"it waits in the merge queue of {base}{where}", reason=FailureReason.QUEUED)
 
 
-def _approving(threads: Threads, wire: PullWire, effect: MergePull) -> list[Review]:
-    reviews = reading.reviews(threads.reviews(wire.number, fresh=True))
-    return [one for one in reviews if one.author.id == effect.approver and one.state == "approved"]
+def _approving(
+    threads: Threads, wire: PullWire, effect: MergePull, ticked: Callable[[], tuple[Tick, ...]]
+) -> list[Review]:
+    pull = hear_in_pull(reading.pull(wire, reading.reviews(threads.reviews(wire.number, fresh=True))), ticked())
+    return [one for one in pull.reviews if one.author.id == effect.approver and one.state == "approved"]
 
 
 def _require_mergeable(threads: Threads, wire: PullWire) -> None:

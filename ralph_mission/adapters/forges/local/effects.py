@@ -29,6 +29,7 @@ from ralph_mission.mission.model.effects import (
     EditReview,
     Effect,
     Label,
+    LeaveQueue,
     MergePull,
     OpenIssue,
     OpenPull,
@@ -148,6 +149,12 @@ class LocalEffects(EffectVerbs):
         thread = land(self.store, self.git, thread, order, self.now())
         self._drop_branch(thread, effect.head_sha)
         return replace(self._done(effect, thread), sha=thread.merged_sha)
+
+    def find_leave_queue(self, effect: LeaveQueue) -> Receipt:
+        """There is no queue here."""
+        return self._adopt(effect, self.store.require("pull", effect.pull))
+
+    do_leave_queue = find_leave_queue
 
     def find_close_pull(self, effect: ClosePull) -> Receipt | None:
         thread = self.store.require("pull", effect.pull)

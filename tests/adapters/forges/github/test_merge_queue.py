@@ -6,11 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from ralph_mission.mission.model.effects import MergePull
+from ralph_mission.mission.lifecycle.ticks import box, tick
+from ralph_mission.mission.model.effects import LeaveQueue, MergePull
 from tests.adapters.forges.github_world import GitHubWorld
-from tests.contract.forge_world import Opened, merge_pull, outcome, pulled
+from tests.contract.dashboard import ANCHOR
+from tests.contract.forge_world import KEY, Opened, merge_pull, outcome, pulled
+from tests.fakes.github.deeds import pulls as deeds
 
-WAITS = ("failed", "not attempted: it waits in the merge queue of main, at position 1")
+WAITS = ("failed", "queued: it waits in the merge queue of main, at position 1")
 PATH = "/graphql"
 
 
@@ -54,6 +57,32 @@ def test_what_the_queue_removed_is_told_and_put_in_again_after_a_newer_yes_alone
     world.human("mara").review(opened.number, "approved")
     assert outcome(world.connected().perform(effect)) == WAITS
     assert enqueued(world) == 2
+
+
+def test_a_box_that_is_ticked_once_more_puts_in_again_what_the_queue_removed(world: GitHubWorld) -> None:
+    opened = pulled(world)
+    world.fake.ruleset("main", merge_queue=True)
+    order = f"approve {opened.number} {opened.sha}"
+    world.connected().show_dashboard(box("Merge it", order), ANCHOR)
+    (page,) = (number for number, thread in world.fake.threads.items() if thread.title == "Ralph")
+    for _ in range(2):
+        for boxes in ((), {order}):
+            world.fake.clock.advance(60)
+            world.human("mara").edit_issue(page, body=tick(world.fake.issue(page).body, boxes))
+        world.fake.clock.advance(60)
+        assert outcome(world.connected().perform(merging(world, opened))) == WAITS
+        world.fake.leave_queue(opened.number, "failed_checks")
+    assert enqueued(world) == 2
+
+
+def test_it_leaves_the_queue_once_unless_a_person_put_it_there(world: GitHubWorld, opened: Opened) -> None:
+    leave = LeaveQueue(KEY, opened.number)
+    assert world.connected().perform(leave).status == "adopted"
+    world.connected().perform(merging(world, opened))
+    assert [world.connected().perform(leave).status for _ in range(2)] == ["done", "adopted"]
+    thread = world.fake.pull(opened.number)
+    deeds.enqueue(world.fake.world, world.fake.world.account("mara"), thread)
+    assert world.connected().perform(leave).status == "adopted" and thread.pull and thread.pull.queued
 
 
 def test_a_head_that_is_not_the_approved_one_is_not_put_in(world: GitHubWorld, opened: Opened) -> None:

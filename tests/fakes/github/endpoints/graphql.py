@@ -160,6 +160,18 @@ def _enqueue(call: Call, order: dict[str, Any]) -> dict[str, Any]:
     return {"mergeQueueEntry": {"position": 1}}
 
 
+def _dequeue(call: Call, order: dict[str, Any]) -> dict[str, Any]:
+    """As https://docs.github.com/en/graphql/reference/mutations#dequeuepullrequest says: `id` is the pull's."""
+    if set(order) != {"id"}:
+        raise Unknown(f"dequeuePullRequest: {sorted(order)}")
+    _may_write(call)
+    thread = next(one for one in call.world.threads.values() if _pull_id(one.number) == order["id"])
+    if not thread.pull or not thread.pull.queued:
+        raise Wrong("UNPROCESSABLE", "Pull request is not in the merge queue")
+    pulls.leave_queue(call.world, call.actor, thread, "manual")
+    return {"mergeQueueEntry": {"position": 1}}
+
+
 def _pull_id(number: int) -> str:
     return node("PR", number)
 
@@ -168,9 +180,16 @@ def _queued(call: Call, number: int) -> dict[str, Any]:
     thread = call.world.threads[number]
     assert thread.pull
     gone = [one for one in call.world.events if one.number == number and one.name == "removed_from_merge_queue"]
+    put = [one for one in call.world.events if one.number == number and one.name == "added_to_merge_queue"]
     return {
         "id": _pull_id(number),
-        "mergeQueueEntry": {"state": thread.pull.queued, "position": 1} if thread.pull.queued else None,
+        "mergeQueueEntry": {
+            "state": thread.pull.queued,
+            "position": 1,
+            "enqueuer": {"databaseId": put[-1].actor.id},
+        }
+        if thread.pull.queued
+        else None,
         "timelineItems": {
             "nodes": [{"createdAt": stamp(one.created_at), "reason": one.extra["reason"]} for one in gone[-1:]]
         },
@@ -179,7 +198,8 @@ def _queued(call: Call, number: int) -> dict[str, Any]:
 
 QUEUED = re.compile(
     r'\{ repository\(owner: "([\w.-]+)", name: "([\w.-]+)"\) \{ pullRequest\(number: (\d+)\) \{ '
-    r"id mergeQueueEntry \{ state position \} "
+    r"id mergeQueueEntry \{ state position enqueuer "
+    r"\{ \.\.\. on User \{ databaseId \} \.\.\. on Bot \{ databaseId \} \} \} "
     r"timelineItems\(itemTypes: \[REMOVED_FROM_MERGE_QUEUE_EVENT\], last: 1\) "
     r"\{ nodes \{ \.\.\. on RemovedFromMergeQueueEvent \{ createdAt reason \} \} \} \} \} \}"
 )
@@ -201,6 +221,8 @@ MUTATIONS = {
     "mutation($input: PinIssueInput!) { pinIssue(input: $input) { issue { number } } }": ("pinIssue", _pin),
     "mutation($input: EnqueuePullRequestInput!) "
     "{ enqueuePullRequest(input: $input) { mergeQueueEntry { position } } }": ("enqueuePullRequest", _enqueue),
+    "mutation($input: DequeuePullRequestInput!) "
+    "{ dequeuePullRequest(input: $input) { mergeQueueEntry { position } } }": ("dequeuePullRequest", _dequeue),
     "mutation($input: CreatePullRequestInput!) { createPullRequest(input: $input) { pullRequest { number } } }": (
         "createPullRequest",
         _open_pull,

@@ -18,7 +18,10 @@ NEEDS, WRITE = "pull_requests:read", "pull_requests:write"
 MOST_COMMITS, MOST_FILES = 250, 3000  # GitHub lists no more
 
 
-@route("GET", REPO + "/pulls", needs=NEEDS, role="read", query=("state", "head", "base", "sort", "direction"), paged=True)
+FILTERS = ("state", "head", "base", "sort", "direction")
+
+
+@route("GET", REPO + "/pulls", needs=NEEDS, role="read", query=FILTERS, paged=True)
 def list_pulls(call: Call) -> Response:
     return call.page(call.visible([thread for thread in _sorted(call) if _wanted(call, thread)]), pull)
 
