@@ -1,4 +1,4 @@
-"""Packages that only some settings need: what each extra brings, whether it is there, and how to get it."""
+"""Optional packages: what each extra contains, whether it is installed, and how to install it."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
     "workflows": ("zizmor",),
     "x": ("tweepy", "twitter_text"),
 }
-"""Each extra of pyproject.toml with the modules that are imported of it, or the program that is run."""
+"""Each extra of pyproject.toml with the modules or the program it provides."""
 PROGRAMS = frozenset({"zizmor"})
 
 
 def missing_module(extra: str) -> str:
-    """The first module or program of an extra that is not installed; "" when all of them are."""
+    """The first module or program of an extra that is missing, or ""."""
     return next((name for name in EXTRAS[extra] if not _is_installed(name)), "")
 
 
@@ -39,11 +39,11 @@ def _is_installed(name: str) -> bool:
 
 
 def install_command(extra: str) -> str:
-    """What to type to get an extra, by how ralph was installed."""
+    """The command that installs an extra, depending on how ralph was installed."""
     return f"pip install 'ralph-mission[{extra}]' (or make install EXTRAS={extra}); in the action, extras: {extra}"
 
 
 def require_extra(extra: str, purpose: str) -> None:
-    """Nothing when an extra is installed. Raises UserError that says what needs it, such as "charts need"."""
+    """Raise UserError if an extra is missing. `purpose` says what needs it, such as "charts need"."""
     if module := missing_module(extra):
         raise UserError(f"{purpose} {module}, which is not installed", install_command(extra))

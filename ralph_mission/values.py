@@ -1,9 +1,9 @@
-"""Frozen dataclasses and regular expressions that cost little to define at import, where most of a start was spent.
+"""Frozen dataclasses and regular expressions that are cheap to define; defining them took most of the start-up time.
 
 The standard dataclass compiles six methods for each class. Here five are shared, and `__init__` is compiled when it is
-first called. Use it as the standard decorator: `from ralph_mission.values import dataclass`. `fields`, `replace` and
-`asdict` of the standard library work on these classes as on any. What they cannot have is refused: a `__post_init__`,
-a field with a `hash` of its own, one that has a default and is no argument.
+first called. Use it like the standard decorator: `from ralph_mission.values import dataclass`. The standard library's
+`fields`, `replace` and `asdict` work on these classes. Unsupported features raise: `__post_init__`, a field with its
+own `hash`, a field with a default and `init=False`.
 
 `compile_regex` is `re.compile` for the constants of a module: it compiles when the expression is first used.
 """
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 else:
 
     def dataclass(cls: type | None = None, /, *, frozen: bool = False, slots: bool = False) -> Any:
-        """The standard decorator; one that defines a frozen class with slots at little cost."""
+        """The standard decorator, but cheap for frozen classes with slots."""
         return _define_value if frozen and slots else dataclasses.dataclass(cls, frozen=frozen, slots=slots)
 
     class compile_regex:  # called as the function that it stands for
-        """A regular expression that is compiled when one of its methods is first asked for."""
+        """A regular expression that is compiled on first use."""
 
         def __init__(self, pattern: str | bytes, flags: int = 0) -> None:
             self.pattern, self._flags = pattern, flags
@@ -60,7 +60,7 @@ def _define_value(plain: type) -> type:
 
 
 def _refuse_unsupported(cls: type) -> None:
-    """What would be lost without a word, as a validation is with a `__post_init__` that nobody calls."""
+    """Refuse what would silently be lost, such as a `__post_init__` that nobody calls."""
     lost = [one.name for one in dataclasses.fields(cls) if one.hash is not None or _is_constant(one)]
     if lost or hasattr(cls, "__post_init__"):
         raise TypeError(f"{cls.__qualname__} cannot be a value: {', '.join(lost) or '__post_init__'}")
@@ -80,7 +80,7 @@ def _compiled_when_called(cls: Any) -> Any:
 
 
 def _compile_init(cls: Any) -> Any:
-    """The `__init__` that the standard decorator would write, without the five methods that it writes beside it."""
+    """The `__init__` that the standard decorator would write, without the five other methods."""
     given: dict[str, Any] = {"_set": object.__setattr__}
     places, by_name, body = ["self"], ["*"], ["    pass"]
     for one in dataclasses.fields(cls):

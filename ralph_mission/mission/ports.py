@@ -1,7 +1,7 @@
 """What a cycle needs from the world, as Protocols. Adapters are chosen in `app/` only.
 
-Errors cross these walls as `UserError`, which names who must act. An observer may raise
-anything: it then counts as unavailable and the cycle goes on. Everything else fails closed.
+Errors cross these boundaries as `UserError`, which names who must act. An observer may raise anything: it then counts
+as unavailable and the cycle continues. Everything else fails closed.
 """
 
 from __future__ import annotations
@@ -50,35 +50,35 @@ class CycleClock(Protocol):
 
 
 class Store(Protocol):
-    """Memory on its branch. Advances by fast-forward from the object id that was read, only."""
+    """Memory on its branch. It only advances by fast-forward from the object id that was read."""
 
     def holder(self) -> str:
         """Who we are in a claim: the run's URL, or host + boot id + pid."""
         ...
 
     def exclusive(self) -> AbstractContextManager[bool]:
-        """Held while a cycle runs; gives False when another runner on this machine holds it."""
+        """A lock held while a cycle runs; False if another runner on this machine holds it."""
         ...
 
     def proven_dead(self, holder: str) -> bool:
-        """Whether the holder of an old claim is *proven* dead. Waiting is never proof."""
+        """Whether the holder of an old claim is *proven* dead. Time alone proves nothing."""
         ...
 
     def recall(self) -> MemorySnapshot | None:
-        """Memory, open keys and claim as of one commit; None when there is no memory yet.
+        """Memory, open keys and claim as of one commit; None if there is no memory yet.
 
         Raises UserError on rollback, foreign changes, corruption: before any effect.
         """
         ...
 
     def records(self, keys: Iterable[str], at: MemorySnapshot | None) -> Mapping[str, Record]:
-        """The ledger's records for `keys`, as of what was recalled; missing keys are left out."""
+        """The records of `keys` as of the recalled commit; missing keys are left out."""
         ...
 
     def commit(self, batch: MemoryBatch, after: MemorySnapshot | None) -> MemorySnapshot:
-        """One commit on top of `after`. Merges a human's edit of human sections that came between.
+        """Commit on top of `after`, merging a person's edits of the sections meant for people.
 
-        Raises Lost when someone else's machine state got there first.
+        Raises Lost if another runner committed first.
         """
         ...
 
@@ -87,80 +87,80 @@ class Store(Protocol):
         ...
 
     def at_work(self, issue: int) -> AbstractContextManager[bool]:
-        """Held while somebody works on an issue; gives False when another process of this clone holds it."""
+        """A lock held while an issue is worked on; False if another process of this clone holds it."""
         ...
 
 
 class Forge(Protocol):
-    """Issues, pulls, branches. Mutations happen through `perform` alone."""
+    """Issues, pull requests, branches. Only `perform` changes anything."""
 
     def identity(self) -> Actor:
         """Our own bot account."""
         ...
 
     def default_branch(self) -> Branch:
-        """The branch that pulls are merged into, and where it points now."""
+        """The branch that pull requests are merged into, and where it points now."""
         ...
 
     def branch(self, name: str) -> str:
-        """The commit a branch points at now; "" when it does not exist."""
+        """The commit a branch points at now; "" if it does not exist."""
         ...
 
     def issues(self, state: str = "open", labels: Sequence[str] = ()) -> tuple[Issue, ...]:
-        """Issues (not pulls), oldest number first. `state`: open | closed | all."""
+        """Issues (no pull requests), oldest number first. `state`: open | closed | all."""
         ...
 
     def issue(self, number: int) -> Issue:
-        """One issue with its remarks (ticks are some) and label events. Raises Missing when there is none."""
+        """One issue with comments (ticks included) and label events. Raises Missing if there is none."""
         ...
 
     def edits(self, number: int) -> tuple[BodyEdit, ...]:
-        """The last change of an issue's or pull's title and that of its text, as far as the forge knows. Raises
+        """The last edits of the title and of the text of an issue or pull request, as far as the forge knows. Raises
         UserError."""
         ...
 
     def own_reviews(self, number: int) -> frozenset[int]:
-        """The reviews of a pull that say what their authors wrote: nobody else is known to have, or may have, changed
-        a word of them. Raises Missing, UserError."""
+        """The reviews of a pull request that certainly say what their authors wrote: nobody else has edited them.
+        Raises Missing, UserError."""
         ...
 
     def pulls(self, state: str = "open") -> tuple[Pull, ...]:
-        """Pulls, oldest number first. `state`: open | closed | all.
+        """Pull requests, oldest number first. `state`: open | closed | all.
 
-        Every open one, with `touches` and `patch_ids`; of the others at least those closed in the last 7 days.
-        A merged one has `patch_ids` too, and `touches` only while the default branch lacks it.
+        All open ones, with `touches` and `patch_ids`; of the others, at least those closed in the last 7 days. A merged
+        one has `patch_ids` too, and `touches` only while the default branch lacks it.
         """
         ...
 
     def pull(self, number: int) -> Pull:
-        """One pull with reviews, remarks, commits and events. Raises Missing when there is none."""
+        """One pull request with reviews, comments, commits and events. Raises Missing if there is none."""
         ...
 
     def is_ready(self, number: int) -> bool:
-        """Whether nothing stands against merging an open pull: no conflict, no check, no rule. Raises UserError."""
+        """Whether an open pull request can be merged: no conflict, failing check or rule. Raises UserError."""
         ...
 
     def pulse(self, since: datetime) -> Pulse:
-        """How the project fared since then."""
+        """The project's activity since then."""
         ...
 
     def workflow_runs(
         self, workflow: int = 0, event: str = "", failed: bool = False, most: int = 100
     ) -> tuple[WorkflowRun, ...]:
-        """The newest runs on the default branch, newest first: of one workflow (0: of all), by one event ("": any),
-        or those alone that failed. None where a forge runs nothing. Raises UserError."""
+        """Runs on the default branch, newest first: of one workflow (0: all), by one event ("": any), or only failed
+        ones. None if the forge runs no workflows. Raises UserError."""
         ...
 
     def failed_jobs(self, run: WorkflowRun, log: bool = False) -> tuple[FailedJob, ...]:
-        """What failed in that attempt of a run, and with `log` what the first of them printed. Raises UserError."""
+        """The failed jobs of that attempt of a run; with `log`, the output of the first. Raises UserError."""
         ...
 
     def test_reports(self, run: WorkflowRun) -> tuple[bytes, ...]:
-        """The XML files that a run kept as reports of its tests, a few of moderate size. Raises UserError."""
+        """The run's test reports as XML: a few, of moderate size. Raises UserError."""
         ...
 
     def security_alerts(self, kind: AlertKind) -> tuple[SecurityAlert, ...] | None:
-        """The open ones of a kind; None where there are none of its kind, or nobody may read them. Raises UserError."""
+        """Open alerts of a kind; None if the forge has no such kind, or we may not read it. Raises UserError."""
         ...
 
     def may_approve(self, actor: Actor) -> bool:
@@ -168,18 +168,18 @@ class Forge(Protocol):
         ...
 
     def find(self, effect: Effect) -> Receipt | None:
-        """What of `effect` is already there, found by list (never search) and by our own author id.
+        """Find `effect` if it is already there, by lists (never search) and our own author id.
 
         None: it is certainly not listed. Used to adopt what a crashed runner did.
         """
         ...
 
     def look_anew(self) -> None:
-        """Forget what was listed in this cycle: time has passed since."""
+        """Drop what was listed in this cycle, as time has passed."""
         ...
 
     def perform(self, effect: Effect) -> Receipt:
-        """Do it once; never retries. A definite refusal is a `failed` receipt; doubt is `unknown`."""
+        """Carry out an effect once; never retries. A definite refusal gives `failed`, doubt gives `unknown`."""
         ...
 
     def anchor(self) -> Anchor | None:
@@ -187,93 +187,95 @@ class Forge(Protocol):
         ...
 
     def ticks(self) -> tuple[Tick, ...]:
-        """What people ticked on the dashboard. Those that are meant for a thread are told by `issue` and `pull` too,
-        as if their words had been said there. Raises UserError."""
+        """What people ticked on the dashboard. Ticks about a thread also show up in `issue` and `pull`, as if the
+        person had commented there. Raises UserError."""
         ...
 
     def show_dashboard(self, page: str, anchor: Anchor, quiet: bool = False) -> None:
-        """Have the dashboard say `page` ("": what it says), and remember a memory position outside the memory branch.
+        """Write `page` to the dashboard ("": leave it), and store memory's position outside the memory branch.
 
-        What people ticked meanwhile stays ticked. `quiet`: nothing was done, so the position alone is not worth it.
+        Boxes that people ticked meanwhile stay ticked. `quiet`: nothing was done, so do not write for the position
+        alone.
         """
         ...
 
     @property
     def lists_at_once(self) -> bool:
-        """Whether a list shows what was just made, so that "not listed" proves "not made"."""
+        """Whether lists are never late, so that "not listed" proves "not made"."""
         ...
 
     def how(self, action: str, number: int) -> str:
-        """What a person types or clicks for: approve_pull, show_pull, approve_issue, show_issue."""
+        """What a person types or clicks to: approve_pull, show_pull, approve_issue, show_issue."""
         ...
 
     def has_our_work(self) -> bool:
-        """Whether anything with our marker by our own account exists."""
+        """Whether our account made anything that carries our marker."""
         ...
 
 
 class Waker(Protocol):
-    """One way of being called again. Losing a wake is harmless: another way, or the next one, makes up for it."""
+    """A way to ask for the next cycle. A lost wake is harmless: another waker, or the next wake, makes up for it."""
 
     def wake(self, due: datetime, generation: int) -> Receipt | None:
-        """Ask for a cycle now; None where nobody can be asked. `failed` names why. Never raises UserError."""
+        """Ask for a cycle now; None if there is nobody to ask. `failed` says why. Never raises UserError."""
         ...
 
 
 class Observer(Protocol):
-    """One source. Changes no tracked file, no ref, no row, nothing on a network."""
+    """One source of signals. Changes no tracked file, ref or row, and nothing on a network."""
 
     @property
     def name(self) -> str:
-        """How the report calls it."""
+        """Its name in reports."""
         ...
 
     def observe(self, context: ObservationContext) -> Observation:
-        """Look once. May raise anything; the cycle goes on without it."""
+        """Look once. May raise anything; the cycle continues without it."""
         ...
 
 
 @runtime_checkable
 class PaidObserver(Observer, Protocol):
-    """One that may ask a model: what that may cost is set aside in memory before it looks."""
+    """An observer that may call a model. Its budget is reserved in memory first."""
 
     def asks(self, context: ObservationContext) -> bool:
-        """Whether it would ask now. May raise anything: then it is taken for one that would."""
+        """Whether it would call a model now. May raise anything, which counts as yes."""
         ...
 
 
 class PostPublisher(Protocol):
-    """The networks that posts go to. Making a text asks nobody; `publish` alone speaks."""
+    """The networks that posts go to. Only `publish` sends anything."""
 
     @property
     def networks(self) -> tuple[str, ...]:
-        """Where a post goes, in order; none where nothing is set up."""
+        """The networks of a post, in order; none if none is set up."""
         ...
 
     def word(self, finding: Finding) -> Wording | None:
-        """What this finding would say; None when nothing is to be said about it. Never raises for its content."""
+        """The texts for this finding; None if there is nothing to say. Never raises for its content."""
         ...
 
     def measure(self, network: str, parts: Sequence[str]) -> Post:
-        """These very parts as a post of that network, with what it counts. Raises UserError if it takes none."""
+        """These parts as a post of that network, measured as it does. Raises UserError if it takes none."""
         ...
 
     def find(self, effect: Publish) -> Receipt | None:
-        """What of it is certainly out already; None where nobody can tell."""
+        """The parts that are certainly out already; None if the network cannot tell."""
         ...
 
     def publish(self, effect: Publish) -> Receipt:
-        """Say it once; never retries. A definite no is `failed`, doubt is `unknown`. What failed for
-        `LATER` may be tried again another time: it certainly did not get through."""
+        """Send it once; never retries. A definite refusal gives `failed`, doubt gives `unknown`. What failed with
+        `LATER` certainly did not get through, and may be tried again."""
         ...
 
     def stage(self, effect: Publish) -> Receipt:
-        """Put it where a person can read it, and say nothing: `staged`, with the file as `url` if one was written."""
+        """Write it where a person can read it without sending it: `staged`, with the file as `url` if one was
+        written."""
         ...
 
 
 class NoPublisher:
-    """Nothing is published."""
+    """Publishes nothing."""
 
     networks: tuple[str, ...] = ()
 
@@ -302,31 +304,31 @@ NO_PUBLISHER = NoPublisher()
 
 
 class Inbox(Protocol):
-    """A chat in which owners give orders. Everything else that is said there is data, and dropped."""
+    """A chat in which owners give commands. Everything else said there is dropped."""
 
     @property
     def chat(self) -> int:
-        """Where an owner is told things unasked."""
+        """Where owners get notices."""
         ...
 
     def read(self, cursor: str) -> tuple[tuple[ChatCommand, ...], str]:
-        """Orders since `cursor`, oldest first, and the next cursor. Raises UserError."""
+        """Commands since `cursor`, oldest first, and the next cursor. Raises UserError."""
         ...
 
     def say(self, chat: int, text: str) -> None:
-        """Answer there, as plain text. Raises UserError."""
+        """Send plain text there. Raises UserError."""
         ...
 
 
 THINKER = "thinker"
-"""The name under which memory keeps a plan's cursor, beside those of observers."""
+"""The key of the plan's cursor in memory, beside those of observers."""
 
 Lookups = Callable[[Iterable[tuple[Observer, ObservationContext]]], Iterable[Observation]]
-"""Asks observers, each with what it is told: one sighting for each, in the same order."""
+"""Runs observers, each with its context: one observation for each, in the same order."""
 
 
 def in_turn(asked: Iterable[tuple[Observer, ObservationContext]]) -> Iterator[Observation]:
-    """One after another; one that fails is unavailable and nothing more."""
+    """Run observers one after another; one that fails is reported as unavailable."""
     return (_look(observer, context) for observer, context in asked)
 
 
@@ -334,7 +336,7 @@ def _look(observer: Observer, context: ObservationContext) -> Observation:
     try:
         return observer.observe(context)
     except Exception as error:  # a dead observer is a line in the report, never the end of the cycle
-        # A foreign error's text may hold a connection string or a token, so only its type is told.
+        # A foreign error's text may hold a connection string or a token, so only its type is reported.
         said = error.what if isinstance(error, UserError) else f"failed unexpectedly ({type(error).__name__})"
         return Observation(observer.name, "unavailable", detail=truncate(said, 200), cursor=context.cursor)
 
@@ -343,52 +345,52 @@ class Thinker(Protocol):
     """Ranks findings. May choose and describe, never permit."""
 
     def think(self, brief: Brief) -> Plan:
-        """A ranking of known findings."""
+        """Rank known findings."""
         ...
 
 
 class PatchVerifier(Protocol):
-    """Tries a change where it can do no harm: a separate clone without remotes or credentials."""
+    """Checks a patch where it can do no harm: in a separate clone without remotes or credentials."""
 
     def verify(self, patch: Patch, scratch: str) -> PatchVerification:
-        """Runs the configured `verify` commands on `patch.base` with the patch applied."""
+        """Run the configured `verify` commands on `patch.base` with the patch applied."""
         ...
 
 
 class Coder(Protocol):
-    """Has an agent carry out what no fixer can: in a clone of its own, with no way to the forge."""
+    """Has an agent do what no fixer can, in its own clone without access to the forge."""
 
     def work(self, job: AgentJob) -> AgentResult:
-        """Begin, or go on with what was begun here earlier. What goes wrong is what it came to; an interrupt too."""
+        """Start a job, or resume it if it was started here before. Errors and interrupts are part of the result."""
         ...
 
     def tidy(self, missions: Collection[int]) -> None:
-        """Let go of what was begun for any other mission than these."""
+        """Remove the work of all other missions."""
         ...
 
 
 class Recorder(Protocol):
-    """Keeps what the world answered, for `ralph journal show --replay`; never on the branch."""
+    """Stores the world's answers for `ralph journal show --replay`; never on the branch."""
 
     def record(self, name: str, value: object) -> None:
-        """Keep one answer under a name, in the order asked."""
+        """Store one answer under a name, in order."""
         ...
 
 
 class CycleProgress(Protocol):
-    """Tells a person what is going on while it goes on, on stderr, and whoever watches."""
+    """Shows progress on stderr, and to whoever watches."""
 
     @property
     def watch(self) -> RunWatch:
-        """Who watches from elsewhere."""
+        """The live record that others watch."""
         ...
 
     def phase(self, name: str, note: str = "") -> None:
-        """A phase of the cycle begins: check, observe, think, act, reflect."""
+        """A phase begins: check, observe, think, act, reflect."""
         ...
 
     def note(self, text: str) -> None:
-        """One thing that happened within the phase."""
+        """Something happened within the phase."""
         ...
 
 
@@ -397,7 +399,7 @@ Parsed = TypeVar("Parsed")
 
 @dataclass(frozen=True, slots=True)
 class AgentQuestion:
-    """What one hat is asked, in a clone of the commit `base`. `prompt` is given what was wrong before."""
+    """A question to one hat, in a clone of the commit `base`. `prompt` gets what was wrong with the previous answer."""
 
     hat: Hat
     base: str
@@ -407,23 +409,24 @@ class AgentQuestion:
 
 
 class AskAgent(Protocol):
-    """Asks the settings' agent in a clone that is thrown away."""
+    """Asks the configured agent in a throw-away clone."""
 
     def __call__(self, question: AgentQuestion, parse: Callable[[str], Parsed]) -> tuple[Parsed | None, str, Usage]:
-        """The answer, or why there is none, and what it took. `parse` raises UnclearVerdict; UserError: none plays."""
+        """The answer, or why there is none, and its cost. `parse` raises UnclearVerdict. Raises UserError if no agent
+        can run."""
         ...
 
 
 Switch = Callable[[], bool]
-"""Whether the kill switch (`RALPH_PAUSED=1`) is thrown, asked anew each time."""
+"""Whether the kill switch (`RALPH_PAUSED=1`) is on; read anew each time."""
 
 Seal = Callable[[str], str]
-"""What nobody can make of a text who has not the key of the chat: so memory cannot say what no owner said there."""
+"""A seal that needs the key of the chat, so memory cannot claim that an owner said something there."""
 
 
 @dataclass(frozen=True, slots=True)
 class CyclePorts:
-    """Everything a cycle may touch, built in `app/cycle.py`."""
+    """Everything a cycle may touch; built in `app/cycle.py`."""
 
     clock: CycleClock
     store: Store
@@ -441,5 +444,5 @@ class CyclePorts:
     lookups: Lookups = in_turn
     publisher: PostPublisher = NO_PUBLISHER
     inbox: Inbox | None = None
-    seal: Seal | None = None  # None: what memory holds of a chat counts for nothing
-    ask: AskAgent | None = None  # who writes texts anew, where an agent is named
+    seal: Seal | None = None  # None: chat messages in memory do not count
+    ask: AskAgent | None = None  # rewrites texts, if an agent is configured

@@ -117,7 +117,7 @@ class Transaction:
         return self.commit(replace(batch, dashboard=without_boxes(self._page(batch.memory, batch.state))))
 
     def anchor(self, quiet: bool = False) -> Transaction:
-        """Show the dashboard on the forge and store memory's position there. `quiet`: nothing was done. Raises UserError."""
+        """Show the dashboard and store memory's position on the forge. `quiet`: nothing was done. Raises UserError."""
         if self.past:
             page = self._page(self.memory, self.state)
             self.ports.forge.show_dashboard(page, gather.anchor_of(self.past), quiet)

@@ -1,6 +1,6 @@
-"""Missions that people asked for by an issue: new ones, what `ralph work` made, and those that memory lost.
+"""Missions that people requested with an issue: new ones, those of `ralph work`, and those that memory lost.
 
-A person's issue says nothing of a mission of ours; the pull that an agent made for it does.
+A person's issue carries no marker of ours; the pull request that an agent made for it does.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from ralph_mission.mission.proposals.wording import plain
 from ralph_mission.values import compile_regex
 
 STANDING = (("ralph:parked", Status.PARKED), ("ralph:escalated", Status.ESCALATED))
-"""Labels of ours on an issue that tell how its mission stands, whatever else there is."""
+"""Our labels on an issue that show the state of its mission."""
 _NUMBER = compile_regex(r"[1-9][0-9]{0,8}")
 
 
 def mission_of_issue(issue: Issue, number: int, cycle: int, now: datetime, agent: bool) -> Mission:
-    """The mission that a person made of this issue; `agent`: whether one carries it out."""
+    """A new mission for this issue; `agent`: whether an agent carries it out."""
     made = Mission(
         number, _key(issue, _times(issue)), plain(issue.title), HUMAN, Action.OPEN_PROPOSAL, Tier.HIGH,
         Status.DISCOVERED, cycle, now, now, issue=issue.number, last_action="a person made it a mission",
@@ -39,9 +39,9 @@ def mission_of_issue(issue: Issue, number: int, cycle: int, now: datetime, agent
 
 
 def pulls_for(pulls: Iterable[Pull], us: int, handed: Collection[int] = ()) -> Mapping[int, tuple[int, Pull]]:
-    """Our newest open pull for each issue of a person, and the number of its mission; by the issue's number.
+    """Our newest open pull request for each person's issue, with the number of its mission, by the issue's number.
 
-    One that `ralph work` made names no mission, which is 0 then; it counts when it is `handed` over, open or not.
+    One made by `ralph work` names no mission (0); it counts once it is `handed` over, open or not.
     """
     ours = (
         p
@@ -55,9 +55,9 @@ def pulls_for(pulls: Iterable[Pull], us: int, handed: Collection[int] = ()) -> M
 
 
 def found_again(made: Mission, number: int, issue: Issue, pull: Pull, authorised: frozenset[int]) -> Mission:
-    """`made` of the same issue anew, as what it was: mission `number`, whose change is in this pull.
+    """Restore `made` as mission `number`, whose change is in this pull request.
 
-    It has the key it had, where the pull tells, so that nothing that was done for it is done again.
+    It gets its old key from the pull request's marker, so that nothing done for it is done again.
     """
     signed, facts = _signature(pull)
     if "mission" in facts:
@@ -66,7 +66,7 @@ def found_again(made: Mission, number: int, issue: Issue, pull: Pull, authorised
             next((key for key in keys if key_of(key, "open_pull") == signed), made.key),
             "found again by its pull request",
         )
-    else:  # one that came to its end and was opened again is another mission, whose applied are its own
+    else:  # a finished issue that was reopened is another mission, with effects of its own
         key, told = key_of("mission", "work", str(issue.number), str(number)), f"`ralph work` opened #{pull.number}"
     status = next((status for label, status in STANDING if label in issue.labels), Status.IN_REVIEW)
     found = replace(made, id=number, key=key, status=status, last_action=told, next_step="")
@@ -74,17 +74,17 @@ def found_again(made: Mission, number: int, issue: Issue, pull: Pull, authorised
 
 
 def caught_up(mission: Mission, pull: Pull, authorised: frozenset[int]) -> Mission:
-    """The mission with its pull. A review of another commit than stands there now was answered, by a push.
+    """The mission with its pull request. A review of an older commit counts as answered, by the push.
 
-    A commit of somebody else's is not taken for ours because memory is lost: then no head is known to be ours, which
-    makes it stuck until a person has looked at it.
+    Somebody else's commit is never taken for ours just because memory was lost: then no head counts as ours, and the
+    mission is stuck until a person has looked at it.
     """
     asked = [r for r in pull.reviews if r.state == "changes_requested" and r.author.id in authorised]
     earlier = [review for review in asked if review.sha != pull.head_sha]
     head = pull.head_sha if pull.commits and pull.own.issuperset(pull.commits) else ""
     return update_mission(
         mission, pull=pull.number, branch=pull.head, head_sha=head,
-        base_sha=head,  # an answer needs nothing merged in
+        base_sha=head,  # an answer merges nothing in
         rounds=len({review.sha for review in earlier}), answered_at=max((r.at for r in earlier), default=None),
     )  # fmt: skip  # one value
 
@@ -94,12 +94,12 @@ def _key(issue: Issue, times: int) -> str:
 
 
 def _times(issue: Issue) -> int:
-    """How often somebody made it a mission."""
+    """How often somebody set the label `ralph:mission`."""
     return sum(event.added and event.label == "ralph:mission" for event in issue.events)
 
 
 def _signature(pull: Pull) -> tuple[str, Mapping[str, str]]:
-    """Key and facts of the marker that is the last line of a pull's text; one further up may be a quotation."""
+    """Key and facts of the marker in the last line of a pull request's text; further up it may be a quotation."""
     found = MARKER.fullmatch(pull.body.rstrip().rpartition("\n")[2].strip())
     return (found[1], ownership.facts_in(found[0])) if found else ("", {})
 
@@ -121,12 +121,12 @@ def adopt(
     cycle: int,
     now: datetime,
 ) -> Iterable[Mission]:
-    """Missions that an authorised person made by labelling an issue; anyone else's label is ignored.
+    """Missions that an authorised person requested by labelling an issue; anyone else's label is ignored.
 
-    One whose pull is open (`lost`, by issue) is no new one: it goes on where it was. A pull of `ralph work`, which only
-    works on what such a person asked for, needs no label. One that no cycle has seen (`handed`) is a mission whatever
-    people did meanwhile, so that a yes or no is answered; it takes the place of a parked mission without a pull.
-    What `ralph work` is at is left alone.
+    If its pull request is open (`lost`, by issue), the mission is not new but continues where it was. A pull request of
+    `ralph work`, which only handles authorised requests, needs no label. One that no cycle has seen yet (`handed`)
+    becomes a mission whatever people did meanwhile, so that their verdict is answered; it replaces a parked mission
+    without a pull request. Issues that `ralph work` is working on are left alone.
     """
     ours, taken = {m.issue for m in state.missions}, {m.id for m in state.missions}
     parked = {m.issue for m in state.missions if m.status is Status.PARKED and not m.pull}
@@ -167,8 +167,8 @@ def _found_again(
 
 
 def _still_wanted(issue: Issue, made: Mission, authorised: frozenset[int], by_work: bool) -> bool:
-    """Whether an authorised person set the label that stands there, and not before it was parked and forgotten."""
-    if issue.state != "open" or approval.on_issue(issue, made, authorised).state == "rejected":  # a list may be late
+    """Whether an authorised person set the current label, after the mission was parked and forgotten."""
+    if issue.state != "open" or approval.on_issue(issue, made, authorised).state == "rejected":  # lists may be late
         return False
     request = approval.standing_label(issue, "ralph:mission")
     parked = approval.standing_label(issue, "ralph:parked")

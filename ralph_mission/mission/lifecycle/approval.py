@@ -1,9 +1,8 @@
-"""Whose yes counts, and for what. Pure: who may approve was asked of the forge before.
+"""Which approvals count, and for what. Pure: the forge was asked before who may approve.
 
-A yes counts when its author is an authorised person (numeric id, never a bot), when it is
-newer than our line "proposal is now `<hash8>`", and when what stands there now is still
-what the hash was made of; on a pull, when it was given at the commit that would be merged.
-A yes that does not count is not ignored: it carries the rule that says why.
+An approval counts if its author is an authorised person (numeric id, never a bot), if it is newer than our line
+"proposal is now `<hash8>`", and if the current text still has that hash; on a pull request, if it was given for the
+commit that would be merged. An approval that does not count is not ignored: it carries the rule that says why.
 """
 
 from __future__ import annotations
@@ -23,34 +22,34 @@ from ralph_mission.values import compile_regex
 APPROVED, REJECTED = "ralph:approved", "ralph:rejected"
 CONTENT_APPROVED = "content:approved"
 AGENT = "agent:"
-"""Before the name of an agent: a label that asks for work by that agent. Only people set it."""
+"""Prefix of a label that asks for work by the named agent. Only people set it."""
 COMMAND = compile_regex(
     r"\A(?:[ \t]*\r?\n)* {0,3}/ralph[ \t]+(approve|reject|revise|park|retry)(?![\w-])[ \t]*(.*)", re.IGNORECASE
 )
-"""What begins a comment; indented further it is code, which somebody only shows."""
+"""Indentation of a command at most; indented further it is a code block."""
 YES = compile_regex(r"\s*/ralph[ \t]+approve(?:[ \t]+`?(?P<hash>[0-9a-f]{8})`?)?\s*", re.IGNORECASE)
-"""The whole of a comment that says yes: a question, a condition or a "not yet" behind the command makes it none."""
+"""The whole comment must match: a question, a condition or a "not yet" after the command makes it no approval."""
 ASKED_LINE = compile_regex(r"^proposal is now `[0-9a-f]{8}`", re.MULTILINE)
 SEAL = compile_regex(rf"\n+proposal is now `([0-9a-f]{{8}})`\n+(?:{MARKER.pattern})\s*\Z")
-"""Our own end of a proposal: the line and our marker, and nothing after them."""
+"""Our own ending of a proposal: the line and our marker, and nothing after them."""
 
 
 def content_hash(title: str, body: str) -> str:
     """Eight hex digits over a proposal's title and text.
 
-    Our own end is left out where it is true; a word after it, or another hash in it, is an edit like any other.
+    Our own ending is left out if it is genuine; text after it, or another hash in it, is an edit like any other.
     """
     return _whole_hash(title, body)[:8]
 
 
 def about(mission: Mission, title: str, body: str) -> Mission:
-    """The mission when it asks about this very text. Eight digits are for people: another text can have them."""
+    """The mission, asking about exactly this text. Eight digits are for people; other texts may share them."""
     whole = _whole_hash(title, body)
     return update_mission(mission, proposal_hash=whole[:8], proposal_sha256=whole)
 
 
 def stands(issue: Issue, mission: Mission) -> bool:
-    """Whether what the mission asked about is what its issue says now."""
+    """Whether the issue still shows what the mission asked about."""
     now = _whole_hash(issue.title, issue.body)
     return now[:8] == mission.question.proposal_hash and mission.question.proposal_sha256 in ("", now)
 
@@ -75,10 +74,10 @@ def on_issue(
     yes: Iterable[ChatYes] = (),
     edited_at: datetime | None = None,
 ) -> PersonVerdict:
-    """The opinion on a proposal. A no wins over a yes; the newest counted one of its kind speaks.
+    """The verdict on a proposal. A rejection beats an approval; of each, the newest valid one counts.
 
-    `offered_at` is when a change was shown that a yes has to be newer than. `yes`: those that owners gave in a chat.
-    `edited_at` is when the text was changed by somebody without a say: a yes has to be newer, whatever memory says.
+    `offered_at`: when a change was shown; approvals must be newer. `yes`: owners' approvals in a chat. `edited_at`:
+    when an unauthorised person last edited the text; approvals must be newer, whatever memory says.
     """
     noes = [o for o in _noes(issue) if o.actor and o.actor.id in authorised]
     if noes:
@@ -104,18 +103,18 @@ def said_in_chat(
     offered_at: datetime | None = None,
     edited_at: datetime | None = None,
 ) -> tuple[ChatYes, ...]:
-    """Those of `yes` that count, as for `on_issue`.
+    """The approvals among `yes` that count, as for `on_issue`.
 
-    A change in a remark is none of the text that a chat says yes to: a yes to it is given where it is shown.
+    A chat approves an issue's text. A change shown in a comment is approved where it is shown.
     """
     since = _since(issue, mission, edited_at)
     return tuple(one for one in yes if offered_at is None and _counts_from_chat(one, issue, mission, since))
 
 
 def yes_labels(mission: Mission, issue: Issue) -> tuple[str, ...]:
-    """The labels that say yes to a mission's issue: of texts to publish, one of their own too.
+    """The labels that approve a mission's issue; for texts to publish there is one of their own.
 
-    One that names an agent is a yes to a proposal, with that agent.
+    A label that names an agent approves a proposal, with that agent.
     """
     if mission.action is Action.PUBLISH:
         return (APPROVED, CONTENT_APPROVED)
@@ -130,21 +129,21 @@ def agent_of(label: str) -> str:
 
 
 def agent_asked_for(issue: Issue, authorised: Collection[int]) -> str:
-    """The agent of the newest label by which somebody who may decide chose one; "" where nobody did."""
+    """The agent in the newest agent label set by an authorised person, or ""."""
     named = (standing_label(issue, label) for label in issue.labels if agent_of(label))
     events = [event for event in named if event and event.actor.id in authorised]
     return agent_of(max(events, key=lambda event: (event.at, event.label)).label) if events else ""
 
 
 def on_offer(issue: Issue, mission: Mission, authorised: frozenset[int], offered_at: datetime | None) -> PersonVerdict:
-    """The opinion on a change that a remark of ours shows: a yes is to that, whatever becomes of the issue's text."""
+    """The verdict on a change that our comment shows: approval is for that, whatever happens to the issue's text."""
     return on_issue(issue, about(mission, issue.title, issue.body), authorised, offered_at)
 
 
 def on_pull(pull: Pull, mission: Mission, authorised: frozenset[int]) -> PersonVerdict:
-    """The opinion on a pull: any authorised person's standing request for changes beats every approval.
+    """The verdict on a pull request: any authorised person's standing request for changes beats every approval.
 
-    One that was answered, by a push or by what is on offer, waits for its author; only what is newer asks for more.
+    Once answered, by a push or an offered change, a request waits for its author; only newer reviews ask for more.
     """
     standing = _standing(pull.reviews)
     changes = [r for r in standing if r.state == "changes_requested" and r.author.id in authorised]
@@ -164,9 +163,9 @@ def on_pull(pull: Pull, mission: Mission, authorised: frozenset[int]) -> PersonV
 
 
 def merge_objection(pull: Pull, merge: MergePull, may_approve: Callable[[Actor], bool]) -> str:
-    """The rule that a merge runs into at this moment, "" when the yes it rests on still stands.
+    """The rule a merge violates right now, or "" if its approval still stands.
 
-    Asked right before merging: an approval may have been dismissed, a head or base changed, since it was judged.
+    Called right before merging: since the decision an approval may have been dismissed, or head or base changed.
     """
     if pull.head_sha != merge.head_sha:
         return "approval-head"
@@ -183,7 +182,7 @@ def merge_objection(pull: Pull, merge: MergePull, may_approve: Callable[[Actor],
 
 
 def voices(issue: Issue | None, pull: Pull | None) -> frozenset[Actor]:
-    """Everyone whose authority matters for these two; the forge is asked about each once."""
+    """Everyone whose permission matters for these two; the forge is asked about each once."""
     people: set[Actor | None] = set()
     for thing in (issue, pull):
         if thing is not None:
@@ -196,19 +195,19 @@ def voices(issue: Issue | None, pull: Pull | None) -> frozenset[Actor]:
 
 
 def standing_label(issue: Issue, label: str) -> LabelEvent | None:
-    """Who set the label that stands there now: not somebody who set it once and took it off again."""
+    """The event that set the current label (not one that was taken off again)."""
     events = sorted((event for event in issue.events if event.label == label), key=lambda event: event.at)
     return events[-1] if events and events[-1].added and label in issue.labels else None
 
 
 def may_decide(person: Actor, owners: Collection[str], may_approve: Callable[[Actor], bool]) -> bool:
-    """Whether this person's word counts: an owner where some are named, with write access, never a bot."""
+    """Whether a person is authorised: has write access, is an owner if owners are configured, is not a bot."""
     named = {owner.casefold() for owner in owners}
     return not person.is_bot and (not named or person.login.casefold() in named) and may_approve(person)
 
 
 def who_asked(issue: Issue, label: str, us: int) -> Actor | None:
-    """Who wanted the label that stands there; what we only gave back is the request of whoever had set it before us."""
+    """Who asked for the current label. If we only restored it, that is whoever had set it before us."""
     event = standing_label(issue, label)
     if event is None or event.actor.id != us:
         return event.actor if event else None
@@ -217,9 +216,10 @@ def who_asked(issue: Issue, label: str, us: int) -> Actor | None:
 
 
 def asked_at(issue: Issue, authorised: Collection[int], *labels: str) -> datetime:
-    """When an authorised person last asked for something, by one of these labels or a yes; else when it was opened.
+    """When an authorised person last asked for something, by one of these labels or an approval; else when it was
+    opened.
 
-    A comment that was edited since is no yes: anybody may have made it one.
+    A comment that was edited since does not count: anybody may have edited it.
     """
     set_ = [e.at for e in issue.events if e.added and e.label in labels and e.actor.id in authorised]
     said = (r for r in issue.remarks if r.author.id in authorised and r.created_at == r.updated_at)
@@ -228,20 +228,20 @@ def asked_at(issue: Issue, authorised: Collection[int], *labels: str) -> datetim
 
 
 def find_altering_editor(edits: Iterable[BodyEdit], authorised: Collection[int], since: datetime) -> Actor | None:
-    """Who changed an issue's title or text, since it was asked for, without a say."""
+    """Who edited an issue's title or text, since it was requested, without being authorised."""
     return next((e.actor for e in edits if e.at >= since and e.actor.id not in authorised), None)
 
 
 def is_unaltered(remark: ThreadComment, until: datetime | None) -> bool:
-    """Whether a remark says what its author said: any other edit than one from before `until` may be anybody's.
+    """Whether a comment certainly says what its author wrote: an edit after `until` may be anybody's.
 
-    None: whoever may edit it may decide too.
+    None: everyone who may edit may also decide.
     """
     return until is None or remark.created_at == remark.updated_at or remark.updated_at < until
 
 
 def ordered(issue: Issue, verb: str, authorised: Collection[int]) -> tuple[ThreadComment, ...]:
-    """The comments, never edited, by which people who may decide gave an order: `/ralph park`, `/ralph retry`."""
+    """Unedited comments by which authorised people gave a command: `/ralph park`, `/ralph retry`."""
     said = (one for one in issue.remarks if one.author.id in authorised and one.created_at == one.updated_at)
     return tuple(one for one in said if _command(one) == verb)
 
@@ -253,20 +253,20 @@ def _objections(counted: bool, fresh: bool) -> tuple[str, ...]:
 
 
 def _counts_from_chat(yes: ChatYes, issue: Issue, mission: Mission, since: datetime) -> bool:
-    """Whether it names the very text that stands there, which is what was asked about, and was given since."""
+    """Whether it names the current text, which is the one asked about, and was given since."""
     meant = yes.issue == issue.number and yes.hash == mission.question.proposal_hash
     return meant and stands(issue, mission) and yes.at > since
 
 
 def _since(issue: Issue, mission: Mission, edited_at: datetime | None) -> datetime:
-    """What a yes has to be newer than: our line, and the last edit by somebody without a say."""
+    """What an approval must be newer than: our line, and the last edit by an unauthorised person."""
     return max(_asked_at(issue, mission), edited_at or issue.created_at)
 
 
 def _asked_at(issue: Issue, mission: Mission) -> datetime:
-    """When the newest line that names the hash was posted, all by the forge's own clock.
+    """When the newest line with the hash was posted, by the forge's clock.
 
-    The issue was opened with the first; the plan to post another counts where the posting is in doubt.
+    The issue itself has the first one. If a later posting is in doubt, the time it was planned counts.
     """
     ours = [r.created_at for r in issue.remarks if r.author.id == issue.author.id and ASKED_LINE.search(r.body)]
     planned = mission.question.proposal_at
@@ -274,9 +274,9 @@ def _asked_at(issue: Issue, mission: Mission) -> datetime:
 
 
 def _approvals(issue: Issue, since: datetime, mission: Mission) -> Iterable[tuple[Actor, bool]]:
-    """Each attempt at approval: who, and whether it is newer than the proposal's line and still what was said.
+    """Each attempted approval: by whom, and whether it is newer than the proposal's line and unedited.
 
-    A comment may name the text that it means by its hash; with any other words it is no yes to anything.
+    A comment may name the text by its hash; with any other words it approves nothing.
     """
     current = mission.question.proposal_hash
     for label in yes_labels(mission, issue):
@@ -308,7 +308,7 @@ def _words(remark: ThreadComment) -> str:
 
 
 def _standing(reviews: Iterable[Review]) -> list[Review]:
-    """The last verdict of each author; comments change nothing, a dismissal takes the verdict away."""
+    """Each author's latest verdict; comments do not change it, a dismissal removes it."""
     last: dict[int, Review] = {}
     for review in sorted(reviews, key=lambda r: r.at):
         if review.state != "commented":

@@ -1,4 +1,4 @@
-"""What the forge says of missions now, and whose word counts there. Asking changes nothing."""
+"""What the forge says about missions now, and who is authorised there. Read-only."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ T = TypeVar("T", Issue, Pull)
 
 
 def facts_about(ports: CyclePorts, settings: CycleSettings, mission: Mission, state: OpenState) -> MissionFacts:
-    """What the forge says of one mission now, with what owners said of it in a chat."""
+    """What the forge says about one mission now, with what owners said about it in a chat."""
     ((_, facts),) = orders.known_to(((mission.id, read_facts(ports, settings, mission)),), state, ports.seal)
     return facts
 
 
 def refresh_facts(ports: CyclePorts, situation: Situation) -> Situation:
-    """The situation with what the forge says of missions, issues and pulls now: an agent's work takes a while."""
+    """The situation with missions, issues and pull requests read again, as an agent's work takes a while."""
     ports.forge.look_anew()
     issues, pulls = ports.forge.issues("open"), ports.forge.pulls("all")
     known = [mission for mission in situation.missions if mission.thread]
@@ -43,7 +43,7 @@ def refresh_facts(ports: CyclePorts, situation: Situation) -> Situation:
 
 
 def read_facts(ports: CyclePorts, settings: CycleSettings, mission: Mission) -> MissionFacts:
-    """What the forge says of one mission; nothing of what turns out not to be this mission's."""
+    """What the forge says about one mission, without threads that turn out not to be its own."""
     issue = read_if_there(mission.issue, ports.forge.issue) if mission.issue else None
     pull = read_if_there(mission.pull, ports.forge.pull) if mission.pull else None
     if pull and not mission.issue:
@@ -65,7 +65,7 @@ def read_facts(ports: CyclePorts, settings: CycleSettings, mission: Mission) -> 
     if mission.action is Action.PUBLISH and issue:
         said = content.measure_posts(ports.publisher, issue.body) if issue.author.id == us else content.FOREIGN
         facts = replace(facts, shown=said)
-        if request := content.find_request(mission, facts):  # a yes from before was to the text that is to change
+        if request := content.find_request(mission, facts):  # an earlier approval was for the text that is to change
             edited = max(filter(None, (facts.edited_at, request.created_at)))
             facts = replace(facts, edited_at=edited)
     if issue is None or not settings.owners:
@@ -80,14 +80,14 @@ def read_facts(ports: CyclePorts, settings: CycleSettings, mission: Mission) -> 
 def _of_another(
     mission: Mission, issue: Issue | None, pull: Pull | None, us: int, authorised: frozenset[int], foreign: str
 ) -> MissionFacts:
-    """What is left to know of what is not, or no more, this mission's."""
+    """The facts if its thread is not, or no longer, this mission's."""
     ours = not ownership.why_foreign(mission, issue, None, us, authorised)
     left = None if ours else ownership.own_pull(mission, pull, us)
     return MissionFacts(None, None, frozenset(), foreign, ours=ours, left=left, seen_at=_newest(issue))
 
 
 def _issue_facts(mission: Mission, issue: Issue | None, us: int, authorised: frozenset[int]) -> MissionFacts:
-    """The issue, and what our own words there say will be sent, or would be after a yes."""
+    """The issue, and what our own text there announces to be sent, or to be sent after approval."""
     shown = ownership.own_change(mission, issue, us)
     texts = (issue.body if issue and issue.author.id == us else "", shown.body if shown else "")
     named, asked = (
@@ -100,20 +100,20 @@ def _issue_facts(mission: Mission, issue: Issue | None, us: int, authorised: fro
 
 
 def _newest(issue: Issue | None) -> datetime | None:
-    """When anybody last did something to an issue that a mission may have to obey."""
+    """When there was last activity on an issue that a mission may have to react to."""
     if issue is None:
         return None
     return max([issue.created_at, *(event.at for event in issue.events), *(one.created_at for one in issue.remarks)])
 
 
 def _reworded_reviews(ports: CyclePorts, pull: Pull) -> frozenset[int]:
-    """Reviews that need not say what their authors wrote. The pull was read before, so no later edit is missed."""
+    """Reviews that may have been edited by others. The pull request was read before, so no later edit is missed."""
     own = ports.forge.own_reviews(pull.number)
     return frozenset(review.id for review in pull.reviews if review.id not in own)
 
 
 def read_if_there(number: int, get: Callable[[int], T]) -> T | None:
-    """An issue or pull; None when somebody deleted it. Raises UserError for any other reason."""
+    """An issue or pull request; None if it was deleted. Raises UserError for any other failure."""
     try:
         return get(number)
     except Missing:
@@ -127,6 +127,6 @@ def authorised_among(
     pull: Pull | None,
     also: frozenset[Actor] = frozenset(),
 ) -> frozenset[int]:
-    """The ids of those who spoke there, and of `also`, whose verdict counts."""
+    """The ids of authorised people among those who took part there, and `also`."""
     people = approval.voices(issue, pull) | also
     return frozenset(p.id for p in people if approval.may_decide(p, settings.owners, ports.forge.may_approve))

@@ -1,17 +1,16 @@
-"""What on the forge is ours to write on, and which change our own issue named. Memory proves nothing of it.
+"""Which threads are ours to write on, and which change our own issue announced. Memory proves neither.
 
-An issue is a mission's when our account wrote it and its marker names this very mission, or when an authorised
-person put `ralph:mission` on it; a pull, when our account opened it from the mission's branch and it says the same,
-and its issue is one that our account wrote, or a person's that the pull names. The pull of `ralph work` is for its
-issue alone: it names no mission, and bears the issue out by itself. A fix that asks nobody has no issue: its pull bears
-itself out.
+An issue belongs to a mission if our account wrote it and its marker names this mission, or if an authorised person set
+`ralph:mission` on it. A pull request does if our account opened it from the mission's branch with such a marker, and
+its issue is ours, or a person's that the pull request names. A pull request of `ralph work` names no mission and
+vouches for its issue by itself. A fix that asks nobody has no issue: its pull request vouches for itself.
 
-Memory keeps a change until it can be sent. So the issue names it by a digest, on a line of its own; a yes to the
-issue's text is a yes to that digest, and a branch or pull is made of exactly that. What others say is no such line: a
-text that was made harmless has none (`safety.detect.SEAL`), and what is shown to the letter stands in code.
+Memory keeps a change until it can be sent, so the issue announces it by a digest on a line of its own. Approving the
+issue's text approves that digest, and branch and pull request are made of exactly that. Text from others cannot contain
+such a line: sanitised text has none (`safety.detect.SEAL`), and verbatim text is shown as code.
 
-A list or a standing remark is made once. When people take it away, a successor's key names all that were lost before
-it: nothing is made twice under one key, and a lost thing is not taken for one that stands there.
+A list or a standing comment is created once. If people delete it, the key of its successor names all that were lost
+before: nothing is created twice under one key, and a lost one is not mistaken for an existing one.
 """
 
 from __future__ import annotations
@@ -32,40 +31,40 @@ from ralph_mission.values import compile_regex
 _ANNOUNCEMENT = compile_regex(r"^the change (is|would be) ((?:`[0-9a-f]{16}`(?:, )?)+)\r?$", re.MULTILINE)
 
 Change = PushBranch | OpenPull
-LATER = ("issue", "patch_ids", "touches")  # fields that effects of earlier versions were announced without
+LATER = ("issue", "patch_ids", "touches")  # fields that earlier versions did not announce
 
 
 def change_digest(effect: Change) -> str:
-    """Sixteen hex digits over all that would be sent, but for the date."""
+    """Sixteen hex digits over everything that would be sent, except the date."""
     said = asdict(effect).items()
     content = {name: value for name, value in said if name != "date" and (value or name not in LATER)}
     return key_of("change", type(effect).__name__, json.dumps(content, sort_keys=True))
 
 
 def announcement_line(effects: Iterable[Change], asked: bool) -> str:
-    """The line of an issue that names what will be sent or, where a person is asked, would be; "" for nothing."""
+    """The line of an issue that announces what will be sent, or sent after approval; "" for nothing."""
     digests = ", ".join(f"`{change_digest(effect)}`" for effect in effects)
     return f"the change {'would be' if asked else 'is'} {digests}" if digests else ""
 
 
 def announced_digests(body: str, asked: bool) -> frozenset[str]:
-    """The digests that a text of ours names: of what needs no yes, or of what needs one."""
+    """The digests that a text of ours announces: for sending without, or with, approval."""
     verb, lines = "would be" if asked else "is", list(_ANNOUNCEMENT.finditer(body))
-    shown = prose(body) if lines else ""  # of our own line only the digests are code
+    shown = prose(body) if lines else ""  # in our own line only the digests are code
     ours = (line for line in lines if line[1] == verb and shown.startswith("the change", line.start()))
     return frozenset(found for line in ours for found in re.findall("[0-9a-f]{16}", line[2]))
 
 
-SuccessorKeys = tuple[str, ...]  # the parts of the first one's key
+SuccessorKeys = tuple[str, ...]  # parts of the first one's key
 
 
 def of_remark(mission: str) -> SuccessorKeys:
-    """The standing remarks of the mission with this key."""
+    """The line of standing comments of the mission with this key."""
     return mission, "comment", "standing"
 
 
 def successor_keys(line: SuccessorKeys, records: Mapping[str, Record]) -> Iterator[str]:
-    """The keys of those that were made, oldest first; then the key that the next one would have."""
+    """The keys of those that were created, oldest first; then the key of the next one."""
     lost: tuple[str, ...] = ()
     while True:
         key = key_of(*line, *lost)
@@ -77,13 +76,13 @@ def successor_keys(line: SuccessorKeys, records: Mapping[str, Record]) -> Iterat
 
 
 def next_key(line: SuccessorKeys, records: Mapping[str, Record]) -> str:
-    """The key of the next one: that of nothing that was ever made."""
+    """The key of the next one, which was never used."""
     *_, last = successor_keys(line, records)
     return last
 
 
 def last_key(line: SuccessorKeys, records: Mapping[str, Record]) -> str:
-    """The key of the last one that was made; without any, of the first."""
+    """The key of the last one that was created, or else of the first."""
     *made, last = successor_keys(line, records)
     return made[-1] if made else last
 
@@ -91,7 +90,7 @@ def last_key(line: SuccessorKeys, records: Mapping[str, Record]) -> str:
 def read_successors(
     lines: Iterable[SuccessorKeys], get: Callable[[set[str]], Mapping[str, Record]]
 ) -> dict[str, Record]:
-    """The records of these lines, as far as they go; `get` looks keys up."""
+    """The records of these successions; `get` looks keys up."""
     lines, asked, found = tuple(lines), set[str](), dict[str, Record]()
     while wanted := {key for line in lines for key in successor_keys(line, found)} - asked:
         asked |= wanted
@@ -104,36 +103,36 @@ BRANCHES = "ralph/"
 
 
 def facts_in(marker: str) -> dict[str, str]:
-    """What one of our markers says besides its key."""
+    """The facts in one of our markers, besides its key."""
     return dict(_FACT.findall(marker.removesuffix("-->").partition(" key=")[2]))
 
 
 def why_foreign(mission: Mission, issue: Issue | None, pull: Pull | None, us: int, authorised: frozenset[int]) -> str:
-    """Why nothing may be written there on behalf of this mission, "" when both are its own."""
+    """Why nothing may be written there for this mission, or "" if both threads are its own."""
     written = issue is not None and issue.author.id == us and _names(issue.body, mission)
     if issue is not None and not (written or is_requested(issue, authorised) or _is_by_work(pull, mission, us)):
         return f"issue #{issue.number} does not belong to this mission"
     borne_by_us = written or issue is None or _is_claimed(issue, us)
     if pull is not None and not mission.issue and not written and borne_by_us and _is_from(pull, mission, us):
-        return ""  # it lives in the pull, whose marker was edited away, and a person vouched for it by the label
+        return ""  # the pull request is its thread, lost its marker, and a person vouched for it by the label
     if pull is not None and not _carries(pull, mission, us, named=not borne_by_us):
         return f"pull request #{pull.number} does not belong to this mission"
     return ""
 
 
 def is_requested(issue: Issue, authorised: frozenset[int]) -> bool:
-    """Whether an authorised person set the `ralph:mission` that stands there."""
+    """Whether an authorised person set the current `ralph:mission` label."""
     label = standing_label(issue, "ralph:mission")
     return label is not None and label.actor.id in authorised
 
 
 def _is_claimed(issue: Issue, us: int) -> bool:
-    """Whether an issue that a person vouched for is of ours, with its marker edited away: no other mission's, then."""
+    """Whether our issue lost its marker and a person vouched for it: then it is no other mission's."""
     return issue.author.id == us and not any(_markers(issue.body))
 
 
 def own_remark(mission: Mission, records: Mapping[str, Record], issue: Issue | None, us: int) -> int:
-    """The number of the mission's standing remark; 0 when none of ours stands there. Memory's word without an issue."""
+    """The id of the mission's standing comment; 0 if there is none of ours. Taken from memory if there is no issue."""
     if issue is None:
         return mission.comment
     keys = tuple(successor_keys(of_remark(mission.key), records))
@@ -142,19 +141,19 @@ def own_remark(mission: Mission, records: Mapping[str, Record], issue: Issue | N
 
 
 def listed_kind(issue: Issue, us: int) -> str:
-    """The kind of finding that an issue of ours lists, as an earlier version kept them; "" for any other issue."""
+    """The kind that our issue lists, as earlier versions kept such issues; "" for any other issue."""
     said = [facts_in(found[0]) for found in _markers(issue.body)][-1:] if issue.author.id == us else []
     return said[0]["kind"] if said and {*said[0]} == {"kind"} and issue.title.startswith("Watching: ") else ""
 
 
 def own_change(mission: Mission, issue: Issue | None, us: int) -> ThreadComment | None:
-    """Our newest remark that names a change made for this mission. One that was edited since says nothing."""
+    """Our newest comment that announces a change for this mission. An edited one does not count."""
     shown = [r for r in (issue.remarks if issue else ()) if r.author.id == us and r.created_at == r.updated_at]
     return next((r for r in reversed(shown) if _shows(r.body, mission)), None)
 
 
 def change_remark(mission: Mission, digests: Iterable[str]) -> str:
-    """The key of the remark that names these: another change, another remark."""
+    """The key of the comment that announces these; each change has its own comment."""
     return key_of(mission.key, "change", *sorted(digests))
 
 
@@ -164,14 +163,14 @@ def _shows(body: str, mission: Mission) -> bool:
 
 
 def own_pull(mission: Mission, pull: Pull | None, us: int) -> Pull | None:
-    """The pull if it says by itself, and not only by the issue it is for, that it is this mission's."""
+    """The pull request, if its own marker (not only its issue) says it is this mission's."""
     return pull if pull is not None and _carries(pull, mission, us, named=True) else None
 
 
 def _is_by_work(pull: Pull | None, mission: Mission, us: int) -> bool:
     asked = work_facts(mission.issue)
     if pull is None or facts_of(mission) != {"mission": str(mission.id), "kind": asked["kind"]}:
-        return False  # memory has no say in what it is: such a mission is a person's request, and of no finding
+        return False  # memory does not decide this: such a mission is a person's request, without findings
     return _is_from(pull, mission, us) and any(facts_in(m[0]) == asked for m in _markers(pull.body))
 
 
@@ -184,14 +183,14 @@ def _is_from(pull: Pull, mission: Mission, us: int) -> bool:
 
 
 def _names(body: str, mission: Mission, named: bool = False) -> bool:
-    """Whether a marker in it tells of this mission: its number, its kind, its findings; `named`: its issue too."""
+    """Whether a marker names this mission: number, kind, findings; `named`: the issue too."""
     said = facts_of(mission)
     whole = said | {"issue": str(mission.issue)}
     return any(facts_in(found[0]) in ((whole,) if named else (said, whole)) for found in _markers(body))
 
 
 def facts_of(mission: Mission) -> dict[str, str]:
-    """What a marker says of a mission, so that it is found without memory."""
+    """The facts a marker gives about a mission, so that it is found without memory."""
     members = ",".join(mission.members)
     said = {"mission": str(mission.id), "kind": fact(mission.kind), "finding": members}
     return (
@@ -202,13 +201,13 @@ def facts_of(mission: Mission) -> dict[str, str]:
 
 
 def facts_of_pull(kind: str, members: str) -> dict[str, str]:
-    """What the marker of a pull says in which its mission lives: that there is no issue. It is the mission of its
-    findings whatever number it had when it was opened."""
+    """The facts of a pull request that is its mission's only thread. It belongs to the mission of its findings,
+    whatever number that had when it was opened."""
     return {"kind": fact(kind), "finding": members, "issue": "0"}
 
 
 def work_facts(issue: int) -> dict[str, str]:
-    """What the marker of a pull of `ralph work` says: whose request it is, and no mission, as there is none yet."""
+    """The facts in the marker of a pull request of `ralph work`: who asked for it. There is no mission yet."""
     return {"kind": "human", "issue": str(issue)}
 
 

@@ -1,4 +1,4 @@
-"""A mission's next step, built piece by piece: what the mission becomes, what is sent for it, what a person taught."""
+"""Builds a mission's next step: its new state, the effects, the lesson."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from ralph_mission.mission.model.proposal import Proposal
 from ralph_mission.mission.proposals import wording
 from ralph_mission.values import dataclass
 
-TICK = timedelta(milliseconds=1)  # the finest that a forge's times are told in
+TICK = timedelta(milliseconds=1)  # the resolution of a forge's timestamps
 
 
 def count_wait(mission: Mission) -> Mission:
-    """One more cycle without progress, where progress would be ours to make."""
+    """Count one more cycle without progress, if progress is up to us."""
     working = mission.status in (Status.PLANNED, Status.EXECUTING, Status.FIXING)
     return update_mission(mission, stalled_cycles=mission.progress.stalled_cycles + 1) if working else mission
 
@@ -40,7 +40,7 @@ def wait_step(mission: Mission) -> MissionStep:
 
 @dataclass(frozen=True, slots=True)
 class StepBuilder:
-    """`before` as it stands, `after` once all `effects` are done. Each method gives a builder with one piece more."""
+    """`before`: the current mission. `after`: once all `effects` are done. Each method returns an extended builder."""
 
     before: Mission
     context: StepContext
@@ -49,46 +49,46 @@ class StepBuilder:
     lesson: Lesson | None = None
 
     def advance(self, event: MissionEvent) -> StepBuilder:
-        """An event of the table happened to it. Raises ValueError where the table has no such step."""
+        """Apply an event of the table. Raises ValueError if the table has no such transition."""
         return replace(self, after=advance(self.after, event, self.context.now))
 
     def change(self, **fields: Any) -> StepBuilder:
-        """The mission with other values."""
+        """Change fields of the mission."""
         return replace(self, after=update_mission(self.after, **fields))
 
     def clear_failures(self) -> StepBuilder:
-        """What failed before counts no more."""
+        """Forget earlier failures."""
         return self.change(failure="", failure_reason=None, failures=0)
 
     def tell(self, line: str, next_step: str) -> StepBuilder:
-        """One more line in its story, and what comes next."""
+        """Add a line to its story, and what comes next."""
         return replace(self, after=add_to_story(self.after, self.context, line, next_step))
 
     def finish(self, outcome: str, learning: str) -> StepBuilder:
-        """It is at its end."""
+        """End the mission."""
         return self.change(outcome=outcome, learning=learning, finished_at=self.context.now)
 
     def send(self, *effects: Effect) -> StepBuilder:
-        """Send these too, in this order."""
+        """Add effects, in this order."""
         return replace(self, effects=(*self.effects, *effects))
 
     def send_story(self, extra: str = "") -> StepBuilder:
-        """Send our one standing remark with the story so far; `extra` stands below it."""
+        """Send our standing comment with the story so far, and `extra` below it."""
         return self.send(story_comment(self.after, self.context, extra))
 
     def close_issue(self, issue: Issue | None, reason: str) -> StepBuilder:
-        """Close the mission's issue where it is still open."""
+        """Close the mission's issue if it is open."""
         if issue is None or issue.state != "open" or not self.before.issue:
             return self
         return self.send(CloseIssue(key_of(self.before.key, "close_issue"), self.before.issue, reason))
 
     def tell_merged(self, issue: Issue | None) -> StepBuilder:
-        """The issue's last word; a mission that lives in its pull needs none: the merge says it."""
+        """Tell the issue about the merge. A mission without an issue needs nothing: the merge says it."""
         return self.send_story().close_issue(issue, "completed") if self.before.issue else self
 
     def close_pull(self, pull: Pull | None, why: str) -> StepBuilder:
-        """Close what is still open of a mission that ended elsewhere, and say there why; of one that lives in its pull,
-        the story does. Our branch is deleted with it."""
+        """Close the open pull request of a mission that ended, with a comment why (without an issue, the story says
+        it). Our branch is deleted with it."""
         if pull is None or pull.state == "merged":
             return self
         step = self.drop_branch(pull)
@@ -99,18 +99,18 @@ class StepBuilder:
         return step.send(comment)
 
     def drop_branch(self, pull: Pull) -> StepBuilder:
-        """Close a pull that is open, and delete its branch while nobody else's commit is on it."""
+        """Close an open pull request, and delete its branch unless it has somebody else's commits."""
         head = self.before.head_sha if pull.head_sha == self.before.head_sha else ""
         if pull.state != "open" and not head:
             return self
         return self.send(ClosePull(key_of(self.before.key, "close_pull"), pull.number, head))
 
     def teach(self, verdict: str, reason: str = "") -> StepBuilder:
-        """A person's verdict on the mission is learned from."""
+        """Learn from a person's verdict on the mission."""
         return replace(self, lesson=lesson(self.before, verdict, reason))
 
     def propose(self, action: Action, approver: str = "", **fields: Any) -> MissionStep:
-        """The step; `fields` are those of its proposal that are not as usual."""
+        """The finished step; `fields` override those of its proposal."""
         key = key_of(self.before.key, action, *(effect.key for effect in self.effects))
         usual = Proposal(
             key,
@@ -127,20 +127,20 @@ class StepBuilder:
 
 
 def build_step(mission: Mission, context: StepContext) -> StepBuilder:
-    """A builder for this mission's next step, in which nothing happens yet."""
+    """An empty builder for this mission's next step."""
     return StepBuilder(mission, context, mission)
 
 
 def add_to_story(mission: Mission, context: StepContext, line: str, next_step: str) -> Mission:
-    """The mission with one more line in its story."""
+    """Add a line to the mission's story."""
     story = (*mission.story, f"cycle {context.cycle}: {line}")
     return replace(mission, story=story, last_action=line, next_step=next_step)
 
 
 def story_comment(after: Mission, context: StepContext, extra: str = "") -> Comment | EditComment:
-    """Our one standing remark: made once, then edited. Another text is another effect, whatever was said before.
+    """The effect for our one standing comment: created once, then edited. Each text is an effect of its own.
 
-    One that somebody deleted gets a successor.
+    A deleted comment gets a successor.
     """
     line = ownership.of_remark(after.key)
     if not after.comment:
@@ -151,7 +151,7 @@ def story_comment(after: Mission, context: StepContext, extra: str = "") -> Comm
 
 
 def tell_once(mission: Mission, context: StepContext, line: str, next_step: str) -> MissionStep:
-    """A line in its story, unless it stands there already; the mission stays as it is and waits for a person."""
+    """Add a line to the story, unless it is there already; the mission keeps waiting for a person."""
     stays = replace(mission, next_step=next_step)
     if any(said.endswith(line) for said in mission.story):
         return MissionStep(stays)
@@ -160,12 +160,12 @@ def tell_once(mission: Mission, context: StepContext, line: str, next_step: str)
 
 
 def lesson(mission: Mission, verdict: str, reason: str = "") -> Lesson:
-    """What a person taught by a verdict on this mission."""
+    """The lesson from a person's verdict on this mission."""
     return Lesson(mission.id, mission.kind, mission.members, verdict, reason)
 
 
 def deny_step(mission: Mission, facts: MissionFacts, reading: Interpretation) -> MissionStep:
-    """Shown as a denied decision, so that whoever said yes can see which rule it ran into."""
+    """A denied decision, so that whoever approved can see which rule was in the way."""
     action = Action.FINISH if facts.pull else Action.OPEN_FIX
     proposal = Proposal(
         key_of(mission.key, "refused", *reading.opinion.rules),

@@ -1,7 +1,7 @@
-"""The next step of a mission: from what the facts mean to a worded proposal, or none.
+"""The next step of a mission: from the interpreted facts to a proposal with its texts, or none.
 
-One function per event. A step that changes the outside is a `Proposal` and goes through policy like everything else;
-a step that only changes what we know is applied as it is.
+One function per event. A step with effects is a `Proposal` and goes through policy like everything else; a step that
+only changes memory is applied as it is.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ NOTHING_LEFT = "Nothing is left to do."
 def next_step(
     mission: Mission, facts: MissionFacts, reading: Interpretation, context: StepContext
 ) -> tuple[MissionStep, ...]:
-    """What follows from this reading: usually one step; a refused yes and a new question are two."""
+    """The steps that follow from this interpretation: usually one; a refused approval and a new question are two."""
     if facts.foreign:
         return (suspend(mission, facts, context),)
     refused = (deny_step(mission, facts, reading),) if reading.opinion.rules else ()
@@ -73,12 +73,12 @@ def next_step(
 
 
 def escalate_stuck(mission: Mission, facts: MissionFacts, reading: Interpretation, context: StepContext) -> MissionStep:
-    """It cannot go on by itself."""
+    """The mission is stuck."""
     return _escalate(build_step(mission, context), facts, reading, reading.words)
 
 
 def _escalate(step: StepBuilder, facts: MissionFacts, reading: Interpretation, why: str) -> MissionStep:
-    """A person is asked to decide, where it stands: in the mission's story, by a remark and by labels."""
+    """Ask a person to decide, in the mission's thread: by the story comment and by labels."""
     mission, owners = step.before, step.context.owners
     asked = reading.opinion.actor and reading.event is MissionEvent.CHANGES_REQUESTED
     who = wording.person_name(reading.opinion.actor) if asked else ""
@@ -97,7 +97,7 @@ def _escalate(step: StepBuilder, facts: MissionFacts, reading: Interpretation, w
 
 
 def park(mission: Mission, facts: MissionFacts, reading: Interpretation, context: StepContext) -> MissionStep:
-    """Nobody answered: its slot is free until somebody wants it again."""
+    """Nobody answered: free its slot until somebody revives it."""
     step = build_step(mission, context).advance(MissionEvent.UNANSWERED).change(**_last_seen(mission, facts))
     step = step.tell(f"parked: {reading.words}", "Set the label `ralph:mission` again to bring it back.")
     slot = f"parked {len(mission.story)}"
@@ -106,17 +106,17 @@ def park(mission: Mission, facts: MissionFacts, reading: Interpretation, context
 
 
 def _revive(mission: Mission, facts: MissionFacts, reading: Interpretation, context: StepContext) -> MissionStep:
-    """A person brought it back: it begins where it can."""
+    """A person revived it: it continues where it can."""
     assert reading.event is not None
     step = build_step(mission, context).advance(reading.event)
     can_be_approved = mission.question.proposal_hash or mission.action is Action.PUBLISH
-    if step.after.status is Status.DISCOVERED and not can_be_approved:  # bringing it back is all the yes there can be
+    if step.after.status is Status.DISCOVERED and not can_be_approved:  # reviving it is the approval
         step = step.advance(MissionEvent.APPROVED)
     step = step.clear_failures().change(outcome="", turns=0, waiting_since=context.now)
     if step.after.status is Status.IN_REVIEW and facts.pull:
         if facts.pull.head_sha != mission.head_sha:
             step = replace(step, after=results.void_offer(step.after))
-        step = step.change(head_sha=facts.pull.head_sha)  # a person looked at it; it is merged only as approved
+        step = step.change(head_sha=facts.pull.head_sha)  # a person looked at it; it still needs approval to merge
     step = step.tell("brought back by a person", "Waiting for a person's answer.")
     slot, ours = f"revived {len(mission.story)}", ("ralph:parked", "ralph:escalated")
     label = Label(key_of(mission.key, "label", slot), mission.thread, remove=ours)
@@ -125,7 +125,7 @@ def _revive(mission: Mission, facts: MissionFacts, reading: Interpretation, cont
 
 
 def _last_seen(mission: Mission, facts: MissionFacts) -> dict[str, datetime | None]:
-    """How far it was looked at: only what people say after that brings it back."""
+    """The newest activity seen: only later activity revives it."""
     heard = max(filter(None, (mission.question.heard_at, facts.heard_at)), default=None)
     return {"seen_at": facts.seen_at, "heard_at": heard}
 
@@ -133,7 +133,7 @@ def _last_seen(mission: Mission, facts: MissionFacts) -> dict[str, datetime | No
 def _label_pull(
     mission: Mission, facts: MissionFacts, slot: str, add: tuple[str, ...] = (), remove: tuple[str, ...] = ()
 ) -> tuple[Label, ...]:
-    """The same labels on the pull that waits: whoever looks there sees how it stands, and its text links the issue."""
+    """Put the same labels on the waiting pull request, so that its state shows there."""
     pull = facts.pull
     if pull is None or not mission.issue or pull.state != "open" or not (add or pull.labels & set(remove)):
         return ()
@@ -141,9 +141,9 @@ def _label_pull(
 
 
 def suspend(mission: Mission, facts: MissionFacts, context: StepContext) -> MissionStep:
-    """What memory says of it the forge does not bear out: nothing is sent, nothing learned, and a person is asked.
+    """The forge contradicts memory: nothing is sent, nothing learned, and a person is asked.
 
-    A person's own mission ends with the label; any other gives its slot back after a week.
+    A mission that a person requested ends with its label; any other frees its slot after a week.
     """
     step = build_step(mission, context)
     if mission.kind == HUMAN and not facts.ours:
@@ -157,7 +157,7 @@ def suspend(mission: Mission, facts: MissionFacts, context: StepContext) -> Miss
 
 
 def _let_go(step: StepBuilder, facts: MissionFacts) -> MissionStep:
-    """Nothing asks for it any more: the issue is only its author's again, and of ours the open pull is left."""
+    """Nobody asks for it any more: the issue is its author's again; only our open pull request is left."""
     line = "neither a label on its issue nor its pull asks for it any more"
     step = step.advance(MissionEvent.GONE).tell(line, "Nothing.").finish("let go", line)
     step = step.close_pull(facts.left, f"the issue #{step.before.issue} is no longer labelled `ralph:mission`")
@@ -168,9 +168,9 @@ def _let_go(step: StepBuilder, facts: MissionFacts) -> MissionStep:
 
 
 def _merge(mission: Mission, facts: MissionFacts, reading: Interpretation, context: StepContext) -> MissionStep:
-    """A pull that was approved at its head is merged there; its issue is closed."""
+    """Merge a pull request approved at its head, and close its issue."""
     assert facts.pull is not None
-    if facts.pull.base != context.default.name:  # the yes was to another merge than this would be
+    if facts.pull.base != context.default.name:  # the approval was for another merge
         refused = replace(reading.opinion, state="refused", rules=("approval-content",))
         base, ours = facts.pull.base, context.default.name
         why = f"its base is {base}, and approved changes go to {ours} alone: set the base back, or merge it yourself"
@@ -213,14 +213,14 @@ def _leave_queue(mission: Mission, facts: MissionFacts, context: StepContext) ->
 
 
 def _accept(step: StepBuilder, who: str) -> StepBuilder:
-    """It is merged as `who` approved it."""
+    """It was merged, approved by `who`."""
     line = f"approved by {who} at `{step.before.head_sha[:8]}` and merged"
     step = step.advance(MissionEvent.MERGED).tell(line, NOTHING_LEFT)
     return step.finish("merged", f"{who} accepted it").teach("accepted")
 
 
 def _close_merged(mission: Mission, facts: MissionFacts, reading: Interpretation, context: StepContext) -> MissionStep:
-    """A person merged it, or we did in a run that ended before it could tell."""
+    """A person merged it, or we did in a run that died before recording it."""
     who, step = wording.person_name(reading.opinion.actor), build_step(mission, context)
     if facts.pull and facts.pull.merged_by and facts.pull.merged_by.is_bot:
         step = _accept(step, who)
@@ -232,7 +232,7 @@ def _close_merged(mission: Mission, facts: MissionFacts, reading: Interpretation
 
 
 def _catch_up(mission: Mission, facts: MissionFacts, reading: Interpretation, context: StepContext) -> MissionStep:
-    """The base is merged into the branch, never the branch rebased; what then stands there is reviewed anew."""
+    """Merge the base into the branch (never rebase); the result needs a new review."""
     base = context.default
     push = PushBranch(
         key_of(mission.key, "push_branch", mission.head_sha, base.sha),
@@ -251,7 +251,7 @@ def _catch_up(mission: Mission, facts: MissionFacts, reading: Interpretation, co
 
 
 def _refuse(mission: Mission, facts: MissionFacts, reading: Interpretation, context: StepContext) -> MissionStep:
-    """A person's no: everything of it is closed, and it is learned."""
+    """A person rejected it: close everything, and learn from it."""
     who, reason = wording.person_name(reading.opinion.actor), wording.plain(reading.words, 200)
     why = f": {reason}" if reason else ""
     step = build_step(mission, context).advance(MissionEvent.REFUSED)
@@ -263,7 +263,7 @@ def _refuse(mission: Mission, facts: MissionFacts, reading: Interpretation, cont
 
 
 def _close_gone(mission: Mission, facts: MissionFacts, reading: Interpretation, context: StepContext) -> MissionStep:
-    """Nobody said no, so nothing is learned; what is left of it is cleared away."""
+    """Its thread is gone without a verdict: clean up, learn nothing."""
     step = build_step(mission, context).advance(MissionEvent.GONE).tell(reading.words, "Nothing.")
     return step.finish("rejected", reading.words).close_pull(facts.pull, reading.words).propose(Action.FINISH)
 
@@ -278,7 +278,7 @@ def _close_done(mission: Mission, facts: MissionFacts, reading: Interpretation, 
 
 
 def _close_solved(mission: Mission, facts: MissionFacts, reading: Interpretation, context: StepContext) -> MissionStep:
-    """Somebody did it, or it passed: whatever found it finds it no more. Nobody judged it, so nothing is learned."""
+    """Its findings are gone. Nobody judged it, so nothing is learned."""
     approved = mission.status in (Status.PLANNED, Status.ESCALATED)
     outcome = "done by a person" if approved else "gone by itself"
     line = f"{outcome}: it was looked for at `{context.default.sha[:8]}` and is no longer found"
@@ -293,14 +293,14 @@ def _close_solved(mission: Mission, facts: MissionFacts, reading: Interpretation
 def _start_approved(
     mission: Mission, facts: MissionFacts, reading: Interpretation, context: StepContext
 ) -> MissionStep:
-    """A yes, to a proposal, an offer or a text: what it is to is released."""
+    """A proposal, an offered change or a text was approved: release it."""
     who = wording.person_name(reading.opinion.actor)
     if mission.action is Action.PUBLISH:
         return steps.release_posts(mission, facts, context, who)
     if mission.review.offered_until:
         return results.push_offer(mission, facts, context, who)
     step = build_step(mission, context).advance(MissionEvent.APPROVED)
-    if not mission.pending or not (facts.announced or facts.offered):  # our issue names no change to say yes to
+    if not mission.pending or not (facts.announced or facts.offered):  # our issue announces no change to approve
         unnamed = f"; {UNNAMED}" if mission.pending else ""
         then = WAITS_FOR_AGENT if facts.coder else SOLVED_BY_ITSELF
         step = step.tell(f"approved by {who}{unnamed}", then).change(pending=()).send_story()
@@ -310,12 +310,12 @@ def _start_approved(
 
 
 def _resume(mission: Mission, facts: MissionFacts, context: StepContext) -> MissionStep:
-    """What did not get through, sent now; where a person was asked, only while the yes still stands."""
+    """Send what failed before; if it needed approval, only while that still stands."""
     step = build_step(mission, context)
     if mission.status is Status.PLANNED:
         step = step.advance(MissionEvent.STARTED)
     if not mission.question.proposal_hash and facts.coder and not facts.announced:
-        # We died before we could name it: what was made is still there.
+        # We died before announcing it: the result is still there.
         return MissionStep(replace(count_wait(mission), pending=()))
     who = _find_approver(mission, facts)
     if mission.question.proposal_hash and not who:
@@ -324,7 +324,7 @@ def _resume(mission: Mission, facts: MissionFacts, context: StepContext) -> Miss
 
 
 def _find_approver(mission: Mission, facts: MissionFacts) -> str:
-    """Whose yes to a proposal stands now, "" when there is none."""
+    """Whose approval of the proposal stands now, or ""."""
     if facts.issue is None or not mission.question.proposal_hash:
         return ""
     said = on_issue(facts.issue, mission, facts.authorised, facts.offered_at, facts.yes, facts.edited_at)
@@ -332,10 +332,10 @@ def _find_approver(mission: Mission, facts: MissionFacts) -> str:
 
 
 def _carry_out(step: StepBuilder, facts: MissionFacts, who: str) -> MissionStep:
-    """The effects that were planned or did not get through, sent now.
+    """Send the effects that were planned or failed.
 
-    A branch and a pull, and nothing else that memory may hold: it grants nothing, a merge least of all. Nor any
-    other branch and pull than the mission's issue names: nobody was shown those, so nobody's yes is to them.
+    Only a branch and a pull request, whatever memory holds: memory grants nothing, least of all a merge. And only those
+    that the mission's issue announces: nobody was shown others, so nobody approved them.
     """
     mission, executing = step.before, step.after
     records = [step.context.records.get(key) for key in mission.pending]
@@ -358,7 +358,7 @@ def _carry_out(step: StepBuilder, facts: MissionFacts, who: str) -> MissionStep:
 
 
 def _open_pull(mission: Mission, facts: MissionFacts, reading: Interpretation, context: StepContext) -> MissionStep:
-    """Its pull is there."""
+    """Its pull request is open."""
     if mission.status is not Status.EXECUTING:
         return _revive(mission, facts, reading, context)
     assert facts.pull is not None
@@ -368,7 +368,7 @@ def _open_pull(mission: Mission, facts: MissionFacts, reading: Interpretation, c
 
 
 def _answer_review(mission: Mission, facts: MissionFacts, reading: Interpretation, context: StepContext) -> MissionStep:
-    """A person asked for changes: an agent makes them, or a person does."""
+    """A person requested changes: an agent makes them, or else a person."""
     mission = results.void_offer(mission)
     step = build_step(mission, context).advance(MissionEvent.CHANGES_REQUESTED)
     step = step.change(answered_before=mission.review.answered_at)
@@ -424,12 +424,12 @@ def _publish(mission: Mission, facts: MissionFacts, context: StepContext) -> Mis
 
 
 def _wait(mission: Mission, facts: MissionFacts, context: StepContext) -> MissionStep:
-    """Nothing happened. What a person needs to know of that is said in the mission's story, once."""
+    """Nothing happened. If a person needs to know something, the story says so once."""
     if facts.untold:
         again = "Clear it and tick it again, or say it here: `/ralph approve`, `reject`, `park` or `retry`."
         return tell_once(mission, context, "a box was ticked on the dashboard, and nobody can tell by whom", again)
     if mission.status is Status.PLANNED and waits_for_person(mission, facts):
-        return MissionStep(mission)  # progress would be a person's to make
+        return MissionStep(mission)  # progress is up to a person
     if reproduction.waits_for_answer(mission, facts):
         return MissionStep(replace(mission, next_step=reproduction.NEXT))
     why_not = facts.coder and mission.status in tasks.WAITS and facts.issue and tasks.why_not(mission, facts)
@@ -444,11 +444,13 @@ def _was_edited(mission: Mission, facts: MissionFacts) -> bool:
 
 
 def _ask_again(mission: Mission, facts: MissionFacts, context: StepContext) -> MissionStep:
-    """The text is someone else's now, so the planned change that stood in it is not what a yes would mean."""
+    """Somebody else edited the text, so approval would no longer mean the planned change."""
     assert facts.issue is not None
     bound = about(mission, facts.issue.title, facts.issue.body)
     key, digest = key_of(mission.key, "comment", bound.question.proposal_sha256), bound.question.proposal_hash
-    asked = facts.issue.updated_at + TICK  # by the forge's clock: ours may be fast, and an earlier yes is no answer
+    asked = (
+        facts.issue.updated_at + TICK
+    )  # by the forge's clock: ours may be fast, and an earlier approval does not count
     step = replace(build_step(mission, context), after=bound)
     step = step.change(proposal_at=asked, pending=(), waiting_since=context.now)
     return step.send(Comment(key, mission.issue, wording.ask_again(digest, key))).propose(Action.ANSWER)

@@ -2,10 +2,9 @@
 
     DISCOVERED -> PLANNED -> EXECUTING -> IN_REVIEW <-> FIXING -> COMPLETED
 
-From any active state a person's no leads to REJECTED and being stuck to ESCALATED; a
-proposal or pull that nobody answers, or an escalation nobody takes up, leads to PARKED,
-from where a person's label brings it back. The state is re-derived from the forge each
-cycle: `interpret_facts` looks at facts, never at what an earlier cycle believed.
+From any active state, a person's rejection leads to REJECTED and being stuck to ESCALATED; a proposal, pull request or
+escalation that nobody answers leads to PARKED, from where a person's label revives it. The state is derived from the
+forge again in each cycle: `interpret_facts` looks at facts, never at what an earlier cycle believed.
 """
 
 from __future__ import annotations
@@ -70,7 +69,7 @@ TRANSITIONS: dict[tuple[Status, MissionEvent], Status] = {
 
 
 def advance(mission: Mission, event: MissionEvent, now: datetime) -> Mission:
-    """The mission after an event. Raises ValueError when the table has no such step."""
+    """The mission after an event. Raises ValueError if the table has no such transition."""
     try:
         status = TRANSITIONS[mission.status, event]
     except KeyError:
@@ -79,14 +78,14 @@ def advance(mission: Mission, event: MissionEvent, now: datetime) -> Mission:
 
 
 def allows(mission: Mission, event: MissionEvent) -> bool:
-    """Whether the table has this step."""
+    """Whether the table has this transition."""
     return (mission.status, event) in TRANSITIONS
 
 
 def interpret_facts(mission: Mission, facts: MissionFacts, now: datetime) -> Interpretation:
-    """What the facts mean for this mission: the first thing that applies and that the table allows.
+    """Interpret the facts: the first event that applies and that the table allows.
 
-    A yes that was refused is told only when nothing else happened.
+    A refused approval is only reported if nothing else happened.
     """
     refused = QUIET
     for reader in (
@@ -110,7 +109,7 @@ def interpret_facts(mission: Mission, facts: MissionFacts, now: datetime) -> Int
 
 
 def _read_published(mission: Mission, facts: MissionFacts, now: datetime) -> Interpretation:
-    """That we labelled it so: everything was sent then, and an interrupted run did not tell."""
+    """Our own label says everything was sent, though an interrupted run did not record it."""
     label = approval.standing_label(facts.issue, PUBLISHED) if facts.issue else None
     ours = mission.action is Action.PUBLISH and label is not None and label.actor.id == facts.us
     return Interpretation(MissionEvent.PUBLISHED) if ours else QUIET
@@ -129,13 +128,13 @@ def _read_end(mission: Mission, facts: MissionFacts, now: datetime) -> Interpret
     if said.state == "rejected":
         return Interpretation(MissionEvent.REFUSED, said, said.words)
     closed: list[Issue | Pull] = [thing for thing in (pull, issue) if thing and thing.state == "closed"]
-    # Of two, one may have been closed by us, because of the other.
+    # Of two, we may have closed one because of the other.
     closed.sort(key=lambda thing: thing.closed_by is None or thing.closed_by.id not in facts.authorised)
     return _interpret_closure(mission, facts, closed[0]) if closed else QUIET
 
 
 def _who_merged(mission: Mission, facts: MissionFacts, pull: Pull) -> Actor | None:
-    """A person; behind a merge of ours, of which an interrupted run did not tell, stands whoever approved it."""
+    """Who merged it; for a merge of ours that an interrupted run did not record, whoever approved it."""
     if pull.merged_by is None or not pull.merged_by.is_bot:
         return pull.merged_by
     opinion = approval.on_pull(pull, mission, facts.authorised)
@@ -145,7 +144,7 @@ def _who_merged(mission: Mission, facts: MissionFacts, pull: Pull) -> Actor | No
 def _interpret_closure(mission: Mission, facts: MissionFacts, thing: Issue | Pull) -> Interpretation:
     closer = thing.closed_by
     if facts.solved and closer is not None and closer.id == facts.us and allows(mission, MissionEvent.SOLVED):
-        return Interpretation(MissionEvent.SOLVED)  # we did, in a run that ended before it could tell
+        return Interpretation(MissionEvent.SOLVED)  # we did, in a run that died before recording it
     if closer is None or closer.id not in facts.authorised:
         return Interpretation(
             MissionEvent.UNANSWERED if allows(mission, MissionEvent.UNANSWERED) else MissionEvent.STUCK,
@@ -159,13 +158,13 @@ def _interpret_closure(mission: Mission, facts: MissionFacts, thing: Issue | Pul
 
 
 def _last_words(thing: Issue | Pull, author: int) -> str:
-    """What the closer wrote last: most people say why just before or after they close."""
+    """The closer's last comment: most people say why just before or after closing."""
     said = [remark.body for remark in thing.remarks if remark.author.id == author]
     return said[-1] if said else ""
 
 
 def _read_parked(mission: Mission, facts: MissionFacts, now: datetime) -> Interpretation:
-    """That a person set it aside, since it was last asked for."""
+    """Whether a person parked it since it was last requested."""
     said = approval.ordered(facts.issue, "park", facts.authorised) if facts.issue else ()
     if not said or facts.issue is None:
         return QUIET
@@ -177,7 +176,7 @@ def _read_parked(mission: Mission, facts: MissionFacts, now: datetime) -> Interp
 
 
 def _read_offer(mission: Mission, facts: MissionFacts, now: datetime) -> Interpretation:
-    """A yes to an answer that is shown and not pushed, while nobody reviewed or pushed anything since."""
+    """Approval of an answer that is shown but not pushed, if nobody reviewed or pushed anything since."""
     issue, pull = facts.issue, facts.pull
     if not (mission.review.offered_until and issue and pull and pull.state == "open" and facts.offered):
         return QUIET
@@ -188,7 +187,7 @@ def _read_offer(mission: Mission, facts: MissionFacts, now: datetime) -> Interpr
         return Interpretation(MissionEvent.PULL_OPENED if mission.status is S.PARKED else MissionEvent.APPROVED, said)
     return (
         Interpretation(None, said) if "approval-author" in said.rules else QUIET
-    )  # an older yes was to something else
+    )  # an older approval was for something else
 
 
 def _read_pull(mission: Mission, facts: MissionFacts, now: datetime) -> Interpretation:
@@ -213,7 +212,7 @@ def _read_pull(mission: Mission, facts: MissionFacts, now: datetime) -> Interpre
 
 
 def checks_failed(pull: Pull) -> str:
-    """The line of its story that says so, once for each head."""
+    """The line for its story, once for each head."""
     return f"checks failed at `{pull.head_sha[:8]}`"
 
 
@@ -227,15 +226,14 @@ def _read_approved(mission: Mission, opinion: PersonVerdict) -> Interpretation:
 
 
 def _read_solved(mission: Mission, facts: MissionFacts, now: datetime) -> Interpretation:
-    """What it is about is no longer found. A change that somebody asked for is people's to close; so is one that they
-    pushed to."""
+    """Whether its findings are gone. People close a change that they requested or pushed to themselves."""
     pull = facts.pull
     ours = pull is None or (not mission.issue and pull.head_sha == mission.head_sha)
     return Interpretation(MissionEvent.SOLVED) if facts.solved and ours else QUIET
 
 
 def _hopeless(mission: Mission) -> bool:
-    """Whether trying once more will not help."""
+    """Whether trying again will not help."""
     return mission.progress.failures >= STUCK_CYCLES or mission.progress.failure_reason is FailureReason.NEEDS_PERSON
 
 
@@ -256,48 +254,48 @@ def _read_issue(mission: Mission, facts: MissionFacts, now: datetime) -> Interpr
 
 
 def _said_since(issue: Issue, mission: Mission, facts: MissionFacts) -> bool:
-    """Whether there is a yes from after the mission was set aside: an older one was obeyed, and came to nothing.
+    """Whether it was approved after the mission was set aside: an older approval was acted on, in vain.
 
-    What was said in a chat is compared with what was heard there: its clock is another one than the forge's. Where
-    nothing had been heard of it, whatever counts is news.
+    Chat approvals are compared with those known then, as a chat has another clock than the forge. If none was known,
+    any valid one is new.
     """
     said = approval.asked_at(issue, facts.authorised, *approval.yes_labels(mission, issue))
     since = (
         mission.question.seen_at or _put_at(issue, mission) or mission.changed_at
-    )  # one that came while it was is not lost
+    )  # one that came meanwhile is not lost
     heard = mission.question.heard_at or (None if mission.question.seen_at else since)
     chats = approval.said_in_chat(issue, mission, facts.yes, facts.offered_at, facts.edited_at)
     return said > since or any(heard is None or one.at > heard for one in chats)
 
 
 def _put_at(issue: Issue, mission: Mission) -> datetime | None:
-    """When our parked or escalated label was put there, since the mission was last looked at before; by the forge."""
+    """When our parked or escalated label was set, since the mission was last looked at before; by the forge."""
     put = (event.at for event in issue.events if event.added and event.label in SET_ASIDE)
     return max((at for at in put if mission.question.seen_at is None or at >= mission.question.seen_at), default=None)
 
 
 def _refused_by_networks(mission: Mission) -> bool:
-    """Whether the yes that stands there was obeyed already and led to nothing: it does not bring the mission back."""
+    """Whether the current approval was acted on already, in vain: then it does not revive the mission."""
     return mission.action is Action.PUBLISH and mission.status is S.ESCALATED
 
 
 def _is_revived(issue: Issue, mission: Mission, authorised: frozenset[int]) -> bool:
-    """A person set `ralph:mission` again, took our parked or escalated label off after we put it there, or said so.
+    """Whether a person set `ralph:mission` again, removed our parked or escalated label, or asked for it.
 
-    Where none of ours got there, whatever is newer than what had been seen counts.
+    If no label of ours got there, anything newer than what had been seen counts.
     """
     put, seen = _put_at(issue, mission), mission.question.seen_at or mission.changed_at
     return any(at >= put if put else at > seen for at in _calls_back(issue, authorised))
 
 
 def brought_back(issue: Issue, authorised: frozenset[int], us: int) -> bool:
-    """Whether a person did so since we last set it aside, by the forge's own events: memory has no say in a request."""
+    """Whether a person did so since we last set it aside, by the forge's own events: memory does not decide this."""
     put = max((e.at for e in issue.events if e.added and e.label in SET_ASIDE and e.actor.id == us), default=None)
     return put is not None and any(at >= put for at in _calls_back(issue, authorised))
 
 
 def _calls_back(issue: Issue, authorised: frozenset[int]) -> Iterator[datetime]:
-    """When people brought a mission back: by `ralph:mission`, one of our labels that is taken off, `/ralph retry`."""
+    """When people revived a mission: by `ralph:mission`, by removing a label of ours, by `/ralph retry`."""
     yield from (one.created_at for one in approval.ordered(issue, "retry", authorised))
     for event in issue.events:
         label = event.label == "ralph:mission" if event.added else event.label in SET_ASIDE
@@ -326,7 +324,7 @@ def _read_patience(mission: Mission, facts: MissionFacts, now: datetime) -> Inte
 
 
 def waits_for_person(mission: Mission, facts: MissionFacts) -> bool:
-    """Whether nobody here can go on with it: there is no agent, and nothing that was made is on its way."""
+    """Whether only a person can continue: there is no agent, and nothing is about to be sent."""
     return not facts.coder and not mission.pending
 
 

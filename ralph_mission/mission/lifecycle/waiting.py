@@ -1,4 +1,4 @@
-"""What waits for whom, told from the missions alone. Few imports: `ralph status` reads it at each start."""
+"""What waits for whom, by the missions alone. Few imports, as `ralph status` loads it at each start."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HELD_CHECKS = "its checks wait for a click on “Approve workflows to run”"
 
 
 def list_waiting(missions: Iterable[Mission], how: How) -> tuple[str, ...]:
-    """What a person can do now, one line each, with the very words to type or the link to open."""
+    """What a person can do now, one line each, with the command to type or the link to open."""
     lines: list[str] = []
     for mission in missions:
         if not mission.thread:
@@ -32,7 +32,7 @@ def list_waiting(missions: Iterable[Mission], how: How) -> tuple[str, ...]:
 
 
 def show(mission: Mission, how: How) -> str:
-    """How a person looks at what it lives in."""
+    """How a person opens its thread."""
     return how("show_issue" if mission.issue else "show_pull", mission.thread)
 
 
@@ -59,7 +59,7 @@ def waits_for_click(mission: Mission) -> bool:
 
 
 def review_failure(mission: Mission, words: Callable[[str], str] | None = None) -> str:
-    """What stands against a pull request in review, be it its merge or its checks, and what comes next; "" if nothing.
+    """What blocks a pull request in review (its merge or its checks), and what comes next; "" if nothing.
 
     `words` makes the reason one safe line.
     """
@@ -80,5 +80,5 @@ def review_failure(mission: Mission, words: Callable[[str], str] | None = None) 
 
 
 def waits_for_agent(mission: Mission) -> bool:
-    """Whether nobody but an agent has anything to do about it."""
+    """Whether only an agent has anything to do about it."""
     return mission.next_step == WAITS_FOR_AGENT

@@ -1,4 +1,4 @@
-"""What an agent is asked to do for a mission, an issue or a review, and what came of it. Nouns only."""
+"""A job for an agent (for a mission, an issue or a review) and its result. Nouns only."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from ralph_mission.safety.patch import Patch
 from ralph_mission.values import dataclass
 
 LIMIT, INTERRUPTED = 2, 130
-"""Exit codes of a loop that came to one of its limits (it can be gone on with), and of one that a person ended."""
+"""Exit codes of a loop that hit a limit (it can be resumed), and of one that a person stopped."""
 
 
 @dataclass(frozen=True, slots=True)
 class RedCheck:
-    """A check that is red before anybody changed anything. `said` is why, in the first lines of its own that tell;
-    `broken`: why no change to the code turns it green (its program or its packages are missing, it takes too long), ""
-    where one may. `complaints`: how often it makes each complaint, to tell whether a change makes it worse.
+    """A check that fails on the base already. `said`: the first lines of its output that say why.
+    `broken`: why no change to the code can fix it (its program or packages are missing, it times out), "" if one may.
+    `complaints`: how often it reports each problem, to see whether a change makes it worse.
     """
 
     command: str
@@ -29,9 +29,9 @@ class RedCheck:
 
 @dataclass(frozen=True, slots=True)
 class BaseChecks:
-    """How the repository's checks stand on the commit that work begins from: which are red, and how many are green.
+    """The repository's checks on the commit that work starts from: which fail, and how many pass.
 
-    `problem`: why they could not be run at all.
+    `problem`: why they could not run at all.
     """
 
     red: tuple[RedCheck, ...] = ()
@@ -46,13 +46,13 @@ JobOutcome = Literal["made", "goes on", "failed", "held"]
 class AgentJob:
     """One piece of work in a clone of `base_sha`, for at most `usd` and `seconds`; `task` is what the agent reads.
 
-    `number` is the mission's, the issue's or the pull's. `default_sha` is the commit whose guides and agents' settings
-    count, where that is another one; `agent` is one that a label names; `guidance` is what people said since last time.
+    `number` is that of the mission, issue or pull request. `default_sha`: the commit whose guides and agent settings
+    apply, if another one. `agent`: the one a label names. `guidance`: what people said since the last session.
 
-    Work on a mission can be gone on with: the same number, `round` (0 for the change itself, n for the answer to the
-    nth review), `subject` (a digest of the issue's text) and `attempt` (failures so far) is the same work. `answers` is
-    when the newest review was written that is answered by it. `red`: checks that do not hold it up, as long as they do
-    not get worse. `bug`: it counts once a test of its own shows the bug.
+    Work on a mission can be resumed: the same number, `round` (0 for the change itself, n for the answer to the nth
+    review), `subject` (a digest of the issue's text) and `attempt` (failures so far) is the same work. `answers`: when
+    the newest review that it answers was written. `red`: failing checks that do not block it unless they get worse.
+    `bug`: it only counts once its own test shows the bug.
     """
 
     number: int
@@ -75,7 +75,7 @@ class AgentJob:
 
 @dataclass(frozen=True, slots=True)
 class AgentResult:
-    """What came of a job: `made` is a change, `goes on` is not finished and can be gone on with, `held` was not begun.
+    """The result of a job. `made`: there is a change. `goes on`: unfinished, can be resumed. `held`: not begun.
 
     `mission` is the job's number. `reason` is why it is not finished, in our words; `words` are the agent's last ones.
     `guided_at`: the newest guidance that it was given, `answered_at`: the newest review, both by the forge's clock.
@@ -112,15 +112,15 @@ class AgentResult:
 
 
 def job_outcome(code: int) -> JobOutcome:
-    """What the exit code of a loop says of its job."""
+    """The outcome of a job by the exit code of its loop."""
     return "made" if code == 0 else "goes on" if code == LIMIT else "failed"
 
 
 def failed_job(job: AgentJob, reason: str, usage: Usage = Usage(), code: int = 1) -> AgentResult:
-    """A job that came to nothing."""
+    """A job that produced nothing."""
     return AgentResult(job.number, "failed", reason, sessions=usage.model_calls, usage=usage, code=code)
 
 
 def broken_job(job: AgentJob, error: Exception) -> AgentResult:
-    """A job that failed in a way nobody foresaw. What it cost nobody knows, so all that was set aside is spent."""
+    """A job that failed unexpectedly. Its cost is unknown, so everything reserved counts as spent."""
     return failed_job(job, f"it failed unexpectedly ({type(error).__name__})", Usage(cost_usd=job.usd))

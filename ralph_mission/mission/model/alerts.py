@@ -1,4 +1,4 @@
-"""Security alerts that a forge raised itself. What they say is foreign text; the value of a secret is never in them."""
+"""Security alerts raised by the forge. Their text is untrusted; they never contain the value of a secret."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Literal
 from ralph_mission.values import dataclass
 
 AlertKind = Literal["dependency", "code", "secret"]
-"""A vulnerable package, a fault that a scanner of code found, a secret in the history."""
+"""A vulnerable package, a code scanning result, a secret in the history."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What a forge's own automation did on the default branch: runs of workflows, and what of them failed."""
+"""Workflow runs on the default branch, and their failed jobs."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ HELD = "action_required"
 
 @dataclass(frozen=True, slots=True)
 class WorkflowRun:
-    """One run of a workflow, as its newest attempt stands. Names and paths are untrusted.
+    """The newest attempt of a workflow run. Names and paths are untrusted.
 
-    `conclusion` is "" while it is not over. What was cancelled or skipped, or waits, neither passed nor failed.
+    `conclusion` is "" until it ends. A cancelled, skipped or waiting run neither passed nor failed.
     """
 
     id: int
@@ -30,24 +30,24 @@ class WorkflowRun:
     started_at: datetime  # of this attempt
     url: str
     attempt: int = 1
-    ended_at: datetime | None = None  # when it changed last, where it is over
+    ended_at: datetime | None = None  # when it last changed, if it is over
 
     @property
     def passed(self) -> bool:
-        """Whether everything in it that counts went well."""
+        """Whether it succeeded."""
         return self.conclusion in PASSED
 
     @property
     def failed(self) -> bool:
-        """Whether something in it went wrong."""
+        """Whether it failed."""
         return self.conclusion in FAILED
 
 
 @dataclass(frozen=True, slots=True)
 class FailedJob:
-    """A job that failed in one attempt of a run; `step` is the first of its steps that did, "" where none is told.
+    """A failed job in one attempt of a run; `step` is its first failed step, "" if unknown.
 
-    `log` is what the job printed, as far as it could be read: untrusted.
+    `log` is the job's output, as far as it could be read. Untrusted.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""What one cycle gathers, concludes and tells: settings, facts of each mission, steps, agents' jobs, its report.
+"""What a cycle gathers, concludes and reports: settings, facts about each mission, steps, agents' jobs, the report.
 
 Nouns only. The `CycleReport` is a published contract with fixed keys; `Situation` is kept for `ralph journal show
 --replay`.
@@ -39,7 +39,7 @@ Trigger = Literal["cron", "manual", "dispatch", "cli", "watch", "person"]
 
 @dataclass(frozen=True, slots=True)
 class ObserverLine:
-    """How one observer fared; `signals` is a count, `seconds` its time."""
+    """One observer's run; `signals` is a count, `seconds` its duration."""
 
     name: str
     status: Literal["ok", "unavailable", "skipped"]
@@ -50,7 +50,7 @@ class ObserverLine:
 
 @dataclass(frozen=True, slots=True)
 class FindingLine:
-    """One finding; `known` when it was acted on before."""
+    """One finding; `known` if it was acted on before."""
 
     fingerprint: str
     occurrence: str
@@ -62,7 +62,7 @@ class FindingLine:
 
 @dataclass(frozen=True, slots=True)
 class MissionLine:
-    """One mission; `issue` and `pull_request` are numbers, null where there is none."""
+    """One mission; `issue` and `pull_request` are numbers, or null."""
 
     id: int
     title: str
@@ -74,7 +74,7 @@ class MissionLine:
 
 @dataclass(frozen=True, slots=True)
 class DecisionLine:
-    """What policy said of one proposal or step, and by which rules."""
+    """The verdict on one proposal or step, and the rules behind it."""
 
     key: str
     action: str
@@ -86,7 +86,7 @@ class DecisionLine:
 
 @dataclass(frozen=True, slots=True)
 class EffectLine:
-    """What came of one effect."""
+    """The result of one effect."""
 
     key: str
     action: str
@@ -97,7 +97,7 @@ class EffectLine:
 
 @dataclass(frozen=True, slots=True)
 class CycleReport:
-    """One cycle, told. `cycle` is its number; `cycle_id` names it for ever."""
+    """The report of one cycle. `cycle` is its number; `cycle_id` is permanent."""
 
     schema_version: int
     cycle: int
@@ -119,7 +119,7 @@ class CycleReport:
 
 @dataclass(frozen=True, slots=True)
 class PostLine:
-    """A post as it was said, or would be: its exact parts, what the network counts of each, and what it allows."""
+    """A post as sent or planned: its exact parts, each part's length as the network counts it, and the limit."""
 
     network: str
     status: Fate
@@ -131,7 +131,7 @@ class PostLine:
 
 @dataclass(frozen=True, slots=True)
 class ThreadLine:
-    """An issue or a pull request that was opened, or would be: by the key of its effect, as people would read it."""
+    """An issue or pull request that was opened, or would be. `key`: of its effect."""
 
     key: str
     title: str
@@ -140,21 +140,21 @@ class ThreadLine:
 
 @dataclass(frozen=True, slots=True)
 class CycleSummary:
-    """What the summary says beyond the report: why this one, who is waited for, what to type next."""
+    """What the summary adds to the report: why this one, who is waited for, what to type next."""
 
     why: tuple[str, ...] = ()  # for each new mission or action, in plain words
     held: tuple[str, ...] = ()  # "title: what it waits for (rule)"
     waiting: tuple[str, ...] = ()  # commands or clicks a person can do now, one per line
-    remarks: tuple[str, ...] = ()  # everything else worth a line (drift, human edits, unknown effects)
-    late: int | None = None  # seconds that this cycle started after it was due; None when it did not start
+    remarks: tuple[str, ...] = ()  # anything else worth a line (drift, human edits, unknown effects)
+    late: int | None = None  # seconds between due and started; None if it did not start
     threads: tuple[ThreadLine, ...] = ()  # what was opened
-    posts: tuple[PostLine, ...] = ()  # what was said in public, network by network
-    refusal: str = ""  # why everything that was tried was refused, where only a person can change that
+    posts: tuple[PostLine, ...] = ()  # posts, by network
+    refusal: str = ""  # why everything was refused, if only a person can change that
 
 
 @dataclass(frozen=True, slots=True)
 class ShownPosts:
-    """What an issue shows now: `posts` as they would be said; `wrong` says in words why they cannot be, if so."""
+    """The posts an issue shows now; `wrong`: why they cannot be sent, if so."""
 
     posts: tuple[Post, ...] = ()
     wrong: tuple[str, ...] = ()
@@ -165,7 +165,7 @@ NOTHING_SHOWN = ShownPosts()
 
 @dataclass(frozen=True, slots=True)
 class PersonVerdict:
-    """What people said last. `state`: none, approved, changes, rejected, or refused with `rules`."""
+    """People's latest verdict. `state`: none, approved, changes, rejected, or refused with `rules`."""
 
     state: str = "none"
     actor: Actor | None = None
@@ -179,58 +179,58 @@ NO_VERDICT = PersonVerdict()
 class MissionEvent(StrEnum):
     """What can happen to a mission."""
 
-    APPROVED = "approved"  # a person said yes to what was proposed or shown
-    STARTED = "started"  # hands have begun
-    OFFERED = "offered"  # what they made needs a yes before it is pushed
+    APPROVED = "approved"  # a person approved what was proposed or shown
+    STARTED = "started"  # work has begun
+    OFFERED = "offered"  # the change needs approval before it is pushed
     PULL_OPENED = "pull opened"
     CHANGES_REQUESTED = "changes requested"
     CHECKS_FAILED = "its checks failed"
     REVISED = "revised"  # the review was answered with a push
     MERGEABLE = "approved at its head"  # no transition of its own: merging follows
-    BEHIND = "behind its base"  # nor has this: the base is merged in, and the review asked for again
+    BEHIND = "behind its base"  # no transition either: the base is merged in, and review requested again
     MERGED = "merged"
     DONE = "done by a person"
-    SOLVED = "no longer found"  # by whatever found it
+    SOLVED = "no longer found"  # the finding is gone
     PUBLISHED = "published"  # every network answered
-    REFUSED = "refused"  # a person said no
+    REFUSED = "refused"  # a person rejected it
     STUCK = "stuck"
     UNANSWERED = "unanswered"
-    GONE = "gone"  # somebody deleted the issue: nobody's verdict, but nothing is left to work on
+    GONE = "gone"  # the issue was deleted: no verdict, but nothing left to work on
     REVIVED = "revived"
 
 
 @dataclass(frozen=True, slots=True)
 class MissionFacts:
-    """What the forge says of one mission now, and which ids may decide."""
+    """What the forge says about one mission now, and the ids of those who may decide."""
 
-    issue: Issue | None  # where it has none, its own pull read as one; None: it was deleted
+    issue: Issue | None  # if it has none, its pull request read as one; None: deleted
     pull: Pull | None
     authorised: frozenset[int]
-    foreign: str = ""  # why what memory names is not this mission's; then nothing is written there
-    announced: frozenset[str] = frozenset()  # digests of what our own issue says will be sent
-    offered: frozenset[str] = frozenset()  # and of what it says would be sent after a yes
-    offered_at: datetime | None = None  # when a change was shown in a remark of ours: a yes to it is newer
-    coder: bool = False  # whether an agent carries out what no fixer can
+    foreign: str = ""  # why the thread in memory is not this mission's; nothing is written there then
+    announced: frozenset[str] = frozenset()  # digests of what our own issue announces
+    offered: frozenset[str] = frozenset()  # and of what it announces for after an approval
+    offered_at: datetime | None = None  # when our comment showed a change: an approval must be newer
+    coder: bool = False  # whether an agent does what no fixer can
     us: int = 0  # our own account
-    ours: bool = True  # whether its issue, if not its pull, is this mission's
-    altered: Actor | None = None  # who changed its issue's text, since it was asked for, without a say
-    asked_at: datetime | None = None  # when it was; None where whoever may edit may decide too
-    reworded: frozenset[int] = frozenset()  # reviews that somebody else than their author may have changed
-    shown: ShownPosts = NOTHING_SHOWN  # the texts that its issue shows, of a mission that publishes
-    edited_at: datetime | None = None  # when somebody without a say last changed the text that a yes is asked to
-    left: Pull | None = None  # its pull, where its issue is this mission's no more
-    yes: tuple[ChatYes, ...] = ()  # what owners approved in a chat
-    guidance: tuple[ChatGuidance, ...] = ()  # what they said there to its next session
-    seen_at: datetime | None = None  # the newest that anybody did to its issue, by the forge's clock
-    heard_at: datetime | None = None  # the newest yes of a chat that memory holds, be it proven or not
-    solved: bool = False  # whether all that it is about was looked for in this cycle, and is no longer found
-    untold: bool = False  # whether a box of it is ticked on the dashboard, and nobody can tell by whom
-    unasked: bool = False  # whether our own issue says that we began it without asking, and no person brought it back
+    ours: bool = True  # whether its issue, if not its pull request, is this mission's
+    altered: Actor | None = None  # who edited its issue since it was requested without being authorised
+    asked_at: datetime | None = None  # when; None where everyone who may edit may also decide
+    reworded: frozenset[int] = frozenset()  # reviews that someone other than their author may have edited
+    shown: ShownPosts = NOTHING_SHOWN  # the texts its issue shows, for a mission that publishes
+    edited_at: datetime | None = None  # when an unauthorised person last edited the text to approve
+    left: Pull | None = None  # its pull request, if its issue is no longer this mission's
+    yes: tuple[ChatYes, ...] = ()  # owners' approvals in a chat
+    guidance: tuple[ChatGuidance, ...] = ()  # and their guidance for its next session
+    seen_at: datetime | None = None  # the newest activity on its issue, by the forge's clock
+    heard_at: datetime | None = None  # the newest chat approval in memory, proven or not
+    solved: bool = False  # whether all its findings were looked for in this cycle and are gone
+    untold: bool = False  # whether one of its boxes is ticked on the dashboard by an unknown person
+    unasked: bool = False  # whether our own issue says we began it unasked, and nobody revived it
 
 
 @dataclass(frozen=True, slots=True)
 class Interpretation:
-    """The facts, read: what happened, who said what, which rules a refused yes ran into."""
+    """The facts interpreted: what happened, who said what, which rules a refused approval violated."""
 
     event: MissionEvent | None = None
     opinion: PersonVerdict = NO_VERDICT
@@ -242,7 +242,7 @@ QUIET = Interpretation()
 
 @dataclass(frozen=True, slots=True)
 class Lesson:
-    """A person's verdict on a mission: what learning and `rejected-before` rest on."""
+    """A person's verdict on a mission. Learning and the rule `rejected-before` use it."""
 
     mission: int
     kind: str
@@ -253,7 +253,7 @@ class Lesson:
 
 @dataclass(frozen=True, slots=True)
 class MissionStep:
-    """`mission` as it stands if nothing is sent; `proposal` what would be sent; `lesson` what a person taught."""
+    """`mission`: its state if nothing is sent. `proposal`: what would be sent. `lesson`: a person's verdict."""
 
     mission: Mission
     proposal: Proposal | None = None
@@ -271,13 +271,15 @@ class StepContext:
     records: Mapping[str, Record]
     default: Branch
     limits: Limits = Limits()
-    recent: Mapping[str, int] = field(default_factory=dict)  # lines of automatic pulls on each path lately
-    made: Mapping[int, AgentResult] = field(default_factory=dict)  # by mission: what an agent came to in this cycle
+    recent: Mapping[str, int] = field(
+        default_factory=dict
+    )  # lines that automatic pull requests changed lately, by path
+    made: Mapping[int, AgentResult] = field(default_factory=dict)  # by mission: an agent's result in this cycle
 
 
 @dataclass(frozen=True, slots=True)
 class CycleSettings:
-    """What the owners decided: ceilings (already within the built-in ones), rhythm, who may decide."""
+    """The owners' settings: limits (already within the built-in ones), rhythm, who may decide."""
 
     limits: Limits = Limits()
     rhythm: Rhythm = Rhythm()
@@ -285,19 +287,19 @@ class CycleSettings:
     merge_method: str = "squash"
     memory_branch: str = "ralph-memory"
     name: str = "this repository"
-    page: str = ""  # the address of its page on the forge; "" where files and issues have no address
+    page: str = ""  # URL of its page on the forge; "" for a forge without URLs
     quiet_hours: tuple[time, time] | None = None  # in UTC
-    announce: tuple[str, ...] = ()  # kinds of missions that are announced once they are merged
+    announce: tuple[str, ...] = ()  # kinds of missions to announce once merged
     post_pause: timedelta = timedelta(0)  # between two posts on one network
-    watch_only: tuple[str, ...] = ()  # finding kinds about which nothing is opened
-    weights: tuple[tuple[str, float], ...] = ()  # of finding kinds, where the owners wrote one
-    agent: str = ""  # the agent that makes changes; "" where none is set up
+    watch_only: tuple[str, ...] = ()  # finding kinds that never open a thread
+    weights: tuple[tuple[str, float], ...] = ()  # by finding kind, where the owners set one
+    agent: str = ""  # the agent that makes changes; "" if none is set up
     priors: tuple[tuple[str, Acceptance], ...] = ()  # by finding kind: verdicts in other repositories of the fleet
 
 
 @dataclass(frozen=True, slots=True)
 class ForgeSnapshot:
-    """What the forge said at the start of the cycle."""
+    """The forge's state at the start of the cycle."""
 
     bot: int
     default: Branch
@@ -305,19 +307,19 @@ class ForgeSnapshot:
     issues: tuple[Issue, ...]
     pulls: tuple[Pull, ...]
     facts: tuple[tuple[int, MissionFacts], ...]  # by mission id
-    orders: tuple[str, ...] = ()  # what people who may decide ticked on the dashboard about Ralph itself
-    ignored: tuple[tuple[str, str], ...] = ()  # boxes whose tick there counts for nothing, and why
-    adopted: tuple[Mission, ...] = ()  # missions that people made by setting the label
+    orders: tuple[str, ...] = ()  # boxes about Ralph itself that authorised people ticked
+    ignored: tuple[tuple[str, str], ...] = ()  # ticked boxes that do not count, and why
+    adopted: tuple[Mission, ...] = ()  # missions people made by setting the label
     unwanted: tuple[str, ...] = ()  # kinds whose monitoring issue a person has just closed
 
     def ordered(self, verb: str) -> tuple[str, ...]:
-        """What `verb` is requested of, by the boxes that are ticked."""
+        """What people asked `verb` for, by ticked boxes."""
         return tuple(box.split(" ")[1] for box in self.orders if box.split(" ")[0] == verb)
 
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """Everything that decisions rest on, but for the secrets that texts are searched for."""
+    """Everything decisions rest on, except the secrets that texts are searched for."""
 
     cycle: int
     cycle_id: str
@@ -329,23 +331,23 @@ class Situation:
     records: dict[str, Record] = field(default_factory=dict)
     observations: tuple[Observation, ...] = ()
     plan: Plan = Plan(())
-    refused: tuple[str, ...] = ()  # changes that the repository's own checks refused, and why
-    made: tuple[AgentResult, ...] = ()  # what agents came to
-    wordings: tuple[Wording, ...] = ()  # what findings would say in public
-    judged_at: datetime | None = None  # when it is decided, which may be long after `now`: agents take their time
-    findings: tuple[Finding, ...] = ()  # those seen now and those that wait: follows from the rest, see `with_findings`
-    fresh: tuple[Finding, ...] = ()  # those of them that nothing was done about yet
-    steering: bool = False  # a person spoke before the next cycle was due: only what they said is acted on
+    refused: tuple[str, ...] = ()  # changes that failed the repository's own checks, and why
+    made: tuple[AgentResult, ...] = ()  # agents' results
+    wordings: tuple[Wording, ...] = ()  # texts of findings for posts
+    judged_at: datetime | None = None  # when it is decided; after agents' work that may be long after `now`
+    findings: tuple[Finding, ...] = ()  # seen now or waiting; derived, see `with_findings`
+    fresh: tuple[Finding, ...] = ()  # those that still need handling
+    steering: bool = False  # a person acted before the next cycle was due: only that is handled
 
     @property
     def missions(self) -> tuple[Mission, ...]:
-        """All missions that are not ended, those that people just made included; one issue has one."""
+        """All missions that have not ended, including those people just made; at most one per issue."""
         taken = {mission.issue for mission in self.world.adopted}
         return (*(mission for mission in self.state.missions if mission.issue not in taken), *self.world.adopted)
 
     @property
     def usage(self) -> Usage:
-        """What models cost in this cycle: of the thinker, of observers and of agents."""
+        """The cost of models in this cycle: thinker, observers and agents."""
         spent = [self.plan.usage, *(made.usage for made in self.made), *(seen.usage for seen in self.observations)]
         return Usage(
             sum(one.model_calls for one in spent),
@@ -356,18 +358,18 @@ class Situation:
 
     @property
     def slots_taken(self) -> int:
-        """On how many missions work has begun."""
+        """The number of missions on which work has begun."""
         return sum(mission.status.begun for mission in self.missions)
 
 
 @dataclass(frozen=True, slots=True)
 class CycleDecisions:
-    """What follows from a situation."""
+    """The decisions on a situation."""
 
     steps: tuple[MissionStep, ...]
     decisions: tuple[Decision, ...]
 
     @property
     def allowed(self) -> list[Decision]:
-        """Those that are carried out."""
+        """Decisions that are carried out."""
         return [decision for decision in self.decisions if decision.verdict is Verdict.ALLOW]

@@ -1,7 +1,7 @@
-"""From a finding to a judged proposal: the kinds of findings, their ranking, what is judged and on what.
+"""From a finding to a judged proposal: kinds of findings, ranking, proposals and what they are judged on.
 
-`KINDS` has one row for each kind: what it is worth and what may be done about it. A kind that is not in it is
-`UNKNOWN`: high tier, so a person is asked. Whoever adds a kind adds one row.
+`KINDS` has one row per kind: what it is worth and what may be done about it. Any other kind is `UNKNOWN`: high tier, so
+a person is asked. To add a kind, add a row.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from ralph_mission.values import dataclass
 
 
 class Route(StrEnum):
-    """What becomes of a finding: a pull at once, a line in a monitoring issue, a question to a person.
+    """What becomes of a finding: a pull request at once, a line on a list, a question to a person.
 
-    `say`: a post where the owner has words for it, and nothing else.
+    `say`: a post if the owner has configured a text for it, and nothing else.
     """
 
     FIX = "fix"
@@ -34,7 +34,7 @@ class Route(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FindingKind:
-    """One row. `impact` is 1 (cosmetic) to 10 (people are harmed); `words` name it in people's issues."""
+    """One row. `impact`: 1 (cosmetic) to 10 (people are harmed). `words`: its name in texts for people."""
 
     route: Route
     tier: Tier
@@ -154,11 +154,11 @@ MATTERS: dict[str, str] = {
     "completed": "followers of the project learn what improved",
     "human": "a person asked for it",
 }
-"""Why a kind deserves a person's ten seconds, as a clause."""
+"""Why a kind deserves a person's attention, as a clause."""
 
 
 def reason(kind: str) -> str:
-    """Why this kind of thing matters, for people."""
+    """Why this kind matters, for people."""
     return MATTERS.get(kind, "no rule says what it is worth, so a person has to")
 
 
@@ -166,12 +166,12 @@ UNKNOWN = FindingKind(_PROPOSE, _HIGH, 3, "finding", "findings", RESEARCH)
 
 
 def lookup(kind: str) -> FindingKind:
-    """The row of a kind; `UNKNOWN` when no rule classifies it."""
+    """The row of a kind, or `UNKNOWN`."""
     return KINDS.get(kind, UNKNOWN)
 
 
 def capitalise(noun: str) -> str:
-    """It at the beginning of a sentence: what is written in capitals stays so."""
+    """The words at the beginning of a sentence; acronyms stay as they are."""
     return noun[:1].upper() + noun[1:]
 
 
@@ -183,11 +183,11 @@ def count_noun(number: int, kind: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """One action, worded: its effects are exactly what would be sent.
+    """One action with its final texts: its effects are exactly what would be sent.
 
     `after` is the mission once every effect is done; `interim` what memory holds meanwhile.
-    `approved` is true when a person's counted yes stands behind it; `objections` are rule
-    ids that reading the approval itself ran into.
+    `approved`: a person's valid approval stands behind it. `objections`: rule ids that reading the approval
+    raised.
     """
 
     key: str
@@ -200,7 +200,7 @@ class Proposal:
     before: Mission | None = None
     interim: Mission | None = None
     after: Mission | None = None
-    planned: tuple[Effect, ...] = ()  # what a yes will release; kept, not sent
+    planned: tuple[Effect, ...] = ()  # what an approval releases; kept, not sent
     monitor: MonitorRecord | None = None  # the monitoring issue's new state
     approved: bool = False
     approver: str = ""
@@ -209,28 +209,28 @@ class Proposal:
     score: float = 0.0
     cost_usd: float = 0.0
     dispatches: int = 0
-    pings: tuple[str, ...] = ()  # configured owners that an escalation may name
-    requested: bool = False  # whether a person made its mission or brought it back: by the forge; memory grants nothing
+    pings: tuple[str, ...] = ()  # configured owners an escalation may mention
+    requested: bool = False  # whether a person made or revived its mission, by the forge: memory grants nothing
 
     @property
     def new_mission(self) -> bool:
-        """Whether allowing it makes a mission."""
+        """Whether allowing it creates a mission."""
         return self.before is None and self.action in (Action.OPEN_FIX, Action.OPEN_PROPOSAL)
 
     @property
     def begins_work(self) -> bool:
-        """Whether allowing it takes a slot that is free now."""
+        """Whether allowing it takes a free slot."""
         begun = self.after.status.begun if self.after else self.action is Action.OPEN_FIX
         return begun and not (self.before and self.before.status.begun)
 
     @property
     def threads(self) -> int:
-        """How many issues and pulls it opens that nobody asked for."""
+        """How many issues and pull requests it opens unasked."""
         return sum(isinstance(effect, OpenIssue | OpenPull) for effect in self.effects) if self.before is None else 0
 
     @property
     def automatic(self) -> bool:
-        """Whether it is a new fix that nobody was asked about."""
+        """Whether it is a new fix that nobody is asked about."""
         return self.unasked and self.before is None
 
     @property
@@ -244,12 +244,12 @@ class Proposal:
 
     @property
     def networks(self) -> tuple[str, ...]:
-        """Where it posts, each as often as it does."""
+        """The networks it posts to, with repetitions."""
         return tuple(effect.network for effect in self.effects if isinstance(effect, Publish))
 
     @property
     def tier(self) -> Tier:
-        """Low is done at once, high is asked first. What no rule can classify is high."""
+        """Low is done at once; high asks first. Whatever no rule classifies is high."""
         if self.action is Action.PUBLISH:
             return Tier.HIGH if self.approved else Tier.LOW  # typed facts in the owner's own words, or a person's yes
         return Tier.HIGH if self.action is Action.OPEN_PROPOSAL else lookup(self.kind).tier
@@ -257,7 +257,7 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True)
 class BudgetUsed:
-    """What has been used up: slots, this cycle's actions, today's money and dispatches, this week's threads."""
+    """Budget used: slots, this cycle's actions, today's money and dispatches, this week's threads."""
 
     active: int = 0
     new_missions: int = 0
@@ -269,12 +269,12 @@ class BudgetUsed:
     posts_day: Mapping[str, int] = field(default_factory=dict)  # by network
     posts_lately: Mapping[str, int] = field(default_factory=dict)  # the same, within the pause between two posts
     threads_week: int = 0
-    unanswered: int = 0  # missions of ours that a person has not answered yet
+    unanswered: int = 0  # our missions that no person has answered yet
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyContext:
-    """All that a judgement rests on; nothing else may influence it."""
+    """Everything a judgement rests on. Nothing else may influence it."""
 
     limits: Limits
     spent: BudgetUsed
@@ -297,7 +297,7 @@ class PolicyContext:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A proposal with its verdict and every rule that spoke against it."""
+    """A proposal with its verdict and every rule that objected."""
 
     proposal: Proposal
     verdict: Verdict
@@ -342,12 +342,12 @@ class RankedFinding:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A thinker's reply; validated, never trusted."""
+    """A thinker's answer. Validated, never trusted."""
 
     ranked_findings: tuple[RankedFinding, ...]
     usage: Usage = Usage()
     remark: str = ""  # e.g. why the rules thinker answered instead
-    cursor: str = ""  # what the thinker is to be given back in the next cycle
+    cursor: str = ""  # returned to the thinker in the next cycle
 
 
 @dataclass(frozen=True, slots=True)
@@ -365,8 +365,8 @@ class Brief:
 
 @dataclass(frozen=True, slots=True)
 class PatchVerification:
-    """What the repository's own checks said of a patch; `detail` is for people when not ok. `standing`: checks that
-    were red before and still are, where that is allowed."""
+    """The repository's own checks on a patch; `detail` is for people if they failed. `standing`: checks that failed
+    before and still do, where that is allowed."""
 
     ok: bool
     detail: str = ""
@@ -375,11 +375,11 @@ class PatchVerification:
 
 @dataclass(frozen=True, slots=True)
 class ObservationContext:
-    """What an observer is told: the commit to look at, when it looked last, and how far it got."""
+    """What an observer gets: the commit to look at, when it last looked, and how far it got."""
 
     head: Branch
     now: datetime
     last_cycle_at: datetime | None
     cursor: str
-    scratch: str  # an existing folder of the run, removed afterwards
-    usd: float = 0.0  # what a model that it asks may cost
+    scratch: str  # an existing folder, removed after the run
+    usd: float = 0.0  # dollars that its model calls may cost
