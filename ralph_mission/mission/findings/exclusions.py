@@ -1,8 +1,8 @@
-"""What no finding may be about: what people forbade under Do Not Repeat, and lines that people are already at work on.
+"""What findings must not be about: what people banned under Do Not Repeat, and lines people are already working on.
 
 Bans are paths as backticked globs, issues as `#N`, finding kinds. A list item may hold several of them among other
-words; a kind counts in backticks or as the item's subject (`- spelling: enough of these`). An item that holds none of
-them is reported as not understood, so that nobody believes in a ban that does not hold.
+words; a kind counts in backticks or as the item's subject (`- spelling: enough of these`). An item without any is
+reported as not understood, so that nobody relies on a ban that does not work.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _SUBJECT = compile_regex(r"[\w@-]+(?=\s*(?:[:(,.]|-\s|\Z))")
 _ITEM = compile_regex(r"\s*(?:[-*+]|\d+[.)])\s+(?:\[[ xX]\]\s+)?(.*)")
 _STARS = compile_regex(r"\*+")
 _MAX_GLOB = 512
-_MAX_STARS = 4  # pathspec backtracks: the time of a match grows with the path's length to this power
+_MAX_STARS = 4  # pathspec backtracks: matching time grows with the path's length to this power
 
 
 def parse_bans(text: str, kinds: Collection[str]) -> tuple[tuple[Ban, ...], tuple[str, ...]]:
-    """The bans of the section, and the lines in it that say nothing we can obey."""
+    """The bans in the section, and the lines that could not be understood."""
     bans: dict[Ban, None] = {}
     unclear = []
     for line in _items(text):
@@ -51,7 +51,7 @@ def is_forbidden(bans: Iterable[Ban], path: str = "", kind: str = "", reference:
 
 
 def _items(text: str) -> Iterable[str]:
-    # Headings and comments explain; a line indented below an item belongs to it, any other stands alone.
+    # Headings and comments are skipped; an indented line belongs to the item above, any other stands alone.
     items: list[str] = []
     for raw in _COMMENT.sub("", text).splitlines():
         match = _ITEM.match(raw)
@@ -108,32 +108,32 @@ def _pattern(glob: str) -> GitIgnoreSpec | None:
 
 
 _ISSUE_NUMBER = compile_regex(r"(?<!\d)\d{1,18}$")
-"""What a reference ends in. No forge counts further, and some thousand digits are none that `int` takes."""
+"""The end of a reference. No forge counts further, and `int` refuses thousands of digits."""
 
 
 def other_pulls(pulls: Iterable[Pull], bot: int) -> tuple[Pull, ...]:
-    """Open pulls of anybody but us."""
+    """Open pull requests of everybody but us."""
     return tuple(pull for pull in pulls if pull.author.id != bot and pull.state == "open")
 
 
 def recent_pulls(pulls: Iterable[Pull], bot: int) -> tuple[Pull, ...]:
-    """Pulls of anybody but us that are open, or were merged a short time ago."""
+    """Pull requests of everybody but us that are open or were merged recently."""
     return tuple(pull for pull in pulls if pull.author.id != bot and pull.state in ("open", "merged"))
 
 
 def closed_issues(pull: Pull) -> frozenset[int]:
-    """The issues that merging this pull closes, by what its title and text say."""
+    """The issues that merging this pull request closes, by its title and text."""
     said = closing_keywords(f"{pull.title}\n\n{pull.body}")
     return frozenset(int(number) for words in said for number in _ISSUE_NUMBER.findall(words))
 
 
 def same_change(pull: Pull, patch: Patch | None) -> bool:
-    """Whether a pull makes every change of a patch, file by file, wherever the lines stand there."""
+    """Whether a pull request makes every change of a patch, file by file, wherever the lines are."""
     return patch is not None and bool(patch.changes) and patch_ids(patch) <= pull.patch_ids
 
 
 def does_the_same(pull: Pull, effect: Effect) -> bool:
-    """Whether a pull makes the change that an effect would send, or changes a line that it changes."""
+    """Whether a pull request makes the same change as an effect, or changes a line that the effect changes."""
     ids = frozenset(effect.patch_ids) if isinstance(effect, OpenPull) else frozenset()
     return bool(ids and ids <= pull.patch_ids) or _meet(pull.touches, _touched_lines(effect))
 
@@ -149,19 +149,19 @@ def _meet(some: Iterable[Touch], others: Sequence[Touch]) -> bool:
 
 
 def touched_by(patch: Patch) -> tuple[Touch, ...]:
-    """The lines of the old files that a patch changes. Raises UnicodeDecodeError where one is not UTF-8."""
+    """The lines of the old files that a patch changes. Raises UnicodeDecodeError if one is not UTF-8."""
     return tuple(
         _touch(change.path, edit) for change in patch.changes for edit in edits(change.old or b"", change.new or b"")
     )
 
 
 def _touch(path: str, edit: Edit) -> Touch:
-    """Where nothing goes, the line below which something comes counts as touched."""
+    """For a pure insertion, the line above counts as touched."""
     return Touch(path, edit.start + 1, edit.start + max(edit.delete, 1))
 
 
 def touches(pull: Pull, finding: Finding) -> bool:
-    """Whether a pull changes a line that the finding stands on or that its own patch changes."""
+    """Whether a pull request changes a line of the finding, or one that the finding's patch changes."""
     signal = finding.signal
     own = [touch for touch in touched_by(signal.patch) if touch.path == signal.path] if signal.patch else []
     here = [Touch(signal.path, signal.line, signal.line)] if signal.line else []
@@ -169,8 +169,8 @@ def touches(pull: Pull, finding: Finding) -> bool:
 
 
 def drop_touched(members: Sequence[Finding], pulls: Sequence[Pull]) -> Sequence[Finding]:
-    """What one proposal is about, without the members that a pull touches: they must not hold up the others.
+    """A proposal's members without those that a pull request touches, so that these do not hold up the others.
 
-    Where every member is touched they all stay: whoever judges them says why they wait.
+    If every member is touched, all stay: policy then says why they wait.
     """
     return [member for member in members if not any(touches(pull, member) for pull in pulls)] or members

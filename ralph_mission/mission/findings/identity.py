@@ -1,11 +1,10 @@
-"""From signals to findings: identity, what is new, what waits from earlier cycles, what an ended mission announces.
+"""From signals to findings: their identity, what is new, the backlog, what finished missions announce.
 
-A fingerprint says *which thing* and survives a move or a rename, because it hashes the kind and the essence alone;
-equals in one look are told apart by their order. The signal's occurrence says *which instance*. Both together decide
-what is known.
+A fingerprint says *which thing* and survives moves and renames, as it hashes only the kind and the essence; equal ones
+in one observation are numbered. The signal's occurrence says *which instance*. Both together decide what is known.
 
-What is announced is a finding of typed facts alone. It is remembered in `OpenState.finished` with the merge itself, so
-not before it is a fact; once the finding is known it is forgotten there, so not twice.
+An announcement is a finding made of typed facts. It is stored in `OpenState.finished` together with the merge, so not
+before that is a fact, and removed once the finding is known, so it is not announced twice.
 """
 
 from __future__ import annotations
@@ -27,14 +26,14 @@ from ralph_mission.mission.model.mission import Finding, Mission, Observation, S
 from ralph_mission.mission.model.proposal import count_noun, lookup
 from ralph_mission.safety.patch import Span, line_hunks
 
-BACKLOG = 200  # findings remembered while they wait; a bound so that memory stays small
+BACKLOG = 200  # findings in the backlog; bounded to keep memory small
 BRIEFS = "briefs"
-"""The observer whose things come back in every period, and wait while the one before is under way."""
-WIDTH = 300  # characters of one line that count for an essence
+"""The observer whose findings return in every period, and wait while the previous one is under way."""
+WIDTH = 300  # characters of a line that count for an essence
 
 
 def normalise_line(line: str) -> str:
-    """A line as an essence has it: without what a move or a new indentation changes, cut to `WIDTH`."""
+    """A line for an essence: without what a move or a new indentation changes, cut to `WIDTH`."""
     return " ".join(line.split())[:WIDTH]
 
 
@@ -50,7 +49,7 @@ def identify(signals: Iterable[Signal]) -> tuple[Finding, ...]:
 
 
 def is_known(finding: Finding, records: Mapping[str, Record]) -> bool:
-    """Whether this instance was acted on, or the thing itself was turned down by a person."""
+    """Whether this instance was acted on, or a person rejected the thing itself."""
     record = records.get(finding.fingerprint)
     if not isinstance(record, FindingRecord):
         return False
@@ -60,36 +59,36 @@ def is_known(finding: Finding, records: Mapping[str, Record]) -> bool:
 
 
 def _never_listed(finding: Finding, records: Mapping[str, Record]) -> bool:
-    """Whether a person said that the list it was to stand on was never sent."""
+    """Whether a person said that its list was never sent."""
     record = records.get(monitor_key(finding.kind))
     return isinstance(record, MonitorRecord) and not record.issue and not record.total
 
 
 def is_rejected(finding: Finding, records: Mapping[str, Record]) -> bool:
-    """Whether a person said no to the thing, whatever the instance."""
+    """Whether a person rejected the thing, whatever the instance."""
     return is_refused(finding.fingerprint, records)
 
 
 def keys_of_parts(signal: Signal) -> tuple[str, ...]:
-    """The keys by which the corrections of a signal are known one by one: two each, see `_keys_of`."""
+    """The keys of a signal's single corrections: two each, see `_keys_of`."""
     return tuple(key for part in signal.parts for key in _keys_of(part, signal))
 
 
 def _keys_of(part: SignalPart, signal: Signal) -> tuple[str, str]:
-    """By the line as it stands, which says whether a change to it still fits; and by what the line becomes, which
-    stays the same when something else of the line is corrected."""
+    """One by the current line, which shows whether a change still fits; one by what the line becomes, which stays the
+    same when something else in the line is corrected."""
     place = ("part", signal.kind, signal.path)
     return key_of(*place, part.essence), key_of(*place, part.what)
 
 
 def is_refused(key: str, records: Mapping[str, Record]) -> bool:
-    """Whether a person said no to a fingerprint or to a correction."""
+    """Whether a person rejected a fingerprint or a correction."""
     record = records.get(key)
     return isinstance(record, FindingRecord) and record.verdict == "rejected"
 
 
 def without_parts(finding: Finding, settled: Callable[[str], bool]) -> Finding | None:
-    """The finding without those of its corrections whose key is settled; None when nothing can be left of it."""
+    """The finding without the corrections whose key is settled; None if nothing is left."""
     signal = finding.signal
     over = {part.line for part in signal.parts if any(map(settled, _keys_of(part, signal)))}
     if not over:
@@ -130,7 +129,7 @@ def _tells_of(line: str, out: Collection[int]) -> bool:
 
 
 def _with_hunks(old: Sequence[bytes], new: Sequence[bytes], hunks: Iterable[Span]) -> bytes:
-    """The old lines with some of the changes that lead to the new ones."""
+    """The old lines with some of the changes applied."""
     content, at = list[bytes](), 0
     for a, b, c, d in hunks:
         content += [*old[at:a], *new[c:d]]
@@ -139,9 +138,9 @@ def _with_hunks(old: Sequence[bytes], new: Sequence[bytes], hunks: Iterable[Span
 
 
 def merge_findings(observations: Iterable[Observation], backlog: Iterable[Finding]) -> tuple[Finding, ...]:
-    """All findings now: fresh ones, and what waits from before.
+    """All findings now: fresh ones and the backlog.
 
-    Nothing waits on an observer that looked at everything again, that saw it go, or that is configured no longer.
+    A finding leaves the backlog if its observer looked at everything again, saw it go, or is no longer configured.
     """
     observations = tuple(observations)
     answered = {observation.name for observation in observations if observation.status == "ok" and observation.complete}
@@ -156,7 +155,7 @@ def merge_findings(observations: Iterable[Observation], backlog: Iterable[Findin
 
 
 def _without(waiting: Iterable[Finding], gone: Counter[tuple[str, tuple[str, ...]]]) -> Iterable[Finding]:
-    """What waits but for what is gone; of several that are alike, as many as went."""
+    """The backlog without what is gone; of several equal findings, as many as went."""
     for finding in waiting:
         thing = (finding.signal.observer, finding.signal.essence)
         if gone[thing]:
@@ -166,10 +165,10 @@ def _without(waiting: Iterable[Finding], gone: Counter[tuple[str, tuple[str, ...
 
 
 def is_gone(record: FindingRecord, observations: Iterable[Observation]) -> bool:
-    """Whether the observer that found it looked in this cycle and finds it no more.
+    """Whether the observer that found it looked in this cycle and no longer finds it.
 
-    That is certain only where it saw everything there is, or says itself what is gone. What it sees under the same
-    title may be the same thing in other words, or at another place.
+    That is only certain if it saw everything, or reports what is gone. A finding with the same title may be the same
+    thing in other words, or in another place.
     """
     look = next((one for one in observations if one.name == record.observer and one.status == "ok"), None)
     if look and record.parts:
@@ -184,14 +183,14 @@ def is_gone(record: FindingRecord, observations: Iterable[Observation]) -> bool:
 
 
 def drop_duplicates(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Each (fingerprint, occurrence) once, the first one kept."""
+    """Keep the first of each (fingerprint, occurrence)."""
     return tuple({(f.fingerprint, f.signal.occurrence): f for f in reversed(tuple(findings))}.values())[::-1]
 
 
 def to_backlog(findings: Iterable[Finding], now: datetime | None = None) -> tuple[Finding, ...]:
-    """What goes into the backlog: bounded, and without patches, which are made anew when needed.
+    """The findings for the backlog: bounded, and without patches, which are made again when needed.
 
-    `now` is since when whatever is new waits.
+    `now`: the start of waiting for new ones.
     """
     kept = tuple(findings)[:BACKLOG]
     bare = (replace(f, signal=replace(f.signal, patch=None, parts=())) for f in kept)
@@ -199,19 +198,19 @@ def to_backlog(findings: Iterable[Finding], now: datetime | None = None) -> tupl
 
 
 def not_yet_handled(present: Iterable[Finding], records: Mapping[str, Record]) -> tuple[Finding, ...]:
-    """The findings that nothing was done about yet."""
+    """The findings that still need handling."""
     return tuple(finding for finding in present if not is_known(finding, records))
 
 
 KIND = "completed"
-STALE = timedelta(days=7)  # later than that nobody wants to hear of it
+STALE = timedelta(days=7)  # older news is not announced
 OBSERVER = "missions"
 
 
 def list_announceable(
     ended: Iterable[Mission], kinds: Collection[str], cycle: int, now: datetime
 ) -> tuple[FinishedMission, ...]:
-    """What is to be announced of missions that ended in this cycle."""
+    """What to announce about missions that ended in this cycle."""
     return tuple(
         FinishedMission(
             mission.id, mission.key, mission.kind, mission.pull, now, _days(mission, now), _cycles(mission, cycle)
@@ -230,7 +229,7 @@ def _cycles(mission: Mission, cycle: int) -> int:
 
 
 def finished_findings(finished: Iterable[FinishedMission]) -> tuple[Finding, ...]:
-    """What was finished, as seen by nobody but us. Facts: mission, what, pull, days, cycles."""
+    """Findings about finished missions. Facts: mission, what, pull, days, cycles."""
     return identify(map(_signal, finished))
 
 
@@ -244,7 +243,7 @@ def _signal(one: FinishedMission) -> Signal:
 def still_waiting(
     finished: Iterable[FinishedMission], waiting: Collection[str], now: datetime
 ) -> tuple[FinishedMission, ...]:
-    """What is yet to be announced: the owner has words for it (`waiting`, fingerprints), and it is no old news."""
+    """What is still to be announced: the owner has a text for it (`waiting`, fingerprints), and it is recent."""
     return tuple(
         one for one in finished if now - one.at < STALE and finished_findings((one,))[0].fingerprint in waiting
     )

@@ -1,25 +1,25 @@
-"""Which finding matters most: impact x severity x confidence x acceptance x resonance, said in plain words.
+"""Which finding matters most: impact x severity x confidence x acceptance x engagement.
 
-Impact and severity say who is hurt and how badly, so a fault comes before what is only quick to do. Among equals a fix
-that is ready comes first, then what takes less effort, then the larger group.
+Impact and severity say who is hurt and how badly, so a bug comes before what is merely quick to do. Among equals a
+ready fix comes first, then what takes less effort, then the larger group.
 
-Acceptance is learned (`Acceptance.mean`), and so is how people react to posts of a kind (`resonance`); everything else
-stands in the finding and in `proposal.KINDS`. Weights, from configuration, multiply a kind's impact.
+Acceptance is learned (`Acceptance.mean`), and so is engagement with posts of a kind; everything else is in the finding
+and in `proposal.KINDS`. Weights, from configuration, multiply a kind's impact.
 
-A model's ranking is put on that of the rules: it orders and explains, and may ask more often, about findings that are
-there and in the groups in which rules handle them. What it leaves out keeps its place among the rest.
+A model's ranking is applied on top of the rules': it orders, explains, and may ask people more often, but only about
+existing findings, and in the groups the rules made. What it leaves out keeps its place among the rest.
 
-A post does better than most when it got more reactions than the median of its network's measured posts; one that got
-as many counts half. What is expected of the next one is the mean of a Beta(1 + better, 1 + others) posterior, and what
-ranking makes of it is `FLOOR` + mean / 2: between 0.75 and 1.25, and 1 while nobody knows anything.
+A post does better than most when it got more reactions than the median of its network's measured posts; one that got as
+many counts half. The expectation for the next one is the mean of a Beta(1 + better, 1 + others) posterior, and the
+factor in the ranking is `FLOOR` + mean / 2: between 0.75 and 1.25, and 1 without any data.
 
-Not all that ranks is worth a thread of people's: what is too small, of a kind that they refuse, or not seen to be true
-now stays in the report and in memory. Posts, for which the owner has words, are not concerned.
+Not everything that ranks deserves a thread: what is too small, of a kind that people reject, or not confirmed right now
+stays in the report and in memory. Posts, for which the owner has texts, are exempt.
 
-A kind falls silent once a person is expected to accept at most `SILENT` of it, and the graver a finding is, the longer
-it is asked about: after 3 refusals of 3 at low severity, 6 at medium, 11 at high. What people said of other kinds of
-the same observer counts half. A weight that the owners wrote for a kind brings it back. In a fleet, what people said of
-a kind in other repositories is its prior, worth two verdicts at most.
+A kind falls silent once its expected acceptance is at most `SILENT`; the more severe a finding, the longer it is
+proposed: up to 3 rejections of 3 at low severity, 6 at medium, 11 at high. Verdicts on other kinds of the same observer
+count half. A weight that the owners set for a kind brings it back. In a fleet, verdicts on a kind in other repositories
+are its prior, worth two verdicts at most.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ Sections = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class ModelRanking:
-    """One finding, best first in a sequence. `ask`: a person is to be asked, whatever the rules would do at once.
+    """A model's opinion on one finding; a sequence is best first. `ask`: ask a person, whatever the rules would do.
 
-    `sections` are texts for headings of its analysis; `why` and they are somebody else's words.
+    `sections`: texts for headings of its analysis. Both they and `why` are untrusted.
     """
 
     fingerprint: str
@@ -54,7 +54,7 @@ class ModelRanking:
 def apply_model_rankings(
     ranked_findings: Sequence[RankedFinding], opinions: Iterable[ModelRanking]
 ) -> tuple[RankedFinding, ...]:
-    """The rules' thoughts in the order of the opinions; what is to be asked about stands alone."""
+    """The rules' ranked findings in the order of the model's; a finding to ask about stands alone."""
     given = {opinion.fingerprint: opinion for opinion in reversed(tuple(opinions))}
     order = {fingerprint: place for place, fingerprint in enumerate(reversed(given))}
     parts = [part for ranked in ranked_findings for part in _split_group(ranked, given)]
@@ -64,7 +64,7 @@ def apply_model_rankings(
 
 
 def _split_group(ranked: RankedFinding, given: Mapping[str, ModelRanking]) -> Iterable[RankedFinding]:
-    """A group without those of its members that a person is to be asked about, and these one by one."""
+    """A group without the members to ask a person about, and those one by one."""
     asked = [member for member in ranked.members if member in given and given[member].ask]
     rest = tuple(member for member in ranked.members if member not in asked)
     if rest:
@@ -76,7 +76,7 @@ def _split_group(ranked: RankedFinding, given: Mapping[str, ModelRanking]) -> It
 def _explain_ranking(
     ranked: RankedFinding, given: Mapping[str, ModelRanking], order: Mapping[str, int]
 ) -> RankedFinding:
-    """With the words for its best member, and that member first; the rules' own reason stays."""
+    """Put the best member first, with the model's words for it; the rules' own reason stays."""
     members = tuple(sorted(ranked.members, key=lambda member: order.get(member, len(order))))
     best = given.get(members[0])
     if best is None:
@@ -89,7 +89,7 @@ SEVERITY = {Severity.LOW: 1.0, Severity.MEDIUM: 1.5, Severity.HIGH: 2.5}
 
 
 def with_priors(tallies: Mapping[str, Acceptance], priors: Iterable[tuple[str, Acceptance]]) -> dict[str, Acceptance]:
-    """The tallies of a repository with what people decided on the same kinds elsewhere in its fleet."""
+    """A repository's tallies with verdicts on the same kinds elsewhere in its fleet as priors."""
     informed = dict(tallies)
     for kind, elsewhere in priors:
         own = informed.get(kind, Acceptance())
@@ -103,7 +103,7 @@ def score(
     weights: Mapping[str, float],
     resonance: Mapping[str, float] = {},
 ) -> float:
-    """How much it matters, 0 upwards. Doubling a weight doubles the score; so does doubling the acceptance."""
+    """How much a finding matters, from 0. Doubling a weight or the acceptance doubles the score."""
     signal = finding.signal
     impact = lookup(signal.kind).impact * SEVERITY[signal.severity] * weights.get(signal.kind, 1.0)
     liked = acceptance.get(signal.kind, Acceptance()).mean
@@ -116,7 +116,7 @@ def rank(
     weights: Mapping[str, float],
     resonance: Mapping[str, float] = {},
 ) -> tuple[RankedFinding, ...]:
-    """Ranked findings, best first: fixes and monitored kinds in one group each, everything else alone."""
+    """Rank findings, best first: fixes and listed kinds in one group each, everything else alone."""
     scored = {f: score(f, acceptance, weights, resonance) for f in findings}
     groups = [tuple(group) for _, group in groupby(sorted(findings, key=_group), key=_group)]
     best = [tuple(sorted(group, key=lambda f: (-scored[f], _readiness(f), f.fingerprint))) for group in groups]
@@ -133,7 +133,7 @@ def rank(
 
 
 def _readiness(finding: Finding) -> tuple[bool, float]:
-    """Among what matters as much: a fix that is ready first, then what is less work."""
+    """The order among equal scores: a ready fix first, then less work."""
     return finding.signal.patch is None, finding.signal.effort
 
 
@@ -143,7 +143,7 @@ def _group(finding: Finding) -> tuple[str, ...]:
 
 
 def explain(group: Sequence[Finding], acceptance: Mapping[str, Acceptance], resonance: Mapping[str, float] = {}) -> str:
-    """Why this one and why now, for a person."""
+    """Why this one, and why now, for a person."""
     signal, kind = group[0].signal, group[0].kind
     said = acceptance.get(kind, Acceptance())
     verdicts = said.accepted + said.rejected
@@ -162,7 +162,7 @@ def explain(group: Sequence[Finding], acceptance: Mapping[str, Acceptance], reso
 
 
 def _engagement_words(factor: float) -> str:
-    """How posts of the kind did, where that is known and makes a difference."""
+    """How posts of the kind did, if that is known and matters."""
     return "" if factor == 1 else f", posts about its kind do {'better' if factor > 1 else 'worse'} than most"
 
 
@@ -179,15 +179,15 @@ def effort(amount: float) -> str:
 # --- what is worth a thread ---
 
 LEAST = 1.6
-"""Impact x severity x confidence below which nothing is opened: a certain misspelling has 2, a plain marker 1.05."""
+"""Impact x severity x confidence below which nothing is opened: a certain misspelling has 2, a plain TODO 1.05."""
 SILENT = 0.2
 """The expected acceptance at which a kind falls silent, for findings of low severity."""
 BELIEVED = timedelta(days=1)
-"""How long a question may wait that its observer, which tells news alone, does not see again."""
+"""How long a question may wait if its observer only reports changes and does not see it again."""
 
 
 def too_small(findings: Iterable[Finding], weights: Mapping[str, float]) -> tuple[Finding, ...]:
-    """Those below `LEAST`. Of what is handled as a group all are as worthy as the best of them."""
+    """Findings below `LEAST`. A group is as worthy as its best member."""
     findings = tuple(findings)
     best: dict[tuple[str, ...], float] = {}
     for finding in findings:
@@ -207,7 +207,7 @@ def unwanted(
     tallies: Mapping[str, Acceptance],
     weights: Mapping[str, float],
 ) -> tuple[Finding, ...]:
-    """Those of a kind that fell silent. `present`: everything that observers see, which tells their kinds."""
+    """Findings of a kind that fell silent. `present`: everything observers see now, which tells their kinds."""
     kinds: dict[str, set[str]] = {}
     for finding in present:
         kinds.setdefault(finding.signal.observer, set()).add(finding.kind)
@@ -220,33 +220,33 @@ def unwanted(
 
 
 def is_silent(finding: Finding, tallies: Mapping[str, Acceptance], siblings: Collection[str] = ()) -> bool:
-    """Whether people refused so much like it that it is not asked about; `siblings`: kinds of the same observer."""
+    """Whether people rejected too much like it; `siblings`: kinds of the same observer."""
     own = tallies.get(finding.kind, Acceptance())
     others = [tallies.get(kind, Acceptance()) for kind in siblings]
     accepted = own.accepted + sum(one.accepted for one in others) / 2
     rejected = own.rejected + sum(one.rejected for one in others) / 2
     together = (accepted + 1) / (accepted + rejected + 2)
-    alone = Acceptance(own.accepted, own.rejected).mean  # whom others please is refused here all the same
+    alone = Acceptance(own.accepted, own.rejected).mean  # acceptance elsewhere does not outweigh rejection here
     return min(own.mean, alone, together) * SEVERITY[finding.signal.severity] <= SILENT
 
 
 def fell_silent(tally: Acceptance) -> bool:
-    """Whether findings of low severity of such a kind are asked about no more."""
+    """Whether findings of low severity of such a kind are no longer proposed."""
     return tally.mean * SEVERITY[Severity.LOW] <= SILENT
 
 
 def bring_back(kind: str) -> str:
-    """How the owners have a kind proposed again, as a clause."""
+    """How owners get a kind proposed again, as a clause."""
     return f"`thinker.weights: {{{kind}: 1}}` in `ralph.yml` brings them back"
 
 
 def not_seen_again(
     findings: Iterable[Finding], observations: Sequence[Observation], now: datetime
 ) -> tuple[Finding, ...]:
-    """Questions that wait and that nobody can say are still true.
+    """Waiting questions that may no longer be true.
 
-    What this cycle's look shows is. What it does not show may be, of an observer that answered and tells news alone
-    (it keeps a cursor and says what is gone); for a day.
+    What was observed in this cycle is true. What was not may still be, for a day, if its observer answered and only
+    reports changes (it keeps a cursor and says what is gone).
     """
     seen = {
         (signal.observer, signal.kind, signal.essence, signal.occurrence)
@@ -270,7 +270,7 @@ FLOOR = 0.75
 
 @dataclass(frozen=True, slots=True)
 class Engagement:
-    """How the measured posts of one kind fared; `better` counts those that did better than most."""
+    """How the measured posts of one kind did; `better` counts those above the median."""
 
     measured: int
     better: float
@@ -278,22 +278,22 @@ class Engagement:
 
     @property
     def mean(self) -> float:
-        """How likely the next one does better than most, 0..1."""
+        """The probability that the next one does better than most, 0..1."""
         return (self.better + 1) / (self.measured + 2)
 
     @property
     def factor(self) -> float:
-        """What the score of a finding of this kind is multiplied with, 0.75..1.25."""
+        """The factor for the score of a finding of this kind, 0.75..1.25."""
         return round(FLOOR + self.mean / 2, 4)
 
 
 def engagement_factors(posts: Iterable[Posted]) -> dict[str, float]:
-    """What ranking multiplies by, for each finding kind that was posted about, over all networks."""
+    """The ranking factor of each finding kind that was posted about, over all networks."""
     return {kind: fared.factor for (kind,), fared in _tally_posts(posts, lambda post: (post.kind,)).items()}
 
 
 def engagement_lines(posts: Iterable[Posted]) -> tuple[str, ...]:
-    """What people learn of it: a line for each kind and network."""
+    """A line for people for each kind and network."""
     fared = _tally_posts(posts, lambda post: (post.kind, post.network))
     return tuple(_engagement_line(kind, network, one) for (kind, network), one in fared.items())
 

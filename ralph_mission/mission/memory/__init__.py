@@ -1,1 +1,1 @@
-"""The memory file: its value, its text, where it stands, what it learns, when to look again."""
+"""The memory file: its value, its text, its position, learning, and the schedule."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 NEWER = "install a newer ralph; if nobody here uses one, it was written by somebody else: ralph memory recover"
 RECOVER = "look with `ralph memory verify`, then rebuild with `ralph memory recover`"
 
-# Line breaks in any reader's eyes, other control characters, what UTF-8 or YAML cannot carry.
+# Line breaks as any reader sees them, other control characters, what UTF-8 or YAML cannot carry.
 _AWKWARD = compile_regex("[\\\\\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]|^ | $")
 _ESCAPED = compile_regex(r"\\(\\|n|r|t|x[0-9a-f]{2}|u[0-9a-f]{4})")
 _NAMED = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
@@ -32,23 +32,23 @@ Front = dict[str, Any]
 
 
 def memory_error(what: str, line: int = 0) -> UserError:
-    """The one error of an unreadable memory file; `line` is 1-based, 0 when it is about the whole."""
+    """The error of an unreadable memory file; `line` is 1-based, 0 for the whole file."""
     where = f"line {line} of the memory file: " if line else "the memory file "
     return UserError(f"{where}{what}", RECOVER)
 
 
 def escape(text: str) -> str:
-    """`text` on one line, readable, with nothing an editor would strip; `unescape` is its inverse."""
+    """`text` on one readable line, with nothing an editor would strip; `unescape` is its inverse."""
     return _AWKWARD.sub(lambda match: _escape_character(match[0]), text)
 
 
 def unescape(text: str) -> str:
-    """The text that `escape` was given; a backslash it never writes stands for itself."""
+    """The inverse of `escape`; any other backslash stands for itself."""
     return _ESCAPED.sub(lambda match: _NAMES.get(match[1]) or chr(int(match[1][1:], 16)), text)
 
 
 def join(header: Header, body: str) -> str:
-    """The memory file: the header between its fences, and what stands below."""
+    """The memory file: the header between its fences, and the body."""
     from ralph_mission.safety.front_matter import render_front_matter
 
     return render_front_matter({name: getattr(header, name) for name in (*_FIELDS, "cursors")}, body, _exported)
@@ -83,7 +83,7 @@ def _exported(front: Mapping[str, Any]) -> str:
 
 
 def migrate(front: Front) -> Front:
-    """The front matter in our schema, one migration at a time. Raises UserError when it is newer."""
+    """Migrate front matter to our schema, one step at a time. Raises UserError if it is newer."""
     schema = front.get("schema")
     if type(schema) is not int or schema < 0:
         raise memory_error("names no schema in its front matter")
@@ -103,7 +103,7 @@ def _from_0(front: Front) -> Front:
 
 
 LATER: Front = {"wake": True}
-"""What the first files of our schema did not have."""
+"""Fields that the first files of our schema lacked."""
 
 MIGRATIONS: Mapping[int, Callable[[Front], Front]] = {0: _from_0}
 """Schema number -> what turns its front matter into the next schema's."""

@@ -1,4 +1,4 @@
-"""Where everything stands on the memory branch."""
+"""The paths of everything on the memory branch."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _MONTH = compile_regex(r"\d{4}-\d{2}")
 
 
 def record(key: str) -> str:
-    """The path of a ledger record. Raises ValueError when the key cannot be a file name."""
+    """The path of a ledger record. Raises ValueError if the key cannot be a file name."""
     return f"{LEDGER}/{_check_name(_NAME, key)[:2]}/{key}.json"
 
 
 def journal(cycle: int, cycle_id: str) -> str:
     """The path of a cycle's audit document. Raises ValueError."""
-    number = f"{cycle:06d}-"  # which an id may start with already
-    hundred = f"{cycle // 100:04d}"  # git writes a folder anew for each file in it, so that none may grow for ever
+    number = f"{cycle:06d}-"  # an id may start with it already
+    hundred = f"{cycle // 100:04d}"  # git rewrites a folder for each new file, so none may grow without limit
     return f"{JOURNAL}/{hundred}/{number}{_check_name(_NAME, cycle_id).removeprefix(number)}.json"
 
 

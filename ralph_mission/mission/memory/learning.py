@@ -1,6 +1,6 @@
-"""What a cycle leaves behind: memory for people, lessons for the ranking, state for the next one.
+"""What a cycle stores: memory for people, lessons for the ranking, state for the next cycle.
 
-What was learned can be counted again from the journal alone, so anybody can check the numbers in Learnings.
+Learned numbers can be recounted from the journal alone, so anybody can check those in Learnings.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from ralph_mission.mission.model.mission import Acceptance, Finding, Mission, St
 from ralph_mission.mission.model.proposal import capitalise, lookup
 from ralph_mission.values import compile_regex
 
-WINDOW = timedelta(days=7)  # automatic lines on one file count together for a week
-PARKED_FOR = timedelta(days=90)  # after that nobody is expected to bring a mission back
+WINDOW = timedelta(days=7)  # lines changed automatically in one file add up over a week
+PARKED_FOR = timedelta(days=90)  # later nobody is expected to revive a mission
 _VERDICTS = compile_regex(
     r"\((?P<kind>[a-z][a-z0-9-]{0,39})\): people accepted (?P<accepted>\d{1,6}) of (?P<all>\d{1,6});"
 )
@@ -30,7 +30,7 @@ SHOWN = 8  # findings named in one entry of the observations log
 def learn(
     acceptance: Mapping[str, Acceptance], lessons: Iterable[Lesson], records: Mapping[str, Record]
 ) -> dict[str, Acceptance]:
-    """The tallies with each lesson counted once: a verdict that is already on record counts no second time."""
+    """The tallies with each lesson counted once: a verdict that is already on record does not count again."""
     tallies = dict(acceptance)
     for lesson in worth_reporting(lessons, records):
         tallies[lesson.kind] = count_verdict(tallies.get(lesson.kind, Acceptance()), lesson.verdict)
@@ -38,12 +38,12 @@ def learn(
 
 
 def worth_reporting(lessons: Iterable[Lesson], records: Mapping[str, Record]) -> tuple[Lesson, ...]:
-    """The lessons that count: whose verdict is not on record already."""
+    """The lessons whose verdict is not on record yet."""
     return tuple(lesson for lesson in lessons if not _already(lesson, records))
 
 
 def count_verdict(tally: Acceptance, verdict: str) -> Acceptance:
-    """The tally with one more verdict."""
+    """Add a verdict to the tally."""
     if verdict == "accepted":
         return replace(tally, accepted=tally.accepted + 1)
     return replace(tally, rejected=tally.rejected + 1)
@@ -56,7 +56,7 @@ def _already(lesson: Lesson, records: Mapping[str, Record]) -> bool:
 
 
 def apply_lessons(lessons: Iterable[Lesson], records: Mapping[str, Record]) -> tuple[FindingRecord, ...]:
-    """The finding records with what people said: a no marks every member, and each correction of it."""
+    """Add people's verdicts to the finding records: a rejection marks every member and each of its corrections."""
     return tuple(
         replace(
             record, key=key, parts=record.parts if key == member else (), verdict=lesson.verdict, reason=lesson.reason
@@ -71,7 +71,7 @@ def apply_lessons(lessons: Iterable[Lesson], records: Mapping[str, Record]) -> t
 def acted_on(
     members: Iterable[Finding], records: Mapping[str, Record], cycle: int, mission: int
 ) -> tuple[FindingRecord, ...]:
-    """The finding records once something was done about these instances."""
+    """Mark these instances in the finding records as acted on."""
     return tuple(_acted_on(finding, records.get(finding.fingerprint), cycle, mission) for finding in members)
 
 
@@ -89,17 +89,17 @@ def _acted_on(finding: Finding, before: Record | None, cycle: int, mission: int)
 
 
 def not_acted_on(record: FindingRecord) -> FindingRecord:
-    """The finding record once it turned out that nothing was done about the newest instance."""
+    """Unmark the newest instance, as it turned out that nothing was done about it."""
     return replace(record, occurrences=record.occurrences[:-1])
 
 
 def not_said(record: FindingRecord, occurrence: str) -> FindingRecord:
-    """The finding record once it turned out that a post about this instance never got out."""
+    """Unmark this instance, as it turned out that its post was never sent."""
     return replace(record, occurrences=tuple(known for known in record.occurrences if known != occurrence))
 
 
 def learnings(acceptance: Mapping[str, Acceptance], posts: Sequence[Posted]) -> tuple[str, ...]:
-    """The lines under `### Measured by Ralph`: `recount` counts each number again from the journal."""
+    """The lines under `### Measured by Ralph`; `recount` counts each number again from the journal."""
     return (*_verdicts(acceptance), *ranking.engagement_lines(posts))
 
 
@@ -113,7 +113,7 @@ def _verdicts(acceptance: Mapping[str, Acceptance]) -> tuple[str, ...]:
 
 
 def read_verdicts(measured: Iterable[str]) -> dict[str, Acceptance]:
-    """The tallies that the lines under `### Measured by Ralph` tell, by kind."""
+    """The tallies in the lines under `### Measured by Ralph`, by kind."""
     found = (_VERDICTS.search(line) for line in measured)
     return {
         one["kind"]: Acceptance(int(one["accepted"]), int(one["all"]) - int(one["accepted"]))
@@ -123,7 +123,7 @@ def read_verdicts(measured: Iterable[str]) -> dict[str, Acceptance]:
 
 
 def _silence(kind: str, tally: Acceptance) -> str:
-    """What becomes of a kind that people refuse again and again, and how they get it back."""
+    """What happens to a kind that people keep rejecting, and how they get it back."""
     if not ranking.fell_silent(tally):
         return ""
     return f" They are proposed no more, unless they are grave; {ranking.bring_back(kind)}."
@@ -137,7 +137,7 @@ def narrate(
     acceptance: Mapping[str, Acceptance],
     posts: Sequence[Posted] = (),
 ) -> Memory:
-    """The memory file after this cycle; what people wrote in it is not touched. Trimming comes after."""
+    """The memory file after this cycle; people's own sections stay as they are. Trimming comes later."""
     return replace(
         memory,
         active=under_way(missions),
@@ -148,7 +148,7 @@ def narrate(
 
 
 def retold(memory: Memory, missions: Sequence[Mission], ended: Sequence[Mission]) -> Memory:
-    """The memory file after a step outside of a cycle: missions as they stand now, and nothing else."""
+    """The memory file after a step outside a cycle: only the missions are updated."""
     cycle = memory.header.cycle
     completed = (*(_completed_note(mission, cycle) for mission in ended), *memory.completed)
     active = under_way(missions)
@@ -156,7 +156,7 @@ def retold(memory: Memory, missions: Sequence[Mission], ended: Sequence[Mission]
 
 
 def under_way(missions: Iterable[Mission]) -> tuple[MissionNote, ...]:
-    """What the memory file says of the missions that are active."""
+    """What the memory file says about active missions."""
     return tuple(_note(mission) for mission in missions if mission.status.active)
 
 
@@ -180,7 +180,7 @@ def _completed_note(mission: Mission, cycle: int) -> CompletedNote:
 
 
 def ended_missions(missions: Iterable[Mission], now: datetime) -> tuple[Mission, ...]:
-    """Missions that leave the state: what they taught stays in the ledger and the memory file."""
+    """Missions that leave the state; their lessons stay in the ledger and the memory file."""
     return tuple(mission for mission in missions if _has_ended(mission, now))
 
 
@@ -202,7 +202,7 @@ def acceptance(documents: Documents) -> dict[str, Acceptance]:
 
 
 def posts(documents: Documents) -> tuple[Posted, ...]:
-    """Every post that still counts, newest first, with what the network told of it last."""
+    """Every post that still counts, newest first, with its latest metrics."""
     known: dict[str, Posted] = {}
     for document in documents:
         known |= {post["key"]: _post(post) for post in document.get("posts", ())}
@@ -215,6 +215,6 @@ def _post(told: Mapping[str, Any]) -> Posted:
 
 
 def recount_learnings(documents: Documents) -> tuple[str, ...]:
-    """The lines that stand under `### Measured by Ralph`, if nobody made them up."""
+    """The lines that should be under `### Measured by Ralph`."""
     documents = tuple(documents)
     return learnings(acceptance(documents), posts(documents))

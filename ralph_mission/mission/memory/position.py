@@ -1,7 +1,7 @@
-"""Where memory stands and who moved it: rollbacks are refused, people's edits are welcome.
+"""The position of memory, and who moved it: rollbacks are refused, people's edits are welcome.
 
-Names prove nothing here. A position is trusted because it was remembered outside the branch;
-a change on top of it is a person's because of *what* it touches.
+Author names prove nothing here. A position is trusted because it was stored outside the branch; a change on top of it
+is a person's because of *what* it touches.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ NEXT = "look at it with `ralph memory verify`, then run `ralph memory recover`"
 
 
 def refuse(what: str) -> UserError:
-    """The error of a memory branch that is not what we left."""
+    """The error of a memory branch that is not as we left it."""
     return UserError(what, NEXT)
 
 
 def check_position(
     position: Anchor | None, anchors: Iterable[Anchor | None], contains: Callable[[str], bool] | None = None
 ) -> None:
-    """Raises UserError when memory at `position` (None: there is none) is not ahead of every anchor.
+    """Raise UserError if memory at `position` (None: there is none) is behind any anchor.
 
-    `contains` tells whether a commit is the position's own or one of its ancestors; where
-    nobody can tell, lineage and serial have to do.
+    `contains` says whether a commit is the position's own or one of its ancestors; if it cannot tell, lineage and
+    serial decide.
     """
     for anchor in anchors:
         if anchor is not None:
@@ -48,7 +48,7 @@ def _check(position: Anchor | None, anchor: Anchor, contains: Callable[[str], bo
 
 
 def people_edits(before: Memory, after: Memory) -> tuple[str, ...] | None:
-    """What people changed, in words; None when something that is not theirs changed too."""
+    """What people changed, in words; None if something that is not theirs changed too."""
     if _machine(before) != _machine(after):
         return None
     told = [
@@ -62,10 +62,10 @@ def people_edits(before: Memory, after: Memory) -> tuple[str, ...] | None:
 
 
 def merge_edits(ours: Memory, before: Memory, theirs: Memory) -> Memory:
-    """`ours` with what a person changed from `before` to `theirs`.
+    """`ours` with a person's changes from `before` to `theirs`.
 
-    A line that a person put into our measured list becomes theirs; what they did to our
-    own lines there is not kept, since the next cycle measures anew.
+    A line that a person added to our measured list becomes theirs; changes to our own lines there are dropped, as the
+    next cycle measures again.
     """
     mine = {line for line in theirs.measured if line not in before.measured}
     learnings = _newer(ours.learnings, before.learnings, theirs.learnings)
@@ -79,7 +79,7 @@ def merge_edits(ours: Memory, before: Memory, theirs: Memory) -> Memory:
 
 
 def with_people_of(ours: Memory, theirs: Memory) -> Memory:
-    """`ours` with people's sections and `paused` as they are in `theirs`."""
+    """`ours` with people's sections and `paused` from `theirs`."""
     header = replace(ours.header, paused=theirs.header.paused)
     return replace(ours, header=header, learnings=theirs.learnings, do_not_repeat=theirs.do_not_repeat)
 
@@ -101,7 +101,7 @@ def _with_lines(text: str, lines: list[str]) -> str:
 def _difference(name: str, before: str, after: str) -> str:
     if before == after:
         return ""
-    import difflib  # most cycles find no edit
+    import difflib  # most cycles find no edits
 
     signs = [line[:2] for line in difflib.ndiff(before.splitlines(), after.splitlines())]
     added, removed = signs.count("+ "), signs.count("- ")

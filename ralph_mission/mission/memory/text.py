@@ -1,9 +1,9 @@
-"""The memory file as text, under seed 003's headings: what is rendered here is parsed back without loss.
+"""The memory file as text, under fixed headings: rendering and parsing lose nothing.
 
-Every field of ours stays on one line, escaped where it must be. What stands above `## Learnings` is ours: a line that
-we would not have written is an error that names it. Learnings and Do Not Repeat are people's and kept as they are, but
-for a backslash before a line that looks like one of our own headings. Time and space of parsing are linear in the
-text, whose size is capped.
+Each of our fields is on one line, escaped where necessary. Everything above `## Learnings` is ours: a line that we
+would not have written is an error that names it. Learnings and Do Not Repeat belong to people and are kept as they are,
+except for a backslash before a line that looks like one of our headings. Parsing takes linear time and space, and the
+size of the text is capped.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _LOOKALIKE = compile_regex(rf"^(\\*{BOUND})", re.MULTILINE)
 
 
 def render_memory(memory: Memory) -> str:
-    """The memory file. `parse` reads it back; raises nothing."""
+    """The memory file. `parse_memory` reads it back; raises nothing."""
     machine = "\n".join(
         [
             TITLE,
@@ -74,14 +74,14 @@ def render_memory(memory: Memory) -> str:
 
 
 def render_notes(completed: Iterable[CompletedNote], observations: Iterable[CycleNote]) -> str:
-    """Notes as they stand in the memory file, for the archive; `parse_notes` reads them back."""
+    """Notes as in the memory file, for the archive; `parse_notes` reads them back."""
     lines = [line for note in completed for line in _completed_lines(note)]
     lines += [line for note in observations for line in _cycle_lines(note)]
     return "".join(f"{line}\n" for line in lines)
 
 
 def trim_memory(memory: Memory) -> tuple[Memory, str]:
-    """The memory within its bounds, and the text of what fell off: it belongs in the archive."""
+    """The memory within its bounds, and the text of what was trimmed, for the archive."""
     kept = replace(
         memory, completed=memory.completed[:KEEP_COMPLETED], observations=memory.observations[:KEEP_OBSERVATIONS]
     )
@@ -165,7 +165,7 @@ def parse_memory(data: str | bytes) -> Memory:
 
 
 def parse_sections(data: str | bytes) -> Memory:
-    """The same below the front matter, which is not looked at: the header is that of no memory. Raises UserError."""
+    """Parse everything below the front matter, with an empty header. Raises UserError."""
     text = _decode(data)
     fences = [found.end() for found in BOUNDARY.finditer(text)][:2]
     start = fences[-1] if fences else 0
@@ -189,12 +189,12 @@ def _parse_body(text: str, body: str, first_line: int) -> Memory:
 
 
 def peek(data: str | bytes) -> Header:
-    """The front matter alone. Raises UserError."""
+    """The header alone. Raises UserError."""
     return front_matter.read(front_matter.split(_decode(data)))
 
 
 def people_sections(data: str | bytes) -> tuple[str, str] | None:
-    """(Learnings, Do Not Repeat) of a file whose machine part may be beyond repair; None if they are too."""
+    """(Learnings, Do Not Repeat) of a file whose machine part may be damaged; None if they are too."""
     try:
         text = _decode(data)
         learnings, _, do_not_repeat = _people(_split_people(text)[1], "\r\n" if text.startswith("---\r\n") else "\n")
@@ -204,7 +204,7 @@ def people_sections(data: str | bytes) -> tuple[str, str] | None:
 
 
 def parse_notes(text: str) -> tuple[tuple[CompletedNote, ...], tuple[CycleNote, ...]]:
-    """What `render_notes` wrote, any number of times over. Raises UserError."""
+    """The notes that `render_notes` wrote, possibly many times. Raises UserError."""
     entries = list(_entries(((number, line.rstrip(" \t\r")) for number, line in enumerate(text.split("\n"), 1))))
     completed = tuple(_parse_completed(entry) for entry in entries if _FINISHED.fullmatch(entry.heading))
     return completed, tuple(_cycle(entry) for entry in entries if not _FINISHED.fullmatch(entry.heading))
@@ -231,7 +231,7 @@ def _conflict(text: str) -> int:
 
 
 def _split_people(body: str) -> tuple[str, str]:
-    """What is ours above `## Learnings`, and what is people's below that line."""
+    """Split into our part above `## Learnings` and people's part below."""
     match = re.search(rf"^{LEARNINGS}[ \t]*\r?\n", body, re.MULTILINE)
     if match is None:
         raise memory_error(f"is cut short: the section `{LEARNINGS}` is missing")
@@ -239,7 +239,7 @@ def _split_people(body: str) -> tuple[str, str]:
 
 
 def _people(text: str, eol: str) -> tuple[str, tuple[str, ...], str]:
-    """(learnings, measured, do not repeat); text below our list joins the learnings above it."""
+    """(learnings, measured, do not repeat); text below our list is added to the learnings above it."""
     last = re.search(rf"^{DO_NOT_REPEAT}[ \t]*\r?(?:\n|\Z)", text, re.MULTILINE)
     if last is None:
         raise memory_error(f"is cut short: the section `{DO_NOT_REPEAT}` is missing")
@@ -275,7 +275,7 @@ def _sections(machine: str, first: int) -> list[list[_Entry]]:
     wanted = iter(REQUIRED)
     groups: list[list[tuple[int, str]]] = []
     for number, raw in enumerate(machine.split("\n"), first):
-        line = raw.rstrip(" \t\r")  # a field never ends in them: they are escaped
+        line = raw.rstrip(" \t\r")  # a field never ends in them, as they are escaped
         if line.startswith(("# ", "## ")):
             expected = next(wanted, LEARNINGS)
             if line != expected and not (line == ISSUES and len(groups) == len(REQUIRED)):
