@@ -259,6 +259,12 @@ def test_what_may_be_forbidden_altogether_may_be_zero(name: str) -> None:
     assert getattr(load(f"limits: {{{name}: 0}}").limits.limits(), name) == 0
 
 
+def test_an_owner_lifts_the_ceilings_in_words_that_say_so() -> None:
+    lifted = load("limits: {usd_per_day: 50, above_ceilings: true}").limits.limits()
+    assert (lifted.usd_per_day, lifted.usd_per_cycle) == (50, 2)
+    assert "above_ceilings: true" in refused("limits: {above_ceilings: false, usd_per_day: 50}").next_step
+
+
 def test_a_control_character_in_a_key_is_not_echoed() -> None:
     assert "\x1b" not in refused('"\\e[31mred": 1').what
 
@@ -320,7 +326,7 @@ def test_the_schema_accepts_the_documented_example() -> None:
     jsonschema.validate(yaml.safe_load(EXAMPLE), schema())
 
 
-@pytest.mark.parametrize("value", [{"schedul": {}}, {"limits": {"active_missions": 4}}, {"forge": {"kind": "x"}}])
+@pytest.mark.parametrize("value", [{"schedul": {}}, {"limits": {"active_missions": 0}}, {"forge": {"kind": "x"}}])
 def test_the_schema_refuses_what_loading_refuses(value: dict[str, Any]) -> None:
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(value, schema())

@@ -156,6 +156,16 @@ def _left_run(folder: Path, task: str) -> RunState | None:
     return found if all(isfinite(count) and count >= 0 for count in counts) else None
 
 
+def told_in(folder: Path) -> float:
+    """What the sessions of the loop in this clone told that they cost, in USD; 0 when nobody can tell."""
+    try:
+        found = state.load(folder)
+    except (UnreadableDocument, UserError, OSError):
+        return 0.0
+    usd = (found.usage.cost_usd or 0.0) if found else 0.0
+    return usd if isfinite(usd) and usd >= 0 else 0.0
+
+
 @contextmanager
 def _share_memories(git: Git, folder: Path, words: Iterable[str], note: Callable[[str], None]) -> Iterator[list[str]]:
     """What loops here remembered is there, with what people said since; gives what this one remembers more."""
@@ -188,18 +198,32 @@ def _acknowledge_guidance(ours: Guide, theirs: Guide) -> None:
     ours.acknowledge(said.id for said, given in theirs.all() if given)
 
 
+@dataclass(frozen=True, slots=True)
+class AgentNamed:
+    """An agent that a command line names; empty texts mean: as the settings have it."""
+
+    agent: str = ""
+    command: str = ""
+    model: str = ""
+
+
+UNNAMED = AgentNamed()
 ALL_TESTS = 600.0  # seconds for all tests of the repository, where a bug's change is judged within a cycle
 PRESET, PATTERN = "issue", "ralplan"
 
 
-def build_coder(git: Git, settings: Config, config: Path | None, head: str, watch: RunWatch = UNWATCHED) -> AgentCoder:
-    """The agent of the settings as hands of the cycle; they are those of the file `config` or of the commit `head`."""
-    place = hosting.mission_clones(git, os.environ)
+def build_coder(
+    git: Git, settings: Config, config: Path | None, head: str, watch: RunWatch = UNWATCHED,
+    named: AgentNamed = UNNAMED,
+) -> AgentCoder:  # fmt: skip  # as one reads it
+    """The agent of the settings, or one that is `named`, as hands of the cycle; the settings are those of the file
+    `config` or of the commit `head`."""
+    place = hosting.clones(git, os.environ)
     return AgentCoder(
         git,
         place,
-        LoopCoder(git, settings, config, head, place, watch).play,
-        partial(_check_patch, git, settings),
+        LoopCoder(git, settings, config, head, place, watch, named).play,
+        partial(check_patch, git, settings),
         partial(look_at_base, git, settings, settings.hands.verify),
         partial(_prove, git, settings),
     )
@@ -213,7 +237,8 @@ def _prove(git: Git, settings: Config, claim: CodeClaim, base: str) -> ProofVerd
     return replace(prover, long=ALL_TESTS).prove(claim, base).verdict
 
 
-def _check_patch(git: Git, settings: Config, patch: Patch, red: Sequence[RedCheck]) -> PatchVerification:
+def check_patch(git: Git, settings: Config, patch: Patch, red: Sequence[RedCheck]) -> PatchVerification:
+    """The repository's own checks on a change, in a clean clone. Raises UserError, OSError."""
     with tempfile.TemporaryDirectory(prefix="ralph-", ignore_cleanup_errors=True) as scratch:
         return sandboxes.workbench(settings, git, settings.hands.verify).verify(patch, scratch, red)
 
@@ -236,6 +261,7 @@ class LoopCoder:
     head: str
     place: Path
     watch: RunWatch = UNWATCHED
+    named: AgentNamed = UNNAMED
 
     def play(self, folder: Path, job: AgentJob) -> AgentResult:
         """Play one mission's job in its clone."""
@@ -258,9 +284,10 @@ class LoopCoder:
         asked = RunOptions(
             folder, self._config(), "\n\n".join(filter(None, (job.task, warn_of_red(job.red), guides))),
             preset="" if planned else PRESET, pattern=PATTERN if planned else "", build=planned,
-            setup=self.git.state_dir / "setup",
+            setup=self.git.state_dir / "setup", agent=self.named.agent, command=self.named.command,
+            model=self.named.model,
         )  # fmt: skip  # one command line
-        usual = self.settings.hands.agent.kind if self.settings.hands.agent else ""
+        usual = self.named.agent or (self.settings.hands.agent.kind if self.settings.hands.agent else "")
         other = bool(job.agent) and job.agent != usual
         if other:  # the command and the model of the settings are for the usual one
             asked = replace(asked, agent=job.agent, command="", model="")

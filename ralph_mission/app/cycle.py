@@ -47,6 +47,7 @@ class App:
     secrets: tuple[str, ...] = field(repr=False)
     github: GitHubForge | None = None
     page: str = ""
+    head: str = ""  # the commit that the settings came from, where it is not the work tree
 
     @cached_property
     def ports(self) -> CyclePorts:
@@ -103,6 +104,7 @@ def build_app(
         secrets=environment_secrets(),
         github=host.github,
         page=host.page,
+        head=host.head,
     )
 
 

@@ -29,7 +29,6 @@ from ralph_mission.values import dataclass
 if TYPE_CHECKING:
     from ralph_mission.adapters.forges.github.forge import GitHubForge
 
-CLONES = "missions"
 PATIENCE = 30.0  # seconds that a dispatch may take
 
 
@@ -198,19 +197,20 @@ def _name(git: Git) -> str:
     return folder.name.removesuffix(".git") or "repository"
 
 
-def mission_clones(git: Git, environment: Mapping[str, str]) -> Path:
+def clones(git: Git, environment: Mapping[str, str], name: str = "missions") -> Path:
     """Where missions' clones are: below `.ralph/`, and where a runner clears that before each job, in what outlives it.
+    Those of issues at work are in `work`.
 
     There by the place of the checkout, whose objects they borrow: two runners may share it.
     """
     kept = anchor.folder(environment)
     beside = hashlib.sha256(os.fsencode(git.common_dir)).hexdigest()[:12]
-    return kept / f"{CLONES}-{beside}" if kept else git.state_dir / CLONES
+    return kept / f"{name}-{beside}" if kept else git.state_dir / name
 
 
 def abandon_clones(git: Git, environment: Mapping[str, str]) -> None:
     """Remove all of them: the settings name no agent. What cannot be removed now is in nobody's way."""
-    folder = mission_clones(git, environment)
+    folder = clones(git, environment)
     with suppress(OSError):
         if files.own(folder).is_dir():
             from ralph_mission.adapters.workspace.snapshot import remove_folder

@@ -6,21 +6,19 @@ import os
 import shlex
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from ralph_mission.adapters import files
 from ralph_mission.adapters.agents.clients import CLIENTS, PRICED, find_client, presence
-from ralph_mission.adapters.fixers.coder import read_conventions
-from ralph_mission.adapters.git.git import Git
+from ralph_mission.adapters.fixers.coder import AgentCoder, read_conventions
 from ralph_mission.adapters.report.loop_progress import PlainRunProgress
 from ralph_mission.adapters.report.progress import rest
 from ralph_mission.adapters.storage.loop import run_files
 from ralph_mission.adapters.storage.loop.inbox import Guide
-from ralph_mission.adapters.workspace.clone import changed_since
-from ralph_mission.adapters.workspace.parallel import KEPT, Part, make_parts
-from ralph_mission.app import agent_jobs
+from ralph_mission.app import agent_jobs, hosting
 from ralph_mission.app.agent_jobs import CloneRun
 from ralph_mission.app.cycle import App
 from ralph_mission.app.hosting import committed_name
@@ -31,13 +29,16 @@ from ralph_mission.app.stand_ins import SystemClock
 from ralph_mission.config.reading import NAME
 from ralph_mission.errors import UserError
 from ralph_mission.loop.cost import CostMeter
+from ralph_mission.mission.cycle import tend_pulls
 from ralph_mission.mission.issues.agent import IssueWorker
+from ralph_mission.mission.lifecycle.approval import agent_of
 from ralph_mission.mission.model.agent_job import INTERRUPTED, AgentJob, AgentResult, BaseChecks, RedCheck, failed_job
+from ralph_mission.mission.model.ledger import WorkRecord
 from ralph_mission.mission.model.mission import Usage
-from ralph_mission.safety.patch import Patch
+from ralph_mission.mission.transaction import TransactionContext
 from ralph_mission.values import dataclass
 
-PRESET = "issue"
+PRESET, BEFORE = "issue", "before.usd"
 NEVER_SENT = ("/.github/",)
 """What no change to an issue may hold: put back after each session rather than found when all of them are paid."""
 LONGEST = 200_000  # bytes of a role
@@ -63,12 +64,28 @@ def worker(wanted: WorkOptions, progress: PlainRunProgress, spell: Callable[[str
     return IssueWorker(
         doors.house, hands, partial(rest, progress.watch), progress.note, clock.now, per_issue, role, tuple(CLIENTS),
         Guide(first.git.state_dir), wanted.issue or 0, checked=bool(first.config.hands.verify),
+        tend=partial(look_after_pulls, wanted, doors, first, progress),
     )  # fmt: skip  # one call
+
+
+def look_after_pulls(wanted: WorkOptions, doors: AppFactory, first: App, progress: PlainRunProgress) -> Iterator[str]:
+    """What people said about open pull requests, done as a cycle does it, by the agent of this command line."""
+    named = agent_jobs.AgentNamed(wanted.agent, wanted.command, wanted.model)
+    coder = agent_jobs.build_coder(first.git, first.config, wanted.config, first.head, progress.watch, named)
+
+    def opened() -> TransactionContext:
+        made = doors.house()
+        return replace(made, ports=replace(made.ports, coder=coder))
+
+    for report, _ in tend_pulls(opened):
+        for line in report.missions:
+            if line.pull_request:
+                yield f"#{line.pull_request} {line.title}: {line.status.value.lower().replace('_', ' ')}"
 
 
 @dataclass(frozen=True, slots=True)
 class LoopHands:
-    """`issues.agent.IssueCoder`: the loop of `ralph run`, in a clone that is gone afterwards."""
+    """`issues.agent.IssueCoder`: the loop of `ralph run`, in a clone that stays until its issue's work has ended."""
 
     wanted: WorkOptions
     first: App
@@ -114,32 +131,57 @@ class LoopHands:
         return self.wanted.agent or (choice.kind if choice and not self.wanted.command else "")
 
     def work(self, job: AgentJob) -> AgentResult:
-        """Run the loop to its end. However it ends, what its sessions may have cost is told."""
-        meter = CostMeter(job.usd, PRICED)
+        """As in the port. However it ends, what its sessions may have cost is told."""
         try:
-            return self._work(job, meter)
+            made = self._coder().work(job)
+        except KeyboardInterrupt:
+            made = failed_job(job, "interrupted", code=INTERRUPTED)
+        return replace(made, code=1) if made.outcome != "made" and not made.code else made
+
+    def spent(self, record: WorkRecord) -> float:
+        """As in the port: a clone that is not here ran on a machine that is gone."""
+        folder = self._coder().left(record.issue)
+        if folder is None:
+            return record.reserved if (agent_of(record.call) or self.usual) in PRICED else 0.0
+        try:
+            before = float((folder / BEFORE).read_bytes())
+        except (OSError, ValueError):
+            before = 0.0
+        return max(0.0, agent_jobs.told_in(folder / "tree") - before)
+
+    def tidy(self, issues: Collection[int]) -> None:
+        """As in the port."""
+        self._coder().tidy(issues)
+
+    def _coder(self) -> AgentCoder:
+        git, config = self.first.git, self.first.config
+        place = hosting.clones(git, os.environ, "work")
+        return AgentCoder(git, place, self._play, partial(agent_jobs.check_patch, git, config))
+
+    def _play(self, folder: Path, job: AgentJob) -> AgentResult:
+        """One try's sessions in its clone. What goes wrong once they began is what it came to."""
+        meter = CostMeter(job.usd, PRICED)
+        files.write(folder.parent / BEFORE, str(agent_jobs.told_in(folder)).encode())
+        try:
+            made = agent_jobs.play_in_clone(self.first.git, self._clone_run(folder, job), meter, self.progress)
+            return replace(made, outcome="goes on") if made.away else made  # nothing was wrong with the work
         except UserError as problem:
-            why, code = f"{problem.what}; {problem.next_step}", 1
+            why = f"{problem.what}; {problem.next_step}"
         except OSError as error:
             what = f"{error.filename or 'a file'}: {(error.strerror or type(error).__name__).lower()}"
-            why, code = f"it cannot be worked on here: {what}", 1
-        except KeyboardInterrupt:
-            why, code = "interrupted", INTERRUPTED
-        return failed_job(job, why, Usage(meter.begun, cost_usd=meter.usd), code)
+            why = f"it cannot be worked on here: {what}"
+        except KeyboardInterrupt:  # the work stays, and the next try goes on with it
+            usage = Usage(meter.begun, cost_usd=meter.usd)
+            broken = failed_job(job, "interrupted", usage, INTERRUPTED)
+            return replace(broken, outcome="goes on", away=True)
+        return failed_job(job, why, Usage(meter.begun, cost_usd=meter.usd))
 
-    def _work(self, job: AgentJob, meter: CostMeter) -> AgentResult:
-        git = self.first.git
-        with make_parts(git, job.base_sha, [f"issue-{job.number}"], git.state_dir / "work") as (part,):
-            _on_branch(part, job.branch)
-            made = agent_jobs.play_in_clone(git, self._clone_run(part, job), meter, self.progress)
-            return replace(made, patch=_change(git, part))
-
-    def _clone_run(self, part: Part, job: AgentJob) -> CloneRun:
+    def _clone_run(self, folder: Path, job: AgentJob) -> CloneRun:
         wanted, work = self.wanted, self.first.config.work
         asked_for = wanted.usd is not None or "usd_per_issue" in work.model_fields_set
         seconds = min(wanted.runtime or work.max_runtime.total_seconds(), job.seconds)
         return CloneRun(
-            replace(job, seconds=seconds), self._asked(part.folder, job.task, job.agent, job.red),
+            replace(job, seconds=seconds), self._asked(folder, job.task, job.agent, job.red),
             wanted.iterations or work.max_iterations, not asked_for, bool(job.agent) and job.agent != self.usual,
             NEVER_SENT,
         )  # fmt: skip  # one value
@@ -180,19 +222,6 @@ def _lacking(agent: str, command: tuple[str, ...] | str = "") -> str:
     with tempfile.TemporaryDirectory(prefix="ralph-work-") as home:
         found = presence(find_client(agent), Path(home), environ=os.environ)
     return "is not installed here" if not found.version else "has no key here" if not found.key else ""
-
-
-def _on_branch(part: Part, branch: str) -> None:
-    """The clone's one branch gets the name that the change will have."""
-    part.git.run("update-ref", f"refs/heads/{branch}", part.base)
-    part.git.run("symbolic-ref", "HEAD", f"refs/heads/{branch}")
-    part.git.run("update-ref", "-d", "refs/heads/work")
-
-
-def _change(git: Git, part: Part) -> Patch:
-    """All that differs from the base, by content; what a loop keeps for itself is no work."""
-    found = changed_since(part.folder, part.base, git)
-    return replace(found, changes=tuple(c for c in found.changes if c.path.partition("/")[0] != KEPT))
 
 
 def _role(wanted: WorkOptions, first: App) -> str:

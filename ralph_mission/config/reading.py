@@ -85,7 +85,7 @@ def _complaint(error: ErrorDetails, place: KeyPath, model: type[BaseModel]) -> t
     if place[:1] == ("limits",) and ceiling is not None:
         return (
             f"{name} is {_shown_value(error['input'])}; the ceiling is {ceiling:g}",
-            f"lower it to {ceiling:g} or less",
+            f"lower it to {ceiling:g} or less, or write limits.above_ceilings: true beside it",
         )
     return f"{name} is {_shown_value(error['input'])}", _expected(error)
 

@@ -1,6 +1,6 @@
 """What can be configured: frozen models, a default and a description for every key.
 
-Limits may be tightened, never loosened: the defaults of `model.mission.Limits` are the ceilings.
+Limits may be tightened: the defaults of `model.mission.Limits` are the ceilings, unless an owner says otherwise.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ import re
 from datetime import timedelta
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, StringConstraints
+from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, StringConstraints, ValidationInfo
+from pydantic_core import PydanticCustomError
 
 from ralph_mission.config.database import DatabaseSettings as Database
 from ralph_mission.config.fields import OLD_LIMIT, Duration, ObserverSection, at_most
@@ -110,25 +111,33 @@ class Schedule(ObserverSection):
         return Rhythm(self.low, self.medium, self.high)
 
 
-class Ceilings(ObserverSection):
-    """What a cycle may do at most. The defaults are the ceilings: they may only be lowered, but `threads_per_week`."""
+def _within_ceiling(value: float, info: ValidationInfo) -> float:
+    ceiling = getattr(CEILING, info.field_name or "")
+    if value > ceiling and not info.data.get("above_ceilings"):
+        raise PydanticCustomError("less_than_equal", "less than or equal to {le}", {"le": ceiling})
+    return value
 
-    active_missions: Count = Field(
-        CEILING.active_missions, ge=1, le=CEILING.active_missions, description="Missions at a time."
+
+Bounded = Annotated[Count, AfterValidator(_within_ceiling)]
+BoundedMoney = Annotated[Money, AfterValidator(_within_ceiling)]
+
+
+class Ceilings(ObserverSection):
+    """What a cycle may do at most. The defaults are the ceilings, which only `above_ceilings` lifts."""
+
+    above_ceilings: Annotated[bool, Field(strict=True)] = Field(
+        False, description="true: I want the limits below to be what I write, even above the built-in ceilings."
     )
-    actions_per_cycle: Count = Field(
-        CEILING.actions_per_cycle, ge=1, le=CEILING.actions_per_cycle, description="Actions in one cycle."
-    )
-    auto_prs_per_cycle: Count = Field(
+    active_missions: Bounded = Field(CEILING.active_missions, ge=1, description="Missions at a time.")
+    actions_per_cycle: Bounded = Field(CEILING.actions_per_cycle, ge=1, description="Actions in one cycle.")
+    auto_prs_per_cycle: Bounded = Field(
         CEILING.auto_prs_per_cycle,
         ge=0,
-        le=CEILING.auto_prs_per_cycle,
         description="Pull requests opened without asking, in one cycle; 0: always ask.",
     )
-    auto_pr_lines: Count = Field(
+    auto_pr_lines: Bounded = Field(
         CEILING.auto_pr_lines,
         ge=1,
-        le=CEILING.auto_pr_lines,
         description="Changed lines (added and deleted) of such a pull request.",
     )
     threads_per_week: Count = Field(
@@ -137,19 +146,15 @@ class Ceilings(ObserverSection):
         le=50,
         description="Issues and pull requests opened unasked within seven days; as many may be without an answer.",
     )
-    dispatches_per_day: Count = Field(
-        CEILING.dispatches_per_day, ge=0, le=CEILING.dispatches_per_day, description="Wakes sent in a day."
+    dispatches_per_day: Bounded = Field(CEILING.dispatches_per_day, ge=0, description="Wakes sent in a day.")
+    usd_per_cycle: BoundedMoney = Field(
+        CEILING.usd_per_cycle, ge=0, description="Spent on models in one cycle, in USD."
     )
-    usd_per_cycle: Money = Field(
-        CEILING.usd_per_cycle, ge=0, le=CEILING.usd_per_cycle, description="Spent on models in one cycle, in USD."
-    )
-    usd_per_day: Money = Field(
-        CEILING.usd_per_day, ge=0, le=CEILING.usd_per_day, description="Spent on models in a day, in USD."
-    )
+    usd_per_day: BoundedMoney = Field(CEILING.usd_per_day, ge=0, description="Spent on models in a day, in USD.")
 
     def limits(self) -> Limits:
         """The limits as policy takes them; those that cannot be configured keep their built-in value."""
-        return Limits(**self.model_dump())
+        return Limits(**self.model_dump(exclude={"above_ceilings"}))
 
 
 class MemoryPlace(ObserverSection):
@@ -236,9 +241,7 @@ class Config(ObserverSection):
         "", description="A settings file that this one adds to: OWNER/REPO//PATH@COMMIT, or a path from here."
     )
     schedule: Schedule = Field(Schedule.model_construct(), description="When the next cycle is due.")
-    limits: Ceilings = Field(
-        Ceilings.model_construct(), description="What a cycle may do at most; may only be lowered."
-    )
+    limits: Ceilings = Field(Ceilings.model_construct(), description="What a cycle may do at most.")
     memory: MemoryPlace = Field(MemoryPlace.model_construct(), description="Where memory is kept.")
     owners: tuple[Login, ...] = Field((), description="Logins of who decides; empty: everyone with write access.")
     forge: ForgeChoice = Field(ForgeChoice.model_construct(), description="Where issues and pull requests live.")

@@ -7,7 +7,7 @@ only ever moves forward from what was read: a cycle is one `Transaction`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -17,8 +17,9 @@ from ralph_mission.mission import commit, execute, gather, observe, rank, report
 from ralph_mission.mission.chat import inbox
 from ralph_mission.mission.coder import service
 from ralph_mission.mission.conclude import Conclusion, conclude
-from ralph_mission.mission.decide import decide
+from ralph_mission.mission.decide import decide, facts_of_missions
 from ralph_mission.mission.execute import AppliedEffect, ExecutedDecision
+from ralph_mission.mission.lifecycle.table import interpret_facts
 from ralph_mission.mission.memory import schedule
 from ralph_mission.mission.model.cycle import (
     CycleDecisions,
@@ -31,7 +32,7 @@ from ralph_mission.mission.model.cycle import (
 )
 from ralph_mission.mission.model.ledger import Claim
 from ralph_mission.mission.ports import CyclePorts
-from ralph_mission.mission.transaction import Transaction, TransactionContext
+from ralph_mission.mission.transaction import Open, Transaction, TransactionContext
 from ralph_mission.values import dataclass
 
 FORGOTTEN = timedelta(hours=24)  # a cycle takes minutes, a workflow job at most an hour
@@ -44,12 +45,14 @@ class CycleRequest:
     """What started this cycle. `cycle_id` resumes one that may have run before; "" starts a new one.
 
     The trigger `person` (a review, a label, a comment) starts a cycle early; it only acts on what people asked for.
+    A `steering` one does so even if it is due.
     """
 
     trigger: Trigger = "cli"
     staged: bool = False
     force: bool = False
     cycle_id: str = ""
+    steering: bool = False
 
 
 def run_cycle(
@@ -180,7 +183,37 @@ def _is_due(tx: Transaction) -> bool:
 
 def _is_steering(tx: Transaction, request: CycleRequest) -> bool:
     """Whether only a person's action started this cycle: then nothing is observed."""
-    return request.trigger == "person" and not request.force and not _is_due(tx)
+    return request.trigger == "person" and not request.force and (request.steering or not _is_due(tx))
+
+
+TENDED = 4
+"""Cycles that may follow one another on what people said: a review is taken up, answered, pushed."""
+
+
+def tend_pulls(opened: Open) -> Iterator[CycleResult]:
+    """Cycles that act on people's words alone, as long as a review, a yes or a no to a pull request waits for one.
+
+    Raises UserError as a cycle does.
+    """
+    for _ in range(TENDED):
+        made = opened()
+        if execute.is_stopped(made.ports) or not _is_pull_waiting(made):
+            return
+        yield run_cycle(made.ports, made.settings, CycleRequest("person", steering=True), made.secrets)
+
+
+def _is_pull_waiting(made: TransactionContext) -> bool:
+    past = made.ports.store.recall()
+    if past is None or not (past.state.missions or past.memory.issues):
+        return False
+    situation = gather.situate(made.ports, made.settings, past, "", made.ports.clock.now())
+    facts = facts_of_missions(situation)
+    return any(
+        mission.pull
+        and mission.id in facts
+        and (interpret_facts(mission, facts[mission.id], situation.now).event or service.is_ready(situation, mission))
+        for mission in situation.missions
+    )
 
 
 def _refuse_if_forgotten(claim: Claim | None, now: datetime) -> None:

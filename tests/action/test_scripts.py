@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from ralph_mission.adapters.git.git import Git
-from ralph_mission.app.hosting import mission_clones
+from ralph_mission.app.hosting import clones
 from tests.action.runner import ROOT, bare_environment, wait_for
 
 SCRIPTS = ROOT / "scripts" / "action"
@@ -251,7 +251,7 @@ def test_the_clean_up_leaves_clones_of_missions_without_the_homes_of_agents(tmp_
     environment["GITHUB_REPOSITORY"] = "Octo/Harbour"
     if cached:
         environment["RUNNER_TOOL_CACHE"] = str(tmp_path / "cache")
-    place = mission_clones(Git(workspace / ".git", workspace / ".git", workspace), environment)
+    place = clones(Git(workspace / ".git", workspace / ".git", workspace), environment)
     for home in ("1-0/tree/.ralph/loop/home", "2-0/tree/.ralph/loop/apart/a"):
         (place / home).mkdir(parents=True)
         (place / home / "auth.json").write_text("a key")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -58,6 +58,12 @@ class Scripted:
 
     def conventions(self, base_sha: str) -> str:
         return self.guides
+
+    def spent(self, record: WorkRecord) -> float:
+        return 0.0
+
+    def tidy(self, issues: Collection[int]) -> None:
+        """Keeps nothing."""
 
     def work(self, job: AgentJob) -> AgentResult:
         self.jobs.append(job)

@@ -27,6 +27,7 @@ AGENTS = tuple(
         "issue_agent_races",
         "review_deaths",
         "coding_agent_deaths",
+        "work_to_merge_deaths",
     )
 )
 SUITES: Mapping[str, tuple[str, ...]] = MappingProxyType(

@@ -53,22 +53,23 @@ LookAtBase = Callable[[str], BaseChecks]
 @dataclass(frozen=True, slots=True)
 class AgentCoder:
     """`mission.ports.Coder`. `place` holds the clones; `check` is asked about what was done in an earlier cycle, `base`
-    before anything is, `prove` about the test that is to show a bug."""
+    before anything is (else the job says what is red), `prove` about the test that is to show a bug."""
 
     git: Git
     place: Path
     play: Play
     check: Check
-    base: LookAtBase = lambda _: BaseChecks()
+    base: LookAtBase | None = None
     prove: Prove | None = None
 
     def work(self, job: AgentJob) -> AgentResult:
         """As in the port; an interrupt goes through: whoever pressed it wants the cycle to end."""
         try:
-            standing = self.base(job.default_sha or job.base_sha)
-            if why := baseline.why_not_asked(standing, job.task):
-                return AgentResult(job.number, "held", why, blocked=True)
-            job = replace(job, red=baseline.tolerated(standing, job.task))
+            if self.base:
+                standing = self.base(job.default_sha or job.base_sha)
+                if why := baseline.why_not_asked(standing, job.task):
+                    return AgentResult(job.number, "held", why, blocked=True)
+                job = replace(job, red=baseline.tolerated(standing, job.task))
             folder = self._clone(job)
             base, tree = _base(folder), folder / "tree"
             before = self._change(tree, base)
@@ -87,6 +88,10 @@ class AgentCoder:
         with suppress(OSError):  # what cannot be removed now is in nobody's way
             for folder in [one for one in self._folders() if one.name.partition("-")[0] not in kept]:
                 remove_folder(os.fsencode(folder))
+
+    def left(self, number: int) -> Path | None:
+        """The folder of what was begun for a mission, with the clone as `tree` in it; None when there is none."""
+        return next((folder for folder in self._folders() if folder.name.startswith(f"{number}-")), None)
 
     def _done_before(self, folder: Path, patch: Patch, job: AgentJob) -> AgentResult | None:
         """What an earlier cycle noted as done, and died before it could be sent.

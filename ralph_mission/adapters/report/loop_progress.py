@@ -173,7 +173,7 @@ class PlainRunProgress:
         ending, state = account.ending, account.state
         took = ", ".join(filter(None, (cost_text(state.usage, state.elapsed), *usage_parts(state.usage))))
         self._say(f"{ending.reason}: {safe(ending.detail)}; in all {took}")
-        if ending.next_step:
+        if ending.next_step and not spec.no_agent_settings:  # what issues and missions ask for, they go on with
             self._say(f"  {safe(ending.next_step)}")
         said = ": ".join(filter(None, (ending.reason, safe(ending.detail))))
         self._tell("ended", said, state, code=ending.code)

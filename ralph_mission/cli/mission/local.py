@@ -329,6 +329,16 @@ def _why_not_merged(pull: Pull, default: str) -> str:
     return ""
 
 
+def _has_agent(repo: Path) -> bool:
+    from ralph_mission.adapters.git.git import Git
+    from ralph_mission.config.reading import read
+
+    try:
+        return read(Git.open(repo)).hands.agent is not None
+    except UserError:  # which the cycle says better
+        return True
+
+
 @pr.command("request-changes")
 @click.argument("number", type=int)
 @click.argument("text")
@@ -337,7 +347,9 @@ def request_changes(store: LocalForgeSession, number: int, text: str) -> None:
     """Request changes; with - as TEXT it is read from standard input."""
     store.person.review(number, "changes_requested", text_of(text))
     pull = store.forge.pull(number)
-    hint, then = ("; the next cycle answers", CYCLE) if pull.author.is_bot else ("", "")
+    hint, then = ("; the next cycles answer it", CYCLE) if pull.author.is_bot else ("", "")
+    if hint and not _has_agent(store.repo):
+        hint, then = "; `ralph work` answers it with the agent that you name, a cycle without one asks a person", ""
     store.say(f"Asked for changes to #{number}{hint}.", pull, then)
 
 

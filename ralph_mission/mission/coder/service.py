@@ -30,18 +30,19 @@ def run_agent_jobs(tx: Transaction, situation: Situation) -> tuple[Transaction, 
     if tx.past is None or tx.ports.coder is None:
         return tx, situation  # without one nobody writes texts either
     coder = RedactingCoder(tx.ports.coder, tx.secrets)
-    ready = [mission for mission in situation.state.missions if _is_ready(situation, mission)]
+    ready = [mission for mission in situation.state.missions if is_ready(situation, mission)]
     coder.tidy([m.id for m in situation.state.missions if m.status in tasks.WAITS])
     if ready:
         tx.ports.progress.phase("work", f"{len(ready)} for an agent")
     until = tx.ports.clock.now().timestamp() + SECONDS
     for mission in ready:
-        if _is_ready(situation, mission):
+        if is_ready(situation, mission):
             tx, situation = _run_job(tx, coder, situation, mission, until)
     return tx, situation
 
 
-def _is_ready(situation: Situation, mission: Mission) -> bool:
+def is_ready(situation: Situation, mission: Mission) -> bool:
+    """Whether an agent is to work on a mission now."""
     facts = decide.facts_of_missions(situation).get(mission.id)
     if facts is None or not (tasks.is_waiting(mission, facts) or _is_to_revise(mission, facts)):
         return False

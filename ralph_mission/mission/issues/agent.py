@@ -1,4 +1,4 @@
-"""The issue agent: the oldest issue that is ready and may be worked on, claimed, tried, and a pull or its label back.
+"""The issue agent: the next issue that is ready and may be worked on, claimed, tried, and a pull or its label back.
 
 Memory is held only for the moments of `strokes`; between them the issue is ours by its record, by a lock that dies
 with this process, and for people by its label. Whoever comes after a crash goes on from the record.
@@ -6,7 +6,7 @@ with this process, and for people by its label. Whoever comes after a crash goes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from datetime import datetime
@@ -26,6 +26,7 @@ from ralph_mission.mission.issues import record as work
 from ralph_mission.mission.issues.finish import carry_out_plan, note_record
 from ralph_mission.mission.issues.record import WORK_RULES
 from ralph_mission.mission.issues.tasks import GuidanceNote, WorkTask
+from ralph_mission.mission.lifecycle import approval
 from ralph_mission.mission.lifecycle.approval import may_decide
 from ralph_mission.mission.memory import schedule
 from ralph_mission.mission.model.agent_job import AgentJob, AgentResult, BaseChecks, broken_job, failed_job
@@ -69,7 +70,17 @@ class IssueCoder(Protocol):
         ...
 
     def work(self, job: AgentJob) -> AgentResult:
-        """Run the loop to its end. What goes wrong, an interrupt too, is what it came to."""
+        """Run the loop to its end, or go on where a runner that is gone left it. What goes wrong, an interrupt too, is
+        what it came to."""
+        ...
+
+    def spent(self, record: WorkRecord) -> float:
+        """What a try whose runner is gone spent, in USD: what its sessions told; where nobody can tell any more, all
+        that was set aside if its agent tells prices."""
+        ...
+
+    def tidy(self, issues: Collection[int]) -> None:
+        """Forget what was begun for any other issue."""
         ...
 
 
@@ -90,7 +101,8 @@ class IssueWorker:
     """What the issue agent needs. `say` tells a person; `role` are a person's words on how issues are worked on.
 
     `agents` are those that a label may name; `only` is the one issue that may be taken, 0 for any; `seconds` are left.
-    `checked`: whether there are checks; `base`: how they stand on the commit that was looked at last.
+    `checked`: whether there are checks; `base`: how they stand on the commit that was looked at last. `tend` does what
+    people said about pull requests that are open, and tells what came of it.
     """
 
     opened: Open
@@ -106,6 +118,7 @@ class IssueWorker:
     seconds: float = inf
     checked: bool = False
     base: tuple[str, BaseChecks] = ("", BaseChecks())
+    tend: Callable[[], Iterable[str]] = tuple
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,11 +185,13 @@ def _over(limits: RunLimits, per_issue: float, sessions: int, usd: float, second
 
 
 def work_once(worker: IssueWorker) -> WorkReport:
-    """One issue, or none. What dead runners left is put in order first. Raises UserError."""
+    """One issue, or none, after what dead runners left and people said of open pull requests. Raises UserError."""
     try:
-        settled = tuple(finish.leftovers(worker.opened, worker.sleep))
+        settled = tuple(finish.leftovers(worker.opened, worker.sleep, worker.hands.spent))
     except Busy as busy:
         return WorkReport("lost", reason=f"{busy.what}; {busy.next_step}")
+    for line in worker.tend():
+        worker.say(line)
     with ExitStack() as held:
         taken = _take_issue(worker, held)
         while taken.unknown:  # nothing is held while the checks run
@@ -249,7 +264,8 @@ def _take_next(worker: IssueWorker, held: ExitStack, tx: Transaction) -> TakenIs
     for issue in _list_ready(worker, tx):
         task, why = _look_at(worker, tx, issue)
         if not why and not schedule.enough(usd, worker.usd_per_issue):
-            return TakenIssue("held", reason="today's money is spent (limits.usd_per_day)", skipped=tuple(skipped))
+            why = schedule.describe_spent(tx.memory.header, tx.now, tx.settings.limits)
+            return TakenIssue("held", reason=why, skipped=tuple(skipped), code=1)
         if task and not why and not task.agent and (absent := worker.hands.why_not("")):
             return TakenIssue("held", reason=absent, skipped=tuple(skipped), code=1)
         if task and not why:
@@ -271,14 +287,16 @@ def _take_next(worker: IssueWorker, held: ExitStack, tx: Transaction) -> TakenIs
 
 
 def _list_ready(worker: IssueWorker, tx: Transaction) -> list[Issue]:
-    """Open issues that are labelled ready, the oldest (which has the smallest number) first; or the one that is named.
+    """Open issues that are labelled ready, in their turn; or the one that is named.
 
     Raises Missing for one that is not there.
     """
     if worker.only:
         return [tx.ports.forge.issue(worker.only)]
-    asked_for = (issue for issue in tx.ports.forge.issues("open") if tasks.requesting_labels(issue, worker.agents))
-    return sorted(asked_for, key=lambda issue: issue.number)
+    asked_for = [issue for issue in tx.ports.forge.issues("open") if tasks.requesting_labels(issue, worker.agents)]
+    worker.hands.tidy({*tx.state.working, *(issue.number for issue in asked_for)})
+    records = {issue.number: tx.work_record(issue.number) for issue in asked_for}
+    return sorted(asked_for, key=lambda issue: tasks.turn_of(issue, records[issue.number]))
 
 
 def _look_at(worker: IssueWorker, tx: Transaction, issue: Issue) -> tuple[WorkTask | None, str]:
@@ -325,7 +343,19 @@ def _claim_issue(worker: IssueWorker, tx: Transaction, task: WorkTask, usd: floa
     return TakenIssue(
         "taken",
         done.record,
-        AgentJob(issue.number, title, base, prompt, usd, worker.seconds, record.branch, agent=task.agent, red=red),
+        AgentJob(
+            issue.number,
+            title,
+            base,
+            prompt,
+            usd,
+            worker.seconds,
+            record.branch,
+            agent=task.agent,
+            red=red,
+            attempt=record.number,
+            subject=approval.content_hash(issue.title, issue.body),
+        ),
         words=tuple(word.id for word in pending),
     )
 
@@ -371,6 +401,8 @@ def _work_on(worker: IssueWorker, record: WorkRecord, job: AgentJob) -> AgentRes
     if record.state != "working":
         return failed_job(job, record.reason, code=record.code)
     worker.say(f"#{job.number} {job.title}: try {record.number} of {tasks.TRIES}")
+    if job.usd < worker.usd_per_issue:
+        worker.say(f"it may cost ${job.usd:.2f} of the ${worker.usd_per_issue:.2f}: limits.usd_per_day leaves no more")
     try:
         return worker.hands.work(job)
     except Exception as error:  # whatever it is, the issue is given back and the next one has its turn

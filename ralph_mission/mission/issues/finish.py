@@ -6,7 +6,7 @@ shows; doing it again sends only what is missing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -103,14 +103,13 @@ def _with(batch: MemoryBatch, record: WorkRecord) -> MemoryBatch:
 
 HELD, AGAIN = 600.0, 10.0
 """Seconds that a result waits for a network, a forge or `ralph resume`, and between two times that it is tried."""
-DIED = "its runner ended before it could say how"
 
 
 def finish_work(opened: Open, sleep: Sleep, record: WorkRecord, played: AgentResult) -> WorkRecord:
     """The change sent, or the issue given back."""
     if record.state == "working":
         record = _end_work(opened, sleep, record, played)
-    return _drive(opened, sleep, record)
+    return _drive(opened, sleep, record, lambda _: 0.0)
 
 
 def _end_work(opened: Open, sleep: Sleep, record: WorkRecord, played: AgentResult) -> WorkRecord:
@@ -180,18 +179,22 @@ def _objections(tx: Transaction, played: AgentResult, rules: tuple[str, ...]) ->
         yield f"{rule} ({', '.join(sorted(set(paths))[:5])})" if paths else rule
 
 
-def _drive(opened: Open, sleep: Sleep, record: WorkRecord) -> WorkRecord:
+Spent = Callable[[WorkRecord], float]
+"""What the try of a runner that is gone spent, in USD."""
+
+
+def _drive(opened: Open, sleep: Sleep, record: WorkRecord, spent: Spent) -> WorkRecord:
     """Stroke after stroke until it is closed, or until a state cannot be left now."""
     while record.state in OPEN:
-        after = run_transaction(opened, sleep, partial(_step, record), LONG)
+        after = run_transaction(opened, sleep, partial(_step, record, spent), LONG)
         if after is None or after.state == record.state:
             return after or record
         record = after
     return record
 
 
-def _step(ours: WorkRecord, tx: Transaction) -> WorkRecord | None:
-    """What is missing in the state that an issue's work is in. A runner that is gone came to nothing."""
+def _step(ours: WorkRecord, spent: Spent, tx: Transaction) -> WorkRecord | None:
+    """What is missing in the state that an issue's work is in. The try of a runner that is gone goes back."""
     record = tx.work_record(ours.issue)
     if record is None or record.state not in OPEN:
         return record
@@ -199,7 +202,7 @@ def _step(ours: WorkRecord, tx: Transaction) -> WorkRecord | None:
         return ours  # somebody else was faster, and is at another try by now
     issue = read_if_there(ours.issue, tx.ports.forge.issue)
     if record.state == "working":
-        record = work.release_issue(record, DIED, 1)
+        record = work.abandon_try(record, spent(record))
     if record.state != "closing" and work.is_withdrawn(record, issue, tx.ports.forge.identity().id):
         record = replace(record, state="withdrawing", reason="a person took it back")
     if record.state == "ending" and issue is not None:
@@ -263,14 +266,14 @@ def _count_refusal(tx: Transaction, record: WorkRecord, issue: Issue, usd: float
 # --- what others left -----------------------------------------------------------------
 
 
-def leftovers(opened: Open, sleep: Sleep) -> Iterator[tuple[int, str]]:
+def leftovers(opened: Open, sleep: Sleep, spent: Spent) -> Iterator[tuple[int, str]]:
     """Work whose runner is proven dead, brought to its end."""
     past = opened().ports.store.recall()
     for number in past.state.working if past else ():
         with ExitStack() as held:
             record = run_transaction(opened, sleep, partial(_taken_over, held, number), BRIEF)
             if record is not None:
-                yield number, _drive(opened, sleep, record).state
+                yield number, _drive(opened, sleep, record, spent).state
 
 
 def _taken_over(held: ExitStack, number: int, tx: Transaction) -> WorkRecord | None:

@@ -75,7 +75,8 @@ def begin_try(
     issue, until = task.issue, [before.guided_at] if before and before.guided_at else []
     return WorkRecord(
         work_key(issue.number), issue.number, at.name, at.sha, "working", tries, holder, now, usd,
-        spent, reason=before.reason if before else "", title=tasks.issue_title(issue), call=task.call,
+        spent, reason=before.reason if before and not before.away else "",
+        title=tasks.issue_title(issue), call=task.call,
         guided_at=max([*until, *(word.said_at for word in task.words if word.said_at)], default=None),
         heard=(
             *(tasks.guidance_summary(word.who, word.text, word.id) for word in task.words),
@@ -115,6 +116,16 @@ def release_issue(record: WorkRecord, reason: str, code: int, final: bool = Fals
     """The record of a try that came to nothing."""
     final = final or record.tries - record.spared >= TRIES
     return replace(record, state="releasing", reason=reason, code=code, final=final, reserved=0.0, refusals=0)
+
+
+def abandon_try(record: WorkRecord, usd: float) -> WorkRecord:
+    """The record of a try whose runner is gone after it spent `usd`: nobody's failure, so it does not count.
+
+    After `SPARED` of these it does: something in it ends every runner.
+    """
+    spared = record.spared < SPARED
+    left = replace(record, usd=round(record.usd + usd, 6), spared=record.spared + spared, away=spared)
+    return replace(release_issue(left, DIED, 1), reserved=max(0.0, record.reserved - usd))
 
 
 def cancel_try(record: WorkRecord, before: WorkRecord | None, said: bool) -> WorkRecord:
@@ -159,6 +170,7 @@ def _when_taken_off(issue: Issue, us: int, *labels: str) -> datetime | None:
     return last.at if last and not last.added and last.actor.id != us else None
 
 
+DIED = "its runner ended before it could say how"
 REFUSALS = 3  # times in a row that an open state may be stuck until it is given up
 UNSAID = "the reason may not be shown here; it is in the log of the run"
 LEFT_TO_REVIEW = frozenset({"diff-size", "kind-tier"})

@@ -22,10 +22,13 @@ from ralph_mission.mission.model.mission import Mission
 from ralph_mission.mission.proposals.wording import person_name, plain
 from ralph_mission.safety.secrets import redact
 from ralph_mission.safety.text import inline, inline_words, quote
-from ralph_mission.values import dataclass
+from ralph_mission.values import compile_regex, dataclass
 
 READY, WORKING, FAILED = "ralph-ready", "ralph-working", "ralph-failed"
 TRIES = 2
+PRIORITY = compile_regex(r"(?:prio(?:rity)?[ :/_-]+)?((?<=[ :/_-])[a-z]+|p[0-4]|(?<=[ :/_-])[0-4])", re.IGNORECASE)
+LEVELS = {"0": 0, "critical": 0, "urgent": 0, "1": 1, "highest": 1, "high": 1, "3": 3, "low": 3, "4": 4, "lowest": 4}
+USUAL = 2
 SPARED = 5
 """So many tries on one issue do not count when the agent could not be reached: more would be a bad key for ever."""
 
@@ -74,6 +77,13 @@ def why_not_yet(issue: Issue, record: WorkRecord | None, missions: Sequence[Miss
         return f"it is labelled {WORKING} as well; if nobody works on it, remove that label"
     covering = next((pull.number for pull in pulls if issue.number in closed_issues(pull)), 0)
     return f"pull request #{covering} is about to close it" if covering else ""
+
+
+def turn_of(issue: Issue, record: WorkRecord | None) -> tuple[int, int, int]:
+    """Sorts issues by whose turn it is: first tries before second ones, then by priority, then the oldest."""
+    said = (found[1].lower() for label in issue.labels if (found := PRIORITY.fullmatch(label)))
+    levels = (LEVELS.get(level.removeprefix("p"), USUAL) for level in said)
+    return record.tries - record.spared if record else 0, min(levels, default=USUAL), issue.number
 
 
 def requesting_labels(issue: Issue, agents: Collection[str]) -> tuple[str, ...]:
@@ -152,9 +162,11 @@ def _read_guidance(remark: ThreadComment, before: WorkRecord | None) -> Guidance
     """The guidance that a comment is, None when it is none or an earlier try was given it."""
     found, until = GUIDANCE.match(remark.body), before.guided_at if before else None
     text = remark.body[found.end() :].strip() if found else ""
-    if not text or (until is not None and remark.created_at <= until):
+    who = person_name(remark.author)
+    lost = before is not None and before.away and guidance_summary(who, text) in before.heard  # with its runner
+    if not text or (until is not None and remark.created_at <= until and not lost):
         return None
-    return GuidanceNote(person_name(remark.author), text, remark.created_at)
+    return GuidanceNote(who, text, remark.created_at)
 
 
 def _is_command(remark: ThreadComment) -> bool:
@@ -248,11 +260,12 @@ def done_comment(record: WorkRecord, key: str) -> str:
 def release_comment(record: WorkRecord, tries: int, key: str) -> str:
     """The comment at the end of a try that led nowhere."""
     reason = inline_words(record.reason, 600)
-    how = f"**Try {record.number} of {tries} came to nothing** (exit code {record.code}): {reason}."
+    ended = "was broken off" if record.away else "came to nothing"
+    how = f"**Try {record.number} of {tries} {ended}** (exit code {record.code}): {reason}."
     if record.final:
         then = "There is no further attempt: it is labelled `ralph-failed` and needs a person."
     elif record.away:
-        then = "Nothing was tried, so this does not count; remove the label to prevent another attempt."
+        then = "This does not count as a try; remove the label to prevent another one."
     elif record.call == "ralph-ready":
         then = "It is labelled `ralph-ready` again for a second try; remove that label to prevent it."
     else:

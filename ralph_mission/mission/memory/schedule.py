@@ -137,6 +137,15 @@ def allowance(header: Header, now: datetime, limits: Limits, per_issue: float) -
     return max(0.0, min(per_issue, limits.usd_per_day - spent_today(header, now)))
 
 
+def describe_spent(header: Header, now: datetime, limits: Limits) -> str:
+    """Why nothing may begin for want of money, and what helps."""
+    spent, most = spent_today(header, now), limits.usd_per_day
+    return (
+        f"${spent:.2f} of today's ${most:.2f} are spent or set aside (limits.usd_per_day); it goes on at 00:00 UTC, or "
+        "when an owner raises that limit in ralph.yml"
+    )
+
+
 def settle_reserve(reserved: float, at: datetime, usd: float, now: datetime) -> float:
     """What to book now if `usd` were spent of a reserve made `at` some time.
 

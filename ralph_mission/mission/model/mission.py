@@ -325,7 +325,7 @@ def update_mission(mission: Mission, **values: Any) -> Mission:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The ceilings. Configuration may lower them, never raise them, but for `threads_per_week`."""
+    """The ceilings. Configuration may lower them, and raise them with `limits.above_ceilings` alone."""
 
     active_missions: int = 3
     new_missions_per_cycle: int = 1

@@ -269,7 +269,8 @@ def _begin(
         return ReviewReport("lost", number, pull.head_sha, "another process here is at it")
     usd = schedule.allowance(tx.memory.header, tx.now, tx.settings.limits, reviewer.usd)
     if usd <= 0:
-        return ReviewReport("held", number, pull.head_sha, "today's money is spent (limits.usd_per_day)")
+        why = schedule.describe_spent(tx.memory.header, tx.now, tx.settings.limits)
+        return ReviewReport("held", number, pull.head_sha, why)
     default = forge.default_branch()
     base = default.sha if pull.base == default.name else forge.branch(pull.base)
     begun = StartedReview(pull, base, _task(tx, pull, us), before, usd, tx.now, tx.secrets, asking)

@@ -142,7 +142,7 @@ def test_a_killed_runner_is_released_by_the_next_and_not_while_it_lives(shop):
     shop.end(process)
     done = work(shop, COMPLETE)
     assert done.json["settled"] == [{"issue": 1, "outcome": "waiting"}]
-    assert (done.json["outcome"], done.json["try"], labels(shop, 1)) == ("done", 2, set())
+    assert (done.json["outcome"], done.json["try"], labels(shop, 1)) == ("done", 1, set()), "a crash is nobody's try"
 
 
 def work_beside(shop: World) -> dict[str, object]:
@@ -223,3 +223,19 @@ def test_a_persistent_run_puts_its_role_before_each_issue_and_goes_on_until_it_i
     process.communicate()
     assert process.returncode == 130 and labels(shop, 1) == set(), told.read_text()
     assert "> You look after the shop.\n>\n> # Implement: Add a cart (#1)" in shop.prompt(1)
+
+
+@pytest.mark.long  # two killed processes
+def test_a_killed_runner_costs_one_session_no_try_and_no_money_that_nobody_told(shop):
+    ready(shop)
+    script = "if call == 1:\n    change(); commit(); print('half of it')\nelse:\n    time.sleep(600)\n"
+    for calls in (2, 3):
+        process = started(shop, script)
+        until(lambda calls=calls: len(shop.calls) == calls)
+        shop.end(process)
+    done = work(shop, "change()\ncommit()\nprint('LOOP_COMPLETE')\n")
+    assert (done.json["outcome"], done.json["try"], done.json["sessions"]) == ("done", 1, 1), done.err
+    diff = shop.ralph("pr", "diff", str(done.json["pull_request"])).out
+    assert "file-1.txt" in diff and "file-4.txt" in diff, "what the first session made is in it"
+    assert here(shop, "status", "--json").json["spend"]["usd_today"] == 0
+    assert shop.ralph("issue", "show", "1").out.count("was broken off") == 2

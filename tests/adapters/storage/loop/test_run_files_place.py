@@ -206,7 +206,7 @@ def test_every_folder_below_ralphs_own_is_known() -> None:
     product = "".join(path.read_text() for path in Path(ralph_mission.__file__).parent.rglob("*.py"))
     named = {f".ralph/{name}" for name in re.findall(r'state_dir / "([a-z]+)"', product)}
     assert {".ralph/cycles", ".ralph/cache"} <= named <= set(place_place.FOLDERS)
-    assert {f".ralph/{hosting.CLONES}"} <= set(place_place.FOLDERS)
+    assert {".ralph/missions", ".ralph/work"} <= set(place_place.FOLDERS)
 
 
 @pytest.mark.attack(46)
