@@ -1,12 +1,12 @@
-"""Commands out of a chat: read, applied in one commit of memory, and only then confirmed and answered.
+"""Commands from a chat: read, applied in one commit of memory, and only then confirmed and answered.
 
-The cursor that confirms them lands with what they change, so a crash at any moment leaves each applied exactly once.
-An answer may get lost; it is never sent twice. A cycle applies what waits; `Attendant` does between cycles and beside
-a running loop.
+The cursor that confirms them lands with what they change, so a crash at any moment leaves each applied exactly once. An
+answer may get lost; it is never sent twice. A cycle applies what waits; `Attendant` does so between cycles and during a
+loop.
 
-An owner's chat is told of a mission that got stuck: when memory says so, and once. That rests on the step from one
-committed state to the next, so it is never said again: a crash before the commit leaves it to the next cycle, one
-after it to the forge, where the owners are assigned. Nothing of it is public, so no quiet hours hold it.
+An owner's chat gets one notice about a mission that got stuck. It is derived from the step between two committed
+states, so it is never repeated: a crash before the commit leaves it to the next cycle, one after it to the forge, where
+the owners are assigned. It is not public, so quiet hours do not apply.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ from ralph_mission.safety.secrets import redact
 from ralph_mission.safety.text import inline_words, truncate
 
 LONGEST = 3_900  # characters of an answer; a network takes 4,096
-NAMED = 5  # orders in the subject of a commit
+NAMED = 5  # commands in the subject of a commit
 
 Unaddressed = Callable[[ChatCommand], str | None]
-"""Obeys an order on the spot, so that doing it twice is doing it once, and gives the answer; None: it is memory's."""
+"""Carries out a command at once, idempotently, and returns the answer; None: it is for memory."""
 
 
 def nobody(order: ChatCommand) -> str | None:
-    """None: nothing but memory obeys here."""
+    """None: only memory handles commands here."""
     return None
 
 
 def apply_chat_commands(
     ports: CyclePorts, past: MemorySnapshot, limits: Limits, secrets: Sequence[str] = (), aside: Unaddressed = nobody
 ) -> MemorySnapshot:
-    """Memory once the orders that wait are obeyed. A chat that cannot be read is a line of the cycle, no more.
+    """Apply waiting commands to memory. An unreadable chat is only a line in the report.
 
-    Raises Lost when somebody else's commit came first, UserError when memory is not what it should be: nothing is
-    confirmed then, and all of it is read again.
+    Raises Lost if another commit came first, UserError if memory is damaged: nothing is confirmed then, and everything
+    is read again.
     """
     if ports.inbox is None:
         return past
@@ -86,12 +86,12 @@ def _aside(
 
 
 def cursor_of(past: MemorySnapshot) -> str:
-    """How far orders were carried out."""
+    """How far commands were carried out."""
     return dict(past.memory.header.cursors).get(orders.CURSOR, "")
 
 
 def with_cursor(memory: Memory, cursor: str) -> Memory:
-    """Memory that has obeyed everything before `cursor`."""
+    """Memory with everything before `cursor` carried out."""
     header: Header = memory.header
     pairs = {**dict(header.cursors), orders.CURSOR: cursor}
     return replace(memory, header=replace(header, cursors=tuple(sorted(pairs.items()))))
@@ -100,7 +100,7 @@ def with_cursor(memory: Memory, cursor: str) -> Memory:
 def send_replies(
     inbox: Inbox, answers: Sequence[ChatReply], note: Callable[[str], None], secrets: Sequence[str] = ()
 ) -> None:
-    """Say it, once for each chat; what does not get through is noted and not said again."""
+    """Send the answers, one message per chat; failures are noted and not sent again."""
     for one in orders.by_chat(answers):
         try:
             inbox.say(one.chat, truncate(redact(one.text, secrets), LONGEST))
@@ -109,7 +109,7 @@ def send_replies(
 
 
 def _redact_commands(waiting: Iterable[ChatCommand], secrets: Sequence[str]) -> tuple[ChatCommand, ...]:
-    """Memory is as public as the repository: no secret gets there from a chat."""
+    """Memory is as public as the repository, so secrets in a chat are redacted."""
     return tuple(replace(order, words=redact(order.words, secrets)) for order in waiting)
 
 
@@ -130,14 +130,14 @@ def _read_proposal(ports: CyclePorts, past: MemorySnapshot, number: int) -> Chat
     return orders.describe_proposal(issue, past.state.missions, ports.forge.identity().id)
 
 
-SHOWN = 300  # characters of what a stranger may have written: a title, and what a mission got stuck on
+SHOWN = 300  # characters of what a stranger may have written: a title, and a mission's problem
 
 
 def notify_stuck(
     ports: CyclePorts, before: Iterable[Mission], after: Iterable[Mission], secrets: Sequence[str] = ()
 ) -> None:
-    """Tell the owner's chat of missions that are escalated now and were not before. What fails is a line of the cycle;
-    a stop leaves it unsaid."""
+    """Notify the owner's chat about newly escalated missions. A failure is only a line in the report; a stop skips
+    it."""
     stuck = newly_stuck(before, after)
     if not stuck or ports.inbox is None or execute.is_stopped(ports):
         return
@@ -146,66 +146,66 @@ def notify_stuck(
 
 
 def newly_stuck(before: Iterable[Mission], after: Iterable[Mission]) -> tuple[Mission, ...]:
-    """The missions that went on before and are escalated now. One that memory did not know is no news: it was lost
-    there, and is found again."""
+    """Missions that were active before and are escalated now. One that memory did not know is not new: it was lost
+    there and found again."""
     went_on = {mission.id for mission in before if mission.status is not Status.ESCALATED}
     return tuple(mission for mission in after if mission.status is Status.ESCALATED and mission.id in went_on)
 
 
 def notice(mission: Mission, how: Callable[[str, int], str]) -> str:
-    """Which one, why, and where to look; all that others may have worded is one harmless line."""
+    """Which one, why, and where to look; text from others is reduced to one harmless line."""
     words = inline_words(f"{mission.title}: {mission.last_action}", SHOWN)
     return f"Mission {mission.id} is stuck and needs a person.\n{words}\n{show(mission, how)}"
 
 
-PAUSE, LONGEST_PAUSE = 2.0, 60.0  # seconds between two looks, and after failures in a row
+PAUSE, LONGEST_PAUSE = 2.0, 60.0  # seconds between polls, and after repeated failures
 NO_MEMORY = "Not done: there is no memory here yet. Run a cycle first."
-ASKED = 1_500  # characters of a question with what belongs to it
+ASKED = 1_500  # characters of a question with its context
 
 
 class RunningLoop(Protocol):
-    """The loop that runs in this checkout, if one does. Every call may raise UserError and OSError."""
+    """The loop that runs in this checkout, if any. Every call may raise UserError and OSError."""
 
     def progress(self) -> str:
-        """How it fares, in some lines; "" when none runs."""
+        """Its progress in a few lines; "" if none runs."""
         ...
 
     def guide(self, order: ChatCommand) -> None:
-        """Have its next session hear this; what was said once is not said again."""
+        """Pass guidance to its next session, once."""
         ...
 
     def restart(self) -> None:
-        """Have it start anew when its session is over."""
+        """Restart it after its session."""
         ...
 
     def questions(self) -> Sequence[OpenQuestion]:
-        """What its sessions asked and nobody answered, oldest first."""
+        """Unanswered questions of its sessions, oldest first."""
         ...
 
     def answered(self, order: ChatCommand) -> str:
-        """The words of the question that this very order answered before; "" when it answered none."""
+        """The question that this command answered before, or ""."""
         ...
 
     def answer(self, question: OpenQuestion, order: ChatCommand) -> None:
-        """Answer it; only its first answer counts."""
+        """Answer a question; only the first answer counts."""
         ...
 
 
 class Note(Protocol):
-    """Where the cursor is kept when there is no memory. Durable; may raise OSError."""
+    """Stores the cursor if there is no memory. Durable; may raise OSError."""
 
     def read(self) -> str:
-        """What was kept, "" for nothing."""
+        """The stored text, or ""."""
         ...
 
     def keep(self, cursor: str) -> None:
-        """Keep it."""
+        """Store text."""
         ...
 
 
 @dataclass(slots=True)
 class Attendant:
-    """Who stands beside a loop, between two looks. `chat` is where a person is told things unasked."""
+    """The state of an attendant between two polls. `chat`: where notices go."""
 
     inbox: Inbox
     ports: CyclePorts
@@ -218,26 +218,26 @@ class Attendant:
     checkin: timedelta
     say: Callable[[str], None]
     cursor: str = ""
-    told: set[str] = field(default_factory=set)  # ids of questions that were put to the person
-    braked: set[int] = field(default_factory=set)  # pauses that were obeyed before a running cycle is over
-    checked_at: datetime | None = None  # when a word on the loop was last said; None while none runs
+    told: set[str] = field(default_factory=set)  # ids of questions that were sent to the person
+    braked: set[int] = field(default_factory=set)  # pauses carried out before a running cycle ended
+    checked_at: datetime | None = None  # when progress was last reported; None while no loop runs
     complaint: str = ""
 
     def attend(self, sleep: Callable[[float], None]) -> None:
-        """Look again and again, until interrupted. Raises UserError for what no waiting fixes."""
+        """Poll until interrupted. Raises UserError for what waiting cannot fix."""
         failures = 0
         while True:
             failures = 0 if self.look() else failures + 1
             sleep(min(PAUSE * 2**failures, LONGEST_PAUSE))
 
     def look(self) -> bool:
-        """Hear, ask and tell, once; False when the chat or memory could not be had. Raises UserError (usage)."""
+        """Poll once; False if chat or memory could not be reached. Raises UserError (usage)."""
         try:
             self._hear()
             self._ask()
             self._check_in()
         except Lost:
-            return True  # somebody else's commit came first; what waits is read again
+            return True  # another commit came first; commands are read again
         except (UserError, OSError) as error:
             if isinstance(error, UserError) and error.exit_code == 2:
                 raise
@@ -249,7 +249,7 @@ class Attendant:
     # --- orders -----------------------------------------------------------------------
 
     def _hear(self) -> None:
-        """Memory is asked when somebody says something, and not before."""
+        """Memory is only read once somebody says something."""
         self.cursor = self.cursor or self.note.read()
         waiting, _ = self.inbox.read(self.cursor)
         if not waiting:
@@ -277,7 +277,7 @@ class Attendant:
             self.cursor = cursor_of(landed)
             self.say("orders were carried out")
         elif cursor_of(past) != self.cursor:
-            self.cursor = cursor_of(past)  # a cycle heard them
+            self.cursor = cursor_of(past)  # a cycle handled them
 
     def _without_memory(self) -> None:
         waiting, cursor = self.inbox.read(self.note.read())
@@ -286,11 +286,11 @@ class Attendant:
                    for o in waiting]  # fmt: skip  # one list
         self.note.keep(cursor)
         self.cursor = cursor
-        self.inbox.read(cursor)  # Telegram forgets them: memory that comes to be knows nothing of this note
+        self.inbox.read(cursor)  # Telegram drops them: memory created later knows nothing of this note
         send_replies(self.inbox, answers, self.say, self.secrets)
 
     def _brake(self, waiting: Sequence[ChatCommand]) -> None:
-        """A cycle is running: everything waits for its end, so that its memory stays its own; but a pause does not."""
+        """While a cycle runs, everything but a pause waits for its end, as memory is the cycle's."""
         now = self.ports.clock.now()
         for order in waiting:
             if order.verb == "pause" and order.id not in self.braked and not orders.too_old(order, now):
@@ -299,12 +299,12 @@ class Attendant:
                 self.say("paused, a cycle is running")
 
     def _obeyed_before(self, order: ChatCommand, resumed: bool) -> str | None:
-        """A pause that a cycle obeyed, and that a person lifted by hand since, is over: that was the later word."""
+        """A pause that a cycle carried out and a person lifted by hand is over: that came later."""
         over = resumed and order.id in self.braked
         return "Paused a running cycle; resumed by hand since." if over else None
 
     def _aside(self, order: ChatCommand) -> str | None:
-        """What the loop here obeys; doing it twice is doing it once."""
+        """What the loop here carries out, idempotently."""
         if order.verb == "answer":
             return self._answered(order)
         running = self.loop.progress() if order.verb in ("status", "guidance", "restart") else ""
@@ -321,7 +321,7 @@ class Attendant:
         return "The loop's next session gets it, once."
 
     def _answered(self, order: ChatCommand) -> str | None:
-        """An order answers one question, however often it is heard."""
+        """A command answers one question, however often it is read."""
         if before := self.loop.answered(order):
             return f"Answered: {truncate(before, 100)}"
         questions = self.loop.questions()
@@ -344,7 +344,7 @@ class Attendant:
                 )
 
     def _check_in(self) -> None:
-        """The first look at a loop begins its interval; its end is told at once."""
+        """The first poll of a loop starts its interval; its end is reported at once."""
         now, changes = self.ports.clock.now(), self.loop.progress()
         if changes and self.checked_at and now - self.checked_at >= self.checkin:
             self._tell(changes)

@@ -1,7 +1,7 @@
-"""What owners say in a chat, judged: which orders are carried out, which questions answered, what is replied. Pure.
+"""Decides on owners' chat messages: which commands to carry out, which questions they answer, the replies. Pure.
 
-An order may stop, go on, say words to a session and approve one text by its hash. None can loosen a limit. An answer
-of which it is in doubt to which of an agent's questions it belongs answers none of them.
+A command can pause, resume, give guidance to a session, and approve one text by its hash. None can loosen a limit. An
+ambiguous answer to an agent's questions answers none of them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ralph_mission.values import compile_regex, dataclass
 
 @dataclass(frozen=True, slots=True)
 class OpenQuestion:
-    """A question that nobody answered, the `number`th of its checkout; `over`: its session waits for it no more."""
+    """An unanswered question, the `number`th of its checkout; `over`: its session no longer waits for it."""
 
     id: str
     number: int
@@ -34,42 +34,42 @@ class OpenQuestion:
 
 
 def match_question(order: ChatCommand, questions: Sequence[OpenQuestion]) -> OpenQuestion | str:
-    """The question that an order answers, or why it answers none.
+    """The question that a command answers, or why it answers none.
 
-    A number may be left out where one question alone was ever left open, and was there when the order was written.
+    The number may be omitted if only one question was open, and already open when the command was written.
     """
     waiting = [question for question in questions if not question.over]
     if order.number:
         waiting = [question for question in waiting if question.number == order.number]
     if not waiting:
         return f"the question {order.number} is not open" if order.number else "no question is open here"
-    there = waiting[0].at.replace(microsecond=0) <= order.at  # a chat tells whole seconds
+    there = waiting[0].at.replace(microsecond=0) <= order.at  # a chat's times are whole seconds
     if not order.number and (len(questions) > 1 or not there):
         return f"say which question you mean: {' or '.join(how_to_answer(question) for question in waiting)}"
     return waiting[0] if order.words else f"an answer needs words: {how_to_answer(waiting[0])}"
 
 
 def how_to_answer(question: OpenQuestion) -> str:
-    """What a person says to answer it."""
+    """How a person answers it."""
     return f"/answer {question.number} WORDS"
 
 
 CURSOR = "telegram"
-"""Whose cursor in the head of memory says which orders were carried out."""
+"""The key of the cursor in memory's header that says which commands were carried out."""
 OLD = timedelta(hours=24)
-"""As long as Telegram keeps what nobody read: what is older was said about another situation."""
-KEPT = 20  # words and approvals that are remembered
+"""As long as Telegram keeps unread messages; anything older was about another situation."""
+KEPT = 20  # messages and approvals that are stored
 REMEMBERED = timedelta(days=14)
 WORDS = 2_000  # characters of one guidance
 TITLE = 120
 HASH = compile_regex(r"[0-9a-f]{8}")
 WAITING = (Status.DISCOVERED, Status.PARKED, Status.ESCALATED)
-"""Where a mission takes a yes to its proposal."""
+"""The states in which a mission's proposal can be approved."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChatReply:
-    """What is said back, as plain text."""
+    """A reply, as plain text."""
 
     chat: int
     text: str
@@ -77,7 +77,7 @@ class ChatReply:
 
 @dataclass(frozen=True, slots=True)
 class ChatProposal:
-    """A proposal as it stands on the forge. `why` it cannot be approved in a chat; "" when it can."""
+    """A proposal on the forge. `why`: why it cannot be approved in a chat, or ""."""
 
     title: str = ""
     hash: str = ""
@@ -87,7 +87,7 @@ class ChatProposal:
 
 @dataclass(frozen=True, slots=True)
 class CommandResults:
-    """What became of orders so far: the state, `paused` (None: nobody spoke of it), the answers in order."""
+    """The results of commands so far: the state, `paused` (None: unchanged), the replies in order."""
 
     state: OpenState
     paused: bool | None = None
@@ -95,15 +95,15 @@ class CommandResults:
 
 
 def no_seal(_: str) -> str:
-    """No seal: what is kept under it counts for nothing."""
+    """No seal, so nothing stored under it counts."""
     return ""
 
 
 @dataclass(frozen=True, slots=True)
 class CommandContext:
-    """What orders are judged by: the present, how things stand in words, the proposals that were named by number.
+    """The context of commands: the time, the status in words, the proposals named by number.
 
-    `seal` closes what is kept, so that it can be told from what somebody wrote into memory.
+    `seal` marks what is stored, so that it differs from what somebody else wrote into memory.
     """
 
     now: datetime
@@ -113,7 +113,7 @@ class CommandContext:
 
 
 def apply_commands(orders: Iterable[ChatCommand], state: OpenState, store: CommandContext) -> CommandResults:
-    """All of them in turn; the last word on a pause is the one that counts."""
+    """Apply all commands in order; the last one about pausing counts."""
     done = CommandResults(_without_old(state, store.now))
     for order in orders:
         done = _apply_command(order, done, store)
@@ -127,12 +127,12 @@ def _apply_command(order: ChatCommand, done: CommandResults, store: CommandConte
 
 
 def too_old(order: ChatCommand, now: datetime) -> bool:
-    """Whether it was said about another situation."""
+    """Whether it is too old to apply."""
     return now - order.at > OLD
 
 
 def late(order: ChatCommand) -> str:
-    """What is answered to such an order."""
+    """The reply to such a command."""
     return f"Not done: /{order.verb} of {order.at:%Y-%m-%d %H:%M} UTC is more than 24 hours old. Send it again."
 
 
@@ -178,7 +178,7 @@ def _approve(order: ChatCommand, done: CommandResults, store: CommandContext) ->
 
 
 def _question(order: ChatCommand, asked: ChatProposal) -> str:
-    """A bare number approves nothing: it does not show that this very text was read."""
+    """A number alone approves nothing: it does not show that this text was read."""
     changed = "That is not the text that stands there now. " if HASH.fullmatch(order.words) else ""
     how = f"To approve that text: /approve {order.number} {asked.hash}"
     return f"{changed}#{order.number} {asked.title}\n{asked.url}\n{how}".replace("\n\n", "\n")
@@ -206,13 +206,13 @@ def _add_reply(done: CommandResults, order: ChatCommand, text: str) -> CommandRe
 
 
 def list_named_proposals(orders: Iterable[ChatCommand], now: datetime) -> tuple[int, ...]:
-    """The numbers that somebody wants to approve."""
+    """The numbers of proposals somebody wants to approve."""
     wanted = (order.number for order in orders if order.verb == "approve" and not too_old(order, now))
     return tuple(dict.fromkeys(wanted))
 
 
 def describe_proposal(issue: Issue | None, missions: Iterable[Mission], us: int) -> ChatProposal:
-    """The proposal that an issue is."""
+    """The proposal in an issue."""
     if issue is None:
         return ChatProposal(why="there is no such issue")
     mission = next((m for m in missions if m.issue == issue.number), None)
@@ -239,16 +239,17 @@ def _why_not(issue: Issue, mission: Mission | None, us: int) -> str:
 def known_to(
     facts: Iterable[tuple[int, MissionFacts]], state: OpenState, seal: Seal | None
 ) -> tuple[tuple[int, MissionFacts], ...]:
-    """The facts of missions, with what owners said in a chat that concerns each: what memory alone says is left out.
+    """The facts of missions with owners' chat messages about each, without what only memory claims.
 
-    But for how far anything was heard: what was obeyed, and cannot be proven for a while, is no news after it.
+    How far messages were handled is kept in any case: what was carried out and cannot be proven for a while must not
+    count as new later.
     """
     proven = keep_proven(state, seal)
     return tuple((id, _with(_mark_heard(found, id, state), id, proven)) for id, found in facts)
 
 
 def _mark_heard(facts: MissionFacts, mission: int, state: OpenState) -> MissionFacts:
-    """How far, also where its issue is not believed to be its own: what was obeyed is no news once it is again."""
+    """How far messages were handled, even while its issue is in doubt: they must not count as new once it is not."""
     known = {facts.issue.number} if facts.issue else {one.issue for one in state.missions if one.id == mission}
     return replace(facts, heard_at=max((one.at for one in state.yes if one.issue in known), default=None))
 
@@ -261,7 +262,7 @@ def _with(facts: MissionFacts, mission: int, state: OpenState) -> MissionFacts:
 
 
 def keep_proven(state: OpenState, seal: Seal | None) -> OpenState:
-    """The state with those words of a chat alone that bear our seal."""
+    """The state with only those chat messages that carry our seal."""
 
     def true(one: ChatYes | ChatGuidance) -> bool:
         return seal is not None and one.seal != "" and one.seal == _seal_of(one, seal)

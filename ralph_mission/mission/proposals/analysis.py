@@ -1,7 +1,7 @@
-"""The analysis in an issue that asks: what was seen, a model's words about it, what ends it. Text in, text out.
+"""The analysis in a proposal: what was seen, a model's words about it, what ends it. Text in, text out.
 
-Rules say what was seen, what ends it and what a yes does, and nothing that would be true of anything else. A thinker's
-words may stand below the headings of `WRITABLE`. Short, since it is read on a phone.
+Rules say what was seen, what ends it and what approval does, without generalities. A thinker's words may stand below
+the headings in `WRITABLE`. Short, as it is read on a phone.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ Sections = tuple[tuple[str, str], ...]
 
 OPTIONS, RISKS, UNKNOWN, CHECK = "Options", "Risks", "What is not known", "How it would be checked"
 WRITABLE = (OPTIONS, RISKS, UNKNOWN, CHECK)
-"""The headings that a thinker may write under."""
+"""The headings a thinker may write under."""
 WORDS = 600  # characters of a thinker's words in one section
 SCOPED = compile_regex(r"@[a-z0-9][a-z0-9._~-]{0,40}/[a-z0-9][a-z0-9._~-]{0,40}")
-FACTS = 8  # rows of evidence; a phone shows no more of them at once
+FACTS = 8  # rows of evidence; a phone shows no more at once
 
 
 @dataclass(frozen=True, slots=True)
 class AnalysisForm:
-    """What rules know of a kind: which analysis it needs, and when it is over."""
+    """What rules know about a kind: which analysis it needs, and when it is done."""
 
     name: str
     check: str
@@ -54,7 +54,7 @@ OTHER = AnalysisForm("Research", "whatever found it finds it no more")
 
 
 def body(finding: Finding, written: Sections = ()) -> str:
-    """What was measured and a thinker's words, "" without any."""
+    """The measured facts and a thinker's words, or ""."""
     form, words = ANALYSIS_FORMS.get(finding.kind, OTHER), _usable(written)
     by = " Sections marked with * were written by a model: check them." if words else ""
     measured = [fact for fact in [_facts_table(finding)] if fact and not finding.signal.quotes]
@@ -68,26 +68,26 @@ def check_of(kind: str) -> str:
 
 
 def _usable(written: Sections) -> Mapping[str, str]:
-    """A thinker's words by heading; what stands under any other heading than ours is dropped."""
+    """A thinker's words by heading; other headings are dropped."""
     words = ((name, inline_words(redact(text), WORDS)) for name, text in written if name in WRITABLE)
     return {name: text for name, text in words if text}
 
 
 def _since(finding: Finding) -> str:
-    """How sure and how bad it is stands above, where the ranking says what it rests on."""
+    """Confidence and severity are shown above, in the reason for the ranking."""
     signal = finding.signal
     since = f"There for {days(signal.age_days)}" if signal.age_days >= 1 else "Seen by this cycle"
     return f"{since}."
 
 
 def _facts_table(finding: Finding) -> str:
-    """The facts as the observer measured them, units and windows in their names; "" when it has none."""
+    """The facts as the observer measured them, with units and windows in their names; "" if there are none."""
     facts = [(name, value) for name, value in finding.signal.facts if name not in ("file", "count")][:FACTS]
     rows = [f"| {_cell(name)} | {_cell(str(value))} |" for name, value in facts]
     return "\n".join(["| seen | |", "|---|---|", *rows]) if rows else ""
 
 
 def _cell(text: str) -> str:
-    """One cell of a table, which nothing in it can end. The name of a package with a scope stands as code, whole."""
+    """A table cell that its content cannot end. The name of a scoped package is shown as code, whole."""
     plain = redact(text).replace("|", "/").replace("`", "'")
     return inline(plain, 80) if SCOPED.fullmatch(plain) else inline_words(plain, 80) or "-"

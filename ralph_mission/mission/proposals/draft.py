@@ -1,11 +1,11 @@
-"""From thoughts to proposals: what exactly would be done about each, fully worded.
+"""From ranked findings to proposals: exactly what would be done about each, with final texts.
 
-A thought may name only known findings; whatever else it says is dropped here, so a thinker
-cannot invent. What becomes of a kind is its route's: a fix, a line of a list, a question, a text.
+A ranked finding may only name known findings; anything else is dropped, so a thinker cannot invent any. The route of a
+kind decides: a fix, a line on a list, a question, a post.
 
-A fix is a pull request with the largest set of files that stays under the limits, and a question about the rest. A
-kind that is watched is a list on the dashboard, with a line for each finding. What the owner's templates and a
-person's issue say of a finding is said as it is, or was read by a person before.
+A fix is a pull request with the largest set of files within the limits, and a question about the rest. A listed kind is
+a list on the dashboard, with a line for each finding. Texts from the owner's templates and from a person's issue are
+sent as they are, or were read by a person before.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ from ralph_mission.safety.objections import MAX_BYTES, MAX_FILES, Objection, ins
 from ralph_mission.safety.patch import Patch, deltas, measure, patch_ids
 from ralph_mission.values import dataclass
 
-TRIES = 3  # at opening a pull, before an issue says that it cannot be opened
+TRIES = 3  # failures to open a pull request before an issue says so
 PATCH_LINES = 2_000  # a proposal shows its patch; nobody reads more than this on a forge
 
 
 @dataclass(frozen=True, slots=True)
 class DraftContext:
-    """What drafting needs to know besides the ranked finding."""
+    """What drafting needs besides the ranked finding."""
 
     default: Branch
     cycle: int
@@ -66,23 +66,23 @@ class DraftContext:
     limits: Limits
     records: Mapping[str, Record]
     recent_lines: Mapping[str, int]
-    unverified: frozenset[str] = frozenset()  # action keys whose verification failed on this commit
-    pulls: tuple[Pull, ...] = ()  # open ones of other people
-    under_way: frozenset[str] = frozenset()  # kinds of which a fix is being carried out
+    unverified: frozenset[str] = frozenset()  # keys whose verification failed on this commit
+    pulls: tuple[Pull, ...] = ()  # other people's open ones
+    under_way: frozenset[str] = frozenset()  # kinds with a fix under way
     wordings: Mapping[tuple[str, str], Wording] = field(default_factory=dict)  # by fingerprint and occurrence
     page: str = ""  # the repository's address on the forge, for links
-    hushed: bool = False  # memory was recovered: nobody knows any more what was said already
-    unworthy: frozenset[str] = frozenset()  # fingerprints about which nothing is opened
-    agent: str = ""  # what makes a change after a yes where no patch is ready; "": nothing does
+    hushed: bool = False  # memory was recovered: what was posted already is unknown
+    unworthy: frozenset[str] = frozenset()  # fingerprints that get no thread
+    agent: str = ""  # the agent that makes a change after approval if no patch is ready; "": none
 
 
 def subject_of(what: str, kind: str, members: Sequence[Finding]) -> str:
-    """A key over what a proposal is about: its members and their occurrences, never a time or an attempt."""
+    """A key over a proposal's members and their occurrences, never a time or an attempt."""
     return key_of(what, kind, *sorted(f"{m.fingerprint} {m.signal.occurrence}".strip() for m in members))
 
 
 def facts_of(kind: str, members: Sequence[Finding], mission: int) -> dict[str, str]:
-    """What `memory recover` needs to find in the forge alone."""
+    """The facts that `memory recover` needs to find on the forge."""
     listed = ",".join(member.fingerprint for member in members)
     return {"mission": str(mission), "kind": fact(kind), "finding": listed}
 
@@ -90,7 +90,7 @@ def facts_of(kind: str, members: Sequence[Finding], mission: int) -> dict[str, s
 def mission_of(
     subject: str, title: str, action: Action, kind: str, members: Sequence[Finding], context: DraftContext
 ) -> Mission:
-    """The mission that begins with the proposal."""
+    """The mission that the proposal starts."""
     return Mission(
         id=context.next_mission,
         key=key_of("mission", subject),
@@ -125,9 +125,9 @@ def carrying(
     issue: Number,
     why: str,
 ) -> tuple[PushBranch, OpenPull]:
-    """The branch and the pull that carry a patch; without an issue (0) the mission lives in the pull."""
+    """The branch and pull request of a patch; without an issue (0) the pull request is the mission's thread."""
     same = tuple(sorted(patch_ids(patch)))
-    branch = f"ralph/{kind}-{key_of(subject, patch.base, *same)[:8]}"  # of another change it is another
+    branch = f"ralph/{kind}-{key_of(subject, patch.base, *same)[:8]}"  # another change has another key
     push = PushBranch(
         key_of(subject, "push_branch", patch.base, *same),
         branch,
@@ -146,38 +146,38 @@ def carrying(
 
 
 def showable(patch: Patch) -> bool:
-    """Whether a person can read it whole, and it has a form in which it can be kept until the yes."""
+    """Whether a person can read all of it, and it can be stored until approval."""
     size = measure(patch)
     text = size.lines <= PATCH_LINES and not any(file.binary for file in size.files)
     return text and len(wording.diff(patch)) <= wording.DIFF
 
 
 def words_of(member: Finding, context: DraftContext) -> Wording | None:
-    """What a template of the owner's says of it; None where there is none."""
+    """The text of the owner's template for it, or None."""
     words = context.wordings.get((member.fingerprint, member.signal.occurrence))
     return words if words and words.ready and words.posts else None
 
 
 def is_partly_posted(member: Finding, words: Wording, context: DraftContext) -> bool:
-    """Whether one network was told already: what another is to be told is no question any more."""
+    """Whether it is on one network already: then the rest needs no question."""
     return any(effect.key in context.records for effect in posting.effects_of(member, words))
 
 
 def is_unsayable(member: Finding, context: DraftContext) -> bool:
-    """Whether it is a text that no network takes: the report says why, and there is nothing to approve."""
+    """Whether no network takes the text: the report says why, and there is nothing to approve."""
     words = context.wordings.get((member.fingerprint, member.signal.occurrence))
     return words is not None and bool(words.problem and not words.posts) and lookup(member.kind).labels == CONTENT
 
 
 def not_posted_yet(member: Finding, words: Wording, context: DraftContext) -> tuple[Publish, ...]:
-    """The posts of it that are left to be sent; none of what is old, or may have been said before."""
+    """Its posts that are left to send; none if it is old, or may have been posted before."""
     effects = posting.effects_of(member, words)
     over = context.hushed or posting.is_old(member, effects, context.records, context.now)
     return () if over else posting.sendable_effects(effects, context.records, context.now)
 
 
 def to_read(ranked: RankedFinding, finding: Finding, context: DraftContext) -> tuple[Post, ...]:
-    """The texts that a person reads before they are published, of content or of a post that is to be asked about."""
+    """The texts a person reads before they are published: of content, or of a post to ask about."""
     words = context.wordings.get((finding.fingerprint, finding.signal.occurrence))
     if words is None or not (words.ready or lookup(ranked.kind).labels == CONTENT):
         return ()
@@ -185,12 +185,12 @@ def to_read(ranked: RankedFinding, finding: Finding, context: DraftContext) -> t
 
 
 def questions(ranked: RankedFinding, members: Sequence[Finding], context: DraftContext) -> Iterable[Proposal]:
-    """An issue about the first of them, one question at a time; with its change, where one is ready."""
+    """An issue about the first of them, one question at a time; with its change, if one is ready."""
     return tuple(question(ranked, (member,), context, _askable_patch(member, context)) for member in members[:1])
 
 
 def _askable_patch(member: Finding, context: DraftContext) -> Patch | None:
-    """A change against the present commit that a person may say yes to."""
+    """A change against the current commit that a person may approve."""
     patch = member.signal.patch
     ready = patch is not None and patch.base == context.default.sha
     return patch if ready and verdict(_objections(member, context)) != "deny" else None
@@ -199,7 +199,7 @@ def _askable_patch(member: Finding, context: DraftContext) -> Patch | None:
 def question(
     ranked: RankedFinding, members: tuple[Finding, ...], context: DraftContext, patch: Patch | None
 ) -> Proposal:
-    """An issue that asks; with a patch, which may be that of several fixes, what a yes releases is planned with it."""
+    """An issue that asks. With a patch, possibly of several fixes, it includes what approval releases."""
     finding, subject = members[0], subject_of("ask", ranked.kind, members)
     if posts := to_read(ranked, finding, context):
         return _content(ranked, finding, context, subject, posts)
@@ -228,7 +228,7 @@ def _question_proposal(
     labels: Iterable[str],
     planned: tuple[Effect, ...],
 ) -> Proposal:
-    """The issue that asks, sealed with the hash that a yes is bound to."""
+    """The issue that asks, sealed with the hash that approval is bound to."""
     issue = key_of(subject, "open_issue")
     sealed, _ = wording.seal_proposal(mission.title, body, issue, facts_of(ranked.kind, members, mission.id))
     mission = replace(about(mission, mission.title, body), pending=tuple(effect.key for effect in planned))
@@ -250,7 +250,8 @@ def _question_proposal(
 def _content(
     ranked: RankedFinding, finding: Finding, context: DraftContext, subject: str, posts: tuple[Post, ...]
 ) -> Proposal:
-    """An issue that shows what would be published; the posts are kept for their charts, their texts are the issue's."""
+    """An issue that shows what would be published. The posts are stored for their charts; their texts are the
+    issue's."""
     title = wording.proposal_title(finding)
     mission = mission_of(subject, title, Action.PUBLISH, ranked.kind, (finding,), context)
     planned = posting.publishing(mission.key, posts)
@@ -266,16 +267,16 @@ def _content(
 
 
 def fixes(ranked: RankedFinding, members: Sequence[Finding], context: DraftContext) -> Iterable[Proposal]:
-    """The pull that corrects most of them; where there is none, a question about the first that may be asked."""
+    """The pull request that fixes most of them; if there is none, a question about the first possible one."""
     if (
         ranked.kind == BUMPS and BUMPS in context.under_way
-    ):  # the same lines, and no pull yet that the observer could see
+    ):  # the same lines, and no pull request yet that the observer could see
         return ()
     ready = [member for member in members if member.signal.patch and member.signal.patch.base == context.default.sha]
     if not ready:
         return ()
     unasked = [] if _asks(ranked, context) else ready
-    if lookup(ranked.kind).tier is Tier.HIGH:  # each is a change of behaviour: one at a time
+    if lookup(ranked.kind).tier is Tier.HIGH:  # each changes behaviour: one at a time
         unasked = unasked[:1]
     fitting = _largest_set([member for member in unasked if not _objections(member, context)], context)
     if fitting and (proposal := _not_refused(ranked, fitting, context)):
@@ -287,7 +288,7 @@ def fixes(ranked: RankedFinding, members: Sequence[Finding], context: DraftConte
 
 
 def _not_refused(ranked: RankedFinding, members: Sequence[Finding], context: DraftContext) -> Proposal | None:
-    """The fix of all; where the repository's own checks refuse it, of a half: one file must not hold up the rest."""
+    """The fix of all; if it fails the repository's own checks, of half: one file must not hold up the rest."""
     proposal = _fix(ranked, members, context)
     if proposal.key not in context.unverified:
         return proposal
@@ -298,21 +299,21 @@ def _not_refused(ranked: RankedFinding, members: Sequence[Finding], context: Dra
 
 
 def _asks(ranked: RankedFinding, context: DraftContext) -> bool:
-    """Whether a person is asked about a fix however small it is: the thinker wants it, its kind asks and the owner did
-    not say otherwise, or none is allowed unasked."""
+    """Whether to ask about a fix however small it is: the thinker wants it, its kind asks and the owner did not say
+    otherwise, or nothing is allowed unasked."""
     asks = lookup(ranked.kind).tier is Tier.HIGH and ranked.kind not in context.limits.auto_kinds
     return ranked.ask or asks or not context.limits.auto_prs_per_cycle
 
 
 def _objections(member: Finding, context: DraftContext) -> tuple[Objection, ...]:
-    """What speaks against a member's change even if it were the only one."""
+    """The objections to a member's change even if it were the only one."""
     assert member.signal.patch is not None
     most, bumps = context.limits.auto_pr_lines, member.kind == BUMPS
     return inspect(member.signal.patch, max_lines=most, recent=context.recent_lines, bumps=bumps, by_fixer=True)
 
 
 def _largest_set(members: Sequence[Finding], context: DraftContext) -> tuple[Finding, ...]:
-    """Smallest first gives the most files under every limit of size; one change per path."""
+    """Smallest first gives the most files within every limit; one change per path."""
     sizes = [(measure(_counted_patch(member)), member) for member in members if member.signal.patch]
     room = (context.limits.auto_pr_lines, MAX_BYTES, MAX_FILES)
     chosen: dict[str, Finding] = {}
@@ -324,13 +325,13 @@ def _largest_set(members: Sequence[Finding], context: DraftContext) -> tuple[Fin
 
 
 def _counted_patch(member: Finding) -> Patch:
-    """What counts of a member's change: of bumps, all but what follows from them."""
+    """The part of a member's change that counts: for version bumps, everything except derived lock file lines."""
     assert member.signal.patch is not None
     return counted_patch(member.signal.patch) if member.kind == BUMPS else member.signal.patch
 
 
 def _fix(ranked: RankedFinding, members: Sequence[Finding], context: DraftContext) -> Proposal:
-    """The pull in which the mission lives. One that the forge refused lives in an issue: there a person sees why."""
+    """The pull request that is the mission's thread. If the forge refused it before, an issue that says why."""
     subject = subject_of("fix", ranked.kind, members)
     title = wording.fix_title(ranked.kind, members)
     patch = _combine_patches(members, context.default.sha)
@@ -361,7 +362,7 @@ def _fix(ranked: RankedFinding, members: Sequence[Finding], context: DraftContex
 
 
 def _refusal(effects: Sequence[Effect], context: DraftContext) -> str:
-    """Why a fix cannot become a pull, by the ledger: a person must act, or it failed again and again; "" if it can."""
+    """Why a fix cannot become a pull request, by its record: a person must act, or it kept failing; "" if it can."""
     known = (context.records.get(effect.key) for effect in effects)
     failed = (one for one in known if isinstance(one, EffectRecord) and one.state == "failed" and one.receipt)
     tried = ((one.tries, one.receipt) for one in failed if one.receipt and not one.receipt.not_attempted)
@@ -379,7 +380,7 @@ KEPT_LINES = 40  # of a list on the dashboard
 
 
 def lists(ranked: RankedFinding, members: Sequence[Finding], context: DraftContext) -> Iterable[Proposal]:
-    """The list of their kind on the dashboard, with the lines that it has not yet."""
+    """The list of their kind on the dashboard, with its new lines."""
     record = context.records.get(monitor_key(ranked.kind))
     before = record if isinstance(record, MonitorRecord) else None
     said = [wording.monitor_line(member, context.page) for member in members]
@@ -402,7 +403,7 @@ def lists(ranked: RankedFinding, members: Sequence[Finding], context: DraftConte
 
 
 def close_lists(issues: Iterable[Issue], us: int) -> Iterable[Proposal]:
-    """The end of lists that an earlier version kept as issues: what they say is on the dashboard now."""
+    """Close lists that an earlier version kept as issues; they are on the dashboard now."""
     for issue in issues:
         if kind := ownership.listed_kind(issue, us):
             comment = key_of(monitor_key(kind), "moved", str(issue.number))
@@ -416,7 +417,7 @@ def close_lists(issues: Iterable[Issue], us: int) -> Iterable[Proposal]:
 def draft_all(
     ranked_findings: Sequence[RankedFinding], present: Sequence[Finding], context: DraftContext
 ) -> tuple[Proposal, ...]:
-    """A proposal for each ranked finding that leads to one, in the thinker's order; no effect is proposed twice."""
+    """A proposal for each ranked finding that leads to one, in the thinker's order, each effect only once."""
     by_fingerprint = {finding.fingerprint: finding for finding in present}
     drafts: list[Proposal] = []
     for ranked in ranked_findings:
@@ -451,5 +452,5 @@ def _draft(ranked: RankedFinding, present: Mapping[str, Finding], context: Draft
 
 
 def _nothing(ranked: RankedFinding, members: Sequence[Finding], context: DraftContext) -> Iterable[Proposal]:
-    """Without words of the owner's there is nothing to do about it."""
+    """Without a template of the owner's there is nothing to do."""
     return ()

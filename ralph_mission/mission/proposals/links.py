@@ -1,8 +1,8 @@
-"""Addresses on the forge: a line of a file as it was seen, a commit, a run, an issue or a pull. Text in, text out.
+"""Links to the forge: to a line of a file at a commit, a commit, a run, an issue or a pull request. Text in, text out.
 
-A path is somebody else's text: every character that could mean anything in Markdown, or to a bot, is encoded. A link to
-a person's issue leaves no trace there: GitHub notes "mentioned in …" on whatever a text links to, but for addresses of
-the host that it gives bots for this.
+Paths are untrusted: every character that could mean anything in Markdown, or to a bot, is encoded. A link to a person's
+issue leaves no trace there: GitHub notes "mentioned in …" on whatever a text links to, except through the host it
+offers bots for this.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from ralph_mission.values import compile_regex
 
 PAGE = compile_regex(r"https?://[\w.:-]+(?:/[\w.-]+)+")
 COMMIT = compile_regex(r"[0-9a-f]{40,64}")
-QUOTED = 160  # characters of one line
+QUOTED = 160  # characters of a line
 PLAIN_URL = compile_regex(r"https://[\w.-]+(?:/[\w./-]*)?")
-"""An address that leads where it says, and can do nothing else."""
+"""An encoded URL that does nothing but lead to its target."""
 
 
 def thread_link(page: str, number: int) -> str:
-    """`#12`, leading to the issue or pull (GitHub leads on); as it is where nothing has an address."""
+    """`#12` as a link to the issue or pull request (GitHub redirects); plain for a forge without URLs."""
     if not PAGE.fullmatch(page):
         return f"#{number}"
     quiet = re.sub(r"^https://github\.com/", "https://redirect.github.com/", page)
@@ -31,7 +31,7 @@ def thread_link(page: str, number: int) -> str:
 
 
 def place_link(page: str, quote: Quote) -> str:
-    """`path:12` as code, leading to that line of that commit; as it is where files have no address."""
+    """`path:12` as code, linking to that line at that commit; plain for a forge without URLs."""
     shown = inline(redact(f"{quote.path}:{quote.line}" if quote.line else quote.path), 200)
     if not PAGE.fullmatch(page) or not COMMIT.fullmatch(quote.commit):
         return shown
@@ -40,18 +40,18 @@ def place_link(page: str, quote: Quote) -> str:
 
 
 def run_link(page: str, number: int) -> str:
-    """`run 12`, leading to what a workflow did; as it is where runs have no address."""
+    """`run 12`, linking to the workflow run; plain for a forge without URLs."""
     return f"[run {number}]({page}/actions/runs/{number})" if PAGE.fullmatch(page) else f"run {number}"
 
 
 def commit_link(page: str, commit: str) -> str:
-    """The beginning of its name, leading to what it changed; as it is where commits have no address."""
+    """The short id, linking to the commit; plain for a forge without URLs."""
     shown = inline(commit[:12], 12)
     return f"[{shown}]({page}/commit/{commit})" if PAGE.fullmatch(page) and COMMIT.fullmatch(commit) else shown
 
 
 def quote_line(page: str, quote: Quote) -> str:
-    """Where it stands, and what it says."""
+    """A line's place and its text."""
     place = ""
     if quote.path:
         place = place_link(page, quote)

@@ -1,8 +1,7 @@
-"""Every title, body, message and comment, rendered before judgement: what is judged is what is sent.
+"""Every title, body, message and comment, rendered before it is judged: what is judged is what is sent.
 
-Text in, text out. Whatever came from outside (paths, lines, names, reviews) passes
-`safety.text` here and nowhere else. A person reads these on a phone: what, why, evidence,
-how to say no, in this order and briefly.
+Text in, text out. Whatever came from outside (paths, lines, names, reviews) passes `safety.text` here and nowhere else.
+People read these on a phone: what, why, evidence, how to reject, in this order and briefly.
 """
 
 from __future__ import annotations
@@ -27,29 +26,29 @@ from ralph_mission.safety.secrets import redact
 from ralph_mission.safety.text import fence, inline, inline_words, quote, sanitise
 from ralph_mission.values import compile_regex
 
-UNUSED = "imported but unused"  # what linters say
-TITLE = 120  # characters; what a phone shows of a title in two lines
+UNUSED = "imported but unused"  # codes of linters
+TITLE = 120  # characters; two lines of a title on a phone
 SHOWN = 40  # lines of evidence in a body
 QUOTES = 3  # on one line of a list
-DETAIL, BRIEF = 2_000, 16_000  # characters of what was found, and of what people wrote down
+DETAIL, BRIEF = 2_000, 16_000  # characters of what was found, and of what people wrote
 QUOTED, WRITTEN = "quoted as found, not an instruction:", "**What is to be done**, as the default branch says:"
 DIFF = 40_000  # characters of diff in a proposal; bodies stay under 60,000 (GitHub refuses 65,536)
 
 HOW_TO_SAY_NO = "**Close** it to reject it for good; a comment saying why helps."
 
 
-FAILED_JOBS = 3  # that one text tells of
+FAILED_JOBS = 3  # in one text
 WEB = compile_regex(r"https?://[\w.:-]+/[\w./#?=&-]+")
 
 
 def plain(text: str, limit: int = TITLE) -> str:
     """One line of plain text for a title or a commit message; nothing in it pings, closes or commands."""
     line = " ".join(sanitise(redact(text), "commit").split())
-    return " ".join(sanitise(line, "commit", limit=limit).split())  # a cut can lay open what the rest had hidden
+    return " ".join(sanitise(line, "commit", limit=limit).split())  # cutting can expose what the rest had neutralised
 
 
 def append_number(title: str, issue: int) -> str:
-    """A title that ends with its issue's number, and closes it not even where its last word is "close" or "fix"."""
+    """A title that ends with its issue's number without closing it, even if its last word is "close" or "fix"."""
     line = f"{title} (#{issue})"
     return f"{title}, issue (#{issue})" if closing_keywords(line, markdown=False) else line
 
@@ -60,7 +59,7 @@ def person_name(actor: Actor | None) -> str:
 
 
 def reviewer_note(patch: Patch) -> str:
-    """What whoever reviews an agent's change must look at first, "" when nothing of it stands out."""
+    """What a reviewer of an agent's change must look at first, or ""."""
     weaker, touched = describe_weakening(patch), describe_touched(patch)
     lines = [f"**Weaker checks?** This change {', '.join(weaker)}."] if weaker else []
     for kind, paths in touched.items():
@@ -85,7 +84,7 @@ def fix_title(kind: str, members: Sequence[Finding]) -> str:
 
 
 def _are_unused(members: Sequence[Finding]) -> bool:
-    """Whether all that is put right are imports that nobody uses."""
+    """Whether all fixes are unused imports."""
     said = [one.text for member in members for one in member.signal.quotes]
     return bool(said) and all(one.endswith(UNUSED) for one in said)
 
@@ -100,8 +99,8 @@ def fix_issue(
     facts: dict[str, str],
     named: str = "",
 ) -> str:
-    """The issue of a fix whose pull the forge refused: what was found, why there is no pull; the change stands folded
-    below. `named` is the line that binds us to exactly this."""
+    """The issue of a fix whose pull request the forge refused: what was found, why there is none, and the change,
+    folded. `named`: the line that binds us to exactly this change."""
     change = (named, fence(redact(diff(patch)), DIFF, "diff"))
     return "\n\n".join(
         [
@@ -118,7 +117,7 @@ def fix_issue(
 def fix_pull(
     kind: str, members: Sequence[Finding], why: str, issue: Number, key: str, facts: dict[str, str], page: str = ""
 ) -> str:
-    """The pull's text. With an issue it is part of that, without (0) the mission lives in it."""
+    """The text of a fix's pull request, with an issue or (0) without."""
     part = f" Part of {_number(issue)}." if issue else ""
     return "\n\n".join(
         [
@@ -132,7 +131,7 @@ def fix_pull(
 
 
 def commit_message(title: str, kind: str, members: Sequence[Finding], issue: Number) -> str:
-    """Subject and body of the one commit on a branch of ours."""
+    """Subject and body of the single commit on our branch."""
     lines = [plain(f"{m.signal.path}: {_first_line(m.signal.detail)}", 100) for m in members[:SHOWN]]
     evidence = "\n".join(f"- {line}" for line in lines)
     part = f"Part of {_number(issue)}.\n" if issue else ""
@@ -141,7 +140,7 @@ def commit_message(title: str, kind: str, members: Sequence[Finding], issue: Num
 
 
 def merge_message(mission: Mission, who: str) -> str:
-    """Subject and body of the commit by which an approved pull lands."""
+    """Subject and body of the commit that merges an approved pull request."""
     part = f" Part of #{mission.issue}." if mission.issue else ""
     return (
         f"{mission.title}\n\nWhy: {reason(mission.kind)}.\n\n"
@@ -151,7 +150,7 @@ def merge_message(mission: Mission, who: str) -> str:
 
 
 def catch_up_message(mission: Mission, base: Branch) -> str:
-    """Subject and body of the commit that merges the base into a branch of ours."""
+    """Subject and body of the commit that merges the base into our branch."""
     return (
         f"Merge {plain(base.name)} into {mission.branch}\n\n"
         f"Why: the base moved on to {base.sha[:12]}, and asks for branches that hold it.\n\n"
@@ -163,7 +162,7 @@ def catch_up_message(mission: Mission, base: Branch) -> str:
 
 
 def proposal_title(finding: Finding) -> str:
-    """The finding's own title, made harmless."""
+    """The finding's own title, sanitised."""
     return plain(finding.title) or f"A {lookup(finding.kind).noun} without a title"
 
 
@@ -176,11 +175,10 @@ def proposal_body(
     agent: str = "",
     page: str = "",
 ) -> str:
-    """The text of a proposal, down to (not including) the line that names its hash.
+    """The text of a proposal, without the line that names its hash.
 
-    `named` is the line that binds us to exactly this patch; `sections` are a thinker's words for its analysis; `page`
-    is the repository's address, for links. Without a patch and an `agent` nothing could follow from a yes, so none is
-    asked for.
+    `named`: the line that binds us to exactly this patch. `sections`: a thinker's words for the analysis. `page`: the
+    repository's URL. Without a patch and an `agent`, approval would have no effect, so it is not asked for.
     """
     quotes, detail = finding.signal.quotes, _said_besides(finding)
     where = f" in {_place(finding)}" if finding.signal.path and not quotes else ""
@@ -201,7 +199,7 @@ def proposal_body(
 
 
 def fixes_question(kind: str, members: Sequence[Finding], why: str, patch: Patch, named: str, page: str = "") -> str:
-    """The text of a proposal to make several small fixes of one kind as one change."""
+    """The text of a proposal to make several small fixes of one kind in one change."""
     parts = [
         f"**{_counted(kind, members)}**. {_why(kind)}",
         _evidence(members, page),
@@ -214,24 +212,24 @@ def fixes_question(kind: str, members: Sequence[Finding], why: str, patch: Patch
 
 
 def _question(patch: Patch | None, agent: str) -> str:
-    """What a yes does, and how to give it."""
+    """What approval does, and how to give it."""
     then = "a pull request with this change" if patch else f"{plain(agent, 40)} to make a change that you review"
     return f"**Go ahead?** Label this `ralph:approved` or comment `/ralph approve`, for {then}."
 
 
 def seal_proposal(title: str, body: str, key: str, facts: dict[str, str]) -> tuple[str, str]:
-    """A proposal's final text with its last line, and the hash that a yes is bound to."""
+    """A proposal's final text with its last line, and the hash that approval is bound to."""
     digest = content_hash(title, body)
     return f"{body}\n\n{seal_line(digest)}\n\n{marker(key, **facts)}", digest
 
 
 def seal_line(digest: str) -> str:
-    """The line that an approval must be newer than."""
+    """The line that approvals must be newer than."""
     return f"proposal is now `{digest}`"
 
 
 def ask_again(digest: str, key: str, extra: str = "") -> str:
-    """After an edit: what is being asked now. `extra` stands before our line."""
+    """The comment after an edit: what is asked now. `extra` precedes our line."""
     return "\n\n".join(
         [
             "The text above was edited, so approve it again: label it `ralph:approved` anew or comment "
@@ -247,12 +245,12 @@ def ask_again(digest: str, key: str, extra: str = "") -> str:
 
 
 def monitor_title(kind: str) -> str:
-    """One issue per kind, for ever the same title."""
+    """The permanent title of a kind's list."""
     return f"Watching: {plain(lookup(kind).plural)}" if lookup(kind).noun != "finding" else f"Watching: {plain(kind)}"
 
 
 def monitor_line(finding: Finding, page: str = "") -> str:
-    """One line of a monitoring issue; `page` is the repository's address, for links."""
+    """One line of a list; `page`: the repository's URL."""
     signal = finding.signal
     number = f"#{signal.reference}"
     thread = f"{thread_link(page, signal.reference)} " if signal.reference and page else ""
@@ -269,19 +267,19 @@ def monitor_line(finding: Finding, page: str = "") -> str:
 
 
 def story(mission: Mission, key: str, extra: str = "") -> str:
-    """The one standing remark on a mission's issue, edited as the mission goes on."""
+    """The standing comment on a mission's thread, edited as the mission continues."""
     head = f"**{mission.status.replace('_', ' ').capitalize()}.** {mission.next_step}".rstrip()
     told = "\n".join(f"- {inline_words(redact(line))}" for line in mission.story[-SHOWN:])
     return "\n\n".join([head, *([extra] if extra else []), _folded("History", told), marker(key)])
 
 
 def failed_checks(jobs: Sequence[FailedJob], key: str) -> str:
-    """Which step of which job failed on our pull, with the last that it said."""
+    """Which step of which job failed on our pull request, with the end of its log."""
     return f"**A check of this pull request failed.**\n\n{list_failed(jobs)}\n\n{marker(key)}"
 
 
 def list_failed(jobs: Sequence[FailedJob]) -> str:
-    """Each job that failed, its step, and the lines of its log that say why, quoted."""
+    """Each failed job with its step and the log lines that say why, quoted."""
     return "\n\n".join(map(_failed_job, jobs[:FAILED_JOBS]))
 
 
@@ -293,7 +291,7 @@ def _failed_job(job: FailedJob) -> str:
 
 
 def nobody_merges(why: str, key: str) -> str:
-    """The last word on the pull of a mission that ended by its issue."""
+    """The last comment on the pull request of a mission that ended in its issue."""
     rest = "It is not merged, and nobody continues it. To merge it yourself, restore its branch and reopen it."
     return f"**Closed, since {why}.** {rest}\n\n{marker(key)}"
 
@@ -318,7 +316,7 @@ def diff(patch: Patch) -> str:
 def _file_diff(change: FileChange) -> str:
     old, new = ((side or b"").decode(errors="replace").splitlines(keepends=True) for side in (change.old, change.new))
     path = " ".join(change.path.splitlines())
-    import difflib  # a start that shows no change does without
+    import difflib  # omitted if it would show no change
 
     lines = list(difflib.unified_diff(old, new, f"a/{path}", f"b/{path}", n=2))
     told = "" if lines and change.old_mode == change.new_mode else f"{path}: {_modes(change)}\n"
@@ -326,7 +324,7 @@ def _file_diff(change: FileChange) -> str:
 
 
 def _modes(change: FileChange) -> str:
-    """What lines do not show: that a file is new, gone, empty, a link, or may be run."""
+    """What lines do not show: that a file is new, deleted, empty, a link, or executable."""
     if change.old_mode and change.new_mode:
         return f"mode {change.old_mode} to {change.new_mode}"
     return f"new, mode {change.new_mode}" if change.new_mode else f"deleted, mode was {change.old_mode}"
@@ -337,19 +335,19 @@ def _why(kind: str) -> str:
 
 
 def _ranking_line(why: str) -> str:
-    """What a thinker said of it, which is somebody else's text."""
+    """A thinker's reason, which is untrusted text."""
     return f"Ranked by: {inline_words(redact(why))}."
 
 
 def _evidence(members: Sequence[Finding], page: str = "") -> str:
-    """What is put right, each with the line where it stands; `page` is the repository's address, for links."""
+    """The fixes, each with its line; `page`: the repository's URL."""
     lines = [line for member in members for line in _places_of(member, page)]
     more = [f"- … and {len(lines) - SHOWN} more"] if len(lines) > SHOWN else []
     return "\n".join([*lines[:SHOWN], *more])
 
 
 def _places_of(member: Finding, page: str) -> list[str]:
-    if _are_unused((member,)) and _size(member) == len(member.signal.quotes):  # the names alone, line by line
+    if _are_unused((member,)) and _size(member) == len(member.signal.quotes):  # only the names, line by line
         names: dict[str, list[str]] = {}
         for one in member.signal.quotes:
             name = inline(redact(one.text.removesuffix(UNUSED).strip(" `")), 100)
@@ -363,7 +361,7 @@ def _places_of(member: Finding, page: str) -> list[str]:
 
 
 def _said_besides(finding: Finding) -> str:
-    """What an observer says of it besides the lines that are quoted with their places."""
+    """The observer's text, besides the quoted lines."""
     seen = {one.text.strip() for one in finding.signal.quotes}
     return "\n".join(
         line for line in finding.signal.detail.splitlines() if not line.strip() or line.strip() not in seen
@@ -371,7 +369,7 @@ def _said_besides(finding: Finding) -> str:
 
 
 def _folded(summary: str, *parts: str) -> str:
-    """What only somebody who wonders needs."""
+    """Details for the curious, folded."""
     told = "\n\n".join(part for part in parts if part)
     return f"<details><summary>{summary}</summary>\n\n{told}\n\n</details>"
 
@@ -406,13 +404,13 @@ def _place(finding: Finding) -> str:
 
 
 def _size(finding: Finding) -> int:
-    """How many things one finding stands for: a fixer's signal says so in its facts."""
+    """How many items a finding stands for, by the facts of a fixer's signal."""
     count = dict(finding.signal.facts).get("count", 1)
     return count if isinstance(count, int) else 1
 
 
 def _places(members: Sequence[Finding]) -> int:
-    """How many files a change of them all is about."""
+    """How many files a change of all of them touches."""
     return len({path for member in members for path in member.signal.paths})
 
 
