@@ -154,14 +154,15 @@ def _settings(asked: DueQuestion) -> Config:
 
 # --- The settings of the default branch, as text. ---
 
-_MENTIONED = compile_regex(r"^[ \t]*\{?[ \t]*['\"]?(?:memory|schedule)['\"]?[ \t]*:", re.MULTILINE)
-_SECTION = compile_regex(
-    r"^(memory|schedule):[ \t]*(?:\{([^{}\[\]#'\"&*!|>]*)\}[ \t]*|((?:\n  \w+: [\w./-]+[ \t]*)+))(?:#.*)?$", re.M
-)
+_SECTION = compile_regex(r"^(memory|schedule):[ \t]*(.*(?:\n(?:[ \t#].*)?)*)", re.MULTILINE)
+_ODD = compile_regex(r"^(?:[{?]|<<|['\"](?:memory|schedule)\b|(?:memory|schedule)[ \t]+:)", re.MULTILINE)
+"""What a line at the margin begins with where a section need not stand as above."""
 _EXTENDS = compile_regex(r"^['\"]?extends['\"]?[ \t]*:", re.MULTILINE)
 LONGEST_PAUSE = timedelta(days=366)  # that a file may say
-_PAIR = compile_regex(r"\s*(\w+): ([\w./-]+)\s*")
-_PAUSE = compile_regex(r"(\d{1,9})([smhdw])")
+_FLOW = compile_regex(r"\{([^{}#]*)\}[ \t]*(?:#.*)?")
+_NOTHING = compile_regex(r"[ \t]*(?:#.*)?")
+_PAIR = compile_regex(r"[ \t]*(\w+):[ \t]+(['\"]?)([\w./-]+)\2(?:[ \t]+#.*|[ \t]*)")
+_PAUSE = compile_regex(r"(\d{1,6})([smhdw])")
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 
@@ -200,16 +201,16 @@ def read_memory_settings(text: str) -> MemorySettings | None:
 
     Settings that cannot be read say nothing here: the cycle then says what is wrong.
     """
-    sections = {found[1]: found[2] if found[2] is not None else found[3] for found in _SECTION.finditer(text)}
+    text = text.removeprefix("\ufeff").replace("\r\n", "\n")
     if _EXTENDS.search(text):  # a pause may stand in the file that it extends
         said = read_memory_settings(_EXTENDS.sub("#", text))
         return said and replace(said, longest=LONGEST_PAUSE)
-    if len(sections) == len(_MENTIONED.findall(text)) and (plain := _plain_settings(sections)):
+    if plain := _plain_settings(text):
         return plain
     try:
         from ralph_mission.config.reading import load
 
-        settings = load(text.removeprefix("\ufeff"))
+        settings = load(text)
     except ImportError:
         return None
     except UserError:
@@ -217,14 +218,19 @@ def read_memory_settings(text: str) -> MemorySettings | None:
     return MemorySettings(settings.memory.branch, settings.memory.path, settings.schedule.rhythm().longest)
 
 
-def _plain_settings(sections: dict[str, str]) -> MemorySettings | None:
-    """Sections of plain words, as most people and `ralph init` write them."""
+def _plain_settings(text: str) -> MemorySettings | None:
+    """What sections of plain words say, as most people and `ralph init` write them; None for any others."""
+    first = next((line for line in text.split("\n") if not _NOTHING.fullmatch(line)), "")
+    if first[:1].isspace() or _ODD.search(text):
+        return None
     words: dict[str, dict[str, str]] = {"memory": {}, "schedule": {"low": "6h", "medium": "1h", "high": "15m"}}
-    for name, body in sections.items():
-        pairs = [_PAIR.fullmatch(each) for each in re.split(r"[,\n]", body.strip(" ,\n"))]
-        if any(pair is None for pair in pairs):
+    for name, body in _SECTION.findall(text):
+        flow = _FLOW.fullmatch(body.strip())
+        lines = flow[1].split(",") if flow else body.split("\n")
+        pairs = [_PAIR.fullmatch(line) for line in lines if not _NOTHING.fullmatch(line)]
+        if not pairs or any(pair is None for pair in pairs):
             return None
-        words[name] |= {pair[1]: pair[2] for pair in pairs if pair}
+        words[name] |= {pair[1]: pair[3] for pair in pairs if pair}
     pauses = [_PAUSE.fullmatch(words["schedule"][name]) for name in ("low", "medium", "high")]
     if any(pause is None for pause in pauses):
         return None

@@ -23,7 +23,8 @@ def _duration(value: object) -> object:
     if isinstance(value, bool):
         raise ValueError("a duration looks like 15m, 6h or 14d")
     found = re.fullmatch(r"\s*(\d{1,9})\s*([smhdw])\s*", value) if isinstance(value, str) else None
-    return timedelta(seconds=int(found[1]) * UNITS[found[2]]) if found else value
+    seconds = int(found[1]) * UNITS[found[2]] if found else 0
+    return timedelta(seconds=min(seconds, 2 * LONGEST_DURATION.total_seconds())) if found else value
 
 
 def _positive(value: timedelta) -> timedelta:

@@ -5,11 +5,14 @@ here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 # shellcheck source=scripts/action/lib.sh
 source "$here/lib.sh"
 
-# A person's word is acted on whenever it comes; the cycle itself sees whether anything else is due.
+# A person's word is acted on whenever it comes, unless the kill switch is set, which `ralph due` tells; the cycle itself
+# sees whether anything else is due.
 case "${GITHUB_EVENT_NAME:-}" in
   pull_request_review | issue_comment | issues)
-    output due true
-    exit 0
+    if [ "${RALPH_PAUSED:-}" != 1 ]; then
+      output due true
+      exit 0
+    fi
     ;;
 esac
 

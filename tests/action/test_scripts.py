@@ -157,6 +157,14 @@ def test_the_gate_is_asked_with_the_settings_that_were_given_and_some_patience(t
     assert options == ["due", "--repo", str(tmp_path), "--wait=60", *named, "--json"]
 
 
+@pytest.mark.parametrize(("paused", "due"), [("", "true"), ("1", "false")])
+def test_a_persons_word_starts_a_cycle_unless_the_kill_switch_is_set(tmp_path: Path, paused: str, due: str) -> None:
+    given = step(tmp_path) | {"GITHUB_EVENT_NAME": "issues", "GITHUB_ACTIONS": "true", "RALPH_PAUSED": paused}
+    given |= {"GITHUB_TOKEN": "t", "GITHUB_REPOSITORY": "harbour/slackwater"}
+    subprocess.run(["bash", str(SCRIPTS / "gate.sh")], env=given, stderr=subprocess.PIPE, check=True)
+    assert (tmp_path / "output").read_text().splitlines()[1] == due
+
+
 def test_every_step_that_reads_settings_is_given_the_input() -> None:
     steps = yaml.safe_load((ROOT / "action.yml").read_text())["runs"]["steps"]
     named = ("gate", "install", "cycle", "agent", "publish")

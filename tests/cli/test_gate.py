@@ -11,8 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from ralph_mission.adapters.git.remote import RepositoryPlace
+from ralph_mission.adapters.http.files import read_files
 from ralph_mission.cli import gate
 from ralph_mission.cli.gate import DueQuestion, ask_with_patience, parse_question
+from ralph_mission.errors import UserError
 from tests.action.runner import ROOT, bare_environment
 from tests.adapters.storage.memory.making import batch, branch_store, on_server, server_store
 from tests.helpers import NOON, cli_here, git, make_repo
@@ -189,9 +192,10 @@ PLAIN = (
     "memory: {branch: a/b, path: m.md}",
     "memory:\n  path: m.md\n  branch: a/b\nverify: []",
     "memory: { branch: a/b, path: m.md } # c",
+    'memory: {branch: "a/b", path: m.md}',
+    "memory:\r\n  path: m.md # where\r\n\r\n  # ours\r\n    \r\n  branch: 'a/b' # which\r\nverify: []",
 )
 CLEVER = (
-    'memory: {branch: "a/b", path: m.md}',
     "{memory: {branch: a/b, path: m.md}}",
     "'memory': {branch: a/b, path: m.md}",
 )
@@ -211,11 +215,31 @@ def test_only_plain_settings_are_read_without_a_parser(text: str, monkeypatch: p
 
 @pytest.mark.parametrize(
     ("text", "hours"),
-    [("schedule: {low: 1d}", 24), ("schedule:\n  high: 2w\n", 336), ("x: 1", 6), ("# schedule: {low: 1d}", 6)],
+    [
+        ("schedule:\n  high: 15m # c\n\n  low: 9h\n", 9),
+        ("schedule: {low: 1d}", 24),
+        ("schedule:\n  high: 2w\n", 336),
+        ("x: 1", 6),
+        ("# schedule: {low: 1d}", 6),
+    ],
 )
 def test_the_longest_pause_is_read_from_the_text(text: str, hours: int) -> None:
     said = gate.read_memory_settings(text)
     assert said and said.longest == timedelta(hours=hours)
+
+
+def test_a_pause_without_end_is_for_the_cycle_to_tell() -> None:
+    assert gate.read_memory_settings("schedule: {low: 999999999w}") == gate.USUAL
+
+
+@pytest.mark.parametrize("kind", ["rate_primary", "rate_secondary", "rate_secondary_429"])
+def test_a_rate_limit_is_no_missing_permission(tmp_path: Path, kind: str) -> None:
+    with on_server(make_repo(tmp_path / "repo"), tmp_path / "server.git") as fake:
+        fake.fail(kind, ("POST", "/graphql"))
+        place = RepositoryPlace(fake.repository, fake.api_url, fake.url, fake.token())
+        with pytest.raises(UserError, match="rate limit") as told:
+            read_files(place, "HEAD:ralph.yml")
+    assert "permission" not in told.value.next_step and "contents" not in told.value.next_step
 
 
 # --- A clone of a repository whose memory is on GitHub does not begin another one, and says where it is. ---

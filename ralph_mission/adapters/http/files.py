@@ -37,6 +37,8 @@ def read_files(place: RepositoryPlace, *names: str) -> list[str | None]:
     data = told.get("data")
     repository = data.get("repository") if isinstance(data, dict) else None
     if not isinstance(repository, dict):
+        if "RATE_LIMITED" in json.dumps(told.get("errors")):
+            raise _rate_limit(urlsplit(place.api).netloc)
         raise _refused(place, json.dumps(told.get("errors"))[:160])
     return [_text(repository.get(f"f{number}")) for number in range(len(names))]
 
@@ -78,7 +80,10 @@ def _ask(
                 headers = {name.lower(): value for name, value in answer.headers.items()}
                 return json.loads(answer.read(size)), headers
         except HTTPError as error:
+            limited = _is_limit(error)
             error.close()
+            if limited:
+                raise _rate_limit(server) from None
             if error.code < 500 or tried == tries:
                 raise _refused(place, f"HTTP {error.code}", lasting=error.code in (401, 403, 404)) from None
         except (OSError, HTTPException, ValueError) as error:
@@ -86,6 +91,20 @@ def _ask(
                 what = f"cannot reach {server} ({getattr(error, 'reason', None) or error})"
                 raise UserError(what, "nothing was lost; the next wake tries again", who="network") from None
     raise AssertionError
+
+
+def _is_limit(error: HTTPError) -> bool:
+    """Whether it is asked for too often, which GitHub also tells by 403."""
+    told = error.headers
+    if error.code not in (403, 429):
+        return False
+    return error.code == 429 or "retry-after" in told or told.get("x-ratelimit-remaining") == "0"
+
+
+def _rate_limit(server: str) -> UserError:
+    return UserError(
+        f"the rate limit of {server} is reached", "nothing was lost; a later wake tries again", who="forge"
+    )
 
 
 def _signed(place: RepositoryPlace, request: Request) -> Request:
