@@ -1,4 +1,4 @@
-"""Make docs/images again: what people see after three cycles on the sample, in a browser on a desk and a phone.
+"""Make docs/images again: what people see after some cycles on the sample, in a browser on a desk and a phone.
 
     npm pack github-markdown-css && tar xzf github-markdown-css-*.tgz
     .venv/bin/python -m tools.pictures package/github-markdown.css
@@ -9,11 +9,13 @@ addresses: on GitHub places and numbers are links.
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from markdown_it import MarkdownIt
@@ -23,6 +25,10 @@ ROOT = Path(__file__).parent.parent
 IMAGES = ROOT / "docs/images"
 WIDTHS = {"desktop": 1280, "phone": 390}
 HIGHEST = 2600
+RALPH = str(ROOT / ".venv/bin/ralph")
+FRAME = """<!doctype html><meta name="color-scheme" content="light dark"><style>body {{ margin: 0; }}
+iframe {{ border: 0; width: {width}px; height: {height}px; display: block; }}</style><iframe src="{page}"></iframe>"""
+LIFE = ("", "", "", "pr approve 8", "pr close 9", "", "")  # what a person did before each cycle, half a day apart
 PAGE = """<!doctype html><meta charset="utf-8"><style>{css}
 body {{ background: #fff; margin: 0; }}
 main {{ box-sizing: border-box; max-width: 960px; width: {width}px; margin: 0 auto; padding: 16px; }}
@@ -43,11 +49,14 @@ def main(css: Path) -> None:
         sample = Path(folder) / "slackwater"
         run(sys.executable, str(ROOT / "examples/unpack.py"), str(sample))
         for _ in range(3):
-            run(str(ROOT / ".venv/bin/ralph"), "cycle", "--repo", str(sample), "--force")
+            run(RALPH, "cycle", "--repo", str(sample), "--force")
         IMAGES.mkdir(exist_ok=True)
         for name, title, number, text in texts(sample / ".ralph/forge"):
             for device, width in WIDTHS.items():
                 shoot(Path(folder), css, width, title, number, text, IMAGES / f"{name}-{device}.png")
+        page = report(Path(folder) / "later" / "slackwater")
+        shoot_page(Path(folder), page, 1280, "light", IMAGES / "report-light.png")
+        shoot_page(Path(folder), page, 390, "dark", IMAGES / "report-dark.png")
 
 
 def texts(forge: Path) -> Iterator[tuple[str, str, int, str]]:
@@ -58,6 +67,38 @@ def texts(forge: Path) -> Iterator[tuple[str, str, int, str]]:
         title = re.search(r"^title: '?(.*?)'?$", head, re.MULTILINE)
         assert title
         yield name, title[1], int(Path(path).stem), text.partition("\n=====")[0]
+
+
+def report(sample: Path) -> Path:
+    """The page of a repository after a few days."""
+    run(sys.executable, str(ROOT / "examples/unpack.py"), str(sample))
+    start = datetime.now(UTC) - timedelta(hours=12 * len(LIFE))
+    for place, deed in enumerate(LIFE):
+        if deed:
+            run(RALPH, *deed.split(), "--repo", str(sample))
+        now = (start + timedelta(hours=12 * place)).isoformat(timespec="seconds")
+        run(RALPH, "cycle", "--repo", str(sample), "--force", "--now", now)
+    page = sample.parent / "report.html"
+    path = f"{Path(RALPH).parent}{os.pathsep}{os.environ['PATH']}"  # where commands are short, as for most people
+    environment = {**os.environ, "PATH": path}
+    subprocess.run(["ralph", "report", "--output", str(page)], cwd=sample, env=environment, check=True)
+    return page
+
+
+def shoot_page(folder: Path, page: Path, width: int, scheme: str, picture: Path) -> None:
+    """A page of ours as it is; in a frame, because no window is as narrow as a phone."""
+    frame, raw = folder / "frame.html", folder / "raw.png"
+    frame.write_text(FRAME.format(width=width, height=HIGHEST, page=page.as_uri()))
+    look = f"--blink-settings=preferredColorScheme={1 if scheme == 'light' else 0}"
+    size = f"--window-size={max(width, 500)},{HIGHEST}"
+    run(
+        "chromium", "--headless", "--no-sandbox", "--hide-scrollbars", look, size, f"--screenshot={raw}", frame.as_uri()
+    )
+    shown = Image.open(raw).convert("RGB").crop((0, 0, width, HIGHEST))
+    ground = Image.new("RGB", shown.size, shown.getpixel((2, HIGHEST - 2)))
+    seen = ImageChops.difference(shown, ground).getbbox()
+    assert seen
+    shown.crop((0, 0, width, min(seen[3] + 16, HIGHEST))).quantize(160).save(picture, optimize=True)
 
 
 def shoot(folder: Path, css: Path, width: int, title: str, number: int, text: str, picture: Path) -> None:

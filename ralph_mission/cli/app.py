@@ -22,7 +22,6 @@ COMMANDS = {
     ),
     "config": ("ralph_mission.cli.setup.show:config_group", "Show the settings in force, and where each comes from."),
     "cycle": ("ralph_mission.cli.mission.cycle:cycle", "Run one cycle: look, decide, act, remember."),
-    "due": ("ralph_mission.cli.mission.wakes:due", "Say whether a cycle is due (exit code 0) or not (10)."),
     "watch": ("ralph_mission.cli.mission.wakes:watch", "Keep cycling here, whenever a cycle is due."),
     "backtest": (
         "ralph_mission.cli.mission.backtest:backtest",
@@ -30,6 +29,10 @@ COMMANDS = {
     ),
     "fleet": ("ralph_mission.cli.mission.fleet:fleet", "Look after many repositories from one control repository."),
     "status": ("ralph_mission.cli.mission.cycle:status", "Show what runs here, missions, and the next cycle."),
+    "report": (
+        "ralph_mission.cli.mission.report:report",
+        "Write a page of what waits, missions, verdicts and spending.",
+    ),
     "logs": ("ralph_mission.cli.loop.hold:logs", "Show what a run did and does, step by step."),
     "ui": ("ralph_mission.cli.loop.hold:ui", "Watch and hold what runs here, in a terminal interface."),
     "pause": ("ralph_mission.cli.loop.hold:pause", "Wait at the next safe point, until `ralph resume`."),
@@ -55,6 +58,7 @@ COMMANDS = {
 }
 """Name -> where the command is (`module:attribute`) and its line in `ralph --help`."""
 UNLISTED = {
+    "due": "ralph_mission.cli.mission.wakes:due",
     "wake": "ralph_mission.cli.mission.wakes:wake",
     "mcp": "ralph_mission.cli.loop.tasks:mcp",
     "emit": "ralph_mission.cli.loop.tasks:emit",
@@ -65,7 +69,6 @@ UNLISTED = {
 }
 """What agents, timers, scripts and editors call: not in `ralph --help`, but in docs/cli.md."""
 RENAMED = {
-    ("report",): ("status", "--page"),
     ("replay",): ("journal", "show", "--replay"),
     ("prd", "new"): ("plan",),
     ("prd", "check"): ("prd", "lint"),

@@ -66,7 +66,7 @@ def test_wrong_usage_of_a_loops_command_ends_with_64_wherever_its_name_stands(tm
         (["--json", "prd", "--repo", ".", "new", "x"], ["--json", "plan", "--repo", ".", "x"]),
         (["pr", "--repo", "diff", "diff", "3"], ["pr", "--repo", "diff", "show", "--diff", "3"]),
         (["issue", "--as", "mara", "unlabel", "3", "x"], ["issue", "--as", "mara", "label", "--remove", "3", "x"]),
-        (["--", "report"], ["--", "status", "--page"]),
+        (["--", "replay", "c1"], ["--", "journal", "show", "--replay", "c1"]),
         (["pr", "--repo"], ["pr", "--repo"]),
         (["pr", "--json"], ["pr", "--json"]),
         (["status"], ["status"]),

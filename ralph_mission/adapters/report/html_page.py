@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from itertools import accumulate
 
 from markupsafe import Markup
 
@@ -16,18 +17,19 @@ from ralph_mission.safety.text import sanitise
 from ralph_mission.values import dataclass
 
 LONGEST = 640  # characters of one piece of text
-WIDTH, HEIGHT = 720, 180  # of a picture, in its own units: it is scaled to the page
+WIDTH, HEIGHT = 720, 110  # of a picture, in its own units: it is scaled to the page
 STYLE = Markup("""
-:root{color-scheme:light dark;--good:#1a7f37;--warn:#9a5b00;--bad:#c4232c;--accent:#0860ca;--other:#6e7781;
---line:#d9dee4;--ink:#1f2328;--quiet:#57606a;--card:#fff;--ground:#f6f7f9}
-@media(prefers-color-scheme:dark){:root{--good:#4ac26b;--warn:#e0a53a;--bad:#ff7b72;--accent:#6cb0ff;--other:#8b949e;
---line:#30363d;--ink:#e6edf3;--quiet:#9da7b1;--card:#161b22;--ground:#0d1117}}
+:root{color-scheme:light dark;--good:#1a7f37;--warn:#8f5500;--amber:#c98a00;--bad:#c4232c;--accent:#0860ca;
+--other:#6e7781;--line:#d9dee4;--ink:#1f2328;--quiet:#57606a;--card:#fff;--ground:#f6f7f9}
+@media(prefers-color-scheme:dark){:root{--good:#4ac26b;--warn:#e0a53a;--amber:#e0a53a;--bad:#ff7b72;--accent:#6cb0ff;
+--other:#8b949e;--line:#30363d;--ink:#e6edf3;--quiet:#9da7b1;--card:#161b22;--ground:#0d1117}}
 *{box-sizing:border-box}
 body{font:16px/1.55 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif;color:var(--ink);background:var(--ground);
 margin:0;overflow-wrap:anywhere}
 .page{max-width:68rem;margin:0 auto;padding:1.5rem 1rem 4rem}
-h1{font-size:1.6rem;line-height:1.25;margin:.2rem 0 .5rem;text-wrap:balance}
-h2{font-size:1.15rem;margin:0 0 .8rem}h3{font-size:1rem;margin:0}
+h1{font-size:1.75rem;line-height:1.2;letter-spacing:-.015em;margin:.1rem 0 .4rem;text-wrap:balance}
+h2{font-size:1.15rem;letter-spacing:-.01em;margin:0 0 .8rem}h3{font-size:1rem;margin:0}
+.above{margin:0;color:var(--accent);font-size:.875rem;font-weight:600}
 p{margin:.4rem 0}a{color:var(--accent);text-underline-offset:.15em}
 :focus-visible{outline:3px solid var(--accent);outline-offset:2px;border-radius:4px}
 small,.quiet{color:var(--quiet);font-size:.875rem}
@@ -39,15 +41,19 @@ section>:last-child{margin-bottom:0}
 .figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(8.5rem,1fr));gap:.75rem;margin:1.2rem 0;padding:0}
 .figures div{background:var(--card);border:1px solid var(--line);border-radius:12px;padding:.7rem .9rem}
 .figures dt{color:var(--quiet);font-size:.875rem}.figures dd{margin:0;font-size:1.45rem;font-weight:600}
+@media(max-width:40rem){.figures{grid-template-columns:1fr 1fr}
+.figures div:last-child:nth-child(odd){grid-column:span 2}}
 .wide{overflow-x:auto}table{border-collapse:collapse;width:100%;font-size:.9rem}
 caption{text-align:left;color:var(--quiet);padding-bottom:.3rem}
-th,td{text-align:left;padding:.4rem .6rem .4rem 0;border-bottom:1px solid var(--line);vertical-align:top;
+th,td{text-align:left;padding:.4rem 1rem .4rem 0;border-bottom:1px solid var(--line);vertical-align:top;
 overflow-wrap:normal}
 th{font-weight:600}tbody tr:last-child>*{border-bottom:0}tbody th{font-weight:400}
-.n{text-align:right;font-variant-numeric:tabular-nums}.t{overflow-wrap:anywhere;min-width:12rem}
-svg{display:block;width:100%;height:auto}svg text{fill:var(--quiet);font-size:12px}
-svg.meter{min-width:4rem;height:.6rem;margin-top:.45rem}svg.key{display:inline-block;width:.7rem;height:.7rem}
-.good{fill:var(--good)}.warn{fill:var(--warn)}.bad{fill:var(--bad)}.accent{fill:var(--accent)}.other{fill:var(--other)}
+.n{text-align:right;font-variant-numeric:tabular-nums}.t{overflow-wrap:anywhere;min-width:min(12rem,34vw)}
+figure{margin:0}svg{display:block;width:100%;height:auto}
+.axis{display:flex;justify-content:space-between;gap:1rem;white-space:nowrap}
+svg.meter{min-width:4rem;height:.6rem;margin-top:.45rem;border-radius:.3rem}
+svg.key{display:inline-block;width:.7rem;height:.7rem;border-radius:.2rem;margin-left:.4rem}
+.good{fill:var(--good)}.warn{fill:var(--amber)}.bad{fill:var(--bad)}.accent{fill:var(--accent)}.other{fill:var(--other)}
 b.good{color:var(--good)}b.warn{color:var(--warn)}b.bad{color:var(--bad)}b.accent{color:var(--accent)}
 b.other{color:var(--quiet)}
 .line{stroke:var(--line);fill:none}rect.empty{fill:var(--line)}
@@ -79,9 +85,16 @@ def harmless(text: str) -> str:
     return shorten(sanitise(text, "log"), LONGEST)
 
 
-def link(text: str, address: str) -> Markup:
+def link(text: Child, address: str) -> Markup:
     """A link, or the text alone where the address is none of the web."""
     return element("a", text, href=address) if address.startswith(("https://", "http://")) else join(text)
+
+
+def titled(title: str) -> Markup:
+    """A title, in which what stands between back-ticks is code."""
+    parts = title.split("`")
+    odd = len(parts) % 2 == 0  # one of them opens and never closes
+    return join(title) if odd else join(*(element("code", p) if n % 2 else p for n, p in enumerate(parts)))
 
 
 def moment(when: datetime) -> Markup:
@@ -146,20 +159,22 @@ def column_chart(columns: Sequence[ChartColumn], ends: tuple[str, str], label: s
     words; `most`: how high the highest column is."""
     highest = max([1e-9, *(sum(number for _, number in column.parts) for column in columns)])
     step = WIDTH / max(len(columns), 1)
-    return element(
+    dots = 24 if any(column.dots for column in columns) else 2
+    picture = element(
         "svg",
-        *(
-            _column(column, place * step, min(step * 0.8, 48), (HEIGHT - 16) / highest)
-            for place, column in enumerate(columns)
-        ),
+        *(_column(column, place * step, min(step * 0.8, 48), HEIGHT / highest) for place, column in enumerate(columns)),
         element("line", x1=0, y1=HEIGHT, x2=WIDTH, y2=HEIGHT, class_="line"),
-        element("text", ends[0], x=0, y=HEIGHT + 34),
-        element("text", ends[1], x=WIDTH, y=HEIGHT + 34, text_anchor="end"),
-        element("text", most, x=0, y=12) if most else None,
-        viewBox=f"0 0 {WIDTH} {HEIGHT + 40}",
+        viewBox=f"0 0 {WIDTH} {HEIGHT + dots}",
         role="img",
         aria_label=label,
     )
+    top = element("small", most) if most else None
+    return element("figure", top, picture, axis(ends))
+
+
+def axis(labels: Iterable[str]) -> Markup:
+    """What stands below a picture, from its left end to its right one. A picture says it in words, too."""
+    return element("div", *(element("small", one) for one in labels), class_="axis", aria_hidden="true")
 
 
 def _column(column: ChartColumn, x: float, width: float, scale: float) -> Markup:
@@ -180,10 +195,16 @@ def _column(column: ChartColumn, x: float, width: float, scale: float) -> Markup
 
 def meter(*parts: tuple[str, float]) -> Markup:
     """A bar whose parts are shares of 1, as (class, share): it only repeats a number that stands beside it."""
-    shown, x = [], 0.0
-    for kind, share in parts:
-        shown.append(element("rect", class_=kind, x=f"{100 * x:.1f}", width=f"{100 * share:.1f}", height=10))
-        x += share
+    ends = list(accumulate(share for _, share in parts))
+    return strip([(kind, end - share, end) for (kind, share), end in zip(parts, ends, strict=True)])
+
+
+def strip(parts: Iterable[tuple[str, float, float]]) -> Markup:
+    """A line of coloured pieces from a share of 1 to another, as (class, start, end), each wide enough to be seen."""
+    shown = (
+        element("rect", class_=kind, x=f"{100 * start:.2f}", width=f"{max(100 * (end - start), 0.7):.2f}", height=10)
+        for kind, start, end in parts
+    )
     empty = element("rect", class_="empty", width=100, height=10)
     attributes = {"viewBox": "0 0 100 10", "preserveAspectRatio": "none", "aria_hidden": "true"}
     return element("svg", empty, *shown, class_="meter", **attributes)

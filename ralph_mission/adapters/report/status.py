@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
@@ -20,10 +20,12 @@ def facts(
     now: datetime,
     waiting: Sequence[str] = (),
     rhythm: Rhythm = Rhythm(),
+    answers: Mapping[int, str] | None = None,
 ) -> dict[str, Any]:
     """Everything `ralph status --json` says; the same keys whether or not there is memory yet.
 
-    `waiting`: what a person can type or click now, in words.
+    `waiting`: what a person can type or click now, in words. `answers`: by a mission's id, what happened to it on the
+    forge since the last cycle.
     """
     header = recalled.memory.header if recalled else Header()
     missions = recalled.state.missions if recalled else ()
@@ -39,7 +41,7 @@ def facts(
         "due_in_seconds": _until(header.next_due_at, now),
         "drift_seconds": header.drift_seconds,
         "slots": {"used": begun, "total": limits.active_missions},
-        "missions": [_mission(mission, now) for mission in missions],
+        "missions": [_mission(mission, now, (answers or {}).get(mission.id, "")) for mission in missions],
         "issues": [asdict(note) for note in recalled.memory.issues] if recalled else [],
         "waiting": list(waiting),
         "unknown": list(recalled.state.unknown) if recalled else [],
@@ -107,7 +109,7 @@ def _wake(known: dict[str, Any]) -> str:
     return f"next: {due} {when} (urgency {known['urgency']}){drift}"
 
 
-def _mission(mission: Mission, now: datetime) -> dict[str, Any]:
+def _mission(mission: Mission, now: datetime, answer: str) -> dict[str, Any]:
     return {
         "id": mission.id,
         "title": mission.title,
@@ -115,7 +117,7 @@ def _mission(mission: Mission, now: datetime) -> dict[str, Any]:
         "issue": mission.issue or None,
         "pull_request": mission.pull or None,
         "age_days": round(max(0.0, (now - mission.started_at).total_seconds()) / 86400, 2),
-        "next_step": mission.next_step,
+        "next_step": answer or mission.next_step,
     }
 
 

@@ -6,15 +6,12 @@ import re
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from ralph_mission.cli.mission.report import write_page
 from ralph_mission.cli.options import at_repository, json_option, print_json
-from ralph_mission.errors import UserError
-
-if TYPE_CHECKING:
-    from ralph_mission.mission.backtest.judge import BacktestReport
 
 DAYS = {"d": 1, "w": 7, "y": 365}
 LONGEST = 50 * 365  # days: beyond it the calendar comes to its end
@@ -74,6 +71,7 @@ def backtest(
     GITHUB_REPOSITORY say whose issues, pull requests and workflow runs are to be looked at too.
     """
     from ralph_mission.adapters.report.backtest import lines, to_document
+    from ralph_mission.adapters.report.backtest_page import page
     from ralph_mission.adapters.report.progress import speaking
     from ralph_mission.app import backtest as replay
     from ralph_mission.app.secrets import environment_secrets
@@ -85,24 +83,4 @@ def backtest(
     else:
         click.echo("\n".join(lines(report)))
     if output or not as_json:
-        click.echo(f"wrote {_write(report, repo, output)}", err=True)
-
-
-def _write(report: BacktestReport, repo: Path, output: Path | None) -> Path:
-    from ralph_mission.adapters import files
-    from ralph_mission.adapters.git.git import Git
-    from ralph_mission.adapters.report.backtest_page import page
-    from ralph_mission.adapters.storage.memory.recordings import keep_out_of_git
-
-    content = page(report).encode()
-    try:
-        if output:
-            output.write_bytes(content)
-        else:
-            git = Git.open(repo)
-            keep_out_of_git(git)
-            output = files.own(git.state_dir) / PAGE
-            files.write(output, content)
-    except OSError as error:
-        raise UserError(f"{output} cannot be written: {error.strerror}", "name another file with --output") from None
-    return output
+        click.echo(f"wrote {write_page(page(report), repo, output, PAGE)}", err=True)

@@ -10,19 +10,18 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ralph_mission.cli.mission.report import FILE, ask_forge, report
 from ralph_mission.cli.options import (
     at_repository,
     household,
     json_option,
     now_option,
     print_json,
-    recollection,
     refuse_if_elsewhere,
     run_cycle,
     watched_run,
 )
 from ralph_mission.cli.spelling import moment, type_commands
-from ralph_mission.errors import UserError
 
 if TYPE_CHECKING:
     from ralph_mission.adapters.report.progress import RequestCounts
@@ -58,15 +57,15 @@ def cycle(
         house = household(repo, config, forge, staged=staged, now=moment(now), progress=progress)
         for warning in house.config.warnings:
             progress.note(f"note: {warning}")
-        report, cycle_summary = run_cycle(house, staged=staged, force=force)
-        if not staged and _has_pulls(house, report):
+        account, cycle_summary = run_cycle(house, staged=staged, force=force)
+        if not staged and _has_pulls(house, account):
             from ralph_mission.app.reviews import call_reviews_in_workflow
 
             call_reviews_in_workflow(repo, config, progress.note)
     asked = _request_counts(house)
-    tell_runner(report, cycle_summary, os.environ, asked)
-    show(report, cycle_summary, as_json, house.git.work_tree, repo, asked)
-    return 1 if report.outcome == "failed" else 0
+    tell_runner(account, cycle_summary, os.environ, asked)
+    show(account, cycle_summary, as_json, house.git.work_tree, repo, asked)
+    return 1 if account.outcome == "failed" else 0
 
 
 def _has_pulls(house: App, report: CycleReport) -> bool:
@@ -110,20 +109,21 @@ def _from_here(place: str, work_tree: Path | None) -> str:
     return os.path.relpath(work_tree / place) if inside and work_tree else place
 
 
-FILE = click.Path(path_type=Path, dir_okay=False)
-
-
 @click.command()
-@click.option("--page", is_flag=True, help="Print the dashboard as a markdown page instead.")
-@click.option("--output", type=FILE, metavar="FILE", help="Write the page to this file.")
+@click.option("--page", is_flag=True, hidden=True)
+@click.option("--output", type=FILE, hidden=True)
 @at_repository
 @json_option
-def status(page: bool, output: Path | None, repo: Path, config: Path | None, as_json: bool) -> None:
-    """Show what runs here, missions, free slots, spending and what waits for whom, from files and memory alone."""
+@click.pass_context
+def status(
+    context: click.Context, page: bool, output: Path | None, repo: Path, config: Path | None, as_json: bool
+) -> None:
+    """Show what runs here, missions, free slots, spending and what waits for whom, as the forge says now."""
     if page or output:
         if as_json:
             raise click.UsageError("the page is markdown: leave --page or --json out")
-        _write_page(repo, config, output)
+        click.echo("note: `ralph status --page` is `ralph report --format md` now", err=True)
+        context.invoke(report, form="md", output=output, launch=False, repo=repo, config=config, as_json=False)
         return
     from ralph_mission.adapters.git.git import Git
     from ralph_mission.adapters.report.status import facts, lines
@@ -137,23 +137,10 @@ def status(page: bool, output: Path | None, repo: Path, config: Path | None, as_
     recalled = house.store.recall()
     if recalled is None:
         refuse_if_elsewhere(house)
-    asks = list_waiting(recalled.state.missions, house.forge.how) if recalled else ()
-    known = facts(recalled, house.settings.limits, house.clock.now(), asks, house.settings.rhythm)
+    answers, remark = ask_forge(house, recalled) if recalled else ({}, "")
+    asks = list_waiting(recalled.state.missions, house.forge.how, answers) if recalled else ()
+    known = facts(recalled, house.settings.limits, house.clock.now(), asks, house.settings.rhythm, answers)
     if as_json:
         print_json({**known, "runs": runs})
     elif recalled or not told:
-        click.echo("\n".join(lines(known, partial(type_commands, repo=repo))))
-
-
-def _write_page(repo: Path, config: Path | None, output: Path | None) -> None:
-    house = household(repo, config)
-    recalled = recollection(house)
-    page = house.ports.dashboard(recalled.memory, recalled.state)
-    if output is None:
-        click.echo(page, nl=False)
-        return
-    try:
-        output.write_text(page, encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"{output} cannot be written: {error.strerror}", "name another file with --output") from None
-    click.echo(f"wrote {output}", err=True)
+        click.echo("\n".join([*lines(known, partial(type_commands, repo=repo)), *([remark] if remark else [])]))

@@ -14,8 +14,8 @@ from ralph_mission.mission.decide import with_findings
 from ralph_mission.mission.issues.tasks import READY
 from ralph_mission.mission.lifecycle import approval, ownership
 from ralph_mission.mission.lifecycle.approval import agent_of
-from ralph_mission.mission.lifecycle.table import brought_back
-from ralph_mission.mission.model.cycle import CycleSettings, MissionFacts, Situation
+from ralph_mission.mission.lifecycle.table import brought_back, interpret_facts
+from ralph_mission.mission.model.cycle import CycleSettings, MissionEvent, MissionFacts, Situation
 from ralph_mission.mission.model.forge import Actor, Issue, Pull
 from ralph_mission.mission.model.ledger import OpenState
 from ralph_mission.mission.model.mission import Action, Mission, Status
@@ -23,6 +23,30 @@ from ralph_mission.mission.ports import CyclePorts
 from ralph_mission.mission.publishing import content
 
 T = TypeVar("T", Issue, Pull)
+ANSWERS = {
+    MissionEvent.APPROVED: "approved; the next cycle goes ahead",
+    MissionEvent.MERGEABLE: "approved; the next cycle merges it",
+    MissionEvent.BEHIND: "approved; the next cycle brings it up to date",
+    MissionEvent.MERGED: "merged; the next cycle concludes it",
+    MissionEvent.DONE: "closed as done; the next cycle concludes it",
+    MissionEvent.PUBLISHED: "published; the next cycle concludes it",
+    MissionEvent.REFUSED: "rejected; the next cycle concludes it",
+    MissionEvent.GONE: "deleted; the next cycle lets it go",
+    MissionEvent.CHANGES_REQUESTED: "changes were requested; the next cycle answers",
+    MissionEvent.CHECKS_FAILED: "its checks failed; the next cycle looks into it",
+}
+"""What happened on the forge since the last cycle, and so need not be asked of anybody."""
+
+
+def read_answers(ports: CyclePorts, settings: CycleSettings, state: OpenState, now: datetime) -> dict[int, str]:
+    """The missions, by id, whose answer stands on the forge and was not acted on yet. Raises UserError."""
+    found = {}
+    for mission in state.missions:
+        if mission.thread and mission.status.active:
+            event = interpret_facts(mission, facts_about(ports, settings, mission, state), now).event
+            if event in ANSWERS:
+                found[mission.id] = ANSWERS[event]
+    return found
 
 
 def facts_about(ports: CyclePorts, settings: CycleSettings, mission: Mission, state: OpenState) -> MissionFacts:

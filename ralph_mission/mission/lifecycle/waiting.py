@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
 
 from ralph_mission.mission.model.forge import Pull
 from ralph_mission.mission.model.mission import FailureReason, Mission, Status
+from ralph_mission.values import dataclass
 
 How = Callable[[str, int], str]
 CLOSES_BY_ITSELF = "It closes once it is no longer found, or when a person closes it."
@@ -14,33 +15,62 @@ WAITS_FOR_AGENT = "An agent continues it in the next cycle."
 HELD_CHECKS = "its checks wait for a click on “Approve workflows to run”"
 
 
-def list_waiting(missions: Iterable[Mission], how: How) -> tuple[str, ...]:
-    """What a person can do now, one line each, with the command to type or the link to open."""
-    lines: list[str] = []
-    for mission in missions:
-        if not mission.thread:
-            continue  # a staged cycle opened nothing
-        if mission.status is Status.IN_REVIEW and not mission.review.offered_until:
-            lines += _review_lines(mission, how)
-        elif mission.review.offered_until or (mission.status is Status.DISCOVERED and mission.question.proposal_hash):
-            lines.append(f"read it:   {how('show_issue', mission.issue)}")
-            if mission.next_step != CLOSES_BY_ITSELF:
-                lines.append(f"approve:   {how('approve_issue', mission.issue)}")
-        elif mission.status in (Status.ESCALATED, Status.PLANNED) and not waits_for_agent(mission):
-            lines += [f"decide:    {show(mission, how)}"]
-    return tuple(lines)
+@dataclass(frozen=True, slots=True)
+class WaitingLine:
+    """What one mission asks of a person: `number` is that of its issue, or of its pull request if `pull`.
+
+    `ways`: what can be done and the very words to type or the link to open, as ("approve", "ralph pr approve 8").
+    """
+
+    number: int
+    pull: bool
+    title: str
+    ways: tuple[tuple[str, str], ...]
+    note: str = ""  # what failed, if anything
+
+
+def find_waiting(missions: Iterable[Mission], how: How, answered: Collection[int] = ()) -> tuple[WaitingLine, ...]:
+    """What a person can do now, mission by mission; those in `answered` (their ids) wait for the next cycle."""
+    return tuple(
+        line
+        for mission in missions
+        if mission.thread and mission.id not in answered  # a staged cycle opened nothing
+        for line in _waiting_line(mission, how)
+    )
+
+
+def list_waiting(missions: Iterable[Mission], how: How, answered: Collection[int] = ()) -> tuple[str, ...]:
+    """The same, one line for each thing that can be done."""
+    return tuple(
+        f"{f'{word}:':<10} {command}"
+        for line in find_waiting(missions, how, answered)
+        for word, command in ((("failed", line.note),) if line.note else ()) + line.ways
+    )
+
+
+def _waiting_line(mission: Mission, how: How) -> Iterator[WaitingLine]:
+    issue, pull = (mission.issue, False, mission.title), (mission.pull, True, mission.title)
+    if mission.status is Status.IN_REVIEW and not mission.review.offered_until:
+        look, yes = how("show_pull", mission.pull), how("approve_pull", mission.pull)
+        if failure := review_failure(mission):
+            yield WaitingLine(*pull, (("look", look), ("approve", f"{yes} (unless it is approved)")), failure)
+        else:
+            yield WaitingLine(*pull, (("review it", look), ("approve", yes)))
+    elif mission.review.offered_until or (mission.status is Status.DISCOVERED and mission.question.proposal_hash):
+        approve = (("approve", how("approve_issue", mission.issue)),) if _may_approve(mission) else ()
+        yield WaitingLine(*issue, (("read it", how("show_issue", mission.issue)), *approve))
+    elif mission.status in (Status.ESCALATED, Status.PLANNED) and not waits_for_agent(mission):
+        thread = (mission.thread, not mission.issue, mission.title)
+        yield WaitingLine(*thread, (("decide", show(mission, how)),))
+
+
+def _may_approve(mission: Mission) -> bool:
+    return mission.next_step != CLOSES_BY_ITSELF
 
 
 def show(mission: Mission, how: How) -> str:
     """How a person opens its thread."""
     return how("show_issue" if mission.issue else "show_pull", mission.thread)
-
-
-def _review_lines(mission: Mission, how: How) -> tuple[str, ...]:
-    look, yes = how("show_pull", mission.pull), how("approve_pull", mission.pull)
-    if failure := review_failure(mission):
-        return (f"failed:    {failure}", f"look:      {look}", f"approve:   {yes} (unless it is approved)")
-    return (f"review it: {look}", f"approve:   {yes}")
 
 
 def describe_checks(pull: Pull | None) -> str:

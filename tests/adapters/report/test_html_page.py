@@ -39,8 +39,13 @@ def test_a_chart_is_as_high_as_its_highest_column() -> None:
     chart = html_page.column_chart(
         [ChartColumn("a", (("good", 2), ("warn", 2))), ChartColumn("b", (("good", 1),))], ("then", "now"), "both"
     )
-    assert chart.count("<rect") == 3 and 'height="82.0"' in chart and 'height="41.0"' in chart
+    assert chart.count("<rect") == 3 and 'height="55.0"' in chart and 'height="27.5"' in chart
     assert 'aria-label="both"' in chart
+
+
+def test_what_stands_between_back_ticks_of_a_title_is_code() -> None:
+    assert html_page.titled("`a<b` is unset") == "<code>a&lt;b</code> is unset"
+    assert html_page.titled("one ` alone") == "one ` alone"
 
 
 def test_a_moment_is_told_in_utc() -> None:

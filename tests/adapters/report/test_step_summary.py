@@ -405,7 +405,7 @@ def test_the_report_of_a_repository_on_github_is_the_readme_of_its_memory_branch
         harbour.runner = harbour.runner if "ran" in place else "another"
         job = {**harbour.environ, "GITHUB_ACTIONS": "true"}
         with unpaced():
-            told = cli_here("report", repo=harbour.clone, env=job)
+            told = cli_here("report", "--format", "md", repo=harbour.clone, env=job)
         readme = git(harbour.fake.bare, "show", "ralph-memory:README.md")
         assert told.code == 0, told.err
         assert told.out == f"{readme}\n"

@@ -155,9 +155,9 @@ def test_status_after_a_cycle_shows_what_is_open(repo: Path) -> None:
 def test_the_dashboard_goes_to_a_file_when_asked(repo: Path, tmp_path: Path) -> None:
     cli_here("cycle", "--now", NOW, repo=repo)
     place = tmp_path / "dashboard.md"
-    told = cli_here("report", "--output", str(place), repo=repo)
+    told = cli_here("report", "--format", "md", "--output", str(place), repo=repo)
     assert (told.code, told.out) == (0, "")
-    assert place.read_text() == cli_here("report", repo=repo).out
+    assert place.read_text() == cli_here("report", "--format", "md", repo=repo).out
     assert without_boxes(place.read_text()) == git(repo, "show", "ralph-memory:README.md") + "\n"
 
 

@@ -1,0 +1,227 @@
+"""What `ralph report` tells of one repository: how things stand, what became of them, and what was learned.
+
+It is put together from memory, its journal and what the forge says now. A change of a mission is told at the cycle that
+saw it: no earlier moment is known for certain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from ralph_mission.adapters.report.progress import count_noun
+from ralph_mission.adapters.report.summary import SHOWN
+from ralph_mission.mission.lifecycle.waiting import WaitingLine
+from ralph_mission.mission.memory.schedule import day_of
+from ralph_mission.mission.model.ledger import MemorySnapshot
+from ralph_mission.mission.model.mission import Limits, Status
+from ralph_mission.values import dataclass
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+MOST_CYCLES = 200  # the newest of the journal
+MOST_ENDED = 20  # missions that came to an end, newest first
+Document = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class MissionMark:
+    """That a cycle saw a mission in another state than before."""
+
+    at: datetime
+    cycle: int
+    status: Status
+
+
+@dataclass(frozen=True, slots=True)
+class MissionStory:
+    """One mission from its beginning to its end, or to now; `issue` and `pull_request` are numbers or null."""
+
+    id: int
+    title: str
+    status: Status
+    issue: int | None
+    pull_request: int | None
+    url: str
+    marks: tuple[MissionMark, ...]
+    next_step: str = ""
+    outcome: str = ""  # how it ended
+    lines: tuple[str, ...] = ()  # its story as its issue shows it
+
+
+@dataclass(frozen=True, slots=True)
+class CycleFacts:
+    """One cycle of the past. `late`: seconds after it was due; null if unknown. `done`: what people notice."""
+
+    cycle: int
+    started_at: datetime
+    seconds: float
+    trigger: str
+    outcome: str
+    urgency: str
+    late: int | None
+    found: int
+    done: int
+    cost_usd: float
+
+
+@dataclass(frozen=True, slots=True)
+class KindVerdicts:
+    """How often people accepted and rejected a kind of finding."""
+
+    kind: str
+    accepted: int
+    rejected: int
+
+
+@dataclass(frozen=True, slots=True)
+class ObserverHealth:
+    """How an observer fared in the last cycle."""
+
+    name: str
+    status: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class RepositoryReport:
+    """All of it. Missions and cycles stand newest first; money is in USD."""
+
+    repository: str
+    made_at: datetime
+    cycle: int
+    paused: bool
+    urgency: str
+    last_cycle_at: datetime | None
+    next_due_at: datetime | None
+    waiting: tuple[WaitingLine, ...]
+    unknown: tuple[str, ...]  # effects of which only a person can tell whether they happened
+    slots_used: int
+    slots: int
+    missions: tuple[MissionStory, ...]  # under way or set aside
+    ended: tuple[MissionStory, ...]
+    backlog: tuple[str, ...]  # titles, best first
+    verdicts: tuple[KindVerdicts, ...]
+    learned: tuple[str, ...]
+    cycles: tuple[CycleFacts, ...]
+    observers: tuple[ObserverHealth, ...]
+    usd_today: float
+    usd_per_day: float
+    remark: str = ""  # why what the forge says now is not in it
+
+
+def to_document(report: RepositoryReport) -> dict[str, Any]:
+    """The report as plain JSON values; moments in UTC with `Z`."""
+    document: dict[str, Any] = _adapter().dump_python(report, mode="json")
+    return document
+
+
+@cache
+def _adapter() -> TypeAdapter[RepositoryReport]:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(RepositoryReport)
+
+
+def collect_report(
+    repository: str,
+    recalled: MemorySnapshot,
+    journal: Iterable[Document],
+    limits: Limits,
+    now: datetime,
+    waiting: Sequence[WaitingLine] = (),
+    answers: Mapping[int, str] | None = None,
+    find_url: Callable[[int], str] = lambda _number: "",
+) -> RepositoryReport:
+    """The report. `journal`: documents, oldest first. `answers`: by a mission's id, what happened on the forge since
+    the last cycle. `find_url`: the address of an issue or a pull request by its number, "" where it has none."""
+    memory, state, header = recalled.memory, recalled.state, recalled.memory.header
+    told = tuple(journal)[-MOST_CYCLES:]
+    stories = _stories(told, find_url)
+    outcomes = {note.title: note.outcome for note in memory.completed}
+    active = {mission.id: mission for mission in state.missions if mission.thread}
+    missions = tuple(
+        replace(
+            stories.get(id) or _story(mission.title, mission.status, mission.issue, mission.pull, id, find_url),
+            next_step=(answers or {}).get(id) or mission.next_step,
+            lines=mission.story,
+        )
+        for id, mission in reversed(active.items())
+    )
+    ended = tuple(
+        replace(story, outcome=outcomes.get(story.title, ""))
+        for story in sorted(stories.values(), key=lambda story: story.marks[-1].at, reverse=True)
+        if story.status.ended and story.id not in active
+    )
+    last = told[-1]["report"]["observers"] if told else ()
+    return RepositoryReport(
+        repository=repository,
+        made_at=now,
+        cycle=header.cycle,
+        paused=header.paused,
+        urgency=header.urgency.value,
+        last_cycle_at=header.last_cycle_at,
+        next_due_at=header.next_due_at,
+        waiting=tuple(waiting),
+        unknown=state.unknown,
+        slots_used=sum(mission.status.begun for mission in state.missions),
+        slots=limits.active_missions,
+        missions=missions,
+        ended=ended[:MOST_ENDED],
+        backlog=tuple(finding.title for finding in state.backlog),
+        verdicts=tuple(KindVerdicts(kind, tally.accepted, tally.rejected) for kind, tally in state.acceptance),
+        learned=memory.measured,
+        cycles=tuple(_cycle(one) for one in reversed(told)),
+        observers=tuple(_health(one) for one in last),
+        usd_today=header.spend_usd if header.today == day_of(header, now) else 0.0,
+        usd_per_day=limits.usd_per_day,
+    )
+
+
+def _story(title: str, status: Status, issue: int, pull: int, id: int, find_url: Callable[[int], str]) -> MissionStory:
+    return MissionStory(id, title, status, issue or None, pull or None, find_url(pull or issue), ())
+
+
+def _stories(told: Iterable[Document], find_url: Callable[[int], str]) -> dict[int, MissionStory]:
+    """Each mission as the journal knows it."""
+    stories: dict[int, MissionStory] = {}
+    for document in told:
+        report = document["report"]
+        at = datetime.fromisoformat(report["started_at"])
+        for line in report["missions"]:
+            status, id = Status(line["status"]), line["id"]
+            issue, pull = line["issue"] or 0, line["pull_request"] or 0
+            if not issue and not pull:
+                continue  # what it was to live in was not opened
+            before = stories.get(id)
+            marks = before.marks if before else ()
+            if not marks or marks[-1].status is not status:
+                marks += (MissionMark(at, report["cycle"], status),)
+            stories[id] = replace(_story(line["title"], status, issue, pull, id, find_url), marks=marks)
+    return stories
+
+
+def _health(line: Document) -> ObserverHealth:
+    return ObserverHealth(line["name"], line["status"], line["detail"] or count_noun(line["signals"], "result"))
+
+
+def _cycle(document: Document) -> CycleFacts:
+    report, summary = document["report"], document.get("telling", {})
+    start, end = (datetime.fromisoformat(report[name]) for name in ("started_at", "finished_at"))
+    done = [one for one in report["effects"] if one["kind"] in SHOWN and one["status"] in ("done", "adopted")]
+    return CycleFacts(
+        cycle=report["cycle"],
+        started_at=start,
+        seconds=round((end - start).total_seconds(), 3),
+        trigger=report["trigger"],
+        outcome=report["outcome"],
+        urgency=report["urgency"],
+        late=summary.get("late"),
+        found=sum(not finding["known"] for finding in report["findings"]),
+        done=len(done),
+        cost_usd=report["usage"]["cost_usd"],
+    )

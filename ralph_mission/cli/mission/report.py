@@ -1,0 +1,117 @@
+"""`ralph report`: how things stand with a repository, as a page for a browser, as markdown or as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ralph_mission.cli.options import at_repository, household, json_option, print_json, recollection
+from ralph_mission.errors import UserError
+
+if TYPE_CHECKING:
+    from ralph_mission.adapters.report.repository_report import RepositoryReport
+    from ralph_mission.app.cycle import App
+    from ralph_mission.mission.model.ledger import MemorySnapshot
+
+PAGE = "report.html"
+FILE = click.Path(path_type=Path, dir_okay=False)
+
+
+@click.command()
+@click.option(
+    "--format", "form", type=click.Choice(["html", "md", "json"]), default="html", help="What to make.  [default: html]"
+)
+@click.option("--output", type=FILE, metavar="FILE", help="Where to write it; without it only a page is a file.")
+@click.option("--open", "launch", is_flag=True, help="Open the page in a browser.")
+@at_repository
+@json_option
+def report(form: str, output: Path | None, launch: bool, repo: Path, config: Path | None, as_json: bool) -> None:
+    """Write a page of what waits for you, missions and their story, verdicts, spending and health.
+
+    The page is one file that loads nothing, .ralph/report.html unless --output says otherwise. Markdown and JSON go to
+    standard output.
+    """
+    form = "json" if as_json else form
+    if launch and form != "html":
+        raise click.UsageError("only a page can be opened: leave --open or --format out")
+    house = household(repo, config)
+    recalled = recollection(house)
+    if form == "html":
+        from ralph_mission.adapters.report.report_page import page
+
+        path = write_page(page(_collect(house, recalled)), repo, output, PAGE)
+        click.echo(f"wrote {path}")
+        if launch and click.launch(path.resolve().as_uri()) != 0:
+            click.echo(f"no browser could be opened: open {path} yourself", err=True)
+    elif form == "md":
+        _tell(house.ports.dashboard(recalled.memory, recalled.state), repo, output)
+    else:
+        from ralph_mission.adapters.report.repository_report import to_document
+
+        if output:
+            import json
+
+            _tell(json.dumps(to_document(_collect(house, recalled)), indent=2) + "\n", repo, output)
+        else:
+            print_json(to_document(_collect(house, recalled)))
+
+
+def _collect(house: App, recalled: MemorySnapshot) -> RepositoryReport:
+    from dataclasses import replace
+
+    from ralph_mission.adapters.report.repository_report import collect_report
+    from ralph_mission.mission.lifecycle.waiting import find_waiting
+
+    answers, remark = ask_forge(house, recalled)
+    report = collect_report(
+        house.name,
+        recalled,
+        house.store.journal(),
+        house.settings.limits,
+        house.clock.now(),
+        find_waiting(recalled.state.missions, house.forge.how, answers),
+        answers,
+        lambda number: f"{house.page}/issues/{number}" if house.page else "",
+    )
+    return replace(report, remark=remark)
+
+
+def ask_forge(house: App, recalled: MemorySnapshot) -> tuple[Mapping[int, str], str]:
+    """What happened on the forge to each mission since the last cycle, by its id; else why it could not be asked."""
+    if not any(mission.thread and mission.status.active for mission in recalled.state.missions):
+        return {}, ""
+    from ralph_mission.mission.lifecycle.facts import read_answers
+
+    try:
+        return read_answers(house.ports, house.settings, recalled.state, house.clock.now()), ""
+    except UserError as problem:
+        return {}, f"as of the last cycle, because the forge could not be asked: {problem.what}"
+
+
+def write_page(text: str, repo: Path, output: Path | None, name: str) -> Path:
+    """Where a page was written: to `output`, or to `name` among our own files. Raises UserError."""
+    from ralph_mission.adapters import files
+    from ralph_mission.adapters.git.git import Git
+    from ralph_mission.adapters.storage.memory.recordings import keep_out_of_git
+
+    try:
+        if output:
+            output.write_text(text, encoding="utf-8")
+        else:
+            git = Git.open(repo)
+            keep_out_of_git(git)
+            output = files.own(git.state_dir) / name
+            files.write(output, text.encode())
+    except OSError as error:
+        raise UserError(f"{output} cannot be written: {error.strerror}", "name another file with --output") from None
+    return output
+
+
+def _tell(text: str, repo: Path, output: Path | None) -> None:
+    if output is None:
+        click.echo(text, nl=False)
+    else:
+        click.echo(f"wrote {write_page(text, repo, output, PAGE)}", err=True)

@@ -1,0 +1,43 @@
+"""`ralph report`: one page in the repository's own folder, or markdown and JSON on standard output."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.helpers import cli_here, make_repo
+
+
+@pytest.fixture(scope="module")
+def lived(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    repo = make_repo(tmp_path_factory.mktemp("report") / "repo", {"a.py": "import os\n", "b.py": "# TODO: b\n"})
+    cli_here("cycle", "--force", repo=repo)
+    return repo
+
+
+def test_a_page_is_written_where_git_does_not_see_it(lived: Path) -> None:
+    result = cli_here("report", repo=lived)
+    text = (lived / ".ralph/report.html").read_text()
+    assert result.out.strip().endswith(".ralph/report.html")
+    assert text.startswith("<!doctype html>") and "Waiting for you" in text
+    assert "<script" not in text and "<link" not in text and " src=" not in text
+
+
+def test_markdown_and_json_go_to_standard_output(lived: Path) -> None:
+    assert cli_here("report", "--format", "md", repo=lived).out.startswith("Ralph looks after")
+    assert json.loads(cli_here("report", "--json", repo=lived).out)["cycle"] == 1
+
+
+def test_a_file_is_written_on_demand(lived: Path, tmp_path: Path) -> None:
+    for form in ("html", "md", "json"):
+        cli_here("report", "--format", form, "--output", str(tmp_path / form), repo=lived)
+        assert (tmp_path / form).stat().st_size > 100
+    refused = cli_here("report", "--output", str(tmp_path / "no/such/folder"), repo=lived)
+    assert refused.code == 1 and "cannot be written" in refused.err
+
+
+def test_only_a_page_can_be_opened(lived: Path) -> None:
+    refused = cli_here("report", "--open", "--json", repo=lived)
+    assert refused.code == 2 and "only a page can be opened" in refused.err
