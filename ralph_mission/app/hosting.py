@@ -143,7 +143,7 @@ def _on_github(
         remote=github.remote,
         author=github.people.author,
         holder=_run(where),
-        run_is_over=github.run_is_over,
+        run_is_over=_runs(where, github),
         vouched=github.anchor,
         secrets=environment_secrets(),
     )
@@ -173,13 +173,32 @@ def _memory_tip(git: Git, remote: Remote, memory: MemoryPlace) -> str:
     return tip
 
 
+def _control() -> tuple[str, str]:
+    """The repository whose workflow this run is, where it looks after another one, and the token of its jobs."""
+    return os.environ.get("RALPH_CONTROL_REPOSITORY", ""), os.environ.get("RALPH_CONTROL_TOKEN", "")
+
+
+def _runs(where: RepositoryPlace, github: GitHubForge) -> Callable[[str], bool]:
+    """Whether a run that a claim names is over; a fleet's are its control repository's, which has a token of its own."""
+    from ralph_mission.adapters.forges.github.api import Api, ReadCache
+    from ralph_mission.adapters.forges.github.forge import is_run_over
+
+    control, token = _control()
+    if not (control and token):
+        return github.run_is_over
+    api = Api(replace(where, repository=control, credential=token), ReadCache(None, ""))
+    page = f"{api.place.page}/actions/runs/".lower()
+    return lambda holder: is_run_over(api, holder) if holder.lower().startswith(page) else github.run_is_over(holder)
+
+
 def _run(where: RepositoryPlace) -> str:
     """This workflow run as a claim names it; "" outside of one."""
     told = [os.environ.get(f"GITHUB_{name}", "") for name in ("RUN_ID", "RUN_ATTEMPT", "JOB")]
     if not acts_on_github(os.environ) or not told[0]:
         return ""
     runner = os.environ.get("RUNNER_NAME", "")
-    return f"{where.page}/actions/runs/{told[0]}/attempts/{told[1] or 1} ({told[2]}, {runner})"
+    page = replace(where, repository=_control()[0] or where.repository).page
+    return f"{page}/actions/runs/{told[0]}/attempts/{told[1] or 1} ({told[2]}, {runner})"
 
 
 def _apart(git: Git, memory: MemoryPlace, tip: str) -> None:

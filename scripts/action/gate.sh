@@ -16,6 +16,14 @@ case "${GITHUB_EVENT_NAME:-}" in
     ;;
 esac
 
+# In a fleet the gate of all repositories has seen that somebody spoke in this one.
+case "${RALPH_FLEET:-}" in
+  *'"spoke":true'*)
+    output due true
+    exit 0
+    ;;
+esac
+
 # Without a Python that fits, the installation says what is missing. What Python would compile here is not kept: the
 # action's folder is part of the key of its environment, and may be the repository's own.
 python="$(newest_python)" || {

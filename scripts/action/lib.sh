@@ -1,6 +1,12 @@
 # shellcheck shell=bash
 # What the steps of action.yml share. Sourced, never run. Written for bash 3.2, which macOS still has.
 
+# Another repository than the workflow's own is looked after as if it were: only whose run this is stays.
+if [ -n "${RALPH_REPOSITORY:-}" ]; then
+  export RALPH_CONTROL_REPOSITORY="$GITHUB_REPOSITORY" GITHUB_REPOSITORY="$RALPH_REPOSITORY"
+fi
+unset RALPH_REPOSITORY
+
 # 128 bits that nobody can guess, in hexadecimal.
 random() {
   od -An -N16 -tx1 /dev/urandom | tr -d ' \n'

@@ -2,12 +2,13 @@
 # First step of the action: refuse inputs that mean nothing, make a scratch folder.
 set -euo pipefail
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
+repository="${RALPH_REPOSITORY:-}"
 # shellcheck source=scripts/action/lib.sh
 source "$here/lib.sh"
 
 case "$RALPH_MODE" in
-  cycle | work | review | publish) ;;
-  *) fail 2 "The input mode is none of cycle, work, review, publish" "write mode: cycle" ;;
+  cycle | work | review | publish | fleet) ;;
+  *) fail 2 "The input mode is none of cycle, work, review, publish, fleet" "write mode: cycle" ;;
 esac
 # A staged run that was mistyped must not become a real one. Nothing is what a schedule has for `inputs.staged`.
 for flag in "$RALPH_STAGED" "$RALPH_FORCE"; do
@@ -24,6 +25,9 @@ for number in "$issue" "$pull"; do
 done
 if ! [[ "$agent" =~ ^([a-z][a-z0-9-]{0,39})?$ ]]; then
   fail 2 "The input agent is no name of an agent" "write agent: claude"
+fi
+if ! [[ "$repository" =~ ^([A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._-]{1,100})?$ ]] || [[ "$repository" =~ /\.\.?$ ]]; then
+  fail 2 "The input repository is no name of a repository" "write repository: owner/name"
 fi
 for extra in ${RALPH_EXTRAS:-}; do
   case "$extra" in
@@ -45,6 +49,7 @@ only() {
 only issue "$issue" work publish
 only pull-request "$pull" review
 only agent "$agent" work review
+only repository "$repository" cycle
 only staged "$RALPH_STAGED" cycle
 only force "$RALPH_FORCE" cycle review
 if [ "$RALPH_MODE,$pull" = review, ]; then

@@ -282,19 +282,7 @@ class GitHubForge:
 
     def run_is_over(self, holder: str) -> bool:
         """Whether the workflow run that a claim names is certainly over; False for anything that is not certain."""
-        # Under whatever name: the repository may have been renamed since, and no other has a run of that number.
-        page = rf"{re.escape(self.api.place.server)}/[\w.-]+/[\w.-]+"
-        found = re.match(rf"{page}/actions/runs/([0-9]{{1,20}})/attempts/([0-9]{{1,6}})(?:\s|$)", holder, re.IGNORECASE)
-        if not found:
-            return False
-        try:
-            body = self.api.get(f"/actions/runs/{found[1]}", fresh=True)
-        except (Absent, UserError):
-            return False
-        attempt = body.get("run_attempt") if isinstance(body, dict) else None
-        if not isinstance(attempt, int) or attempt < int(found[2]) or str(body.get("id")) != found[1]:
-            return False
-        return attempt > int(found[2]) or body.get("status") == "completed"
+        return is_run_over(self.api, holder)
 
     # --- doing
 
@@ -354,6 +342,23 @@ class GitHubForge:
         if isinstance(effect, AT_MOST_ONCE):
             return Receipt(effect.key, "unknown", detail=why)
         return effects.failed_receipt(effect, why, FailureReason.NOT_FOUND)
+
+
+def is_run_over(api: Api, holder: str) -> bool:
+    """Whether a workflow run of this API's repository is certainly over; False for anything that is not certain."""
+    # Under whatever name: the repository may have been renamed since, and no other has a run of that number.
+    page = rf"{re.escape(api.place.server)}/[\w.-]+/[\w.-]+"
+    found = re.match(rf"{page}/actions/runs/([0-9]{{1,20}})/attempts/([0-9]{{1,6}})(?:\s|$)", holder, re.IGNORECASE)
+    if not found:
+        return False
+    try:
+        body = api.get(f"/actions/runs/{found[1]}", fresh=True)
+    except (Absent, UserError):
+        return False
+    attempt = body.get("run_attempt") if isinstance(body, dict) else None
+    if not isinstance(attempt, int) or attempt < int(found[2]) or str(body.get("id")) != found[1]:
+        return False
+    return attempt > int(found[2]) or body.get("status") == "completed"
 
 
 def _require_sendable(effect: Effect) -> None:
