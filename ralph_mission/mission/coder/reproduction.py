@@ -1,8 +1,8 @@
-"""Reproduce first: of an issue that reports a bug, an agent's change counts once its test shows the bug. Pure.
+"""Reproduce first: for an issue that reports a bug, an agent's change only counts if its test shows the bug. Pure.
 
-The gate is that of every claim about code (`mission/proof`): the test fails on the base three times, and passes with
-the change. Whoever brings no such test did not see the bug: then the author of the issue is asked, once, and the
-mission waits for an answer instead of sending a guess. A label on the issue says what a bug is.
+The gate is the one for every claim about code (`mission/proof`): the test fails on the base three times, and passes
+with the change. Without such a test the bug was not seen: the author of the issue is asked, once, and the mission waits
+for an answer instead of sending a guess. A label on the issue says that it is a bug.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 BUG = frozenset("bug bugs defect defects regression regressions crash crashes".split())
 NO_BUG = frozenset("no non not notabug wontfix invalid bounty cannot cant reproduce fixed duplicate bot".split())
-"""Words of a label that calls an issue a bug, and those with which it does not."""
+"""Words in a label that mark a bug, and those that cancel it."""
 TASK = (
     "## Reproduce First\n\nThis issue reports a bug. Before you change anything else, write a test, where this "
     "repository keeps its tests, that fails because of it: by an assertion, or by the exception that the issue tells "
@@ -38,27 +38,27 @@ TASK = (
     "a guess is not sent."
 )
 NOT_SEEN = frozenset({"no-test", "passes-on-base"})
-"""Rules by which a bug was not reproduced at all."""
+"""Rules that mean the bug was not reproduced."""
 NOT_HERE = frozenset({"cannot-run", "other-tests"})
-"""Rules by which this repository, or what is installed here, cannot tell: the change goes on, and says so."""
+"""Rules that mean this repository or machine cannot tell: the change continues, and says so."""
 ASKED = "its author was asked how to reproduce it"
 NEXT = "Answer the question on the issue; the agent goes on after that."
-WORDS = 2_000  # characters of the agent's that a question quotes
+WORDS = 2_000  # characters of the agent's words in a question
 
 
 def is_bug(mission: Mission, issue: Issue | None) -> bool:
-    """Whether a mission is a person's issue that a label calls a bug."""
+    """Whether a mission is a person's issue with a bug label."""
     return issue is not None and mission.kind == HUMAN and any(map(calls_it_a_bug, issue.labels))
 
 
 def calls_it_a_bug(label: str) -> bool:
-    """Whether a label says that its issue reports a bug, word by word."""
+    """Whether a label marks a bug, word by word."""
     words = set(re.findall(r"[a-z]+", label.casefold().replace("'", "")))
     return bool(words & BUG) and not words & NO_BUG
 
 
 def settle(made: AgentResult, claim: CodeClaim | None, judged: ProofVerdict | str) -> AgentResult:
-    """What an agent made of a bug, once it was judged; `judged` is why it could not be where it is a text."""
+    """An agent's result for a bug after judging; if `judged` is a text, it says why that was impossible."""
     from ralph_mission.mission.proof.claim import is_code  # an idle cycle judges nothing
     from ralph_mission.mission.proof.exploring import describe_proof
 
@@ -82,17 +82,17 @@ def _unchecked(made: AgentResult, why: str) -> AgentResult:
 
 
 def question_key(mission: Mission) -> str:
-    """Of the one question of a mission."""
+    """The key of a mission's question."""
     return key_of(mission.key, "comment", "reproduce")
 
 
 def was_asked(mission: Mission, facts: MissionFacts) -> bool:
-    """Whether the author was asked in this mission's life, be the question still there or not."""
+    """Whether the author was asked in this mission's life, even if the question was deleted."""
     return _asked_at(mission, facts) is not None or any(line.endswith(ASKED) for line in mission.story)
 
 
 def waits_for_answer(mission: Mission, facts: MissionFacts) -> bool:
-    """Whether a question stands there that nobody who may decide has answered."""
+    """Whether there is a question that no authorised person has answered."""
     asked = _asked_at(mission, facts) if is_bug(mission, facts.issue) and mission.status is not Status.FIXING else None
     if asked is None or facts.issue is None:
         return False
@@ -102,7 +102,7 @@ def waits_for_answer(mission: Mission, facts: MissionFacts) -> bool:
 
 
 def question(mission: Mission, issue: Issue, made: AgentResult) -> Comment:
-    """The question; the agent's words are quoted."""
+    """The question, with the agent's words quoted."""
     key = question_key(mission)
     said = quote(redact(made.words), WORDS) if made.words.strip() else ""
     parts = (

@@ -1,9 +1,9 @@
-"""What becomes of what an agent made for a mission: a pull, a question, the answer to a review, or another try. Pure.
+"""What happens with an agent's result for a mission: a pull request, a question, an answer to a review, a retry. Pure.
 
-A change that no rule speaks against goes into a pull for review. One that is too large, or on a protected path, is
-shown on the mission's issue, which names it by its digest, and the branch is pushed after a yes to that digest. The
-answer to a review is on offer while its pull is in review (`Mission.offered_until`): a newer review or another head
-makes it void. What may never be sent is told by rules and paths, never by a value.
+A change that no rule objects to becomes a pull request for review. One that is too large, or on a protected path, is
+shown on the mission's issue by its digest, and pushed after that digest is approved. An answer to a review is offered
+while its pull request is in review (`Mission.offered_until`): a newer review or another head voids it. What may never
+be sent is reported by rules and paths, never by a value.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ def offer_effects(
     digest: str = "",
     proof: str = "",
 ) -> tuple[Effect, ...]:
-    """The remark that shows a change. A label that stands there was a yes to something else, and comes off.
+    """The comment that shows a change. An existing approval label was for something else and is removed.
 
-    `digest` is that of the issue's text, where a yes is to that too; without one the change answers a review.
+    `digest`: that of the issue's text, if approval covers that too; without one the change answers a review.
     """
     assert facts.issue is not None
     key, named = (
@@ -64,7 +64,7 @@ def offer_effects(
 def offer_answer(
     begun: Mission, facts: MissionFacts, made: AgentResult, push: PushBranch, rules: Sequence[str], around: StepContext
 ) -> MissionStep:
-    """The answer to a review is shown, and a yes to it asked for. It counts as a round, or there was no end to them."""
+    """Show the answer to a review and ask for approval. It counts as a round, or there would be no end of them."""
     assert made.patch is not None
     until = made.answered_at or tasks.answered_until(facts)
     step = build_step(begun, around).advance(MissionEvent.OFFERED).clear_failures()
@@ -78,7 +78,7 @@ def offer_answer(
 
 
 def push_offer(mission: Mission, facts: MissionFacts, around: StepContext, who: str) -> MissionStep:
-    """The push of an answer that `who` said yes to: of exactly what was shown, on top of what was reviewed."""
+    """Push an answer that `who` approved: exactly what was shown, on top of what was reviewed."""
     strange = not _matches_offer(mission, facts, around)
     interim = update_mission(
         mission, answered_at=mission.review.offered_until or mission.review.answered_at, offered_until=None
@@ -93,7 +93,7 @@ def push_offer(mission: Mission, facts: MissionFacts, around: StepContext, who: 
 
 
 def resume_offer(mission: Mission, facts: MissionFacts, around: StepContext) -> MissionStep | None:
-    """The same push again, where it did not get through and the yes still stands; None where none does."""
+    """Retry the push if it failed and the approval still stands; else None."""
     issue, pull = facts.issue, facts.pull
     if issue is None or pull is None or pull.head_sha != mission.head_sha:
         return None
@@ -107,19 +107,19 @@ def resume_offer(mission: Mission, facts: MissionFacts, around: StepContext) -> 
 
 
 def void_offer(mission: Mission) -> Mission:
-    """The mission without an answer on offer: a yes to it does nothing any more, and the review is still to answer."""
+    """The mission without the offered answer: approving it has no effect any more, and the review is still open."""
     return update_mission(mission, pending=(), offered_until=None) if mission.review.offered_until else mission
 
 
 def mark_revised(step: StepBuilder, line: str) -> StepBuilder:
-    """The review is answered."""
+    """Mark the review as answered."""
     step = step.advance(MissionEvent.REVISED).clear_failures()
     step = step.change(pending=(), waiting_since=step.context.now, turns=0)
     return step.tell(f"{line} (round {step.after.review.rounds} of {tasks.ROUNDS})", "Review the pull request again.")
 
 
 def _matches_offer(mission: Mission, facts: MissionFacts, around: StepContext) -> bool:
-    """Whether what is kept of it is what was shown, on top of what stands there."""
+    """Whether what is stored is what was shown, on top of the current head."""
     pushes = _kept_pushes(mission, around)
     return bool(pushes) and all(
         ownership.change_digest(p) in facts.offered and p.onto == mission.head_sha for p in pushes
@@ -127,7 +127,7 @@ def _matches_offer(mission: Mission, facts: MissionFacts, around: StepContext) -
 
 
 def _kept_pushes(mission: Mission, around: StepContext) -> tuple[PushBranch, ...]:
-    """What memory keeps of it: pushes to the mission's own branch, and nothing else that may stand there."""
+    """The stored pushes to the mission's own branch, ignoring anything else in memory."""
     records = [around.records.get(key) for key in mission.pending]
     own = [record for record in records if isinstance(record, EffectRecord) and record.mission == mission.id]
     effects = [record.effect for record in own]
@@ -135,7 +135,7 @@ def _kept_pushes(mission: Mission, around: StepContext) -> tuple[PushBranch, ...
 
 
 def step_from_result(mission: Mission, facts: MissionFacts, made: AgentResult, around: StepContext) -> MissionStep:
-    """What follows from the work of this cycle."""
+    """The step that follows from the agent's work in this cycle."""
     if made.blocked:
         return tell_once(mission, around, baseline.held_line(made.reason), baseline.NEXT)
     if made.outcome == "held":
@@ -158,19 +158,19 @@ def _goes_on(begun: Mission, made: AgentResult, around: StepContext) -> MissionS
 
 
 def _tell_effort(step: StepBuilder) -> MissionStep:
-    """What an agent did is so, whether or not it can be told."""
+    """Record what an agent did, whether or not it can be reported."""
     return replace(step, before=step.after).send_story().propose(Action.ANSWER)
 
 
 def _record_failure(mission: Mission, begun: Mission, made: AgentResult, around: StepContext) -> MissionStep:
-    """Three tries that came to nothing are one too many, whatever each of them said."""
+    """The third failed attempt escalates, whatever the reasons."""
     reason = made.reason if made.outcome == "failed" else "it was declared done, and no file was changed"
     step = build_step(begun, around).tell(f"{_effort(made)}, came to nothing: {reason}", WAITS_FOR_AGENT)
     return _tell_effort(step.change(failure=reason, failure_reason=None, failures=begun.progress.failures + 1))
 
 
 def _ask_author(begun: Mission, issue: Issue, made: AgentResult, around: StepContext) -> MissionStep:
-    """No test showed the bug: one question, and the mission waits."""
+    """No test showed the bug: ask one question, and wait."""
     step = build_step(begun, around).clear_failures().change(stalled_cycles=0, turns=0)
     step = step.tell(f"{_effort(made)}; {reproduction.ASKED}", reproduction.NEXT)
     return step.send(reproduction.question(begun, issue, made)).send_story().propose(Action.ANSWER)
@@ -208,7 +208,7 @@ def _send_change(
 def change_effects(
     mission: Mission, made: AgentResult, patch: Patch, around: StepContext
 ) -> tuple[PushBranch, OpenPull]:
-    """The branch and the pull of a change. Their keys are the change's: another change is another effect."""
+    """The branch and pull request of a change. Their keys are derived from the change."""
     same = tuple(sorted(patch_ids(patch)))
     branch = mission.branch or tasks.mission_branch(mission)
     why = reason(mission.kind)
@@ -238,7 +238,7 @@ def _offer_change(
     rules: tuple[str, ...],
     around: StepContext,
 ) -> MissionStep:
-    """The change is shown, and a yes to it asked for; an earlier yes was to the request, not to this."""
+    """Show the change and ask for approval; an earlier one was for the request, not for this."""
     issue = facts.issue
     assert issue is not None
     bound = about(begun, issue.title, issue.body)
@@ -253,7 +253,7 @@ def _offer_change(
 def _answer(
     begun: Mission, facts: MissionFacts, made: AgentResult, patch: Patch, rules: tuple[str, ...], around: StepContext
 ) -> MissionStep:
-    """A push on top of what was reviewed, or a question first where a rule speaks against it."""
+    """Push on top of what was reviewed, or ask first if a rule objects."""
     same = sorted(patch_ids(patch))
     push = PushBranch(
         key_of(begun.key, "push_branch", begun.head_sha, *same), begun.branch, begun.base_sha,
@@ -270,13 +270,13 @@ def _answer(
 
 
 def close_answered_review(mission: Mission, around: StepContext) -> MissionStep:
-    """What follows when the push of an answer was found after a crash, or when the review was taken back."""
+    """The step if the push of an answer was found after a crash, or the review was withdrawn."""
     step = mark_revised(build_step(mission, around), "nothing is left of the review to answer")
     return step.send_story().propose(Action.ANSWER)
 
 
 def retry_answer(mission: Mission) -> MissionStep:
-    """What follows when it did not get through: what was made is still there, and is sent anew."""
+    """The step if the answer did not get through: it is still there, and sent again."""
     before = mission.review.answered_before
     return MissionStep(
         update_mission(count_wait(mission), pending=(), rounds=max(0, mission.review.rounds - 1), answered_at=before)
@@ -285,9 +285,9 @@ def retry_answer(mission: Mission) -> MissionStep:
 
 @dataclass(frozen=True, slots=True)
 class RedactingCoder:
-    """A coder that is told no secret, and of whose words and changes none gets into memory, a recording or a log.
+    """Wraps a coder so that it gets no secret, and none in its words or changes reaches memory, a recording or a log.
 
-    `secrets` are the values that this runner knows; whoever wrote the issue may have said one.
+    `secrets`: the values this runner knows. The author of an issue may have written one.
     """
 
     coder: Coder
@@ -303,7 +303,7 @@ class RedactingCoder:
 
 
 def redact_result(made: AgentResult, secrets: Sequence[str]) -> AgentResult:
-    """What an agent came to, with its words redacted; a change that holds a secret is a try that failed."""
+    """An agent's result with its words redacted; a change that contains a secret is a failed attempt."""
     made = redact_words(made, secrets)
     found = inspect(made.patch, secrets=secrets) if made.patch else ()
     if made.patch is None or "secret" not in _rules(found):
@@ -314,21 +314,21 @@ def redact_result(made: AgentResult, secrets: Sequence[str]) -> AgentResult:
 
 
 def redact_words(made: AgentResult, secrets: Sequence[str]) -> AgentResult:
-    """What an agent came to, with nothing secret in its words; its change is judged when it is sent."""
+    """An agent's result with secrets in its words redacted; its change is judged when it is sent."""
     learned = tuple(redact(line, secrets) for line in made.learned)
     reason, words, proof = (redact(text, secrets) for text in (made.reason, made.words, made.proof))
     return replace(made, reason=reason, words=words, learned=learned, proof=proof)
 
 
 def explain_refusal(patch: Patch, found: Sequence[Objection]) -> str:
-    """Why no yes could send a change, given what speaks against it; "" when it may be asked about."""
+    """Why no approval could send a change, given the objections; "" if it can be asked about."""
     if verdict(found) == "deny":
         return _refusal_text(", ".join(rule for rule in _rules(found) if rule in DENIES))
     return "" if showable(patch) else _refusal_text(_unshown(patch))
 
 
 def _unshown(patch: Patch) -> str:
-    """Why nobody could be shown it whole."""
+    """Why a person cannot be shown all of it."""
     size = measure(patch)
     odd = [plain(file.path, 80) for file in size.files if file.binary]
     if odd:

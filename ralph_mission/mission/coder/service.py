@@ -1,4 +1,4 @@
-"""Agents at work within a cycle: who is next, the money set aside for it, what it came to. Asks through the ports."""
+"""Runs agents within a cycle: whose turn it is, the reserved money, the result."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from ralph_mission.mission.transaction import Transaction
 from ralph_mission.safety.secrets import find_secrets
 
 SECONDS = 2400.0
-"""All that agents may take of one cycle: a job of the workflow has an hour, and the rest of the cycle its minutes."""
-SHORTEST = 60.0  # seconds that are worth a beginning
+"""The most that agents may take of a cycle: a workflow job has an hour, and the rest of the cycle needs minutes."""
+SHORTEST = 60.0  # seconds below which no job is started
 
 
 def run_agent_jobs(tx: Transaction, situation: Situation) -> tuple[Transaction, Situation]:
-    """Every mission that waits for an agent has its turn, oldest first, while money and time last. Raises Lost."""
+    """Run an agent for every mission that waits for one, oldest first, while money and time last. Raises Lost."""
     if tx.past is None or tx.ports.coder is None:
-        return tx, situation  # without one nobody writes texts either
+        return tx, situation  # without an agent nobody writes texts either
     coder = RedactingCoder(tx.ports.coder, tx.secrets)
     ready = [mission for mission in situation.state.missions if is_ready(situation, mission)]
     coder.tidy([m.id for m in situation.state.missions if m.status in tasks.WAITS])
@@ -50,7 +50,7 @@ def is_ready(situation: Situation, mission: Mission) -> bool:
 
 
 def _is_to_revise(mission: Mission, facts: MissionFacts) -> bool:
-    """Whether somebody wants another draft of its text, and gets one."""
+    """Whether somebody asked for another draft of its text, and one can be made."""
     request = content.find_request(mission, facts)
     return request is not None and not content.why_not_revised(mission, facts, request)
 
@@ -58,7 +58,7 @@ def _is_to_revise(mission: Mission, facts: MissionFacts) -> bool:
 def _run_job(
     tx: Transaction, coder: Coder, situation: Situation, mission: Mission, until: float
 ) -> tuple[Transaction, Situation]:
-    """One mission's turn: its money is set aside in memory before the agent begins."""
+    """Run one job. Its money is reserved in memory first."""
     left = _budget_left(situation, until - tx.ports.clock.now().timestamp())
     if held := _reason_to_stop(tx.ports, left, situation.settings.limits):
         made = AgentResult(mission.id, "held", held)
@@ -73,13 +73,13 @@ def _run_job(
 def set_money_aside(
     tx: Transaction, situation: Situation, usd: float, mission: Mission | None = None
 ) -> tuple[Transaction, Situation]:
-    """In memory, before it is spent; the end of the cycle writes down what was. Raises Lost."""
+    """Reserve money in memory before it is spent; the end of the cycle stores the real cost. Raises Lost."""
     tx = tx.commit(commit.reserve_cost(situation, mission, usd, tx.store.holder(), tx.ports.clock.now()))
     return tx, replace(situation, memory=_without_reserve(tx.memory, situation), state=tx.state)
 
 
 def _without_reserve(memory: Memory, situation: Situation) -> Memory:
-    """Memory without the money that is set aside: the end of the cycle writes down what was really spent."""
+    """Memory without the reserve; the end of the cycle stores the real cost."""
     before = situation.memory.header
     header = replace(
         memory.header, today=before.today, spend_usd=before.spend_usd, dispatches=before.dispatches, wake=before.wake
@@ -112,7 +112,7 @@ def _work(
     tx.ports.progress.note(f"#{mission.thread} {mission.title}: an agent works on it, for at most ${left.usd:.2f}")
     try:
         made = coder.work(job)
-    except Exception as error:  # whatever it is, the cycle goes on, and other missions have their turn
+    except Exception as error:  # whatever it is, the cycle continues with other missions
         made = broken_job(job, error)
     newest = max((when for when, _ in tasks.new_guidance(mission, facts)), default=mission.review.guided_at)
     tx.ports.progress.note(f"#{mission.thread}: {made.outcome}{f', {made.reason}' if made.reason else ''}")
@@ -122,7 +122,7 @@ def _work(
 def _revise(
     tx: Transaction, situation: Situation, mission: Mission, facts: MissionFacts, ask: AskAgent, left: tasks.AgentBudget
 ) -> AgentResult:
-    from ralph_mission.mission.publishing import drafting  # hats and prompts take a while to load
+    from ralph_mission.mission.publishing import drafting  # hats and prompts are slow to load
 
     tx.ports.progress.note(f"#{mission.issue} {mission.title}: an agent writes it anew, for at most ${left.usd:.2f}")
     try:

@@ -1,1 +1,1 @@
-"""Texts that are published: shown, approved, sent, remembered."""
+"""Publishing texts: shown, approved, sent, recorded."""

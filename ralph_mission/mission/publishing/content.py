@@ -1,7 +1,7 @@
-"""Texts that a person reads before they are published: shown in an issue, and read back from it to the letter.
+"""Texts that a person reads before they are published: shown in an issue, and read back from it verbatim.
 
-What is published is what the approved issue shows, and nothing that memory holds: each part of a text stands in a
-fenced block of its own below a heading that names its network, and a person may edit it there.
+What is published is what the approved issue shows, never what memory holds. Each part of a text is in its own fenced
+block below a heading with its network, and a person may edit it there.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from ralph_mission.values import compile_regex, dataclass
 
 HEADING = 3
 PLAIN = ("", "text")
-"""What a block may say of itself: GitHub draws other kinds, and shows no text then."""
+"""Allowed info strings of a block: GitHub renders other kinds as pictures instead of text."""
 _CHART = compile_regex(r"With a chart, `([0-9a-f]{16})`: ")
 LONG = 100
-"""Characters of a line that a block shows without wrapping, and a phone only in part."""
+"""Characters of a line that fit a block on a phone; blocks do not wrap."""
 BLANKS = 8
 _BLANKS = compile_regex(rf"[^\S\n]{{{BLANKS + 1}}}")
 _INDENT = compile_regex(r"[ \t]+$", re.MULTILINE)
@@ -39,7 +39,7 @@ _INDENT = compile_regex(r"[ \t]+$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class PostDraft:
-    """What an issue shows for one network, not measured yet."""
+    """What an issue shows for one network, before measuring."""
 
     network: str
     parts: tuple[str, ...]
@@ -49,13 +49,13 @@ FOREIGN = ShownPosts(wrong=("somebody else wrote the issue",))
 
 
 def showable(words: str) -> str:
-    """The words as a fenced block can show them and an approval binds them: no blanks at the end of a line."""
+    """The text as a fenced block shows it and approval binds it: without trailing blanks."""
     words = words.replace("\r\n", "\n").replace("\r", "\n").encode("utf-8", "replace").decode()
     return _INDENT.sub("", without_controls(words)).strip("\n")
 
 
 def prepare_posts(posts: Iterable[Post]) -> tuple[Post, ...]:
-    """The posts with every part as it can be shown."""
+    """The posts with every part made showable."""
     return tuple(replace(post, parts=tuple(map(showable, post.parts))) for post in posts)
 
 
@@ -63,7 +63,7 @@ def prepare_posts(posts: Iterable[Post]) -> tuple[Post, ...]:
 
 
 def render(posts: Iterable[Post]) -> str:
-    """The markdown that shows these posts, each part in a block that it cannot leave, with its length and limit."""
+    """Markdown that shows these posts, each part in a block that it cannot end, with its length and limit."""
     return "\n\n".join(_section(post) for post in posts)
 
 
@@ -83,20 +83,20 @@ def _fence(words: str) -> str:
 
 
 def _first(words: str) -> str:
-    """Below a block whose lines run out of a phone's sight, the same in a quote that wraps. An edit leaves it alone."""
+    """Below a block with lines too long for a phone, the same text in a quote that wraps. Edits ignore it."""
     quoted = wrap_quote(words)
     return f"\n\nThe same with its long lines wrapped, as it was first asked about:\n\n{quoted}" if quoted else ""
 
 
 def wrap_quote(words: str) -> str:
-    """A quote that any screen wraps, letter by letter what a block shows; "" where none of its lines needs that."""
+    """A wrapping quote with exactly the text of a block; "" if no line needs it."""
     if max(map(len, words.split("\n"))) <= LONG:
         return ""
     return "\n".join(f"> {_span(line)}\\" if line else ">" for line in words.split("\n")).removesuffix("\\")
 
 
 def _span(line: str) -> str:
-    """A line as code within a text, which wraps and does nothing."""
+    """A line as inline code, which wraps and is inert."""
     ticks = "`" * max([1, *(len(run) + 1 for run in re.findall("`+", line))])
     pad = " " if line[0] == "`" or line[-1] == "`" else ""
     return f"{ticks}{pad}{line}{pad}{ticks}"
@@ -108,7 +108,7 @@ def _chart(chart: Chart | None) -> Iterator[str]:
 
 
 def chart_digest(chart: Chart) -> str:
-    """Sixteen hex digits over all that a chart shows: an approval of the text that names them is one of the chart."""
+    """Sixteen hex digits over everything a chart shows: approving a text that names them approves the chart."""
     return key_of("chart", json.dumps(asdict(chart), default=str, sort_keys=True))
 
 
@@ -116,7 +116,7 @@ def chart_digest(chart: Chart) -> str:
 
 
 def read(body: str) -> tuple[tuple[PostDraft, ...], tuple[str, ...]]:
-    """What an issue shows, and what keeps it from being said. Code that is hidden, quoted or nested is not shown."""
+    """What an issue shows, and what prevents posting it. Hidden, quoted or nested code does not count as shown."""
     drafts: dict[str, list[str]] = {}
     wrong: list[str] = []
     for network, block in _below(body):
@@ -136,13 +136,13 @@ def read(body: str) -> tuple[tuple[PostDraft, ...], tuple[str, ...]]:
 
 
 def charts(body: str) -> frozenset[tuple[str, str]]:
-    """The charts that an issue's text names: below which network, and by which digest."""
+    """The charts an issue's text names: by network and digest."""
     lines = ((network, _CHART.match(block.text)) for network, block in _below(body) if block.level == PARAGRAPH)
     return frozenset((network, found[1]) for network, found in lines if found)
 
 
 def _below(body: str) -> Iterator[tuple[str, Block]]:
-    """Each heading that names a network, and what stands below it, with that name."""
+    """Each heading that names a network, with the text below it."""
     network = ""
     for block in blocks(body):
         if block.level > FENCE:
@@ -152,7 +152,7 @@ def _below(body: str) -> Iterator[tuple[str, Block]]:
 
 
 def measure_posts(publisher: PostPublisher, body: str) -> ShownPosts:
-    """What an issue shows, as the networks count it now. Asks no network."""
+    """What an issue shows, measured as the networks do. Asks no network."""
     drafts, wrong = read(body)
     posts, refused = [], list(wrong)
     for draft in drafts if not wrong else ():
@@ -171,7 +171,7 @@ def _post(publisher: PostPublisher, draft: PostDraft) -> Post:
 
 
 def find_traps(post: Post) -> Iterator[str]:
-    """What the rules would refuse, told early: whoever edits the text should not have to look for it in a report."""
+    """What the rules would refuse, so that whoever edits the text learns it at once."""
     if any(text.mentions(part, markdown=False) for part in post.parts):
         yield "it mentions somebody with an @"
     if any(text.closing_keywords(part, markdown=False) for part in post.parts):
@@ -188,7 +188,7 @@ _LINK = compile_regex(r"https://[\w.-]+(?:/[\w./-]*)?")
 
 
 def content_issue_body(finding: Finding, posts: Sequence[Post]) -> str:
-    """The text of an issue that shows what would be published, down to (not including) the line that names its hash."""
+    """The text of an issue that shows what would be published, without the line that names its hash."""
     what = "this text" if len(posts) == 1 else f"these texts, on {len(posts)} networks,"
     return "\n\n".join(
         [
@@ -203,7 +203,7 @@ def content_issue_body(finding: Finding, posts: Sequence[Post]) -> str:
 
 
 def as_it_stands(shown: ShownPosts) -> str:
-    """What an edited text measures, or why it cannot be published."""
+    """The measurements of an edited text, or why it cannot be published."""
     if shown.wrong:
         return "\n".join(["Nothing can be published as it is:", "", *(f"- {wrong}" for wrong in shown.wrong)])
     lengths = (f"- {post.network}: {', '.join(map(str, post.lengths))} of {post.limit}" for post in shown.posts)
@@ -212,14 +212,14 @@ def as_it_stands(shown: ShownPosts) -> str:
 
 
 def _long(posts: Iterable[Post]) -> Iterator[str]:
-    """What blocks show only in part on a phone, as it is now: the quotes in the issue are of its first text."""
+    """The blocks too wide for a phone, as they are now: the quotes in the issue show its first text."""
     for post in posts:
         for quoted in filter(None, map(wrap_quote, post.parts)):
             yield f"{post.network}, with its long lines wrapped:\n\n{quoted}"
 
 
 def receipt_line(network: str, key: str, receipt: Receipt | None) -> str:
-    """What came of one network's post; None is as good as doubt."""
+    """The result of one network's post; None counts as doubt."""
     if receipt is None or receipt.status == "unknown":
         settle = f"`ralph journal resolve {key} --sent` or `--not-sent`"
         return f"- {network}: nobody can tell whether it arrived, and it is not sent again. Look there; then {settle}."
@@ -229,7 +229,7 @@ def receipt_line(network: str, key: str, receipt: Receipt | None) -> str:
 
 
 def _address(url: str) -> str:
-    """A link that leads where it says; anything else as the name of a place."""
+    """An honest link; anything else as plain text."""
     return f"<{url}>" if _LINK.fullmatch(url) else inline(url, 200) if url else ""
 
 
@@ -241,7 +241,7 @@ ROUNDS = 5
 
 
 def find_request(mission: Mission, facts: MissionFacts) -> ThreadComment | None:
-    """The newest comment by which somebody who may decide asks for another draft, and that nobody answered yet."""
+    """The newest unanswered comment by which an authorised person asks for another draft."""
     if mission.action is not Action.PUBLISH or mission.status is not Status.DISCOVERED or facts.issue is None:
         return None
     said = (
@@ -255,12 +255,12 @@ def find_request(mission: Mission, facts: MissionFacts) -> ThreadComment | None:
 
 
 def words_of(request: ThreadComment) -> str:
-    """What is wanted."""
+    """What the comment asks for."""
     return REVISE.sub("", request.body, count=1).strip()
 
 
 def why_not_revised(mission: Mission, facts: MissionFacts, request: ThreadComment) -> str:
-    """Why no other draft is made, with what to do instead; "" when one may be."""
+    """Why no other draft can be made, with what to do instead; "" if one can."""
     edit = "edit the blocks of the issue instead"
     if not facts.coder:
         return f"no agent is set up here (`hands.agent`) that could write another text: {edit}"

@@ -1,7 +1,7 @@
-"""Texts by a model, which a person reads before they go out: what a writer is told, what is kept of its answer. Pure.
+"""Drafts by a model, which a person reads before they are sent: the prompt, and what is accepted of the answer. Pure.
 
-A figure, a name, a date or an address that stands in nothing that the writer was given makes the draft void: it is
-asked once more, and told which; then the draft is dropped, with the reason. Whether it is true, no code can tell.
+A number, name, date or URL that is not in the material the writer was given voids the draft. The writer is told which
+and asked once more; then the draft is dropped, with the reason. Code cannot tell whether a draft is true.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from ralph_mission.safety.text import quote
 from ralph_mission.values import compile_regex
 
 GIVEN, REQUEST, LONGEST = 20_000, 2_000, 8_000
-"""Characters of what a writer is given, of a request, and of a text."""
+"""Characters of the writer's material, of a request, and of a text."""
 ASKED = section(
     "HOW TO END",
     "Your last message is one JSON document and nothing else, with one text for each network that is named:",
@@ -59,7 +59,7 @@ def writer_prompt(networks: Sequence[str], request: str, given: Iterable[str], w
 
 
 def parse_texts(networks: Sequence[str], data: str, answer: str) -> Mapping[str, str]:
-    """The text for each network, all of it out of `data`. Raises UnclearVerdict, which says what is wrong."""
+    """The text for each network, based on `data` alone. Raises UnclearVerdict, which says what is wrong."""
     rows = _rows(parse_json(answer))
     found = {row["network"]: content.showable(row["text"]) for row in rows}
     if set(found) != set(networks) or len(rows) != len(found):
@@ -88,7 +88,7 @@ def _rows(value: Any) -> Sequence[Mapping[str, str]]:
 
 _URL = compile_regex(r"https?://[^\s<>\"')\]]+")
 _ADDRESS = compile_regex(r"(?<![\w@.-])(?:@[\w.-]*\w|[\w.+-]+@[\w.-]+\w|(?:[\w-]+\.)+[^\W\d_]{2,}(?:/[^\s<>\"')\]]*)?)")
-"""What reads as a host, a file name, an account or an e-mail address: its dots have no space after them."""
+"""Hosts, file names, accounts and e-mail addresses: dots without a space after them."""
 _NUMBER = compile_regex(r"[$€£¥]?\d+(?:[.,:/\u2019' -]?\d+)*%?")
 _WORD = compile_regex(r"[^\W\d_][\w\u2019'-]*")
 _SENTENCE = compile_regex(r"(?:^|[.!?:;…]\s+|\n\s*(?:[-*•]\s*)?|[\"“(]\s*)$")
@@ -103,7 +103,7 @@ DATED = frozenset(
     "monday tuesday wednesday thursday friday saturday sunday january february april june july august september "
     "october november december jan feb apr jun jul aug sept oct nov dec".split()
 )
-"""Words that say how many or when, and nothing else."""
+"""Words that only say how many or when."""
 OPENERS = frozenset(
     "a about after all also an and any are as at be before both but by can check come do each every find for "
     "from get good great has have help here how if in into is it its join just keep let look many meet more "
@@ -111,11 +111,11 @@ OPENERS = frozenset(
     "thanks that the their there these they this those to together try under until up us use we welcome what "
     "when where which while who why will with you your".split()
 )
-"""How sentences begin that name nobody."""
+"""Sentence beginnings that name nobody."""
 
 
 def find_unknown(text: str, data: str) -> tuple[str, ...]:
-    """The figures, names, dates and addresses of a text that do not stand in the data."""
+    """The numbers, names, dates and URLs of a text that are not in the data."""
     return tuple(dict.fromkeys(_unknown(text, data)))
 
 
@@ -150,7 +150,7 @@ def _addresses(text: str) -> list[str]:
 
 
 def _counts_or_dates(stem: str) -> bool:
-    """Whether a word, or each part of one such as twenty-five or three-fold, says how many or when."""
+    """Whether a word, or each part of one such as twenty-five, says how many or when."""
     parts = (stem.removesuffix("fold").strip("-") or stem).split("-")
     return all(part in DATED or part in COUNTED for part in parts)
 
@@ -160,7 +160,7 @@ def _figures(text: str) -> list[str]:
 
 
 def _plain(figure: str) -> str:
-    """1,234,567 as 1234567; 7.70 stays what it says."""
+    """1,234,567 as 1234567; 7.70 unchanged."""
     return re.sub(r"(?<=\d)[,\u2019' ](?=\d{3}(?!\d))", "", figure)
 
 
@@ -207,7 +207,7 @@ def _split(network: str, text: str) -> tuple[str, ...]:
 
 
 def with_posts(title: str, body: str, posts: Sequence[Post]) -> str:
-    """The issue's text with other posts, sealed anew; "" where ours cannot be told from what people wrote around."""
+    """The issue's text with new posts, sealed again; "" if our part cannot be told from people's."""
     body = body.replace("\r\n", "\n")
     begin, end = body.find(f"\n{'#' * content.HEADING} "), body.rfind("\n---\n")
     marked = [*MARKER.finditer(body)]

@@ -1,7 +1,7 @@
-"""From a finding to a post: one action, one effect for each network, each with a key of its own.
+"""From a finding to a post: one action, one effect for each network, each with its own key.
 
-Every network is told at most once. What certainly did not get through may be tried again, `TRIES` times within
-`STANDS` of the first; everything else is over. A finding is known once nothing of it is left to be said.
+Every network gets a post at most once. What certainly did not get through may be tried again, `TRIES` times within
+`STANDS` of the first attempt. A finding is known once nothing of it is left to post.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from ralph_mission.mission.model.proposal import Proposal, RankedFinding
 
 TRIES = 3
 SENT_AGAIN = (FailureReason.NOT_ATTEMPTED, FailureReason.LATER)
-STANDS = timedelta(hours=24)  # news older than that is none
+STANDS = timedelta(hours=24)  # older news is not posted
 Key = tuple[str, str]  # a finding's fingerprint and occurrence
 
 
 def subject(finding: Finding) -> str:
-    """The key of the one action that says this instance in public."""
+    """The key of the action that posts this instance."""
     return key_of("publish", finding.kind, finding.fingerprint, finding.signal.occurrence)
 
 
 def data_post(ranked: RankedFinding, finding: Finding, effects: Iterable[Publish]) -> Proposal:
-    """What a template of the owner's says of one finding, to be said at once."""
+    """The proposal to post the owner's template for a finding."""
     return Proposal(
         subject(finding),
         Action.PUBLISH,
@@ -44,12 +44,12 @@ def data_post(ranked: RankedFinding, finding: Finding, effects: Iterable[Publish
 
 
 def publishing(subject: str, posts: Iterable[Post], about: Key = ("", "")) -> tuple[Publish, ...]:
-    """One effect for each network; `about` is the finding that they tell of, if it is one."""
+    """One effect for each network; `about`: the finding they are about, if any."""
     return tuple(Publish(key_of(subject, "publish", post.network), post, *about) for post in posts)
 
 
 def effects_of(finding: Finding, wording: Wording) -> tuple[Publish, ...]:
-    """All that the wording would have said of the finding, on every network."""
+    """All posts of the wording, on every network."""
     return publishing(subject(finding), wording.posts, (finding.fingerprint, finding.signal.occurrence))
 
 
@@ -57,7 +57,7 @@ def effects_of(finding: Finding, wording: Wording) -> tuple[Publish, ...]:
 
 
 def sendable_effects(effects: Iterable[Publish], records: Mapping[str, Record], now: datetime) -> tuple[Publish, ...]:
-    """The effects that may be sent now: never sent before, or certainly not got through and worth another try."""
+    """The effects that may be sent now: never sent before, or certainly failed and worth another try."""
     return tuple(effect for effect in effects if may_send(records.get(effect.key), now))
 
 
@@ -67,13 +67,13 @@ def may_send(record: Record | None, now: datetime) -> bool:
 
 
 def waits(record: Record | None, now: datetime) -> bool:
-    """Whether its network wants to be left alone still."""
+    """Whether its network asked us to wait, still."""
     receipt = record.receipt if isinstance(record, EffectRecord) else None
     return receipt is not None and receipt.not_before is not None and now < receipt.not_before
 
 
 def is_left(record: Record | None, now: datetime) -> bool:
-    """Whether a post with this record is yet to be sent, now or later."""
+    """Whether a post with this record is still to be sent, now or later."""
     if not isinstance(record, EffectRecord):
         return True
     reason = record.receipt.reason if record.receipt else None
@@ -83,7 +83,7 @@ def is_left(record: Record | None, now: datetime) -> bool:
 
 
 def tried_again(record: EffectRecord, before: Record | None) -> EffectRecord:
-    """The record of an effect that is intended once more: it remembers since when, and how often it was tried."""
+    """The record of an effect that is intended again, with the first attempt's time and the number of attempts."""
     if not isinstance(before, EffectRecord):
         return record
     if not isinstance(record.effect, Publish):
@@ -96,7 +96,7 @@ def tried_again(record: EffectRecord, before: Record | None) -> EffectRecord:
 def after(
     effects: Iterable[Publish], records: Mapping[str, Record], receipts: Mapping[str, Receipt], now: datetime
 ) -> dict[str, Record]:
-    """The records of these effects once the receipts are in."""
+    """The records of these effects after their receipts."""
     known = {effect.key: record for effect in effects if (record := records.get(effect.key))}
     for effect in effects:
         if receipt := receipts.get(effect.key):
@@ -113,7 +113,7 @@ def fully_posted(
     now: datetime,
     hushed: bool = False,
 ) -> tuple[Finding, ...]:
-    """The findings that the owner has words for and of which nothing is left to be said."""
+    """Findings with a template of which nothing is left to post."""
     ready = {(one.fingerprint, one.occurrence): one for one in wordings if one.ready and one.posts}
     over = []
     for finding in findings:
@@ -128,7 +128,7 @@ def fully_posted(
 
 
 def is_old(finding: Finding, effects: Iterable[Publish], records: Mapping[str, Record], now: datetime) -> bool:
-    """Whether it waited for so long, and no network was told, that it is no news any more."""
+    """Whether it waited too long, on no network, to still be news."""
     waited = finding.seen_at is not None and now - finding.seen_at >= STANDS
     return waited and not any(effect.key in records for effect in effects)
 
@@ -136,7 +136,7 @@ def is_old(finding: Finding, effects: Iterable[Publish], records: Mapping[str, R
 def in_doubt(
     records: Mapping[str, Record], receipts: Iterable[tuple[Effect, Receipt]], now: datetime
 ) -> frozenset[Key]:
-    """Findings of which nobody can tell whether they were said: a person may yet say that they were not."""
+    """Findings whose posts are in doubt: a person may still say that they were not sent."""
     doubtful = [record.effect for record in records.values() if _fresh_doubt(record, now)]
     doubtful += [effect for effect, receipt in receipts if receipt.status == "unknown"]
     return frozenset((effect.finding, effect.occurrence) for effect in doubtful if isinstance(effect, Publish))
@@ -150,9 +150,9 @@ def _fresh_doubt(record: Record, now: datetime) -> TypeGuard[EffectRecord]:
 
 
 def to_posted(effect: Effect, receipt: Receipt, kind: str, at: datetime) -> Posted | None:
-    """What is remembered of a post; None when it did not go out. Its id stands in the receipt's detail, `id=…`.
+    """The record of a post; None if it was not sent. Its id is in the receipt's detail, `id=…`.
 
-    `at` stands in where the receipt has no time.
+    `at` is used if the receipt has no time.
     """
     if not isinstance(effect, Publish) or receipt.status not in SETTLED:
         return None
@@ -163,7 +163,7 @@ def to_posted(effect: Effect, receipt: Receipt, kind: str, at: datetime) -> Post
 def remember_posts(
     before: Iterable[Posted], new: Iterable[Posted], measured: Iterable[Measured] = (), now: datetime | None = None
 ) -> tuple[Posted, ...]:
-    """What went out, newest first, with what came of it as far as that was told now; no post is there twice."""
+    """All posts, newest first, updated with the latest metrics; each once."""
     posts = {post.key: post for post in sorted((*before, *new), key=lambda post: post.at, reverse=True)}
     for told in measured:
         if post := posts.get(told.key):
@@ -172,19 +172,19 @@ def remember_posts(
 
 
 def on_day(posts: Iterable[Posted], now: datetime, records: Mapping[str, Record] = {}) -> dict[str, int]:
-    """How many posts each network got on the day of `now`, in UTC; one that is in doubt may be among them."""
+    """How many posts each network got on the day of `now` (UTC), including those in doubt."""
     return dict(Counter(network for network, at in _sent_times(posts, records) if at.date() == now.date()))
 
 
 def within(
     pause: timedelta, posts: Iterable[Posted], now: datetime, records: Mapping[str, Record] = {}
 ) -> dict[str, int]:
-    """How many posts each network got less than `pause` ago, those in doubt among them."""
+    """How many posts each network got less than `pause` ago, including those in doubt."""
     return dict(Counter(network for network, at in _sent_times(posts, records) if now - at < pause))
 
 
 def _sent_times(posts: Iterable[Posted], records: Mapping[str, Record]) -> Iterator[tuple[str, datetime]]:
-    """What each network was told, or may have been, and when."""
+    """When each network got a post, or may have."""
     yield from ((post.network, post.at) for post in posts)
     for record in records.values():
         if isinstance(record, EffectRecord) and record.state == "unknown" and isinstance(record.effect, Publish):

@@ -1,6 +1,6 @@
-"""One mission's texts published now, outside of the schedule: the steps that a cycle would take of it, and no others.
+"""Publishes one mission's texts now, outside the schedule, with the steps a cycle would take.
 
-Each is carried out as in a cycle: judged by every rule, intended before it is sent, written down with its receipts.
+Each step is carried out as in a cycle: judged by every rule, intended before it is sent, stored with its receipts.
 """
 
 from __future__ import annotations
@@ -43,19 +43,19 @@ from ralph_mission.mission.transaction import (
 from ralph_mission.values import dataclass
 
 STEPS = 4
-"""Steps taken at most: the texts, the receipts, and what may come before them."""
+"""The most steps taken: the texts, the receipts, and what may precede them."""
 GO_ON = "`ralph resume`, or RALPH_PAUSED"
 FAILED = ("failed", "refused", "unknown", "unfinished")
-"""Outcomes with exit code 1; every other one ends with 0."""
+"""Outcomes with exit code 1; all others have 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class PublishReport:
-    """What came of it. `outcome`: published, nothing (nothing to do, `reason` says why), asked (the text was edited, a
-    yes to it is waited for), held (a rule lets it wait), rejected, paused, lost (somebody else is at it), refused (by a
-    rule), unfinished (a network may be tried again later), failed, unknown (nobody can tell what one of them did).
+    """The result. `outcome`: published, nothing (nothing to do, see `reason`), asked (the text was edited and needs
+    approval again), held (by a rule), rejected, paused, lost (another runner is at it), refused (by a rule), unfinished
+    (a network may be tried again later), failed, unknown (a network's answer is in doubt).
 
-    `receipts`: what each network answered in this run.
+    `receipts`: each network's answer in this run.
     """
 
     outcome: str
@@ -71,7 +71,7 @@ class PublishReport:
 
 @dataclass(frozen=True, slots=True)
 class PublishSetup:
-    """What the flow needs. `say` tells a person."""
+    """What publishing needs. `say` reports to a person."""
 
     opened: Open
     sleep: Sleep
@@ -80,7 +80,7 @@ class PublishSetup:
 
 @dataclass(frozen=True, slots=True)
 class _Course:
-    """How far it came: the mission as it stands, what networks answered, and why it stopped, if it had to."""
+    """The progress: the mission, the networks' answers, and why it stopped, if it did."""
 
     mission: Mission
     receipts: tuple[tuple[str, Receipt], ...] = ()
@@ -89,7 +89,7 @@ class _Course:
 
 
 def publish_once(publisher: PublishSetup, number: int) -> PublishReport:
-    """Publish what issue `number` shows, if somebody who may said yes to it. Raises UserError, Missing for no issue."""
+    """Publish what issue `number` shows, if it is approved. Raises UserError, or Missing if there is no such issue."""
     try:
         return run_transaction(publisher.opened, publisher.sleep, partial(_publish, number), BRIEF)
     except Busy as busy:
@@ -132,7 +132,7 @@ def _why_nothing(tx: Transaction, number: int) -> str:
 
 
 def _next(tx: Transaction, course: _Course) -> _Course | None:
-    """One step further; None when there is nothing more to do now."""
+    """Take one step; None if nothing is left to do now."""
     if is_stopped(tx.ports):
         return replace(course, stopped="paused", reason=GO_ON)
     mission, facts, records = _look(tx, course.mission)
@@ -149,7 +149,7 @@ def _waits(course: _Course, last: MissionStep) -> _Course:
 
 
 def _look(tx: Transaction, mission: Mission) -> tuple[Mission, MissionFacts, dict[str, Record]]:
-    """The mission as the forge bears it out, what is known of it there, and what the ledger says."""
+    """Read the mission, the forge's facts about it, and its records."""
     forge = tx.ports.forge
     forge.look_anew()
     facts = facts_about(tx.ports, tx.settings, mission, tx.state)
@@ -182,7 +182,7 @@ def _carry(tx: Transaction, course: _Course, step_: MissionStep, records: Mappin
 
 
 def _held_back(course: _Course, carried: ExecutionResult) -> _Course:
-    """Rules spoke against it: a yes that does not count is no failure of anybody's, nor is what only has to wait."""
+    """Rules objected. An approval that does not count is not a failure, nor is having to wait."""
     rules, verdict = carried.decision.rules, carried.decision.verdict
     kind = "held" if verdict is Verdict.HOLD else "paused" if "paused" in rules else "refused"
     if verdict is Verdict.DENY and all(rule.startswith("approval-") for rule in rules):
@@ -192,7 +192,7 @@ def _held_back(course: _Course, carried: ExecutionResult) -> _Course:
 
 
 def _again(tx: Transaction) -> Transaction:
-    """Memory as it stands after what was just written. Raises Lost when somebody else was there first."""
+    """Memory after what was just written. Raises Lost if another runner committed first."""
     past = tx.store.recall()
     if past is None or past.state.claim is not None:
         raise Lost
@@ -217,7 +217,7 @@ def _move_mission(step_: MissionStep, receipts: Receipts, cut: bool = False) -> 
 def _keep_mission(
     tx: Transaction, step_: MissionStep, records: Mapping[str, Record], batch: MemoryBatch, receipts: Receipts | None
 ) -> MemoryBatch:
-    """The mission where it stands, what was said and what a person taught by it, all in the commit of the receipts."""
+    """Store the mission, the posts and the lesson, in the commit of the receipts."""
     assert step_.proposal is not None and step_.proposal.interim is not None
     if receipts is None:
         return replace(batch, state=_with(batch.state, step_.proposal.interim))
@@ -250,7 +250,7 @@ def _new_posts(tx: Transaction, step_: MissionStep, receipts: Receipts) -> Itera
 def _count_lesson(
     batch: MemoryBatch, step_: MissionStep, records: Mapping[str, Record], receipts: Receipts
 ) -> MemoryBatch:
-    """The lesson counted, once, and named in the journal, from which it can be counted again."""
+    """Count the lesson once, and store it in the journal, from which it can be recounted."""
     if not step_.lesson or not step_.lesson.members or not _act(step_, receipts, False).complete:
         return batch
     lessons = (step_.lesson,)

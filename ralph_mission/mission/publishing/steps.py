@@ -1,7 +1,7 @@
-"""The steps of a mission that publishes: a yes to what its issue shows, the networks' receipts, an edit in between.
+"""The steps of a mission that publishes: approval of what its issue shows, the networks' receipts, edits in between.
 
-What is sent is read from the issue at the moment of the yes, and memory's word is taken only for what was sent
-before: one network gets one post of a mission, whatever was edited since.
+What is sent is read from the issue as approved; memory only says what was sent before. A network gets one post of a
+mission, whatever was edited since.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ REVIEW = "content:review"
 
 
 def follow(mission: Mission, facts: MissionFacts, around: StepContext) -> MissionStep:
-    """What follows where nothing new happened: what is left of it is sent, told, written anew or asked about again."""
+    """The steps if nothing new happened: send what is left, report it, revise the draft, or ask again."""
     if request := content.find_request(mission, facts):
         return _answer_request(mission, facts, request, around)
     if mission.status in (Status.PLANNED, Status.EXECUTING):
@@ -36,7 +36,7 @@ def follow(mission: Mission, facts: MissionFacts, around: StepContext) -> Missio
 
 
 def release_posts(mission: Mission, facts: MissionFacts, around: StepContext, who: str) -> MissionStep:
-    """`who` said yes to what the issue shows: it goes to every network that has not got it yet."""
+    """`who` approved what the issue shows: send it to every network that does not have it yet."""
     if facts.shown.wrong:
         return _unsayable(mission, facts, around)
     left = _posts_left(mission, facts, around)
@@ -55,7 +55,7 @@ def release_posts(mission: Mission, facts: MissionFacts, around: StepContext, wh
 
 
 def over(mission: Mission, facts: MissionFacts, reading: Interpretation, around: StepContext) -> MissionStep:
-    """Every network answered: the receipts in one remark, the labels, and the issue's end."""
+    """Every network answered: the receipts in one comment, the labels, and closing the issue."""
     receipts = tuple(_receipts(mission, facts, around))
     step = build_step(mission, around).advance(MissionEvent.PUBLISHED).tell("published", "Nothing is left to do.")
     went = ", ".join(network for network, record in receipts if _state(record) in SETTLED)
@@ -66,7 +66,7 @@ def over(mission: Mission, facts: MissionFacts, reading: Interpretation, around:
 
 
 def refused_everywhere(mission: Mission, facts: MissionFacts, around: StepContext) -> str:
-    """Why a person has to look: no network took it, and none would take it again. "" when that is not so."""
+    """Why a person has to look: no network took it, and none would later. Else ""."""
     records = [record for _, record in _receipts(mission, facts, around)]
     if mission.status is not Status.EXECUTING or not records or any(_may_go(record) for record in records):
         return ""
@@ -89,14 +89,14 @@ def _go_on(mission: Mission, facts: MissionFacts, around: StepContext) -> Missio
 
 
 def _taken_back(mission: Mission, around: StepContext) -> MissionStep:
-    """The yes is gone before every network had its post: what is left waits for a person, as before there was one."""
+    """The approval was withdrawn before every network had its post: the rest waits for approval again."""
     step = build_step(mission, around).advance(MissionEvent.OFFERED).change(waiting_since=around.now)
     step = step.tell("the approval was withdrawn", "A person approves or rejects the texts that are left.")
     return step.send_story().propose(Action.ANSWER)
 
 
 def _begin_publishing(mission: Mission, around: StepContext) -> StepBuilder:
-    """The mission at work, from wherever a yes found it."""
+    """The mission, executing, from whatever state it was approved in."""
     step = build_step(mission, around)
     if mission.status is Status.DISCOVERED:
         step = step.advance(MissionEvent.APPROVED)
@@ -104,14 +104,14 @@ def _begin_publishing(mission: Mission, around: StepContext) -> StepBuilder:
 
 
 def _open(mission: Mission, facts: MissionFacts, around: StepContext) -> bool:
-    """Whether some network may still get it, of those that were asked and those that the issue shows."""
+    """Whether any network, asked before or shown in the issue, may still get it."""
     keys = {*mission.pending, *(_key(mission, post.network) for post in facts.shown.posts)}
     again = mission.status is not Status.EXECUTING
     return any(_may_go(around.records.get(key), again) for key in keys)
 
 
 def _posts_left(mission: Mission, facts: MissionFacts, around: StepContext) -> tuple[Post, ...]:
-    """What the issue shows for networks that have not got theirs. One that refused gets it after a new yes alone."""
+    """The posts for networks that do not have theirs. One that refused only gets it after a new approval."""
     again = mission.status is not Status.EXECUTING
     known = ((post, _record(mission, post.network, around)) for post in facts.shown.posts)
     posts = (post for post, record in known if _may_go(record, again) and not posting.waits(record, around.now))
@@ -127,7 +127,7 @@ def _may_go(record: Record | None, again: bool = False) -> bool:
 
 
 def _chart(mission: Mission, network: str, facts: MissionFacts, around: StepContext) -> Chart | None:
-    """The chart that memory keeps for this post, if the issue's text names exactly that one."""
+    """The stored chart of this post, if the issue's text names exactly that one."""
     record = _record(mission, network, around)
     effect = record.effect if isinstance(record, EffectRecord) else None
     chart = effect.post.chart if isinstance(effect, Publish) else None
@@ -153,7 +153,7 @@ def _detail(record: Record | None) -> str:
 
 
 def _receipts(mission: Mission, facts: MissionFacts, around: StepContext) -> Iterator[tuple[str, Record | None]]:
-    """What came of each network's post; one whose text somebody took out of the issue since has no name any more."""
+    """Each network's result; one whose text was removed from the issue since has no name."""
     names = {_key(mission, post.network): post.network for post in facts.shown.posts}
     for key in dict.fromkeys((*names, *mission.pending)):
         record = around.records.get(key)
@@ -171,7 +171,7 @@ def _line(network: str, record: Record | None) -> str:
 
 
 def _answer_request(mission: Mission, facts: MissionFacts, request: ThreadComment, around: StepContext) -> MissionStep:
-    """Show the new draft and ask about it, or say in one line why there is none. A yes to the text before is void."""
+    """Show the new draft and ask about it, or say in one line why there is none. Earlier approvals are void."""
     made = around.made.get(mission.id)
     why = content.why_not_revised(mission, facts, request)
     if not why and (made is None or made.outcome == "held"):
@@ -204,7 +204,7 @@ def _show_draft(step: StepBuilder, facts: MissionFacts, request: ThreadComment, 
 
 
 def said_yes(mission: Mission, facts: MissionFacts) -> str:
-    """Whose yes to what stands there now, "" when there is none."""
+    """Whose approval of the current text stands, or ""."""
     if facts.issue is None:
         return ""
     said = approval.on_issue(
@@ -214,7 +214,7 @@ def said_yes(mission: Mission, facts: MissionFacts) -> str:
 
 
 def _unsayable(mission: Mission, facts: MissionFacts, around: StepContext) -> MissionStep:
-    """Approved, and yet no network or rule would take it: told once, and nothing is sent."""
+    """Approved, but no network or rule would accept it: say so once, and send nothing."""
     line = f"nothing is published: {'; '.join(facts.shown.wrong)}"
     return tell_once(mission, around, line, "Edit the text, then approve it again.")
 
@@ -225,10 +225,10 @@ def _was_edited(mission: Mission, facts: MissionFacts) -> bool:
 
 
 def _ask_again(mission: Mission, facts: MissionFacts, around: StepContext) -> MissionStep:
-    """The text is another one now: what it measures is told, and a yes that stands there was to something else."""
+    """The text was edited: show its measurements and ask again; earlier approvals were for another text."""
     assert facts.issue is not None
     bound = approval.about(mission, facts.issue.title, facts.issue.body)
-    asked_before = mission.question  # a text may come back, and is asked about once more
+    asked_before = mission.question  # an earlier text may come back, and is asked about again
     since = f"{asked_before.proposal_hash} {asked_before.proposal_at}"
     key = key_of(mission.key, "comment", bound.question.proposal_sha256, since)
     asked = facts.issue.updated_at + TICK

@@ -1,7 +1,7 @@
-"""Templates of posts: Jinja2 in a sandbox, and of its language only what cannot run away.
+"""Templates of posts: sandboxed Jinja2, reduced to constructs that always terminate.
 
-A template is the owner's, its facts are not. It may show facts, choose and count through rows; it calls nothing, sets
-nothing, multiplies no text, and ends in time because loops go over facts alone, at most two deep.
+The owner writes the template, but its facts are untrusted. It may show facts, branch and loop over rows; it cannot
+call, assign or multiply text, and it terminates because loops only go over facts, at most two deep.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from jinja2.sandbox import SandboxedEnvironment
 from ralph_mission.errors import UserError
 from ralph_mission.mission.publishing.texts import FILTERS, number
 
-LONGEST = 6_000  # characters of what a template makes
+LONGEST = 6_000  # characters of the result
 DEPTH = 2  # of loops
 LANGUAGE = (
     *(nodes.Template, nodes.Output, nodes.TemplateData, nodes.Name, nodes.Const, nodes.Getattr, nodes.Getitem),
@@ -27,7 +27,7 @@ LANGUAGE = (
     *(nodes.Add, nodes.Sub, nodes.Mul, nodes.Div, nodes.Concat, nodes.Filter, nodes.Test, nodes.Keyword),
 )
 KEPT = ("abs", "capitalize", "default", "first", "last", "length", "lower", "title", "trim", "upper")
-"""Of Jinja2's own filters."""
+"""The allowed filters of Jinja2."""
 TESTS = ("defined", "undefined", "none", "string", "number")
 Value = str | Decimal | Sequence[Any] | Mapping[str, Any]
 
@@ -42,14 +42,14 @@ class _Sandbox(SandboxedEnvironment):
         return False
 
     def getattr(self, obj: Any, attribute: str) -> Any:
-        """A fact by its name; of Python's own attributes only what a loop tells of its place."""
+        """A fact by its name; of Python's attributes only those of `loop`."""
         if isinstance(obj, LoopContext):
             told = super().getattr(obj, attribute)
             return self.undefined(obj=obj, name=attribute) if callable(told) else told
         return self.getitem(obj, attribute)
 
     def getitem(self, obj: Any, argument: Any) -> Any:
-        """What stands there in a row or a ranking, whatever else Python knows under that name."""
+        """An item of a row or a ranking, never a Python attribute."""
         try:
             return obj[argument]
         except (LookupError, TypeError):
@@ -61,14 +61,14 @@ class _Sandbox(SandboxedEnvironment):
 
 
 def _text(value: Any) -> Any:
-    """What is shown, if it is one fact. Raises ValueError for a whole row or ranking: only Python would write it so."""
+    """A single fact as text. Raises ValueError for a whole row or ranking."""
     if isinstance(value, str | int | float | Decimal | StrictUndefined):
         return value
     raise ValueError("what is no text is shown: name a cell of it, or use a filter such as cells")
 
 
 def _join(values: Sequence[Any], between: object = "") -> str:
-    """These in a row. Raises ValueError for what would be far too long: it may stand in another one."""
+    """Join values. Raises ValueError if the result would be far too long, as it may be nested in another."""
     said = [str(value) for value in values]
     if sum(map(len, said)) + len(said) * len(str(between)) > LONGEST:
         raise ValueError(f"more than {LONGEST:,} characters are joined")
@@ -85,7 +85,7 @@ def _sandbox() -> _Sandbox:
 
 
 def check(name: str, source: str) -> None:
-    """Raises ValueError, in words, for a template that cannot be used."""
+    """Raise ValueError, in words, for an unusable template."""
     try:
         _speaks(name, _sandbox().parse(source))
         _sandbox().from_string(source)
@@ -96,7 +96,7 @@ def check(name: str, source: str) -> None:
 
 
 def _speaks(name: str, tree: nodes.Template) -> None:
-    """Raises ValueError for what is not of our language; before it is compiled, which counts constants together."""
+    """Raise ValueError for disallowed constructs; before compiling, which evaluates constants."""
     for node in tree.find_all(nodes.Node):
         if not isinstance(node, LANGUAGE):
             raise ValueError(f"the template {name} may not use {type(node).__name__.lower()}, line {node.lineno}")
@@ -109,7 +109,7 @@ def _depth(loop: nodes.Node) -> int:
 
 
 def render(name: str, source: str, facts: Mapping[str, Value]) -> str:
-    """What the template says of these facts, without blanks around. Raises UserError that names what is missing."""
+    """Render the template with these facts, stripped. Raises UserError that names what is missing."""
     said, length = [], 0
     try:
         for piece in _sandbox().from_string(source).generate(facts):

@@ -1,10 +1,10 @@
-"""What a post may say and how long it is: facts made readable and harmless, measured, split for each network.
+"""The text of posts: facts made readable and sanitised, measured, split for each network.
 
-A template knows of a finding its typed facts alone, never its title or detail. A fact may be a cell of a foreign row:
-nothing in it calls anybody, leads anywhere, formats anything, or shows other than what it is. Numbers stay exact.
+A template only sees a finding's typed facts, never its title or detail. A fact may come from a foreign database row:
+nothing in it mentions anybody, links anywhere, formats anything, or looks like something else. Numbers stay exact.
 
-X counts by weight: an address is 23, an emoji 2, as its own published parser does. Telegram and Discord count
-characters; where it is not said of what kind, the larger count is taken: UTF-16 units.
+X counts by weight: a URL is 23, an emoji 2, as in its published parser. Telegram and Discord count characters; where
+the kind is not documented, the larger count is used: UTF-16 units.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from ralph_mission.safety import text
 from ralph_mission.safety.markdown import without_controls, without_invisible
 from ralph_mission.values import compile_regex
 
-DIGITS = 320  # before the point: every float has fewer, and a longer number is none that a person reads
+DIGITS = 320  # before the point: every float has fewer, and people do not read longer numbers
 _TIME = compile_regex(r"\d{4}-\d\d-\d\d(T|$)")
 _EXACT = Context(prec=2 * DIGITS)
 
 
 def number(value: object) -> Decimal:
-    """Exactly what it says. Raises ValueError for what is no finite number."""
+    """The exact number. Raises ValueError for anything that is not a finite number."""
     try:
         made = Decimal(str(value))
     except InvalidOperation:
@@ -89,7 +89,7 @@ def cells(row: object) -> str:
 
 
 def names(row: object) -> str:
-    """The values of a row that are words: no numbers, no times."""
+    """The values of a row that are words, not numbers or times."""
     if isinstance(row, Mapping):
         return ", ".join(filter(None, map(names, row.values())))
     return row if isinstance(row, str) and not _TIME.match(row) else ""
@@ -108,7 +108,7 @@ FILTERS: Mapping[str, Callable[..., str]] = {
 
 LONGEST = 80  # characters
 Fact = str | int | float
-_WIDE = compile_regex("[\ufe50-\ufe6f\uff01-\uff60]")  # look like @, #, / or a point, and networks take them for these
+_WIDE = compile_regex("[\ufe50-\ufe6f\uff01-\uff60]")  # look like @, #, / or a dot, and networks treat them so
 _MARK_UP = compile_regex(r"[@#<>*_`~|\\\[\]{}^]")
 _ADDRESS = compile_regex(r"(?i)\b[a-z][a-z0-9+.-]*:/+|//+|\bwww\.")
 _DOMAIN = compile_regex(r"(?<=\S)[.\u3002\uff61](?=[^\W\d_])")
@@ -119,7 +119,7 @@ _PILED = compile_regex(f"([{_MARKS}]{{2}})[{_MARKS}]+")
 
 
 def value(fact: Fact) -> str | Decimal:
-    """A fact as a template gets it: a number that is one, else harmless words."""
+    """A fact for a template: a number if it is one, else sanitised text."""
     if isinstance(fact, float):
         fact = repr(fact)
     if isinstance(fact, int):
@@ -128,7 +128,7 @@ def value(fact: Fact) -> str | Decimal:
 
 
 def clean_fact(said: str) -> str:
-    """One line of at most `LONGEST` characters without mentions, tags, addresses, mark-up and tricks. Idempotent."""
+    """One line of at most `LONGEST` characters without mentions, tags, URLs, mark-up and look-alikes. Idempotent."""
     calm = said[: LONGEST * 20]
     for _ in range(5):
         before, calm = calm, _clean_once(calm)
@@ -146,17 +146,17 @@ def _clean_once(said: str) -> str:
 
 
 SOURCES = frozenset({"database", "dependencies", "forge", "missions", "social"})
-"""Observers whose facts are typed. What the web says is free text, and nothing of it is ever posted."""
-COLUMNS = ("order_by",)  # facts that name a column, by which a template may look into `rows`
+"""Observers with typed facts. Text from the web is free text and never posted."""
+COLUMNS = ("order_by",)  # facts that name a column, to look up in `rows`
 MOST_FACTS = 1_000  # facts: a ranking has up to 50 places, each with its cells
 _NAME = compile_regex(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 
 
 def template_facts(finding: Finding) -> dict[str, Any]:
-    """Facts by name; cells of a row in `row`, by their path; of a ranking in `rows`, one mapping for each place.
+    """Facts by name; the cells of a row in `row`, by path; of a ranking in `rows`, one mapping per place.
 
-    `about` says in short what it is about: its name, or the names in the row, else the group, else the table.
-    {} where nothing typed is known.
+    `about`: in short what it is about: its name, or the names in the row, else the group, else the table.
+    {} without typed facts.
     """
     signal = finding.signal
     if signal.observer not in SOURCES:
@@ -182,7 +182,7 @@ def _about(row: Mapping[str, Any], own: Mapping[str, Any]) -> str:
 
 def _nest(row: Mapping[str, Any]) -> dict[str, Any]:
     made: dict[str, Any] = {}
-    for path in sorted(row, key=lambda path: path.count(".")):  # what is below a field wins over the field itself
+    for path in sorted(row, key=lambda path: path.count(".")):  # nested fields win over the field itself
         *way, last = path.split(".")
         place = made
         for step in way:
@@ -207,12 +207,12 @@ def _deep(row: Mapping[str, Any]) -> bool:
 
 
 MOST = 9  # parts of one post: the counter stays one digit
-PLAIN = 4_000  # characters, beyond which nobody has to look closer
-LONG = 300  # characters of one word, beyond which it is no address: telling costs the square of its length
+PLAIN = 4_000  # characters, beyond which a rough measure is enough
+LONG = 300  # characters of a word, beyond which it is not a URL: parsing takes quadratic time
 WIDE = "\u65e5"  # weighs as much as an emoji
 _COUNTER = " (9/9)"
 _WORD = compile_regex(r"\s*\S+")
-_ASCII = compile_regex(r"[!-~]+")  # a word or an address: cut in two it is another one, or none
+_ASCII = compile_regex(r"[!-~]+")  # a word or a URL must not be cut
 _SENTENCE = compile_regex(r"[.!?…](?=\s)|[\u3002\uff01\uff1f]|\n")
 _CLUSTER = compile_regex(r".(?:[\u0300-\u036f\ufe0e\ufe0f\u20e3\U0001f3fb-\U0001f3ff]|\u200d.)*", re.DOTALL)
 Length = Callable[[str], int]
@@ -224,7 +224,8 @@ def units(text: str) -> int:
 
 
 def weight(text: str) -> int:
-    """What X counts. A text far beyond every limit is only measured roughly. Raises UserError without the extra."""
+    """The weight X counts. A text far beyond every limit is only measured roughly. Raises UserError without the
+    extra."""
     require_extra("x", "the length of posts on X needs")
     if len(text) > PLAIN:
         return len(text)
@@ -233,7 +234,7 @@ def weight(text: str) -> int:
 
 @lru_cache(maxsize=4_096)
 def _weight(word: str) -> int:
-    # Nothing that X counts as one goes over a blank, so words can be counted alone.
+    # X counts nothing across blanks, so words can be measured separately.
     parser, emoji, weigh = _load_parser()
     if len(word) <= LONG:
         return int(parser.parse_tweet(word).weightedLength)
@@ -243,7 +244,7 @@ def _weight(word: str) -> int:
 
 @cache
 def _load_parser() -> tuple[Any, Any, Any]:
-    """X's own parser, its pattern of emoji and its weight of a character. It takes a while to load."""
+    """X's own parser, its emoji pattern and its character weights. Slow to load."""
     with warnings.catch_warnings(action="ignore"):  # it reads its own files by pkg_resources, which is deprecated
         from twitter_text import parse_tweet
         from twitter_text.get_character_weight import get_character_weight
@@ -259,11 +260,11 @@ MEASURES: Mapping[str, Measure] = {
     "discord": (2_000, units),
     OUTBOX: (4_096, units),
 }
-"""By network: how much it takes, and how it counts."""
+"""By network: its limit, and how it counts."""
 
 
 def measure_post(network: str, parts: Sequence[str], measure: Measure | None = None) -> Post:
-    """These very parts as a post. Raises UserError for what the network does not take."""
+    """Measure these parts as a post. Raises UserError if the network does not accept them."""
     if not measure and network not in MEASURES:
         raise UserError(f"there is no network {network}", f"choose among {', '.join(MEASURES)}")
     limit, length = measure or MEASURES[network]
@@ -279,7 +280,7 @@ def measure_post(network: str, parts: Sequence[str], measure: Measure | None = N
 
 
 def split_text(text: str, network: str, measure: Measure | None = None) -> tuple[str, ...]:
-    """The text as parts that the network takes, cut after sentences or words and counted, such as (1/3).
+    """Split a text into parts that the network accepts, after sentences or words, numbered such as (1/3).
 
     Raises UserError for a word that is too long.
     """
@@ -295,7 +296,7 @@ def split_text(text: str, network: str, measure: Measure | None = None) -> tuple
 
 
 def _tear(word: str, room: int, length: Length) -> str:
-    """As much of a word as there is room for, in a script that has no blanks. Raises UserError where it has letters."""
+    """As much of a word as fits, in a script without blanks. Raises UserError in any other."""
     whole = [match.span() for match in _ASCII.finditer(word)]
     ends = [match.end() for match in _CLUSTER.finditer(word)]
     ends = [end for end in ends if not any(begin < end < over for begin, over in whole)]
@@ -306,7 +307,7 @@ def _tear(word: str, room: int, length: Length) -> str:
 
 
 def _head(text: str, room: int, length: Length) -> str:
-    """As much of the beginning as there is room for; whole sentences if they fill half of it, else whole words."""
+    """As much of the beginning as fits; whole sentences if they fill half of it, else whole words."""
     ends = [match.end() for match in _WORD.finditer(text)]
     fits = bisect_right(ends, room, key=lambda end: length(text[:end]))
     if not fits:
